@@ -41,8 +41,9 @@ import numpy as np
 import sklearn
 
 import mkclust
-from mkclust import KernelBank, SimpleMKKM, WeightsWarning
+from mkclust import KernelBank, SimpleMKKM
 from mkclust.datasets import load
+from mkclust.exceptions import WeightsWarning
 from mkclust.explain.held_out import alignment_error, generalization_bound, informative_sample_size
 
 REAL = {"Digit": "uci_digit/UCI.mat", "BBCSport": "multiview/BBCSport.mat"}
@@ -68,7 +69,7 @@ def examine(name, n_splits):
         held_out = order[sizes[-1] :]
         for n in sizes:
             seen = order[:n]
-            model = SimpleMKKM(k, validate=False, random_state=seed)
+            model = SimpleMKKM(k, random_state=seed)
             model.fit(kernels[:, seen[:, None], seen])
             rows.append(
                 {

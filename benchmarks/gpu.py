@@ -6,11 +6,7 @@ smallest and the largest beside them; where one run takes long there is one.
 
 solve      SimpleMKKM from kernels that are on the device: seconds, gap, memory beside the kernels.
            ``read_floor`` is how long the kernels' bytes take as often as all of them are read, at
-           the bandwidth that a copy on this device reaches (bytes read and written), a sum counted
-           in full although it reads half of each kernel;
-           ``read_floor_with_mix`` counts what is read of the mixed kernel, too; ``phase_seconds``
-           are those of one more solve that waits for the device after each phase, so they add up to
-           more, the rest being named "all else"
+           the bandwidth that a copy on this device reaches (bytes read and written)
 million    one million samples, three views, Nystroem with 200 landmarks each, float32: the whole
            fit, labels included
 flying     exact kernels computed when they are asked for, three views of 30 columns, float32
@@ -24,7 +20,6 @@ import argparse
 import json
 import os
 import platform
-import sys
 import time
 from pathlib import Path
 
@@ -34,20 +29,13 @@ from sklearn.cluster import KMeans
 from threadpoolctl import threadpool_limits
 
 import mkclust
-import mkclust.stack.standardized
 from mkclust import KernelBank, SimpleMKKM
 from mkclust.datasets import load
-from mkclust.engine.first_weights import first_weights
-from mkclust.engine.missed import find_missed_eigenvectors
-from mkclust.engine.proof import prove
 from mkclust.kernels import Nystroem
-from mkclust.linalg import gaussian_noise, orthonormalize, orthonormalize_ahead, top_eigenpairs
 from mkclust.methods import solve_simple_mkkm
 from mkclust.metrics import adjusted_rand_index
-from mkclust.stack import DenseStack, StreamedStack, as_stack
+from mkclust.stack import as_stack
 from mkclust.stack.lloyd import k_means as device_k_means
-from mkclust.stack.standardized import Combination
-from mkclust.stack.streamed import StreamedCombination
 
 ONE_GAUSSIAN = {"widths": (1.0,), "polynomials": (), "linear": None}
 # Samples, kernels, clusters, number type, and how long a solve may take.
@@ -56,17 +44,6 @@ PROBLEMS = [
     (20_000, 5, 20, torch.float64, 0.10),
     (50_000, 5, 50, torch.float32, 0.25),
 ]
-# Functions, and methods by their class, that take the time of a solve.
-PHASES = {
-    "sums of kernels": [(DenseStack, "combine")],
-    "products with all kernels": [(DenseStack, "apply"), (StreamedStack, "apply")],
-    "products with the mix": [(Combination, "__matmul__"), (StreamedCombination, "__matmul__")],
-    "orthonormal bases": [orthonormalize, orthonormalize_ahead],
-    "small eigenproblems": [top_eigenpairs],
-    "first weights": [first_weights],
-    "search for missed eigenvectors, all else": [find_missed_eigenvectors],
-    "proof": [prove],
-}
 
 
 def blobs(n, dimensions, k, dtype, n_noise=0):
@@ -99,73 +76,12 @@ def timed(function, repetitions=5):
     }, result
 
 
-def places(thing):
-    """Return where a function, or a method of a class, is looked up: owners and a name."""
-    if isinstance(thing, tuple):
-        return [thing[0]], thing[1]
-    modules = [module for name, module in sys.modules.items() if name.startswith("mkclust")]
-    name = thing.__name__
-    return [module for module in modules if vars(module).get(name) is thing], name
-
-
-def phase_seconds(function):
-    """Return the seconds of the phases of a call, without those of phases within them."""
-    seconds, inner, originals = dict.fromkeys(PHASES, 0.0), [0.0], []
-
-    def measured(phase, call):
-        def measure(*arguments, **options):
-            torch.cuda.synchronize()
-            inner.append(0.0)
-            started = time.perf_counter()
-            result = call(*arguments, **options)
-            torch.cuda.synchronize()
-            took = time.perf_counter() - started
-            seconds[phase] += took - inner.pop()
-            inner[-1] += took
-            return result
-
-        return measure
-
-    for phase, things in PHASES.items():
-        for owners, name in map(places, things):
-            for owner in owners:
-                originals.append((owner, name, getattr(owner, name)))
-                setattr(owner, name, measured(phase, getattr(owner, name)))
-    started = time.perf_counter()
-    try:
-        function()
-        torch.cuda.synchronize()
-    finally:
-        for owner, name, original in originals:
-            setattr(owner, name, original)
-    seconds["all else"] = time.perf_counter() - started - inner[0]
-    return {phase: round(took, 4) for phase, took in seconds.items()}
-
-
 def bandwidth():
     """Return how many bytes a second a copy on the device reads and writes."""
     source = torch.rand(2**30, device="cuda")
     target = torch.empty_like(source)
     times, _ = timed(lambda: target.copy_(source))
     return 2 * source.nbytes / times["seconds"]
-
-
-def mix_reads(stack, k):
-    """Return how often a solve multiplies with a matrix that is none of the kernels."""
-    kernels = {kernel.matrix.data_ptr() for kernel in stack.kernels}
-    count, product = 0, mkclust.stack.standardized._product
-
-    def counted(matrix, X):
-        nonlocal count
-        count += matrix.data_ptr() not in kernels
-        return product(matrix, X)
-
-    mkclust.stack.standardized._product = counted
-    try:
-        solve_simple_mkkm(stack, k)
-    finally:
-        mkclust.stack.standardized._product = product
-    return count
 
 
 def solve():
@@ -183,8 +99,6 @@ def solve():
         solve_simple_mkkm(stack, k)
         peak = torch.cuda.max_memory_allocated() - there
         floor = kernels.nbytes * solution.n_passes / speed
-        phases = phase_seconds(lambda stack=stack, k=k: solve_simple_mkkm(stack, k))
-        with_mix = floor + mix_reads(stack, k) * kernels.nbytes / m / speed
         rows.append(
             {"n": n, "m": m, "k": k, "dtype": str(dtype).removeprefix("torch.")}
             | times
@@ -193,12 +107,9 @@ def solve():
                 "relative_gap": float(solution.gap),
                 "certificate": str(solution.certificate),
                 "iterations": solution.n_iter,
-                "phase_seconds": phases,
                 "passes": solution.n_passes,
                 "read_floor": round(floor, 4),
                 "times_read_floor": round(times["seconds"] / floor, 2),
-                "read_floor_with_mix": round(with_mix, 4),
-                "times_read_floor_with_mix": round(times["seconds"] / with_mix, 2),
                 "memory_beside_kernels": round(peak / kernels.nbytes, 3),
                 "check_seconds": checks["seconds"],
             }
@@ -249,17 +160,16 @@ def far(n=1_000_000, k=20):
     rows = KernelBank(**ONE_GAUSSIAN, on_the_fly=True).fit_transform(views)
     stack = as_stack(rows, validate=False)
     torch.cuda.synchronize()
-    looked, solutions = time.perf_counter(), []
+    looked = time.perf_counter()
     torch.cuda.reset_peak_memory_stats()
-    phases = phase_seconds(lambda: solutions.append(solve_simple_mkkm(stack, k)))
-    (solution,) = solutions
+    solution = solve_simple_mkkm(stack, k)
+    torch.cuda.synchronize()
     return {
         "n": n,
         "k": k,
         "first_look_seconds": round(looked - started, 1),
         "solve_seconds": round(time.perf_counter() - looked, 1),
         "at_most": 150,
-        "phase_seconds": {phase: took for phase, took in phases.items() if took},
         "passes": solution.n_passes,
         "relative_gap": float(solution.gap),
         "certificate": str(solution.certificate),
@@ -271,7 +181,7 @@ def precision(n=1_000_000, n_rows=64):
     """Compare products without entries, of random vectors and of ones, with double precision."""
     (view,), _ = blobs(n, (30,), 20, torch.float32)
     rows = KernelBank(**ONE_GAUSSIAN, on_the_fly=True).fit_transform([view])
-    X = gaussian_noise((n, 28), 0, view)
+    X = torch.randn((n, 28), dtype=torch.float64, device="cuda")
     X[:, 0] = 1.0
     product = rows.product(0, X)
     torch.cuda.synchronize()
@@ -279,11 +189,9 @@ def precision(n=1_000_000, n_rows=64):
     product = rows.product(0, X)
     torch.cuda.synchronize()
     seconds = time.perf_counter() - started
-    median = rows._views[0].median
-    z = rows._views[0].training.columns[:-2, :].T.double()
     some = torch.arange(0, n, n // n_rows, device="cuda")
-    distances = torch.cdist(z[some], z, compute_mode="donot_use_mm_for_euclid_dist")
-    exact = torch.exp(-((distances / median) ** 2) / 2) @ X
+    entries = torch.cat([rows.rows(int(i), int(i) + 1)[0] for i in some]).double()
+    exact = entries @ X
     errors = (product[some] - exact).norm(dim=0) / exact.norm(dim=0)
     return {
         "n": n,

@@ -7,8 +7,8 @@ samples are missing, at random. All times of a row are taken in one process, in 
 and are medians of seconds of the processor, which other work on the machine changes less than
 those of the clock: with one thread. Ratios are comparable, the seconds depend on the machine.
 
-solve        seconds of the solve of the complete problem, and ratios to it with ``impute="zero"``
-             and ``"rescale"``
+solve        seconds of the solve of the complete problem, and ratios to it with
+             ``missing_views="zero"`` and ``"rescale"``
 fit          the same of ``fit``, kernels, agreement and k-means included
 passes       products with all kernels that a solve took, complete / zero / rescale
 memory       most memory that a solve allocates beside the kernels, in MiB, complete / zero /
@@ -33,7 +33,8 @@ import mkclust
 from missing_views import observed_mask
 from mkclust import KernelBank, SimpleMKKM
 from mkclust.datasets import load
-from mkclust.engine.basis import Basis
+from mkclust.engine.eigen import block_width
+from mkclust.engine.search import MOST_BLOCKS
 from mkclust.kernels import Nystroem
 from mkclust.methods import solve_simple_mkkm
 from mkclust.stack import as_stack
@@ -115,9 +116,8 @@ def fit_seconds(model, X):
 def solve_memory(X, k, fill):
     """Return the peak of a solve of kernels in memory beside them, and the size of the basis."""
     stack = as_stack(X, validate=False, **fill)
-    basis = Basis(stack, k)
-    basis_bytes = 8 * (1 + stack.n_kernels) * basis.capacity * stack.n_samples
-    del basis
+    capacity = MOST_BLOCKS * block_width(stack.n_samples, k)
+    basis_bytes = 8 * (1 + stack.n_kernels) * capacity * stack.n_samples
     tracemalloc.start()
     solution = solve_simple_mkkm(stack, k)
     peak = tracemalloc.get_traced_memory()[1]
@@ -136,7 +136,7 @@ def measure(name, repetitions):
         parts = gaussian_kernels(parts)
     masked = without_rows(parts, observed, are_kernels=are_kernels)
     inputs = {way: parts if way == "complete" else masked for way in WAYS}
-    fills = {way: {} if way == "complete" else {"impute": way} for way in WAYS}
+    fills = {way: {} if way == "complete" else {"missing_views": way} for way in WAYS}
     models = {way: TimedSimpleMKKM(k, random_state=0, **options, **fills[way]) for way in WAYS}
     fits, solves = ({way: [] for way in WAYS} for _ in range(2))
     for repetition in range(repetitions + 1):

@@ -17,7 +17,7 @@ what is missing at one rate is missing at all higher ones. Every score is on all
 exception that says so. No competitor sees labels, or what is missing; all get the number of
 clusters, and the seed as random state.
 
-SimpleMKKM, AgreementKKM  by the library's defaults, ``impute="rescale"``, ``"zero"``, ``"learn"``
+SimpleMKKM, AgreementKKM  by default, ``missing_views="rescale"``, ``"zero"`` and ``"learn"``
 inner join             SimpleMKKM of the samples that all views have, scored on these alone; no
                        answer where they are too few to fit
 inner join + predict   the same, and ``predict`` for the others
@@ -245,10 +245,10 @@ def observed_kernels(problem):
 FILLS = ("rescale", "zero", "learn")
 GROUPS = {
     "ours": {
-        **{f"SimpleMKKM, {fill}": fit_own(SimpleMKKM, impute=fill) for fill in FILLS},
-        "AgreementKKM, rescale": fit_own(AgreementKKM, impute="rescale"),
-        "AgreementKKM, zero": fit_own(AgreementKKM, impute="zero"),
-        "AgreementKKM, learn": fit_own(AgreementKKM, impute="learn"),
+        **{f"SimpleMKKM, {fill}": fit_own(SimpleMKKM, missing_views=fill) for fill in FILLS},
+        "AgreementKKM, rescale": fit_own(AgreementKKM, missing_views="rescale"),
+        "AgreementKKM, zero": fit_own(AgreementKKM, missing_views="zero"),
+        "AgreementKKM, learn": fit_own(AgreementKKM, missing_views="learn"),
         "inner join + predict": inner_join_and_predict,
     },
     "fills": {
@@ -264,9 +264,11 @@ GROUPS = {
         "EE-IMVC, same kernels": fit_imml("EEIMVC", same_kernels=True),
     },
     "ablation": {
-        **{f"MKKM, {fill}": fit_own(MKKM, impute=fill) for fill in FILLS},
+        **{f"MKKM, {fill}": fit_own(MKKM, missing_views=fill) for fill in FILLS},
         **{
-            f"SimpleMKKM (gaussian), {fill}": fit_own(SimpleMKKM, impute=fill, kernels="gaussian")
+            f"SimpleMKKM (gaussian), {fill}": fit_own(
+                SimpleMKKM, missing_views=fill, kernels="gaussian"
+            )
             for fill in FILLS
         },
     },

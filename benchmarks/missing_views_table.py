@@ -150,7 +150,7 @@ def print_ablation(found, rows):
     print(f"\n**Accuracy less that of the complete views** ({len(seeds)} seeds)\n")
     lost = [rate for rate in rates if rate]
     titles = [f"{TITLES[name]}, {rate} %" for name in few.datasets for rate in lost]
-    print("| method, impute |", " | ".join(titles), "|")
+    print("| method, missing_views |", " | ".join(titles), "|")
     print("| --- |" + " --- |" * len(titles))
     for method in ABLATION:
         for fill in FILLS:

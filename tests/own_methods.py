@@ -4,50 +4,27 @@ from typing import ClassVar
 
 import numpy as np
 
-from mkclust.engine.relaxation import relax
+from mkclust.engine.eigen import relax
 from mkclust.methods import InductiveClusterer, MultipleKernelClusterer, Solution
 
 
 class Powered(InductiveClusterer):
     """Weights by powers of the kernels' own leading eigenvalue sums."""
 
+    strength: float = 1.0
+
     SUMMARY = "which weighs the kernels by a power of their leading eigenvalue sums"
     REFERENCES = ("A. User. Powers of Kernels. 2026.",)
     WEIGHT_MEANING = "A large weight means much leading structure; it is not importance."
     GRID: ClassVar = {"strength": [0.0, 1.0, 2.0]}
 
-    def __init__(
-        self,
-        n_clusters=8,
-        *,
-        kernels="auto",
-        center=True,
-        normalize=True,
-        psd="error",
-        validate=True,
-        approximation=None,
-        strength=1.0,
-        n_init=10,
-        random_state=None,
-    ):
-        super().__init__(
-            n_clusters,
-            kernels=kernels,
-            center=center,
-            normalize=normalize,
-            psd=psd,
-            validate=validate,
-            approximation=approximation,
-            n_init=n_init,
-            random_state=random_state,
-        )
-        self.strength = strength
-
     def _solve(self, stack):
         k = self.n_clusters
-        sums = np.array([relax(stack.kernel(p), k, tol=1e-8).value for p in range(stack.n_kernels)])
+        sums = np.array(
+            [relax(stack.kernels[p], k, tol=1e-8).value for p in range(stack.n_kernels)]
+        )
         weights = sums**self.strength / (sums**self.strength).sum()
-        found = relax(stack.combine(weights), k, tol=1e-8)
+        found = relax(stack.mix(weights), k, tol=1e-8)
         return Solution(
             partition=found.vectors[:, :k],
             weights=weights,
@@ -63,39 +40,14 @@ class Powered(InductiveClusterer):
 class Anchored(Powered):
     """Has an anchor of its own, which is not SimpleMKKM's."""
 
-    def __init__(
-        self,
-        n_clusters=8,
-        *,
-        kernels="auto",
-        center=True,
-        normalize=True,
-        psd="error",
-        validate=True,
-        strength=1.0,
-        anchor=3.0,
-        n_init=10,
-        random_state=None,
-    ):
-        super().__init__(
-            n_clusters,
-            kernels=kernels,
-            center=center,
-            normalize=normalize,
-            psd=psd,
-            validate=validate,
-            strength=strength,
-            n_init=n_init,
-            random_state=random_state,
-        )
-        self.anchor = anchor
+    anchor: float = 3.0
 
 
 class FirstKernel(MultipleKernelClusterer):
     """The first kernel alone: no mix, nothing to say about new samples, and not a word on it."""
 
     def _solve(self, stack):
-        found = relax(stack.kernel(0), self.n_clusters, tol=1e-8)
+        found = relax(stack.kernels[0], self.n_clusters, tol=1e-8)
         return Solution(
             partition=found.vectors[:, : self.n_clusters],
             weights=np.eye(stack.n_kernels)[0],

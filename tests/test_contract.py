@@ -24,8 +24,8 @@ STANDARDS = [(True, True), (True, False), (False, True), (False, False)]
 INDUCTIVE = [name for name in METHODS if hasattr(METHODS[name](), "predict")]
 
 pytestmark = [
-    pytest.mark.filterwarnings("ignore::mkclust.WeightsWarning"),
-    pytest.mark.filterwarnings("ignore::mkclust.NoAgreementWarning"),
+    pytest.mark.filterwarnings("ignore::mkclust.exceptions.WeightsWarning"),
+    pytest.mark.filterwarnings("ignore::mkclust.exceptions.NoAgreementWarning"),
     pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning"),
     pytest.mark.filterwarnings("ignore:the learned kernel has rank"),
 ]
@@ -247,7 +247,9 @@ def test_alignments_are_shares_of_the_top_eigenvalue_sums(method, center, normal
     model = method(3, center=center, normalize=normalize, random_state=0).fit(X)
     H = model.embedding_
     for share, K in zip(
-        model.alignments_, as_stack(X, center=center, normalize=normalize).entries(), strict=True
+        model.alignments_,
+        as_stack(X, center=center, normalize=normalize).among().entries,
+        strict=True,
     ):
         best = np.linalg.eigvalsh(K)[-3:].sum()
         assert share == pytest.approx(np.trace(H.T @ K @ H) / best, abs=2e-3)
@@ -260,7 +262,7 @@ def test_the_partition_spans_leading_eigenvectors_of_the_combined_kernel(inducti
     model = inductive(3, random_state=0, **options).fit(X)
     if not hasattr(model, "coefficients_"):
         pytest.skip(f"{inductive.__name__} has no combined kernel")
-    K = np.tensordot(model.coefficients_, as_stack(X).entries(), 1)
+    K = np.tensordot(model.coefficients_, as_stack(X).among().entries, 1)
     captured = np.trace(model.embedding_.T @ K @ model.embedding_)
     assert captured == pytest.approx(np.linalg.eigvalsh(K)[-3:].sum(), rel=1e-5)
 
@@ -807,5 +809,5 @@ def test_parameters_out_of_their_range_are_refused_by_name_before_anything_else(
 
 def test_the_grid_holds_settings_that_are_allowed(method):
     for parameters in ParameterGrid(method.GRID):
-        method(3, **parameters)._check_parameters()
+        method(3, **parameters).check_parameters()
     assert set(method.GRID) <= set(method.ALLOWED)

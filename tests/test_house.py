@@ -21,7 +21,6 @@ def test_importing_the_library_loads_neither_its_extras_nor_what_explains_a_fit(
         "h5py",
         "torch",
         "dask",
-        "faiss",
         "skops",
         "mkclust.explain",
         "mkclust.web",

@@ -16,7 +16,7 @@ EXTRAS = PROJECT["optional-dependencies"]
 # What importing the library must not load, and no extra but those for it may bring.
 HEAVY = (
     *("pandas", "matplotlib", "plotly", "dask", "distributed", "torch", "cupy", "h5py", "pyarrow"),
-    *("typer", "rich", "skops", "faiss", "anndata", "mudata", "openpyxl", "statsmodels", "polars"),
+    *("typer", "rich", "skops", "anndata", "mudata", "openpyxl", "statsmodels", "polars"),
 )
 
 

@@ -5,12 +5,12 @@ from collections.abc import Callable
 import numpy as np
 
 from mkclust import MKKMMM
-from mkclust.engine.relaxation import Relaxation
+from mkclust.engine.eigen import Relaxation
 from mkclust.methods import Solution
 from mkclust.methods.alternate import Alternation
 from mkclust.methods.kamm import alternate_with_best_weights
 from mkclust.methods.mkkm_mm import alternate_with_worst_weights
-from mkclust.stack import KernelStack
+from mkclust.stack import Stack
 from mkclust.types import Float
 
 
@@ -38,7 +38,7 @@ def alternate_to_the_cap(
 
 
 def solve_mkkm_mm_last(
-    stack: KernelStack, n_clusters: int, *, tol: float = 1e-4, max_iter: int = 10
+    stack: Stack, n_clusters: int, *, tol: float = 1e-4, max_iter: int = 10
 ) -> Solution:
     """Solve as the released code of MKKM-MM does."""
     return alternate_with_worst_weights(
@@ -47,7 +47,7 @@ def solve_mkkm_mm_last(
 
 
 def solve_kamm_a_last(
-    stack: KernelStack, n_clusters: int, *, tol: float = 1e-4, max_iter: int = 50
+    stack: Stack, n_clusters: int, *, tol: float = 1e-4, max_iter: int = 50
 ) -> Solution:
     """Solve KAMM-A by as many turns as are asked for."""
     return alternate_with_best_weights(
@@ -58,7 +58,7 @@ def solve_kamm_a_last(
 class LastIterateMKKMMM(MKKMMM):
     """MKKM-MM whose alternation ends as in its released code."""
 
-    def _solve(self, stack: KernelStack) -> Solution:
+    def _solve(self, stack: Stack) -> Solution:
         if self.solver == "saddle":
             return super()._solve(stack)
         return solve_mkkm_mm_last(stack, self.n_clusters, tol=self.tol, max_iter=self.max_iter)

@@ -3,13 +3,14 @@
 import numpy as np
 
 from mkclust.linalg import polar_factor
-from mkclust.methods.lf_mvc import NEGLIGIBLE, Fusion, fuse
-from mkclust.stack import KernelStack
+from mkclust.methods.lf_mvc import SMALLEST_WEIGHT, Fusion, fuse
+from mkclust.stack import Stack
+from mkclust.stack.kernel import dense_of
 from mkclust.types import Float
 
 
 def solve_lf_mvc_released(
-    stack: KernelStack,
+    stack: Stack,
     n_clusters: int,
     *,
     reg: float,
@@ -22,8 +23,8 @@ def solve_lf_mvc_released(
     With ``accumulate``, as in the first of the two codes, by `fuse_accumulated`.
     """
     m = stack.n_kernels
-    H = [_leading(stack.kernel(p).dense(), n_clusters) for p in range(m)]
-    H_0 = _leading(stack.combine(np.full(m, 1 / m)).dense(), n_clusters)
+    H = [_leading(dense_of(stack.kernels[p]), n_clusters) for p in range(m)]
+    H_0 = _leading(dense_of(stack.mix(np.full(m, 1 / m))), n_clusters)
     if accumulate:
         return fuse_accumulated(H, H_0, reg=reg, tol=tol, max_iter=max_iter)
     return fuse(H, H_0, reg=reg, align=False, tol=tol, max_iter=max_iter)
@@ -45,7 +46,7 @@ def fuse_accumulated(
         if converged or len(history) == max_iter:
             history.append(float(b @ np.sum(M * W, axis=(1, 2))) + near)
             return Fusion(F, b, W, A, total, np.array(history), converged)
-        for p in np.flatnonzero(b > NEGLIGIBLE):
+        for p in np.flatnonzero(b > SMALLEST_WEIGHT):
             W[p] = polar_factor(M[p])
         c = np.sum(M * W, axis=(1, 2))
         b = c / np.linalg.norm(c)

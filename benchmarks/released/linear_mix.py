@@ -6,11 +6,11 @@ from mkclust import LKAM, MKKMMiR
 from mkclust.methods import Solution
 from mkclust.methods.localize import localize, neighborhood_mask, neighborhood_size
 from mkclust.methods.mkkm_mir import descend_regularized
-from mkclust.stack import KernelStack
+from mkclust.stack import Stack
 
 
 def solve_mkkm_mir_linear(
-    stack: KernelStack, n_clusters: int, *, reg: float, tol: float = 1e-6, max_iter: int = 100
+    stack: Stack, n_clusters: int, *, reg: float, tol: float = 1e-6, max_iter: int = 100
 ) -> Solution:
     """Solve as the first released code of MKKM-MiR, whose objective may rise."""
     return descend_regularized(
@@ -19,7 +19,7 @@ def solve_mkkm_mir_linear(
 
 
 def solve_lkam_linear(
-    stack: KernelStack,
+    stack: Stack,
     n_clusters: int,
     *,
     reg: float,
@@ -38,7 +38,7 @@ def solve_lkam_linear(
 class LinearMixMKKMMiR(MKKMMiR):
     """MKKM-MiR as its first released code solves it."""
 
-    def _solve(self, stack: KernelStack) -> Solution:
+    def _solve(self, stack: Stack) -> Solution:
         return solve_mkkm_mir_linear(
             stack, self.n_clusters, reg=self.reg, tol=self.tol, max_iter=self.max_iter
         )
@@ -47,7 +47,7 @@ class LinearMixMKKMMiR(MKKMMiR):
 class LinearMixLKAM(LKAM):
     """LKAM as an older copy of its released code solves it."""
 
-    def _solve(self, stack: KernelStack) -> Solution:
+    def _solve(self, stack: Stack) -> Solution:
         return solve_lkam_linear(
             stack,
             self.n_clusters,

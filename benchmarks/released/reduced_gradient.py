@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from mkclust.engine.cutting import CuttingSurfaces
-from mkclust.engine.relaxation import Relaxation
+from mkclust.engine.eigen import Relaxation
 from mkclust.engine.simplex import longest_step, reduced_direction
 from mkclust.methods import Solution
 from mkclust.methods.reduced_gradient import Evaluator
@@ -29,7 +29,7 @@ def descend_as_released(
 
     Parameters
     ----------
-    stack : KernelStack
+    stack : Stack
         The kernels.
     n_clusters : int
         Number of clusters, k.

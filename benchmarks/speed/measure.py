@@ -43,7 +43,7 @@ from sklearn.cluster import KMeans
 
 from mkclust import SimpleMKKM
 from mkclust.datasets import DatasetError
-from mkclust.engine.relaxation import Relaxation
+from mkclust.engine.eigen import Relaxation
 from mkclust.methods import solve_reduced_gradient, solve_simple_mkkm
 from mkclust.methods.agreement import measure_agreement
 from mkclust.stack import as_stack
@@ -200,7 +200,7 @@ def cold_eigsh(operator, k):
     values, vectors = eigsh(operator.matrix, k)
     order = np.argsort(-values)
     vectors = vectors[:, order]
-    return Relaxation(k, vectors, operator @ vectors, values[order])
+    return Relaxation(k, vectors, values[order])
 
 
 def measure_released(problem, options):

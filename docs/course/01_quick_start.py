@@ -38,7 +38,7 @@ print(model.agreement_.verdict())
 
 import matplotlib.pyplot as plt
 
-from mkclust import EmbeddingDisplay, KernelWeightsDisplay
+from mkclust.plots import EmbeddingDisplay, KernelWeightsDisplay
 
 KernelWeightsDisplay.from_estimator(model)
 plt.show()

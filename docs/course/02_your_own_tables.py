@@ -46,11 +46,12 @@ except ValueError as error:
     print(error)
 
 # %%
-# ``impute="median"`` fills cells with the median of their column. ``explain=True`` prints how the
-# input was understood, before anything is solved. Rows are matched by id, and the column of
+# ``impute="median"`` fills cells with the median of their column. ``summary()`` says how the
+# input was understood. Rows are matched by id, and the column of
 # categories becomes a separate view.
 
-model = AgreementKKM(n_clusters=3, impute="median", explain=True, random_state=0).fit(tables)
+model = AgreementKKM(n_clusters=3, impute="median", random_state=0).fit(tables)
+print(model.summary())
 
 # %%
 # Labels are in the order of ``sample_ids_``.

@@ -34,7 +34,7 @@ print(auto.bank_.explain())
 
 # %%
 # ``kernels="gaussian"`` takes the rows of all views as they are. The column with the large scale
-# then dominates its view, and a :class:`~mkclust.KernelWarning` names it.
+# then dominates its view, and a :class:`~mkclust.exceptions.KernelWarning` names it.
 
 import warnings
 
@@ -75,7 +75,7 @@ for name, model in (("auto", auto), ("gaussian", plain), ("chosen by name", chos
 
 import matplotlib.pyplot as plt
 
-from mkclust import SortedKernelDisplay
+from mkclust.plots import SortedKernelDisplay
 
 SortedKernelDisplay.from_estimator(auto, views)
 plt.show()

@@ -54,7 +54,7 @@ for name in names:
 
 import matplotlib.pyplot as plt
 
-from mkclust import KernelWeightsDisplay
+from mkclust.plots import KernelWeightsDisplay
 
 figure, axes = plt.subplots(1, 2, figsize=(12, 3.6), layout="constrained")
 for ax, name in zip(axes, ("agreement-kkm", "simplemkkm"), strict=True):

@@ -12,7 +12,8 @@ looks for evidence, and may say that there is none.
 import matplotlib.pyplot as plt
 import numpy as np
 
-from mkclust import NumberOfClustersDisplay, suggest_n_clusters
+from mkclust import suggest_n_clusters
+from mkclust.plots import NumberOfClustersDisplay
 
 rng = np.random.default_rng(0)
 y = rng.integers(4, size=150)

@@ -38,7 +38,7 @@ with warnings.catch_warnings(record=True) as caught:
     few = AgreementKKM(n_clusters=3, join="inner", random_state=0).fit(assays)
 for warning in caught:
     print(f"{warning.category.__name__}: {warning.message}")
-all_ = AgreementKKM(n_clusters=3, join="outer", impute="learn", random_state=0).fit(assays)
+all_ = AgreementKKM(n_clusters=3, join="outer", random_state=0).fit(assays)
 print(f"inner join: {len(few.labels_)} patients, outer join: {len(all_.labels_)}")
 
 # %%
@@ -54,10 +54,10 @@ ax.set(xlabel="patients", title="blue: measured")
 plt.show()
 
 # %%
-# A view has no similarities for a patient it lacks. ``impute`` decides what to use instead: the
-# average similarity (``"zero"``), the same with patients scaled up so that all count equally
-# (``"rescale"``, the default), or what the clustering itself predicts (``"learn"``). If much is
-# missing, ``"learn"`` did best in our measurements.
+# A view has no similarities for a patient it lacks. ``missing_views`` decides what to use
+# instead: the average similarity (``"zero"``), the same with patients scaled up so that all count
+# equally (``"rescale"``), or what the clustering itself predicts (``"learn"``, the default of the
+# methods that can). If much is missing, ``"learn"`` did best in our measurements.
 
 from mkclust.metrics import adjusted_rand_index
 
@@ -65,7 +65,8 @@ truth = pd.Series(group, index=ids)
 for way in ("zero", "rescale", "learn"):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        model = AgreementKKM(n_clusters=3, join="outer", impute=way, random_state=0).fit(assays)
+        model = AgreementKKM(n_clusters=3, join="outer", missing_views=way, random_state=0)
+        model.fit(assays)
     index = adjusted_rand_index(truth[model.sample_ids_], model.labels_)
     print(f"{way:8} adjusted Rand index {index:.2f}")
 

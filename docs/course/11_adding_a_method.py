@@ -58,7 +58,7 @@ print(f"accuracy {clustering_accuracy(digits.y[:600], model.labels_):.2f}")
 
 import matplotlib.pyplot as plt
 
-from mkclust import KernelWeightsDisplay
+from mkclust.plots import KernelWeightsDisplay
 
 KernelWeightsDisplay.from_estimator(model)
 plt.show()

@@ -6,7 +6,7 @@ Mix several kernels, or several views of the same samples, and find the clusters
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from mkclust.kernels import KernelBank, KernelWarning, view
+from mkclust.kernels import KernelBank, view
 from mkclust.methods import (
     KAMMA,
     KAMMR,
@@ -18,50 +18,29 @@ from mkclust.methods import (
     MKKMMM,
     ONKC,
     RECOMMENDED,
-    Agreement,
     AgreementKKM,
     AnchoredMKKM,
     AverageKKM,
-    GroupsWarning,
     LocalizedSimpleMKKM,
-    Missingness,
-    MissingnessWarning,
-    MissingViewsWarning,
     MKKMMiR,
-    NeighborhoodsWarning,
-    NoAgreementWarning,
-    OrderWarning,
     SimpleMKKM,
-    UncoveredSamplesWarning,
-    WeightsWarning,
 )
 from mkclust.metrics import align_labels
-from mkclust.plots import (
-    AgreementDisplay,
-    ConvergenceDisplay,
-    DescriptionDisplay,
-    EmbeddingDisplay,
-    KernelWeightsDisplay,
-    NumberOfClustersDisplay,
-    SortedKernelDisplay,
-)
 from mkclust.samples.devices import to_device
-from mkclust.stack.discretize import FewerClustersWarning
 from mkclust.version import __version__
 
 if TYPE_CHECKING:
-    from mkclust.explain import Diagnosis, LandmarkStability, diagnose, landmark_stability
     from mkclust.explain.agreement import agreement
     from mkclust.explain.annotate import annotate
-    from mkclust.explain.annotation import Annotation
-    from mkclust.explain.choosing import NumberOfClusters, suggest_n_clusters
+    from mkclust.explain.choosing import suggest_n_clusters
     from mkclust.explain.describe import describe
-    from mkclust.explain.description import Description
+    from mkclust.explain.diagnose import diagnose
+    from mkclust.explain.landmarks import landmark_stability
     from mkclust.explain.memory import estimate_memory
     from mkclust.explain.page import fit_report
-    from mkclust.explain.sample_scores import SampleScores, sample_scores
+    from mkclust.explain.sample_scores import sample_scores
     from mkclust.explain.write_back import write_back
-    from mkclust.methods.persistence import ModelVersionWarning, load_model, save_model
+    from mkclust.methods.persistence import load_model, save_model
 
 __all__ = [
     "KAMMA",
@@ -74,39 +53,13 @@ __all__ = [
     "MKKMMM",
     "ONKC",
     "RECOMMENDED",
-    "Agreement",
-    "AgreementDisplay",
     "AgreementKKM",
     "AnchoredMKKM",
-    "Annotation",
     "AverageKKM",
-    "ConvergenceDisplay",
-    "Description",
-    "DescriptionDisplay",
-    "Diagnosis",
-    "EmbeddingDisplay",
-    "FewerClustersWarning",
-    "GroupsWarning",
     "KernelBank",
-    "KernelWarning",
-    "KernelWeightsDisplay",
-    "LandmarkStability",
     "LocalizedSimpleMKKM",
     "MKKMMiR",
-    "MissingViewsWarning",
-    "Missingness",
-    "MissingnessWarning",
-    "ModelVersionWarning",
-    "NeighborhoodsWarning",
-    "NoAgreementWarning",
-    "NumberOfClusters",
-    "NumberOfClustersDisplay",
-    "OrderWarning",
-    "SampleScores",
     "SimpleMKKM",
-    "SortedKernelDisplay",
-    "UncoveredSamplesWarning",
-    "WeightsWarning",
     "__version__",
     "agreement",
     "align_labels",
@@ -128,22 +81,15 @@ __all__ = [
 # What explains a fit is wanted after one: it is imported when it is first asked for, which makes
 # importing the library faster.
 _IMPORTED_LATER = {
-    "Annotation": "mkclust.explain.annotation",
-    "Description": "mkclust.explain.description",
-    "Diagnosis": "mkclust.explain",
-    "LandmarkStability": "mkclust.explain",
-    "ModelVersionWarning": "mkclust.methods.persistence",
-    "NumberOfClusters": "mkclust.explain.choosing",
-    "SampleScores": "mkclust.explain.sample_scores",
     "agreement": "mkclust.explain.agreement",
     "annotate": "mkclust.explain.annotate",
     "describe": "mkclust.explain.describe",
-    "diagnose": "mkclust.explain",
+    "diagnose": "mkclust.explain.diagnose",
     "estimate_memory": "mkclust.explain.memory",
     "fit_report": "mkclust.explain.page",
-    "landmark_stability": "mkclust.explain",
-    "sample_scores": "mkclust.explain.sample_scores",
+    "landmark_stability": "mkclust.explain.landmarks",
     "load_model": "mkclust.methods.persistence",
+    "sample_scores": "mkclust.explain.sample_scores",
     "save_model": "mkclust.methods.persistence",
     "suggest_n_clusters": "mkclust.explain.choosing",
     "write_back": "mkclust.explain.write_back",

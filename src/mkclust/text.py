@@ -1,8 +1,7 @@
 """Text from files, plans and users, made safe to print and to open in a spreadsheet."""
 
-import sys
 import unicodedata
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from difflib import get_close_matches
 
 # Joiners belong to the spelling of words and of emoji; they can neither hide nor reorder anything.
@@ -62,15 +61,14 @@ def count(number: int, what: str) -> str:
     return f"{number:,} {what}{'s' * (number != 1)}"
 
 
-def show_lines(lines: Iterable[object]) -> None:
-    """Print lines, characters that steer a terminal shown rather than sent.
-
-    Parameters
-    ----------
-    lines : iterable of object
-        Strings, or anything with one.
-    """
-    sys.stdout.write("".join(f"{printable(line)}\n" for line in lines))
+def text_table(rows: Sequence[Sequence[str]]) -> str:
+    """Return rows as text, the first column to the left and the others to the right."""
+    widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
+    lines = []
+    for first, *others in rows:
+        cells = [cell.rjust(width) for cell, width in zip(others, widths[1:], strict=True)]
+        lines.append("  ".join([first.ljust(widths[0]), *cells]))
+    return "\n".join(lines)
 
 
 def list_first(items: Iterable[object], most: int = 10) -> str:

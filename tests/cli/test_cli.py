@@ -129,7 +129,7 @@ def test_every_format_of_views_gives_the_labels_that_the_estimator_gives(name, s
         dict(zip(data["views"], model.weights_, strict=True))
     )
     assert record["scores"] == metrics.scores(data["y"], model.labels_)
-    for word in ("left", "right", "weight", "alignment", "voice", "labels.csv", "run.json"):
+    for word in ("left", "right", "weight", "alignment", "labels.csv", "run.json"):
         assert word in result.stdout
     assert result.stderr == ""
 
@@ -521,7 +521,7 @@ def test_warnings_are_plain_lines_and_are_kept_in_the_record(data, monkeypatch):
 
     def noisy(self, X, y=None):
         for _ in range(2):
-            warnings.warn("the weights\nare odd", mkclust.WeightsWarning, stacklevel=2)
+            warnings.warn("the weights\nare odd", mkclust.exceptions.WeightsWarning, stacklevel=2)
         warnings.warn("old name", DeprecationWarning, stacklevel=2)
         return fit(self, X)
 
@@ -1415,7 +1415,7 @@ def test_the_demo_joins_files_by_id_explains_its_result_and_ends_with_a_command(
 ):
     pytest.importorskip("matplotlib")
     result = succeed("demo", "--out", "new/demo")
-    words = ("4 views agree beyond chance", "weight", "alignment", "share of voice", "Seconds")
+    words = ("4 views agree beyond chance", "weight", "alignment", "set aside", "Seconds")
     words += (
         "80 samples x  4 features",
         "Joined by id: all 80 samples",

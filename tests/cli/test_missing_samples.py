@@ -39,30 +39,17 @@ def read(*inputs, **options):
 
 
 def test_files_are_joined_by_all_ids():
-    samples = read("mrna.csv", "mirna.tsv", join="outer", impute="median,learn")
+    samples = read("mrna.csv", "mirna.tsv", join="outer", impute="median")
     assert samples.n_samples == N
     assert samples.missing.sum(axis=0).tolist() == [5, 8]
     assert samples.ids[0] == "p05"
-
-
-def test_several_ways_to_impute_are_one_option():
-    for text, cells, fill in (
-        ("median,learn", "median", "learn"),
-        ("learn, median", "median", "learn"),
-        ("zero", None, "zero"),
-        ("median", "median", "rescale"),
-    ):
-        options = TableRequest.of(None, None, None, "outer", text).options
-        assert (options.cells, options.fill) == (cells, fill)
 
 
 @pytest.mark.parametrize(
     ("options", "words"),
     [
         (["--join", "outter"], "did you mean --join outer?"),
-        (["--impute", "medain,learn"], "did you mean --impute median?"),
-        (["--impute", "resale"], "did you mean --impute rescale?"),
-        (["--impute", "zero,learn"], "names two of the same sort; write median for cells"),
+        (["--impute", "medain"], "did you mean --impute median?"),
     ],
 )
 def test_near_misses_are_named(options, words):

@@ -327,7 +327,7 @@ def test_kernels_are_asked_for_by_name_of_the_view():
         ("pass from_distances=True", "add --kernels from_distances"),
         ("pass id='a b', or drop='c'", "add --id a b, or --drop c"),
         ("pass samples_in='columns'", "add --samples-in columns"),
-        ("or validate=False to skip", "or --no-validate to skip"),
+        ("pass missing_views='zero'", "add --missing-views zero"),
         ("with center=True and normalize=True", "with --center and --normalize"),
         ("pass follow_links=True, or --follow-links, if", "add --follow-links, if"),
         (

@@ -1,88 +1,58 @@
-"""The engine: eigenvectors of one matrix, and weights and eigenvectors together."""
+"""The search for weights, against dense eigensolvers and a second search."""
 
 import numpy as np
 import pytest
-import scipy.sparse.linalg
 
 from conftest import gaussian_kernels
-from mkclust.engine.cutting import CuttingSurfaces
-from mkclust.engine.missed import MAX_STEPS, relax_from
-from mkclust.engine.relaxation import relax
+from libraries import LIBRARIES, as_library
+from mkclust.engine.cutting import CuttingSurfaces, Evaluation
 from mkclust.engine.search import search
-from mkclust.linalg.operators import WrappedOperator
-from mkclust.stack import as_stack
-from problems import FAMILIES, commuting
+from mkclust.stack import Array, Factored, Kernel, Stack, as_stack
+from mkclust.stack.kernel import dense_of
+from problems import FAMILIES, blob_kernels, commuting, top_eigenvalue_sum
+
+RAW = {"center": False, "normalize": False, "validate": False}
+
+
+def entries_of(stack):
+    """Return all kernels written out, (m, n, n)."""
+    return np.stack([np.asarray(dense_of(K)) for K in stack.kernels])
+
+
+def true_gap(stack, found, k):
+    """Return how far the objective, by a dense eigensolver, lies above the certified bound."""
+    J = top_eigenvalue_sum(entries_of(stack), found.weights, k)
+    return (J - found.history[-1, 1]) / J
+
+
+def claimed_gap(found):
+    """Return how far it is claimed to lie above that at most."""
+    return found.relaxation.gap_above(found.history[-1, 1])
 
 
 @pytest.mark.parametrize("family", FAMILIES, ids=lambda family: family.__name__)
-@pytest.mark.parametrize(("n", "k"), [(150, 4), (400, 1), (400, 6), (300, 200), (260, 259)])
-def test_relaxing_finds_the_leading_eigenvalues(family, n, k):
-    kernel = family(np.random.default_rng(k), n, 1, k)[0]
-    stack = as_stack([kernel], center=False, normalize=False, validate=False)
-    found = relax(stack.kernel(0), k, tol=1e-10)
-    exact = np.linalg.eigvalsh(kernel)[::-1]
-    assert found.value == pytest.approx(exact[:k].sum(), rel=1e-8)
-    H = found.vectors[:, :k]
-    np.testing.assert_allclose(H.T @ H, np.eye(k), atol=1e-9)
-    np.testing.assert_allclose(found.products, kernel @ found.vectors, atol=1e-8 * exact[0])
+@pytest.mark.parametrize(
+    ("n", "m", "k"),
+    [(90, 3, 4), (260, 4, 5), (260, 2, 259), pytest.param(640, 6, 7, marks=pytest.mark.slow)],
+)
+def test_claimed_gaps_are_true(family, n, m, k):
+    stack = as_stack(family(np.random.default_rng(n), n, m, k), **RAW)
+    found = search(stack, k, tol=1e-6, max_iter=200)
+    assert found.converged
+    assert -1e-10 <= true_gap(stack, found, k) <= claimed_gap(found) + 1e-10 <= 1e-6 + 2e-10
 
 
-def test_relaxing_agrees_with_arpack():
-    kernels, _ = gaussian_kernels(np.random.default_rng(0), n=500, k=5)
-    operator = as_stack(kernels).combine(np.array([0.5, 0.3, 0.2]))
-    found = relax(operator, 5, tol=1e-12)
-    values = scipy.sparse.linalg.eigsh(operator.dense(), 6, return_eigenvectors=False)[::-1]
-    np.testing.assert_allclose(found.eigenvalues[:6], np.sort(values)[::-1], rtol=1e-4)
-    np.testing.assert_allclose(found.eigenvalues[:5], np.sort(values)[::-1][:5], rtol=1e-8)
-
-
-def test_a_good_start_needs_no_iterations():
-    kernels, _ = gaussian_kernels(np.random.default_rng(1), n=400, k=4)
-
-    class Counted(WrappedOperator):
-        n_products = 0
-
-        def __matmul__(self, X):
-            self.n_products += 1
-            return self.operator @ X
-
-    operator = Counted(as_stack(kernels).combine(np.full(3, 1 / 9)))
-    found = relax(operator, 4, tol=1e-6)
-    operator.n_products = 0
-    again = relax_from(operator, 4, tol=1e-6, start=found.vectors)
-    # One product for the start, and what the look for missed eigenvectors takes.
-    assert operator.n_products <= 2 + MAX_STEPS
-    assert again.value == pytest.approx(found.value, rel=1e-12)
-
-
-@pytest.mark.parametrize("dtype", [np.float64, np.float32])
-def test_looking_for_missed_eigenvectors_ends_and_leaves_an_orthonormal_basis(dtype):
-    # Two features only: all that can be found beyond them is rounding.
-    X = np.random.default_rng(0).normal(size=(230, 2))
-    kernels = np.stack([X @ X.T, (X * [1, 2]) @ X.T]).astype(dtype)
-    stack = as_stack(kernels, center=False)
-    start = relax(stack.combine(np.array([0.5, 0.5])), 5, tol=1e-12).vectors
-    operator = stack.combine(np.array([0.1, 0.9]))
-    found = relax_from(operator, 5, tol=1e-12, start=start)
-    vectors = found.vectors
-    np.testing.assert_allclose(vectors.T @ vectors, np.eye(vectors.shape[1]), atol=1e-10)
-    largest = np.linalg.eigvalsh(operator.dense())[-5:].sum()
-    assert found.value == pytest.approx(largest, rel=1e-5)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("n", [180, 500])
-def test_the_search_matches_cutting_surfaces_on_the_whole_space(n):
+@pytest.mark.parametrize("n", [180, pytest.param(620, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("streamed", [False, True])
+def test_the_search_matches_cutting_surfaces_on_the_whole_space(n, streamed):
     kernels, _ = gaussian_kernels(np.random.default_rng(2), n=n, k=4, strengths=(2, 1, 0.5, 0, 0))
-    stack = as_stack(kernels)
-    entries = stack.entries()
-    found = search(stack, 4, CuttingSurfaces(5), tol=1e-9, max_iter=100)
+    stack = as_stack(kernels, streamed=streamed)
+    entries = entries_of(stack)
+    found = search(stack, 4, tol=1e-9, max_iter=100)
     assert found.converged
     oracle = CuttingSurfaces(5)
 
     def evaluate(gamma):
-        from mkclust.engine.cutting import Evaluation
-
         H = np.linalg.eigh(np.tensordot(gamma**2, entries, 1))[1][:, -4:]
         alignments = np.array([np.trace(H.T @ K @ H) for K in entries])
         return Evaluation(float(gamma**2 @ alignments), alignments)
@@ -92,14 +62,121 @@ def test_the_search_matches_cutting_surfaces_on_the_whole_space(n):
     np.testing.assert_allclose(found.weights, weights, atol=1e-4)
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("n_noise", [0, 3])
+@pytest.mark.parametrize("k", [2, 6, 15])
+def test_certificates_of_a_search_through_single_precision_are_true(k, n_noise):
+    stack = as_stack(blob_kernels(k, n_noise), validate=False)
+    entries = entries_of(stack)
+    found = search(stack, k, tol=1e-6, max_iter=200)
+    value = top_eigenvalue_sum(entries, found.weights, k)
+    assert found.relaxation.value <= value * (1 + 1e-12)
+    assert value <= found.relaxation.value + found.relaxation.error
+    # No weights, however they were found, are better than the bound says.
+    better = search(stack, k, tol=0.9e-11, max_iter=200)
+    assert better.converged
+    lowest = top_eigenvalue_sum(entries, better.weights, k)
+    assert found.history[-1, 1] <= lowest * (1 + 1e-12)
+    assert value - lowest <= claimed_gap(found) * value
+
+
+@pytest.mark.parametrize("size", [1e-30, 1e30, 1e100])
+def test_kernels_that_single_precision_cannot_hold_are_solved(size):
+    kernels = blob_kernels(0, n=520, m=3, k=4)
+    kernels[1] *= size
+    stack = as_stack(kernels, normalize=False, validate=False)
+    found = search(stack, 4, tol=1e-6, max_iter=200)
+    assert found.converged
+    assert np.all(found.weights > 0)
+    assert -1e-10 <= true_gap(stack, found, 4) <= claimed_gap(found) + 1e-10
+
+
+@pytest.mark.parametrize("library", LIBRARIES)
+def test_every_library_finds_the_same_weights(library):
+    kernels = list(blob_kernels(1, n=520, m=3, k=4))
+    expected = search(as_stack(kernels, validate=False), 4, tol=1e-8, max_iter=100)
+    stack = as_stack(as_library(library, kernels), validate=False)
+    found = search(stack, 4, tol=1e-8, max_iter=100)
+    assert found.converged
+    np.testing.assert_allclose(found.weights, expected.weights, atol=1e-4)
+
+
+def test_single_precision_kernels_are_certified_in_double_precision():
+    kernels = blob_kernels(2, n=520, m=3, k=4).astype(np.float32)
+    stack = as_stack(kernels, validate=False)
+    found = search(stack, 4, tol=1e-6, max_iter=200)
+    assert found.converged
+    exact = as_stack(kernels.astype(np.float64), validate=False)
+    assert -1e-10 <= true_gap(exact, found, 4) <= claimed_gap(found) + 1e-10
+
+
+@pytest.mark.parametrize("n", [150, 320])
+def test_a_kernel_of_fixed_coefficient_is_part_of_every_mix(n):
+    kernels, _ = gaussian_kernels(np.random.default_rng(3), n=n, k=3)
+    plain = as_stack(kernels)
+    H = np.linalg.qr(np.random.default_rng(0).normal(size=(n, 3)))[0]
+    stack = Stack((*plain.kernels, Factored(5.0 * H)), (*plain.names, "H"), (*plain.views, -1))
+    found = search(stack, 3, tol=1e-7, max_iter=200, n_fixed=1)
+    assert found.converged
+    assert len(found.weights) == 3
+    entries = entries_of(stack)
+    mixed = np.tensordot(np.append(found.weights**2, 1.0), entries, 1)
+    J = np.linalg.eigvalsh(mixed)[-3:].sum()
+    assert -1e-10 <= (J - found.history[-1, 1]) / J <= claimed_gap(found) + 1e-10
+    for seed in range(20):
+        weights = np.random.default_rng(seed).dirichlet(np.ones(3))
+        other = np.tensordot(np.append(weights**2, 1.0), entries, 1)
+        assert np.linalg.eigvalsh(other)[-3:].sum() >= found.history[-1, 1]
+
+
+def test_one_kernel_needs_no_weights():
+    kernels, _ = gaussian_kernels(np.random.default_rng(4), n=520, k=3)
+    found = search(as_stack(kernels[:1]), 3, tol=1e-8, max_iter=10)
+    assert found.converged
+    assert found.weights == [1]
+    assert true_gap(as_stack(kernels[:1]), found, 3) <= 1e-8
+
+
+def test_streamed_kernels_are_read_as_often_as_is_said():
+    kernels, _ = gaussian_kernels(np.random.default_rng(0), n=900, k=4)
+    n_rows = np.zeros(3)
+
+    class Read(Array):
+        storage = "streamed"
+
+        def __matmul__(self, V):
+            return Kernel.__matmul__(self, V)
+
+        def rows(self, index):
+            if isinstance(index, slice):  # not a sample for weights to start from
+                n_rows[which[id(self)]] += index.stop - index.start
+            return super().rows(index)
+
+    read = tuple(Read(K) for K in kernels)
+    which = {id(kernel): p for p, kernel in enumerate(read)}
+    for prove in (False, True):
+        n_rows[:] = 0
+        found = search(Stack(read, tuple("abc"), (0, 1, 2)), 4, tol=1e-6, max_iter=50, prove=prove)
+        assert found.certificate.kind == ("proved" if prove else "searched")
+        np.testing.assert_array_equal(n_rows / 900, found.n_passes)
+
+
 def test_a_thick_restart_loses_nothing():
     """Slow convergence with many kernels fills the basis several times over."""
     kernels = commuting(np.random.default_rng(3), 1500, 12, 4)
-    stack = as_stack(kernels, center=False, normalize=False, validate=False)
-    found = search(stack, 4, CuttingSurfaces(12), tol=1e-6, max_iter=200)
+    found = search(as_stack(kernels, **RAW), 4, tol=1e-6, max_iter=200)
     assert found.converged
     exact = sum(np.sort(np.einsum("p,pii->i", found.weights**2, kernels))[-4:])
     assert (exact - found.history[-1, 1]) / exact <= 2e-6
+
+
+def test_the_search_is_the_same_if_there_is_no_memory_for_a_copy(monkeypatch):
+    stack = as_stack(blob_kernels(5, n=620, m=3, k=4), validate=False)
+    expected = search(stack, 4, tol=1e-9, max_iter=100)
+    monkeypatch.setattr("mkclust.linalg.memory.available_bytes", lambda: 9 * 620**2)
+    found = search(stack, 4, tol=1e-9, max_iter=100)
+    assert found.converged
+    np.testing.assert_allclose(found.weights, expected.weights, atol=1e-4)
 
 
 def test_surfaces_of_coarser_problems_stay_below_the_finer_one():

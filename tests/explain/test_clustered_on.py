@@ -109,7 +109,7 @@ def test_columns_are_compared_on_the_samples_that_a_view_and_a_variable_have(
 ):
     other = pd.DataFrame(rng.normal(size=(N, 3)), index=table.index).add_prefix("x")
     views = {"clinic": table[["age", "iron", "smoker"]].iloc[: N // 2], "other": other}
-    model = fitted(views, approximation, join="outer", impute="rescale")
+    model = fitted(views, approximation, join="outer", missing_views="rescale")
     table.loc[table.index[::7], ["age", "smoker"]] = None
     table["rare"] = np.arange(N) == 4
     assert sorted(names_tested(model, table)[0]) == ["rare", "stage", "treated"]

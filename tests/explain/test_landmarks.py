@@ -16,7 +16,10 @@ from mkclust import LMKKM, AverageKKM, SimpleMKKM
 from mkclust.explain import LandmarkStability, landmark_stability
 from mkclust.kernels import Linear, Nystroem, RandomFourier
 
-pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore::mkclust.WeightsWarning")]
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.filterwarnings("ignore::mkclust.exceptions.WeightsWarning"),
+]
 
 
 @pytest.fixture(scope="module")

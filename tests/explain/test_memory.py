@@ -13,7 +13,7 @@ from mkclust.explain.memory import estimate_memory
 from mkclust.kernels import Linear, Nystroem
 from mkclust.linalg import memory
 from mkclust.linalg.memory import available_bytes, require_memory
-from mkclust.stack import DenseStack, as_stack
+from mkclust.stack import as_stack
 
 pytestmark = pytest.mark.slow
 
@@ -184,7 +184,7 @@ def test_sparse_kernels_need_no_memory_for_a_dense_mix(free_memory, nothing_star
     n = 20_000
     free_memory(8 * n**2 // 4)
     with pytest.raises(AssertionError, match="was started"):
-        SimpleMKKM(3, center=False, validate=False, kernels="precomputed").fit(
+        SimpleMKKM(3, center=False, kernels="precomputed").fit(
             [scipy.sparse.eye_array(n, format="csr")] * 2
         )
 
@@ -248,14 +248,14 @@ def test_kernels_in_files_are_loaded_to_be_repaired_if_they_fit(tmp_path, monkey
         # The second kernel is indefinite.
         dataset = file.create_dataset("K", data=np.stack([X @ X.T, X @ X.T - 30 * np.eye(40)]))
         # Without repair they would be streamed: they take more than a quarter of what is there.
-        monkeypatch.setattr("mkclust.stack.door.available_bytes", lambda: 4 * 40**2 * 8)
-        assert isinstance(as_stack(dataset, psd="clip"), DenseStack)
+        monkeypatch.setattr("mkclust.stack.build.available_bytes", lambda: 4 * 40**2 * 8)
+        assert as_stack(dataset, psd="clip").kernels[0].storage == "dense"
         free_memory(5 * 40**2 * 8 - 1)
         with pytest.raises(MemoryError, match="indefinite.*psd='shift'"):
             as_stack(dataset[:], psd="clip")
-        assert as_stack(dataset[:], psd="shift").repaired
+        assert as_stack(dataset[:], psd="shift").kernels[1].for_new_samples.is_repaired
         free_memory(3 * 40**2 * 8 - 1)
-        monkeypatch.setattr("mkclust.stack.door._collect", lambda *_: 1 / 0)
+        monkeypatch.setattr("mkclust.stack.build._collect", lambda *_: 1 / 0)
         for options in ({"psd": "clip"}, {"psd": "shift"}, {"streamed": False}):
             with pytest.raises(MemoryError, match="2 kernels of 40 samples.*streamed=None"):
                 as_stack(dataset, **options)

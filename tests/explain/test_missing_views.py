@@ -12,9 +12,7 @@ from command_line import fail, succeed, three_clusters
 from mkclust import (
     AgreementKKM,
     AverageKKM,
-    MissingnessWarning,
     SimpleMKKM,
-    UncoveredSamplesWarning,
     describe,
     diagnose,
     load_model,
@@ -25,6 +23,7 @@ from mkclust import (
 )
 from mkclust.cli.inputs import _common_labels
 from mkclust.datasets.base import Dataset
+from mkclust.exceptions import MissingnessWarning, UncoveredSamplesWarning
 from mkclust.explain.aligned_tables import read_tables
 from mkclust.explain.choosing.mix import MixSettings, NullSamples
 from mkclust.explain.describe import describe_tables
@@ -270,7 +269,7 @@ def test_the_methods_paragraph_says_what_stands_for_missing_similarities(with_ga
     text = methods_paragraph(with_gaps[0], N, {})[0]
     n_mirna = np.sum(~problem[1][:, 1])
     assert f"{n_mirna} from mirna" in text
-    assert "scaled up by the number of kernels that have them" in text
+    assert "were learned with the clusters" in text
 
 
 def test_a_saved_model_knows_what_was_missing(with_gaps, tmp_path):
@@ -284,14 +283,16 @@ def test_commands_take_files_that_lack_samples(problem, tmp_path, monkeypatch):
     for name, frame in problem[2].items():
         frame.to_csv(f"{name}.csv")
     files = [f"{name}.csv" for name in NAMES]
-    result = succeed("cluster", *files, "-k", "3", "--join", "outer", "--impute", "median,zero")
+    fills = ("--impute", "median", "--missing-views", "zero")
+    result = succeed("cluster", *files, "-k", "3", "--join", "outer", *fills)
     assert f"Joined by id: {N} samples, {problem[1].all(axis=1).sum()} of which" in result.output
     assert "The clusters do not follow which views are missing" in result.output
     record = json.loads((tmp_path / "run.json").read_text())
     assert record["n_samples"] == N
     patterns = record["missingness"]["patterns"]
     assert sum(sum(pattern["clusters"]) for pattern in patterns) == N
-    assert record["parameters"]["impute"] == ["median", "zero"]
+    assert record["parameters"]["impute"] == "median"
+    assert record["parameters"]["missing_views"] == "zero"
     labels = pd.read_csv("labels.csv", index_col="id")["cluster"]
     ids = [f"P{i:03}" for i in range(N)]
     assert adjusted_rand_index(labels[ids].to_numpy(), problem[0]) > 0.95
@@ -300,8 +301,8 @@ def test_commands_take_files_that_lack_samples(problem, tmp_path, monkeypatch):
     assert json.loads(told.stdout)["missingness"]["follows"] is False
     looked = succeed("inspect", *files, "--join", "outer")
     assert "problem:" not in looked.output
-    refused = fail("cluster", *files, "-k", "3", "--impute", "zero,learn")
-    assert "--impute zero,learn: names two of the same sort" in refused
+    refused = fail("cluster", *files, "-k", "3", "--missing-views", "lear")
+    assert "did you mean --missing-views learn?" in refused
 
 
 @pytest.mark.parametrize("approximation", [None, Nystroem(30)])
@@ -332,7 +333,9 @@ def test_labels_of_samples_that_a_file_lacks_are_those_of_another_file():
         assert _common_labels([first, replace(second, y=None)], ids) is None
 
 
-@pytest.mark.parametrize("options", [{"impute": "learn"}, {"neighbors": 15}, {"impute": "zero"}])
+@pytest.mark.parametrize(
+    "options", [{"missing_views": "learn"}, {"neighbors": 15}, {"missing_views": "zero"}]
+)
 def test_refits_without_a_view_go_without_the_samples_that_only_it_has(problem, options):
     views = with_empty_rows(problem[2], problem[1])
     model = SimpleMKKM(3, random_state=0, **options).fit(views)

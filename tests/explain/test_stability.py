@@ -13,7 +13,7 @@ ONE_GAUSSIAN = {"widths": (1.0,), "polynomials": (), "linear": None}
 
 pytestmark = [
     pytest.mark.slow,
-    pytest.mark.filterwarnings("ignore::mkclust.WeightsWarning"),
+    pytest.mark.filterwarnings("ignore::mkclust.exceptions.WeightsWarning"),
     pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning"),
     pytest.mark.filterwarnings("ignore:the learned kernel has rank"),
 ]

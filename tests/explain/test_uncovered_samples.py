@@ -14,7 +14,6 @@ from mkclust import (
     AnchoredMKKM,
     AverageKKM,
     SimpleMKKM,
-    UncoveredSamplesWarning,
     annotate,
     describe,
     diagnose,
@@ -22,6 +21,7 @@ from mkclust import (
     write_back,
 )
 from mkclust.cli import app
+from mkclust.exceptions import UncoveredSamplesWarning
 from mkclust.explain.page import fit_page
 from mkclust.explain.stability import resample
 from mkclust.generalize import alignment_error

@@ -8,9 +8,9 @@ from sklearn.base import clone
 from sklearn.metrics.pairwise import cosine_similarity
 
 from libraries import LIBRARIES, as_library
-from mkclust import AgreementKKM, AverageKKM, SimpleMKKM
-from mkclust.explain.stability import Resampler, resample
+from mkclust import AverageKKM, SimpleMKKM
 from mkclust.kernels import KernelBank, Nystroem
+from mkclust.kernels.chosen_rules import learn_preparations
 from mkclust.kernels.kinds import RULES, tell_kind
 from mkclust.kernels.preparations import LogTfIdf
 from mkclust.linalg import FactoredMatrix, to_host
@@ -89,15 +89,6 @@ def test_neither_the_unit_nor_the_order_of_samples_changes_the_kind(kind, seed, 
     assert tell_kind(view[np.ix_(order, order)] if of_pairs else view[order], N) == kind
 
 
-@given(
-    st.sampled_from(["sparse", "binary", "histogram", "directions", "dense"]), st.integers(0, 50)
-)
-def test_the_order_of_columns_changes_no_kind_but_that_of_categories(kind, seed):
-    view = example(kind, seed)
-    order = np.random.default_rng(seed).permutation(view.shape[1])
-    assert tell_kind(view[:, order], N) == kind
-
-
 BORDERLINE = {
     # A missing mark, or a second one, is no category.
     "a row without a mark": (
@@ -142,24 +133,6 @@ def test_a_few_columns_that_are_mostly_zero_are_no_counts_of_words():
 def test_a_square_view_of_some_rows_only_is_no_graph():
     assert tell_kind(example("graph"), 10 * N) == "sparse"
     assert tell_kind(example("graph"), None) == "sparse"
-
-
-def test_few_rows_of_a_long_view_are_looked_at():
-    X = np.zeros((5000, 3))
-    X[:, 0] = np.arange(5000)
-
-    class Rows(np.ndarray):
-        """An array that counts the rows that are taken of it."""
-
-        taken = 0
-
-        def __getitem__(self, key):
-            part = super().__getitem__(key)
-            Rows.taken += len(part) if getattr(part, "ndim", 0) == 2 else 0
-            return part
-
-    tell_kind(X.view(Rows), 5000)
-    assert 0 < Rows.taken <= 1000
 
 
 @pytest.mark.parametrize("library", LIBRARIES)
@@ -288,12 +261,6 @@ def test_rules_that_make_no_sense_are_refused(rules, message):
             AverageKKM(3, kernels=rules).fit(views)
 
 
-def test_models_say_what_kernels_may_be():
-    expected = "pass 'auto', 'gaussian', 'on-the-fly', 'precomputed', a dict from names of views"
-    with pytest.raises(ValueError, match=expected):
-        AverageKKM(3, kernels="kind").fit({"words": example("sparse")})
-
-
 def test_a_table_has_the_kernels_of_its_kind():
     assert len(AverageKKM(3).fit(example("histogram")).kernel_names_) == 12
     words = example("sparse")
@@ -341,36 +308,13 @@ def clustered_views(rng):
     }, y
 
 
-def test_predict_of_the_training_rows_reproduces_the_labels():
-    views, _ = clustered_views(np.random.default_rng(0))
-    for kernels in ("auto", "on-the-fly", {"words": "sparse"}):
-        model = SimpleMKKM(3, kernels=kernels, random_state=0).fit(views)
-        assert model.bank_.rules_ == {"words": "sparse", "pixels": "dense", "colors": "histogram"}
-        np.testing.assert_array_equal(model.predict(views), model.labels_)
-        restored = pickle.loads(pickle.dumps(model))
-        some = {name: view[30:90] for name, view in views.items()}
-        np.testing.assert_array_equal(restored.predict(some), model.labels_[30:90])
-
-
-def test_views_that_share_nothing_change_no_weights_whatever_their_kinds():
-    rng = np.random.default_rng(0)
-    views, _ = clustered_views(rng)
-    alone = AgreementKKM(3, random_state=0).fit(views)
-    beside = views | {"noise": rng.normal(size=(120, 4)), "color": one_hot(rng, 4, 120)}
-    model = AgreementKKM(3, random_state=0).fit(beside)
-    np.testing.assert_allclose(model.weights_, [*alone.weights_, 0, 0], rtol=1e-9, atol=1e-12)
-    np.testing.assert_array_equal(model.labels_, alone.labels_)
-
-
 @pytest.mark.parametrize("library", LIBRARIES)
 def test_features_are_learned_of_prepared_rows(library):
     views, _ = clustered_views(np.random.default_rng(0))
     views["pixels"][:, 4] *= 30
     nystroem = Nystroem(120, random_state=0)
-    prepared = {
-        name: preparation.apply(views[name])
-        for name, preparation in KernelBank(**ONE, rules="kind").fit(views)._preparations.items()
-    }
+    learned = learn_preparations("kind", views)
+    prepared = {name: learned[name].apply(view) for name, view in views.items()}
     expected = SimpleMKKM(3, approximation=nystroem, kernels="gaussian", random_state=0)
     expected.fit(prepared)
     X = as_library(library, views)
@@ -381,59 +325,3 @@ def test_features_are_learned_of_prepared_rows(library):
     np.testing.assert_array_equal(to_host(model.predict(X)), to_host(model.labels_))
     restored = pickle.loads(pickle.dumps(model))
     np.testing.assert_array_equal(restored.predict(views), to_host(model.labels_))
-
-
-def test_features_follow_rules_by_name():
-    views, _ = clustered_views(np.random.default_rng(0))
-    settings = {"approximation": Nystroem(40, random_state=0), "random_state": 0}
-    plain = SimpleMKKM(3, kernels="gaussian", **settings).fit(views)
-    by_name = SimpleMKKM(3, kernels=dict.fromkeys(views, "gaussian"), **settings).fit(views)
-    np.testing.assert_allclose(by_name.weights_, plain.weights_, rtol=1e-12, atol=1e-12)
-    auto = SimpleMKKM(3, **settings).fit(views)
-    assert np.abs(auto.weights_ - plain.weights_).max() > 1e-3
-    for rules, message in (
-        ({"words": "graph"}, "'graph', which takes all samples at once, and an approximation"),
-        ({"text": "sparse"}, "rule for the view 'text'"),
-        ({"words": "text"}, "'text' for the view 'words'; choose among"),
-    ):
-        with pytest.raises(ValueError, match=message):
-            SimpleMKKM(3, kernels=rules, **settings).fit(views)
-
-
-def test_rows_that_are_not_finite_are_refused_before_they_are_prepared():
-    views, _ = clustered_views(np.random.default_rng(0))
-    model = SimpleMKKM(3, approximation=Nystroem(40), random_state=0).fit(views)
-    for name in views:
-        new = {other: each[:3].copy() for other, each in views.items()}
-        new[name][1, 0] = np.nan
-        with pytest.raises(ValueError, match="NaN|not finite|nan"):
-            model.predict(new)
-
-
-def test_features_of_memory_maps_and_dask_arrays_are_those_of_arrays(tmp_path):
-    da = pytest.importorskip("dask.array")
-    views, _ = clustered_views(np.random.default_rng(0))
-    maps = {}
-    for name, view in views.items():
-        np.save(tmp_path / f"{name}.npy", view)
-        maps[name] = np.load(tmp_path / f"{name}.npy", mmap_mode="r")
-    chunks = {name: da.from_array(view, chunks=(50, -1)) for name, view in views.items()}
-    model = SimpleMKKM(3, approximation=Nystroem(60), random_state=0)
-    labels = clone(model).fit(views).labels_
-    np.testing.assert_array_equal(clone(model).fit(maps).labels_, labels)
-    np.testing.assert_array_equal(np.asarray(clone(model).fit(chunks).labels_), labels)
-
-
-def test_parts_of_the_samples_keep_the_kinds_of_their_views():
-    views, y = clustered_views(np.random.default_rng(0))
-    rng = np.random.default_rng(1)
-    links = rng.random((120, 120)) < 0.02 + 0.2 * (y[:, None] == y)
-    views["links"] = symmetric(links.astype(float))
-    model = SimpleMKKM(3, random_state=0).fit(views)
-    assert model.bank_.rules_["links"] == "graph"
-    source = Resampler.of_fit(model, views)
-    part = np.arange(0, 120, 2)
-    bank = clone(source.kernels).fit(source.take(part))
-    assert bank.rules_ == model.bank_.rules_
-    np.testing.assert_array_equal(bank.views_["links"], views["links"][np.ix_(part, part)])
-    assert resample(model, views, n_resamples=3).mean > 0.8

@@ -1,32 +1,26 @@
 """Shared neighborhoods against their formula written out, for views and for kernels."""
 
-import pickle
-import tracemalloc
 import warnings
 
 import numpy as np
 import pandas as pd
 import pytest
-import scipy.sparse
 from sklearn.base import clone
 from sklearn.metrics.pairwise import cosine_similarity, rbf_kernel
 
-from libraries import LIBRARIES, as_library
-from mkclust import METHODS, AverageKKM, KernelBank, NeighborhoodsWarning, SimpleMKKM, diagnose
-from mkclust.kernels import Nystroem
-from mkclust.kernels.neighborhoods import count_neighbors
+from mkclust import AverageKKM, KernelBank
+from mkclust.exceptions import NeighborhoodsWarning
+from mkclust.kernels.neighbors import count_neighbors
 from mkclust.linalg import FactoredMatrix
-from mkclust.linalg.factored import factored_sum
-from mkclust.stack import MatrixRows, as_stack
 
 GAUSSIAN = {"widths": (1.0,), "polynomials": (), "linear": None}
 COSINE = {"widths": (), "polynomials": (), "linear": "cosine"}
 
 pytestmark = [
     pytest.mark.slow,
-    pytest.mark.filterwarnings("ignore::mkclust.WeightsWarning"),
-    pytest.mark.filterwarnings("ignore::mkclust.NoAgreementWarning"),
-    pytest.mark.filterwarnings("ignore::mkclust.NeighborhoodsWarning"),
+    pytest.mark.filterwarnings("ignore::mkclust.exceptions.WeightsWarning"),
+    pytest.mark.filterwarnings("ignore::mkclust.exceptions.NoAgreementWarning"),
+    pytest.mark.filterwarnings("ignore::mkclust.exceptions.NeighborhoodsWarning"),
     pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning"),
 ]
 
@@ -94,7 +88,7 @@ def test_neighborhoods_of_gaussian_kernels_are_those_of_their_formula(r):
     expected = shared(memberships(rbf_kernel(X, gamma=0.1), r))
     for kernel in K:
         np.testing.assert_allclose(kernel.toarray(), expected, atol=1e-14)
-    assert [each.size for each in bank._neighbors.values()] == [r]
+    assert bank.n_neighbors_ == r
     assert K[0] is K[1]
 
 
@@ -208,16 +202,6 @@ def test_ties_by_rows_of_a_kernel_are_taken_as_wholes(degree):
     np.testing.assert_array_equal(again, members[np.ix_(order, order)])
 
 
-def test_the_order_of_samples_changes_nothing():
-    views = blobs()
-    order = np.random.default_rng(1).permutation(60)
-    K = KernelBank(**GAUSSIAN, neighbors=6).fit_transform(views)
-    permuted = KernelBank(**GAUSSIAN, neighbors=6).fit_transform([view[order] for view in views])
-    for before, after in zip(K, permuted, strict=True):
-        expected = before.toarray()[np.ix_(order, order)]
-        np.testing.assert_allclose(after.toarray(), expected, atol=1e-14)
-
-
 # New samples ------------------------------------------------------------------------------------
 
 
@@ -251,94 +235,16 @@ def test_new_samples_come_as_similarities_to_precomputed_kernels():
     lengths = np.linalg.norm(new, axis=1)[:, None] * np.linalg.norm(X, axis=1)
     model = AverageKKM(2, neighbors=6, random_state=0, center=False).fit(np.stack([K, K]))
     own = np.tile(np.square(new).sum(axis=1), (2, 1))
-    found, ones = model._source.similarities(model, [cross, cross], own)
+    joined = shared_with_new(S, cross / lengths, 6)
+    kernel = shared(memberships(S, 6))
+    expected = AverageKKM(2, center=False, random_state=0).fit(np.stack([kernel, kernel]))
     np.testing.assert_allclose(
-        found[0].toarray(), shared_with_new(S, cross / lengths, 6), atol=1e-14
+        np.abs(model.transform([cross, cross], own)),
+        np.abs(expected.transform([joined, joined], np.ones((2, 5)))),
+        atol=1e-9,
     )
-    assert np.all(ones == 1)
     with pytest.raises(ValueError, match="pass self_similarity"):
         model.predict([cross, cross])
-
-
-@pytest.mark.parametrize("name", METHODS)
-def test_every_method_clusters_by_neighborhoods(name):
-    if "neighbors" in METHODS[name].ALLOWED:
-        pytest.skip("neighbors are a parameter of the method itself")
-    views = blobs()
-    K = KernelBank(**GAUSSIAN).fit_transform(views)
-    model = METHODS[name](3, neighbors=5, random_state=0).fit(views)
-    given = METHODS[name](3, neighbors=5, random_state=0).fit(K)
-    np.testing.assert_array_equal(model.labels_, given.labels_)
-    assert model.n_neighbors_ == given.n_neighbors_ == 5
-    assert model.n_components_ == given.n_components_ >= 1
-    np.testing.assert_allclose(model.mixed_kernel(views), given.mixed_kernel(K), atol=1e-10)
-    if hasattr(model, "predict"):
-        np.testing.assert_array_equal(model.predict(views), model.labels_)
-        np.testing.assert_array_equal(given.predict(K), given.labels_)
-        some = [view[7:20] for view in views]
-        np.testing.assert_array_equal(model.predict(some), model.labels_[7:20])
-        np.testing.assert_array_equal(given.predict(K[:, 7:20]), model.labels_[7:20])
-        new = [view[:20] + 0.01 for view in views]
-        cross = KernelBank(**GAUSSIAN).fit(views).transform(new)
-        np.testing.assert_allclose(model.transform(new), given.transform(cross), atol=1e-9)
-
-
-def test_a_stored_model_predicts_the_same():
-    views = blobs()
-    new = [view + 0.3 for view in views]
-    K = KernelBank(**GAUSSIAN).fit_transform(views)
-    for X, samples in ((views, new), (K, K[:, :9])):
-        model = SimpleMKKM(3, neighbors=5, random_state=0).fit(X)
-        again = pickle.loads(pickle.dumps(model))
-        np.testing.assert_array_equal(again.predict(samples), model.predict(samples))
-
-
-def test_what_explains_a_fit_takes_neighborhoods():
-    views = blobs()
-    K = KernelBank(**GAUSSIAN).fit_transform(views)
-    drops = []
-    for X in (views, K):
-        model = SimpleMKKM(3, neighbors=8, random_state=0).fit(X)
-        assert "of 8 shared neighbors" in model.describe_mixed_kernel()
-        diagnosis = diagnose(model, X)
-        drops.append(diagnosis.redundancy)
-    np.testing.assert_allclose(*drops, atol=1e-10)
-
-
-# Where similarities come from -------------------------------------------------------------------
-
-
-def test_kernels_may_be_computed_on_the_fly_streamed_or_sparse():
-    views = blobs(n=70)
-    K = KernelBank(**GAUSSIAN).fit_transform(views)
-    model = SimpleMKKM(3, neighbors=5, random_state=0).fit(views)
-    fly = SimpleMKKM(3, neighbors=5, kernels="on-the-fly", random_state=0).fit(views)
-    streamed = SimpleMKKM(3, neighbors=5, random_state=0).fit(MatrixRows(list(K), block_rows=9))
-    sparse = SimpleMKKM(3, neighbors=5, kernels="precomputed", random_state=0)
-    sparse.fit([scipy.sparse.csr_matrix(each) for each in K])
-    single = SimpleMKKM(3, neighbors=5, random_state=0).fit(K.astype(np.float32))
-    for other in (fly, streamed, sparse, single):
-        np.testing.assert_array_equal(other.labels_, model.labels_)
-        np.testing.assert_allclose(other.weights_, model.weights_, atol=1e-8)
-
-
-@pytest.mark.parametrize("library", LIBRARIES)
-def test_neighborhoods_of_other_libraries_are_kept_on_the_host(library):
-    views = blobs()
-    K = KernelBank(**GAUSSIAN).fit_transform(views)
-    model = AverageKKM(3, neighbors=5, random_state=0).fit(views)
-    for X in (views, K):
-        there = [as_library(library, each) for each in X]
-        kernels = "precomputed" if X is K else "auto"
-        other = AverageKKM(3, neighbors=5, kernels=kernels, random_state=0).fit(there)
-        np.testing.assert_array_equal(other.labels_, model.labels_)
-        np.testing.assert_array_equal(other.predict(there), model.labels_)
-
-
-def test_a_table_has_one_gaussian_kernel_for_all_have_the_same_neighbors():
-    model = AverageKKM(3, neighbors=5, random_state=0).fit(blobs()[0])
-    assert sum("gaussian" in name for name in model.kernel_names_) == 1
-    assert len(model.kernel_names_) == 6
 
 
 # What is asked for, and what is refused ---------------------------------------------------------
@@ -368,11 +274,6 @@ def test_more_neighbors_than_other_samples_are_refused():
         AverageKKM(2, neighbors="auto").fit([np.eye(2), np.ones((2, 3)) * [[1], [2]]])
 
 
-def test_features_have_no_neighbors():
-    with pytest.raises(ValueError, match="features have no neighbors"):
-        AverageKKM(3, neighbors=5, approximation=Nystroem(20)).fit(blobs())
-
-
 def test_a_bank_and_a_model_agree_on_the_neighbors():
     views = blobs()
     bank = KernelBank(**GAUSSIAN, neighbors=5)
@@ -390,19 +291,6 @@ def test_other_kernels_than_those_of_the_fit_are_refused():
     model = AverageKKM(3, neighbors=5, random_state=0).fit(K)
     with pytest.raises(ValueError, match="other kernels than the model was fitted on"):
         model.mixed_kernel(K[:, ::-1, ::-1])
-
-
-def test_distances_and_asymmetric_kernels_are_refused_but_not_indefinite_ones():
-    X = blobs()[0]
-    D = np.linalg.norm(X[:, None] - X, axis=2)
-    with pytest.raises(ValueError, match="distances, not similarities"):
-        AverageKKM(3, neighbors=5).fit(D[None])
-    K = rbf_kernel(X)
-    K[3, 4] += 1
-    with pytest.raises(ValueError, match="not symmetric"):
-        AverageKKM(3, neighbors=5, kernels="precomputed").fit([K])
-    indefinite = rbf_kernel(X) - 0.5 * np.eye(60)
-    assert AverageKKM(3, neighbors=5, random_state=0).fit(indefinite[None]).labels_.shape == (60,)
 
 
 def sparse_kernels():
@@ -444,55 +332,3 @@ def test_more_unconnected_groups_than_clusters_are_told():
 
 
 # On the way to a solution -----------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("seed", range(3))
-def test_certificates_on_neighborhoods_hold_against_dense_eigenvalues(seed):
-    views = blobs(n=250, k=4, seed=seed)
-    model = SimpleMKKM(4, neighbors=8, random_state=0).fit(views)
-    stack = as_stack(list(KernelBank(**GAUSSIAN, neighbors=8).fit_transform(views)))
-    assert stack.storage == "sparse"
-    dense = as_stack(np.stack([kernel.toarray() for kernel in stack.raw_kernels]))
-
-    def value(weights):
-        return np.linalg.eigvalsh(dense.combine(weights**2).dense())[-4:].sum()
-
-    assert value(model.weights_) == pytest.approx(model.objective_, rel=1e-6)
-    grid = np.linspace(0, 1, 41)
-    least = min(value(np.array([t, 1 - t])) for t in grid)
-    assert model.objective_ <= least * (1 + model.duality_gap_ + 1e-6)
-
-
-def test_sums_of_factored_matrices_have_any_sign():
-    rng = np.random.default_rng(0)
-    factors = [scipy.sparse.random_array((20, 30), density=0.2, random_state=rng) for _ in range(3)]
-    matrices = [FactoredMatrix.symmetric(factor) for factor in factors]
-    scales = [rng.uniform(size=20), None, rng.uniform(size=20)]
-    dense = [factor.toarray() @ factor.toarray().T for factor in factors]
-    for c in (np.array([1.0, -2.0, 0.5]), np.array([0.0, 0.0, 0.0]), np.array([0.0, 3.0, 1.0])):
-        ones = [np.ones(20) if s is None else s for s in scales]
-        expected = sum(x * np.outer(s, s) * K for x, s, K in zip(c, ones, dense, strict=True))
-        found = factored_sum(c, matrices, scales)
-        np.testing.assert_allclose(found.toarray(), expected, atol=1e-12)
-        np.testing.assert_allclose(found.sum(axis=0), expected.sum(axis=0), atol=1e-12)
-        np.testing.assert_allclose(found.T.toarray(), expected.T, atol=1e-12)
-
-
-def test_many_columns_are_multiplied_on_threads_alike():
-    rng = np.random.default_rng(0)
-    factor = scipy.sparse.random_array((3000, 3000), density=0.03, random_state=rng, format="csr")
-    X, matrix = rng.normal(size=(3000, 20)), FactoredMatrix.symmetric(factor)
-    np.testing.assert_allclose(matrix @ X, factor @ (factor.T.tocsr() @ X), rtol=1e-12, atol=1e-12)
-
-
-def test_a_certificate_by_neighborhoods_of_many_samples_takes_no_square_of_them():
-    n = 3200
-    views = [view.astype(np.float32) for view in blobs(n=n, k=4)]
-    model = SimpleMKKM(4, neighbors=10, n_init=1, random_state=0)
-    stack = as_stack(list(KernelBank(**GAUSSIAN, neighbors=10).fit_transform(views)))
-    tracemalloc.start()
-    solution = model.solve(stack)
-    peak = tracemalloc.get_traced_memory()[1]
-    tracemalloc.stop()
-    assert solution.converged
-    assert peak < 8 * n**2

@@ -8,7 +8,7 @@ from sklearn.feature_extraction.text import TfidfTransformer
 
 from libraries import LIBRARIES, as_library, kind_of
 from mkclust.kernels.preparations import (
-    CalmColumns,
+    LimitColumnScale,
     LinkedToItself,
     LogTfIdf,
     RowsAsTheyAre,
@@ -16,7 +16,7 @@ from mkclust.kernels.preparations import (
 )
 from mkclust.linalg import to_host
 
-ALL = [RowsAsTheyAre, LogTfIdf, SquareRootsOfShares, CalmColumns, LinkedToItself]
+ALL = [RowsAsTheyAre, LogTfIdf, SquareRootsOfShares, LimitColumnScale, LinkedToItself]
 
 
 def counts(seed=0, shape=(40, 12)):
@@ -50,7 +50,7 @@ def test_distances_of_square_roots_of_shares_are_those_of_hellinger():
 
 def test_loud_columns_are_brought_down_and_no_column_is_amplified():
     X = np.hstack([loud(), np.full((40, 1), 0.1), 1e-6 * loud()[:, :1]])
-    calm = CalmColumns.learn(X).apply(X)
+    calm = LimitColumnScale.learn(X).apply(X)
     deviations = X.std(axis=0)
     most = 2 * np.median(deviations[[0, 1, 2, 3, 4, 6]])
     assert deviations[3] > most
@@ -61,9 +61,9 @@ def test_loud_columns_are_brought_down_and_no_column_is_amplified():
 
 def test_columns_that_are_all_alike_are_left_alone():
     X = np.random.default_rng(0).normal(size=(40, 5))
-    assert CalmColumns.learn(X).apply(X) is X
+    assert LimitColumnScale.learn(X).apply(X) is X
     constant = np.full((40, 3), 0.1)
-    np.testing.assert_array_equal(CalmColumns.learn(constant).apply(constant), constant)
+    np.testing.assert_array_equal(LimitColumnScale.learn(constant).apply(constant), constant)
 
 
 def test_every_sample_is_linked_to_itself_by_its_largest_link():
@@ -80,7 +80,7 @@ def test_every_sample_is_linked_to_itself_by_its_largest_link():
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
 @pytest.mark.parametrize("make", ALL)
 def test_rows_are_prepared_where_they_live_and_in_their_precision(make, dtype, library):
-    X = counts(shape=(12, 12)) if make is not CalmColumns else loud()
+    X = counts(shape=(12, 12)) if make is not LimitColumnScale else loud()
     expected = make.learn(X).apply_to_training(X)
     rows = as_library(library, X.astype(dtype))
     preparation = pickle.loads(pickle.dumps(make.learn(rows)))
@@ -104,33 +104,12 @@ def test_rows_of_zeros_stay_zero(make):
 
 @given(st.sampled_from(ALL), st.integers(0, 100), st.floats(1e-6, 1e6))
 def test_the_unit_of_a_view_is_forgotten_or_left_as_it_was(make, seed, factor):
-    X = counts(seed, (12, 12)) if make is not CalmColumns else loud(seed)
+    X = counts(seed, (12, 12)) if make is not LimitColumnScale else loud(seed)
     prepared = make.learn(X).apply(X)
     scaled = make.learn(factor * X).apply(factor * X)
-    keeps_the_unit = make in (RowsAsTheyAre, CalmColumns, LinkedToItself)
+    keeps_the_unit = make in (RowsAsTheyAre, LimitColumnScale, LinkedToItself)
     expected = factor * prepared if keeps_the_unit else prepared
     np.testing.assert_allclose(scaled, expected, rtol=1e-9, atol=1e-12)
-
-
-@given(st.sampled_from([LogTfIdf, SquareRootsOfShares, CalmColumns]), st.integers(0, 100))
-def test_the_order_of_samples_and_columns_is_kept(make, seed):
-    X = counts(seed) if make is not CalmColumns else loud(seed)
-    rng = np.random.default_rng(seed)
-    rows, columns = rng.permutation(X.shape[0]), rng.permutation(X.shape[1])
-    moved = X[rows][:, columns]
-    expected = make.learn(X).apply(X)[rows][:, columns]
-    np.testing.assert_allclose(make.learn(moved).apply(moved), expected, rtol=1e-10, atol=1e-13)
-
-
-def test_long_views_are_learned_from_in_blocks(monkeypatch):
-    X = counts(shape=(300, 7))
-    whole = [make.learn(X) for make in (LogTfIdf, CalmColumns)]
-    prepared = whole[0].apply(X)
-    monkeypatch.setattr("mkclust.kernels.preparations.BLOCK_ENTRIES", 100)
-    parts = [make.learn(X) for make in (LogTfIdf, CalmColumns)]
-    np.testing.assert_allclose(whole[0].apply(X), prepared, rtol=1e-12, atol=1e-12)
-    np.testing.assert_allclose(parts[0].rarity, whole[0].rarity, rtol=1e-13)
-    np.testing.assert_allclose(parts[1].factors, whole[1].factors, rtol=1e-13)
 
 
 def test_negative_entries_of_new_rows_count_as_zero():

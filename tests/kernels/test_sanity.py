@@ -3,13 +3,13 @@ import warnings
 import numpy as np
 import pandas as pd
 import pytest
-from sklearn.datasets import load_breast_cancer
 from sklearn.preprocessing import StandardScaler
 
 from conftest import reference_folder
 from libraries import LIBRARIES, as_library
-from mkclust import AverageKKM, KernelBank, KernelWarning, view
+from mkclust import AverageKKM, KernelBank, view
 from mkclust.datasets import load
+from mkclust.exceptions import KernelWarning
 
 ONE = {"widths": (1.0,), "polynomials": (), "linear": None}
 N = 60
@@ -72,15 +72,6 @@ def test_a_column_with_a_name_is_called_by_it():
     assert "kernel 'laplacian'" in message
 
 
-def test_a_model_passes_the_warning_on():
-    cancer = load_breast_cancer().data
-    with pytest.warns(KernelWarning, match="column 23 makes up 72% of the squared distance"):
-        AverageKKM(2, kernels="gaussian", random_state=0).fit(cancer)
-    with warnings.catch_warnings():
-        warnings.simplefilter("error", KernelWarning)
-        AverageKKM(2, random_state=0).fit(cancer)
-
-
 def test_raw_counts_are_told_from_shades_and_measurements():
     rng = np.random.default_rng(0)
     reads = np.round(np.exp(rng.normal(3, 2, size=(N, 40))))
@@ -110,13 +101,6 @@ def test_a_kernel_as_good_as_the_identity_is_warned_of():
     (message,) = warned({"a": np.random.default_rng(0).normal(size=(N, 30))}, widths=(0.05,))
     assert "View 'a': 'gaussian x0.05', came out nearly the identity" in message
     assert "pass larger widths" in message
-
-
-def test_of_several_kernels_some_may_be_narrow_and_some_wide():
-    X = np.random.default_rng(0).normal(size=(N, 30))
-    assert warned({"a": X}, widths=(0.05, 1.0, 100.0)) == []
-    (message,) = warned({"a": X}, widths=(0.05, 100.0))
-    assert "View 'a': all 2 kernels, the first 'gaussian x0.05'," in message
 
 
 @pytest.mark.parametrize(

@@ -9,9 +9,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from mkclust.kernels import KernelBank, Linear, Nystroem, RandomFourier
-from mkclust.kernels.preparations import CalmColumns, LogTfIdf, SquareRootsOfShares
-from mkclust.samples import as_blocks
-from mkclust.samples.samples import as_views
+from mkclust.kernels.preparations import LimitColumnScale, LogTfIdf, SquareRootsOfShares
 
 pytestmark = pytest.mark.slow
 
@@ -134,7 +132,7 @@ def test_random_sparse_views_have_the_kernels_of_dense_ones(table, neighbors, on
     check_same_kernels(KernelBank(neighbors=neighbors, on_the_fly=on_the_fly), table, table[:4] + 1)
 
 
-@pytest.mark.parametrize("preparation", [LogTfIdf, SquareRootsOfShares, CalmColumns])
+@pytest.mark.parametrize("preparation", [LogTfIdf, SquareRootsOfShares, LimitColumnScale])
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_preparations_keep_rows_sparse(preparation, dtype):
     table = counts().astype(dtype)
@@ -144,76 +142,6 @@ def test_preparations_keep_rows_sparse(preparation, dtype):
     assert sparse.format == "csr"
     assert sparse.dtype == dtype
     np.testing.assert_allclose(sparse.toarray(), dense, rtol=10 * np.finfo(dtype).eps)
-
-
-@pytest.mark.parametrize("dtype", [np.float32, np.float64, np.int64, np.uint8, bool])
-@pytest.mark.parametrize("form", FORMATS)
-def test_sparse_views_of_every_format_and_type_become_rows_of_floats(form, dtype):
-    table = counts().astype(dtype)
-    view = as_views({"a": scipy.sparse.csr_matrix(table).asformat(form)})["a"]
-    assert isinstance(view, scipy.sparse.csr_array)
-    assert view.dtype == (np.float32 if dtype == np.float32 else np.float64)
-    np.testing.assert_array_equal(view.toarray(), table)
-
-
-def test_duplicates_are_summed_and_stored_zeros_dropped_without_changing_what_was_given():
-    given_view = scipy.sparse.csr_array(([1.0, 2.0, 0.0, 5.0], [1, 1, 0, 0], [0, 2, 3, 4]), (3, 2))
-    before = given_view.data.copy(), given_view.indices.copy()
-    view = as_views([given_view])["view 0"]
-    assert view.nnz == 2
-    np.testing.assert_array_equal(view.toarray(), [[0, 3], [0, 0], [5, 0]])
-    np.testing.assert_array_equal(given_view.data, before[0])
-    np.testing.assert_array_equal(given_view.indices, before[1])
-
-
-def test_a_sound_sparse_view_is_not_copied_but_by_the_bank():
-    view = scipy.sparse.csr_matrix(counts())
-    assert np.shares_memory(as_views([view])["view 0"].data, view.data)
-    bank = KernelBank().fit([view])
-    view.data *= 2
-    np.testing.assert_array_equal(bank.views_["view 0"].toarray(), counts())
-
-
-def test_indices_of_64_bits_change_nothing():
-    view = scipy.sparse.csr_array(counts())
-    wide = scipy.sparse.csr_array(view)
-    wide.indices, wide.indptr = wide.indices.astype(np.int64), wide.indptr.astype(np.int64)
-    bank = KernelBank(rules="kind").fit([view])
-    np.testing.assert_allclose(
-        written_out(bank.transform([wide])), written_out(bank.fit_transform([view])), atol=1e-12
-    )
-
-
-def test_the_order_of_samples_and_a_unit_change_no_kernel():
-    view, order = scipy.sparse.csr_array(counts()), np.random.default_rng(0).permutation(N)
-    bank = KernelBank(rules="kind", **ONE_GAUSSIAN)
-    K = written_out(bank.fit_transform([view]))[0]
-    moved = written_out(bank.fit_transform([1024.0 * view[order]]))[0]
-    # Products that write a kernel out round by the place of an entry on some processors.
-    np.testing.assert_allclose(moved, K[np.ix_(order, order)], rtol=1e-14)
-
-
-@pytest.mark.parametrize("number", [np.nan, np.inf])
-def test_sparse_entries_that_are_not_finite_are_counted(number):
-    view = scipy.sparse.csr_array(counts())
-    view.data[[0, -1]] = number
-    counted = "2 NaN and 0 infinity" if np.isnan(number) else "0 NaN and 2 infinity"
-    with pytest.raises(ValueError, match=f"View 'a' has entries that are not finite: {counted}"):
-        KernelBank().fit({"a": view})
-
-
-def test_a_sparse_matrix_with_indices_outside_of_its_shape_is_refused():
-    view = scipy.sparse.csr_array(counts())
-    view.indices[0] = D + 3
-    with pytest.raises(ValueError, match=r"View 'a' is a sparse matrix whose indices do not fit"):
-        KernelBank().fit({"a": view})
-
-
-def test_a_sparse_view_beside_one_of_torch_is_refused_with_advice():
-    torch = pytest.importorskip("torch")
-    views = {"words": scipy.sparse.csr_array(counts()), "pixels": torch.ones((N, 3))}
-    with pytest.raises(TypeError, match=r"'words' is a sparse matrix.*'pixels' an array of torch"):
-        KernelBank().fit(views)
 
 
 @pytest.mark.parametrize(
@@ -241,17 +169,6 @@ def test_centers_of_sparse_rows_are_landmarks_of_sparse_and_dense_rows_alike():
     np.testing.assert_allclose(sparse, features, atol=1e-10)
     K = KernelBank(**ONE_GAUSSIAN).fit_transform(table)[0]
     assert np.abs(features @ features.T - K).mean() < 0.05
-
-
-def test_blocks_of_sparse_views_are_sparse_and_as_high_as_their_entries_ask_for():
-    rng = np.random.default_rng(0)
-    places = rng.integers(5000, size=5000), rng.integers(10**5, size=5000)
-    view = scipy.sparse.coo_array((rng.random(5000), places), (5000, 10**5)).tocsc()
-    blocks, seen = as_blocks({"a": view}), []
-    total = blocks.total(lambda block, start: seen.append(block["a"].shape[0]) or block["a"].sum())
-    assert total == pytest.approx(view.sum())
-    assert seen == [5000]
-    assert blocks.take(np.array([3, 8]))["a"].format == "csr"
 
 
 @pytest.mark.parametrize("parameters", [{}, {"neighbors": 10}, {"rules": "kind"}])

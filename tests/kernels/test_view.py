@@ -7,18 +7,14 @@ from sklearn.base import BaseEstimator, TransformerMixin, clone
 from sklearn.decomposition import PCA
 from sklearn.feature_extraction.text import TfidfTransformer
 from sklearn.manifold import TSNE
-from sklearn.metrics import silhouette_score
-from sklearn.model_selection import GridSearchCV
-from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer, StandardScaler
 
 from libraries import LIBRARIES, as_library
-from mkclust import AverageKKM, KernelBank, SimpleMKKM, diagnose, suggest_n_clusters, view
-from mkclust.explain.stability import resample
-from mkclust.kernels import Linear, Nystroem
+from mkclust import AverageKKM, KernelBank, view
+from mkclust.kernels import Nystroem
 from mkclust.linalg import to_host
 
-pytestmark = pytest.mark.filterwarnings("ignore::mkclust.NoAgreementWarning")
+pytestmark = pytest.mark.filterwarnings("ignore::mkclust.exceptions.NoAgreementWarning")
 ONE = {"widths": (1.0,), "polynomials": (), "linear": None}
 N = 50
 
@@ -86,36 +82,6 @@ def test_sparse_rows_of_a_transformer_are_taken():
     np.testing.assert_allclose(bank.transform({"a": words()})[0], rows @ rows.T, atol=1e-12)
 
 
-def test_the_transformer_that_was_passed_is_left_unfitted():
-    scaler = StandardScaler()
-    of_bank({"a": view(scaler)}, {"a": lab()})
-    assert not hasattr(scaler, "mean_")
-
-
-def test_a_model_with_a_view_is_cloned_stored_and_predicts():
-    views = {"lab": lab(), "words": words()}
-    wishes = {"lab": view(make_pipeline(StandardScaler(), PCA(3)), "self-tuning")}
-    model = SimpleMKKM(3, kernels=wishes, psd="clip", random_state=0).fit(views)
-    assert model.get_params()["kernels"] is wishes
-    np.testing.assert_array_equal(clone(model).fit(views).labels_, model.labels_)
-    few = {name: rows[:8] for name, rows in views.items()}
-    for fitted in (model, pickle.loads(pickle.dumps(model))):
-        np.testing.assert_array_equal(fitted.predict(views), model.labels_)
-        np.testing.assert_array_equal(fitted.predict(few), model.labels_[:8])
-
-
-@pytest.mark.filterwarnings("ignore::mkclust.KernelWarning")
-def test_a_view_is_searched_over():
-    blobs = lab() + np.outer(np.arange(N) % 2, [9, 0, 0, 0, 0])
-
-    def score(model, X):
-        return silhouette_score(StandardScaler().fit_transform(X), model.predict(X))
-
-    wishes = ["gaussian", view(StandardScaler(), "gaussian"), view(StandardScaler(), "linear")]
-    search = GridSearchCV(AverageKKM(2, random_state=0), {"kernels": wishes}, scoring=score, cv=2)
-    assert search.fit(blobs).best_params_["kernels"] != "gaussian"
-
-
 @pytest.mark.parametrize("kernel", ["gaussian", "auto"])
 def test_features_are_made_of_rows_that_were_transformed(kernel):
     views, scaled = {"lab": lab()}, {"lab": StandardScaler().fit_transform(lab())}
@@ -127,23 +93,6 @@ def test_features_are_made_of_rows_that_were_transformed(kernel):
     np.testing.assert_array_equal(model.predict(views), model.labels_)
     stored = pickle.loads(pickle.dumps(model))
     np.testing.assert_array_equal(stored.predict(views), model.labels_)
-
-
-def test_features_after_a_transformer_go_through_both_preparations():
-    wishes = {"a": view(FunctionTransformer(np.sqrt), "cosine")}
-    model = AverageKKM(3, kernels=wishes, approximation=Linear(), random_state=0)
-    exact = AverageKKM(3, kernels=wishes, random_state=0).fit({"a": words()})
-    np.testing.assert_array_equal(model.fit({"a": words()}).labels_, exact.labels_)
-
-
-def test_what_looks_closer_takes_a_view():
-    views = {"words": words(), "lab": lab()}
-    options = {"kernels": {"words": view(FunctionTransformer(np.log1p), "cosine")}}
-    model = AverageKKM(3, random_state=0, **options).fit(views)
-    assert resample(model, views, n_resamples=2).agreements.shape == (2,)
-    assert diagnose(model, views).summary()
-    found = suggest_n_clusters(views, [2, 3], n_draws=9, level=0.1, n_resamples=2, **options)
-    assert found.n_clusters in (1, 2, 3)
 
 
 class Sums(TransformerMixin, BaseEstimator):

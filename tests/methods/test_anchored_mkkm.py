@@ -15,16 +15,10 @@ from agreeing import (
     written_out_compromise,
 )
 from conftest import blob_views, gaussian_kernels
-from mkclust import (
-    AgreementKKM,
-    AnchoredMKKM,
-    GroupsWarning,
-    NoAgreementWarning,
-    SimpleMKKM,
-)
+from mkclust import AgreementKKM, AnchoredMKKM, SimpleMKKM
 from mkclust.engine.simplex import best_mixture, best_response
+from mkclust.exceptions import GroupsWarning, NoAgreementWarning
 from mkclust.kernels import Nystroem
-from mkclust.linalg.operators import Anchor, AnchoredOperator
 from mkclust.methods import solve_agreement_kkm, solve_anchored_mkkm, solve_simple_mkkm
 from mkclust.metrics import adjusted_rand_index
 from mkclust.stack import as_stack
@@ -65,10 +59,10 @@ def test_the_certificate_of_an_anchored_problem_is_true(family, seed, anchor):
     kernels = family(rng, n, m, k)
     solution = solve_anchored_mkkm(raw(kernels), k, anchor=anchor)
     assert solution.converged
-    heard = kernels[solution.heard]
+    heard = kernels[solution.included]
     # Where the compromise ties, its partition is one of many: take the one that anchors.
     H_0 = solution.baseline.vectors[:, :k]
-    coefficients = solution.agreement.coefficients()[solution.heard] / len(heard)
+    coefficients = solution.agreement.coefficients()[solution.included] / len(heard)
     compromise = np.tensordot(coefficients, heard, 1)
     top = np.linalg.eigvalsh(compromise)[-k:]
     assert np.trace(H_0.T @ compromise @ H_0) == pytest.approx(top.sum(), rel=1e-9)
@@ -78,7 +72,7 @@ def test_the_certificate_of_an_anchored_problem_is_true(family, seed, anchor):
         K = np.tensordot(gamma**2, heard, 1) + c * projector(H_0)
         return np.linalg.eigvalsh(K)[-k:].sum()
 
-    value = J(solution.weights[solution.heard])
+    value = J(solution.weights[solution.included])
     assert value == pytest.approx(solution.objective, rel=1e-9)
     assert value - solution.lower_bound <= 2e-6 * value
     others = [random_weights(rng, len(heard)) for _ in range(15)]
@@ -93,7 +87,7 @@ def test_the_certificate_is_true_in_the_subspace_too(strengths, anchor):
     kernels, _ = gaussian_kernels(np.random.default_rng(0), n=240, strengths=strengths)
     stack = as_stack(kernels)
     solution = solve_anchored_mkkm(stack, 4, anchor=anchor)
-    K = anchored_matrix(stack.entries(), solution.weights, 4, anchor)
+    K = anchored_matrix(stack.among().entries, solution.weights, 4, anchor)
     value = np.linalg.eigvalsh(K)[-4:].sum()
     assert solution.agreement.set_aside == ()
     assert solution.converged
@@ -102,7 +96,7 @@ def test_the_certificate_is_true_in_the_subspace_too(strengths, anchor):
     np.testing.assert_allclose(projector(solution.partition), projector(leading(K, 4)), atol=2e-3)
     rng = np.random.default_rng(1)
     for gamma in (random_weights(rng, len(kernels)) for _ in range(4)):
-        other = anchored_matrix(stack.entries(), gamma, 4, anchor)
+        other = anchored_matrix(stack.among().entries, gamma, 4, anchor)
         assert np.linalg.eigvalsh(other)[-4:].sum() >= solution.lower_bound
 
 
@@ -177,17 +171,6 @@ def test_a_mixture_with_offsets_is_as_good_as_that_of_another_solver(seed):
         method="SLSQP",
     )
     assert value(q) >= -other.fun * (1 - 1e-6)
-
-
-def test_an_anchored_operator_is_the_sum_written_out():
-    rng = np.random.default_rng(0)
-    X = rng.normal(size=(30, 30))
-    stack = raw((X @ X.T)[None])
-    H = np.linalg.qr(rng.normal(size=(30, 3)))[0]
-    operator = AnchoredOperator(stack.kernel(0), Anchor(H, 2.5))
-    V = rng.normal(size=(30, 4))
-    np.testing.assert_allclose(operator @ V, operator.dense() @ V, atol=1e-10)
-    np.testing.assert_allclose(operator.dense(), X @ X.T + 2.5 * projector(H), atol=1e-10)
 
 
 # The estimator ---------------------------------------------------------------------------------
@@ -289,7 +272,7 @@ def test_on_uci_digit_the_anchor_chosen_costs_nothing(uci_digit):
 def test_the_certificate_is_that_of_the_compromises_true_partition(anchor):
     kernels, _ = gaussian_kernels(np.random.default_rng(1), n=500, strengths=(2, 1, 0.7))
     model = AnchoredMKKM(4, anchor=anchor, random_state=0).fit(kernels)
-    K = anchored_matrix(as_stack(kernels).entries(), model.weights_, 4, model.anchor_)
+    K = anchored_matrix(as_stack(kernels).among().entries, model.weights_, 4, model.anchor_)
     value = np.linalg.eigvalsh(K)[-4:].sum()
     assert model.objective_ == pytest.approx(value, rel=model.tol)
     assert -1e-7 * value <= value - model.lower_bounds_[-1] <= 1.1e-6 * value

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from mkclust import AverageKKM
-from mkclust.methods import solve_average_kkm, solve_reduced_gradient
+from mkclust.methods import solve_average_kkm
 from mkclust.stack import as_stack
 from problems import projector, random_kernels
 
@@ -23,11 +23,3 @@ def test_the_partition_is_that_of_the_mean_matrix(n):
     values, vectors = np.linalg.eigh(kernels.mean(axis=0))
     assert model.objective_ == pytest.approx(values[-4:].sum(), rel=1e-9)
     np.testing.assert_allclose(projector(model.embedding_), projector(vectors[:, -4:]), atol=1e-5)
-
-
-def test_the_average_is_where_the_descent_of_simple_mkkm_begins():
-    stack = as_stack(random_kernels(60, 3))
-    baseline = solve_reduced_gradient(stack, 3, max_iter=1).baseline
-    solution = solve_average_kkm(stack, 3)
-    # Weights 1/m count squared there.
-    assert solution.objective == pytest.approx(3 * baseline.value)

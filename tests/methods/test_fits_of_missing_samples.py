@@ -9,8 +9,9 @@ from hypothesis import strategies as st
 from sklearn.metrics import adjusted_rand_score
 
 from libraries import FOREIGN, as_library
-from mkclust import MissingViewsWarning, SimpleMKKM
+from mkclust import SimpleMKKM
 from mkclust.datasets import load
+from mkclust.exceptions import MissingViewsWarning
 from mkclust.kernels import KernelBank, Nystroem
 from mkclust.linalg import to_host
 from mkclust.methods import METHODS
@@ -64,11 +65,11 @@ def data():
 
 
 @pytest.mark.parametrize("name", METHODS)
-@pytest.mark.parametrize("impute", ["zero", "rescale"])
-def test_every_method_clusters_samples_that_are_missing_from_views(name, impute, data):
+@pytest.mark.parametrize("missing_views", ["zero", "rescale"])
+def test_every_method_clusters_samples_that_are_missing_from_views(name, missing_views, data):
     views, y, observed = data
     X = with_nan(views, observed)
-    model = METHODS[name](K, impute=impute, random_state=0).fit(X)
+    model = METHODS[name](K, missing_views=missing_views, random_state=0).fit(X)
     assert model.labels_.shape == (N,)
     np.testing.assert_array_equal(model.observed_, observed)
     assert adjusted_rand_score(y, model.labels_) > 0.3
@@ -82,7 +83,7 @@ def test_where_nothing_is_missing_the_answer_is_the_complete_one(name, data):
     views, _, _ = data
     complete = METHODS[name](K, random_state=0).fit(views)
     everywhere = np.ones((N, 3), bool)
-    told = METHODS[name](K, impute="zero", random_state=0).fit(views, observed=everywhere)
+    told = METHODS[name](K, missing_views="zero", random_state=0).fit(views, observed=everywhere)
     np.testing.assert_array_equal(told.labels_, complete.labels_)
     np.testing.assert_allclose(told.weights_, complete.weights_, atol=1e-12)
     np.testing.assert_allclose(told.embedding_, complete.embedding_, atol=1e-12)
@@ -145,7 +146,7 @@ def test_the_same_samples_are_missing_however_kernels_are_held(storage, data, tm
         np.save(tmp_path / "kernels.npy", kernels)
         on_disk = np.load(tmp_path / "kernels.npy", mmap_mode="r")
         stack = as_stack(read_samples(on_disk, expected="precomputed"), streamed=True)
-        assert stack.storage == "streamed"
+        assert {kernel.storage for kernel in stack.kernels} == {"streamed"}
         dense = as_stack(read_samples(kernels, expected="precomputed"))
         a, b = (SimpleMKKM(K).solve(each) for each in (stack, dense))
         np.testing.assert_allclose(a.weights, b.weights, atol=1e-5)
@@ -173,15 +174,15 @@ def test_samples_are_missing_from_views_of_other_libraries(library, kernels, dat
 
 
 @given(st.integers(0, 10**6), st.sampled_from(["zero", "rescale"]))
-def test_the_order_of_samples_and_of_views_changes_nothing(seed, impute):
+def test_the_order_of_samples_and_of_views_changes_nothing(seed, missing_views):
     rng = np.random.default_rng(seed)
     views, _ = views_of(40, seed)
     observed = pattern(40, 0.4, seed)
     X = with_nan(views, observed)
     order, names = rng.permutation(40), [list(X)[p] for p in rng.permutation(3)]
     shuffled = {name: X[name][order] for name in names}
-    a = SimpleMKKM(K, impute=impute, random_state=0, tol=1e-9).fit(X)
-    b = SimpleMKKM(K, impute=impute, random_state=0, tol=1e-9).fit(shuffled)
+    a = SimpleMKKM(K, missing_views=missing_views, random_state=0, tol=1e-9).fit(X)
+    b = SimpleMKKM(K, missing_views=missing_views, random_state=0, tol=1e-9).fit(shuffled)
     np.testing.assert_allclose(b.objective_, a.objective_, rtol=1e-7)
     weights = dict(zip(a.kernel_names_, a.weights_, strict=True))
     np.testing.assert_allclose(b.weights_, [weights[name] for name in b.kernel_names_], atol=1e-4)
@@ -256,18 +257,35 @@ def test_self_similarities_of_samples_that_kernels_lack_are_not_looked_at(data):
 
 
 @pytest.mark.filterwarnings("default::UserWarning")
-@pytest.mark.parametrize("name", ["simplemkkm", "lmkkm"])
-def test_where_much_is_missing_and_nobody_said_what_becomes_of_it_learning_is_advised(name, data):
+@pytest.mark.parametrize(
+    ("name", "options"), [("lmkkm", {}), ("simplemkkm", {"approximation": Nystroem(20)})]
+)
+def test_where_much_is_missing_and_nothing_can_learn_it_another_method_is_advised(
+    name, options, data
+):
     views, _, observed = data
     X = with_nan(views, observed)
-    with pytest.warns(MissingViewsWarning, match="impute='learn'"):
-        METHODS[name](K, random_state=0).fit(X)
+    with pytest.warns(MissingViewsWarning, match="AgreementKKM.*missing_views='rescale'"):
+        METHODS[name](K, random_state=0, **options).fit(X)
     few = np.ones((N, 3), bool)
     few[:5, 0] = False
-    for impute, missing in (("rescale", observed), (None, few)):
+    for missing_views, missing in (("rescale", observed), (None, few)):
         with warnings.catch_warnings():
             warnings.simplefilter("error", MissingViewsWarning)
-            METHODS[name](K, impute=impute, random_state=0).fit(with_nan(views, missing))
+            model = METHODS[name](K, missing_views=missing_views, random_state=0, **options)
+            model.fit(with_nan(views, missing))
+
+
+@pytest.mark.parametrize("name", ["simplemkkm", "mkkm", "avg-kkm", "agreement-kkm"])
+def test_methods_that_can_learn_missing_samples_do_so_unasked(name, data):
+    views, _, observed = data
+    X = with_nan(views, observed)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", MissingViewsWarning)
+        model = METHODS[name](K, random_state=0).fit(X)
+    asked = METHODS[name](K, missing_views="learn", random_state=0).fit(X)
+    np.testing.assert_array_equal(model.labels_, asked.labels_)
+    np.testing.assert_allclose(model.fill_history_, asked.fill_history_, atol=1e-12)
 
 
 @pytest.mark.parametrize("name", ["simplemkkm", "mkkm", "avg-kkm", "agreement-kkm"])
@@ -275,22 +293,24 @@ def test_what_is_learned_of_missing_samples_finds_no_less_than_rescaling(name):
     views, y = views_of(200)
     X = with_nan(views, pattern(200, 0.5))
     scores = {}
-    for impute in ("rescale", "learn"):
-        model = METHODS[name](K, impute=impute, random_state=0).fit(X)
-        scores[impute] = adjusted_rand_score(y, model.labels_)
+    for missing_views in ("rescale", "learn"):
+        model = METHODS[name](K, missing_views=missing_views, random_state=0).fit(X)
+        scores[missing_views] = adjusted_rand_score(y, model.labels_)
         np.testing.assert_array_equal(model.predict(X), model.labels_)
     assert scores["learn"] >= max(scores["rescale"], 0.9)
     assert (np.diff(model.fill_history_) * (-1 if name == "mkkm" else 1) >= 0).all()
 
 
-@pytest.mark.parametrize("impute", ["zero", "rescale", "learn"])
-def test_samples_of_a_view_that_is_set_aside_alone_are_named_whatever_becomes_of_others(impute):
+@pytest.mark.parametrize("missing_views", ["zero", "rescale", "learn"])
+def test_samples_of_a_view_that_is_set_aside_alone_are_named_whatever_becomes_of_others(
+    missing_views,
+):
     views, _ = views_of(150)
     views["noise"] = np.random.default_rng(9).normal(size=(150, 4))
     observed = pattern(150, 0.4, n_views=4)
     observed[:4] = [False, False, False, True]
     X = with_nan(views, observed)
-    model = METHODS["agreement-kkm"](K, impute=impute, random_state=0).fit(X)
+    model = METHODS["agreement-kkm"](K, missing_views=missing_views, random_state=0).fit(X)
     assert model.set_aside_ == ("noise",)
     uncovered = np.flatnonzero(~observed[:, :3].any(axis=1))
     np.testing.assert_array_equal(model.uncovered_samples_, uncovered)

@@ -18,7 +18,7 @@ from mkclust.explain.stability import resample
 from mkclust.kernels import Nystroem
 
 pandas = pytest.importorskip("pandas")
-pytestmark = pytest.mark.filterwarnings("ignore::mkclust.WeightsWarning")
+pytestmark = pytest.mark.filterwarnings("ignore::mkclust.exceptions.WeightsWarning")
 N = 45
 # Of different sizes, by which clusters are numbered.
 Y = np.array([0, 1, 2, 0, 1, 0, 1, 2, 0] * 5)
@@ -91,9 +91,10 @@ def test_shuffling_the_rows_of_any_frame_changes_no_label(first, second, inner, 
 
 @pytest.mark.parametrize("method", METHODS.values(), ids=METHODS)
 def test_every_method_takes_the_parameters_of_tables(method):
-    options = {"views": VIEWS, "join": "inner", "impute": "median", "explain": True}
+    options = {"views": VIEWS, "join": "inner", "impute": "median", "missing_views": "zero"}
     assert clone(method(**options)).get_params() | options == method(**options).get_params()
-    for name, value in {"join": "left", "impute": "mean", "explain": 1, "views": ["a"]}.items():
+    wrong = {"join": "left", "impute": "learn", "missing_views": "median", "views": ["a"]}
+    for name, value in wrong.items():
         with pytest.raises(ValueError, match=f"{name}="):
             method(**{name: value}).check_parameters()
 
@@ -181,19 +182,15 @@ def test_only_one_table_can_be_taken_apart():
         AverageKKM(3, views=VIEWS | {"genes": "g"}).fit(wide().to_numpy())
 
 
-def test_what_was_understood_is_printed_before_the_solve(capsys):
+def test_the_summary_of_a_model_says_what_was_understood_and_what_each_kernel_counts():
     views = frames()
     views["clinic"] = views["clinic"].iloc[5:]
-    AverageKKM(3, join="inner", explain=True).fit(views)
-    text = capsys.readouterr().out
+    text = AverageKKM(3, join="inner").fit(views).summary()
     assert text.startswith("join keeps 40 of 45 and 40 samples\ngenes: 40 samples, 4 columns\n")
     assert "clinic (categories): categories" in text
-    AverageKKM(3, views={"a": "g"}, explain=True).fit(wide())
-    assert "3 of 7 columns are in no view: clinic_m0, clinic_m1 and clinic_m2" in (
-        capsys.readouterr().out
-    )
-    AverageKKM(3).fit(views["genes"])
-    assert capsys.readouterr().out == ""
+    assert "clinic (categories)  0.3333" in text
+    text = AverageKKM(3, views={"a": "g"}).fit(wide()).summary()
+    assert "3 of 7 columns are in no view: clinic_m0, clinic_m1 and clinic_m2" in text
 
 
 def test_several_views_go_through_pipelines_and_searches():
@@ -224,12 +221,10 @@ def test_frames_of_the_embedding_have_the_ids_of_the_new_samples():
     assert single.transform(wide().iloc[::-1]).index.tolist() == turned["genes"].index.tolist()
 
 
-def test_a_model_of_a_wide_table_can_be_examined(capsys):
-    model = AverageKKM(3, views=VIEWS, random_state=0, explain=True).fit(wide())
-    capsys.readouterr()
+def test_a_model_of_a_wide_table_can_be_examined():
+    model = AverageKKM(3, views=VIEWS, random_state=0).fit(wide())
     assert resample(model, wide(), n_resamples=2).agreements.min() > 0.5
     K = model.mixed_kernel(wide().iloc[::-1], [0, 1])
     np.testing.assert_allclose(K, model.mixed_kernel(wide(), [0, 1]))
-    rough = AverageKKM(3, views=VIEWS, approximation=Nystroem(10), explain=True, random_state=0)
+    rough = AverageKKM(3, views=VIEWS, approximation=Nystroem(10), random_state=0)
     assert landmark_stability(rough, wide(), n_draws=2).mean > 0
-    assert capsys.readouterr().out == ""

@@ -2,17 +2,14 @@ import numpy as np
 import pytest
 from sklearn.exceptions import ConvergenceWarning
 
-from mkclust import KAMMA, KAMMR
+from mkclust import KAMMA
 from mkclust.methods import solve_kamm_a, solve_kamm_r, solve_simple_mkkm
 from mkclust.stack import as_stack
-from problems import FAMILIES, random_kernels, symmetrized, top_eigenvalue_sum
+from problems import random_kernels, symmetrized, top_eigenvalue_sum
 
 
 def raw(kernels):
     return as_stack(kernels, center=False, normalize=False)
-
-
-# KAMM-R ----------------------------------------------------------------------------------------
 
 
 @pytest.mark.data
@@ -37,43 +34,12 @@ def test_ascent_ends_in_a_corner_within_as_many_steps_as_there_are_kernels(n, se
     )
 
 
-@pytest.mark.parametrize("family", FAMILIES)
-def test_no_weights_on_the_way_are_better_than_those_at_its_end(family):
-    rng = np.random.default_rng(0)
-    kernels = family(rng, 30, 4, 3)
-    solution = solve_kamm_r(raw(kernels), 3)
-    assert np.all(np.diff(solution.history) >= -1e-12 * solution.history[-1])
-    assert solution.history[0] == pytest.approx(top_eigenvalue_sum(kernels, np.full(4, 0.25), 3))
-
-
-@pytest.mark.parametrize("m", [12, 20, 60])
-def test_many_kernels_also_end_in_a_corner(m):
-    for seed in range(5):
-        rng = np.random.default_rng(seed)
-        X = rng.normal(size=(m, 30, 4))
-        squares = ((X[:, :, None] - X[:, None]) ** 2).sum(axis=-1)
-        kernels = np.exp(-squares / squares.mean(axis=(1, 2), keepdims=True))
-        solution = solve_kamm_r(as_stack(kernels), 4)
-        assert solution.converged
-        assert np.count_nonzero(solution.weights) == 1
-        assert solution.n_iter <= m - 1
-
-
-def test_equal_kernels_are_a_point_of_rest():
-    solution = solve_kamm_r(raw(np.repeat(random_kernels(40, 1), 4, axis=0)), 3)
-    assert solution.converged
-    np.testing.assert_array_equal(solution.weights, 0.25)
-
-
 def test_the_order_of_kernels_does_not_decide_the_corner():
     kernels = random_kernels(40, 5)
     corner = solve_kamm_r(raw(kernels), 3).weights
     for seed in range(5):
         order = np.random.default_rng(seed).permutation(5)
         np.testing.assert_array_equal(solve_kamm_r(raw(kernels[order]), 3).weights, corner[order])
-
-
-# KAMM-A ----------------------------------------------------------------------------------------
 
 
 @pytest.mark.data
@@ -107,11 +73,3 @@ def test_a_fixed_point_is_the_minimum_of_simple_mkkm():
     assert solution.converged
     assert solution.objective == pytest.approx(best.objective, rel=1e-6)
     np.testing.assert_allclose(solution.weights, best.weights, atol=1e-4)
-
-
-@pytest.mark.parametrize("estimator", [KAMMA, KAMMR])
-def test_one_kernel_gets_all_the_weight(estimator):
-    model = estimator(3, random_state=0).fit(random_kernels(30, 1))
-    assert model.converged_
-    np.testing.assert_array_equal(model.weights_, [1.0])
-    assert model.n_iter_ >= 1

@@ -2,34 +2,21 @@
 
 import numpy as np
 import pytest
-from sklearn.exceptions import ConvergenceWarning
-from sklearn.model_selection import ParameterGrid
 
-from conftest import blob_views, gaussian_kernels
+from conftest import blob_views
 from mkclust import KernelBank
 from mkclust.linalg import polar_factor
 from mkclust.methods.lf_mvc import LFMVC, fuse, solve_lf_mvc
-from mkclust.metrics import adjusted_rand_index
 from mkclust.stack import as_stack
-from problems import FAMILIES, commuting, low_rank, wishart
+from problems import FAMILIES, leading, wishart
 
 RAW = {"center": False, "normalize": False}
 NEVER = 1e-300  # a tolerance that is not met before rounding stops all change
 
 
-def projector(H):
-    """Return what of a partition does not depend on its basis."""
-    return H @ H.T
-
-
 def orthonormal(rng, n, k):
     """Return a random matrix with orthonormal columns."""
     return np.linalg.qr(rng.normal(size=(n, k)))[0]
-
-
-def leading(K, k):
-    """Return the leading eigenvectors of a matrix by a dense eigensolver."""
-    return np.linalg.eigh(K)[1][:, ::-1][:, :k]
 
 
 def partitions(kernels, k):
@@ -41,9 +28,6 @@ def objective(F, W, b, H, H_0, reg):
     """Return the objective, written out."""
     fused = sum(b_p * H_p @ W_p for b_p, H_p, W_p in zip(b, H, W, strict=True))
     return np.trace(F.T @ fused) + reg * np.trace(F.T @ H_0)
-
-
-# The objective ---------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("family", FAMILIES, ids=lambda family: family.__name__)
@@ -99,43 +83,6 @@ def test_no_other_partition_rotation_or_weights_do_better_in_one_update(reg):
     assert best == pytest.approx(np.linalg.norm(norms) + reg * np.trace(F.T @ H_0))
 
 
-def test_a_partition_of_negligible_weight_keeps_its_rotation():
-    rng = np.random.default_rng(3)
-    H_0 = np.eye(20, 2)
-    H = [H_0, np.eye(20, 2, -9) + 1e-6 * rng.normal(size=(20, 2))]
-    H[1] = polar_factor(H[1])
-    short, long = (fuse(H, H_0, reg=1e6, tol=NEVER, max_iter=t) for t in (1, 4))
-    assert 0 < short.weights[1] <= 1e-4
-    np.testing.assert_array_equal(long.rotations[1], short.rotations[1])
-    assert np.all(np.diff(long.history) >= -1e-9)
-
-
-@pytest.mark.slow
-def test_weights_stay_positive_also_where_a_rotation_that_is_kept_opposes_the_consensus():
-    h = np.eye(3, 1)
-    found = fuse([-h] + [h] * 9999, h, reg=1.0, align=False)  # each weight starts negligible
-    assert found.weights[0] == 0
-    np.testing.assert_allclose(found.weights[1:], 9999**-0.5)
-    assert np.all(np.diff(found.history) >= -1e-9)
-
-
-def test_without_regularization_clear_clusters_are_found():
-    kernels, y = gaussian_kernels(np.random.default_rng(4), n=90, k=3)
-    model = LFMVC(3, reg=0, random_state=0).fit(kernels)
-    assert adjusted_rand_index(y, model.labels_) == 1
-
-
-def test_strong_regularization_returns_the_partition_of_the_average_kernel():
-    kernels, _ = gaussian_kernels(np.random.default_rng(4), n=90, k=3, strengths=(1, 0))
-    stack = as_stack(kernels)
-    solution = solve_lf_mvc(stack, 3, reg=1e8)
-    H_0 = leading(stack.entries().mean(axis=0), 3)
-    np.testing.assert_allclose(projector(solution.partition), projector(H_0), atol=1e-7)
-
-
-# Bases of eigenvectors -------------------------------------------------------------------------
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("how", ["signs", "rotations"])
 @pytest.mark.parametrize("reg", [0.0, 0.3, 2.0, 1e15])
@@ -164,27 +111,6 @@ def test_the_basis_in_which_eigenvectors_come_changes_nothing(family, reg, how):
             np.testing.assert_allclose(W, R_p.T @ V @ R_0, atol=1e-6)
 
 
-def test_the_fit_is_the_same_whatever_the_signs_of_eigenvectors(monkeypatch):
-    from mkclust.methods import lf_mvc
-
-    kernels, _ = gaussian_kernels(np.random.default_rng(6), n=90, strengths=(1, 1, 0))
-    plain = LFMVC(4, random_state=0).fit(kernels)
-    relax, rng = lf_mvc.relax, np.random.default_rng(7)
-
-    def flipped(*arguments, **options):
-        found = relax(*arguments, **options)
-        signs = rng.choice([-1, 1], found.vectors.shape[1])
-        return type(found)(
-            found.n_clusters, found.vectors * signs, found.products * signs, found.eigenvalues
-        )
-
-    monkeypatch.setattr(lf_mvc, "relax", flipped)
-    model = LFMVC(4, random_state=0).fit(kernels)
-    np.testing.assert_allclose(model.history_, plain.history_, rtol=1e-12)
-    np.testing.assert_allclose(model.embedding_, plain.embedding_, atol=1e-9)
-    np.testing.assert_array_equal(model.labels_, plain.labels_)
-
-
 @pytest.mark.parametrize(("rank", "shape"), [(0, (4, 4)), (2, (4, 4)), (3, (4, 4)), (4, (9, 4))])
 def test_polar_factors_are_orthonormal_nearest_and_turn_with_their_argument(rank, shape):
     rng = np.random.default_rng(8)
@@ -202,56 +128,6 @@ def test_polar_factors_are_orthonormal_nearest_and_turn_with_their_argument(rank
     np.testing.assert_allclose(Q.T @ Q, np.eye(k), atol=1e-13)
 
 
-# Beyond 200 samples eigenvectors are found by iteration, to a tolerance.
-@pytest.mark.parametrize(("n", "rounding"), [(60, 1e-10), (230, 1e-6)])
-def test_the_order_of_samples_and_kernels_does_not_matter(n, rounding):
-    rng = np.random.default_rng(9)
-    kernels, _ = gaussian_kernels(rng, n=n, strengths=(2, 1, 0.5, 0))
-    samples, order = rng.permutation(n), rng.permutation(4)
-    plain = solve_lf_mvc(as_stack(kernels), 4)
-    mixed = solve_lf_mvc(as_stack(kernels[order][:, samples][:, :, samples]), 4)
-    np.testing.assert_allclose(mixed.history, plain.history, rtol=rounding)
-    np.testing.assert_allclose(mixed.weights, plain.weights[order], atol=10 * rounding)
-    P = projector(plain.partition)[samples][:, samples]
-    np.testing.assert_allclose(projector(mixed.partition), P, atol=10 * rounding)
-
-
-# Degenerate cases ------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("n", [50, 230])
-def test_equal_kernels_reach_the_bound_with_equal_weights(n):
-    kernels, _ = gaussian_kernels(np.random.default_rng(10), n=n, strengths=(1,))
-    stack = as_stack(np.repeat(kernels, 5, axis=0))
-    solution = solve_lf_mvc(stack, 4, reg=3)
-    assert solution.converged
-    assert solution.objective == pytest.approx(4 * (np.sqrt(5) + 3), rel=1e-9)
-    np.testing.assert_allclose(solution.weights, 5**-0.5, atol=1e-9)
-    own = leading(stack.kernel(0).dense(), 4)
-    np.testing.assert_allclose(projector(solution.partition), projector(own), atol=1e-5)
-
-
-@pytest.mark.parametrize("reg", [0.0, 2.0])
-def test_one_kernel_gives_its_own_partition(reg):
-    kernels, _ = gaussian_kernels(np.random.default_rng(11), n=70, strengths=(1,))
-    stack = as_stack(kernels)
-    solution = solve_lf_mvc(stack, 4, reg=reg)
-    np.testing.assert_allclose(solution.weights, [1], atol=1e-12)
-    own = leading(stack.kernel(0).dense(), 4)
-    np.testing.assert_allclose(projector(solution.partition), projector(own), atol=1e-9)
-    assert solution.objective == pytest.approx(4 * (1 + reg))
-
-
-@pytest.mark.parametrize("k", [1, 3, 6])
-@pytest.mark.parametrize("n", [30, 230])
-def test_kernels_of_rank_k_or_less_give_an_orthonormal_partition(n, k):
-    stack = as_stack(low_rank(np.random.default_rng(12), n, 4, k), **RAW)
-    solution = solve_lf_mvc(stack, k)
-    np.testing.assert_allclose(solution.partition.T @ solution.partition, np.eye(k), atol=1e-12)
-    assert np.all(np.diff(solution.history) >= -1e-9)
-    assert all(np.isfinite(P).all() for P in solution.projections)
-
-
 def test_partitions_orthogonal_to_each_other_and_to_that_of_the_average_are_fused():
     kernels = np.stack([np.diag([1, 0.9, 0, 0.1]), np.diag([0, 0.9, 1, 0.1])])
     for reg in (0.0, 2.0):
@@ -259,64 +135,6 @@ def test_partitions_orthogonal_to_each_other_and_to_that_of_the_average_are_fuse
         np.testing.assert_allclose(solution.weights, 0.5**0.5, atol=1e-12)
         assert np.linalg.norm(solution.partition) == pytest.approx(1)
         assert np.all(np.diff(solution.history) >= -1e-12)
-
-
-def test_more_kernels_than_samples_are_fused():
-    rng = np.random.default_rng(13)
-    stack = as_stack(wishart(rng, 8, 25, 2), **RAW)
-    solution = solve_lf_mvc(stack, 2)
-    assert solution.weights.shape == (25,)
-    assert solution.weights.min() > 0
-    np.testing.assert_allclose(solution.partition.T @ solution.partition, np.eye(2), atol=1e-12)
-
-
-@pytest.mark.parametrize("family", [wishart, commuting])
-@pytest.mark.parametrize("k", [1, 19, 20])
-def test_from_one_column_to_one_a_sample_the_partition_is_orthonormal(k, family):
-    stack = as_stack(family(np.random.default_rng(14), 20, 3, k), **RAW)
-    for reg in (0.0, 2.0):
-        solution = solve_lf_mvc(stack, k, reg=reg)
-        F = solution.partition
-        np.testing.assert_allclose(F.T @ F, np.eye(k), atol=1e-12)
-        assert np.all(np.diff(solution.history) >= -1e-9)
-        if k == 20 and family is commuting:  # every rotation of the samples can be undone
-            assert solution.objective == pytest.approx(20 * (np.sqrt(3) + reg))
-
-
-# New samples -----------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("reg", [0.0, 2.0])
-@pytest.mark.parametrize("n", [90, 240])
-@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
-def test_training_samples_are_embedded_where_they_are(n, reg):
-    views, _ = blob_views(np.random.default_rng(15), n=n, strengths=(2, 1))
-    model = LFMVC(4, reg=reg, random_state=0).fit(views)
-    np.testing.assert_allclose(model.transform(views), model.embedding_, atol=1e-6)
-    np.testing.assert_array_equal(model.predict(views), model.labels_)
-
-
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
-@pytest.mark.parametrize("center", [True, False])
-@pytest.mark.parametrize("normalize", [True, False])
-def test_training_samples_are_predicted_as_they_were_fitted(dtype, center, normalize):
-    rng = np.random.default_rng(16)
-    overlapping = [rng.normal(size=(80, 5)), rng.exponential(size=(80, 3))]
-    kernels = np.stack([X @ X.T for X in overlapping]).astype(dtype)
-    for k in (2, 4, 7):  # also beyond the rank of the second kernel, and of both
-        model = LFMVC(k, center=center, normalize=normalize, random_state=0, max_iter=1000)
-        model.fit(kernels)
-        np.testing.assert_array_equal(model.predict(kernels), model.labels_)
-        assert model.embedding_.dtype == np.float64
-
-
-@pytest.mark.parametrize("seed", range(3))
-def test_held_out_samples_join_their_cluster(seed):
-    views, y = blob_views(np.random.default_rng(seed), n=240, strengths=(3, 3))
-    train, new = np.arange(240) < 160, np.arange(240) >= 160
-    model = LFMVC(4, random_state=0).fit([X[train] for X in views])
-    labels = np.append(model.labels_, model.predict([X[new] for X in views]))
-    assert adjusted_rand_index(y, labels) > 0.97
 
 
 def test_new_samples_are_embedded_by_their_similarities_to_the_training_samples():
@@ -341,42 +159,6 @@ def test_new_samples_are_embedded_by_their_similarities_to_the_training_samples(
     np.testing.assert_allclose(rows @ turn, model.transform(cross), atol=1e-8)
 
 
-# Parameters ------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("parameters", "message"),
-    [
-        ({"reg": -1}, r"reg=-1: .*at least 0"),
-        ({"reg": np.inf}, r"reg=inf: .*at least 0"),
-        ({"reg": "2"}, r"reg='2': .*at least 0"),
-        ({"tol": 0}, r"tol=0: .*between 0 and 1"),
-        ({"max_iter": 0}, r"max_iter=0: .*at least 1"),
-    ],
-)
-def test_parameters_out_of_range_are_refused_by_name(parameters, message):
-    kernels, _ = gaussian_kernels(np.random.default_rng(0), n=30)
-    with pytest.raises(ValueError, match=message):
-        LFMVC(3, **parameters).fit(kernels)
-
-
-def test_the_grid_of_the_authors_is_allowed():
-    settings = list(ParameterGrid(LFMVC.GRID))
-    assert len(settings) == 31
-    for setting in settings:
-        LFMVC(3, **setting)._check_parameters()
-
-
-def test_stopping_at_max_iter_warns():
-    kernels, _ = gaussian_kernels(np.random.default_rng(0), n=60, strengths=(1, 0.5, 0))
-    with pytest.warns(ConvergenceWarning, match="3 iterations were not enough"):
-        model = LFMVC(4, reg=0.1, max_iter=3, tol=1e-12, random_state=0).fit(kernels)
-    assert not model.converged_
-    assert model.n_iter_ == 3
-    assert len(model.history_) == 4
-    assert not hasattr(model, "coefficients_")
-
-
 @pytest.mark.parametrize("n", [60, 250])
 @pytest.mark.parametrize("seed", range(3))
 def test_kernels_of_rank_below_k_leave_nothing_to_the_order_of_samples(n, seed):
@@ -390,3 +172,9 @@ def test_kernels_of_rank_below_k_leave_nothing_to_the_order_of_samples(n, seed):
     np.testing.assert_allclose(other.weights_, plain.weights_, atol=1e-5)
     assert other.objective_ == pytest.approx(plain.objective_, rel=1e-5)
     np.testing.assert_allclose(plain.transform(kernels), plain.embedding_, atol=1e-5)
+
+
+@pytest.mark.parametrize("reg", [-1, np.inf])
+def test_a_regularization_out_of_range_is_refused_by_name(reg):
+    with pytest.raises(ValueError, match=f"^reg={reg}: "):
+        LFMVC(3, reg=reg).fit(np.eye(9)[None])

@@ -1,7 +1,6 @@
 import numpy as np
 import pytest
 
-from mkclust import LKAM
 from mkclust.methods import solve_lkam
 from mkclust.methods.localize import neighborhood_mask, neighborhood_size
 from mkclust.stack import as_stack
@@ -58,49 +57,3 @@ def test_the_masks_equal_the_sums_over_samples(n, neighbors):
     values = np.linalg.eigvalsh(np.tensordot(solution.weights**2, masked, 1))
     assert captured == pytest.approx(values[-3:].sum(), rel=1e-9)
     assert np.all(np.diff(solution.history) <= 1e-9 * solution.history[0])
-
-
-def test_a_sample_is_its_own_neighbor_only_where_all_are():
-    stack = raw(random_kernels(20, 2))
-    np.testing.assert_array_equal(shared_neighborhoods(stack, 1.0), 20)
-    almost = shared_neighborhoods(stack, 0.95)  # the nineteen others
-    np.testing.assert_array_equal(np.diag(almost), 19)
-    np.testing.assert_array_equal(almost[~np.eye(20, dtype=bool)], 18)
-
-
-@pytest.mark.parametrize("n", [50, 260])
-def test_a_sample_in_no_neighborhood_is_at_the_origin_and_still_gets_a_label(n):
-    rng = np.random.default_rng(0)
-    X = rng.normal(size=(n, 3)) + 10 * np.eye(3)[np.arange(n) % 3]
-    X[0] = [-40, -40, -40]
-    kernels = np.stack([X @ X.T, np.exp(-((X[:, None] - X) ** 2).sum(-1) / 50)])
-    model = LKAM(3, neighbors=3 / n, center=False, random_state=0).fit(kernels)
-    assert shared_neighborhoods(as_stack(kernels, center=False), 3 / n)[0].sum() == 0
-    np.testing.assert_allclose(model.embedding_[0], 0, atol=1e-12)
-    assert np.all(np.isfinite(model.embedding_))
-    assert set(model.labels_) == {0, 1, 2}
-
-
-def test_a_tiny_neighborhood_still_has_one_neighbor():
-    shared = shared_neighborhoods(raw(random_kernels(20, 2)), 1e-6)
-    assert np.trace(shared) == 20
-
-
-def test_it_says_nothing_of_samples_it_has_not_seen():
-    assert not hasattr(LKAM(), "predict")
-    assert not hasattr(LKAM(), "transform")
-
-
-@pytest.mark.parametrize(
-    ("parameters", "message"),
-    [
-        ({"neighbors": 0}, r"neighbors=0: pass a share .* between 0 and 1 \(0 excluded"),
-        ({"neighbors": 1.5}, "neighbors=1.5"),
-        ({"neighbors": 1}, "neighbors=1: .* a count, an integer of at least 2"),
-        ({"neighbors": 30}, "neighbors=30 with n_samples=30: a sample has 29 others"),
-        ({"reg": -1}, "reg=-1: pass a number of at least 0"),
-    ],
-)
-def test_parameters_out_of_range_are_refused_by_name(parameters, message):
-    with pytest.raises(ValueError, match=message):
-        LKAM(3, **parameters).fit(random_kernels(30, 2))

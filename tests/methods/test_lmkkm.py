@@ -1,15 +1,13 @@
 """LMKKM: the goldens, dense second roads, and the cases where the weights degenerate."""
 
 import tracemalloc
-import warnings
 
 import numpy as np
 import pytest
 from sklearn.exceptions import ConvergenceWarning
 
 from conftest import gaussian_kernels
-from mkclust.methods.lmkkm import LMKKM, _localize, solve_lmkkm
-from mkclust.metrics import adjusted_rand_index
+from mkclust.methods.lmkkm import LMKKM, solve_lmkkm
 from mkclust.stack import as_stack
 from problems import FAMILIES
 
@@ -63,12 +61,6 @@ def test_the_authors_partition_is_that_of_the_weights_one_update_earlier(golden)
     np.testing.assert_allclose(H @ H.T, expected @ expected.T, atol=1e-7)
 
 
-@pytest.mark.data
-def test_centering_and_scaling_on_the_fly_give_the_golden_weights_too(golden):
-    model = LMKKM(4, random_state=0).fit(golden["K_raw"])
-    np.testing.assert_allclose(model.sample_weights_, golden["lmkkm_Theta"], atol=1e-5)
-
-
 @pytest.mark.parametrize("family", FAMILIES, ids=lambda family: family.__name__)
 @pytest.mark.parametrize("seed", range(8))
 def test_partition_weights_and_objective_belong_together(family, seed):
@@ -86,7 +78,7 @@ def test_the_same_holds_where_eigenvectors_are_iterated(n):
     kernels, _ = gaussian_kernels(np.random.default_rng(n), n=n, k=4, strengths=(2, 1, 0.5))
     stack = as_stack(kernels)
     solution = solve_lmkkm(stack, 4)
-    check_pair(stack.entries(), solution, 4)
+    check_pair(stack.among().entries, solution, 4)
     assert np.all(np.diff(solution.history) <= 1e-12 * solution.objective)
     assert solution.objective == solution.history[-1]
 
@@ -95,7 +87,7 @@ def test_the_weights_are_optimal_for_the_partition_before_them():
     kernels, _ = gaussian_kernels(np.random.default_rng(0), n=150, k=4, strengths=(2, 1, 0))
     stack = as_stack(kernels)
     before, after = solve_lmkkm(stack, 4, max_iter=4), solve_lmkkm(stack, 4, max_iter=5)
-    blocks = left(stack.entries(), before.partition)
+    blocks = left(stack.among().entries, before.partition)
     theta = after.sample_weights
     gradient = np.einsum("pij,jp->ip", blocks, theta)
     value = float(np.vdot(theta, gradient))
@@ -108,51 +100,6 @@ def test_the_weights_are_optimal_for_the_partition_before_them():
         assert np.vdot(other, np.einsum("pij,jp->ip", blocks, other)) >= value
 
 
-def test_the_diagonals_bound_what_a_partition_leaves():
-    """Schur's product theorem, on which the steps of the quadratic program rest."""
-    kernels, _ = gaussian_kernels(np.random.default_rng(2), n=60, k=3)
-    entries = as_stack(kernels, normalize=False).entries()
-    H = np.linalg.qr(np.random.default_rng(3).normal(size=(60, 3)))[0]
-    for Q, K in zip(left(entries, H), entries, strict=True):
-        assert np.linalg.eigvalsh(Q)[0] >= -1e-12
-        assert np.linalg.eigvalsh(np.diag(np.diag(K)) - Q)[0] >= -1e-12
-
-
-# Iterated eigenvectors, beyond 200 samples, are known to about the root of their tolerance.
-@pytest.mark.slow
-@pytest.mark.parametrize(("n", "close"), [(70, 1e-6), (260, 5e-5)])
-@pytest.mark.parametrize("seed", range(3))
-def test_the_order_of_samples_and_kernels_does_not_matter(n, close, seed):
-    rng = np.random.default_rng(seed)
-    kernels, _ = gaussian_kernels(rng, n=n, k=3, strengths=(2, 1.5, 1, 0.5))
-    samples, order = rng.permutation(n), rng.permutation(4)
-    plain = solve_lmkkm(as_stack(kernels), 3)
-    moved = solve_lmkkm(as_stack(kernels[order][:, samples][:, :, samples]), 3)
-    np.testing.assert_allclose(moved.history, plain.history, rtol=1e-3 * close)
-    np.testing.assert_allclose(
-        moved.sample_weights, plain.sample_weights[samples][:, order], atol=close
-    )
-    H, expected = moved.partition, plain.partition[samples]
-    np.testing.assert_allclose(H @ H.T, expected @ expected.T, atol=close)
-
-
-def test_the_unit_of_the_kernels_does_not_matter():
-    kernels, _ = gaussian_kernels(np.random.default_rng(4), n=80, k=3)
-    plain, scaled = (solve_lmkkm(as_stack(c * kernels, normalize=False), 3) for c in (1, 1e6))
-    np.testing.assert_allclose(scaled.history, 1e6 * plain.history, rtol=1e-9)
-    np.testing.assert_allclose(scaled.sample_weights, plain.sample_weights, atol=1e-6)
-
-
-def test_two_runs_are_equal():
-    kernels, _ = gaussian_kernels(np.random.default_rng(5), n=230, k=4)
-    first, second = (solve_lmkkm(as_stack(kernels), 4) for _ in range(2))
-    np.testing.assert_allclose(first.sample_weights, second.sample_weights, rtol=1e-12, atol=1e-12)
-    np.testing.assert_array_equal(first.partition, second.partition)
-
-
-# Degenerate cases ------------------------------------------------------------------------------
-
-
 def test_kernels_of_low_rank_are_explained_entirely():
     rng = np.random.default_rng(0)
     views = [rng.normal(size=(60, rank)) for rank in (2, 3)]
@@ -161,49 +108,6 @@ def test_kernels_of_low_rank_are_explained_entirely():
     check_pair(entries, solution, 5)
     assert solution.objective <= 1e-9 * np.trace(mixed(entries, solution.sample_weights))
     assert solution.converged
-
-
-def test_a_kernel_of_low_rank_draws_the_weight():
-    rng = np.random.default_rng(1)
-    X, Y = rng.normal(size=(80, 3)), rng.normal(size=(80, 60))
-    entries = np.stack([X @ X.T / 3, Y @ Y.T / 60])
-    solution = solve_lmkkm(raw_stack(entries), 4, max_iter=30)
-    check_pair(entries, solution, 4)
-    assert solution.weights[0] > 0.95
-    assert solution.history[-1] < 1e-2 * solution.history[0]
-
-
-def test_equal_kernels_keep_equal_weights():
-    kernels, _ = gaussian_kernels(np.random.default_rng(2), n=70, k=3, strengths=(2,))
-    solution = solve_lmkkm(as_stack(np.repeat(kernels, 4, axis=0)), 3)
-    np.testing.assert_array_equal(solution.sample_weights, np.full((70, 4), 0.25))
-    single = solve_lmkkm(as_stack(kernels), 3)
-    assert solution.objective == pytest.approx(single.objective / 4, rel=1e-10)
-
-
-def test_one_kernel_is_kernel_k_means():
-    kernels, _ = gaussian_kernels(np.random.default_rng(3), n=250, k=3, strengths=(1,))
-    stack = as_stack(kernels)
-    solution = solve_lmkkm(stack, 3, max_iter=1)
-    np.testing.assert_array_equal(solution.sample_weights, np.ones((250, 1)))
-    rest = np.linalg.eigvalsh(stack.entries()[0])[:-3].sum()
-    assert solution.objective == pytest.approx(rest, rel=1e-10)
-    assert solution.converged
-
-
-def test_there_may_be_more_kernels_than_samples():
-    rng = np.random.default_rng(4)
-    entries = FAMILIES[3](rng, 6, 15, 2)
-    solution = solve_lmkkm(raw_stack(entries), 2)
-    check_pair(entries, solution, 2)
-
-
-def test_two_samples_are_enough():
-    entries = FAMILIES[3](np.random.default_rng(5), 2, 3, 1)
-    solution = solve_lmkkm(raw_stack(entries), 1)
-    check_pair(entries, solution, 1)
-    as_many = solve_lmkkm(raw_stack(entries), 2)
-    assert as_many.objective == pytest.approx(0, abs=1e-12)
 
 
 def test_a_sample_that_a_kernel_does_not_see_may_lean_on_it():
@@ -216,31 +120,11 @@ def test_a_sample_that_a_kernel_does_not_see_may_lean_on_it():
     assert solution.sample_weights[7, 1] > 0.99
 
 
-def test_single_precision_kernels_give_the_same_weights():
-    kernels, _ = gaussian_kernels(np.random.default_rng(7), n=220, k=4)
-    double, single = (as_stack(kernels.astype(dtype)) for dtype in (np.float64, np.float32))
-    expected, found = solve_lmkkm(double, 4), solve_lmkkm(single, 4)
-    assert found.sample_weights.dtype == found.partition.dtype == np.float64
-    np.testing.assert_allclose(found.history, expected.history, rtol=1e-5)
-    np.testing.assert_allclose(found.sample_weights, expected.sample_weights, atol=1e-3)
-
-
 def test_indefinite_kernels_that_were_not_looked_at_are_refused():
     rng = np.random.default_rng(8)
     A = rng.normal(size=(2, 40, 40))
     with pytest.raises(ArithmeticError, match="indefinite"):
         solve_lmkkm(raw_stack(A + A.transpose(0, 2, 1)), 3)
-
-
-# Stopping --------------------------------------------------------------------------------------
-
-
-def test_without_a_tolerance_all_iterations_are_made():
-    kernels, _ = gaussian_kernels(np.random.default_rng(9), n=80, k=3)
-    for max_iter in (1, 2, 7):
-        solution = solve_lmkkm(as_stack(kernels), 3, max_iter=max_iter)
-        assert solution.n_iter == max_iter
-        assert len(solution.history) == max_iter + 1
 
 
 def test_a_tolerance_ends_the_iterations():
@@ -261,38 +145,12 @@ def test_the_model_warns_where_the_objective_still_falls():
         LMKKM(4, kernels="gaussian", max_iter=3, random_state=0).fit([X, Y])
 
 
-# The estimator ---------------------------------------------------------------------------------
-
-
-def test_clear_clusters_are_found_and_samples_have_weights():
-    kernels, y = gaussian_kernels(np.random.default_rng(10), n=120, k=4, strengths=(3, 3, 3))
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        model = LMKKM(4, random_state=0).fit(kernels)
-    assert adjusted_rand_index(y, model.labels_) == 1
-    assert model.sample_weights_.shape == (120, 3)
-    np.testing.assert_allclose(model.sample_weights_.mean(axis=0), model.weights_)
-    assert not hasattr(model, "coefficients_")
-    assert not hasattr(model, "predict")
-    assert not hasattr(model, "transform")
-
-
-@pytest.mark.parametrize("tol", [-0.1, 1.0, float("nan")])
-def test_a_tolerance_out_of_range_is_refused(tol):
-    kernels, _ = gaussian_kernels(np.random.default_rng(0), n=20, k=2)
-    with pytest.raises(ValueError, match="tol="):
-        LMKKM(2, tol=tol).fit(kernels)
-
-
-# Memory ----------------------------------------------------------------------------------------
-
-
-def test_what_cannot_fit_into_memory_is_refused_before_it_is_allocated():
-    kernels = np.broadcast_to(np.eye(400), (50, 400, 400))
-    stack = raw_stack(kernels)
+def test_what_cannot_fit_into_memory_is_refused_before_it_is_allocated(monkeypatch):
+    monkeypatch.setattr("mkclust.methods.lmkkm.free_bytes", lambda like: 60 * 2**20)
+    stack = raw_stack(np.broadcast_to(np.eye(400), (50, 400, 400)))
     tracemalloc.start()
-    with pytest.raises(MemoryError, match="50 kernels of 400 samples, takes 0.1 GiB.*MKKM"):
-        _localize(stack, 3, available=60 * 2**20)
+    with pytest.raises(MemoryError, match="50 kernels of 400 samples.*MKKM"):
+        solve_lmkkm(stack, 3)
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert peak < 2**20

@@ -1,24 +1,18 @@
 """LocalizedSimpleMKKM: the masks, the certificate, and who is whose neighbor."""
 
-import warnings
-
 import numpy as np
 import pytest
-from sklearn.exceptions import ConvergenceWarning
 
-from conftest import blob_views, gaussian_kernels
-from libraries import FOREIGN, as_library
-from mkclust import LocalizedSimpleMKKM, SimpleMKKM, WeightsWarning
-from mkclust.linalg import to_host
+from conftest import blob_views
+from mkclust import LocalizedSimpleMKKM, SimpleMKKM
+from mkclust.exceptions import WeightsWarning
 from mkclust.methods import solve_localized_simple_mkkm
 from mkclust.methods.localize import localize, neighborhood_mask, neighborhood_size
-from mkclust.metrics import adjusted_rand_index, clustering_accuracy
+from mkclust.metrics import clustering_accuracy
 from mkclust.stack import as_stack
 from pairs import first_quick
 from problems import (
     FAMILIES,
-    leading,
-    projector,
     random_kernels,
     random_weights,
     top_eigenvalue_sum,
@@ -47,42 +41,26 @@ def mask_by_a_loop(kernels, size, mask):
     return counts / np.sqrt(np.outer(counts.diagonal(), counts.diagonal()))
 
 
+def of_duplicates(n, m):
+    """Return kernels of equal similarities, of samples that are there twice."""
+    return with_duplicates(np.random.default_rng(0), n, m, 4)
+
+
 def with_duplicates(rng, n, m, k):
     """Kernels of samples of which every one is there twice, and of equal similarities."""
     places = np.repeat(rng.integers(0, 4, size=((n + 1) // 2, m)), 2, axis=0)[:n]
     return np.stack([(places[:, [p]] == places[:, p]).astype(float) for p in range(m)])
 
 
-# The masks -------------------------------------------------------------------------------------
-
-
-@over_masks
-@pytest.mark.parametrize("size", [2, 7, 24])
-@pytest.mark.parametrize("make", [lambda: random_kernels(25, 3), lambda: random_kernels(270, 2)])
-def test_a_mask_is_the_sum_over_the_neighborhoods_of_all_samples(make, size, mask):
-    kernels = make()
-    found = neighborhood_mask(raw(kernels), size, mask).among(None)
-    np.testing.assert_allclose(found, mask_by_a_loop(kernels, size, mask), rtol=1e-14)
-    np.testing.assert_array_equal(found, found.T)
-
-
-@over_masks
-@pytest.mark.parametrize("seed", range(4))
-def test_among_equals_the_first_are_neighbors(seed, mask):
-    kernels = with_duplicates(np.random.default_rng(seed), 31, 3, 4)
-    found = neighborhood_mask(raw(kernels), 5, mask).among(None)
-    np.testing.assert_allclose(found, mask_by_a_loop(kernels, 5, mask), rtol=1e-14)
-
-
 @over_masks
 def test_kernels_among_neighbors_are_kernels(mask):
     stack = as_stack(random_kernels(80, 3))
     local, _ = localize(stack, neighborhood_mask(stack, 6, mask))
-    for K in local.entries():
+    for K in local.entries:
         np.testing.assert_allclose(K, K.T, atol=1e-15)
         assert np.linalg.eigvalsh(K)[0] >= -1e-12 * np.trace(K)
     if mask == "cosine":
-        np.testing.assert_allclose(np.diagonal(local.entries(), axis1=1, axis2=2), 1)
+        np.testing.assert_allclose(np.diagonal(local.entries, axis1=1, axis2=2), 1)
 
 
 @over_masks
@@ -94,9 +72,6 @@ def test_where_all_samples_are_neighbors_it_is_simplemkkm(mask):
     assert model.objective_ == pytest.approx(expected.objective_, rel=1e-12)
     np.testing.assert_array_equal(model.labels_, expected.labels_)
     np.testing.assert_array_equal(model.baseline_labels_, expected.baseline_labels_)
-
-
-# The certificate -------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("family", [*FAMILIES, with_duplicates], ids=lambda family: family.__name__)
@@ -119,24 +94,6 @@ def test_a_dense_eigensolver_confirms_the_certificate(family, seed):
         assert value >= solution.lower_bound * (1 - 1e-12)
 
 
-@over_masks
-@pytest.mark.parametrize("n", [60, 260])
-def test_no_weights_on_a_grid_beat_the_certified_minimum(n, mask):
-    kernels, _ = gaussian_kernels(np.random.default_rng(3), n=n, k=3)
-    stack = as_stack(kernels)
-    local = stack.entries() * mask_by_a_loop(stack.entries(), 9, mask)
-    solution = solve_localized_simple_mkkm(stack, 3, neighbors=9, mask=mask)
-    steps = 40 if n == 60 else 8
-    grid = [
-        np.array([a, b, steps - a - b]) / steps
-        for a in range(steps + 1)
-        for b in range(steps + 1 - a)
-    ]
-    best = min(top_eigenvalue_sum(local, weights, 3) for weights in grid)
-    assert solution.lower_bound <= best + 1e-12
-    assert solution.objective <= best * (1 + 1e-6)
-
-
 def test_both_solvers_reach_the_same_minimizer():
     kernels = random_kernels(120, 3)
     certified, descended = (
@@ -148,93 +105,14 @@ def test_both_solvers_reach_the_same_minimizer():
     np.testing.assert_array_equal(descended.labels_, certified.labels_)
 
 
-def test_the_solver_and_the_estimator_solve_the_same_problem():
-    kernels = random_kernels(90, 3)
-    solution = solve_localized_simple_mkkm(as_stack(kernels), 3)
-    model = LocalizedSimpleMKKM(3, random_state=0).fit(kernels)
-    np.testing.assert_allclose(model.weights_, solution.weights, rtol=1e-12, atol=1e-12)
-    assert model.objective_ == pytest.approx(solution.objective, rel=1e-12)
-    assert model.duality_gap_ == pytest.approx(solution.gap, abs=1e-12)
-    assert model.certificate_ == "proved"
-
-
-def test_stopping_early_warns_with_the_gap_that_is_left():
-    kernels = random_kernels(300, 4)
-    with pytest.warns(ConvergenceWarning, match="LocalizedSimpleMKKM did not converge.*gap of"):
-        model = LocalizedSimpleMKKM(3, max_iter=1, tol=1e-9, random_state=0).fit(kernels)
-    assert model.duality_gap_ > 1e-9
-
-
-# Invariance, and awkward problems --------------------------------------------------------------
-
-
-@over_masks
-@pytest.mark.parametrize("n", [70, 240])
-def test_the_order_of_samples_and_kernels_changes_nothing(n, mask):
-    rng = np.random.default_rng(1)
-    kernels, samples, order = random_kernels(n, 4), rng.permutation(n), rng.permutation(4)
-    moved = kernels[order][:, samples][:, :, samples]
-    options = {"neighbors": 11, "mask": mask, "tol": 1e-10, "random_state": 0}
-    model, other = (LocalizedSimpleMKKM(3, **options).fit(K) for K in (kernels, moved))
-    np.testing.assert_allclose(other.weights_, model.weights_[order], atol=1e-6)
-    assert other.objective_ == pytest.approx(model.objective_, rel=1e-9)
-    assert adjusted_rand_index(model.labels_[samples], other.labels_) == 1
-
-
-def test_one_kernel_alone_has_all_the_weight():
-    kernels = random_kernels(60, 1)
-    model = LocalizedSimpleMKKM(3, neighbors=8, random_state=0).fit(kernels)
-    assert model.weights_.tolist() == [1]
-    stack = as_stack(kernels)
-    local = stack.entries()[0] * mask_by_a_loop(stack.entries(), 8, "counts")
-    np.testing.assert_allclose(projector(model.embedding_), projector(leading(local, 3)), atol=1e-6)
-    np.testing.assert_array_equal(model.baseline_labels_, model.labels_)
-
-
-@over_masks
-def test_there_may_be_nearly_as_many_clusters_as_samples(mask):
-    kernels = random_kernels(24, 2)
-    model = LocalizedSimpleMKKM(23, neighbors=4, mask=mask, random_state=0).fit(kernels)
-    assert model.duality_gap_ <= 1e-6
-    assert np.isfinite(model.embedding_).all()
-    assert len(set(model.labels_)) == 23
-
-
-def test_kernels_in_single_precision_give_about_the_same():
-    kernels = random_kernels(240, 3)
-    single, double = (
-        LocalizedSimpleMKKM(3, random_state=0).fit(kernels.astype(t)) for t in ("f4", "f8")
-    )
-    assert single.converged_
-    np.testing.assert_allclose(single.weights_, double.weights_, atol=1e-4)
-    np.testing.assert_array_equal(single.labels_, double.labels_)
-
-
-@over_masks
-@pytest.mark.parametrize("library", FOREIGN)
-def test_masks_are_the_same_wherever_the_kernels_are(library, mask):
-    kernels = random_kernels(70, 3)
-    expected = neighborhood_mask(raw(kernels), 9, mask)
-    found = neighborhood_mask(raw(as_library(library, kernels)), 9, mask)
-    np.testing.assert_array_equal(to_host(found.counts), expected.counts)
-    np.testing.assert_allclose(to_host(found.among(None)), expected.among(None), rtol=1e-15)
-    some = np.array([3, 60, 0])
-    np.testing.assert_allclose(
-        to_host(found.among(some)), expected.among(None)[np.ix_(some, some)], rtol=1e-15
-    )
-
-
 @over_masks
 def test_the_mixed_kernel_is_the_mix_among_neighbors(mask):
     kernels = random_kernels(60, 3)
     model = LocalizedSimpleMKKM(3, neighbors=9, mask=mask, random_state=0).fit(kernels)
-    entries = as_stack(kernels).entries()
+    entries = as_stack(kernels).among().entries
     expected = np.tensordot(model.coefficients_, entries, 1) * mask_by_a_loop(entries, 9, mask)
     np.testing.assert_allclose(model.mixed_kernel(kernels), expected, atol=1e-13)
     assert "among neighbors" in model.describe_mixed_kernel()
-
-
-# Samples that no one is near to ----------------------------------------------------------------
 
 
 def kernels_with_an_outlier(n):
@@ -267,57 +145,6 @@ def test_a_kernel_that_is_zero_among_neighbors_is_refused_by_name():
         model.fit(kernels)
 
 
-def test_of_many_samples_in_no_neighborhood_the_first_are_named():
-    kernels = random_kernels(200, 2)
-    n_isolated = np.sum(neighborhood_mask(as_stack(kernels), 2).n_neighborhoods == 0)
-    assert n_isolated > 10
-    with pytest.warns(UserWarning, match=rf"{n_isolated} samples are in no .*, \.\.\.\): they"):
-        model = LocalizedSimpleMKKM(3, neighbors=2, mask="published", random_state=0).fit(kernels)
-    assert np.isfinite(model.embedding_).all()
-
-
-@pytest.mark.parametrize("mask", ["counts", "cosine"])
-def test_a_sample_in_its_own_neighborhood_is_near_to_those_near_to_it(mask):
-    kernels = kernels_with_an_outlier(50)
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        model = LocalizedSimpleMKKM(3, neighbors=3, mask=mask, center=False, random_state=0).fit(
-            kernels
-        )
-    assert np.count_nonzero(model.mixed_kernel(kernels)[0]) >= 4
-
-
-# Neighborhoods, noise, and what is refused -----------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("neighbors", "n", "size"),
-    [(0.1, 200, 20), (0.05, 50, 3), (1.0, 40, 40), (7, 40, 7), (39, 40, 39)],
-)
-def test_a_neighborhood_is_a_share_or_a_count(neighbors, n, size):
-    assert neighborhood_size(neighbors, n, 3) == size
-    same = np.float64(neighbors) if isinstance(neighbors, float) else np.int32(neighbors)
-    assert neighborhood_size(same, n, 3) == size
-
-
-@pytest.mark.parametrize(
-    ("n", "k", "size"),
-    [
-        *[(2000, 10, 133), (1360, 17, 53), (210, 7, 20), (169, 6, 20), (90, 3, 20)],
-        *[(90, 2, 30), (90, 1, 30), (30, 10, 10), (10, 5, 3), (4, 2, 1), (5000, 1000, 20)],
-    ],
-)
-def test_neighborhoods_are_by_default_somewhat_smaller_than_clusters(n, k, size):
-    assert neighborhood_size("auto", n, k) == size
-
-
-def test_a_model_says_how_large_its_neighborhoods_are():
-    kernels = random_kernels(90, 2)
-    for neighbors, size in (("auto", 20), (0.1, 9), (17, 17)):
-        model = LocalizedSimpleMKKM(3, neighbors=neighbors, random_state=0).fit(kernels)
-        assert model.n_neighbors_ == size
-
-
 @pytest.mark.data
 def test_neighborhoods_raise_the_accuracy_on_handwritten_digits(uci_digit):
     views, y = uci_digit
@@ -336,41 +163,31 @@ def test_views_of_noise_are_warned_of_where_they_mislead():
     assert model.baseline_agreement_ < 0.8
 
 
-def test_it_says_nothing_of_samples_it_has_not_seen():
-    assert not hasattr(LocalizedSimpleMKKM(), "predict")
-    assert not hasattr(LocalizedSimpleMKKM(), "transform")
-    assert not hasattr(LocalizedSimpleMKKM(), "approximation") or (
-        LocalizedSimpleMKKM().approximation is None
-    )
-
-
-def test_the_authors_search_nineteen_shares():
-    assert LocalizedSimpleMKKM.GRID["neighbors"][:2] == [0.05, 0.1]
-    assert LocalizedSimpleMKKM.GRID["neighbors"][-1] == 0.95
-    assert len(LocalizedSimpleMKKM.GRID["neighbors"]) == 19
+@over_masks
+@pytest.mark.parametrize("size", [2, 7, 24])
+@pytest.mark.parametrize("make", [random_kernels, of_duplicates])
+def test_a_mask_is_the_sum_over_the_neighborhoods_of_all_samples(make, size, mask):
+    kernels = make(31, 3)
+    found = neighborhood_mask(raw(kernels), size, mask)
+    expected, some = mask_by_a_loop(kernels, size, mask), np.array([3, 30, 0])
+    np.testing.assert_allclose(found.rows(slice(None)), expected, rtol=1e-14)
+    np.testing.assert_allclose(found.rows(some), expected[some], rtol=1e-14)
 
 
 @pytest.mark.parametrize(
-    ("parameters", "message"),
+    ("neighbors", "n", "k", "size"),
     [
-        (
-            {"neighbors": 1},
-            "neighbors=1: pass a share .* 1.0 is all of them.* at least 2, or 'auto'",
-        ),
-        ({"neighbors": 0}, "neighbors=0: pass a share"),
-        ({"neighbors": 0.0}, "neighbors=0.0: pass a share"),
-        ({"neighbors": 1.01}, "neighbors=1.01: pass a share"),
-        ({"neighbors": -3}, "neighbors=-3: pass a share"),
-        ({"neighbors": True}, "neighbors=True: pass a share"),
-        ({"neighbors": "all"}, "neighbors='all': pass a share"),
-        ({"neighbors": None}, "neighbors=None: pass a share"),
-        ({"neighbors": float("nan")}, "neighbors=nan: pass a share"),
-        ({"neighbors": 30}, "neighbors=30 with n_samples=30: a sample has 29 others; pass a count"),
-        ({"mask": "share"}, "mask='share': choose one of 'counts', 'published', 'cosine'"),
-        ({"stopping": "step"}, "stopping='step' is the reduced gradient's rule"),
-        ({"prove": 1}, "prove=1"),
+        *[(0.1, 200, 3, 20), (0.05, 50, 3, 3), (1.0, 40, 3, 40), (1e-6, 20, 3, 1), (7, 40, 3, 7)],
+        *[("auto", 2000, 10, 133), ("auto", 210, 7, 20), ("auto", 90, 2, 30), ("auto", 4, 2, 1)],
     ],
 )
-def test_parameters_out_of_range_are_refused_by_name(parameters, message):
-    with pytest.raises(ValueError, match=message):
-        LocalizedSimpleMKKM(3, **parameters).fit(random_kernels(30, 2))
+def test_a_neighborhood_is_a_share_a_count_or_somewhat_smaller_than_a_cluster(
+    neighbors, n, k, size
+):
+    assert neighborhood_size(neighbors, n, k) == size
+
+
+@pytest.mark.parametrize("neighbors", [1, 0, 0.0, 1.01, -3, True, None, float("nan"), 30])
+def test_neighborhoods_of_no_size_are_refused_by_name(neighbors):
+    with pytest.raises(ValueError, match=f"neighbors={neighbors}"):
+        LocalizedSimpleMKKM(3, neighbors=neighbors).fit(random_kernels(30, 2))

@@ -1,4 +1,4 @@
-"""Views that lack samples: who is heard, and what becomes of samples that only others have."""
+"""Views that lack samples: which are included, and what becomes of samples of the others."""
 
 import warnings
 
@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 
 from agreeing import named_blobs, one_hot
-from mkclust import METHODS, AgreementKKM, UncoveredSamplesWarning
+from mkclust import METHODS
 from mkclust.datasets import load
+from mkclust.exceptions import UncoveredSamplesWarning
 from mkclust.kernels import Nystroem
 from mkclust.methods.agreement import measure_agreement
 from mkclust.samples.samples import Samples
@@ -57,16 +58,18 @@ def fitted(name, samples, **options):
 
 
 @pytest.mark.parametrize("name", SETTING_ASIDE)
-@pytest.mark.parametrize("impute", ["zero", "rescale"])
-def test_samples_that_only_a_view_set_aside_has_change_nothing(name, impute):
+@pytest.mark.parametrize("missing_views", ["zero", "rescale"])
+def test_samples_that_only_a_view_set_aside_has_change_nothing(name, missing_views):
     views, observed, _ = noisy_problem()
-    model, said = fitted(name, kernels_of(views, observed), impute=impute)
+    model, said = fitted(name, kernels_of(views, observed), missing_views=missing_views)
     assert model.set_aside_ == ("noise",)
     assert model.uncovered_samples_.tolist() == [0, 1, 2, 3, 4]
     assert len(said) == 1
     assert said[0].filename == __file__
     del views["noise"]
-    alone, said = fitted(name, kernels_of(views, observed[:, :3], start=5), impute=impute)
+    alone, said = fitted(
+        name, kernels_of(views, observed[:, :3], start=5), missing_views=missing_views
+    )
     assert not said
     assert not hasattr(alone, "uncovered_samples_")
     assert np.array_equal(model.labels_[5:], alone.labels_)
@@ -74,34 +77,6 @@ def test_samples_that_only_a_view_set_aside_has_change_nothing(name, impute):
     np.testing.assert_allclose(np.abs(model.embedding_[5:]), np.abs(alone.embedding_), atol=1e-6)
     assert set(model.labels_[:5].tolist()) == {-1}
     assert not model.embedding_[:5].any()
-
-
-@pytest.mark.parametrize("name", SETTING_ASIDE)
-def test_a_noise_view_that_lacks_samples_changes_nothing(name):
-    views, observed, _ = noisy_problem(n_uncovered=0)
-    model, said = fitted(name, kernels_of(views, observed))
-    assert not said
-    del views["noise"]
-    alone, _ = fitted(name, kernels_of(views, observed[:, :3]))
-    assert np.array_equal(model.labels_, alone.labels_)
-    np.testing.assert_allclose(model.weights_[:3], alone.weights_, rtol=1e-9)
-
-
-def test_a_warning_names_the_samples_that_are_not_heard_and_what_to_do():
-    views, observed, _ = noisy_problem()
-    ids = np.array([f"P{i:02}" for i in range(80)])
-    model, (said,) = fitted("agreement-kkm", kernels_of(views, observed, ids))
-    assert model.uncovered_samples_.tolist() == ids[:5].tolist()
-    for words in ("5 of 80 samples", "only in noise", "AverageKKM", "P00, P01, P02, P03 and P04"):
-        assert words in str(said.message)
-
-
-@pytest.mark.parametrize("name", sorted(set(METHODS) - set(SETTING_ASIDE)))
-def test_methods_that_mix_every_view_hear_every_sample(name):
-    views, observed, _ = noisy_problem()
-    model, said = fitted(name, kernels_of(views, observed))
-    silent = np.flatnonzero(getattr(model, "coefficients_", np.ones(4)) == 0)
-    assert bool(said) == (3 in silent)
 
 
 @pytest.mark.parametrize("approximation", [None, Nystroem(30)])
@@ -125,13 +100,6 @@ def test_new_samples_that_only_a_view_set_aside_has_are_named_and_have_no_cluste
         rows = model.transform(new, observed=seen)
     assert np.abs(rows[0]).max() == 0
     assert np.abs(rows[1:]).max(axis=1).min() > 0.01
-
-
-def test_more_clusters_than_samples_that_are_covered_are_refused():
-    views, observed, _ = noisy_problem()
-    samples = kernels_of(views, observed)
-    with pytest.raises(ValueError, match="n_clusters=78, but only 75 of 80"):
-        AgreementKKM(78, kernels="precomputed").fit(samples)
 
 
 @pytest.mark.parametrize("missing", [0.0, 0.3, 0.6])

@@ -27,19 +27,6 @@ def test_false_alarms_are_as_seldom_as_the_level_says_with_rare_patterns(rate, s
     assert 1 <= np.sum(np.array(p_values) < 0.1) <= 35  # of 20 at most, on average
 
 
-def test_one_view_is_found_out_among_many_rare_patterns():
-    rng, hits = np.random.default_rng(0), 0
-    for _ in range(20):
-        labels = rng.integers(3, size=150)
-        observed = observed_at_random(rng, 150, 5, 0.25)
-        observed[:, 3] = rng.random(150) >= np.where(labels == 1, 0.6, 0.15)
-        observed[~observed.any(axis=1), 0] = True
-        missingness = measure_missingness(labels, observed, "abcde")
-        assert len(missingness.patterns) > 15
-        hits += missingness.follows and missingness.followed_views[0] == "d"
-    assert hits >= 18
-
-
 def test_patterns_are_found_out_that_no_single_view_shows():
     first, second = (np.arange(400) % 2).astype(bool), (np.arange(400) // 2 % 2).astype(bool)
     observed = np.column_stack([np.ones(400, bool), first, second])
@@ -73,20 +60,6 @@ def test_the_verdict_names_the_clusters_and_the_view():
         "cluster 5" in missingness.verdict()
     )
     assert "join='inner'" in missingness.warning()
-
-
-def test_counts_are_those_of_a_loop_and_add_up():
-    rng = np.random.default_rng(0)
-    labels, observed = rng.integers(3, size=200), observed_at_random(rng, 200, 4, 0.4)
-    missingness = measure_missingness(labels, observed, "abcd")
-    for pattern, counts in zip(missingness.patterns, missingness.counts, strict=True):
-        here = [{name for name, seen in zip("abcd", row, strict=True) if not seen} == set(pattern)
-                for row in observed]  # fmt: skip
-        assert counts.tolist() == np.bincount(labels[here], minlength=3).tolist()
-    assert missingness.sizes.tolist() == np.bincount(labels).tolist()
-    assert missingness.counts.sum(axis=1).tolist() == sorted(
-        missingness.counts.sum(axis=1), reverse=True
-    )
 
 
 def test_neither_the_order_of_samples_nor_of_views_nor_of_clusters_changes_anything():

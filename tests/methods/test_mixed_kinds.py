@@ -17,10 +17,10 @@ from mkclust import (
     fit_report,
     suggest_n_clusters,
 )
+from mkclust.exceptions import NeighborhoodsWarning
 from mkclust.explain.stability import resample
 from mkclust.kernels import KernelBank
 from mkclust.linalg import FactoredMatrix, to_host
-from mkclust.methods import NeighborhoodsWarning
 from mkclust.metrics import adjusted_rand_index
 
 pytestmark = pytest.mark.slow

@@ -1,7 +1,6 @@
 import numpy as np
 import pytest
 
-from mkclust import MKKMMiR
 from mkclust.methods import solve_mkkm, solve_mkkm_mir
 from mkclust.stack import as_stack
 from problems import leading, projector, random_kernels, unexplained
@@ -49,16 +48,3 @@ def test_copies_of_a_kernel_share_the_weight_that_one_would_get():
     double = solve_mkkm_mir(raw(kernels[[0, 1, 1, 2]]), 3, reg=1e3, tol=1e-12)
     assert double.weights[1] == pytest.approx(double.weights[2], abs=1e-6)
     assert double.weights[1:3].sum() == pytest.approx(single.weights[1], abs=1e-2)
-
-
-@pytest.mark.parametrize(
-    ("parameters", "message"),
-    [
-        ({"reg": -0.1}, "reg=-0.1: pass a number of at least 0"),
-        ({"reg": float("nan")}, "reg=nan"),
-        ({"reg": "1"}, "reg='1'"),
-    ],
-)
-def test_parameters_out_of_range_are_refused_by_name(parameters, message):
-    with pytest.raises(ValueError, match=message):
-        MKKMMiR(3, **parameters).fit(random_kernels(30, 2))

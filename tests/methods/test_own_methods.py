@@ -142,7 +142,7 @@ def test_page_displays_and_command_read_a_method_s_weights_by_one_sentence(setti
         against = name in ("simplemkkm", "localized-simplemkkm", "anchored-mkkm", "mkkm-mm")
         sentence = plots.LARGE_WEIGHT if against else plots.MIXING_WEIGHT
         if name == "agreement-kkm":
-            sentence = plots.SHARE_OF_VOICE
+            sentence = plots.AGREEING_WEIGHT
         assert sentence == model.WEIGHT_MEANING
         assert kernel_table(model).endswith(sentence)
         assert KernelWeightsDisplay.from_estimator(model).note == sentence

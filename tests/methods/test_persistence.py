@@ -24,7 +24,8 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer, StandardScaler
 
 import mkclust
-from mkclust import METHODS, KernelBank, ModelVersionWarning, load_model, save_model, view
+from mkclust import METHODS, KernelBank, load_model, save_model, view
+from mkclust.exceptions import ModelVersionWarning
 from mkclust.kernels import Linear, Nystroem, RandomFourier
 from mkclust.methods.inductive import InductiveClusterer
 from mkclust.methods.persistence import FORMAT
@@ -93,7 +94,10 @@ INPUTS = {
     "repaired kernels": (KERNELS - 0.3 * np.eye(48), {"psd": "clip"}),
     "kernels on the fly": (VIEWS, {"kernels": "on-the-fly"}),
     "a bank": (VIEWS, {"kernels": KernelBank(polynomials=((1, 2),), linear="cosine")}),
-    "kernels by name": ({name: ALL_KINDS[name] for name in BY_NAME}, {"kernels": BY_NAME}),
+    "kernels by name": (
+        {name: ALL_KINDS[name] for name in BY_NAME},
+        {"kernels": BY_NAME, "psd": "shift"},
+    ),
     "neighborhoods of views": (VIEWS, {"neighbors": 10}),
     "neighborhoods of kernels": (KERNELS, {"neighbors": 10}),
     "a graph of neighbors": (VIEWS, {"kernels": KernelBank(neighbors=8, neighborhoods="graph")}),
@@ -104,10 +108,10 @@ INPUTS = {
     "landmarks of dask arrays": (dask_views, {"approximation": Nystroem(n_components=20)}),
     "sparse views": (SPARSE, {}),
     "frames": (mixed_frames, {"join": "outer", "impute": "median"}),
-    "missing views": (GAPS, {"impute": "rescale"}),
-    "missing views that are learned": (GAPS, {"impute": "learn"}),
+    "missing views": (GAPS, {"missing_views": "rescale"}),
+    "missing views that are learned": (GAPS, {"missing_views": "learn"}),
     "missing views of landmarks": (GAPS, {"approximation": Nystroem(n_components=20)}),
-    "missing kernels that are learned": (KERNELS_WITH_GAPS, {"impute": "learn"}),
+    "missing kernels that are learned": (KERNELS_WITH_GAPS, {"missing_views": "learn"}),
 }
 
 
@@ -119,7 +123,7 @@ def cases():
             name
             for name, method in METHODS.items()
             if set(options) <= set(inspect.signature(method).parameters)
-            and (method.LEARNS_MISSING or options.get("impute") != "learn")
+            and (method.LEARNS_MISSING or options.get("missing_views") != "learn")
         ]
         name = min(able, key=times.__getitem__)
         times[name] += 1

@@ -8,10 +8,12 @@ from sklearn.cluster import KMeans
 from sklearn.exceptions import ConvergenceWarning
 
 from conftest import blob_views, gaussian_kernels
-from mkclust import METHODS, SimpleMKKM, WeightsWarning
+from mkclust import METHODS, SimpleMKKM
+from mkclust.exceptions import WeightsWarning
 from mkclust.methods import solve_reduced_gradient, solve_simple_mkkm
 from mkclust.metrics import adjusted_rand_index, scores
 from mkclust.stack import as_stack
+from mkclust.stack.kernel import dense_of
 from pairs import first_quick
 from problems import FAMILIES, random_weights, top_eigenvalue_sum
 
@@ -60,7 +62,7 @@ def test_a_dense_eigensolver_confirms_the_certificate_in_the_subspace(family, n,
 def test_no_weights_on_a_grid_beat_the_certified_minimum(solver):
     kernels, _ = gaussian_kernels(np.random.default_rng(3), n=60, k=3)
     stack = as_stack(kernels)
-    entries = stack.entries()
+    entries = stack.among().entries
     solution = solver(stack, 3)
     grid = [np.array([a, b, 40 - a - b]) / 40 for a in range(41) for b in range(41 - a)]
     best = min(top_eigenvalue_sum(entries, weights, 3) for weights in grid)
@@ -70,7 +72,7 @@ def test_no_weights_on_a_grid_beat_the_certified_minimum(solver):
 
 def test_the_gradient_of_the_objective_is_twice_weight_times_alignment():
     kernels, _ = gaussian_kernels(np.random.default_rng(0), n=60, k=3)
-    entries = as_stack(kernels).entries()
+    entries = as_stack(kernels).among().entries
     weights = np.array([0.5, 0.2, 0.3])
     vectors = np.linalg.eigh(np.tensordot(weights**2, entries, 1))[1][:, -3:]
     gradient = 2 * weights * [np.trace(vectors.T @ K @ vectors) for K in entries]
@@ -89,7 +91,7 @@ def test_invariant_subspaces_hide_no_eigenvectors(solver):
     stack = as_stack(np.stack([same_a + 0.2 * same_b, same_b]))
     solution = solver(stack, 4)
     assert solution.converged
-    assert certified_gap(stack.entries(), solution, 4) <= 2e-6
+    assert certified_gap(stack.among().entries, solution, 4) <= 2e-6
 
 
 @pytest.mark.slow
@@ -132,7 +134,7 @@ def test_the_partition_spans_the_top_eigenspace_of_the_mixed_kernel(n):
     kernels, _ = gaussian_kernels(np.random.default_rng(2), n=n, k=4)
     stack = as_stack(kernels)
     solution = solve_simple_mkkm(stack, 4)
-    H, mixed = solution.partition, stack.combine(solution.coefficients).dense()
+    H, mixed = solution.partition, dense_of(stack.mix(solution.coefficients))
     np.testing.assert_allclose(H.T @ H, np.eye(4), atol=1e-10)
     assert np.trace(H.T @ mixed @ H) == pytest.approx(solution.objective, rel=1e-9)
     assert np.linalg.eigvalsh(mixed)[-4:].sum() == pytest.approx(solution.objective, rel=1e-6)
@@ -242,7 +244,7 @@ def test_alignments_are_shares_of_each_kernels_own_eigenvalue_sum():
         warnings.simplefilter("ignore", WeightsWarning)
         model = SimpleMKKM(4, random_state=0).fit(kernels)
     H = model.embedding_
-    for K, share in zip(as_stack(kernels).entries(), model.alignments_, strict=True):
+    for K, share in zip(as_stack(kernels).among().entries, model.alignments_, strict=True):
         own = np.linalg.eigvalsh(K)[-4:].sum()
         assert share == pytest.approx(np.trace(H.T @ K @ H) / own, abs=2e-3)
 
@@ -251,7 +253,7 @@ def test_gaps_are_those_of_the_mixed_kernels_spectrum():
     kernels, _ = gaussian_kernels(np.random.default_rng(7), n=350, k=4)
     model = SimpleMKKM(4, random_state=0).fit(kernels)
     stack = as_stack(kernels)
-    values = np.linalg.eigvalsh(stack.combine(model.coefficients_).dense())[::-1]
+    values = np.linalg.eigvalsh(dense_of(stack.mix(model.coefficients_)))[::-1]
     assert model.cluster_gap_ == pytest.approx(1 - values[3] / values[2], abs=1e-3)
     assert model.eigengap_ == pytest.approx(1 - values[4] / values[3], abs=1e-2)
 

@@ -10,10 +10,9 @@ from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from mkclust import METHODS, KernelBank, SimpleMKKM
 from mkclust.kernels import Nystroem, RandomFourier
 from mkclust.stack import as_stack
-from mkclust.stack.standardized import StandardizedKernel
 
 N = 30
-pytestmark = pytest.mark.filterwarnings("ignore::mkclust.WeightsWarning")
+pytestmark = pytest.mark.filterwarnings("ignore::mkclust.exceptions.WeightsWarning")
 
 
 def sound_kernels(n=N, m=3, seed=0):
@@ -85,11 +84,6 @@ BAD_KERNELS = {
         {},
         "1 entries are NaN and 4 infinite.*drop",
     ),
-    "NaN unvalidated": (
-        with_entries(K0, (5, 5, np.nan)),
-        {"validate": False},
-        "1 entries are NaN and 0 infinite",
-    ),
     "sparse NaN": (
         sp.csr_array(with_entries(K0, (1, 2, np.nan), (3, 3, np.inf))),
         {},
@@ -117,7 +111,7 @@ BAD_KERNELS = {
     "negative diagonal": (
         with_entries(K0, (3, 3, -2.0)),
         {},
-        r"indefinite.*eigenvalue of -.* or lower.*psd='clip'.*psd='shift'.*validate=False",
+        r"indefinite.*eigenvalue of -.* or lower.*psd='clip'.*psd='shift'",
     ),
     "negative definite": (-K0, {}, "indefinite.*psd='clip'"),
     "constant": (np.full((N, N), 3.7), {}, "constant.*nothing is left.*leave it out"),
@@ -196,7 +190,7 @@ def test_a_hidden_negative_eigenvalue_is_found(door, n):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("options", [{"psd": "clip"}, {"psd": "shift"}, {"validate": False}])
+@pytest.mark.parametrize("options", [{"psd": "clip"}, {"psd": "shift"}])
 @pytest.mark.parametrize("n", [100, 250])
 def test_an_indefinite_kernel_is_accepted_where_one_says_so(door, options, n):
     found = door([gaussian_kernels(n)[0], hidden_negative(n)], **options)
@@ -208,8 +202,8 @@ def test_an_indefinite_kernel_is_accepted_where_one_says_so(door, options, n):
 def test_a_negative_diagonal_can_be_repaired(psd):
     kernels = [with_entries(K0, (3, 3, -2.0)), *sound_kernels()]
     stack = as_stack(kernels, psd=psd)
-    assert stack.repaired
-    assert np.linalg.eigvalsh(stack.entries()[0])[0] >= -1e-8
+    assert stack.kernels[0].for_new_samples.is_repaired
+    assert np.linalg.eigvalsh(stack.among().entries[0])[0] >= -1e-8
     model = SimpleMKKM(3, kernels="precomputed", psd=psd, random_state=0).fit(kernels)
     assert len(model.labels_) == N
 
@@ -234,24 +228,6 @@ def test_rounding_below_zero_does_not_make_a_kernel_indefinite(door):
     kernels = [x @ x.T, sound_kernels()[0]]
     assert np.linalg.eigvalsh(kernels[0])[0] < 0
     door(kernels)
-
-
-def test_at_most_ten_products_a_kernel_are_spent_in_search_of_negative_eigenvalues(monkeypatch):
-    counts = {}
-    multiply = StandardizedKernel.__matmul__
-
-    def counted(self, X):
-        counts[id(self.matrix)] = counts.get(id(self.matrix), 0) + X.shape[1]
-        return multiply(self, X)
-
-    monkeypatch.setattr(StandardizedKernel, "__matmul__", counted)
-    kernels = list(gaussian_kernels(700))
-    as_stack(kernels)
-    assert len(counts) == len(kernels)
-    assert max(counts.values()) <= 10
-    counts.clear()
-    as_stack(kernels, validate=False)
-    assert not counts
 
 
 def test_a_kernel_with_a_zero_diagonal_is_indefinite_rather_than_zero(door):
@@ -403,7 +379,7 @@ def test_one_outlying_sample_does_not_make_the_others_equal():
     assert len(set(model.labels_)) == 3
 
 
-@pytest.mark.filterwarnings("ignore::mkclust.UncoveredSamplesWarning")
+@pytest.mark.filterwarnings("ignore::mkclust.exceptions.UncoveredSamplesWarning")
 def test_samples_without_any_similarity_belong_to_no_cluster_and_disturb_nothing():
     K = np.zeros((2, 12, 12))
     K[0, :3, :3] = K[1, 3:6, 3:6] = 500 * np.eye(3) + 5
@@ -798,7 +774,7 @@ def test_masked_entries_of_new_similarities_are_refused():
 
 
 @pytest.mark.parametrize("value", ["no", "off", "False", 0, 1, None, [], 1.0])
-@pytest.mark.parametrize("parameter", ["center", "normalize", "validate"])
+@pytest.mark.parametrize("parameter", ["center", "normalize"])
 def test_what_is_neither_true_nor_false_switches_nothing(door, parameter, value):
     with pytest.raises(ValueError, match=rf"{parameter}=.*: pass True or False"):
         door(gaussian_kernels(), **{parameter: value})
@@ -807,11 +783,11 @@ def test_what_is_neither_true_nor_false_switches_nothing(door, parameter, value)
 @pytest.mark.parametrize("method", METHODS.values(), ids=METHODS)
 def test_every_switch_of_every_method_is_checked(method):
     switches = [name for name, value in method().get_params().items() if isinstance(value, bool)]
-    assert {"center", "normalize", "validate"} <= set(switches)
+    assert {"center", "normalize"} <= set(switches)
     for name in switches:
         with pytest.raises(ValueError, match=f"{name}='no': (pass|choose).* True"):
             method(3).set_params(**{name: "no"}).fit(gaussian_kernels())
-        method(3, random_state=0, n_init=1).set_params(**{name: np.True_})._check_parameters()
+        method(3, random_state=0, n_init=1).set_params(**{name: np.True_}).check_parameters()
 
 
 def test_switches_of_stacks_banks_and_feature_maps_are_checked():

@@ -8,7 +8,7 @@ import pytest
 from sklearn import config_context, get_config
 from threadpoolctl import threadpool_limits
 
-from mkclust.linalg.threads import n_threads, single_threaded_products
+from mkclust.linalg.threads import n_threads, one_thread
 from mkclust.samples.block_threads import look_at_all
 from mkclust.samples.local import LocalBlocks
 
@@ -78,9 +78,9 @@ def test_threads_have_the_settings_of_the_caller(blocks):
 
 def test_the_limit_of_the_user_is_back_when_the_last_pass_ends():
     with threadpool_limits(2):
-        with single_threaded_products():
+        with one_thread():
             assert n_threads() == 1
-            with single_threaded_products():
+            with one_thread():
                 assert n_threads() == 1
             assert n_threads() == 1
         assert n_threads() == 2

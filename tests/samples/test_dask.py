@@ -14,8 +14,8 @@ import scipy.sparse
 from sklearn.metrics import adjusted_rand_score
 
 import mkclust.stack.discretize
-import mkclust.stack.low_rank
-import mkclust.stack.mapped
+import mkclust.stack.feature_maps
+import mkclust.stack.features
 from mkclust import AverageKKM, SimpleMKKM
 from mkclust.kernels import Nystroem
 from mkclust.metrics import adjusted_rand_of_table
@@ -191,10 +191,10 @@ def test_entries_that_are_not_finite_are_named_by_view_and_sample(
     with pytest.raises(ValueError, match=told):
         local.predict(lazy).compute()
     # Not among the samples that feature maps learn from, so that a task is what finds it.
-    monkeypatch.setattr(mkclust.stack.mapped, "FIT_SAMPLES", 60)
-    monkeypatch.setattr(mkclust.stack.mapped, "SAMPLES_A_LANDMARK", 1)
-    monkeypatch.setattr(mkclust.stack.low_rank, "ERROR_SAMPLES", 60)
-    drawn = [mkclust.stack.mapped.draw(N, 60, seed) for seed in (0, 1)]
+    monkeypatch.setattr(mkclust.stack.feature_maps, "FIT_SAMPLES", 60)
+    monkeypatch.setattr(mkclust.stack.feature_maps, "SAMPLES_PER_LANDMARK", 1)
+    monkeypatch.setattr(mkclust.stack.features, "ERROR_SAMPLES", 60)
+    drawn = [mkclust.stack.feature_maps.draw(N, 60, seed) for seed in (0, 1)]
     assert not {430, 431} & {*drawn[0], *drawn[1]}
     with pytest.raises(ValueError, match=told):
         make_model().fit(lazy)
@@ -361,8 +361,7 @@ def test_the_sample_of_rows_is_the_same_however_they_are_cut(monkeypatch):
     rng = np.random.default_rng(0)
     rows = np.repeat(np.eye(3), [300, 200, 100], axis=0)[rng.permutation(600)]
     rows = rows + 0.2 * rng.normal(size=rows.shape)
-    monkeypatch.setattr(mkclust.stack.discretize, "SAMPLE_ROWS", 120)
-    monkeypatch.setattr(mkclust.stack.discretize, "ALL_ROWS", 400)
+    monkeypatch.setattr(mkclust.stack.discretize, "ALL_ROWS", 240)
     monkeypatch.setattr(mkclust.stack.discretize, "BLOCK_ROWS", 90)
     labels, centers = discretize(rows, 3, random_state=5)
     assert isinstance(labels, np.ndarray)
@@ -419,10 +418,9 @@ def test_nothing_as_long_as_the_samples_comes_to_the_client(client, monkeypatch)
     n = 8000
     lazy = cut(draw_views(n), 1000, -1)
     monkeypatch.setattr(mkclust.stack.discretize, "ALL_ROWS", 100)
-    monkeypatch.setattr(mkclust.stack.discretize, "SAMPLE_ROWS", 100)
-    monkeypatch.setattr(mkclust.stack.mapped, "FIT_SAMPLES", 100)
-    monkeypatch.setattr(mkclust.stack.low_rank, "COMPARED_SAMPLES", 100)
-    monkeypatch.setattr(mkclust.stack.low_rank, "ERROR_SAMPLES", 100)
+    monkeypatch.setattr(mkclust.stack.feature_maps, "FIT_SAMPLES", 100)
+    monkeypatch.setattr(mkclust.stack.features, "COMPARED_SAMPLES", 100)
+    monkeypatch.setattr(mkclust.stack.features, "ERROR_SAMPLES", 100)
     monkeypatch.setattr(mkclust.methods.agreement, "JUDGED_SAMPLES", 100)
     sizes, gather = [], distributed.Client.gather
 
@@ -445,10 +443,9 @@ def test_no_task_holds_more_than_a_chunk(cluster, client, monkeypatch):
     lazy = cut(draw_views(n), rows, 2)
     for module, name in (
         (mkclust.stack.discretize, "ALL_ROWS"),
-        (mkclust.stack.discretize, "SAMPLE_ROWS"),
-        (mkclust.stack.mapped, "FIT_SAMPLES"),
-        (mkclust.stack.low_rank, "COMPARED_SAMPLES"),
-        (mkclust.stack.low_rank, "ERROR_SAMPLES"),
+        (mkclust.stack.feature_maps, "FIT_SAMPLES"),
+        (mkclust.stack.features, "COMPARED_SAMPLES"),
+        (mkclust.stack.features, "ERROR_SAMPLES"),
     ):
         monkeypatch.setattr(module, name, 100)
     sizes = {}

@@ -14,7 +14,7 @@ from mkclust.samples.samples import as_views
 from mkclust.stack import as_stack
 
 pandas = pytest.importorskip("pandas")
-pytestmark = pytest.mark.filterwarnings("ignore::mkclust.WeightsWarning")
+pytestmark = pytest.mark.filterwarnings("ignore::mkclust.exceptions.WeightsWarning")
 
 N = 45
 BANK = {"widths": (1.0,), "polynomials": (), "linear": None}
@@ -201,8 +201,8 @@ def test_the_order_of_rows_and_columns_of_kernels_changes_nothing(seeds):
     orders = [np.random.default_rng(seed).permutation(N) for seed in seeds]
     mixed = [K.iloc[orders[2 * p], orders[2 * p + 1]] for p, K in enumerate(kernels)]
     order = mixed[0].index.get_indexer(kernels[0].index)
-    expected = as_stack(kernels).entries()
-    found = as_stack(mixed).entries()[:, order][:, :, order]
+    expected = as_stack(kernels).among().entries
+    found = as_stack(mixed).among().entries[:, order][:, :, order]
     np.testing.assert_allclose(found, expected, atol=1e-12)
 
 
@@ -221,10 +221,10 @@ def test_a_kernel_whose_rows_were_shuffled_is_the_same_kernel(ids):
 def test_kernels_from_text_files_have_text_as_columns():
     numbers = list(range(1000, 1000 + N))
     kernels = [K.set_axis(numbers).set_axis(map(str, numbers), axis=1) for K in kernel_frames()]
-    expected = as_stack(kernel_frames()).entries()
+    expected = as_stack(kernel_frames()).among().entries
     mixed = [kernels[0], shuffled(kernels[1]), shuffled(kernels[2].T).T]
     # Frames may lie in memory by columns, whose sums round otherwise.
-    np.testing.assert_allclose(as_stack(mixed).entries(), expected, rtol=1e-9, atol=1e-13)
+    np.testing.assert_allclose(as_stack(mixed).among().entries, expected, rtol=1e-9, atol=1e-13)
 
 
 def test_kernels_of_different_samples_are_refused_with_the_counts():

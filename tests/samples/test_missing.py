@@ -201,7 +201,7 @@ def test_a_row_with_one_entry_has_missing_cells():
 def test_medians_fill_cells_and_never_samples():
     arrays = views()
     arrays["a"][0, 2] = NAN
-    samples = read_views(arrays, options=TableOptions(impute=("median", "learn")))
+    samples = read_views(arrays, options=TableOptions(impute="median"))
     assert samples.missing.sum() == 2
     assert samples.views["a"].shape == (5, 3)
     assert samples.views["a"][0, 2] == np.nanmedian(arrays["a"][:, 2])

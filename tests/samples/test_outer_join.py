@@ -5,7 +5,7 @@ import warnings
 import numpy as np
 import pytest
 
-from mkclust.samples.ids import IdSpellingWarning
+from mkclust.exceptions import IdSpellingWarning
 from mkclust.samples.options import TableOptions
 from mkclust.samples.samples import read_samples, read_views
 

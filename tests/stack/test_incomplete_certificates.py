@@ -119,7 +119,7 @@ def test_no_certificate_of_kernels_that_lack_samples_is_false(kind):
         stack = as_stack(as_samples(parts, observed), fill=fill)
         kernels = written_out(parts, observed, fill)
         rounding = 1e-5 if kind == "float32" else 1e-10
-        np.testing.assert_allclose(stack.entries(), kernels, atol=10 * rounding)
+        np.testing.assert_allclose(stack.among().entries, kernels, atol=10 * rounding)
         solution = solve_simple_mkkm(stack, k)
         value, _ = objective_and_slope(solution.weights, kernels, k)
         assert solution.objective == pytest.approx(value, rel=rounding), seed
@@ -159,13 +159,12 @@ def test_all_stacks_of_kernels_that_lack_samples_agree(seed, fill, tmp_path):
     for kind, stack in others.items():
         there = as_library("strict", V) if kind == "strict" else V
         pairs = [
-            (stack.entries(), expected.entries()),
-            (stack.entries(some), expected.entries(some)),
+            (stack.among().entries, expected.among().entries),
+            (stack.among(some).entries, expected.among(some).entries),
             (stack.apply(there), expected.apply(V)),
-            (stack.combine(c) @ there, expected.combine(c) @ V),
+            (stack.mix(c) @ there, expected.mix(c) @ V),
             (stack.gram(), expected.gram()),
             (stack.traces(), expected.traces()),
-            (stack.mixed_entries(c, some), expected.mixed_entries(c, some)),
         ]
         for found, wanted in pairs:
             np.testing.assert_allclose(_on_host(found), wanted, atol=1e-8, err_msg=kind)
@@ -185,8 +184,10 @@ def test_every_method_fits_kernels_that_lack_samples_and_predicts_its_own_labels
     for seed in (2, 13, 14, 20):
         parts, observed, _ = random_problem(seed)
         samples = as_samples(parts, observed)
-        impute = "zero" if seed % 2 else "rescale"
-        model = METHODS[name](2, kernels="precomputed", impute=impute, random_state=0).fit(samples)
+        missing_views = "zero" if seed % 2 else "rescale"
+        model = METHODS[name](
+            2, kernels="precomputed", missing_views=missing_views, random_state=0
+        ).fit(samples)
         assert len(model.labels_) == len(observed)
         assert np.isfinite(model.embedding_).all()
         assert np.array_equal(model.observed_, observed)
@@ -204,6 +205,6 @@ def test_what_is_learned_of_samples_outside_the_one_kernel_with_a_weight_is_pred
     for seed in (5, 11, 13, 19, 21):
         parts, observed, _ = random_problem(seed)
         samples = as_samples(parts, observed)
-        model = METHODS[name](4, kernels="precomputed", impute="learn", random_state=0)
+        model = METHODS[name](4, kernels="precomputed", missing_views="learn", random_state=0)
         model.fit(samples)
         assert np.array_equal(model.predict(samples), model.labels_), seed

@@ -14,7 +14,6 @@ from libraries import LIBRARIES, as_library
 from mkclust import METHODS, AverageKKM, SimpleMKKM
 from mkclust.explain.held_out import alignment_error, alignment_errors
 from mkclust.linalg import to_host
-from mkclust.stack import as_stack
 
 pytestmark = pytest.mark.slow
 
@@ -103,22 +102,6 @@ def test_training_samples_lie_there_in_every_library(psd, library):
     np.testing.assert_array_equal(stored.predict(K), model.labels_)
 
 
-@pytest.mark.parametrize(("center", "normalize"), STANDARDS)
-@over_repairs
-def test_some_training_samples_are_known_again_in_any_order(psd, center, normalize):
-    K = one_of_several()
-    model = SimpleMKKM(3, psd=psd, center=center, normalize=normalize, random_state=0).fit(K)
-    some = np.random.default_rng(1).permutation(60)[:25]
-    own = np.stack([k.diagonal()[some] for k in K])
-    rows = model.transform(K[:, some], own if normalize else None)
-    np.testing.assert_allclose(rows, model.embedding_[some], atol=1e-5)
-    # The same similarities in another precision are those of the same samples.
-    single = K[:, some].astype(np.float32)
-    rows = model.transform(single, own if normalize else None)
-    np.testing.assert_allclose(rows, model.embedding_[some], atol=1e-4)
-    assert model.transform(K[:, :0], own[:, :0]).shape == (0, 3)
-
-
 @over_repairs
 def test_samples_that_are_alike_are_predicted_as_fitted(psd):
     K = one_of_several(40)
@@ -192,11 +175,3 @@ def test_nothing_as_large_as_a_kernel_stays_in_a_model_that_dropped_parts_of_it(
     K = one_of_several(200)
     model = SimpleMKKM(3, psd="clip", random_state=0).fit(K)
     assert len(pickle.dumps(model)) < 0.5 * K[0].nbytes
-
-
-def test_sound_kernels_are_not_looked_up():
-    K = one_of_several()[::2]
-    model = SimpleMKKM(3, psd="clip", random_state=0).fit(K)
-    assert model._source.extension.prints is None
-    stack = as_stack(K, psd="clip")
-    assert all(standard.added is None and not standard.shift for standard in stack.standardizations)

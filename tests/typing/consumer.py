@@ -12,11 +12,18 @@ from numpy.typing import NDArray
 import mkclust
 from mkclust import AgreementKKM, AverageKKM, KernelBank, SimpleMKKM
 from mkclust.datasets import Dataset, load
+from mkclust.explain import (
+    Agreement,
+    Description,
+    Diagnosis,
+    NumberOfClusters,
+    SampleScores,
+)
 from mkclust.explain.memory import MemoryEstimate
 from mkclust.kernels import Nystroem
 from mkclust.methods import MultipleKernelClusterer, Solution, solve_simple_mkkm
 from mkclust.metrics import clustering_accuracy
-from mkclust.stack import KernelStack, as_stack
+from mkclust.stack import Stack, as_stack
 
 
 def cluster(path: Path) -> NDArray[np.integer[Any]]:
@@ -33,7 +40,7 @@ def cluster(path: Path) -> NDArray[np.integer[Any]]:
     assert_type(model.objective_, float)
     assert_type(model.duality_gap_, float)
     assert_type(model.certificate_, str)
-    assert_type(model.agreement_, mkclust.Agreement)
+    assert_type(model.agreement_, Agreement)
     assert_type(model.predict(data.views), NDArray[np.integer[Any]])
     assert_type(model.transform(data.views), NDArray[np.float64])
     assert_type(model.mixed_kernel(data.views), NDArray[np.float64])
@@ -45,11 +52,11 @@ def explain(views: dict[str, NDArray[np.float64]], folder: Path) -> str:
     """Call what explains a fit, and what keeps it."""
     bank = assert_type(KernelBank(widths=(1.0,)).fit(views), KernelBank)
     model = AgreementKKM(3, kernels=bank).fit(views)
-    assert_type(mkclust.agreement(views), mkclust.Agreement)
-    assert_type(mkclust.describe(model, views), mkclust.Description)
-    assert_type(mkclust.diagnose(model, views), mkclust.Diagnosis)
-    assert_type(mkclust.suggest_n_clusters(views), mkclust.NumberOfClusters)
-    assert_type(mkclust.sample_scores(model), mkclust.SampleScores)
+    assert_type(mkclust.agreement(views), Agreement)
+    assert_type(mkclust.describe(model, views), Description)
+    assert_type(mkclust.diagnose(model, views), Diagnosis)
+    assert_type(mkclust.suggest_n_clusters(views), NumberOfClusters)
+    assert_type(mkclust.sample_scores(model), SampleScores)
     assert_type(mkclust.estimate_memory(1000, n_kernels=3), MemoryEstimate)
     assert_type(mkclust.fit_report(model, views, folder / "fit.html"), Path)
     path = assert_type(mkclust.save_model(model, folder / "model.skops"), Path)
@@ -60,7 +67,7 @@ def explain(views: dict[str, NDArray[np.float64]], folder: Path) -> str:
 
 def solve(kernels: NDArray[np.float64], y: NDArray[np.int64]) -> float:
     """Solve a problem without an estimator."""
-    stack: KernelStack = as_stack(kernels)
+    stack: Stack = as_stack(kernels)
     solution = assert_type(solve_simple_mkkm(stack, 3), Solution)
     assert_type(solution.weights, NDArray[np.float64])
     return clustering_accuracy(y, y)

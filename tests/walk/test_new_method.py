@@ -59,7 +59,7 @@ def library(tmp_path_factory):
     imported = "from mkclust.methods.powered import Powered, solve_powered\n"
     insert(registry, "from mkclust.methods.reduced_gradient", imported)
     insert(registry, '    "simplemkkm": SimpleMKKM,\n', '    "powered": Powered,\n')
-    insert(face, "    SimpleMKKM,\n    UncoveredSamplesWarning,\n", "    Powered,\n")
+    insert(face, "    SimpleMKKM,\n)", "    Powered,\n")
     write_views(folder / "views.mat")
     return folder
 

@@ -24,7 +24,7 @@ REFERENCES: dict[str, Kind] = {
 # Parameters that are the protocol's, the same for all methods; methods on kernels have more.
 RESERVED = frozenset({"random_state"})
 RESERVED_ON_KERNELS = RESERVED.union(
-    ("n_clusters", "kernels", "center", "normalize", "psd", "validate", "n_init")
+    ("n_clusters", "kernels", "center", "normalize", "psd", "n_init")
 )
 
 

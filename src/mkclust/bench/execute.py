@@ -201,12 +201,13 @@ def _solve(
     explain: bool = True,
 ) -> Solve:
     """Solve a setting, on the clock with its checks. Alignments take an eigenproblem a kernel."""
-    fixed: dict[str, Any] = {"kernels": "precomputed", "validate": False}
     if task.method.kind == "kernel-method":
-        model = task.method.estimator()(prepared.n_clusters, **fixed, **task.parameters)
+        model = task.method.estimator()(
+            prepared.n_clusters, kernels="precomputed", **task.parameters
+        )
         stack = prepared.stack
     else:
-        model = AverageKKM(prepared.n_clusters, **fixed)
+        model = AverageKKM(prepared.n_clusters, kernels="precomputed")
         stack = prepared.single(task.parameters["kernel"]).stack
     clock(True)
     solution = model.solve(stack)

@@ -17,8 +17,9 @@ from mkclust.linalg import inner_products
 from mkclust.linalg.sparse_rows import dense_rows
 from mkclust.methods.leading_shares import leading_sums
 from mkclust.samples.samples import Samples, read_kernels, single_kernels
-from mkclust.stack import KernelStack, as_stack
+from mkclust.stack import Mix, Stack, as_stack
 from mkclust.stack.checks import check_symmetry
+from mkclust.stack.kernel import dense_of
 from mkclust.types import Float
 
 # Rows of every kernel that a fingerprint of the data looks at.
@@ -111,7 +112,7 @@ class Prepared:
         return replace(self, samples=kernel, names=names)
 
     @cached_property
-    def stack(self) -> KernelStack:
+    def stack(self) -> Stack:
         """The kernels, centered and scaled on the fly."""
         return as_stack(self.samples, validate=False, names=self.names)
 
@@ -131,7 +132,7 @@ class Prepared:
         if kind == "average-kernel":
             # Not centered: what clusters by similarities takes negative ones for mistakes.
             stack = as_stack(self.samples, center=False, validate=False)
-            return stack.combine(np.full(stack.n_kernels, 1 / stack.n_kernels)).dense()
+            return dense_of(Mix(np.full(stack.n_kernels, 1 / stack.n_kernels), stack.kernels))
         if self.data.views is None:
             raise NotApplicableError(
                 f"{self.data.name} has kernels only, no features for {kind} input"

@@ -8,7 +8,7 @@ from mkclust.cli.printing import Progress
 from mkclust.explain.choosing import NumberOfClusters, suggest_n_clusters
 
 # Parameters of a model that decide on its kernels, and with them on what is looked at.
-OF_KERNELS = ("kernels", "center", "normalize", "psd", "validate")
+OF_KERNELS = ("kernels", "center", "normalize", "psd", "missing_views")
 
 
 def suggest_for(

@@ -41,6 +41,7 @@ from mkclust.cli.options import (
     Landmarks,
     MaxIter,
     Method,
+    MissingViews,
     ModelFile,
     NClusters,
     NInit,
@@ -55,7 +56,6 @@ from mkclust.cli.options import (
     Settings,
     Solver,
     Tol,
-    Validate,
     Verbose,
 )
 from mkclust.cli.outputs import (
@@ -94,6 +94,7 @@ def run(
     samples_in: SamplesIn = None,
     join: Join = "exact",
     impute: Impute = None,
+    missing_views: MissingViews = None,
     drop: Drop = None,
     approximation: ApproximationChoice = "auto",
     landmarks: Landmarks = None,
@@ -115,7 +116,6 @@ def run(
     settings: Settings = None,
     center: Center = None,
     normalize: Normalize = None,
-    validate: Validate = None,
     as_json: Json = False,
     quiet: Quiet = False,
     verbose: Verbose = False,

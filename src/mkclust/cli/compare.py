@@ -25,7 +25,7 @@ from mkclust.cli.like_cluster import request_for, require_number, takes_options_
 from mkclust.cli.method import check_choice
 from mkclust.cli.options import Inputs, NClusters
 from mkclust.cli.outputs import strict_json
-from mkclust.cli.printing import Progress, count, phase_lines, text_table
+from mkclust.cli.printing import Progress, count, phase_lines
 from mkclust.cli.request import Request
 from mkclust.explain.fitted import certified_gap
 from mkclust.explain.memory import estimate_memory
@@ -34,7 +34,7 @@ from mkclust.explain.stability import resample
 from mkclust.linalg.memory import available_bytes, in_units
 from mkclust.methods import METHODS
 from mkclust.methods.training import make_bank
-from mkclust.text import join_words, printable
+from mkclust.text import join_words, printable, text_table
 
 # Entries of kernels, by the slowness of a method, beyond which a fit takes minutes.
 MOST_ENTRIES = 5e8

@@ -19,14 +19,17 @@ from mkclust.cli.request import Request
 from mkclust.explain.choosing import NumberOfClusters
 from mkclust.samples import as_dask, connect
 from mkclust.samples.checks import is_dask
+from mkclust.samples.options import FILLS
 
 
 def new_model(request: Request) -> Any:
     """Return the estimator that was asked for, refusing what no data could make possible."""
     check_choice("--approximation", request.approximation, CHOICES)
+    if request.missing_views is not None:
+        check_choice("--missing-views", request.missing_views, FILLS)
     model = build_model(request.method, request.parameters, request.settings or [])
     # Methods of users need not have these: samples are joined and filled before they are fitted.
-    tables = {"join": request.join, "impute": request.tables.impute}
+    tables = {name: getattr(request, name) for name in ("join", "impute", "missing_views")}
     model.set_params(**{name: tables[name] for name in tables.keys() & model.get_params().keys()})
     check_approximation(
         request.landmark_options, request.method, type(model), kernels=request.kernels_asked_for

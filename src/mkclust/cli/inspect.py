@@ -29,7 +29,8 @@ from mkclust.cli.options import (
 from mkclust.cli.outputs import strict_json
 from mkclust.cli.printing import Progress, count
 from mkclust.cli.table_request import TableRequest
-from mkclust.kernels import KernelWarning, default_bank
+from mkclust.exceptions import KernelWarning
+from mkclust.kernels import default_bank
 from mkclust.samples.encoding import CATEGORIES
 from mkclust.samples.frames import is_frame, is_numeric, read_column
 from mkclust.samples.samples import Samples
@@ -178,7 +179,7 @@ def _refusals(data_sets: Sequence[datasets.Dataset], tables: TableRequest) -> li
     sentences = []
     usable = [_without_unusable_columns(data) for data in data_sets]
     joined = replace(tables, join="inner" if tables.join == "exact" else tables.join)
-    filled = replace(joined, impute=("median", tables.options.fill))
+    filled = replace(joined, impute="median")
     for request in (tables, joined, filled):
         try:
             joined_views(usable, request)[0].views  # noqa: B018 - computed to be checked

@@ -112,12 +112,19 @@ Join = Annotated[
 Impute = Annotated[
     str | None,
     typer.Option(
-        metavar="median|zero|rescale|learn",
-        help="How to treat missing data. For empty cells, median: fill in the median of "
-        "the column, or the most frequent category. For samples that are missing "
-        "from a view, rescale (the default): their other views count more; zero: "
-        "they get similarity zero in that view; learn: the clusters predict their "
-        "similarities. You can give one of each, such as median,learn.",
+        metavar="median",
+        help="How to fill empty cells. median: the median of the column, or the most "
+        "frequent category.",
+    ),
+]
+MissingViews = Annotated[
+    str | None,
+    typer.Option(
+        metavar="learn|zero|rescale",
+        help="How to treat samples that are missing from a view. learn: the clusters "
+        "predict their similarities; rescale: their other views count more; zero: they get "
+        "similarity zero in that view. By default the best that the method has: learn, or "
+        "rescale if it cannot learn.",
     ),
 ]
 Drop = Annotated[
@@ -253,8 +260,4 @@ Center = Annotated[bool | None, typer.Option("--center/--no-center", help="Cente
 Normalize = Annotated[
     bool | None,
     typer.Option("--normalize/--no-normalize", help="Scale the kernels to a unit diagonal."),
-]
-Validate = Annotated[
-    bool | None,
-    typer.Option("--validate/--no-validate", help="Check that the kernels are valid."),
 ]

@@ -1,25 +1,14 @@
 """What a command shows: a line while it works, then tables and sentences."""
 
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from mkclust.cli.progress import Progress as Progress
-from mkclust.text import join_words, printable
+from mkclust.text import join_words, printable, text_table
 
 MAX_ROWS = 60  # kernels in a printed table; all of them are in the record of the run
 MAX_SIZES = 30  # clusters whose sizes are printed
-
-
-def text_table(rows: Sequence[Sequence[str]]) -> str:
-    """Return rows as text, the first column to the left and the others to the right."""
-    widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
-    lines = []
-    for first, *others in rows:
-        cells = [cell.rjust(width) for cell, width in zip(others, widths[1:], strict=True)]
-        lines.append("  ".join([first.ljust(widths[0]), *cells]))
-    return "\n".join(lines)
 
 
 def score_table(scores: dict[str, dict[str, float]]) -> str:

@@ -25,6 +25,7 @@ class Request:
     samples_in: list[str] | None
     join: str
     impute: str | None
+    missing_views: str | None
     drop: list[str] | None
     approximation: str
     landmarks: int | None
@@ -46,7 +47,6 @@ class Request:
     settings: list[str] | None
     center: bool | None
     normalize: bool | None
-    validate: bool | None
     as_json: bool
     quiet: bool
     verbose: bool
@@ -65,7 +65,6 @@ class Request:
             "psd": self.psd,
             "center": self.center,
             "normalize": self.normalize,
-            "validate": self.validate,
         }
 
     @property

@@ -61,9 +61,9 @@ def run(
             suggestion = suggest_for(model, samples, progress, k_values, coefficients)
     if not quiet:
         show_warnings(log)
-        if samples.missing is not None and model.table_options.fill == "learn":
-            say("Samples that files lack are scaled up here (--impute rescale): what is learned of")
-            say("them hangs on the number of clusters.")
+        if samples.missing is not None and model.table_options.missing_views == "learn":
+            say("Samples that files lack are scaled up here (--missing-views rescale): what is")
+            say("learned of them depends on the number of clusters.")
     if request.as_json:
         say(strict_json(suggestion_record(suggestion)).rstrip("\n"))
         return

@@ -10,7 +10,7 @@ from mkclust import datasets
 from mkclust.cli.failures import CommandError
 from mkclust.cli.method import check_choice
 from mkclust.datasets.layout import SAMPLES_IN, TableLayout
-from mkclust.samples.options import FILLS, IMPUTATIONS, JOINS, Imputation, TableOptions
+from mkclust.samples.options import IMPUTATIONS, JOINS, TableOptions
 
 
 @dataclass(frozen=True)
@@ -23,21 +23,19 @@ class TableRequest:
         Values for all files, or FILE=VALUE for one.
     join : {"exact", "inner", "outer"}
         Whether all files must hold the same samples, or those in all of them are kept, or all are.
-    impute : str, tuple of str or None
-        How missing cells are filled, what stands for views that lack a sample, or both.
+    impute : {None, "median"}
+        How missing cells are filled.
     """
 
     ids: tuple[str, ...] = ()
     samples_in: tuple[str, ...] = ()
     drop: tuple[str, ...] = ()
     join: str = "exact"
-    impute: Any = None
+    impute: str | None = None
 
     @classmethod
     def of(cls, ids: Any, samples_in: Any, drop: Any, join: str, impute: Any) -> Any:
         """Return the options as a command has them, None where one was not given."""
-        if isinstance(impute, str) and "," in impute:
-            impute = tuple(name.strip() for name in impute.split(","))
         return cls(tuple(ids or ()), tuple(samples_in or ()), tuple(drop or ()), join, impute)
 
     @property
@@ -48,7 +46,8 @@ class TableRequest:
     def layouts(self, inputs: Sequence[str]) -> list[TableLayout]:
         """Return how each input is to be read, refusing options that are about none of them."""
         check_choice("--join", self.join, JOINS)
-        _check_imputation(self.impute)
+        if self.impute is not None:
+            check_choice("--impute", self.impute, IMPUTATIONS)
         ids = _by_input("--id", self.ids, inputs)
         sides = _by_input("--samples-in", self.samples_in, inputs)
         drops = _by_input("--drop", self.drop, inputs)
@@ -63,19 +62,6 @@ class TableRequest:
             TableLayout(id_[-1] if id_ else None, side[-1] if side else "rows", tuple(drop))
             for id_, side, drop in zip(ids, sides, drops, strict=True)
         ]
-
-
-def _check_imputation(impute: Any) -> None:
-    """Refuse a way to treat what is missing that there is not, and two of one sort."""
-    names = [] if impute is None else [impute] if isinstance(impute, str) else list(impute)
-    for name in names:
-        check_choice("--impute", name, [each for each in IMPUTATIONS if each])
-    if not Imputation().holds(impute):
-        raise CommandError(
-            f"--impute {','.join(names)}: names two of the same sort; write median for "
-            f"cells, and one of {', '.join(FILLS)} for samples that are missing from "
-            "views, such as --impute median,learn"
-        )
 
 
 def _by_input(option: str, values: Sequence[str], inputs: Sequence[str]) -> list[list[str]]:

@@ -17,7 +17,6 @@ References
    Maximization. JMLR 13, 2012. Eq. 5.
 """
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -26,14 +25,11 @@ from scipy.special import gammaincc
 from mkclust.linalg import (
     eigh,
     eigvalsh,
-    is_foreign,
     namespace,
     set_diagonal,
     sum_of_squares,
     to_host,
 )
-from mkclust.linalg.lanczos import products_with, ritz_values
-from mkclust.linalg.threads import threads_for
 from mkclust.types import Array, Float
 
 # Samples that u_pq takes at least: with three of them nothing is left to compare.
@@ -41,9 +37,6 @@ FEWEST_SAMPLES = 4
 # A kernel whose squared U-centered norm is below this share of its entries' is a multiple of the
 # identity, up to rounding.
 ROUNDING = 1e-12
-# Lanczos steps by which the largest eigenvalue is sought, fewer where these are enough, and the
-# share of it within which it has to be found; where it is not, all eigenvalues are computed.
-LANCZOS_STEPS, FEW_STEPS, WELL_KNOWN = 24, 16, 1e-7
 # An inner product of permuted vectors with more excess kurtosis than this is far from normal in its
 # tail: by Edgeworth's expansion p-values of 1e-5 are then too small by a factor of two and more.
 NOT_NORMAL = 0.1
@@ -137,24 +130,8 @@ def leading_shares(entries: Array) -> Float:
     """
     centered = [u_centered(entries[p, :, :]) for p in range(entries.shape[0])]
     norms = np.array([sum_of_squares(each) ** 0.5 for each in centered])
-    largest = np.full(len(norms), np.nan)
-    if len(norms) and not is_foreign(entries):
-        largest = _largest_seen(centered)
-    for p in np.flatnonzero(np.isnan(largest)).tolist():
-        largest[p] = np.abs(eigvalsh(centered[p])).max()
+    largest = np.array([np.abs(eigvalsh(each)).max() for each in centered])
     return np.minimum(np.divide(largest, norms, out=np.ones_like(norms), where=norms > 0), 1.0)
-
-
-def _largest_seen(matrices: Sequence[Float]) -> Float:
-    """Return the largest sizes of eigenvalues that Lanczos steps find, NaN where not for sure."""
-    shape = len(matrices), len(matrices[0])
-    with threads_for(shape[1]):
-        values, residuals = ritz_values(
-            products_with(matrices), shape, LANCZOS_STEPS, few_steps=FEW_STEPS, enough=WELL_KNOWN
-        )
-    place = np.arange(len(values)), np.argmax(np.abs(values), axis=1)
-    sizes = np.abs(values[place])
-    return np.where(residuals[place] <= WELL_KNOWN * sizes, sizes, np.nan)
 
 
 def u_centered(K: Array) -> Array:

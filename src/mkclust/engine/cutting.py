@@ -91,5 +91,7 @@ class CuttingSurfaces:
                 weights, best = self.weights, evaluation
             self.add(evaluation.alignments, evaluation.offset)
             history.append((best.value, self.lower_bound))
-            if best.value - self.lower_bound <= tol * best.value or len(history) >= max_evaluations:
+            # What rounding takes from the bound, no further surface gives back.
+            is_close = best.value - self.lower_bound <= (tol + self._rounding) * best.value
+            if is_close or len(history) >= max_evaluations:
                 return weights, best, history

@@ -1,142 +1,562 @@
-"""The search for weights: in a subspace, or in the whole space where that is cheaper.
+"""Weights and leading eigenvectors together, to a certified gap.
 
-Eigenvectors of a combination of kernels, and combinations that are themselves being sought, are
-found in a subspace of a few dozen to a few hundred dimensions. All this asks of the kernels is
-products with thin matrices.
+One search is run up to three times, each from the weights and vectors of the one before: among a
+quarter of the samples, on all samples in single precision, and on the kernels as they are. All this
+asks of the kernels is products with thin matrices, and a mix of them if they are in memory.
 """
 
-from dataclasses import replace
-from typing import Any, Literal
+from dataclasses import dataclass, replace
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
-from mkclust.engine.cutting import CuttingSurfaces, Evaluation
-from mkclust.engine.missed import DOUBLE
-from mkclust.engine.problem import Problem, Search
-from mkclust.engine.proof import Certificate, entries_of_combination
-from mkclust.engine.relaxation import Relaxation, block_width, relax_whole
-from mkclust.engine.subspace import SubspaceSearch
-from mkclust.engine.subspace_in_memory import InMemorySearch
-from mkclust.engine.subspace_streamed import StreamedSearch
-from mkclust.linalg import inner_products, is_on_accelerator
-from mkclust.linalg.operators import Anchor
-from mkclust.linalg.threads import (
-    single_threaded_products,
-    threads_for,
-    threads_for_decomposition,
+from mkclust.engine.certificate import (
+    PROBABILITY,
+    Certificate,
+    certify,
+    is_in_memory,
+    rounding_of_entries,
 )
+from mkclust.engine.cutting import CuttingSurfaces, Evaluation
+from mkclust.engine.eigen import (
+    EPS,
+    Relaxation,
+    block_width,
+    improve,
+    relax,
+    relax_whole,
+    ritz_vectors,
+    written_out,
+)
+from mkclust.linalg import (
+    astype,
+    free_bytes,
+    inner_products,
+    namespace,
+    orthonormalize,
+    random_normal,
+    side_by_side,
+    to_device,
+    to_host,
+    top_eigenpairs,
+    zeros,
+)
+from mkclust.linalg.memory import fits
+from mkclust.linalg.threads import FEW_SAMPLES, one_thread_if_small
 from mkclust.types import Array, Float
 
-__all__ = ["Search", "search"]
+# Of the accuracy asked for, what goes to the weights; the rest is for the eigenvectors.
+SHARE = 0.3
+# Between two passes the error of eigenvectors is reduced to this share, by products with one mix:
+# about so much of it comes back as the weights move.
+INNER_SHARE = 1e-2
+# Most products with one mix between two passes over all kernels.
+INNER_PRODUCTS = 12
+# Vectors that the first pass takes in beyond those that are iterated: they cost BLAS little.
+MORE_VECTORS = 32
+# A basis holds so many times the vectors that are iterated; a restart keeps so many times as many.
+MOST_BLOCKS, KEPT_BLOCKS = 6, 2
+# First weights are learned from a quarter of the samples, so many at most and at least.
+MOST_SAMPLED, FEWEST_SAMPLED = 2048, 150
+# Most samples that they are learned from if rows are read or computed for it.
+MOST_STREAMED = 256
+# Samples per cluster that they are learned from at least.
+SAMPLED_PER_CLUSTER = 5
+# Up to so many samples they are taken from a copy of all kernels, which is likely to be needed.
+COPIED_FIRST = 4096
+# Relative accuracy of first weights and vectors, and most passes over a sample.
+FIRST_TOLERANCE, SAMPLE_PASSES = 1e-4, 4
+# The search in single precision is left out if one pass over the sample came within so many times
+# the tolerance: then one pass over all kernels is likely to be enough, too.
+ONE_PASS = 10
+# The least tolerance of a search in single precision, and the share of the tolerance asked of it.
+LEAST_SINGLE_TOLERANCE, SINGLE_SHARE = 1e-6, 0.4
+# The share of the eigenvectors' error that the weights inherit.
+INHERITED = 0.1
+# The tolerance below which provisional eigenvectors have to be in double precision, too.
+LEAST_TOLERANCE_FROM_SINGLE = 1e-11
+# Sizes of entries between which kernels can be mixed in single precision: coefficients are squares.
+SINGLE_SIZES = 1e-8, 1e8
+# A certificate is asked for once the residuals suggest an error below this share of the one
+# allowed, so that a search is short.
+ENOUGH = 0.3
+# How often eigenvectors too poor for a certificate are improved.
+REFINEMENTS = 2
+# Passes without progress after which a search gives up.
+PATIENCE = 5
+# Up to so many samples a problem that no subspace solves is solved in the whole space.
+MOST_WHOLE = 2000
+# Most eigenproblems at full size for a sample.
+MOST_EVALUATIONS = 200
+# By so many roundings of the kernels' entries, at most, alignments are rounded up.
+ALIGNMENT_ROUNDINGS = 2
+
+
+@dataclass(frozen=True)
+class Search:
+    """What a search for weights found.
+
+    Attributes
+    ----------
+    weights : ndarray of shape (n_weights,)
+        The weights; the mix's coefficients are their squares.
+    relaxation : Relaxation
+        The partition of that mix, kernels of fixed coefficient included.
+    history : ndarray of shape (n_iter, 2)
+        Best objective and certified lower bound after each iteration.
+    converged : bool
+        Whether the certified relative gap is below the tolerance.
+    n_passes : int
+        How often every kernel was read.
+    certificate : Certificate
+        How it is known that no eigenvector was missed.
+    alignments : ndarray of shape (n_weights,)
+        ``Tr(H^T K_p H)`` of every kernel and the partition H.
+    """
+
+    weights: Float
+    relaxation: Relaxation
+    history: Float
+    converged: bool
+    n_passes: int
+    certificate: Certificate
+    alignments: Float
+
+
+@dataclass(frozen=True)
+class Problem:
+    """What is searched for, as the arguments of `search` say it."""
+
+    n_clusters: int
+    n_weights: int
+    n_fixed: int
+    tol: float
+    max_iter: int
+    prove: bool | Literal["auto"] = False
+    key: int = 0
+
+    def coefficients(self, weights: Float) -> Float:
+        """Return the coefficients of a mix: squared weights, and ones for fixed kernels."""
+        return np.concatenate([weights**2, np.ones(self.n_fixed)])
+
+    def evaluation(self, value: float, alignments: Float, state: Any) -> Evaluation:
+        """Return an evaluation; the alignments of fixed kernels are its offset."""
+        m = self.n_weights
+        return Evaluation(value, alignments[:m], state, float(alignments[m:].sum()))
 
 
 def search(
     stack: Any,
     n_clusters: int,
-    surfaces: CuttingSurfaces,
     *,
     tol: float,
     max_iter: int,
-    anchor: Anchor | None = None,
-    baseline: Relaxation | None = None,
+    n_fixed: int = 0,
+    start: Array | None = None,
     prove: bool | Literal["auto"] = "auto",
     key: int = 0,
 ) -> Search:
-    r"""Find the weights and the eigenvectors of their combination together.
+    r"""Find the weights and the eigenvectors of their mix together.
 
     .. math:: \min_{\gamma \in \Delta} \max_{H^\top H = I_k}
-              \sum_p \gamma_p^2 \mathrm{Tr}(H^\top K_p H) + c\, \mathrm{Tr}(H^\top H_0 H_0^\top H)
+              \mathrm{Tr}(H^\top (\sum_p \gamma_p^2 K_p + K_{\mathrm{fixed}}) H)
 
     A basis V is kept together with the products of every kernel with it. In each iteration the
     problem restricted to V is solved to about the accuracy that V deserves; then V is expanded by
-    the leading eigenvectors of the combination just found, computed with products of that one
-    matrix alone, or by their residuals where the kernels are not in memory and a combination is no
-    matrix either. Alignments measured in V belong to vectors of full length, so the surfaces they
-    make stay valid however V changes: the lower bound is exact. The upper bound is the eigenvalue
-    sum found plus what may be missing from it, which is proved or searched for
-    (`mkclust.engine.proof`) before it is believed.
+    the leading eigenvectors of the mix just found, computed by products with that one matrix, or by
+    their residuals if the kernels are not in memory. Alignments measured in V belong to vectors
+    over all samples, so the surfaces that they make stay valid however V changes: the lower bound
+    is exact. The upper bound is the eigenvalue sum found plus what may be missing from it, which is
+    proved or searched for (`mkclust.engine.certificate`) before it is believed.
 
     Parameters
     ----------
-    stack : KernelStack
+    stack : Stack
         The kernels.
     n_clusters : int
         Number of clusters, k.
-    surfaces : CuttingSurfaces
-        The problem over the weights.
     tol : float
         Relative gap at which to stop.
     max_iter : int
         Number of iterations at which to give up.
-    anchor : Anchor, default=None
-        A partition that every combination is drawn to, :math:`H_0`, and how strongly, c.
-    baseline : Relaxation, default=None
-        A partition to begin with; None begins with that of first weights.
+    n_fixed : int, default=0
+        How many kernels at the end of the stack have a coefficient of one.
+    start : array of shape (n_samples, b), default=None
+        Orthonormal vectors to begin with, such as the partition of similar kernels.
     prove : bool or "auto", default="auto"
-        Whether to prove by a factorization that no eigenvector was missed, "auto" where that is
-        cheaper than a search, or where a search does not tell.
+        Whether to prove by a factorization that no eigenvector was missed; "auto" does so if that
+        is faster than a search, or if a search is inconclusive.
     key : int, default=0
-        Of the random vectors that a search starts from (`mkclust.engine.missed.search_key`).
+        Of the random vectors that a search for missed eigenvectors starts from
+        (`mkclust.engine.certificate.search_key`).
 
     Returns
     -------
     Search
     """
-    n = stack.n_samples
-    problem = Problem(stack, n_clusters, surfaces, tol, max_iter, anchor, prove, key)
-    if block_width(n, n_clusters) >= n:
-        with threads_for(n), threads_for_decomposition():
-            return _search_whole_space(problem)
-    kind: type[SubspaceSearch] = InMemorySearch if stack.combining_pays else StreamedSearch
-    subspace = kind(problem)
-    # Beside an accelerator a host has small problems only, which several threads slow down.
-    on_device = is_on_accelerator(stack.like)
-    with single_threaded_products() if on_device else threads_for(n):
-        result = subspace.run(baseline)
-    n_left = max_iter - len(result.history)
-    if result.converged or n_left <= 0 or not subspace.could_be_whole():
-        return result
-    with threads_for(n), threads_for_decomposition():
-        whole = _search_whole_space(replace(problem, max_iter=n_left))
-    history = np.concatenate([result.history, whole.history])
-    return replace(whole, history=history, n_passes=result.n_passes + whole.n_passes)
+    n, n_weights = stack.n_samples, stack.n_kernels - n_fixed
+    problem = Problem(n_clusters, n_weights, n_fixed, tol, max_iter, prove, key)
+    uniform = np.full(n_weights, 1 / n_weights)
+    with one_thread_if_small(n):
+        if is_in_memory(stack) and n <= FEW_SAMPLES:
+            stack = stack.among(None)
+        if block_width(n, n_clusters) >= n:
+            return _search_whole_space(stack, problem, uniform)
+        found = _search_in_steps(stack, problem, uniform, start)
+    n_left = max_iter - len(found.history)
+    is_large = n > MOST_WHOLE or not fits(16 * n**2, available=free_bytes(found.relaxation.vectors))
+    if found.converged or n_left <= 0 or is_large or not is_in_memory(stack):
+        return found
+    whole = _search_whole_space(stack, replace(problem, max_iter=n_left), found.weights)
+    history = np.concatenate([found.history, whole.history])
+    return replace(whole, history=history, n_passes=found.n_passes + whole.n_passes)
 
 
-def _search_whole_space(problem: Problem) -> Search:
-    """Search where the basis would be the whole space: every eigenproblem at full size."""
-    stack, k, surfaces = problem.stack, problem.n_clusters, problem.surfaces
-    anchor = problem.anchor
+def _search_in_steps(stack: Any, problem: Problem, weights: Float, start: Array | None) -> Search:
+    """Search among a sample, on all samples in single precision, and on the kernels as they are."""
+    n, m, tol, like = stack.n_samples, stack.n_kernels, problem.tol, stack.kernels[0].like
+    in_memory, copy = is_in_memory(stack), None
+    single = in_memory and n > FEW_SAMPLES and m > 1 and _is_safe_in_single_precision(stack)
+    dtype = "float32" if single and tol >= LEAST_TOLERANCE_FROM_SINGLE else "float64"
+    may_copy = dtype == "float32" and fits(4 * (m + 2) * n**2, available=free_bytes(like))
+    if may_copy and n <= COPIED_FIRST:
+        copy = stack.among(None, dtype)
+    sampled = _first_weights(copy or stack, problem, weights, "float32" if single else "float64")
+    if may_copy and copy is None and not sampled.is_near:
+        copy = stack.among(None, dtype)
+    mixes, weights = Mixes(problem, copy or stack, dtype), sampled.weights
+    mixes.n_passes += copy is not None
+    mix = mixes(weights)
+    if start is None and sampled.vectors is not None:
+        # Multiplied with the mix, the sample's eigenvectors are extended to all samples.
+        start = orthonormalize(mix @ astype(sampled.vectors, dtype))
+        mixes.n_passes += not in_memory
+    if not in_memory:  # each product is a pass, so the vectors are improved in the basis
+        drawn = random_normal((n, block_width(n, problem.n_clusters)), like, 0)
+        start = orthonormalize(drawn if start is None else side_by_side(start, drawn))
+        return _search_subspace(stack, problem, mixes, weights, start[:, : drawn.shape[1]])
+    if sampled.is_near:
+        X = relax(mix, problem.n_clusters, tol=INNER_SHARE * tol, start=start, dtype=dtype).vectors
+        return _search_subspace(stack, problem, mixes, weights, X)
+    X = _first_vectors(mix, problem, FIRST_TOLERANCE, start, dtype)
+    if copy is not None:
+        rough = replace(problem, tol=SINGLE_SHARE * max(tol, LEAST_SINGLE_TOLERANCE))
+        found = _search_subspace(copy, rough, mixes, weights, X, dtype)
+        weights = found.weights
+        X = _better_vectors(mixes(weights), found.relaxation, INNER_SHARE * tol, dtype)
+    return _search_subspace(stack, problem, mixes, weights, X)
 
-    def evaluate(gamma: Float) -> Evaluation:
-        """Solve the eigenproblem of some weights at full size."""
-        M = entries_of_combination(stack, gamma**2, stack.combine(gamma**2))
-        relaxation = relax_whole(M if anchor is None else anchor.added_to(M), k)
-        H = relaxation.vectors[:, :k]
-        offset = 0.0 if anchor is None else anchor.offset(H)
-        alignments, products = _exact_alignments(stack, H)
-        return Evaluation(relaxation.value, alignments, (relaxation, products), offset)
 
-    weights, best, history = surfaces.minimize(evaluate, problem.tol, problem.max_iter)
-    # A dense eigensolver is exact but for rounding.
-    rounding = np.sqrt(stack.n_samples) * np.finfo(np.float64).eps
-    relaxation, products = best.state
-    relaxation = replace(relaxation, error=float(rounding * best.value))
+def _is_safe_in_single_precision(stack: Any) -> bool:
+    """Return whether the kernels and the coefficients of their mixes are numbers in float32."""
+    sizes = stack.traces() / stack.n_samples
+    return bool(np.all((sizes > SINGLE_SIZES[0]) & (sizes < SINGLE_SIZES[1])))
+
+
+class Sampled(NamedTuple):
+    """Weights that a sample asks for, its partition, and whether one pass may be enough."""
+
+    weights: Float
+    vectors: Array | None
+    is_near: bool
+
+
+def _first_weights(stack: Any, problem: Problem, uniform: Float, dtype: str) -> Sampled:
+    """Return the weights that a sample of the samples asks for, if there are enough of them."""
+    n, k, in_memory = stack.n_samples, problem.n_clusters, is_in_memory(stack)
+    size = min(n // 4, MOST_SAMPLED if in_memory else max(MOST_STREAMED, SAMPLED_PER_CLUSTER * k))
+    if problem.n_weights == 1 or size < max(FEWEST_SAMPLED, SAMPLED_PER_CLUSTER * k):
+        return Sampled(uniform, None, False)
+    samples, half = np.random.default_rng(0).choice(n, size, replace=False), size // 2
+    samples = np.concatenate([np.sort(samples[:half]), np.sort(samples[half:])])
+    sample = stack.among(samples, dtype)
+    fewer = _search_sample(sample.among(np.arange(half), dtype), problem, uniform, dtype).weights
+    found = _search_sample(sample, problem, fewer, dtype)
+    weights, relaxation = found.weights, found.relaxation
+    sampled = zeros((n, relaxation.vectors.shape[1]), relaxation.vectors)
+    sampled[to_device(samples, sampled), :] = astype(relaxation.vectors, "float64")
+    is_near = (
+        len(found.history) == 1 and relaxation.error <= ONE_PASS * problem.tol * relaxation.value
+    )
+    if np.all(weights > 0) and np.all(fewer > 0):
+        # Few samples make noise look like structure, by about the inverse root of their number.
+        trend = (size**-0.5 - n**-0.5) / (half**-0.5 - size**-0.5)
+        weights = weights * (weights / fewer) ** trend
+        weights /= weights.sum()
+    return Sampled(weights, sampled, is_near)
+
+
+def _search_sample(sample: Any, problem: Problem, weights: Float, dtype: str) -> Search:
+    """Return the weights that a sample asks for, from others on."""
+    problem = replace(problem, tol=FIRST_TOLERANCE, max_iter=SAMPLE_PASSES)
+    if block_width(sample.n_samples, problem.n_clusters) >= sample.n_samples:
+        return _search_whole_space(sample, replace(problem, max_iter=MOST_EVALUATIONS), weights)
+    mixes = Mixes(problem, sample, dtype)
+    X = _first_vectors(mixes(weights), problem, 10 * FIRST_TOLERANCE, None, dtype)
+    return _search_subspace(sample, problem, mixes, weights, X, dtype)
+
+
+def _first_vectors(
+    mix: Any, problem: Problem, tol: float, start: Array | None, dtype: str
+) -> Array:
+    """Return leading eigenvectors of a mix, more than are iterated.
+
+    A pass takes little longer for it, and the basis knows more of mixes that are not this one.
+    """
+    width = block_width(mix.n_samples, problem.n_clusters)
+    count = width + min(width, MORE_VECTORS)
+    return relax(mix, problem.n_clusters, tol=tol, start=start, dtype=dtype, count=count).vectors
+
+
+def _better_vectors(mix: Any, relaxation: Relaxation, tol: float, dtype: str) -> Array:
+    """Return better eigenvectors of a mix, by products with that one matrix."""
+    start = replace(
+        relaxation,
+        vectors=astype(relaxation.vectors, dtype),
+        residuals=astype(relaxation.residuals, dtype),
+    )
+    return improve(mix, start, tol, max_products=INNER_PRODUCTS).vectors
+
+
+class Mixes:
+    """Mixes of kernels, one after another.
+
+    Attributes
+    ----------
+    dtype : {"float64", "float32"}
+        Number type of the vectors to multiply with.
+    n_passes : int
+        How often all kernels were read.
+    """
+
+    def __init__(self, problem: Problem, stack: Any, dtype: str):
+        self._problem, self.dtype, self.n_passes = problem, dtype, 0
+        self.in_memory = is_in_memory(stack)
+        self._stack, self._weights, self._mix = stack, np.zeros(0), None
+
+    def __call__(self, weights: Float) -> Any:
+        """Return the mix of some weights; the latest one is kept."""
+        if not np.array_equal(weights, self._weights):
+            self._mix = None  # so that there is memory for the next
+            mix = self._stack.mix(self._problem.coefficients(weights))
+            matrix = getattr(mix, "matrix", None)
+            if self.dtype == "float32" and matrix is not None:
+                mix = replace(mix, matrix=astype(matrix, self.dtype))
+            self._weights, self._mix = weights, mix
+            self.n_passes += self.in_memory
+        return self._mix
+
+    def rounding_error(self) -> float:
+        """Return how far eigenvalues of the latest mix are from those in double precision at most.
+
+        Each entry is rounded once per kernel and a few times more, and as the kernels are positive
+        semidefinite, the norms of the terms sum to sqrt(m) times that of the mix at most.
+        """
+        matrix = getattr(self._mix, "matrix", None)
+        if self.dtype == "float64" or matrix is None:
+            return 0.0
+        m, xp = self._stack.n_kernels, namespace(matrix)
+        length = float(xp.linalg.vector_norm(xp.reshape(matrix, (-1,))))
+        return (m + 4) * np.sqrt(m) / 2 * float(np.finfo(np.float32).eps) * length
+
+
+class Basis:
+    """An orthonormal basis V, the products K_p V of all kernels, and all ``V^T K_p V``.
+
+    Sample-sized arrays are kept as rows; the small matrices are on the host.
+    """
+
+    def __init__(self, stack: Any, problem: Problem, dtype: str):
+        n = stack.n_samples
+        self.stack, self.problem, self.dtype = stack, problem, dtype
+        self.width = block_width(n, problem.n_clusters)
+        self._rows: Any = zeros((0, n), stack.kernels[0].like, dtype)
+        self._images: list[Array] = []  # (m, b, n) each
+        self._G = np.empty((stack.n_kernels, 0, 0))
+
+    def expand(self, X: Array, weights: Float) -> bool:
+        """Take in more vectors, by one pass over all kernels; return whether there were any."""
+        if len(self._G[0]) + X.shape[1] > MOST_BLOCKS * self.width:
+            self._restart(weights)
+        old, X = self._rows.shape[0], astype(X, self.dtype)
+        new = orthonormalize(X, self._rows.T if old else None)
+        if not new.shape[1]:
+            return False
+        xp, size, G = namespace(new), old + new.shape[1], self._G
+        self._rows = xp.concat([self._rows, new.T])
+        self._images.append(xp.permute_dims(self.stack.apply(new), (0, 2, 1)))
+        blocks = [to_host(self._rows @ self._images[-1][p, :, :].T) for p in range(len(G))]
+        self._G = np.empty((len(G), size, size))
+        self._G[:, :old, :old], self._G[:, :, old:] = G, blocks
+        self._G[:, old:, :old] = self._G[:, :old, old:].transpose(0, 2, 1)
+        return True
+
+    def _restart(self, weights: Float) -> None:
+        """Keep the leading part of the basis only."""
+        S = self._eigenpairs(weights)[1][:, : KEPT_BLOCKS * self.width]
+        turn = to_device(np.ascontiguousarray(S.T), self._rows, self.dtype)
+        xp = namespace(turn)
+        self._G, self._rows = S.T @ self._G @ S, turn @ self._rows
+        self._images = [xp.matmul(turn, xp.concat(self._images, axis=1))]
+
+    def _eigenpairs(self, weights: Float) -> tuple[Float, Float]:
+        """Return the eigenpairs of a mix as seen from the basis."""
+        m, size, _ = self._G.shape
+        mixed = (self.problem.coefficients(weights) @ self._G.reshape(m, -1)).reshape(size, size)
+        return top_eigenpairs((mixed + mixed.T) / 2, size)
+
+    def evaluate(self, weights: Float) -> Evaluation:
+        """Return the value and the alignments at some weights; the state are the eigenpairs."""
+        values, S = self._eigenpairs(weights)
+        H = S[:, : self.problem.n_clusters]
+        alignments = self._G.reshape(len(self._G), -1) @ (H @ H.T).ravel()
+        value = float(values[: self.problem.n_clusters].sum())
+        return self.problem.evaluation(value, alignments, (values, S))
+
+    def relaxation(self, weights: Float, evaluation: Evaluation) -> Relaxation:
+        """Return the eigenvectors found in the basis as vectors over the samples."""
+        values, S = (part[..., : self.width] for part in evaluation.state)
+        turn = to_device(np.ascontiguousarray(S.T), self._rows, self.dtype)
+        c = to_device(self.problem.coefficients(weights), self._rows, self.dtype)
+        start, xp = 0, namespace(turn)
+        products: Any = 0.0
+        for images in self._images:
+            m, b, n = images.shape
+            mixed = xp.reshape(c @ xp.reshape(images, (m, b * n)), (b, n))
+            products = products + turn[:, start : start + b] @ mixed
+            start += b
+        vectors = (turn @ self._rows).T
+        return ritz_vectors(self.problem.n_clusters, vectors, products.T, values)
+
+    def minimize(self, surfaces: CuttingSurfaces, error: float) -> tuple[Relaxation, Evaluation]:
+        """Solve the problem restricted to the basis, to about the accuracy that this deserves.
+
+        ``error`` is the relative one of the eigenvectors before.
+        """
+        tol = self.problem.tol
+        while True:
+            small_tol = SHARE * max(tol, error)
+            surfaces.weights, best, _ = surfaces.minimize(self.evaluate, small_tol)
+            relaxation = self.relaxation(surfaces.weights, best)
+            error = _relative(relaxation.error, relaxation)
+            above = best.value - surfaces.lower_bound
+            # Good enough as it is, it is not sought elsewhere, where the basis may know less.
+            is_enough = above <= SHARE * max(2 * tol, error) * best.value
+            if is_enough or SHARE * max(tol, error) >= small_tol:
+                return relaxation, best
+
+
+def _relative(error: float, relaxation: Relaxation) -> float:
+    """Return an error as a share of an eigenvalue sum, which may vanish in a poor basis."""
+    return error / max(relaxation.value, np.finfo(np.float64).tiny)
+
+
+def _surfaces(stack: Any, problem: Problem, weights: Float, is_bound: bool) -> CuttingSurfaces:
+    """Return no surfaces yet, and where to begin; if their bound counts, rounding is taken off."""
+    rounding = ALIGNMENT_ROUNDINGS * rounding_of_entries(stack) if is_bound else 0.0
+    surfaces = CuttingSurfaces(problem.n_weights, rounding)
+    surfaces.weights = weights
+    return surfaces
+
+
+def _search_subspace(
+    stack: Any,
+    problem: Problem,
+    mixes: Mixes,
+    weights: Float,
+    X: Array,
+    rough: str | None = None,
+) -> Search:
+    """Search from some weights and vectors on.
+
+    Mixes may be rounded. A rough search, in a number type, ends without a certificate.
+    """
+    tol, surfaces = problem.tol, _surfaces(stack, problem, weights, is_bound=rough is None)
+    basis = Basis(stack, problem, rough or "float64")
+    certificate, history = None, list[tuple[float, float]]()
+    error, best_gap, n_waited, n_refinements = 1e-2, np.inf, 0, 0
+    while True:
+        mixes.n_passes += (is_larger := basis.expand(X, surfaces.weights))
+        previous, (relaxation, best) = error, basis.minimize(surfaces, error)
+        weights, value = surfaces.weights, relaxation.value
+        above = max(value - surfaces.lower_bound, 0.0)
+        error, gap = (
+            _relative(relaxation.error, relaxation),
+            relaxation.gap_above(surfaces.lower_bound),
+        )
+        history.append((surfaces.lower_bound + gap * value, surfaces.lower_bound))
+        n_waited = 0 if gap < 0.9 * best_gap else n_waited + 1
+        best_gap = min(gap, best_gap)
+        is_last = not is_larger or len(history) >= problem.max_iter or n_waited >= PATIENCE
+        if rough is not None:
+            is_enough = _relative(above, relaxation) + INHERITED * error <= tol
+            is_stuck = len(history) > 2 and error > previous / 2  # by rounding
+            if is_enough or is_stuck or is_last:
+                break
+        X, allowed = None, tol * value - above
+        if rough is None and allowed > 0 and (relaxation.error <= ENOUGH * allowed or is_last):
+            mix = mixes(weights) if mixes.in_memory else None
+            verdict = certify(
+                stack,
+                problem.coefficients(weights),
+                relaxation,
+                allowed,
+                prove=problem.prove,
+                key=problem.key,
+                seed=len(history),
+                mix=mix,
+                mix_error=mixes.rounding_error(),
+                may_refine=n_refinements < REFINEMENTS and not is_last,
+            )
+            mixes.n_passes += verdict.n_passes
+            certificate, X = verdict.certificate, verdict.missed
+            is_conclusive = (
+                certificate is not None and (certificate.probability or 0.0) <= PROBABILITY
+            )
+            if is_conclusive or (certificate is not None and n_refinements >= REFINEMENTS):
+                break
+            n_refinements += X is None
+        if n_refinements > REFINEMENTS or (is_last and (X is None or n_waited >= PATIENCE)):
+            break
+        if X is None and mixes.in_memory:
+            goal = INNER_SHARE * max(error, tol * 0.1**n_refinements)
+            X = _better_vectors(mixes(weights), relaxation, goal, mixes.dtype)
+        elif X is None:
+            X = relaxation.residuals
+    converged = certificate is not None
+    certificate = certificate or Certificate("open", relaxation.error)
+    relaxation = replace(relaxation, error=certificate.error)
+    bound = surfaces.lower_bound
+    history[-1] = (bound + relaxation.gap_above(bound) * relaxation.value, bound)
     return Search(
         weights,
         relaxation,
         np.array(history),
-        converged=best.value - surfaces.lower_bound <= problem.tol * best.value,
-        n_passes=2 * len(history),
-        certificate=Certificate("proved", relaxation.error),
-        alignments=best.alignments,
-        kernel_products=products,
+        converged,
+        mixes.n_passes,
+        certificate,
+        best.alignments,
     )
 
 
-def _exact_alignments(stack: Any, H: Array) -> tuple[Float, Array | None]:
-    """Return ``Tr(H^T K_p H)`` in double precision, and ``K_p H`` where that has all of it."""
-    if stack.precision <= DOUBLE:
-        products = stack.apply(H)
-        return inner_products(products, H), products
-    exact = (stack.kernel(index).dense() @ H for index in range(stack.n_kernels))
-    return np.array([inner_products(product[None, :, :], H)[0] for product in exact]), None
+def _search_whole_space(stack: Any, problem: Problem, weights: Float) -> Search:
+    """Search if the basis would be the whole space: every eigenproblem at full size."""
+    k = problem.n_clusters
+
+    def evaluate(gamma: Float) -> Evaluation:
+        """Solve the eigenproblem of some weights at full size."""
+        relaxation = relax_whole(written_out(stack.mix(problem.coefficients(gamma))), k)
+        H = relaxation.vectors[:, :k]
+        return problem.evaluation(relaxation.value, inner_products(stack.apply(H), H), relaxation)
+
+    surfaces = _surfaces(stack, problem, weights, is_bound=True)
+    gamma, best, history = surfaces.minimize(evaluate, problem.tol, problem.max_iter)
+    # A dense eigensolver is exact but for rounding.
+    rounding = float(np.sqrt(stack.n_samples) * EPS * best.value)
+    relaxation = replace(best.state, error=rounding)
+    converged = best.value - surfaces.lower_bound <= problem.tol * best.value
+    certificate = Certificate("proved", rounding)
+    passes = 2 * len(history)
+    return Search(
+        gamma, relaxation, np.array(history), converged, passes, certificate, best.alignments
+    )

@@ -4,7 +4,8 @@ from typing import Any
 
 from mkclust.methods import AgreementKKM
 from mkclust.methods.agreement import Agreement, measure_agreement
-from mkclust.methods.training import open_source
+from mkclust.methods.training import open_training, read_training
+from mkclust.methods.uncovered import without_entries
 
 
 def agreement(X: Any, **options: Any) -> Agreement:
@@ -20,8 +21,7 @@ def agreement(X: Any, **options: Any) -> Agreement:
         What an estimator's ``fit`` takes.
     **options
         How X is read and what kernels are made of it, as the parameters of `AgreementKKM`:
-        ``kernels``, ``center``, ``normalize``, ``psd``, ``validate``, ``approximation`` and
-        ``random_state``.
+        ``kernels``, ``center``, ``normalize``, ``psd``, ``approximation`` and ``random_state``.
 
     Returns
     -------
@@ -41,5 +41,6 @@ def agreement(X: Any, **options: Any) -> Agreement:
     """
     model = AgreementKKM(1, **options)
     model.check_parameters()
-    source, kernels = open_source(model, X)
-    return measure_agreement(source.stack(model, kernels))
+    samples = read_training(model, X)
+    training = open_training(model, samples, lost=without_entries(samples.missing))
+    return measure_agreement(training.source.stack(model, training.kernels))

@@ -41,7 +41,7 @@ class VariableTest:
 
 @dataclass(frozen=True)
 class Annotation:
-    """Variables tested against the clusters, as :func:`annotate` does.
+    """Variables tested against the clusters, as `mkclust.annotate` does.
 
     Attributes
     ----------

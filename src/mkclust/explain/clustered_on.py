@@ -152,7 +152,7 @@ class ClusteredOn:
                 "these were computed from: leave them out."
             )
         if kernel_source(labels) == "bank":
-            bank, columns = labels.bank_, labels.bank_._columns
+            bank, columns = labels.bank_, labels.bank_.columns_
             of_pairs = {view for view, kind in bank.rules_.items() if RULES[kind].of_pairs}
             rows = {
                 view: (fitted_samples(labels, view), array)

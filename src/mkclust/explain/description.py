@@ -69,7 +69,7 @@ class FeatureEffect:
 
 @dataclass(frozen=True, eq=False)
 class Description:
-    """The features that set each cluster apart from the rest, as :func:`describe` finds them.
+    """The features that set each cluster apart from the rest, as `mkclust.describe` finds them.
 
     Attributes
     ----------

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.sparse.csgraph import connected_components
 
-from mkclust.methods.agreement import BEYOND_CHANCE, SAME, Agreement
+from mkclust.methods.agreement import BEYOND_CHANCE, COPY_ALIGNMENT, Agreement
 from mkclust.methods.missingness import Missingness
 from mkclust.text import join_words
 from mkclust.types import Float
@@ -85,7 +85,7 @@ class Diagnosis:
     @property
     def duplicates(self) -> tuple[tuple[str, str], ...]:
         """Pairs of kernels that are nearly the same: of a redundancy above 0.99."""
-        pairs = np.argwhere(np.triu(self.redundancy > SAME, 1))
+        pairs = np.argwhere(np.triu(self.redundancy > COPY_ALIGNMENT, 1))
         return tuple((self.names[p], self.names[q]) for p, q in pairs)
 
     def summary(self) -> str:
@@ -166,11 +166,11 @@ class Diagnosis:
 
     def _about_copies(self) -> list[str]:
         """Say which kernels are nearly the same."""
-        number = connected_components(self.redundancy > SAME, directed=False)[1]
+        number = connected_components(self.redundancy > COPY_ALIGNMENT, directed=False)[1]
         groups = [np.flatnonzero(number == each) for each in np.unique(number)]
         return [
             f"Kernels {_listed([self.names[p] for p in group])} are nearly the same "
-            f"(redundancy above {SAME}): they repeat the same information {len(group)} "
+            f"(redundancy above {COPY_ALIGNMENT}): they repeat the same information {len(group)} "
             "times."
             for group in groups
             if len(group) > 1

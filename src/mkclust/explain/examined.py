@@ -1,26 +1,24 @@
 """The kernels of a fitted model, each of them, as the model saw them."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
+from dataclasses import replace
 from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
 
-from mkclust.engine.relaxation import Relaxation, relax
-from mkclust.explain.fitted import (
-    kernel_source,
-    may_be_repaired,
-    observed_of_kernels,
-    unfitted_copy,
-)
+from mkclust.engine.certificate import rounding_of_entries
+from mkclust.engine.eigen import Relaxation, relax
+from mkclust.explain.fitted import kernel_source, observed_of_kernels, unfitted_copy
 from mkclust.linalg import inner_products, select, to_device
-from mkclust.linalg.operators import CenteredOperator
 from mkclust.methods import MultipleKernelClusterer
 from mkclust.methods.out_of_sample import inverse
 from mkclust.samples.samples import Samples
-from mkclust.stack import KernelOperator, KernelStack, as_stack
+from mkclust.stack import Kernel, Observed, Stack, Standardization, Standardized
 from mkclust.stack.discretize import assign, discretize
+from mkclust.stack.kernel import exact_product
+from mkclust.stack.observed import SampleMap, with_active
 from mkclust.types import Array, Float
 
 # Relative error of the eigenvalue sums; the gaps between single eigenvalues are read off.
@@ -83,8 +81,8 @@ class Examined(ABC):
 
         Samples that no kernel of the sum has are given to the nearest cluster.
         """
-        heard = np.flatnonzero(coefficients).tolist()
-        return self._labels_by(self._mixed_rows(coefficients), heard)
+        included = np.flatnonzero(coefficients).tolist()
+        return self._labels_by(self._mixed_rows(coefficients), included)
 
     def _labels_by(self, rows: Array, indices: Sequence[int]) -> Array:
         """Return the clusters of rows, found without samples that none of some kernels has."""
@@ -135,7 +133,7 @@ class ExaminedKernels(Examined):
         self._stack = _stack_of_fit(model, samples)
         self.n_samples = self._stack.n_samples
         k = model.n_clusters
-        self.relaxations = [relax(kernel, k, tol=EIGEN_TOLERANCE) for kernel in _each(self._stack)]
+        self.relaxations = [relax(K, k, tol=EIGEN_TOLERANCE) for K in self._stack.kernels]
 
     def mixed_kernel(self, samples: np.ndarray) -> Float:
         """Return the similarities by which the model clusters, among some samples, (s, s)."""
@@ -143,18 +141,16 @@ class ExaminedKernels(Examined):
 
     def captured(self) -> Float:
         """Return what the model's partition captures of each kernel, ``Tr(H^T K_p H)``."""
-        H = to_device(self._model.embedding_, self._stack.like)
+        H = to_device(self._model.embedding_, self._stack.kernels[0].like)
         return inner_products(self._stack.apply(H), H)
 
     def structure(self) -> tuple[Sequence[Relaxation], Float]:
         """Return what each kernel shows, centered in any case, and the traces."""
         if self._model.center:
             return self.relaxations, self._stack.traces()
-        k, centered = self._model.n_clusters, map(CenteredOperator, _each(self._stack))
-        relaxations = [relax(kernel, k, tol=EIGEN_TOLERANCE) for kernel in centered]
-        ones = to_device(np.ones((self.n_samples, 1)), self._stack.like)
-        totals = inner_products(self._stack.apply(ones), ones)
-        return relaxations, self._stack.traces() - totals / self.n_samples
+        k, kernels = self._model.n_clusters, tuple(map(_centered, self._stack.kernels))
+        relaxations = [relax(kernel, k, tol=EIGEN_TOLERANCE) for kernel in kernels]
+        return relaxations, replace(self._stack, kernels=kernels).traces()
 
     def _rows(self, p: int) -> Array:
         """Return the rows by which the samples of one kernel are clustered, (n, k)."""
@@ -162,66 +158,57 @@ class ExaminedKernels(Examined):
 
     def _mixed_rows(self, coefficients: Float) -> Array:
         """Return the rows by which the samples of a sum of the kernels are clustered, (n, k)."""
-        mixed = self._stack.counting(np.flatnonzero(coefficients).tolist()).combine(coefficients)
+        kernels = with_active(self._stack.kernels, np.flatnonzero(coefficients).tolist())
+        mixed = replace(self._stack, kernels=kernels).mix(coefficients)
         return self._rows_of(relax(mixed, self._model.n_clusters, tol=EIGEN_TOLERANCE))
 
     def _rows_of(self, relaxation: Relaxation) -> Array:
         """Return the rows of a relaxed partition, (n, k)."""
         k = self._model.n_clusters
-        # As in fit: where the kernel has a rank below k, the coordinate is zero.
-        scale = inverse(relaxation.eigenvalues[:k], self.n_samples, self._stack.precision)
+        # As in fit: if the kernel has a rank below k, the coordinate is zero.
+        rounding = rounding_of_entries(self._stack)
+        scale = inverse(relaxation.eigenvalues[:k], self.n_samples, rounding)
         return relaxation.products[:, :k] * to_device(scale, relaxation.products)
 
     def _refit(self, model: MultipleKernelClusterer, indices: Sequence[int]) -> Refit:
         """Return the clusters of a model of some kernels, as they were in the fit."""
         # The same kernels of the same views: read once more, all would be views of their own.
-        stack, everyone = self._stack.subset(indices), np.arange(self.n_samples)
-        if (seen := self._seen_in(indices)) is not None:
-            stack, everyone = self._stack_among(indices, seen), seen
+        stack, samples = self._stack.subset(indices), self._seen_in(indices)
+        stack = _of_samples(stack, samples, model.table_options.fill_rule == "rescale")
         solution = model.set_params(random_state=self._seed).solve(stack)
-        # As in fit: what was learned of missing samples, and whom those that are heard lack.
+        # As in fit: what was learned of missing samples, or what the included kernels lack.
         stack = stack if solution.stack is None else solution.stack
-        stack = stack if solution.heard is None else stack.counting(solution.heard)
-        rows, heard = stack.lift(model._rows(stack, solution)[0])[0], list(indices)
+        rows, included = model._rows(stack, solution)[0], list(indices)
         if solution.coefficients is not None:
-            heard = [indices[int(q)] for q in np.flatnonzero(solution.coefficients)]
-        samples = self._seen_in(heard)
-        if samples is None:
+            included = [indices[int(q)] for q in np.flatnonzero(solution.coefficients)]
+        seen = self._seen_in(included)
+        if seen is None:
             return Refit(self._discretize(rows), None)
-        return Refit(self._discretize(select(rows, np.searchsorted(everyone, samples))), samples)
-
-    def _stack_among(self, indices: Sequence[int], samples: np.ndarray) -> KernelStack:
-        """Return some kernels among samples that they have, where others are in none of them."""
-        model = self._model
-        return as_stack(
-            self._stack.raw_subset(indices).take(samples),
-            center=model.center,
-            normalize=model.normalize,
-            psd=model.psd,
-            validate=may_be_repaired(model),
-            views=[int(self._stack.views[p]) for p in indices],
-            fill=model.table_options.fill_rule,
-        )
+        places = seen if samples is None else np.searchsorted(samples, seen)
+        return Refit(self._discretize(select(rows, places)), seen)
 
 
-def _each(stack: KernelStack) -> Iterator[KernelOperator]:
-    """Return the kernels of a stack, one after another."""
-    return map(stack.kernel, range(stack.n_kernels))
+def _centered(kernel: Kernel) -> Kernel:
+    """Return a kernel centered."""
+    n = kernel.n_samples
+    means = exact_product(kernel, to_device(np.full((n, 1), 1 / n), kernel.like))
+    return Standardized(kernel, Standardization(kernel.diagonal(), row_means=means[:, 0]))
 
 
-def _stack_of_fit(model: MultipleKernelClusterer, samples: Samples) -> KernelStack:
+def _of_samples(stack: Stack, samples: np.ndarray | None, is_rescaled: bool) -> Stack:
+    """Return kernels over some samples, all that they have; None for the samples as they are."""
+    kernels: list[Kernel] = []
+    for kernel in stack.kernels:
+        if samples is not None and isinstance(kernel, Observed):
+            places = np.searchsorted(samples, kernel.map.samples)
+            scale = np.ones(len(samples)) if is_rescaled else None
+            kernel = Observed(kernel.kernel, SampleMap(places, len(samples), scale))
+        kernels.append(kernel)
+    return replace(stack, kernels=with_active(kernels, range(len(kernels))))
+
+
+def _stack_of_fit(model: MultipleKernelClusterer, samples: Samples) -> Stack:
     """Return the kernels that the model was fitted on, standardized as in fit."""
-    if samples.missing is not None or kernel_source(model) == "given":
-        return model._source.training_stack(model, samples)
-    kernels = model._source.kernels(model, samples)
-    if not model.bank_.only_neighborhoods and (model.NEEDS_ENTRIES or not model.bank_.on_the_fly):
-        kernels = kernels.entries(type(model).__name__)
-    return as_stack(
-        kernels,
-        center=model.center,
-        normalize=model.normalize,
-        psd=model.psd,
-        validate=may_be_repaired(model),
-        names=model.kernel_names_,
-        views=model.bank_.kernel_views_,
-    )
+    is_computed = kernel_source(model) == "bank" and model.bank_.on_the_fly
+    written_out = model.NEEDS_ENTRIES or not is_computed
+    return model._source.training_stack(model, samples, written_out=written_out)

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from sklearn.base import BaseEstimator, TransformerMixin
 
-from mkclust.engine.relaxation import Relaxation
+from mkclust.engine.eigen import Relaxation
 from mkclust.explain.examined import Examined, Refit
 from mkclust.linalg import astype, eigh, namespace, to_device, to_host
 from mkclust.methods import MultipleKernelClusterer
@@ -22,7 +22,7 @@ from mkclust.methods.uncovered import only_covered
 from mkclust.samples.blocks import Blocks, check_finite
 from mkclust.samples.checks import is_dask
 from mkclust.samples.samples import Samples, as_blocks
-from mkclust.stack.mapped import Features
+from mkclust.stack.feature_maps import Features
 from mkclust.types import Array, Float
 
 
@@ -162,7 +162,7 @@ def _relax_features(products: Float, n_clusters: int) -> Relaxation:
     values, V = values[::-1][: n_clusters + 1], V[:, ::-1][:, : n_clusters + 1]
     eigenvalues = np.zeros(n_clusters + 1)
     eigenvalues[: len(values)] = values
-    return Relaxation(n_clusters, V, V * values, eigenvalues)
+    return Relaxation(n_clusters, V, eigenvalues)
 
 
 def _orthonormal(relaxation: Relaxation, count: int) -> Float:

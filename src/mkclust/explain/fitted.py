@@ -37,14 +37,6 @@ def is_approximated(model: Any) -> bool:
     return kernel_source(model) == "features"
 
 
-def may_be_repaired(model: Any) -> bool:
-    """Return whether the fit may have changed kernels, which a refit has to do again.
-
-    What was only checked in fit need not be checked again.
-    """
-    return model.psd != "error" and model.validate and kernel_source(model) == "given"
-
-
 def observed_samples(model: Any) -> dict[str, np.ndarray]:
     """Return the numbers of the samples of every view, or given kernel; nothing if all have all."""
     observed = getattr(model, "observed_", None)
@@ -89,9 +81,9 @@ def has_centroids(model: Any) -> bool:
 
 
 def unfitted_copy(model: Any) -> Any:
-    """Return a copy to be fitted on views as they were understood, with nothing to print."""
+    """Return a copy to be fitted on views as they were understood."""
     other = clone(model)
-    other.views, other.explain = None, False
+    other.views = None
     return other
 
 

@@ -45,9 +45,8 @@ def alignment_errors(model: Any, X: Any, self_similarity: Array | None = None) -
        Kernel K-means. ICML 2020. Section 4.
     """
     _check_mixes(model)
-    centroids = model._centroids.times(model.coefficients_)
     samples = model._source.read_new(model, X)
-    cosines, uncovered = model._embed(samples, self_similarity, centroids)
+    cosines, uncovered = model._embed(samples, self_similarity, model._centroids)
     errors = to_host(1 - namespace(cosines).max(cosines, axis=1))
     errors[uncovered] = np.nan
     return errors
@@ -221,7 +220,7 @@ def _check_unit_kernels(model: Any) -> None:
                 "the bound is for kernels centered and scaled to a unit diagonal; fit with "
                 "center=True and normalize=True"
             )
-        if standardization.added is not None:
+        if standardization.is_repaired:
             raise ValueError(
                 f"{name} was indefinite and has been repaired, so its entries for new samples are "
                 "not known to stay within one, as the bound needs; pass positive semidefinite "

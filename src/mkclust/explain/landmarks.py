@@ -15,7 +15,7 @@ from mkclust.methods.training import in_order_of_fit
 from mkclust.methods.uncovered import labels_in_common
 from mkclust.samples.dask import agreement
 from mkclust.samples.samples import read_views
-from mkclust.stack.mapped import seeds_of
+from mkclust.stack.feature_maps import seeds_of
 from mkclust.types import Float
 
 # Shares of a trace below zero by less than this are rounding.

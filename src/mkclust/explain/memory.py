@@ -13,8 +13,8 @@ from mkclust.samples.block_threads import n_block_threads
 from mkclust.samples.blocks import MOST_ROWS
 from mkclust.samples.dask import FAN_IN
 from mkclust.stack.discretize import ALL_ROWS
-from mkclust.stack.low_rank import KEPT_BYTES, product_bytes
-from mkclust.stack.mapped import FIT_SAMPLES
+from mkclust.stack.feature_maps import FIT_SAMPLES
+from mkclust.stack.features import KEPT_SHARE, product_bytes
 
 # Every pass of exact kernels takes their square: of more samples than this, hours in all.
 MOST_ON_THE_FLY = 50_000
@@ -146,7 +146,7 @@ def estimate_memory(
     if method not in METHODS:
         raise ValueError(f"method={method!r}: choose one of {', '.join(METHODS)}")
     n, m, k, d, components, views, chunk_rows, n_workers = map(int, sizes.values())
-    size, chunk_rows = np.dtype(dtype).itemsize, min(chunk_rows, n)
+    size, chunk_rows, available = np.dtype(dtype).itemsize, min(chunk_rows, n), available_bytes()
     n_bytes = {
         storage: fit_bytes(METHODS[method], storage, n, m, k, itemsize=size, n_features=columns)
         for storage, columns in (("dense", d), ("on-the-fly", d), ("streamed", 0))
@@ -156,10 +156,10 @@ def estimate_memory(
         # Products of features and samples to learn from; partitions; features on their way.
         learned = product_bytes(columns, views) + 2 * size * d * min(n, FIT_SAMPLES)
         partition, made, kept = 4 * k * size + 16, 3 * size * columns // 2, n * columns * size
-        kept = kept if kept <= KEPT_BYTES else 0
+        kept = kept if kept <= KEPT_SHARE * (available or 0) else 0
         worker = chunk_rows * d * size + min(chunk_rows, MOST_ROWS) * (made + 8 * columns)
         worker += (FAN_IN + 1) * 8 * columns**2 + n * partition // n_workers
         n_bytes["features"] = learned + n * partition + rows * made + kept
         n_bytes["dask client"] = learned + min(n, ALL_ROWS) * partition
         n_bytes["dask worker"] = worker
-    return MemoryEstimate(n, m, k, n_bytes, available_bytes())
+    return MemoryEstimate(n, m, k, n_bytes, available)

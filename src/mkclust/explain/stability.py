@@ -14,7 +14,6 @@ from mkclust.explain.fitted import (
     check_fitted,
     integer_seed,
     is_approximated,
-    may_be_repaired,
     unfitted_copy,
 )
 from mkclust.explain.steps import StepCallback, counted
@@ -166,7 +165,7 @@ class Resampler:
         if self._samples.missing is not None:
             return self._take_observed(samples)
         if self.kind == "kernels":
-            entries = self._stack.entries(samples)
+            entries = self._stack.among(samples).entries
             return {name: entries[p, :, :] for p, name in enumerate(self._stack.names)}
         views = self._blocks.take(samples)
         for name in self._views_of_pairs():
@@ -328,7 +327,7 @@ def _unfitted(model: MultipleKernelClusterer, source: Resampler, size: int) -> A
     # Seeds that change from call to call would make the clusters do so, too.
     copy = unfitted_copy(model).set_params(random_state=integer_seed(model))
     if not is_approximated(model):
-        return copy.set_params(kernels=source.kernels, validate=may_be_repaired(model))
+        return copy.set_params(kernels=source.kernels)
     components = getattr(model.approximation, "n_components", None)
     if isinstance(components, numbers.Integral):
         # As many landmarks as there are samples at most.

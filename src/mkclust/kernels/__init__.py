@@ -3,12 +3,10 @@
 from mkclust.kernels.bank import KernelBank
 from mkclust.kernels.by_name import default_bank
 from mkclust.kernels.maps import Linear, Nystroem, RandomFourier
-from mkclust.kernels.sanity import KernelWarning
 from mkclust.kernels.view import view
 
 __all__ = [
     "KernelBank",
-    "KernelWarning",
     "Linear",
     "Nystroem",
     "RandomFourier",

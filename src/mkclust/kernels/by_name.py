@@ -7,7 +7,7 @@ from typing import Any
 from sklearn.base import clone
 
 from mkclust.kernels.bank import KernelBank
-from mkclust.kernels.chosen_rules import asked_of_views, check_rules, choose_rules
+from mkclust.kernels.chosen_rules import asked_of_views, check_rules, choose_rules, rules_of
 from mkclust.kernels.kinds import is_rule
 from mkclust.kernels.view import is_view
 from mkclust.samples.samples import Expected, read_views
@@ -30,7 +30,7 @@ def default_bank(several_views: bool, kernels: Any = "auto") -> KernelBank:
 
 
 def with_rules_by_name(bank: KernelBank, X: Any) -> KernelBank:
-    """Return the same bank, with the kinds that views have as wholes for parts of them, too."""
+    """Return the same bank with the kinds of views fixed, so that parts of them keep these."""
     if bank.rules is None:
         return bank
     check_rules(bank.rules)
@@ -41,13 +41,6 @@ def with_rules_by_name(bank: KernelBank, X: Any) -> KernelBank:
         kind = chosen.rule.kind
         rules[name] = replace(wish, kernel=kind) if is_view(wish) else kind
     return clone(bank).set_params(rules=rules)
-
-
-def rules_of(asked: Any) -> Any:
-    """Return the rules of a bank that ``kernels`` of an estimator asks for by names."""
-    if isinstance(asked, str) and asked == "gaussian":
-        return None
-    return asked if isinstance(asked, Mapping) or is_view(asked) or is_rule(asked) else "kind"
 
 
 def expected_input(asked: Any) -> Expected:

@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from mkclust.kernels.kinds import ALIASES, RULES, Rule, is_rule, kind_of_look, rule_of
-from mkclust.kernels.look import SYMMETRIC, Look
-from mkclust.kernels.preparations import Marks, Preparation, Preprocessed, are_marks
+from mkclust.kernels.kinds import ALIASES, RULES, Rule, is_rule, kind_of_profile, rule_of
+from mkclust.kernels.preparations import OneHot, Preparation, Preprocessed, is_one_hot
+from mkclust.kernels.profile import SYMMETRIC, ViewProfile
 from mkclust.kernels.view import is_view
 from mkclust.linalg import is_sparse
 from mkclust.text import did_you_mean
@@ -20,18 +20,10 @@ MOST_LEVELS, LEVELS_SHARE = 20, 0.5
 
 @dataclass(frozen=True)
 class ChosenRule:
-    """The rule of one view, with what is done to its rows before.
+    """The rule of one view, with what is done to its rows before."""
 
-    Attributes
-    ----------
-    rule : Rule
-        The rule.
-    preprocessed : Preprocessed or None
-        A transformer that was fitted on the training rows.
-    """
-
-    rule: Rule
-    preprocessed: Preprocessed | None = None
+    rule: Rule  # the rule
+    preprocessed: Preprocessed | None = None  # A transformer that was fitted on the training rows
 
     def learn(self, view: Array, *, mapped: bool = False) -> Preparation:
         """Learn what is done to rows from the training rows, before kernels or features of them."""
@@ -129,14 +121,23 @@ def _choose(name: str, asked: Any, view: Array, n_samples: int | None) -> Chosen
         if transformer is not None:
             preprocessed = Preprocessed.fitted(transformer, name, view)
             view = preprocessed.transform(view)
-    look = Look(view, n_samples)
+    profile = ViewProfile(view, n_samples)
     if asked is None or asked == "auto":
         # What a transformer made of rows are features, as many as they may be.
-        rule = RULES[kind_of_look(look if preprocessed is None else replace(look, n_samples=None))]
+        rule = RULES[
+            kind_of_profile(profile if preprocessed is None else replace(profile, n_samples=None))
+        ]
     else:
         rule = rule_of(asked)
-        _check_asked(name, rule, look)
+        _check_asked(name, rule, profile)
     return ChosenRule(rule, preprocessed)
+
+
+def rules_of(asked: Any) -> Any:
+    """Return the rules of a bank that ``kernels`` of an estimator asks for by names."""
+    if isinstance(asked, str) and asked == "gaussian":
+        return None
+    return asked if isinstance(asked, Mapping) or is_view(asked) or is_rule(asked) else "kind"
 
 
 def learn_preparations(rules: Any, views: Mapping[str, Array]) -> dict[str, Preparation]:
@@ -154,48 +155,49 @@ def learn_preparations(rules: Any, views: Mapping[str, Array]) -> dict[str, Prep
     return {name: each for name, each in learned.items() if each.changes_rows}
 
 
-def _check_asked(name: str, rule: Rule, look: Look) -> None:
+def _check_asked(name: str, rule: Rule, profile: ViewProfile) -> None:
     """Refuse a rule that was asked for and makes no sense of a view."""
     problem, advice = "", "choose another kernel" if rule.by_name else "choose another kind"
-    n_columns = look.view.shape[1]
-    if look.n_samples is None and (rule.of_pairs or not rule.has_features):
+    n_columns = profile.view.shape[1]
+    if profile.n_samples is None and (rule.of_pairs or not rule.has_features):
         takes = "takes all samples at once" if rule.of_pairs else "is computed of pairs of samples"
         problem = f"{takes}, and an approximation makes features of rows"
         advice += ", or approximation=None"
-    elif rule.of_pairs and n_columns != look.n_samples:
-        problem = f"has one column a sample: found {n_columns} columns, {look.n_samples} samples"
-    elif rule.kind == "from_distances" and is_sparse(look.view):
+    elif rule.of_pairs and n_columns != profile.n_samples:
+        problem = f"has one column a sample: found {n_columns} columns, {profile.n_samples} samples"
+    elif rule.kind == "from_distances" and is_sparse(profile.view):
         problem = "takes all distances: found a sparse matrix, where some may be left out"
         advice = "pass its .toarray() if zeros are distances, or choose the kind 'graph' for links"
     elif rule.kind == "from_distances":
-        problem, advice = _problem_of_distances(look)
-    elif rule.is_nonnegative and not look.is_nonnegative:
+        problem, advice = _problem_of_distances(profile)
+    elif rule.is_nonnegative and not profile.is_nonnegative:
         problem = f"{'takes' if rule.by_name else 'has'} no negative entries: found some"
-    elif rule.preparation is Marks and is_sparse(look.view) and not are_marks(look.raw_rows):
+    elif (
+        rule.preparation is OneHot and is_sparse(profile.view) and not is_one_hot(profile.raw_rows)
+    ):
         problem = "has a column of zeros and ones for each category of a sparse view: found others"
         advice = "pass its .toarray() if columns are categories"
-    elif rule.preparation is Marks and (column := _column_of_numbers(look)) is not None:
-        levels = len(np.unique(look.raw_rows[:, column]))
-        problem = (
-            f"has few values a column: found {levels} in column {column}, of {len(look.rows)} rows"
-        )
+    elif rule.preparation is OneHot and (column := _column_of_numbers(profile)) is not None:
+        levels = len(np.unique(profile.raw_rows[:, column]))
+        found = f"found {levels} in column {column}, of {len(profile.rows)} rows"
+        problem = f"has few values a column: {found}"
         advice = "choose a kernel of numbers, such as 'gaussian', or bring the column into bins"
     if problem:
         what = "have the kernel" if rule.by_name else "be of the kind"
         raise ValueError(f"View {name!r} is to {what} {rule.kind!r}, which {problem}; {advice}.")
 
 
-def _problem_of_distances(look: Look) -> tuple[str, str]:
+def _problem_of_distances(profile: ViewProfile) -> tuple[str, str]:
     """Return why entries are no distances but for rounding, if they are none, and what to do."""
-    if look.rows.min() < -SYMMETRIC:
+    if profile.rows.min() < -SYMMETRIC:
         return "takes no negative entries: found some", "choose another kernel"
-    if not look.is_symmetric:
+    if not profile.is_symmetric:
         return (
             "is symmetric: found entries that differ from their mirror images",
             "bring its columns into the order of its rows (D[D.index] of a data frame), or pass "
             "(D + D.T) / 2 where the two directions are meant to differ",
         )
-    if np.abs(look.diagonal).max() > SYMMETRIC:
+    if np.abs(profile.diagonal).max() > SYMMETRIC:
         return (
             "has a zero diagonal: found other entries there",
             "pass similarities with kernels='precomputed'",
@@ -203,8 +205,8 @@ def _problem_of_distances(look: Look) -> tuple[str, str]:
     return "", ""
 
 
-def _column_of_numbers(look: Look) -> int | None:
+def _column_of_numbers(profile: ViewProfile) -> int | None:
     """Return the first column with too many values to be categories; None where there is none."""
-    most = max(MOST_LEVELS, LEVELS_SHARE * len(look.rows))
-    levels = (len(np.unique(column)) for column in look.raw_rows.T)
+    most = max(MOST_LEVELS, LEVELS_SHARE * len(profile.rows))
+    levels = (len(np.unique(column)) for column in profile.raw_rows.T)
     return next((j for j, count in enumerate(levels) if count > most), None)

@@ -1,12 +1,31 @@
-"""The kind of a view, told from its numbers, and what follows from it for its kernels."""
+"""The kind of a view, decided by its numbers, and what follows from it for its kernels."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from mkclust.kernels.formulas import LINEAR, Formula, Polynomial
-from mkclust.kernels.look import (
-    Look,
+from mkclust.kernels.formulas import (
+    LINEAR,
+    ChiSquared,
+    Formula,
+    Jaccard,
+    Laplacian,
+    OfDistances,
+    Polynomial,
+    SelfTuning,
+)
+from mkclust.kernels.preparations import (
+    LimitColumnScale,
+    LinkedToItself,
+    LogTfIdf,
+    OneHot,
+    Preparation,
+    RowsAsTheyAre,
+    SquareRootsOfShares,
+    UnitRows,
+)
+from mkclust.kernels.profile import (
+    ViewProfile,
     are_categories,
     are_directions,
     are_distances,
@@ -15,95 +34,55 @@ from mkclust.kernels.look import (
     is_graph,
     is_sparse,
 )
-from mkclust.kernels.pairs import (
-    ChiSquared,
-    Jaccard,
-    Laplacian,
-    OfDistances,
-    PairFormula,
-    SelfTuning,
-)
-from mkclust.kernels.preparations import (
-    CalmColumns,
-    LinkedToItself,
-    LogTfIdf,
-    Marks,
-    Preparation,
-    RowsAsTheyAre,
-    SquareRootsOfShares,
-    UnitRows,
-)
 from mkclust.kernels.view import is_view
 from mkclust.types import Array
 
-# The neighbors of a sample where similarities by themselves say little.
+# The neighbors of a sample in kernels that contain neighborhoods.
 NEIGHBORS = 20
-# What is near and what is far both tell clusters: this share of a kernel are shared neighborhoods.
+# The share of neighborhoods in a kernel that also compares samples that are far from each other.
 NEAR = 1 / 3
 
 
 @dataclass(frozen=True)
 class Rule:
-    """What is made of views of one kind.
+    """What is made of views of one kind."""
 
-    Attributes
-    ----------
-    kind : str
-        The kind, and the name of the rule.
-    why : str
-        How views of this kind are told, in words that follow the name of a view.
-    fits : callable
-        Whether what is looked at is of this kind, if it is of none that comes before.
-    preparation : type
-        What is done to its rows.
-    formula : Formula or None
-        Its one kernel; None for the kernels that the bank makes of every view.
-    neighbors : int or None
-        With how many neighbors samples share neighborhoods, which are then its kernel; None where
-        the similarities themselves are.
-    neighborhood_share : float
-        The share of shared neighborhoods in its kernel; the rest is the formula.
-    of_pairs : bool
-        Whether columns are the training samples, so that the rule takes all samples at once.
-    is_nonnegative : bool
-        Whether the rule makes no sense of negative entries.
-    by_name : bool
-        Whether it is the name of a kernel: never told, only asked for.
-    mapped : type or None
-        What is done to rows before features are made of them, where that is more than before
-        kernels are computed.
-    """
-
-    kind: str
-    why: str
-    fits: Callable[[Look], bool]
-    preparation: type[Preparation] = RowsAsTheyAre
+    kind: str  # the kind, and the name of the rule
+    why: str  # how views of this kind are recognized, in words that follow the name of a view
+    # Whether a profile is of this kind, if it is of none that comes before.
+    fits: Callable[[ViewProfile], bool]
+    preparation: type[Preparation] = RowsAsTheyAre  # what is done to its rows
+    # Its one kernel; None for the kernels that the bank makes of every view.
     formula: Formula | None = None
-    neighbors: int | None = None
+    neighbors: int | None = None  # number of neighbors, if its kernel contains neighborhoods
+    # The share of shared neighborhoods in its kernel; the rest is the formula.
     neighborhood_share: float = 1.0
+    # Whether columns are the training samples, so that the rule takes all samples at once.
     of_pairs: bool = False
-    is_nonnegative: bool = False
-    by_name: bool = False
+    is_nonnegative: bool = False  # whether the rule makes no sense of negative entries
+    by_name: bool = False  # whether it is the name of a kernel: never recognized, only asked for
+    # What is done to rows before features are made of them, if that is more than before kernels
+    # are computed.
     mapped: type[Preparation] | None = None
 
     @property
     def is_definite(self) -> bool:
-        """Whether its kernels are positive semidefinite whatever the rows."""
-        return not isinstance(self.formula, PairFormula) or self.formula.is_definite
+        """Whether its kernels are positive semidefinite for all rows."""
+        return self.formula is None or self.formula.is_definite
 
     @property
     def takes_any_numbers(self) -> bool:
         """Whether the rule makes sense of rows with any numbers."""
-        return not self.is_nonnegative and self.preparation is not Marks
+        return not self.is_nonnegative and self.preparation is not OneHot
 
     @property
     def has_features(self) -> bool:
         """Whether rows can be prepared so that features stand for its kernel."""
-        return not isinstance(self.formula, PairFormula | Polynomial)
+        return self.formula is None or self.formula.has_features
 
 
-def _never(look: Look) -> bool:
-    """Return that no view is told to be of this kind."""
+def _never(profile: ViewProfile) -> bool:
+    """Return that no view is recognized as being of this kind."""
     return False
 
 
@@ -174,8 +153,8 @@ RULES: dict[str, Rule] = {
         Rule(
             "dense",
             "none of the other kinds",
-            lambda look: True,
-            CalmColumns,
+            lambda profile: True,
+            LimitColumnScale,
             neighbors=NEIGHBORS,
             neighborhood_share=NEAR,
         ),
@@ -188,11 +167,11 @@ RULES: dict[str, Rule] = {
         _named("chi2", ChiSquared(), is_nonnegative=True),
         _named("hellinger", LINEAR["cosine"], SquareRootsOfShares, is_nonnegative=True),
         _named("jaccard", Jaccard(), is_nonnegative=True),
-        _named("overlap", LINEAR["cosine"], Marks),
+        _named("overlap", LINEAR["cosine"], OneHot),
         _named("from_distances", OfDistances(), of_pairs=True, is_nonnegative=True),
     )
 }
-# Other words for the same.
+# Other names of rules.
 ALIASES = {"categorical": "overlap"}
 
 
@@ -208,27 +187,27 @@ def is_rule(asked: Any) -> bool:
 
 
 def tell_kind(view: Array, n_samples: int | None) -> str:
-    """Tell the kind of a view from at most 1,000 of its rows.
+    """Return the kind of a view by at most 1,000 of its rows.
 
     Parameters
     ----------
     view : array of shape (n_rows, n_features)
         Its training rows, or some of them; finite.
     n_samples : int or None
-        How many samples there are, for views with one column a sample; None where these are to be
-        taken as features like others.
+        How many samples there are, for views with one column per sample; None if columns are
+        features.
 
     Returns
     -------
     str
         A name in ``RULES``.
     """
-    return kind_of_look(Look(view, n_samples))
+    return kind_of_profile(ViewProfile(view, n_samples))
 
 
-def kind_of_look(look: Look) -> str:
-    """Return the kind of a view by what is looked at."""
-    return next(kind for kind, rule in RULES.items() if rule.fits(look))
+def kind_of_profile(profile: ViewProfile) -> str:
+    """Return the first kind that fits the profile of a view."""
+    return next(kind for kind, rule in RULES.items() if rule.fits(profile))
 
 
 def formulas_of(rule: Rule, of_bank: tuple[Formula, ...]) -> tuple[Formula, ...]:

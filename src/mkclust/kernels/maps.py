@@ -31,11 +31,14 @@ from mkclust.samples.distances import median_distance, middle, squared_norms
 from mkclust.samples.forms import check_masks
 from mkclust.types import Array, Float
 
-# Landmarks by k-means are learned on at most so many rows, or on so many for each.
-KMEANS_ROWS, SAMPLES_A_LANDMARK = 20_000, 10
-# The median distance of more than 5,000 rows is that of so many: it takes longer than the features.
+# Landmarks by k-means are learned on at most so many rows.
+KMEANS_ROWS = 20_000
+# Or on so many per landmark, if these are more.
+ROWS_PER_LANDMARK = 10
+# The median distance of more than 5,000 rows is computed from so many, not to take longer than the
+# features.
 MEDIAN_ROWS = 1_000
-# Directions of the landmarks' kernel below this share of the largest are rounding; of features in
+# Directions of the landmarks' kernel below this share of the largest are rounding; for features in
 # single precision, below ten times that precision.
 RANK_TOLERANCE = 1e-12
 
@@ -68,22 +71,6 @@ class _FeatureMap(TransformerMixin, BaseEstimator):
                 "impute them, or drop their rows."
             )
         return X
-
-    def fit(self, X: Any, y: Any = None) -> Any:
-        """Learn the map from rows, all or a sample of them.
-
-        Parameters
-        ----------
-        X : array-like or sparse matrix of shape (n_samples, n_features)
-            Rows of one view; of other libraries than NumPy they are brought to the host.
-        y : None
-            Ignored; present for pipelines.
-
-        Returns
-        -------
-        self
-        """
-        raise NotImplementedError(f"{type(self).__name__} must define fit")
 
 
 class Nystroem(_FeatureMap):
@@ -160,7 +147,7 @@ class Nystroem(_FeatureMap):
             chosen = X[np.sort(rng.choice(n, self.n_components, replace=False))]
         else:
             some = X
-            if n > (most := max(KMEANS_ROWS, SAMPLES_A_LANDMARK * self.n_components)):
+            if n > (most := max(KMEANS_ROWS, ROWS_PER_LANDMARK * self.n_components)):
                 some = X[np.sort(rng.choice(n, most, replace=False))]
             means = KMeans(self.n_components, n_init=1, random_state=rng).fit(some)
             chosen = means.cluster_centers_

@@ -1,8 +1,8 @@
 """What is done to the rows of a view before its kernels are computed, learned once in a fit.
 
-A preparation holds little more than a number a column, in NumPy's float64. It works where the rows
-live and in their precision, leaves them as they are, and forgets the unit of a view: to multiply a
-view by a constant changes none of its kernels. Zeros stay zeros, so that sparse rows stay sparse.
+A preparation holds little more than a number per column, in NumPy's float64. It works where the
+rows live and in their precision, and does not change them in place. To multiply a view by a
+constant changes none of its kernels. Zeros stay zeros, so that sparse rows stay sparse.
 """
 
 from collections.abc import Iterator
@@ -11,8 +11,10 @@ from typing import Any
 
 import numpy as np
 from sklearn.base import clone
+from sklearn.utils.sparsefuncs import count_nonzero, mean_variance_axis, min_max_axis
 
 from mkclust.linalg import (
+    arrays_to_host,
     astype,
     copy_array,
     empty,
@@ -28,11 +30,9 @@ from mkclust.linalg import (
 )
 from mkclust.linalg.sparse_rows import (
     as_csr,
-    column_moments,
     dense_rows,
     entrywise,
     over_rows,
-    positive_counts,
     stored_entries,
     sums_of_rows,
     times_columns,
@@ -43,21 +43,20 @@ from mkclust.samples.distances import safe_norms
 from mkclust.text import count
 from mkclust.types import Array, Float
 
-# What is looked at of long views: so many rows, of wide ones fewer.
-LOOK_ROWS, LOOK_ENTRIES = 1_000, 2**23
+# Rows that are sampled from long views to learn about them.
+SAMPLED_ROWS = 1_000
+# From wide views fewer: so many entries at most.
+SAMPLED_ENTRIES = 2**23
 # Entries of a view that are brought to float64 at a time.
 BLOCK_ENTRIES = 2**22
-# A column is loud if it varies more than so many times as much as the middle one.
-LOUD = 2.0
-# What varies by less than this share of its largest entry is constant, but for rounding.
+# Columns are scaled down that vary more than so many times as much as the median column.
+LARGEST_SCALE = 2.0
+# A column that varies by less than this share of its largest entry is constant up to rounding.
 CONSTANT = 1e-12
 
 
 class Preparation:
-    """What becomes of the rows of a view: a child says what is done to some of them.
-
-    ``SUMMARY`` says it in words that follow the name of a view.
-    """
+    """What is done to the rows of a view; ``SUMMARY`` says it in words after the view's name."""
 
     SUMMARY = "rows as they are"
     # Whether rows are scaled to unit length, so that rows of zeros, which cannot be, say nothing.
@@ -69,7 +68,7 @@ class Preparation:
         return cls()
 
     def zero_rows(self, rows: Array) -> np.ndarray:
-        """Return which rows are zero once they are prepared, on the host."""
+        """Return which rows are zero after preparation, on the host."""
         return zero_rows(rows)
 
     @property
@@ -78,7 +77,7 @@ class Preparation:
         return True
 
     def apply(self, rows: Array) -> Array:
-        """Return rows prepared, where they live; the rows themselves where nothing is done."""
+        """Return prepared rows, where they live; the rows themselves if nothing is done."""
         if not self.changes_rows:
             return rows
         if is_sparse(rows):
@@ -89,11 +88,11 @@ class Preparation:
         return prepared
 
     def _prepare(self, rows: Array) -> Array:
-        """Return some rows prepared."""
+        """Return some prepared rows."""
         raise NotImplementedError(f"{type(self).__name__} must define _prepare")
 
     def apply_to_training(self, view: Array) -> Array:
-        """Return the same of the training rows, all of them."""
+        """Return the same for the training rows, all of them."""
         return self.apply(view)
 
     def __str__(self) -> str:
@@ -102,41 +101,34 @@ class Preparation:
 
 
 class RowsAsTheyAre(Preparation):
-    """Leave rows alone."""
+    """Leave rows as they are."""
 
     @property
     def changes_rows(self) -> bool:
-        """Nothing is done."""
+        """Whether anything is done to rows: never."""
         return False
 
 
 @dataclass(frozen=True)
 class LogTfIdf(Preparation):
-    """Weigh counts by their logarithm and by the rarity of their column, and rows to unit length.
+    """Weigh counts by their logarithm and by the rarity of their column; scale rows to unit length.
 
-    An entry x becomes log(1 + x / u) (ln((1 + n) / (1 + f)) + 1), with u the middle one of the
-    positive entries and f the number of the n training rows in which its column is not zero.
-
-    Attributes
-    ----------
-    unit : float
-        u.
-    rarity : ndarray of shape (n_features,)
-        The factor of every column.
+    An entry x becomes log(1 + x / u) (ln((1 + n) / (1 + f)) + 1), with u the median of the positive
+    entries and f the number of the n training rows in which its column is not zero.
     """
 
     SUMMARY = "logarithms of entries, rare columns count more, rows of unit length"
     ignores_zeros = True
 
-    unit: float
-    rarity: Float = field(repr=False)
+    unit: float  # u
+    rarity: Float = field(repr=False)  # the factor of every column
 
     @classmethod
     def learn(cls, view: Array) -> "LogTfIdf":
-        """Learn how often each column is not zero, and the middle one of the positive entries."""
-        looked_at = rows_looked_at(view)
-        positive = looked_at[looked_at > 0]
-        rarity = np.log((1 + view.shape[0]) / (1 + _positive_counts(view))) + 1
+        """Learn how often each column is not zero, and the median of the positive entries."""
+        sampled = sampled_rows(view)
+        positive = sampled[sampled > 0]
+        rarity = np.log((1 + view.shape[0]) / (1 + _nonzero_counts(view))) + 1
         return cls(float(np.median(positive)) if positive.size else 1.0, rarity)
 
     def _prepare(self, rows: Array) -> Array:
@@ -161,46 +153,40 @@ class SquareRootsOfShares(Preparation):
 
 
 @dataclass(frozen=True)
-class CalmColumns(Preparation):
-    """Bring columns that vary more than twice as much as the middle one down to that.
+class LimitColumnScale(Preparation):
+    """Scale columns down that vary more than twice as much as the median column.
 
     No column is ever amplified: what hardly varies is often noise.
-
-    Attributes
-    ----------
-    factors : ndarray of shape (n_features,)
-        What every column is multiplied with, at most one.
     """
 
-    factors: Float = field(repr=False)
+    factors: Float = field(repr=False)  # what every column is multiplied with, at most one
 
     @classmethod
-    def learn(cls, view: Array) -> "CalmColumns":
+    def learn(cls, view: Array) -> "LimitColumnScale":
         """Learn the standard deviation of every column."""
         deviations = _column_deviations(view)
         varying = deviations[deviations > 0]
         if not varying.size or not np.all(np.isfinite(deviations)):
             return cls(np.ones(view.shape[1]))
-        most = LOUD * float(np.median(varying))
-        loud = deviations > most
-        return cls(np.where(loud, most / np.where(loud, deviations, 1.0), 1.0))
+        largest = LARGEST_SCALE * float(np.median(varying))
+        return cls(largest / np.maximum(deviations, largest))
 
     @property
     def changes_rows(self) -> bool:
-        """Whether any column is loud."""
+        """Whether any column is scaled."""
         return bool(np.any(self.factors < 1))
 
     def _prepare(self, rows: Array) -> Array:
-        """Return rows with no loud column."""
+        """Return rows with scaled columns."""
         return times_columns(rows, self.factors)
 
     def __str__(self) -> str:
-        """Return how many columns are brought down."""
-        loud = int(np.sum(self.factors < 1))
-        if not loud:
+        """Return how many columns are scaled down."""
+        scaled = int(np.sum(self.factors < 1))
+        if not scaled:
             return self.SUMMARY
-        columns = "column that varies" if loud == 1 else "columns that vary"
-        return f"{loud} {columns} much more than the others brought down"
+        columns = "column that varies" if scaled == 1 else "columns that vary"
+        return f"{scaled} {columns} much more than the others brought down"
 
 
 class LinkedToItself(Preparation):
@@ -210,11 +196,11 @@ class LinkedToItself(Preparation):
 
     @property
     def changes_rows(self) -> bool:
-        """New samples are no columns, and keep their links."""
+        """Whether new rows change: they have no column of their own, and keep their links."""
         return False
 
     def apply_to_training(self, view: Array) -> Array:
-        """Return the links with a new diagonal; a sample without any link has that to itself."""
+        """Return the links with a new diagonal: 1 for a sample without any link."""
         if is_sparse(view):
             largest = view.max(axis=1).toarray()
             return with_diagonal(view, np.where(largest > 0, largest, 1.0))
@@ -236,28 +222,23 @@ class UnitRows(Preparation):
 
 
 @dataclass(frozen=True)
-class Marks(Preparation):
-    """Mark which category a row has in every column: the cosine is the share of equal ones.
+class OneHot(Preparation):
+    """Encode the category of a row in every column: the cosine is the share of equal ones."""
 
-    Attributes
-    ----------
-    levels : tuple of ndarray or None
-        The distinct values of every column; None for rows that are marks already. A new row with
-        another value has no mark for that column.
-    """
-
+    # The distinct values of every column; None for rows that are one-hot already. A new row with
+    # another value has zeros for that column.
     levels: tuple[Float, ...] | None = field(repr=False)
 
     @classmethod
-    def learn(cls, view: Array) -> "Marks":
+    def learn(cls, view: Array) -> "OneHot":
         """Learn the distinct values of every column."""
-        if are_marks(rows_looked_at(view)):
+        if is_one_hot(sampled_rows(view)):
             return cls(None)
         return cls(tuple(np.unique(to_host(view[:, j])) for j in range(view.shape[1])))
 
     @property
     def changes_rows(self) -> bool:
-        """Marks are left alone."""
+        """Whether rows are not one-hot yet."""
         return self.levels is not None
 
     def apply(self, rows: Array) -> Array:
@@ -272,7 +253,7 @@ class Marks(Preparation):
         return xp.concat(columns, axis=1)
 
     def zero_rows(self, rows: Array) -> np.ndarray:
-        """Return which rows have no mark."""
+        """Return which rows have no known category."""
         return zero_rows(self.apply(rows))
 
     def __str__(self) -> str:
@@ -286,24 +267,17 @@ class Marks(Preparation):
 
 @dataclass(frozen=True)
 class Preprocessed(Preparation):
-    """Rows by a fitted transformer of scikit-learn's, and then as their kind asks for.
+    """Transform rows by a fitted scikit-learn transformer, then prepare them by their kind."""
 
-    Attributes
-    ----------
-    transformer : transformer
-        Fitted on the training rows; it works on the host.
-    then : Preparation
-        What is done to the rows that it returns.
-    """
-
-    transformer: Any
+    transformer: Any  # fitted on the training rows; it works on the host
+    # What is done to the rows that it returns.
     then: Preparation = field(default_factory=RowsAsTheyAre)
 
     @classmethod
     def fitted(cls, transformer: Any, name: str, view: Array) -> "Preprocessed":
         """Fit a clone of a transformer on the training rows of a view."""
         try:
-            preprocessed = cls(clone(transformer).fit(_on_host(view)))
+            preprocessed = cls(clone(transformer).fit(arrays_to_host(view)))
             rows = preprocessed.transform(view[:1, :])
         except (ValueError, TypeError) as error:
             raise ValueError(f"View {name!r}, preprocess={transformer!r}: {error}") from error
@@ -315,8 +289,8 @@ class Preprocessed(Preparation):
         return preprocessed
 
     def transform(self, rows: Array) -> Array:
-        """Return rows by the transformer alone, where and in what precision they were."""
-        transformed, precision = self.transformer.transform(_on_host(rows)), precision_of(rows)
+        """Return rows by the transformer alone, where they were and in their precision."""
+        transformed = self.transformer.transform(arrays_to_host(rows))
         stays_sparse = is_sparse(transformed) and not is_foreign(rows)
         made = as_csr(transformed) if stays_sparse else dense_rows(transformed)
         if not np.isfinite(stored_entries(made)).all():
@@ -324,23 +298,24 @@ class Preprocessed(Preparation):
                 f"{self.transformer!r} makes rows with NaN or infinite entries of these; pass "
                 "another transformer, or other rows."
             )
+        precision = precision_of(rows)
         return made.astype(precision) if stays_sparse else to_device(made, rows, precision)
 
     def apply(self, rows: Array) -> Array:
-        """Return rows prepared, where they live."""
+        """Return prepared rows, where they live."""
         return self.then.apply(self.transform(rows))
 
     @property
     def ignores_zeros(self) -> bool:  # type: ignore[override]
-        """Whether what is done then scales rows to unit length."""
+        """Whether rows are scaled to unit length in the end."""
         return self.then.ignores_zeros
 
     def zero_rows(self, rows: Array) -> np.ndarray:
-        """Return which rows are zero once they are prepared, on the host."""
+        """Return which rows are zero after preparation, on the host."""
         return self.then.zero_rows(self.transform(rows))
 
     def apply_to_training(self, view: Array) -> Array:
-        """Return the same of the training rows, all of them."""
+        """Return the same for the training rows, all of them."""
         return self.then.apply_to_training(self.transform(view))
 
     def __str__(self) -> str:
@@ -349,36 +324,36 @@ class Preprocessed(Preparation):
         return f"rows by {text}" + (f", {self.then}" if self.then.changes_rows else "")
 
 
-def are_marks(rows: Float) -> bool:
-    """Return whether columns fall into groups of two or more with one mark in every row."""
-    mark = rows.max()
-    if not mark > 0 or not np.all((rows == 0) | (rows == mark)):
+def is_one_hot(rows: Float) -> bool:
+    """Return whether columns fall into groups of two or more with a single one in every row."""
+    one = rows.max()
+    if not one > 0 or not np.all((rows == 0) | (rows == one)):
         return False
-    # A group may end where all rows have as many marks so far as there are groups.
-    marks = np.cumsum(rows > 0, axis=1)
-    ends = np.flatnonzero((marks == marks[0]).all(axis=0))
+    # A group may end at a column up to which all rows have as many ones as there are groups.
+    ones = np.cumsum(rows > 0, axis=1)
+    ends = np.flatnonzero((ones == ones[0]).all(axis=0))
     end = -1
-    for group in range(1, int(marks[0, -1]) + 1):
-        choices = ends[(marks[0, ends] == group) & (ends >= end + 2)]
+    for group in range(1, int(ones[0, -1]) + 1):
+        choices = ends[(ones[0, ends] == group) & (ends >= end + 2)]
         if not len(choices):
             return False
         end = int(choices[0])
-    return bool(ends.size and ends[-1] == rows.shape[1] - 1 and marks[0, -1] > 0)
+    return bool(ends.size and ends[-1] == rows.shape[1] - 1 and ones[0, -1] > 0)
 
 
-def rows_looked_at(view: Array, numbers: np.ndarray | None = None) -> Float:
-    """Return the rows of a view that are looked at to learn about it, on the host in float64."""
-    numbers = numbers_looked_at(*view.shape) if numbers is None else numbers
-    rows = view if len(numbers) == view.shape[0] else select(view, numbers)
+def sampled_rows(view: Array, indices: np.ndarray | None = None) -> Float:
+    """Return rows that a view is learned about from, on the host in float64."""
+    indices = sampled_indices(*view.shape) if indices is None else indices
+    rows = view if len(indices) == view.shape[0] else select(view, indices)
     return to_host(dense_rows(rows))
 
 
-def numbers_looked_at(n_rows: int, n_columns: int) -> np.ndarray:
-    """Return the numbers of these rows, rising: at most 1,000, drawn with a fixed seed."""
-    count = max(1, min(LOOK_ROWS, LOOK_ENTRIES // max(1, n_columns)))
-    if n_rows <= count:
+def sampled_indices(n_rows: int, n_columns: int) -> np.ndarray:
+    """Return the indices of these rows, rising: at most 1,000, drawn with a fixed seed."""
+    most = max(1, min(SAMPLED_ROWS, SAMPLED_ENTRIES // max(1, n_columns)))
+    if n_rows <= most:
         return np.arange(n_rows)
-    return np.sort(np.random.default_rng(0).choice(n_rows, count, replace=False))
+    return np.sort(np.random.default_rng(0).choice(n_rows, most, replace=False))
 
 
 def _blocks(view: Array) -> Iterator[Array]:
@@ -392,38 +367,31 @@ def _parts(view: Array) -> Iterator[slice]:
     return ranges(view.shape[0], max(1, BLOCK_ENTRIES // max(1, view.shape[1])))
 
 
-def _positive_counts(view: Array) -> Float:
+def _nonzero_counts(view: Array) -> Float:
     """Return in how many rows each column is positive."""
     if is_sparse(view):
-        return positive_counts(view)
+        return count_nonzero(view.maximum(0), axis=0)
     xp = namespace(view)
-    counts = (xp.sum(xp.astype(block > 0, xp.float64), axis=0) for block in _blocks(view))
-    return to_host(sum(counts))
+    return to_host(sum(xp.sum(xp.astype(block > 0, xp.float64), axis=0) for block in _blocks(view)))
 
 
 def _column_deviations(view: Array) -> Float:
-    """Return the standard deviation of every column, zero where it is constant but for rounding."""
+    """Return the standard deviation of every column, zero if it is constant up to rounding."""
     with np.errstate(over="ignore", invalid="ignore"):
-        squares, largest = column_moments(view) if is_sparse(view) else _column_moments(view)
-        deviations = np.sqrt(squares / view.shape[0])
+        if is_sparse(view):
+            variances = mean_variance_axis(view.astype(np.float64), axis=0)[1]
+            largest = np.max(np.abs(min_max_axis(view, axis=0)), axis=0)
+        else:
+            xp, n = namespace(view), view.shape[0]
+            means = sum(xp.sum(block, axis=0) for block in _blocks(view)) / n
+            squares = sum(xp.sum((block - means) ** 2, axis=0) for block in _blocks(view))
+            entries = [to_host(xp.max(xp.abs(block), axis=0)) for block in _blocks(view)]
+            variances, largest = to_host(squares) / n, np.max(entries, axis=0)
+        deviations = np.sqrt(variances)
     return np.where(deviations > CONSTANT * largest, deviations, 0.0)
 
 
-def _column_moments(view: Array) -> tuple[Float, Float]:
-    """Return the sum of squares of every column about its mean, and its largest entry."""
-    xp, n = namespace(view), view.shape[0]
-    means = sum(xp.sum(block, axis=0) for block in _blocks(view)) / n
-    squares = sum(xp.sum((block - means) ** 2, axis=0) for block in _blocks(view))
-    largest = [to_host(xp.max(xp.abs(block), axis=0)) for block in _blocks(view)]
-    return to_host(squares), np.max(largest, axis=0)
-
-
 def _nonnegative(rows: Array) -> Array:
-    """Return rows with zeros for negative entries, which new rows may hold."""
+    """Return rows with zeros for negative entries, which new rows may have; NaN stays NaN."""
     xp = namespace(rows)
-    return xp.where(rows < 0, xp.zeros_like(rows), rows)  # what is no number stays none
-
-
-def _on_host(rows: Array) -> Any:
-    """Return rows as transformers take them, in their precision."""
-    return to_host(rows, None) if is_foreign(rows) else rows
+    return xp.where(rows < 0, xp.zeros_like(rows), rows)

@@ -1,47 +1,46 @@
-"""Does a kernel tell samples apart? What came out of a view is looked at, and warned of."""
+"""Warnings about kernels that hardly distinguish samples."""
 
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
 
 import numpy as np
 
-from mkclust.kernels.formulas import Gaussian, InnerProduct, Polynomial, Tile
-from mkclust.kernels.kinds import RULES
-from mkclust.kernels.pairs import Laplacian, PairFormula, SelfTuning, pair_kernels
-from mkclust.kernels.preparations import rows_looked_at
-from mkclust.linalg import is_sparse, select, to_host
-from mkclust.samples.distances import squared_distances
+from mkclust.exceptions import KernelWarning
+from mkclust.kernels.computed import ComputedKernels
+from mkclust.kernels.formulas import Cosine, Gaussian, InnerProduct, Laplacian, SelfTuning
+from mkclust.kernels.preparations import sampled_rows
+from mkclust.kernels.view_kernels import ViewKernels
+from mkclust.linalg import is_sparse, to_host
 from mkclust.types import Array, Float
 
-# Of fewer samples anything may look flat, or be carried by one column.
+# With fewer samples any kernel may look flat, or depend on one column.
 FEWEST_SAMPLES = 20
-# Samples among which entries are looked at: 80,000 pairs, whose quantiles are good to a percent.
-LOOKED_AT = 400
+# Samples among which entries are computed: 80,000 pairs, whose quantiles are good to a percent.
+SAMPLED = 400
 # A kernel whose entries are nearly all above this differs from one by less than a thousandth: in
 # single precision a few digits are left of it after centering. Eight median distances, the widest
 # kernel of a bank, leave 0.992 at the median.
 FLAT = 0.999
-# Where dissimilarities vary by less than this share of their mean, all samples are equally far from
-# each other: so it is with 5,000 columns of pure noise. Real views have shares of 0.1 and more.
+# If dissimilarities vary by less than this share of their mean, all samples are equally far from
+# each other, as with 5,000 columns of pure noise. Real views have shares of 0.1 and more.
 EQUALLY_FAR = 0.02
-# A kernel of which 99 in 100 entries are below this knows samples, and no neighbors.
-IDENTITY, FAR_SHARE = 0.01, 0.99
-# One column that carries more than this share of the squared distance leaves less for all others
-# together; of fewer columns than three, one always does.
-LOUD_SHARE, FEWEST_COLUMNS = 0.5, 3
-# Counts have a heavy tail where the largest is so many times the middle one of those not zero:
-# images of 256 shades stay below 10, counts of reads and words exceed 100.
+# A kernel is nearly the identity if nearly all of its entries are below this.
+IDENTITY = 0.01
+# What "nearly all" means: this share of the entries.
+FAR_SHARE = 0.99
+# A column with more than this share of the squared distance outweighs all others together.
+LARGEST_SHARE = 0.5
+# With fewer columns, one of them always does.
+FEWEST_COLUMNS = 3
+# Counts have a heavy tail if the largest is so many times the median of those not zero: images of
+# 256 shades stay below 10, counts of reads and words exceed 100.
 HEAVY_TAIL = 20.0
-# Values that differ by so few roundings have hardly a digit left; of equal ones that may be so if
-# their rounding is coarse.
-FEW_ROUNDINGS, COARSE = 16, 1e-3
-# Kernels by which loud columns drown the others; of cosines and shares that is another question.
-OF_DIFFERENCES = (Gaussian, InnerProduct, Polynomial, Laplacian, SelfTuning)
-
-
-class KernelWarning(UserWarning):
-    """A kernel made of a view says little: it is nearly flat, the identity, or of one column."""
+# Values that differ by so few roundings have hardly a digit left.
+FEW_ROUNDINGS = 16
+# Equal values may have lost their digits if they are rounded more coarsely than this.
+COARSE = 1e-3
+# Kernels in which columns of a large scale outweigh the others, unlike those of cosines and shares.
+OF_DIFFERENCES = (Gaussian, InnerProduct, Laplacian, SelfTuning)
 
 
 def warn_of_lost_digits(views: Mapping[str, Array], columns: Mapping[str, Sequence[str]]) -> None:
@@ -49,7 +48,7 @@ def warn_of_lost_digits(views: Mapping[str, Array], columns: Mapping[str, Sequen
     for name, view in views.items():
         if is_sparse(view):
             continue
-        rows, dtype = rows_looked_at(view), str(view.dtype).rpartition(".")[2]
+        rows, dtype = sampled_rows(view), str(view.dtype).rpartition(".")[2]
         largest = np.abs(rows).max(axis=0)
         with np.errstate(over="ignore"):
             spacing = np.spacing(largest.astype(dtype)).astype(np.float64)
@@ -69,22 +68,22 @@ def warn_of_lost_digits(views: Mapping[str, Array], columns: Mapping[str, Sequen
             )
 
 
-def warn_of_kernels(bank: Any) -> None:
-    """Warn of views of a fitted bank whose kernels say little, and say what to do."""
-    for name, view in bank.views_.items():
-        if view.shape[0] < FEWEST_SAMPLES:
+def warn_of_kernels(views: Sequence[ViewKernels], columns: Mapping[str, Sequence[str]]) -> None:
+    """Warn of views whose kernels say little, and say what to do."""
+    for view in views:
+        if view.view.shape[0] < FEWEST_SAMPLES:
             continue
-        for sentence in (*_about_rows(bank, name), *_about_entries(bank, name)):
-            warnings.warn(f"View {name!r}: {sentence}", KernelWarning, stacklevel=2)
+        for sentence in (*_about_rows(view, columns.get(view.name)), *_about_entries(view)):
+            warnings.warn(f"View {view.name!r}: {sentence}", KernelWarning, stacklevel=2)
 
 
-def _about_rows(bank: Any, name: str) -> Iterator[str]:
-    """Yield what is loud in rows that are taken as they are."""
-    rule, preparation = RULES[bank.rules_[name]], bank._preparations[name]
-    kernels = bank._formulas[name]
-    if not rule.by_name or preparation.changes_rows or not isinstance(kernels[0], OF_DIFFERENCES):
+def _about_rows(view: ViewKernels, columns: Sequence[str] | None) -> Iterator[str]:
+    """Yield what outweighs the rest in rows that are used as they are."""
+    rule, name = view.rule, view.name
+    is_of_differences = isinstance(view.formulas[0], OF_DIFFERENCES)
+    if not rule.by_name or view.preparation.changes_rows or not is_of_differences:
         return
-    rows = rows_looked_at(bank.views_[name])
+    rows = sampled_rows(view.view)
     if _are_raw_counts(rows):
         yield (
             f"it holds counts with a heavy tail (the largest is {rows.max():g}, the median "
@@ -99,10 +98,10 @@ def _about_rows(bank: Any, name: str) -> Iterator[str]:
     with np.errstate(over="ignore", invalid="ignore"):
         variances = rows.var(axis=0)
         share = float(variances.max() / variances.sum()) if variances.any() else 0.0
-    if share > LOUD_SHARE:
-        loudest = _column_name(bank._columns.get(name), int(variances.argmax()))
+    if share > LARGEST_SHARE:
+        column = _column_name(columns, int(variances.argmax()))
         yield (
-            f"{loudest} makes up {share:.0%} of "
+            f"{column} makes up {share:.0%} of "
             f"the squared distance between rows, against {rows.shape[1] - 1} other "
             f"columns, and the kernel {rule.kind!r} takes the rows as they are; pass "
             "kernels='auto', which scales such columns down, or "
@@ -110,18 +109,16 @@ def _about_rows(bank: Any, name: str) -> Iterator[str]:
         )
 
 
-def _about_entries(bank: Any, name: str) -> Iterator[str]:
+def _about_entries(view: ViewKernels) -> Iterator[str]:
     """Yield that all exponential kernels of a view are nearly flat, or nearly the identity."""
-    kernels = [
-        formula for formula in bank._formulas[name] if isinstance(formula, Gaussian | PairFormula)
-    ]
-    # Of several kernels some are narrow and some are wide, and that is meant.
-    if not kernels or len(kernels) < len(bank._formulas[name]) or name in bank._neighbors:
+    # With several kernels some are narrow and some are wide, as intended.
+    of_products = any(isinstance(each, InnerProduct | Cosine) for each in view.formulas)
+    if of_products or view.neighborhoods:
         return
-    problems = [_problem(entries) for entries in _entries(bank, name)]
+    problems = [_problem(entries) for entries in _entries(view)]
     if all(problems):
-        many = "" if len(kernels) == 1 else f"all {len(kernels)} kernels, the first "
-        yield f"{many}{str(kernels[0])!r}, {problems[0]}"
+        many = "" if len(problems) == 1 else f"all {len(problems)} kernels, the first "
+        yield f"{many}{str(view.formulas[0])!r}, {problems[0]}"
 
 
 def _problem(entries: Float) -> str:
@@ -149,23 +146,14 @@ def _problem(entries: Float) -> str:
     return ""
 
 
-def _entries(bank: Any, name: str) -> Iterator[Float]:
-    """Yield the entries between two samples of each kernel of a view, of some samples."""
-    view, formulas = bank.views_[name], list(enumerate(bank._formulas[name]))
-    samples = np.arange(view.shape[0])
-    if len(samples) > LOOKED_AT:
-        samples = np.sort(np.random.default_rng(0).choice(len(samples), LOOKED_AT, replace=False))
-    above, all_samples = np.triu_indices(len(samples), 1), slice(0, len(samples))
-    if isinstance(formulas[0][1], PairFormula):
-        kernels = pair_kernels(formulas, None, bank._prepared(name, view), "float64")
-        tiles = kernels.among(samples).tiles(all_samples, [all_samples])
-        yield from (to_host(tile)[above] for _, _, tile in tiles)
-        return
-    rows = to_host(bank._preparations[name].apply(select(view, samples)))
-    if not is_sparse(rows):  # those are measured from zero
-        rows = rows - to_host(bank._origins[name])
-    tile = Tile(-squared_distances(rows, rows) / 2, None, None, bank.medians_[name], "float64")
-    yield from (formula.entries(tile)[above] for _, formula in formulas)
+def _entries(view: ViewKernels) -> Iterator[Float]:
+    """Yield the entries between two samples of each kernel of a view, for some samples."""
+    samples = np.arange(view.view.shape[0])
+    if len(samples) > SAMPLED:
+        samples = np.sort(np.random.default_rng(0).choice(len(samples), SAMPLED, replace=False))
+    above = np.triu_indices(len(samples), 1)
+    kernels = ComputedKernels.of([view], None, "float64").among(samples)
+    yield from to_host(kernels.all_rows())[:, *above]
 
 
 def _are_raw_counts(rows: Float) -> bool:

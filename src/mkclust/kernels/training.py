@@ -1,60 +1,90 @@
-"""The training views of a bank: their precision, and what new views must have in common."""
+"""The training views of a bank: their kernels, and what new views must have in common."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
-from mkclust.linalg import is_foreign, namespace, precision_of
-from mkclust.linalg.sparse_rows import are_equal_rows, like_rows
+from mkclust.linalg import free_bytes, is_foreign, namespace, precision_of
+from mkclust.linalg.memory import require_memory
+from mkclust.linalg.sparse_rows import like_rows
 from mkclust.samples.forms import TABLE
 from mkclust.samples.local import fingerprint
-from mkclust.samples.samples import read_views
+from mkclust.samples.samples import Samples
 from mkclust.types import Array
 
 
-def precision_of_all(views: Mapping[str, Array]) -> str:
+def common_precision(views: Mapping[str, Array]) -> str:
     """Return the number type of the kernels of training views."""
     single = all(precision_of(view) == "float32" for view in views.values())
     return "float32" if single else "float64"
 
 
-def read_new_views(X: Any, bank: Any) -> dict[str, Array]:
+def kernel_names(views: Sequence[Any]) -> tuple[str, ...]:
+    """Return the names of the kernels of every view."""
+    names: list[str] = []
+    for view in views:
+        kinds = list(map(str, view.formulas))
+        if len(kinds) == 1:
+            names.append(view.name)
+        elif len(views) == 1 and view.name == TABLE:
+            names += kinds
+        else:
+            names += [f"{view.name} {kind}" for kind in kinds]
+    return tuple(names)
+
+
+def require_kernel_memory(
+    shape: tuple[int, int, int], views: Mapping[str, Array], advice: str
+) -> None:
+    """Refuse kernels that do not fit into memory."""
+    m, n_new, n = shape
+    require_memory(
+        m * n_new * n * np.dtype(common_precision(views)).itemsize,
+        f"holding {m} kernels of {n_new} x {n} entries",
+        f"pass on_the_fly=True to compute them when they are asked for{advice}",
+        available=free_bytes(next(iter(views.values()))),
+    )
+
+
+def check_files(training: Mapping[str, Array], fingerprints: Mapping[str, Any]) -> None:
+    """Refuse training views in files that no longer hold what the bank was fitted on."""
+    for name, fitted in fingerprints.items():
+        # A view in a file is in memory after the bank was stored and loaded.
+        if fitted is not None and fingerprint(training[name]) not in (None, fitted):
+            raise ValueError(
+                f"View {name!r} is in a file that has changed since the bank was fitted, and "
+                "new samples are compared with what it holds: fit again, or fit on an array "
+                "in memory, such as numpy.array(view)."
+            )
+
+
+def match_views(
+    samples: Samples,
+    training: Mapping[str, Array],
+    columns: Mapping[str, list[str]],
+    who: str,
+) -> dict[str, Array]:
     """Return new views in the order and place of the training views, or say how they differ."""
-    training_views = bank.views_
-    _check_files(training_views, bank._fingerprints)
-    samples = read_views(X, encodings=bank._encodings)
     views = samples.views
-    if views.keys() != training_views.keys():
+    if views.keys() != training.keys():
         raise ValueError(
-            f"The bank was fitted on {_listed(training_views)}, but found {_listed(views)}; "
+            f"The bank was fitted on {_listed(training)}, but found {_listed(views)}; "
             "pass the new samples in the same form as the training ones."
         )
-    samples.check_columns(bank._columns, "bank")
-    for name, training_view in training_views.items():
-        n_columns, expected = views[name].shape[1], training_view.shape[1]
+    samples.check_columns(columns, "bank")
+    for name, view in training.items():
+        n_columns, expected = views[name].shape[1], view.shape[1]
         if n_columns != expected and list(views) == [TABLE]:
             # The wording that scikit-learn's checks of estimators look for.
-            needs = f"{type(bank).__name__} is expecting {expected} features as input"
+            needs = f"{who} is expecting {expected} features as input"
             raise ValueError(f"X has {n_columns} features, but {needs}.")
         if n_columns != expected:
             raise ValueError(
                 f"View {name!r} has {n_columns} columns, but {expected} when the bank was "
                 "fitted; pass the same features in the same order."
             )
-    return {name: like_rows(views[name], view) for name, view in training_views.items()}
-
-
-def _check_files(views: Mapping[str, Array], fingerprints: Mapping[str, Any]) -> None:
-    """Refuse training views in files that no longer hold what the bank was fitted on."""
-    for name, fitted in fingerprints.items():
-        # Of a bank that was stored and loaded, what was in a file may be in memory.
-        if fitted is not None and fingerprint(views[name]) not in (None, fitted):
-            raise ValueError(
-                f"View {name!r} is in a file that has changed since the bank was fitted, and "
-                "new samples are compared with what it holds: fit again, or fit on an array "
-                "in memory, such as numpy.array(view)."
-            )
+    return {name: like_rows(views[name], view) for name, view in training.items()}
 
 
 def _listed(views: Mapping[str, Array]) -> str:
@@ -64,13 +94,8 @@ def _listed(views: Mapping[str, Array]) -> str:
     return f"{len(views)} view{'s' * (len(views) > 1)} ({', '.join(map(repr, views))})"
 
 
-def are_equal(views: Mapping[str, Array], training_views: Mapping[str, Array]) -> bool:
-    """Return whether checked views hold the numbers of the training views."""
-    return all(are_equal_rows(views[name], view) for name, view in training_views.items())
-
-
 def length_of(view: Any) -> int:
-    """Return the number of rows of what may be a view, zero where it cannot be told."""
+    """Return the number of rows of what may be a view, zero if it is unknown."""
     shape = getattr(view, "shape", None)
     if shape is None:
         return len(view) if hasattr(view, "__len__") else 0
@@ -78,7 +103,7 @@ def length_of(view: Any) -> int:
 
 
 def is_single(view: Any) -> bool:
-    """Return whether what may be a view is all of float32."""
+    """Return whether what may be a view holds float32 only."""
     if is_foreign(view):
         floating = namespace(view).isdtype(view.dtype, "real floating")
         return floating and precision_of(view) == "float32"

@@ -5,7 +5,6 @@ wide as a block of vectors or as long as the number of kernels, comes to the hos
 that depends on the library is in this folder.
 """
 
-from mkclust.linalg.ahead import MOST_DOUBT, orthonormalize_ahead, runs_ahead
 from mkclust.linalg.algebra import (
     inner_products,
     orthonormalize,
@@ -24,13 +23,12 @@ from mkclust.linalg.arrays import (
     device,
     empty,
     free_bytes,
-    gaussian_noise,
     is_foreign,
     is_on_accelerator,
     namespace,
-    noise,
     place,
     precision_of,
+    random_normal,
     ranges,
     rounding_of,
     select,
@@ -42,10 +40,8 @@ from mkclust.linalg.arrays import (
 )
 from mkclust.linalg.eigen import eigh, eigvalsh
 from mkclust.linalg.factored import FactoredMatrix, is_sparse
-from mkclust.linalg.sums import weighted_sum
 
 __all__ = [
-    "MOST_DOUBT",
     "FactoredMatrix",
     "arrays_to_host",
     "as_floats",
@@ -57,22 +53,19 @@ __all__ = [
     "eigvalsh",
     "empty",
     "free_bytes",
-    "gaussian_noise",
     "inner_products",
     "is_foreign",
     "is_on_accelerator",
     "is_sparse",
     "namespace",
-    "noise",
     "orthonormalize",
-    "orthonormalize_ahead",
     "place",
     "polar_factor",
     "precision_of",
     "psd_part",
+    "random_normal",
     "ranges",
     "rounding_of",
-    "runs_ahead",
     "select",
     "set_diagonal",
     "side_by_side",
@@ -81,6 +74,5 @@ __all__ = [
     "to_device",
     "to_host",
     "top_eigenpairs",
-    "weighted_sum",
     "zeros",
 ]

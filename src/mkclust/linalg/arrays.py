@@ -15,8 +15,6 @@ from mkclust.types import Array
 DOUBLE_ROUNDING = float(np.finfo(np.float64).eps)
 # The functions for every type of array that was seen.
 _LIBRARIES: dict[type, Any] = {}
-# Large odd numbers whose products with a number spread its bits.
-MIXING_FACTORS = (-0x61C8864680B583EB, -0x40A7B892E31B1A47, -0x6B2FB644ECCEEE15)
 # Rows of the squares along a diagonal that are written at a time on a device.
 DIAGONAL_ROWS = 1024
 
@@ -175,35 +173,12 @@ def zeros(shape: int | tuple[int, ...], like: Any, dtype: str = "float64") -> Ar
     return xp.zeros(shape, dtype=getattr(xp, dtype), device=device(like))
 
 
-def noise(shape: tuple[int, int], seed: int, like: Any, *, key: int = 0) -> Array:
-    """Return random numbers beside ``like``, uniform about zero with variance one, in float64.
-
-    They are made where they are needed from the numbers of their rows and columns, and are the
-    same for every library and device, so that results differ by rounding only. There are others
-    for each seed, which is small, and for each key, of up to 63 bits.
-    """
-    xp, (n, b) = namespace(like), shape
-    rows = xp.arange(n, dtype=xp.int64, device=device(like))[:, None]
-    columns = xp.arange(b, dtype=xp.int64, device=device(like))[None, :]
-    bits = (rows * b + columns + (seed << 40) + 1) ^ key
-    # The steps of a well-known mixer of bits; products wrap around, and shifts keep the sign.
-    for factor in MIXING_FACTORS:
-        bits = (bits ^ (bits >> 29)) * factor
-    bits = (bits ^ (bits >> 32)) & (2**53 - 1)
-    return (xp.astype(bits, xp.float64) / 2**52 - 1.0) * float(np.sqrt(3))
-
-
-def gaussian_noise(shape: tuple[int, int], seed: int, like: Any, *, key: int = 0) -> Array:
-    """Return normally distributed random numbers beside ``like``, made as those of `noise`.
-
-    Their directions favor no other: what theorems about random starts ask for.
-    """
-    xp, third = namespace(like), float(np.sqrt(3))
-    # Two uniform numbers in (0, 1] and [0, 1), by Box and Muller.
-    radius = 0.5 - noise(shape, 2 * seed + 1_000_001, like, key=key) / (2 * third)
-    angle = 0.5 + noise(shape, 2 * seed + 1_000_002, like, key=key) / (2 * third)
-    radius = xp.sqrt(-2.0 * xp.log(xp.maximum(radius, xp.full_like(radius, 2.0**-54))))
-    return radius * xp.cos(2 * float(np.pi) * angle)
+def random_normal(
+    shape: tuple[int, int], like: Any, seed: int | Sequence[int], dtype: str = "float64"
+) -> Array:
+    """Return standard normal numbers beside ``like``, the same for every library and device."""
+    drawn = np.random.default_rng(seed).standard_normal(shape, dtype=np.dtype(dtype).type)
+    return to_device(drawn, like, dtype)
 
 
 def copy_array(array: Array) -> Array:

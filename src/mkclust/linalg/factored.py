@@ -1,19 +1,12 @@
 """Matrices known by two sparse factors, whose product has far more entries than they have."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 import numpy as np
 import scipy.sparse
 
-from mkclust.linalg.arrays import ranges
-from mkclust.linalg.parallel import for_each
-from mkclust.linalg.threads import n_threads
 from mkclust.types import Array, Float
-
-# From so many products of numbers on, threads pay.
-THREADED = 2**22
 
 # A step of a sparse product takes as long as so many of a dense one: beyond this share of these,
 # factors are multiplied as dense matrices.
@@ -24,15 +17,12 @@ SPARSE_STEPS = 1 / 50
 class FactoredMatrix:
     """The product of two sparse matrices, never written out: ``left @ right``.
 
-    Samples that share neighbors have similarities with hundreds of others, and are known by some
-    tens of numbers each. Products with vectors take these numbers only.
-
     Attributes
     ----------
     left : CSR array of shape (n, q)
         Its rows are selected.
     right : CSR array of shape (q, n)
-        Its columns are selected; the transpose of `left` where the matrix is symmetric.
+        Its columns are selected; the transpose of `left` if the matrix is symmetric.
     """
 
     left: Any = field(repr=False)
@@ -73,20 +63,17 @@ class FactoredMatrix:
 
     def __matmul__(self, X: Array) -> Float:
         """Multiply with a vector or a thin matrix."""
-        return _product(self.left, _product(self.right, X))
+        return self.left @ (self.right @ X)
 
     def __getitem__(self, where: Any) -> "FactoredMatrix":
-        """Return some rows, or some rows and columns: of slices, or by their numbers."""
+        """Return some rows, or some rows and columns: slices or indices."""
         parts = where if isinstance(where, tuple) else (where,)
-        rows, columns = (*parts, slice(None))[:2]
-        left = self.left if _is_all(rows) else self.left[rows]
-        right = self.right if _is_all(columns) else self.right[:, columns]
-        return FactoredMatrix(left, right)
+        right = self.right if len(parts) == 1 else self.right[:, parts[1]]
+        return FactoredMatrix(self.left[parts[0]], right)
 
     def astype(self, dtype: Any, copy: bool = True) -> "FactoredMatrix":
         """Return the same in another number type."""
-        parts = (part.astype(dtype, copy=copy) for part in (self.left, self.right))
-        return FactoredMatrix(*parts)
+        return FactoredMatrix(*(part.astype(dtype, copy=copy) for part in (self.left, self.right)))
 
     def toarray(self) -> Float:
         """Write the entries out, (n, n)."""
@@ -110,41 +97,6 @@ class FactoredMatrix:
         return self.sum(axis) / self.shape[axis]
 
 
-def _product(matrix: Any, X: Array) -> Float:
-    """Multiply a CSR array with a vector or a thin matrix, on all threads where that pays."""
-    if X.ndim == 1 or matrix.nnz * X.shape[1] < THREADED or n_threads() == 1:
-        return matrix @ X
-    product = np.empty((matrix.shape[0], X.shape[1]), np.result_type(matrix, X))
-
-    def multiply(rows: slice) -> None:
-        """Multiply some rows; SciPy lets go of the interpreter lock."""
-        product[rows] = matrix[rows] @ X
-
-    for_each(list(ranges(matrix.shape[0], -(-matrix.shape[0] // n_threads()))), multiply)
-    return product
-
-
 def is_sparse(matrix: Any) -> bool:
     """Return whether a matrix is SciPy's and sparse, or known by factors that are."""
     return isinstance(matrix, FactoredMatrix) or scipy.sparse.issparse(matrix)
-
-
-def factored_sum(
-    coefficients: Float, matrices: Sequence[FactoredMatrix], scales: Sequence[Float | None]
-) -> FactoredMatrix:
-    """Return ``sum_p c_p D_p K_p D_p`` of symmetric matrices: their factors side by side."""
-    parts = np.flatnonzero(coefficients).tolist() or [0]  # of nothing at all, still the size
-    root, sign = np.sqrt(np.abs(coefficients)), np.sign(coefficients)
-    left, right = [], []
-    for p in parts:
-        scale = root[p] if scales[p] is None else root[p] * scales[p]
-        diagonal = scipy.sparse.diags_array(np.broadcast_to(scale, matrices[p].shape[:1]))
-        left.append(diagonal @ matrices[p].left * (sign[p] or 1.0))
-        right.append(matrices[p].right @ diagonal)
-    stacked = scipy.sparse.hstack(left, "csr"), scipy.sparse.vstack(right, "csr")
-    return FactoredMatrix(*stacked)
-
-
-def _is_all(where: Any) -> bool:
-    """Return whether rows or columns are selected by a slice that leaves none out."""
-    return isinstance(where, slice) and where == slice(None)

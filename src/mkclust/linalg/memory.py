@@ -8,11 +8,6 @@ from pathlib import Path
 MEMINFO = Path("/proc/meminfo")
 OWN_GROUPS = Path("/proc/self/cgroup")
 GROUPS = Path("/sys/fs/cgroup")
-# Up to so many samples, and bytes in all, kernels may be written out wherever that saves time: what
-# takes it at such a size is not the arithmetic, but how often it is begun.
-MOST_SAMPLES_WRITTEN, MOST_BYTES_WRITTEN = 500, 2**24
-# Up to so many bytes, half of each kernel is kept in single precision, to be added up many times.
-MOST_BYTES_IN_HALVES = 2**27
 # Limits from here on stand for none.
 NO_LIMIT = 2**60
 
@@ -97,16 +92,6 @@ def fits(n_bytes: int, *, available: int | None = None) -> bool:
     """Return whether so much memory is available, on a device or, by default, on the host."""
     available = available_bytes() if available is None else available
     return available is None or n_bytes <= available
-
-
-def are_written_out(n_kernels: int, n_samples: int) -> bool:
-    """Return whether kernels are so small that a copy of all of them in float64 does not count."""
-    return n_samples <= MOST_SAMPLES_WRITTEN and 8 * n_kernels * n_samples**2 <= MOST_BYTES_WRITTEN
-
-
-def are_kept_in_halves(n_kernels: int, n_samples: int) -> bool:
-    """Return whether half of each kernel in float32 is so little that it may be kept."""
-    return 2 * n_kernels * n_samples**2 <= MOST_BYTES_IN_HALVES
 
 
 def require_memory(

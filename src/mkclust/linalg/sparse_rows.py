@@ -61,13 +61,6 @@ def row_width(view: Any) -> int:
     return max(1, -(-3 * view.nnz // (2 * max(1, view.shape[0]))))
 
 
-def longest_row(rows: Array) -> int:
-    """Return how many entries a row has at most that are held: so many products are summed up."""
-    if not issparse(rows):
-        return int(rows.shape[1])
-    return int(np.diff(rows.indptr).max(initial=1))
-
-
 def row_products(A: Array, B: Array) -> Array:
     """Return the inner products of all rows of A with all rows of B, an array."""
     if issparse(A) and issparse(B):
@@ -80,23 +73,6 @@ def sums_of_rows(rows: Any) -> Float:
     n = rows.shape[0]
     numbers = np.repeat(np.arange(n), np.diff(rows.indptr))
     return np.bincount(numbers, rows.data, minlength=n).astype(np.float64, copy=False)
-
-
-def positive_counts(rows: Any) -> Float:
-    """Return in how many sparse rows each column is positive."""
-    return np.bincount(rows.indices[rows.data > 0], minlength=rows.shape[1]).astype(np.float64)
-
-
-def column_moments(rows: Any) -> tuple[Float, Float]:
-    """Return the sum of squares of every sparse column about its mean, and its largest entry."""
-    n, d = rows.shape
-    data, columns = rows.data.astype(np.float64), rows.indices
-    means = np.bincount(columns, data, minlength=d) / n
-    squares = np.bincount(columns, (data - means[columns]) ** 2, minlength=d)
-    n_zeros = n - np.bincount(columns, minlength=d)
-    largest = np.zeros(d)
-    np.maximum.at(largest, columns, np.abs(data))
-    return squares + n_zeros * means**2, largest
 
 
 def finite_rows(rows: Array) -> Array:

@@ -1,7 +1,5 @@
 """The methods: one page each, and the registry that everything else reads."""
 
-from mkclust.kernels.neighborhoods import NeighborhoodsWarning
-from mkclust.methods.agreement import Agreement, GroupsWarning, NoAgreementWarning, OrderWarning
 from mkclust.methods.agreement_kkm import AgreementKKM, solve_agreement_kkm
 from mkclust.methods.anchored_mkkm import AnchoredMKKM, solve_anchored_mkkm
 from mkclust.methods.average import AverageKKM, solve_average_kkm
@@ -15,15 +13,13 @@ from mkclust.methods.localized_simple_mkkm import (
     LocalizedSimpleMKKM,
     solve_localized_simple_mkkm,
 )
-from mkclust.methods.missingness import Missingness, MissingnessWarning, MissingViewsWarning
 from mkclust.methods.mkkm import MKKM, solve_mkkm
 from mkclust.methods.mkkm_mir import MKKMMiR, solve_mkkm_mir
 from mkclust.methods.mkkm_mm import MKKMMM, solve_mkkm_mm, solve_mkkm_mm_saddle
 from mkclust.methods.onkc import ONKC, solve_onkc
 from mkclust.methods.reduced_gradient import solve_reduced_gradient
-from mkclust.methods.simple_mkkm import SimpleMKKM, WeightsWarning, solve_simple_mkkm
+from mkclust.methods.simple_mkkm import SimpleMKKM, solve_simple_mkkm
 from mkclust.methods.solution import Solution
-from mkclust.methods.uncovered import UncoveredSamplesWarning
 
 __all__ = [
     "KAMMA",
@@ -36,25 +32,15 @@ __all__ = [
     "MKKMMM",
     "ONKC",
     "RECOMMENDED",
-    "Agreement",
     "AgreementKKM",
     "AnchoredMKKM",
     "AverageKKM",
-    "GroupsWarning",
     "InductiveClusterer",
     "LocalizedSimpleMKKM",
     "MKKMMiR",
-    "MissingViewsWarning",
-    "Missingness",
-    "MissingnessWarning",
     "MultipleKernelClusterer",
-    "NeighborhoodsWarning",
-    "NoAgreementWarning",
-    "OrderWarning",
     "SimpleMKKM",
     "Solution",
-    "UncoveredSamplesWarning",
-    "WeightsWarning",
     "solve_agreement_kkm",
     "solve_anchored_mkkm",
     "solve_average_kkm",

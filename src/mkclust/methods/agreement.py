@@ -1,6 +1,5 @@
-"""Which views agree beyond chance, which share nothing with any other, and who is whose copy."""
+"""Which views agree beyond chance, which share nothing with any other, and which are copies."""
 
-import warnings
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -20,26 +19,26 @@ from mkclust.engine.agreement import (
     simulated_chance,
 )
 from mkclust.engine.row_order import alike_if_shifted, neighbor_chances, neighboring_rows
+from mkclust.exceptions import NoAgreementWarning, OrderWarning, warn
 from mkclust.linalg import to_host
-from mkclust.stack import KernelStack
-from mkclust.stack.mapped import draw
-from mkclust.stack.off_diagonal import Comparison
+from mkclust.stack import Stack
+from mkclust.stack.compare import Comparison, compare, draw
 from mkclust.text import join_words
 from mkclust.types import Float
 
-# What two views share is beyond chance where chance alone makes two views as much alike this
-# seldom: one in ten thousand among the ten pairs of five views. It is the same however many views
-# there are, or one that shares nothing could take the voice of another.
+# Two views share something beyond chance if its p-value is below this: one in ten thousand among
+# the ten pairs of five views. It does not depend on the number of views, or one that shares nothing
+# could exclude another.
 BEYOND_CHANCE = 1e-5
-# Two kernels that are this much alike are one kernel, given twice.
-SAME = 0.99
-# Of kernels that have other samples in common than all of their own, at least so many must be: on
-# fewer, chance makes two of few directions that much alike.
-COPIES_SEEN = 24
-# A voice that agrees with the others less than by this share of what the middle one does, counts as
-# much less. Chosen on the data sets of benchmarks/agreement.py.
-MUCH_LESS = 0.6
-# Chances below this are not told apart: they rest on the far tail of a distribution.
+# Two kernels with a larger alignment are one kernel, given twice.
+COPY_ALIGNMENT = 0.99
+# Kernels that do not have all samples in common need so many in common to be called copies: on
+# fewer, chance makes two kernels of few directions that much alike.
+FEWEST_FOR_COPIES = 24
+# A view that agrees with the others by less than this share of what the median one does has a
+# weight that is less in proportion. Chosen on the data sets of benchmarks/agreement.py.
+MUCH_LESS_SHARE = 0.6
+# Smaller p-values are not told apart: they rest on the far tail of a distribution.
 SMALLEST_CHANCE = 1e-16
 # Samples by which the leading direction of a kernel is judged.
 JUDGED_SAMPLES = 192
@@ -47,34 +46,22 @@ JUDGED_SAMPLES = 192
 SIMULATED_SAMPLES = 512
 
 
-class NoAgreementWarning(UserWarning):
-    """No two views share anything beyond chance: nothing can tell which of them is right."""
-
-
-class GroupsWarning(UserWarning):
-    """The views fall into groups that share nothing with each other: the answer is that of one."""
-
-
-class OrderWarning(UserWarning):
-    """What views share may come from the order of the rows alone, such as time."""
-
-
 @dataclass(frozen=True, eq=False)
 class Agreement:
     """What the views of the same samples share, without labels.
 
-    A view *shares* where some other view is more like it than chance makes them, and is **set
-    aside** where none is. Copies of a view, and kernels made of the same view, prove nothing about
-    each other: they are one voice.
+    A view *shares* if some other view is more like it than chance makes them, and is **set aside**
+    if none is. Copies of a view, and kernels made of the same view, prove nothing about each other:
+    together they are one independent view.
 
     Attributes
     ----------
     names : tuple of str
-        Names of the kernels, one or several a view.
+        Names of the kernels, one or several per view.
     views : tuple of int
         The number of the view that each kernel is of.
     n_samples : int
-        How many samples were compared, n: all, or of more than 2048 some that stand for all. Where
+        How many samples were compared, n: all, or of more than 2048 some that stand for all. If
         samples are missing from views, the largest of `pair_samples`.
     alignments : ndarray of shape (m, m)
         Debiased centered kernel alignments: 1 for copies, about 0 for views that share nothing.
@@ -84,13 +71,13 @@ class Agreement:
         The same alignments in standard deviations of what chance makes of them: exact over all
         permutations of the samples of one view.
     pair_chances : ndarray of shape (m, m)
-        How likely chance makes two of them so much alike; one for kernels of one voice.
+        How likely chance makes two of them so much alike; one within an independent view.
     lowest_chances : ndarray of shape (m, m)
         The same if the two were copies: what so many samples can tell.
     pair_samples : ndarray of int of shape (m, m)
-        On how many samples every two kernels were compared, and each by itself: where samples are
-        missing from views, on those that both have. With fewer than four in common two kernels
-        share nothing that could be told: their alignment is zero, and their chances are one.
+        On how many samples every two kernels were compared, and each by itself: those that both
+        have. With fewer than four in common nothing can be told about two kernels: their alignment
+        is zero, and their chances are one.
     by_order : ndarray of bool of shape (m, m)
         Which kernels are alike beyond chance, but may be so by the order of the rows alone:
         neighboring rows are alike in both, and if the rows of one are shifted by a few, the two are
@@ -116,31 +103,28 @@ class Agreement:
     scores: Float
     pair_chances: Float
     lowest_chances: Float
-    pair_samples: Any = None
-    by_order: Any = None
-
-    def __post_init__(self) -> None:
-        """Fill in that all kernels were compared on the same samples, unless it is said."""
-        if self.by_order is None:
-            object.__setattr__(self, "by_order", np.zeros(self.alignments.shape, bool))
-        if self.pair_samples is None:
-            everyone = np.full(self.alignments.shape, self.n_samples)
-            object.__setattr__(self, "pair_samples", everyone)
+    pair_samples: np.ndarray
+    by_order: np.ndarray
 
     @cached_property
-    def voices(self) -> np.ndarray:
-        """The number of the voice that each kernel is part of, (m,)."""
-        return _voices(self.alignments, self.views, self._are_many)
-
-    @cached_property
-    def _are_many(self) -> np.ndarray:
-        """Which pairs have samples enough in common to be told copies, (m, m)."""
-        return _are_many(self.pair_samples)
+    def independent_views(self) -> np.ndarray:
+        """The number of the independent view that each kernel is part of, (m,)."""
+        return _independent_views(self.alignments, self.views, self._can_be_copies)
 
     @property
-    def n_voices(self) -> int:
-        """How many voices there are."""
-        return len(np.unique(self.voices))
+    def n_independent_views(self) -> int:
+        """How many independent views there are."""
+        return len(np.unique(self.independent_views))
+
+    @cached_property
+    def _can_be_copies(self) -> np.ndarray:
+        """Which pairs have enough samples in common to be called copies, (m, m)."""
+        return _can_be_copies(self.pair_samples)
+
+    @property
+    def _are_other_views(self) -> np.ndarray:
+        """Which pairs are of two independent views, (m, m)."""
+        return np.asarray(self.independent_views[:, None] != self.independent_views)
 
     @property
     def _links(self) -> np.ndarray:
@@ -150,30 +134,30 @@ class Agreement:
     @property
     def chances(self) -> Float:
         """How likely chance makes any two so much alike: corrected for the number of pairs."""
-        n_pairs = int(np.sum(self.voices[:, None] != self.voices)) // 2
+        n_pairs = int(np.sum(self._are_other_views)) // 2
         return np.minimum(self.pair_chances * max(n_pairs, 1), 1)
 
     @property
     def shares(self) -> np.ndarray:
-        """Whether each kernel shares something with another voice, beyond chance, (m,) of bool."""
+        """Whether each kernel shares something with another independent view, (m,) of bool."""
         return np.asarray(self._links.any(axis=1))
 
     @cached_property
     def groups(self) -> tuple[tuple[int, ...], ...]:
-        """Kernels that share with each other, be it by way of others; the largest group first.
+        """Kernels that share with each other, directly or through others; the largest group first.
 
-        A group is as large as it has voices and, of as many, as much as they agree.
+        Groups are sorted by their number of independent views, then by how much these agree.
         """
         kernels = np.flatnonzero(self.shares)
-        links = self._links | (self.voices[:, None] == self.voices)
+        links = self._links | ~self._are_other_views
         number = _components(links[np.ix_(kernels, kernels)])
         groups = [kernels[number == each] for each in np.unique(number)]
 
         def rank(group: np.ndarray) -> tuple[int, float]:
             """Return what groups are sorted by."""
-            n_voices = len(np.unique(self.voices[group]))
-            # To the digits of single precision: which of equal groups is first, is no accident.
-            return n_voices, round(float(self._voice_sums(group.tolist()).mean()), 6)
+            n_views = len(np.unique(self.independent_views[group]))
+            # To the digits of single precision, so that rounding does not order equal groups.
+            return n_views, round(float(self._agreement_sums(group.tolist()).mean()), 6)
 
         # The sort is stable: of groups that are equal in both, the first view's comes first.
         return tuple(tuple(map(int, group)) for group in sorted(groups, key=rank, reverse=True))
@@ -185,54 +169,58 @@ class Agreement:
 
     @property
     def any_share(self) -> bool:
-        """Whether two voices at least agree beyond chance."""
+        """Whether two independent views at least agree beyond chance."""
         return bool(self.groups)
 
     @property
     def is_testable(self) -> bool:
-        """Whether there are voices to compare, and enough samples to tell them from chance."""
+        """Whether there are views to compare, and enough samples to tell them from chance."""
         return bool((self.lowest_chances < BEYOND_CHANCE).any())
 
     @cached_property
     def chosen(self) -> list[int]:
-        """The kernels that have a voice: those of the first group, all where there is none."""
+        """The kernels that are included: those of the first group, all if there is none."""
         return list(self.groups[0]) if self.groups else list(range(len(self.names)))
 
     @property
     def set_aside(self) -> tuple[str, ...]:
-        """Names of the kernels that have no voice, none where nothing agrees."""
+        """Names of the kernels that are not included, none if nothing agrees."""
         return tuple(name for p, name in enumerate(self.names) if p not in self.chosen)
 
     @property
     def copies(self) -> tuple[tuple[str, ...], ...]:
         """Names of the kernels of views that are close copies of one another."""
-        voices = [np.flatnonzero(self.voices == each) for each in np.unique(self.voices)]
-        several = [v for v in voices if len({self.views[p] for p in v}) > 1]
-        return tuple(tuple(self.names[p] for p in voice) for voice in several)
+        numbers = self.independent_views
+        members = [np.flatnonzero(numbers == each) for each in np.unique(numbers)]
+        several = [group for group in members if len({self.views[p] for p in group}) > 1]
+        return tuple(tuple(self.names[p] for p in group) for group in several)
 
     def weights(self) -> Float:
-        """Return the share of voice of each kernel, zero where it has none, (m,).
+        """Return the weight of each kernel, zero if it is set aside, (m,).
 
-        All voices that are heard count the same, but one that agrees with the others much less
-        than the middle one does: that counts as much less. The kernels of a voice divide it. Where
-        nothing agrees all kernels have the same.
+        All independent views that are included have the same weight, except one that agrees with
+        the others much less than the median one does, whose weight is less in proportion. The
+        kernels of an independent view divide its weight. If nothing agrees all kernels have the
+        same weight.
         """
         weights, m = np.zeros(len(self.names)), len(self.names)
         if not self.any_share:
             return np.full(m, 1 / m)
-        sums = self._voice_sums(self.chosen)
-        voices, first, sizes = np.unique(
-            self.voices[self.chosen], return_index=True, return_counts=True
+        sums = self._agreement_sums(self.chosen)
+        _, first, place, sizes = np.unique(
+            self.independent_views[self.chosen],
+            return_index=True,
+            return_inverse=True,
+            return_counts=True,
         )
         relative = sums / np.median(sums[first])
-        counts = np.where(relative < MUCH_LESS, relative, 1.0)
-        weights[self.chosen] = counts / sizes[np.searchsorted(voices, self.voices[self.chosen])]
+        weights[self.chosen] = np.where(relative < MUCH_LESS_SHARE, relative, 1.0) / sizes[place]
         return weights / weights.sum()
 
     def coefficients(self) -> Float:
-        """Return what mixes the kernels to the compromise: shares of voice over the norms, (m,).
+        """Return what mixes the kernels to the compromise: weights over norms, (m,).
 
-        Divided by its norm, no kernel outvotes the others by a few large directions.
+        Divided by its norm, no kernel dominates the others by a few large directions.
         """
         weights = self.weights()
         if not self.any_share:
@@ -240,16 +228,16 @@ class Agreement:
         coefficients = np.divide(weights, self.norms, out=np.zeros_like(weights), where=weights > 0)
         return coefficients / coefficients.sum()
 
-    def _voice_sums(self, group: Sequence[int]) -> Float:
-        """Return how much each kernel of a group agrees with its other voices, (g,)."""
-        voices = self.voices[list(group)]
-        sizes = (voices[:, None] == voices).sum(axis=1)
-        strangers, part = voices[:, None] != voices, np.ix_(group, group)
-        known = strangers & self._are_many[part]
-        known = np.where(known.any(axis=1, keepdims=True), known, strangers)
+    def _agreement_sums(self, group: Sequence[int]) -> Float:
+        """Return how much each kernel of a group agrees with its other independent views, (g,)."""
+        part = np.ix_(group, group)
+        others = self._are_other_views[part]
+        sizes = (~others).sum(axis=1)
+        known = others & self._can_be_copies[part]
+        known = np.where(known.any(axis=1, keepdims=True), known, others)
         agreeing = np.where(known, np.maximum(self.alignments[part], 0), 0)
         # A pair with few samples in common counts as the others of the kernel do on average.
-        n_others, n_known = ((which / sizes).sum(axis=1) for which in (strangers, known))
+        n_others, n_known = ((which / sizes).sum(axis=1) for which in (others, known))
         return (agreeing / sizes).sum(axis=1) * (n_others / n_known)
 
     def verdict(self, *, sets_aside: bool = True) -> str:
@@ -266,17 +254,19 @@ class Agreement:
         str
         """
         m = len(self.names)
-        everybody = "Both" if m == 2 else f"All {m}"
-        if self.n_voices == 1:
+        all_of_them = "Both" if m == 2 else f"All {m}"
+        if len(set(self.views)) == 1:
+            return "One view alone: there is nothing to compare it with."
+        if self.n_independent_views == 1:
             return (
-                "One view alone: there is nothing to compare it with."
-                if len(set(self.views)) == 1
-                else f"{everybody} views are copies of one another: they count as one "
-                "view, and there is nothing to compare."
+                f"{all_of_them} views are copies of one another: they count as one view, and "
+                "there is nothing to compare."
             )
         if not self.is_testable:
+            n_common = int(self.pair_samples[self._are_other_views].max())
+            at_most = " in common, at most," if self.is_incomplete else ""
             return (
-                f"{self._most_common()} are too few to tell what {m} views share from "
+                f"{n_common} samples{at_most} are too few to tell what {m} views share from "
                 "chance: all views count equally."
             )
         if not self.any_share:
@@ -285,26 +275,21 @@ class Agreement:
                 f"({join_words(self.names)}): nothing can tell which view is right, and "
                 "the clusters may match none of them." + self._unknown_pairs()
             )
-        heard = join_words([self.names[p] for p in self.chosen])
-        if len(self.groups) > 1:
-            others = "; ".join(
-                join_words([self.names[p] for p in group]) for group in self.groups[1:]
-            )
+        groups = [join_words([self.names[p] for p in group]) for group in self.groups]
+        if len(groups) > 1:
             sentence = (
-                f"The views fall into {len(self.groups)} groups that share nothing with each "
-                f"other: {heard}; {others}. "
-                + ("The first is heard, the others are set aside." if sets_aside else "All count.")
+                f"The views fall into {len(groups)} groups that share nothing with each other: "
+                f"{'; '.join(groups)}. "
+                + ("The first is used, the others are set aside." if sets_aside else "All count.")
             )
         elif len(self.chosen) == m:
-            sentence = f"{everybody} views agree beyond chance."
+            sentence = f"{all_of_them} views agree beyond chance."
         else:
-            sentence = f"{len(self.chosen)} of {m} views agree beyond chance: {heard}."
-        strangers = [
-            name for name, shares in zip(self.names, self.shares, strict=True) if not shares
-        ]
-        if strangers:
+            sentence = f"{len(self.chosen)} of {m} views agree beyond chance: {groups[0]}."
+        unlike = [name for name, shares in zip(self.names, self.shares, strict=True) if not shares]
+        if unlike:
             lead = "Set aside, sharing" if sets_aside else "Mixed in, though sharing"
-            sentence += f" {lead} nothing with any other view: {join_words(strangers)}."
+            sentence += f" {lead} nothing with any other view: {join_words(unlike)}."
         return " ".join([sentence + self._unknown_pairs(), *self.order_sentences()])
 
     def order_sentences(self) -> list[str]:
@@ -319,28 +304,23 @@ class Agreement:
             "exchanged. Keep rows that are far apart, or remove what changes with the order."
         ]
 
-    def _most_common(self) -> str:
-        """Return in words on how many samples two voices were compared at most."""
-        if not self.is_incomplete:
-            return f"{self.n_samples} samples"
-        strangers = self.voices[:, None] != self.voices
-        return f"{int(self.pair_samples[strangers].max())} samples in common, at most,"
-
     def _unknown_pairs(self) -> str:
-        """Return a sentence on views that nothing can be said of, for want of common samples."""
-        if not self.is_incomplete:
-            return ""
-        strangers = self.voices[:, None] != self.voices
-        unknown = strangers & (self.lowest_chances >= BEYOND_CHANCE)
-        # Of a kernel of which nothing is left no number of samples tells more.
+        """Return a sentence on views that have too few samples in common; empty if none do."""
+        unknown = self._are_other_views & (self.lowest_chances >= BEYOND_CHANCE)
+        # About a kernel that is zero off its diagonal no number of samples tells more.
         unknown &= np.outer(self.norms, self.norms) > 0
         pairs = [
             f"{self.names[p]} and {self.names[q]} ({self.pair_samples[p, q]})"
             for p, q in np.argwhere(np.triu(unknown))
         ]
-        if not pairs:
+        if not pairs or not self.is_incomplete:
             return ""
         return f" Too few samples in common to tell what they share: {join_words(pairs, most=4)}."
+
+    def closest(self, p: int) -> int:
+        """Return the kernel of another independent view that is most like a kernel."""
+        others = self.independent_views != self.independent_views[p]
+        return int(np.argmax(np.where(others, self.scores[p], -np.inf)))
 
     def summary(self) -> str:
         """Return the verdict, and for every view its closest partner and what chance would do.
@@ -350,21 +330,18 @@ class Agreement:
         str
         """
         lines = [self.verdict()]
-        lines += [
-            f"Close copies, one voice together: {join_words(names)}." for names in self.copies
-        ]
-        if self.n_voices == 1:
+        lines += [f"Close copies, counted as one view: {join_words(one)}." for one in self.copies]
+        if self.n_independent_views == 1:
             return "\n".join(lines)
         width = max(map(len, ("view", *self.names)))
         weights, chances = self.weights(), self.chances
-        heading = f"{'view':{width}}  closest to        alignment  deviations  chance   voice"
+        heading = f"{'view':{width}}  closest to        alignment  deviations  chance   weight"
         lines.append(heading + ("  samples in common" if self.is_incomplete else ""))
         for p, name in enumerate(self.names):
-            others = self.voices != self.voices[p]
-            q = int(np.argmax(np.where(others, self.scores[p], -np.inf)))
+            q = self.closest(p)
             lines.append(
                 f"{name:{width}}  {self.names[q]:16.16}  {self.alignments[p, q]:9.3f}  "
-                f"{self.scores[p, q]:10.1f}  {_likelihood(chances[p, q]):<7}  {weights[p]:5.2f}"
+                f"{self.scores[p, q]:10.1f}  {_in_words(chances[p, q]):<7}  {weights[p]:6.2f}"
                 + (f"  {self.pair_samples[p, q]:17}" if self.is_incomplete else "")
             )
         return "\n".join(lines)
@@ -388,34 +365,24 @@ class Agreement:
         ).plot(ax)
 
 
-def _likelihood(chance: float) -> str:
+def _in_words(chance: float) -> str:
     """Return a chance to one digit; of very small ones only that they are."""
     return f"{chance:.1g}" if chance >= SMALLEST_CHANCE else f"<{SMALLEST_CHANCE:g}"
 
 
-def measure_agreement(stack: KernelStack) -> Agreement:
-    """Return what the kernels of a stack share, in one pass over them.
-
-    Parameters
-    ----------
-    stack : KernelStack
-        The kernels.
-
-    Returns
-    -------
-    Agreement
-    """
+def measure_agreement(stack: Stack) -> Agreement:
+    """Return what the kernels of a stack share, in one pass over them."""
     m = stack.n_kernels
-    compared = [(each, *debiased_alignments(each.products)) for each in stack.comparisons()]
+    compared = [(each, *debiased_alignments(each.products)) for each in compare(stack)]
     sizes = _assemble(m, [(each, np.full_like(C, each.n_samples)) for each, C, _ in compared])
     alignments = _assemble(m, [(each, C) for each, C, _ in compared])
-    voices = _voices(alignments, stack.views, _are_many(sizes))
-    strangers = voices[:, None] != voices
+    numbers = _independent_views(alignments, stack.views, _can_be_copies(sizes))
+    are_other_views = numbers[:, None] != numbers
     norms = np.zeros(m)
     for each, _, lengths in compared:
         if each.first == each.second:  # on all the samples that these kernels have
             norms[list(each.first)] = lengths
-    likelihoods = [(each, *_chances(each, C, d, strangers)) for each, C, d in compared]
+    likelihoods = [(each, *_chances(each, C, d, are_other_views)) for each, C, d in compared]
     in_order = [(each, _may_be_by_order(each, likely)) for each, likely, _ in likelihoods]
     return Agreement(
         stack.names,
@@ -431,36 +398,36 @@ def measure_agreement(stack: KernelStack) -> Agreement:
     )
 
 
-def warn_of_agreement(agreement: Agreement, stacklevel: int) -> None:
+def warn_of_agreement(agreement: Agreement) -> None:
     """Warn if no views agree, or if those that do may agree by the order of the rows alone."""
     if agreement.is_testable and not agreement.any_share:
-        warnings.warn(agreement.verdict(), NoAgreementWarning, stacklevel + 1)
+        warn(agreement.verdict(), NoAgreementWarning)
     for sentence in agreement.order_sentences():
-        warnings.warn(sentence, OrderWarning, stacklevel + 1)
+        warn(sentence, OrderWarning)
 
 
 def _chances(
-    comparison: Comparison, alignments: Float, norms: Float, strangers: np.ndarray
+    comparison: Comparison, alignments: Float, norms: Float, are_other_views: np.ndarray
 ) -> tuple[Float, Float]:
     """Return how likely chance makes kernels so much alike, and as copies are, two (c, c)."""
     # A kernel of which nothing is left, off its diagonal, shares nothing.
-    told = strangers[np.ix_(comparison.kernels, comparison.kernels)] & (np.outer(norms, norms) > 0)
-    if not told.any():
+    tested = are_other_views[np.ix_(comparison.kernels, comparison.kernels)]
+    tested = tested & (np.outer(norms, norms) > 0)
+    if not tested.any():
         return np.ones_like(alignments), np.ones_like(alignments)
     n = comparison.n_samples
     entries = comparison.entries(draw(n, JUDGED_SAMPLES))
     shares = leading_shares(entries)
     likely, lowest = (
-        np.where(told, chances(permutation_scores(C, n), shares), 1)
+        np.where(tested, chances(permutation_scores(C, n), shares), 1)
         for C in (alignments, np.ones_like(alignments))
     )
     doubtful = (likely < BEYOND_CHANCE) & are_localized(row_kurtoses(entries), n)
     if doubtful.any():
         kernels = to_host(comparison.entries(draw(n, SIMULATED_SAMPLES)))
         for p, q in np.argwhere(np.triu(doubtful)):
-            likely[p, q] = likely[q, p] = max(
-                likely[p, q], simulated_chance(kernels[p], kernels[q])
-            )
+            simulated = simulated_chance(kernels[p], kernels[q])
+            likely[p, q] = likely[q, p] = max(likely[p, q], simulated)
     return likely, lowest
 
 
@@ -489,33 +456,26 @@ def _assemble(n_kernels: int, parts: Iterable[tuple[Comparison, Float]]) -> Floa
     return whole
 
 
-def _are_many(pair_samples: Float) -> np.ndarray:
+def _can_be_copies(pair_samples: Float) -> np.ndarray:
     """Return which pairs have all samples in common, or enough to be called copies, (m, m)."""
     own = np.diag(pair_samples)
-    return np.asarray(pair_samples >= np.minimum(np.maximum(own[:, None], own), COPIES_SEEN))
+    return np.asarray(pair_samples >= np.minimum(np.maximum(own[:, None], own), FEWEST_FOR_COPIES))
 
 
-def _voices(alignments: Float, views: Any, are_many: np.ndarray | bool) -> np.ndarray:
-    """Return the number of the voice that each kernel is part of, (m,).
+def _independent_views(alignments: Float, views: Any, can_be_copies: np.ndarray) -> np.ndarray:
+    """Return the number of the independent view that each kernel is part of, (m,).
 
-    Views are copies where every kernel of the one has a copy among the kernels of the other;
-    `are_many` tells which pairs have samples enough in common to be seen as such.
+    Views are copies if every kernel of the one has a copy among the kernels of the other.
     """
     numbers = np.unique(views, return_inverse=True)[1]
-    n_views = numbers.max() + 1
-    of_view = numbers == np.arange(n_views)[:, None]
-    alike = (alignments > SAME) & are_many
-    has_copy = np.array([(alike[:, other].any(axis=1)) for other in of_view])  # (view, kernel)
+    of_view = numbers == np.arange(numbers.max() + 1)[:, None]
+    alike = (alignments > COPY_ALIGNMENT) & can_be_copies
+    has_copy = np.array([alike[:, members].any(axis=1) for members in of_view])  # (view, kernel)
     within = np.array([has_copy[:, members].all(axis=1) for members in of_view])
-    copies = within & within.T
-    return _components(copies)[numbers]
+    return _components(within & within.T)[numbers]
 
 
 def _components(links: np.ndarray) -> np.ndarray:
-    """Return the number of the component that each is part of, by which are linked, (m, m)."""
-    if links.all():
-        return np.zeros(len(links), int)
-    if np.count_nonzero(links) == np.count_nonzero(links.diagonal()):
-        return np.arange(len(links))
-    # A dense graph would be searched for masked entries, which takes longer than all else.
+    """Return the number of the connected component of each, given which are linked, (m, m)."""
+    # SciPy would search a dense graph for masked entries, which takes longer than all else.
     return connected_components(csr_array(links), directed=False)[1]

@@ -1,92 +1,83 @@
 """AgreementKKM: kernel k-means on the compromise of the views that agree."""
 
-import warnings
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
 
-from mkclust.methods.agreement import Agreement, GroupsWarning, measure_agreement
+from mkclust.exceptions import GroupsWarning, warn
+from mkclust.methods.agreement import Agreement, measure_agreement
 from mkclust.methods.inductive import InductiveClusterer
 from mkclust.methods.learned_fill import AlignedFills, learn_fills
 from mkclust.methods.mixture import Mixture
 from mkclust.methods.solution import Solution
-from mkclust.plots import SHARE_OF_VOICE
-from mkclust.stack import KernelStack
-from mkclust.stack.sample_map import SampleMap
+from mkclust.plots import AGREEING_WEIGHT
+from mkclust.stack import Stack
+from mkclust.stack.observed import maps_of, with_active, with_maps
 from mkclust.types import Array, Float
 
 
 @dataclass(frozen=True)
 class Compromise:
-    """The kernels that are heard, and how they are mixed.
+    """The kernels that are included, and how they are mixed.
 
     Attributes
     ----------
     agreement : Agreement
         What all kernels share.
-    stack : KernelStack
-        The h kernels that are heard.
-    indices : list of int of length h
+    stack : Stack
+        The kernels that are included.
+    indices : list of int
         Which they are.
-    weights, coefficients : ndarray of shape (h,)
-        Their shares of voice; what mixes them.
+    weights, coefficients : ndarray of the length of indices
+        Their weights; what mixes them.
     """
 
     agreement: Agreement
-    stack: KernelStack
+    stack: Stack
     indices: list[int]
     weights: Float
     coefficients: Float
 
     def scatter(self, values: Float) -> Float:
-        """Return values of the kernels that are heard, among zeros for those that are not."""
+        """Return values of the included kernels, with zeros for the others, (m,)."""
         scattered = np.zeros(len(self.agreement.names))
         scattered[self.indices] = values
         return scattered
 
 
-def find_compromise(stack: KernelStack) -> Compromise:
+def find_compromise(stack: Stack) -> Compromise:
     """Return the compromise of the kernels that agree.
 
-    Parameters
-    ----------
-    stack : KernelStack
-        The kernels.
-
-    Returns
-    -------
-    Compromise
-        The same, up to rounding, whichever kernels that share nothing are beside those that do: it
-        is found once more among the latter alone.
+    It is the same, up to rounding, whichever kernels that share nothing are beside those that do:
+    it is found once more among the latter alone.
     """
     agreement = measure_agreement(stack)
     indices = agreement.chosen
     if len(indices) == stack.n_kernels:
-        everyone = stack.subset(indices)
-        return Compromise(
-            agreement, everyone, indices, agreement.weights(), agreement.coefficients()
-        )
-    compromise = find_compromise(stack.subset(indices))
-    heard = [indices[p] for p in compromise.indices]
-    return replace(compromise, agreement=agreement, indices=heard)
+        return Compromise(agreement, stack, indices, agreement.weights(), agreement.coefficients())
+    compromise = find_compromise(activate(stack, indices).subset(indices))
+    included = [indices[p] for p in compromise.indices]
+    return replace(compromise, agreement=agreement, indices=included)
 
 
-def solve_agreement_kkm(
-    stack: KernelStack, n_clusters: int, *, learn_missing: bool = False
-) -> Solution:
+def activate(stack: Stack, indices: list[int]) -> Stack:
+    """Return kernels whose samples are scaled up for those included kernels that lack them."""
+    return replace(stack, kernels=with_active(stack.kernels, indices))
+
+
+def solve_agreement_kkm(stack: Stack, n_clusters: int, *, learn_missing: bool = False) -> Solution:
     r"""Solve relaxed kernel k-means on the compromise of the kernels that agree.
 
     .. math:: \max_{H^\top H = I_k} \mathrm{Tr}(K H H^\top), \qquad
-              K = \sum_{p \text{ heard}} \frac{v_p}{d_p} K_p
+              K = \sum_{p \text{ included}} \frac{v_p}{d_p} K_p
 
     :math:`d_p` is the debiased norm of a kernel (``mkclust.engine.agreement``), and :math:`v_p` its
-    share of voice (``Agreement.weights``); the coefficients are scaled to sum to one.
+    weight (``Agreement.weights``); the coefficients are scaled to sum to one.
 
     Parameters
     ----------
-    stack : KernelStack
+    stack : Stack
         The kernels.
     n_clusters : int
         Number of clusters, k.
@@ -102,58 +93,54 @@ def solve_agreement_kkm(
     weights = compromise.scatter(compromise.weights)
     coefficients = compromise.scatter(compromise.coefficients)
 
-    def relax(heard: KernelStack, previous: Solution | None = None) -> Solution:
-        """Solve for the kernels that are heard, as they are filled."""
-        mixture = Mixture(heard, n_clusters)
+    def relax(included: Stack, previous: Solution | None = None) -> Solution:
+        """Solve for the included kernels, as they are filled."""
+        mixture = Mixture(included, n_clusters)
         relaxation = mixture.relax(compromise.coefficients)
         value = relaxation.value
         return mixture.solution(relaxation, weights, coefficients, [value], True, 1)
 
-    counted = stack.counting(compromise.indices)
+    active = activate(stack, compromise.indices)
     if learn_missing:
         solution = learn_fills(compromise.stack, relax, AlignedFills(), goal="rising")
         assert solution.stack is not None
-        counted = counted.with_maps(_maps_of_all(counted, solution.stack, compromise.indices))
+        learned = dict(zip(compromise.indices, maps_of(solution.stack.kernels), strict=True))
+        maps = [
+            learned.get(p, before and replace(before, scale=None))
+            for p, before in enumerate(maps_of(active.kernels))
+        ]
+        active = replace(active, kernels=with_maps(active.kernels, maps))
     else:
         solution = relax(compromise.stack)
     return replace(
         solution,
         agreement=compromise.agreement,
-        heard=compromise.indices,
+        included=compromise.indices,
         n_passes=solution.n_passes + 1,
-        stack=counted,
+        stack=active,
     )
-
-
-def _maps_of_all(stack: KernelStack, heard: KernelStack, indices: Sequence[int]) -> list[SampleMap]:
-    """Return what became of samples in all parts of the kernels, from those that are heard."""
-    maps = iter([part.map for part in heard.parts])
-    return [
-        next(maps) if set(part.indices) & set(indices) else replace(part.map, scale=None)
-        for part in stack.parts
-    ]
 
 
 class AgreementKKM(InductiveClusterer):
     r"""Kernel k-means on what the views agree on: a view that shares nothing changes nothing.
 
     .. math:: \max_{H^\top H = I_k} \mathrm{Tr}(K H H^\top), \qquad
-              K = \sum_{p \text{ heard}} \frac{v_p}{d_p} K_p
+              K = \sum_{p \text{ included}} \frac{v_p}{d_p} K_p
 
     What tells a useful view from a useless one, without labels, is whether it shares anything with
     another view beyond chance. Views that do not are set aside, and the labels and the weights of
-    the others are then those of a fit without them. The others have the same voice,
-    :math:`v_p`, except one that agrees much less than the middle one, which has as much less;
-    copies of a view are one voice. Each is divided by its norm, :math:`d_p`, so that none outvotes
-    the rest by a few large directions. One eigenproblem, as for the average kernel.
+    the others are then those of a fit without them. The others have the same weight,
+    :math:`v_p`, except one that agrees much less than the median one, whose weight is less in
+    proportion; copies of a view share one weight. Each is divided by its norm, :math:`d_p`, so that
+    none dominates by a few large directions. One eigenproblem, as for the average kernel.
 
     **What a weight means.** What people expect: a large one, that a view agrees with the others;
     zero, that it was set aside (``set_aside_`` names these).
 
-    **Where it cannot help.** Where no two views share anything beyond chance, nothing can tell
+    **When it cannot help.** If no two views share anything beyond chance, nothing can tell
     which is right: all are mixed alike, and a `NoAgreementWarning` says so. Views that are made of
-    one another outvote one that is not. Where views fall into groups that share nothing with each
-    other, the largest is heard, and a `GroupsWarning` says so.
+    one another outweigh one that is not. If views fall into groups that share nothing with each
+    other, the largest is included, and a `GroupsWarning` says so.
 
     Parameters
     ----------
@@ -167,12 +154,12 @@ class AgreementKKM(InductiveClusterer):
     ----------
     {labels}
     weights_ : ndarray of shape (n_kernels,)
-        Shares of voice, summing to one: large for a view that agrees with the others, zero for one
-        that was set aside.
+        Summing to one: large for a view that agrees with the others, zero for one that was set
+        aside.
     coefficients_ : ndarray of shape (n_kernels,)
         Weights over debiased norms: the mixed kernel is ``sum_p coefficients_p K_p``.
     set_aside_ : tuple of str
-        Names of the kernels without a voice.
+        Names of the kernels that were set aside.
     objective_ : float
         ``Tr(K H H^T)``, the sum of the k largest eigenvalues of the mixed kernel.
     history_ : ndarray of shape (1,)
@@ -182,10 +169,7 @@ class AgreementKKM(InductiveClusterer):
 
     References
     ----------
-    .. [1] L. Song, A. Smola, A. Gretton, J. Bedo, K. Borgwardt. Feature Selection via Dependence
-       Maximization. JMLR 13, 2012 (the debiased alignment).
-    .. [2] C. Lavit, Y. Escoufier, R. Sabatier, P. Traissac. The ACT (STATIS method). Computational
-       Statistics & Data Analysis 18, 1994 (the idea of a compromise).
+    {references}
 
     Examples
     --------
@@ -202,7 +186,7 @@ class AgreementKKM(InductiveClusterer):
 
     SUMMARY: ClassVar[str] = (
         "relaxed kernel k-means of the compromise of those kernels that agree with another one "
-        "beyond chance, each with its share of voice and divided by its debiased norm"
+        "beyond chance, each with its weight and divided by its debiased norm"
     )
     REFERENCES: ClassVar[tuple[str, ...]] = (
         "L. Song, A. Smola, A. Gretton, J. Bedo, K. Borgwardt. Feature Selection via Dependence "
@@ -210,26 +194,26 @@ class AgreementKKM(InductiveClusterer):
         "C. Lavit, Y. Escoufier, R. Sabatier, P. Traissac. The ACT (STATIS method). Computational "
         "Statistics & Data Analysis 18, 1994.",
     )
-    WEIGHT_MEANING: ClassVar[str] = SHARE_OF_VOICE
+    WEIGHT_MEANING: ClassVar[str] = AGREEING_WEIGHT
     LEARNS_MISSING: ClassVar[bool] = True
 
-    def _solve(self, stack: KernelStack) -> Solution:
+    def _solve(self, stack: Stack) -> Solution:
         """Solve on the compromise."""
         learn = self._learns_missing(stack)
         return solve_agreement_kkm(stack, self.n_clusters, learn_missing=learn)
 
     def _learned(
-        self, stack: KernelStack, solution: Solution, labels: Array, *further: Array
+        self, stack: Stack, solution: Solution, labels: Array, *further: Array
     ) -> dict[str, Any]:
-        """Return which kernels were set aside; warn where these agree among themselves."""
+        """Return which kernels were set aside; warn if these agree among themselves."""
         return {"set_aside_": names_set_aside(stack, solution)}
 
 
-def names_set_aside(stack: KernelStack, solution: Solution) -> tuple[str, ...]:
-    """Return the names of the kernels without a voice; warn where these agree among themselves."""
+def names_set_aside(stack: Stack, solution: Solution) -> tuple[str, ...]:
+    """Return the names of the kernels set aside; warn if these agree among themselves."""
     agreement = solution.agreement
     assert agreement is not None
-    assert solution.heard is not None
+    assert solution.included is not None
     if len(agreement.groups) > 1:
-        warnings.warn(agreement.verdict(), GroupsWarning, stacklevel=4)
-    return tuple(name for p, name in enumerate(stack.names) if p not in solution.heard)
+        warn(agreement.verdict(), GroupsWarning)
+    return tuple(name for p, name in enumerate(stack.names) if p not in solution.included)

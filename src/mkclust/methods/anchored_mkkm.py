@@ -6,22 +6,21 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 from sklearn.metrics import adjusted_rand_score
 
-from mkclust.engine.cutting import CuttingSurfaces
-from mkclust.engine.missed import search_key
-from mkclust.engine.relaxation import Relaxation, relax
+from mkclust.engine.certificate import rounding_of_entries, search_key
+from mkclust.engine.eigen import Relaxation, relax
 from mkclust.engine.search import search
 from mkclust.linalg import select, sum_of_squares, to_device, to_host, zeros
-from mkclust.linalg.operators import Anchor
 from mkclust.methods.agreement_kkm import Compromise, find_compromise, names_set_aside
 from mkclust.methods.certified import CertifiedClusterer
 from mkclust.methods.inductive import InductiveClusterer
 from mkclust.methods.out_of_sample import inverse
-from mkclust.methods.simple_mkkm import ROUNDINGS, solution_of
+from mkclust.methods.simple_mkkm import solution_of
 from mkclust.methods.solution import Solution
 from mkclust.parameters import Allowed, Choice, Either, Number
 from mkclust.plots import LARGE_WEIGHT
-from mkclust.stack import KernelStack
+from mkclust.stack import Factored, Stack
 from mkclust.stack.discretize import discretize
+from mkclust.stack.observed import with_active
 from mkclust.types import Array, Float
 
 # An anchor chosen automatically is the first of these at which the partition keeps this share of
@@ -34,7 +33,7 @@ ANCHOR_TOLERANCE = 1e-12
 
 
 def solve_anchored_mkkm(
-    stack: KernelStack,
+    stack: Stack,
     n_clusters: int,
     *,
     anchor: float | Literal["auto"] = "auto",
@@ -48,21 +47,21 @@ def solve_anchored_mkkm(
 
     .. math:: \min_{\gamma \in \Delta} \max_{H^\top H = I_k}
               \mathrm{Tr}((K_\gamma + c H_0 H_0^\top) H H^\top), \quad
-              K_\gamma = \sum_{p \text{ heard}} \gamma_p^2 K_p
+              K_\gamma = \sum_{p \text{ included}} \gamma_p^2 K_p
 
     :math:`H_0` is the partition of the compromise (``mkclust.methods.agreement_kkm``). The problem
     is convex as SimpleMKKM's is, and certified alike.
 
     Parameters
     ----------
-    stack : KernelStack
+    stack : Stack
         The kernels.
     n_clusters : int
         Number of clusters, k.
     anchor : float or "auto", default="auto"
         c is so many times the mean of the k largest eigenvalues of the compromise, divided by the
-        number of kernels that are heard. "auto" is the smallest of 0, 1/4, 1/2, 1, ..., 16 at which
-        the partition keeps what the compromise shows.
+        number of kernels that are included. "auto" is the smallest of 0, 1/4, 1/2, 1, ..., 16 at
+        which the partition keeps what the compromise shows.
     tol : float, default=1e-6
         Relative gap at which to stop.
     max_iter : int, default=200
@@ -80,21 +79,19 @@ def solve_anchored_mkkm(
     Solution
     """
     compromise = find_compromise(stack)
-    heard, n_heard = compromise.stack, len(compromise.indices)
-    baseline = relax(
-        heard.combine(compromise.coefficients / n_heard), n_clusters, tol=ANCHOR_TOLERANCE
-    )
+    included, n_included = compromise.stack, len(compromise.indices)
+    mix = included.mix(compromise.coefficients / n_included)
+    baseline = relax(mix, n_clusters, tol=ANCHOR_TOLERANCE)
     n_passes = 2
-    for strength in ANCHORS if anchor == "auto" else (anchor,):
-        drawn_to = _anchor(baseline, strength)
+    for factor in ANCHORS if anchor == "auto" else (anchor,):
+        strength = float(factor * baseline.value / n_clusters)
         result = search(
-            heard,
+            _with_anchor(included, baseline, strength) if strength else included,
             n_clusters,
-            CuttingSurfaces(n_heard, ROUNDINGS * stack.precision),
             tol=tol,
             max_iter=max_iter,
-            anchor=drawn_to,
-            baseline=baseline,
+            n_fixed=1 if strength else 0,
+            start=baseline.vectors,
             prove=prove,
             key=search_key(random_state),
         )
@@ -107,53 +104,52 @@ def solve_anchored_mkkm(
         solution,
         weights=weights,
         coefficients=weights**2,
-        projections=_projections(stack, solution, compromise, drawn_to),
-        anchor=strength,
+        projections=_projections(stack, solution, compromise, strength),
+        anchor=factor,
         agreement=compromise.agreement,
-        heard=compromise.indices,
+        included=compromise.indices,
         n_passes=n_passes,
-        stack=stack.counting(compromise.indices),
+        stack=replace(stack, kernels=with_active(stack.kernels, compromise.indices)),
     )
 
 
-def _anchor(baseline: Relaxation, strength: float) -> Anchor | None:
-    """Return what draws to a partition, None where nothing does."""
-    k = baseline.n_clusters
-    scaled = float(strength * baseline.value / k)
-    return Anchor(baseline.vectors[:, :k], scaled) if strength else None
+def _with_anchor(stack: Stack, baseline: Relaxation, strength: float) -> Stack:
+    """Return a stack with ``c H_0 H_0^T`` as its last kernel."""
+    anchor = Factored(strength**0.5 * baseline.vectors[:, : baseline.n_clusters])
+    return Stack((*stack.kernels, anchor), (*stack.names, "anchor"), (*stack.views, -1))
 
 
-def _keeps(stack: KernelStack, partition: Array, baseline: Relaxation, n_init: int) -> bool:
+def _keeps(stack: Stack, partition: Array, baseline: Relaxation, n_init: int) -> bool:
     """Return whether a partition keeps the leading directions and the clusters of a baseline.
 
     The structure of k centered clusters has k - 1 dimensions: the k-th direction is noise, and
-    need not be kept. Clusters are always of one seed, so that the anchor hangs on none.
+    need not be kept. Clusters are always those of one seed, so that the anchor depends on none.
     """
     k = baseline.n_clusters
     leading = max(k - 1, 1)
     share_kept = sum_of_squares(baseline.vectors[:, :leading].T @ partition) / leading
     if share_kept < SHARE_KEPT:
         return False
-    labels = [
-        discretize(stack.lift_some(H), k, n_init=n_init, random_state=0)[0]
-        for H in (baseline.vectors[:, :k], partition)
-    ]
+    labels = []
+    for H in (baseline.vectors[:, :k], partition):
+        rows = H if stack.features is None else stack.features.lift_some(H)
+        labels.append(discretize(rows, k, n_init=n_init, random_state=0)[0])
     return adjusted_rand_score(*labels) >= SAME_CLUSTERS
 
 
 def _projections(
-    stack: KernelStack, solution: Solution, compromise: Compromise, anchor: Anchor | None
+    stack: Stack, solution: Solution, compromise: Compromise, strength: float
 ) -> list[Array] | None:
     """Return an anchored partition as a function of similarities; others follow from their mix."""
     baseline, relaxation = solution.baseline, solution.relaxation
-    if anchor is None or baseline is None or relaxation is None:
+    if not strength or baseline is None or relaxation is None:
         return None
-    k, H = relaxation.n_clusters, solution.partition
-    H = H * to_device(inverse(relaxation.eigenvalues[:k], stack.n_samples, stack.precision), H)
+    k, H, precision = relaxation.n_clusters, solution.partition, rounding_of_entries(stack)
+    H = H * to_device(inverse(relaxation.eigenvalues[:k], stack.n_samples, precision), H)
     # H_0 is a function of the compromise, which the anchor adds to the mix: H_0 = K H_0 / L_0.
-    H_0 = anchor.vectors
-    scale = inverse(baseline.eigenvalues[:k], stack.n_samples, stack.precision)
-    shared = (H_0 * to_device(scale, H_0)) @ (anchor.strength * (H_0.T @ H))
+    H_0 = baseline.vectors[:, :k]
+    scale = inverse(baseline.eigenvalues[:k], stack.n_samples, precision)
+    shared = (H_0 * to_device(scale, H_0)) @ (strength * (H_0.T @ H))
     coefficients = compromise.coefficients / len(compromise.indices)
     projections = [zeros(tuple(H.shape), H) for _ in range(stack.n_kernels)]
     for p, weight, c in zip(compromise.indices, solution.weights, coefficients, strict=True):
@@ -183,18 +179,11 @@ class AnchoredMKKM(CertifiedClusterer, InductiveClusterer):
     {approximation}
     anchor : float or "auto", default="auto"
         How strongly the partition is drawn to that of the compromise, in units of its mean leading
-        eigenvalue over the number of views that are heard, up to 1000. Zero is SimpleMKKM over
+        eigenvalue over the number of views that are included, up to 1000. Zero is SimpleMKKM over
         these views. "auto" tries 0, 1/4, 1/2, 1, ..., 16, and takes the first at which the
         partition keeps 98 % of the compromise's leading k - 1 directions, and its clusters to an
         adjusted Rand index of 0.95.
-    prove : bool or "auto", default="auto"
-        Whether to prove, by a Cholesky factorization of one more n x n matrix, that the eigensolver
-        missed no eigenvector. "auto" does so where it is cheaper than a search, or where a
-        random search cannot tell; False only searches. ``certificate_`` says what was done.
-    tol : float, default=1e-6
-        Certified relative gap at which to stop.
-    max_iter : int, default=200
-        When to give up, with a warning that says how large the gap still is.
+    {proof}
     {seeds}
     {tables}
 
@@ -207,37 +196,20 @@ class AnchoredMKKM(CertifiedClusterer, InductiveClusterer):
     coefficients_ : ndarray of shape (n_kernels,)
         Squares of the weights: the mixed kernel is ``sum_p coefficients_p K_p``.
     set_aside_ : tuple of str
-        Names of the kernels that share nothing with those that are heard.
+        Names of the kernels that share nothing with those that are included.
     anchor_ : float
         The anchor used.
     objective_ : float
         ``Tr((K + c H_0 H_0^T) H H^T)``, the minimum over the weights.
-    duality_gap_ : float
-        Relative distance of the objective to its global minimum at most, as SimpleMKKM's.
-    certificate_ : str
-        How it is known that the eigensolver missed nothing, as SimpleMKKM's.
+    {certificate}
     history_ : ndarray of shape (n_iter_,)
         Best objective after each iteration, falling, what the residuals leave open counted in.
-    lower_bounds_ : ndarray of shape (n_iter_,)
-        Certified lower bound after each iteration, rising.
-    cluster_gap_ : float
-        Relative gap between eigenvalues k - 1 and k of the mixed kernel, anchor included, where the
-        structure of k centered clusters shows; NaN for k = 1.
-    eigengap_ : float
-        Relative gap between eigenvalues k and k + 1: zero at a tie. It says nothing about clusters.
-    baseline_labels_ : ndarray of shape (n_samples,)
-        What the compromise finds: the clusters of `AgreementKKM`.
-    baseline_agreement_ : float
-        Adjusted Rand index between ``labels_`` and ``baseline_labels_``.
-    n_passes_ : int
-        How often every kernel was read while solving.
     {notes}
     {approximation_error}
 
     References
     ----------
-    .. [1] X. Liu, E. Zhu, J. Liu, T. Hospedales, Y. Wang, M. Wang. SimpleMKKM: Simple Multiple
-       Kernel K-means. ICML 2020 (the problem without an anchor).
+    {references}
 
     Examples
     --------
@@ -250,6 +222,8 @@ class AnchoredMKKM(CertifiedClusterer, InductiveClusterer):
     >>> model.set_aside_, bool(model.duality_gap_ < 1e-6)
     (('static',), True)
     """
+
+    anchor: float | Literal["auto"] = "auto"
 
     SUMMARY: ClassVar[str] = (
         "which mixes the kernels that agree with another one beyond chance by the squares of "
@@ -267,50 +241,7 @@ class AnchoredMKKM(CertifiedClusterer, InductiveClusterer):
         "anchor": Either(Number(0, 1000), Choice(("auto",))),
     }
 
-    def __init__(
-        self,
-        n_clusters: int = 8,
-        *,
-        kernels: Any = "auto",
-        center: bool = True,
-        normalize: bool = True,
-        psd: Literal["error", "clip", "shift"] = "error",
-        validate: bool = True,
-        neighbors: Any = None,
-        approximation: Any = None,
-        anchor: float | Literal["auto"] = "auto",
-        prove: bool | Literal["auto"] = "auto",
-        tol: float = 1e-6,
-        max_iter: int = 200,
-        n_init: int = 10,
-        random_state: Any = None,
-        views: Any = None,
-        join: Literal["exact", "inner", "outer"] = "exact",
-        impute: Any = None,
-        explain: bool = False,
-    ):
-        super().__init__(
-            n_clusters,
-            kernels=kernels,
-            center=center,
-            normalize=normalize,
-            psd=psd,
-            validate=validate,
-            neighbors=neighbors,
-            approximation=approximation,
-            n_init=n_init,
-            random_state=random_state,
-            views=views,
-            join=join,
-            impute=impute,
-            explain=explain,
-        )
-        self.anchor = anchor
-        self.prove = prove
-        self.tol = tol
-        self.max_iter = max_iter
-
-    def _solve(self, stack: KernelStack) -> Solution:
+    def _solve(self, stack: Stack) -> Solution:
         """Solve with the anchor, or the smallest that keeps what the compromise shows."""
         return solve_anchored_mkkm(
             stack,
@@ -323,23 +254,24 @@ class AnchoredMKKM(CertifiedClusterer, InductiveClusterer):
             random_state=self.random_state,
         )
 
-    def _compromise(self, stack: KernelStack, solution: Solution) -> Relaxation | None:
+    def _compromise(self, stack: Stack, solution: Solution) -> Relaxation | None:
         """Return the partition of the views' compromise."""
         return solution.baseline
 
     def _learned(
-        self, stack: KernelStack, solution: Solution, labels: Array, *further: Array
+        self, stack: Stack, solution: Solution, labels: Array, *further: Array
     ) -> dict[str, Any]:
         """Return the certificate, the anchor, and which kernels were set aside."""
         learned = super()._learned(stack, solution, labels, *further)
         aside = names_set_aside(stack, solution)
         learned |= {"anchor_": solution.anchor, "set_aside_": aside}
-        anchor = None if solution.baseline is None else _anchor(solution.baseline, solution.anchor)
-        if anchor is not None and not stack.compressed:
-            learned["_anchor_rows"] = anchor.vectors * anchor.strength**0.5
+        baseline, k = solution.baseline, self.n_clusters
+        if solution.anchor and baseline is not None and stack.features is None:
+            strength = float(solution.anchor * baseline.value / k)
+            learned["_anchor_rows"] = strength**0.5 * baseline.vectors[:, :k]
         return learned
 
-    def _mixed_among(self, stack: KernelStack, samples: np.ndarray | None) -> Float:
+    def _mixed_among(self, stack: Stack, samples: np.ndarray | None) -> Float:
         """Return the mix among samples that exist, with what draws it to the compromise."""
         mixed = to_host(super()._mixed_among(stack, samples))
         rows = getattr(self, "_anchor_rows", None)

@@ -7,12 +7,10 @@ from mkclust.methods.inductive import InductiveClusterer
 from mkclust.methods.learned_fill import AlignedFills, learn_fills
 from mkclust.methods.mixture import Mixture
 from mkclust.methods.solution import Solution
-from mkclust.stack import KernelStack
+from mkclust.stack import Stack
 
 
-def solve_average_kkm(
-    stack: KernelStack, n_clusters: int, *, learn_missing: bool = False
-) -> Solution:
+def solve_average_kkm(stack: Stack, n_clusters: int, *, learn_missing: bool = False) -> Solution:
     r"""Solve relaxed kernel k-means on the average of the kernels.
 
     .. math:: \max_{H^\top H = I_k} \mathrm{Tr}(\bar K H H^\top), \qquad
@@ -20,7 +18,7 @@ def solve_average_kkm(
 
     Parameters
     ----------
-    stack : KernelStack
+    stack : Stack
         The kernels.
     n_clusters : int
         Number of clusters, k.
@@ -38,7 +36,7 @@ def solve_average_kkm(
     return _relax(stack, n_clusters=n_clusters)
 
 
-def _relax(stack: KernelStack, previous: Solution | None = None, *, n_clusters: int) -> Solution:
+def _relax(stack: Stack, previous: Solution | None = None, *, n_clusters: int) -> Solution:
     """Solve for kernels as they are filled."""
     mixture = Mixture(stack, n_clusters)
     relaxation = mixture.relax(mixture.uniform)
@@ -94,7 +92,7 @@ class AverageKKM(InductiveClusterer):
     )
     LEARNS_MISSING: ClassVar[bool] = True
 
-    def _solve(self, stack: KernelStack) -> Solution:
+    def _solve(self, stack: Stack) -> Solution:
         """Solve on the average kernel."""
         learn = self._learns_missing(stack)
         return solve_average_kkm(stack, self.n_clusters, learn_missing=learn)

@@ -2,39 +2,36 @@
 
 import time
 import warnings
-from contextlib import AbstractContextManager, nullcontext
-from dataclasses import replace
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
+from dataclasses import field, replace
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, Self, cast
 
 import numpy as np
-from sklearn.base import BaseEstimator, ClusterMixin
+from sklearn.base import ClusterMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
+from mkclust.exceptions import FewerClustersWarning, MissingnessWarning, MissingViewsWarning, warn
 from mkclust.kernels import KernelBank
-from mkclust.kernels.neighborhoods import NeighborCount
-from mkclust.linalg import arrays_to_host, copy_array, is_foreign, select, to_host
-from mkclust.linalg.threads import FEW_SAMPLES, threads_for, threads_for_decomposition
+from mkclust.kernels.neighbors import NeighborCount
+from mkclust.linalg import arrays_to_host, copy_array, select, to_host
+from mkclust.linalg.threads import one_thread_if_small
 from mkclust.methods.agreement import Agreement, measure_agreement, warn_of_agreement
 from mkclust.methods.documentation import fill
+from mkclust.methods.fields import Parameters, learned
 from mkclust.methods.leading_shares import leading_shares
-from mkclust.methods.missingness import (
-    MissingnessWarning,
-    MissingViewsWarning,
-    advise_on_missing,
-    measure_missingness,
-)
+from mkclust.methods.missingness import advise_on_missing, measure_missingness
 from mkclust.methods.neighborhoods import check_neighborhoods
-from mkclust.methods.out_of_sample import AnyExtension
+from mkclust.methods.out_of_sample import Extension
 from mkclust.methods.solution import Solution
 from mkclust.methods.source import Source
 from mkclust.methods.stopwatch import Stopwatch
 from mkclust.methods.training import (
+    Training,
     check_samples,
     embedding_cosines,
     in_order_of_fit,
-    open_samples,
+    open_training,
     read_training,
 )
 from mkclust.methods.uncovered import (
@@ -44,6 +41,7 @@ from mkclust.methods.uncovered import (
     empty_in_kernels,
     kernels_that_have,
     leaves_samples,
+    observed_of,
     only_covered,
     spread_over_all,
     spread_samples,
@@ -62,11 +60,13 @@ from mkclust.parameters import (
 )
 from mkclust.plots import MIXING_WEIGHT
 from mkclust.samples.checks import is_dask
-from mkclust.samples.options import JOINS, Imputation, Selection, TableOptions
-from mkclust.stack import KernelStack
-from mkclust.stack.discretize import FewerClustersWarning, assign, count_clusters, discretize
+from mkclust.samples.options import FILLS, IMPUTATIONS, JOINS, Selection, TableOptions
+from mkclust.samples.samples import Samples
+from mkclust.stack import Mix, Stack
+from mkclust.stack.discretize import assign, count_clusters, discretize
 from mkclust.stack.distinct import count_distinct, has_distinct
-from mkclust.text import show_lines
+from mkclust.stack.kernel import dense_of
+from mkclust.text import printable, text_table
 from mkclust.types import Array, Float, Labels
 
 # What the similarities of most methods are, and those of methods without coefficients.
@@ -77,19 +77,30 @@ COMMON: dict[str, Allowed] = {
     "n_clusters": ClusterCount(),
     "center": Flag(),
     "normalize": Flag(),
-    "validate": Flag(),
     "neighbors": NeighborCount(),
     "n_init": Count(),
     "max_iter": Count(),
     "tol": Number(0, 1, open_low=True, open_high=True),
     "views": Selection(),
     "join": Choice(JOINS),
-    "impute": Imputation(),
-    "explain": Flag(),
+    "impute": Choice((None, *IMPUTATIONS)),
+    "missing_views": Choice((None, *FILLS)),
 }
 
 
-class MultipleKernelClusterer(ClusterMixin, BaseEstimator):
+class _Solved(NamedTuple):
+    """A solution, and what it is of."""
+
+    training: Training
+    noted: dict[str, Any]  # of neighborhoods
+    stack: Stack  # as given
+    filled: Stack  # with what was learned of missing samples
+    solution: Solution
+    unused: np.ndarray  # samples that only kernels have that are not used
+    aside: list[str]  # the names of these kernels
+
+
+class MultipleKernelClusterer(ClusterMixin, Parameters):
     """Base of all methods: a child stores its parameters and solves; this does the rest.
 
     A child defines ``__init__`` and ``_solve(stack) -> Solution``, names in ``ALLOWED`` what its
@@ -99,6 +110,38 @@ class MultipleKernelClusterer(ClusterMixin, BaseEstimator):
     ``mkclust.methods.documentation``. Pages, displays and the command line read what there is to
     say about a method from its class, so that all of them say the same.
     """
+
+    n_clusters: int = field(default=8, kw_only=False)
+    kernels: Any = "auto"
+    center: bool = True
+    normalize: bool = True
+    psd: Literal["error", "clip", "shift"] = "error"
+    neighbors: Any = None
+    n_init: int = 10
+    random_state: Any = None
+    views: Any = None
+    join: Literal["exact", "inner", "outer"] = "exact"
+    impute: Literal["median"] | None = None
+    missing_views: Literal["learn", "zero", "rescale"] | None = None
+
+    # What every fit learns; what some fits learn is in the docstrings.
+    labels_: Labels = learned()
+    weights_: Float = learned()
+    alignments_: Float = learned()
+    embedding_: Array = learned()
+    objective_: float = learned()
+    history_: Float = learned()
+    converged_: bool = learned()
+    n_iter_: int = learned()
+    n_features_in_: int = learned()
+    kernel_names_: tuple[str, ...] = learned()
+    agreement_: Agreement = learned()
+    # The numbers of the samples that were fitted; None if all were.
+    _covered: np.ndarray | None = learned(None)
+    # The attributes of the last fit, which the next one replaces.
+    _learned_names: tuple[str, ...] = learned(())
+    # Features that stand for the kernels: a parameter of the methods that can use them.
+    approximation = cast(Any, None)
 
     # The grid that the authors of a method search, as scikit-learn's ParameterGrid takes it.
     GRID: ClassVar[dict[str, list]] = {}
@@ -117,65 +160,15 @@ class MultipleKernelClusterer(ClusterMixin, BaseEstimator):
     # How many n x n matrices it needs beside the kernels, and how many copies of all kernels.
     MATRICES: ClassVar[int] = 1
     COPIES: ClassVar[int] = 0
-    # Features that stand for the kernels: a parameter of the methods that can do with these.
-    approximation: Any = None
-    # The numbers of the samples that were fitted; None if all were.
-    _covered: np.ndarray | None = None
-    # The attributes of the last fit, which the next one replaces.
-    _learned_names: tuple[str, ...] = ()
     # Whether it can learn what stands for samples that are missing from views.
     LEARNS_MISSING: ClassVar[bool] = False
     # Whether it works on the entries of the kernels, all of them, rather than on products alone.
     NEEDS_ENTRIES: ClassVar[bool] = True
 
-    # What every fit learns, for type checkers; those of some fits only are in the docstrings.
-    labels_: Labels
-    weights_: Float
-    alignments_: Float
-    embedding_: Array
-    objective_: float
-    history_: Float
-    converged_: bool
-    n_iter_: int
-    n_features_in_: int
-    kernel_names_: tuple[str, ...]
-    agreement_: Agreement
-
     def __init_subclass__(cls, **options: Any) -> None:
         """Write the shared parts into the docstring of a method."""
         super().__init_subclass__(**options)
-        cls.__doc__ = fill(cls.__doc__)
-
-    def __init__(
-        self,
-        n_clusters: int = 8,
-        *,
-        kernels: Any = "auto",
-        center: bool = True,
-        normalize: bool = True,
-        psd: Literal["error", "clip", "shift"] = "error",
-        validate: bool = True,
-        neighbors: Any = None,
-        n_init: int = 10,
-        random_state: Any = None,
-        views: Any = None,
-        join: Literal["exact", "inner", "outer"] = "exact",
-        impute: Any = None,
-        explain: bool = False,
-    ):
-        self.n_clusters = n_clusters
-        self.kernels = kernels
-        self.center = center
-        self.normalize = normalize
-        self.psd = psd
-        self.validate = validate
-        self.neighbors = neighbors
-        self.n_init = n_init
-        self.random_state = random_state
-        self.views = views
-        self.join = join
-        self.impute = impute
-        self.explain = explain
+        cls.__doc__ = fill(cls.__doc__, cls.REFERENCES)
 
     def fit(self, X: Any, y: Any = None, *, observed: Any = None) -> Self:
         """Find the weights and the clusters.
@@ -194,91 +187,21 @@ class MultipleKernelClusterer(ClusterMixin, BaseEstimator):
         -------
         self
         """
-        self._check_parameters()
+        self.check_parameters()
         if getattr(y, "ndim", 0) == 2 and y.dtype == bool:
             raise ValueError(
                 f"y is an array of bool of shape {tuple(y.shape)}, and fit ignores labels: "
                 "pass observed=mask if it says which views have which samples"
             )
         watch = Stopwatch()
-        samples = read_training(self, X, observed)
-        part, fitted, aside = samples, None, list[str]()
-        lost = without_entries(samples.missing)
-        while True:  # once more without samples of which nothing turns out to be known
-            if len(lost):
-                fitted = np.delete(np.arange(part.n_samples) if fitted is None else fitted, lost)
-                check_covered(len(fitted), samples.n_samples, self.n_clusters)
-                part = samples.take(fitted)
-            watch.switch("kernel")
-            source, kernels = open_samples(self, part)
-            empty = source.empty_of_fit(part)
-            if len(lost := without_entries(empty)):
-                continue
-            if self.explain:
-                show_lines(source.explain())
-            noted = check_neighborhoods(
-                source.neighborhoods, source.ids, self.n_clusters, source.observed
-            )
-            watch.switch("check")
-            stack = source.stack(self, kernels)
-            self._check_n_clusters(stack)
-            watch.switch("solve")
-            # Methods may decompose whole kernels.
-            with _threads_for(stack), threads_for_decomposition():
-                solution = self._timed_solution(stack)
-            watch.switch("agreement")
-            solved = stack if solution.stack is None else solution.stack
-            empty, used = (
-                empty_in_kernels(solved, empty),
-                used_kernels(solved, solution.coefficients),
-            )
-            unused = without_entries(empty, used)
-            aside += kernels_that_have(unused, solved, empty)
-            # Samples that the used views lack change nothing; empty rows of them would.
-            lost = np.setdiff1d(unused, without_entries(empty_in_kernels(solved), used))
-            if not len(lost) or not leaves_samples(solved, lost):
-                break
-        with _threads_for(stack):
-            if solution.agreement is None and stack.n_kernels > 1:
-                # Of what was observed: what was learned of missing samples agrees with all views.
-                solution = replace(solution, agreement=measure_agreement(stack))
-            watch.switch("label")
-            stack = solved
-            learned, further = self._common_attributes(source, stack, solution, unused)
-            learned |= self._learned(stack, solution, learned["labels_"], *further)
-            watch.switch("alignment")
-            learned["alignments_"] = self._alignments(stack, solution)
-            watch.switch("label")
-        if (agreement := solution.agreement) is not None:
-            learned["agreement_"] = agreement
-            warn_of_agreement(agreement, 2)
-        if "observed_" in learned:
-            views = learned.get("view_names_in_", learned["kernel_names_"])
-            labels, seen = (
-                np.delete(learned[name], unused, 0) for name in ("labels_", "observed_")
-            )
-            missingness = measure_missingness(labels, seen, views)
-            learned["missingness_"] = missingness
-            if missingness.follows:
-                warnings.warn(missingness.warning(), MissingnessWarning, 2)
-            can_learn = self.LEARNS_MISSING and self.approximation is None
-            options = self.table_options
-            advice = advise_on_missing(seen, can_learn, options.cells)
-            if advice is not None and not options.names_fill:
-                warnings.warn(advice, MissingViewsWarning, 2)
-        n_found = count_clusters(learned["labels_"])
-        if n_found < self.n_clusters:
-            warnings.warn(self._explain_fewer_clusters(n_found), FewerClustersWarning, 2)
-        if not solution.converged:
-            reason = self._explain_stop(solution)
-            warnings.warn(
-                f"{type(self).__name__} did not converge: {reason}", ConvergenceWarning, 2
-            )
-        learned |= noted | watch.attributes()
-        if fitted is not None or len(unused):
-            uncovered = spread_over_all(learned, samples, fitted, unused)
-            aside = list(dict.fromkeys(aside))
-            warn_of_uncovered(uncovered, samples.n_samples, samples.ids, 2, aside)
+        solved = self._solve_covered(read_training(self, X, observed), watch)
+        learned = self._learn(solved, watch)
+        self._warn_of_fit(learned, solved.solution)
+        learned |= solved.noted | watch.attributes()
+        samples, fitted = solved.training.samples, solved.training.fitted
+        if fitted is not None or len(solved.unused):
+            uncovered = spread_over_all(learned, samples, fitted, solved.unused)
+            warn_of_uncovered(uncovered, samples.n_samples, samples.ids, solved.aside)
         # All at once and last, so that a failed fit leaves nothing half-learned behind.
         for name in self._learned_names:
             delattr(self, name)
@@ -286,17 +209,87 @@ class MultipleKernelClusterer(ClusterMixin, BaseEstimator):
             setattr(self, name, value)
         return self
 
+    def _solve_covered(self, samples: Samples, watch: Stopwatch) -> _Solved:
+        """Solve; once more without samples of which nothing turns out to be known."""
+        fitted, lost, aside = None, without_entries(samples.missing), list[str]()
+        while True:
+            watch.switch("kernel")
+            training = open_training(self, samples, fitted, lost)
+            source, fitted = training.source, training.fitted
+            noted = check_neighborhoods(
+                source.neighborhoods, source.ids, self.n_clusters, source.observed
+            )
+            watch.switch("check")
+            stack = source.stack(self, training.kernels)
+            self._check_n_clusters(stack)
+            watch.switch("solve")
+            with one_thread_if_small(stack.n_samples):
+                solution = self._timed_solution(stack)
+            watch.switch("agreement")
+            filled = stack if solution.stack is None else solution.stack
+            empty = empty_in_kernels(filled, training.empty)
+            used = used_kernels(filled, solution.coefficients, solution.included)
+            unused = without_entries(empty, used)
+            aside += kernels_that_have(unused, filled, empty)
+            # Samples that the used views lack change nothing; empty rows of them would.
+            lost = np.setdiff1d(unused, without_entries(empty_in_kernels(filled), used))
+            if not len(lost) or not leaves_samples(filled, lost):
+                names = list(dict.fromkeys(aside))
+                return _Solved(training, noted, stack, filled, solution, unused, names)
+
+    def _learn(self, solved: _Solved, watch: Stopwatch) -> dict[str, Any]:
+        """Return what a fit learns, by name."""
+        solution, stack, unused = solved.solution, solved.filled, solved.unused
+        with one_thread_if_small(stack.n_samples):
+            if solution.agreement is None and stack.n_kernels > 1:
+                # Of what was observed: what was learned of missing samples agrees with all views.
+                solution = replace(solution, agreement=measure_agreement(solved.stack))
+            watch.switch("label")
+            learned, further = self._common_attributes(
+                solved.training.source, stack, solution, unused
+            )
+            learned |= self._learned(stack, solution, learned["labels_"], *further)
+            watch.switch("alignment")
+            learned["alignments_"] = self._alignments(stack, solution)
+            watch.switch("label")
+        if solution.agreement is not None:
+            learned["agreement_"] = solution.agreement
+        if "observed_" in learned:
+            views = learned.get("view_names_in_", learned["kernel_names_"])
+            labels, seen = (
+                np.delete(learned[name], unused, 0) for name in ("labels_", "observed_")
+            )
+            learned["missingness_"] = measure_missingness(labels, seen, views)
+        return learned
+
+    def _warn_of_fit(self, learned: dict[str, Any], solution: Solution) -> None:
+        """Warn of what a fit has learned that its user should know."""
+        if "agreement_" in learned:
+            warn_of_agreement(learned["agreement_"])
+        if "missingness_" in learned:
+            if learned["missingness_"].follows:
+                warn(learned["missingness_"].warning(), MissingnessWarning)
+            is_scaled = self.missing_views is None and not self._asks_to_learn
+            if is_scaled and (advice := advise_on_missing(learned["observed_"])) is not None:
+                warn(advice, MissingViewsWarning)
+        n_found = count_clusters(learned["labels_"])
+        if n_found < self.n_clusters:
+            warn(self._explain_fewer_clusters(n_found), FewerClustersWarning)
+        if not solution.converged:
+            reason = self._explain_stop(solution)
+            warn(f"{type(self).__name__} did not converge: {reason}", ConvergenceWarning)
+
     if TYPE_CHECKING:  # scikit-learn's, which has no types
 
         def fit_predict(self, X: Any, y: Any = None, **options: Any) -> Labels:
             """Return the clusters of a fit."""
 
-    def solve(self, stack: KernelStack) -> Solution:
+    def solve(self, stack: Stack) -> Solution:
         """Solve the method's relaxed problem, without labels and without a change of the model.
 
         Parameters
         ----------
-        stack : KernelStack
+        stack : Stack
             The kernels, as `mkclust.stack.as_stack` returns them.
 
         Returns
@@ -318,15 +311,19 @@ class MultipleKernelClusterer(ClusterMixin, BaseEstimator):
         self._check_n_clusters(stack)
         return self._timed_solution(stack)
 
-    def check_parameters(self) -> None:
-        """Refuse parameters that no data could make sense of.
+    def summary(self) -> str:
+        """Return what was understood of the input, and how every kernel counts.
 
-        Raises
-        ------
-        ValueError or TypeError
-            With the parameter, its value and what it may be.
+        Returns
+        -------
+        str
         """
-        self._check_parameters()
+        check_is_fitted(self)
+        rows = [["kernel", "weight", "alignment"]]
+        for name, *values in zip(self.kernel_names_, self.weights_, self.alignments_, strict=True):
+            rows.append([name, f"{values[0]:.4f}", f"{values[1]:.2f}"])
+        lines = [*self._source.notes, *text_table(rows).splitlines(), self.WEIGHT_MEANING]
+        return "\n".join(map(printable, lines))
 
     def mixed_kernel(self, X: Any, samples: Any = None) -> Float:
         """Return the similarities by which the samples are clustered, all or among some.
@@ -388,12 +385,12 @@ class MultipleKernelClusterer(ClusterMixin, BaseEstimator):
         )
         return entries
 
-    def mixed_kernel_of(self, stack: KernelStack, samples: Any = None) -> Float:
+    def mixed_kernel_of(self, stack: Stack, samples: Any = None) -> Float:
         """Return the same as `mixed_kernel` by the kernels of the fit, where they are at hand.
 
         Parameters
         ----------
-        stack : KernelStack
+        stack : Stack
             The kernels that the model was fitted on, centered and scaled as in the fit.
         samples : array-like of int of shape (s,), default=None
             Numbers of the samples to look at, in any order; None looks at all.
@@ -428,9 +425,11 @@ class MultipleKernelClusterer(ClusterMixin, BaseEstimator):
             sentence += f"; {'with' if hasattr(self, '_anchor_rows') else 'without'} the anchor"
         return sentence + ")"
 
-    def _mixed_among(self, stack: KernelStack, samples: np.ndarray | None) -> Array:
+    def _mixed_among(self, stack: Stack, samples: np.ndarray | None) -> Array:
         """Return the similarities among samples that exist, symmetric but for rounding."""
-        return stack.mixed_entries(self.coefficients_, samples)
+        if samples is None:
+            return dense_of(Mix(self.coefficients_, stack.kernels))
+        return dense_of(stack.among(samples).mix(self.coefficients_))
 
     @property
     def _mixes_kernels(self) -> bool:
@@ -442,18 +441,18 @@ class MultipleKernelClusterer(ClusterMixin, BaseEstimator):
         """Whether the fit mixes the kernels by one coefficient each."""
         return hasattr(self, "coefficients_")
 
-    def _timed_solution(self, stack: KernelStack) -> Solution:
+    def _timed_solution(self, stack: Stack) -> Solution:
         """Return the solution of a checked problem, with the seconds that it took."""
         started = time.perf_counter()
         solution = self._solve(stack)
         return replace(solution, seconds=time.perf_counter() - started)
 
-    def _solve(self, stack: KernelStack) -> Solution:
+    def _solve(self, stack: Stack) -> Solution:
         """Solve the method's relaxed problem."""
         raise NotImplementedError(f"{type(self).__name__} must define _solve")
 
     def _learned(
-        self, stack: KernelStack, solution: Solution, labels: Array, *further: Array
+        self, stack: Stack, solution: Solution, labels: Array, *further: Array
     ) -> dict[str, Any]:
         """Return what the method learns beyond the common attributes."""
         return {}
@@ -481,8 +480,14 @@ class MultipleKernelClusterer(ClusterMixin, BaseEstimator):
             "the samples apart"
         )
 
-    def _check_parameters(self) -> None:
-        """Refuse parameters that no data could make sense of."""
+    def check_parameters(self) -> None:
+        """Refuse parameters that no data could make sense of.
+
+        Raises
+        ------
+        ValueError or TypeError
+            With the parameter, its value and what it may be.
+        """
         parameters = self.get_params(deep=False)
         for name, allowed in (COMMON | self.ALLOWED).items():
             if name in parameters:
@@ -493,30 +498,30 @@ class MultipleKernelClusterer(ClusterMixin, BaseEstimator):
             raise ValueError(f"random_state={self.random_state!r}: {error}") from None
         if self.approximation is not None:
             self._check_approximation()
-        if self._asks_to_learn:
+        if self.missing_views == "learn":
             self._check_learns_missing()
 
     @property
     def _asks_to_learn(self) -> bool:
         """Whether what stands for samples that are missing from views is to be learned."""
-        return self.table_options.fill == "learn"
+        return self.table_options.missing_views == "learn"
 
-    def _learns_missing(self, stack: KernelStack) -> bool:
+    def _learns_missing(self, stack: Stack) -> bool:
         """Return whether it is, and anything is missing."""
-        return self._asks_to_learn and stack.observed is not None
+        return self._asks_to_learn and observed_of(stack) is not None
 
     def _check_learns_missing(self) -> None:
         """Refuse to learn what is missing where a method, or a feature map, cannot."""
-        advice = "pass impute='rescale' or impute='zero'"
+        advice = "pass missing_views='rescale' or missing_views='zero'"
         if not self.LEARNS_MISSING:
             raise ValueError(
-                f"impute='learn': {type(self).__name__} cannot learn to fill in samples "
+                f"missing_views='learn': {type(self).__name__} cannot learn to fill in samples "
                 f"that are missing from views; {advice}, or use SimpleMKKM, MKKM, "
                 "AverageKKM or AgreementKKM"
             )
         if self.approximation is not None:
             raise ValueError(
-                "impute='learn' with an approximation: samples that are missing from "
+                "missing_views='learn' with an approximation: samples that are missing from "
                 "views can be learned with exact kernels, not with features; pass "
                 f"approximation=None, or {advice.removeprefix('pass ')}"
             )
@@ -532,7 +537,9 @@ class MultipleKernelClusterer(ClusterMixin, BaseEstimator):
     @property
     def table_options(self) -> TableOptions:
         """How tables become views."""
-        return TableOptions(self.views, self.join, self.impute)
+        can_learn = self.LEARNS_MISSING and self.approximation is None
+        best = "learn" if can_learn else "rescale"
+        return TableOptions(self.views, self.join, self.impute, self.missing_views or best)
 
     def _check_approximation(self) -> None:
         """Refuse what is no feature map, and any where a method needs entries of the kernels."""
@@ -556,9 +563,9 @@ class MultipleKernelClusterer(ClusterMixin, BaseEstimator):
                 "kernels, such as SimpleMKKM"
             )
 
-    def _check_n_clusters(self, stack: KernelStack) -> None:
+    def _check_n_clusters(self, stack: Stack) -> None:
         """Refuse more clusters than there are samples, or distinct samples."""
-        if stack.compressed:
+        if stack.features is not None:
             if self.n_clusters > stack.n_samples:
                 raise ValueError(
                     f"n_clusters={self.n_clusters}, but the features span only "
@@ -581,7 +588,7 @@ class MultipleKernelClusterer(ClusterMixin, BaseEstimator):
             )
 
     def _common_attributes(
-        self, source: Source, stack: KernelStack, solution: Solution, lost: np.ndarray
+        self, source: Source, stack: Stack, solution: Solution, lost: np.ndarray
     ) -> tuple[dict[str, Any], list[Array]]:
         """Return what every method learns, labels included, and the further labels of some.
 
@@ -590,7 +597,10 @@ class MultipleKernelClusterer(ClusterMixin, BaseEstimator):
         H = solution.partition
         rows, extension = self._rows(stack, solution)
         source = source.extended(stack, rows, extension)
-        embedding, rows, *further = stack.lift(H, rows, *self._further_rows(stack, solution))
+        vectors = H, rows, *self._further_rows(stack, solution)
+        if stack.features is not None:
+            vectors = stack.features.lift(*vectors)
+        embedding, rows, *further = vectors
         learned: dict[str, Any] = source.attributes(stack) | {
             "_source": source,
             # A copy, or what was lifted beside it would live as long as the model.
@@ -615,16 +625,15 @@ class MultipleKernelClusterer(ClusterMixin, BaseEstimator):
         learned["labels_"][lost] = UNCOVERED
         uncovered = lost
         if further and solution.agreement is not None:  # they are of the views' compromise
-            used = used_kernels(stack, solution.agreement.coefficients())
+            used = used_kernels(stack, solution.agreement.coefficients(), solution.included)
             uncovered = np.union1d(lost, without_entries(empty_in_kernels(stack), used))
-        labels = learned["labels_"]
-        return learned, [self._discretize(rows, order, uncovered, labels)[0] for rows in further]
+        return learned, [self._discretize(rows, order, uncovered)[0] for rows in further]
 
-    def _further_rows(self, stack: KernelStack, solution: Solution) -> list[Array]:
+    def _further_rows(self, stack: Stack, solution: Solution) -> list[Array]:
         """Return what else a method wants to discretize, as rows like those of the partition."""
         return []
 
-    def _rows(self, stack: KernelStack, solution: Solution) -> tuple[Array, AnyExtension | None]:
+    def _rows(self, stack: Stack, solution: Solution) -> tuple[Array, Extension | None]:
         """Return the rows that k-means clusters, and what embeds new samples alike, if anything."""
         return solution.partition, None
 
@@ -633,13 +642,11 @@ class MultipleKernelClusterer(ClusterMixin, BaseEstimator):
         rows: Array,
         order: np.ndarray | None,
         uncovered: np.ndarray = NOBODY,
-        similar: Array | None = None,
     ) -> tuple[Array, Float]:
         """Return labels and centers by the estimator's own k-means settings.
 
-        Starts are drawn among the rows in an order, if there is one; one begins with similar
-        labels, if there are any. Samples that are not covered have no part in the centers, and are
-        given to the nearest.
+        Starts are drawn among the rows in an order, if there is one. Samples that are not covered
+        have no part in the centers, and are given to the nearest.
         """
         if len(uncovered):
             order = np.arange(rows.shape[0]) if order is None else order
@@ -653,7 +660,6 @@ class MultipleKernelClusterer(ClusterMixin, BaseEstimator):
                 self.n_clusters,
                 n_init=self.n_init,
                 random_state=self.random_state,
-                start=similar if similar is None or order is None else select(similar, order),
             )
         if order is not None:
             labels = select(labels, np.argsort(order))
@@ -663,7 +669,7 @@ class MultipleKernelClusterer(ClusterMixin, BaseEstimator):
                 labels = spread_samples(labels, np.sort(order), rows.shape[0], nearest)
         return labels, centers
 
-    def _alignments(self, stack: KernelStack, solution: Solution) -> Float:
+    def _alignments(self, stack: Stack, solution: Solution) -> Float:
         """Return the share of each kernel's own top-k eigenvalue sum that a partition captures."""
         return leading_shares(stack, solution)
 
@@ -687,13 +693,6 @@ class MultipleKernelClusterer(ClusterMixin, BaseEstimator):
         tags.input_tags.three_d_array = True
         tags.input_tags.sparse = True
         return tags
-
-
-def _threads_for(stack: KernelStack) -> AbstractContextManager[None]:
-    """Share threads out for products of kernels, be they few or in the memory of the host."""
-    in_memory = stack.combining_pays and not stack.compressed and not is_foreign(stack.like)
-    is_small = stack.n_samples <= FEW_SAMPLES
-    return threads_for(stack.n_samples) if in_memory or is_small else nullcontext()
 
 
 def _symmetric(similarities: Array) -> Float:

@@ -1,52 +1,49 @@
 """What the certified methods share: what they learn of their certificate and of the compromise."""
 
-from typing import Any, ClassVar
+from dataclasses import replace
+from typing import Any, ClassVar, Literal
 
-from mkclust.engine.relaxation import Relaxation, relax
+from mkclust.engine.certificate import rounding_of_entries
+from mkclust.engine.eigen import Relaxation, relax
 from mkclust.linalg import to_device
 from mkclust.methods.base import MultipleKernelClusterer
+from mkclust.methods.fields import learned
 from mkclust.methods.out_of_sample import inverse
 from mkclust.methods.solution import Solution
 from mkclust.parameters import Allowed, Choice
 from mkclust.samples.dask import agreement as rand_index
-from mkclust.stack import KernelStack
+from mkclust.stack import Stack
+from mkclust.stack.observed import with_active
 from mkclust.types import Array, Float
 
 # Relative error of the compromise's eigenvalue sum: its clusters are compared, not computed on.
 COMPARED_TOLERANCE = 1e-5
-# Down to this share of the largest, eigenvalues are found in single precision.
-LEAST_ROUNDED = 1e-3
 
 
 class CertifiedClusterer(MultipleKernelClusterer):
     """Base of the methods that minimize over the weights what the partition maximizes."""
 
+    prove: bool | Literal["auto"] = "auto"
+    tol: float = 1e-6
+    max_iter: int = 200
+
+    duality_gap_: float = learned()
+    certificate_: str = learned()
+    lower_bounds_: Float = learned()
+    cluster_gap_: float = learned()
+    eigengap_: float = learned()
+    n_passes_: int = learned()
+
     ALLOWED: ClassVar[dict[str, Allowed]] = {"prove": Choice((True, False, "auto"))}
 
-    tol: float
-    max_iter: int
-
-    duality_gap_: float
-    certificate_: str
-    lower_bounds_: Float
-    cluster_gap_: float
-    eigengap_: float
-    n_passes_: int
-
-    def _compromise(self, stack: KernelStack, solution: Solution) -> Relaxation | None:
-        """Return the partition of the views' compromise, None where there is one kernel only."""
+    def _compromise(self, stack: Stack, solution: Solution) -> Relaxation | None:
+        """Return the partition of the views' compromise, None if there is one kernel only."""
         agreement, start = solution.agreement, solution.relaxation
         if agreement is None or start is None:
             return None
-        counted, k = stack.counting(agreement.chosen), self.n_clusters
-        for rounded in (True, False):
-            mixed = counted.combine(agreement.coefficients(), rounded=rounded)
-            relaxation = relax(mixed, k, tol=COMPARED_TOLERANCE, start=start.vectors)
-            values = relaxation.eigenvalues
-            # Of eigenvalues near zero, single precision leaves no digit.
-            if not mixed.is_rounded or values[k - 1] > LEAST_ROUNDED * values[0]:
-                break
-        return relaxation.astype("float64")
+        included = replace(stack, kernels=with_active(stack.kernels, agreement.chosen))
+        mixed = included.mix(agreement.coefficients())
+        return relax(mixed, self.n_clusters, tol=COMPARED_TOLERANCE, start=start.vectors)
 
     def _explain_stop(self, solution: Solution) -> str:
         """Say why the solver stopped before its rule was met, and what to do about it."""
@@ -63,17 +60,18 @@ class CertifiedClusterer(MultipleKernelClusterer):
             f"{solution.gap:.2g} (tol={self.tol:g}): {advice}"
         )
 
-    def _further_rows(self, stack: KernelStack, solution: Solution) -> list[Array]:
+    def _further_rows(self, stack: Stack, solution: Solution) -> list[Array]:
         """Return the rows of the compromise's partition."""
         baseline, k = self._compromise(stack, solution), self.n_clusters
         if baseline is None:
             return []
-        scale = inverse(baseline.eigenvalues[:k], stack.n_samples, stack.precision)
+        precision = rounding_of_entries(stack)
+        scale = inverse(baseline.eigenvalues[:k], stack.n_samples, precision)
         products = baseline.products[:, :k]
         return [products * to_device(scale, products)]
 
     def _learned(
-        self, stack: KernelStack, solution: Solution, labels: Array, *further: Array
+        self, stack: Stack, solution: Solution, labels: Array, *further: Array
     ) -> dict[str, Any]:
         """Return the certificate, and what the compromise of the views finds."""
         relaxation = solution.relaxation

@@ -1,7 +1,11 @@
 """What the docstrings of all methods have in common, written once.
 
-A method's docstring names a section in braces on a line of its own; `fill` writes it out.
+A method's docstring names a section in braces on a line of its own; `fill` writes it out. The
+section ``references`` is the method's ``REFERENCES``.
 """
+
+from collections.abc import Sequence
+from textwrap import indent, wrap
 
 SECTIONS = {
     "inputs": """\
@@ -32,11 +36,7 @@ normalize : bool, default=True
 psd : {"error", "clip", "shift"}, default="error"
     What to do with an indefinite kernel: refuse it, drop its negative part, or add a multiple
     of the identity. Clusters are those of the repaired kernels. Of new samples' similarities, the
-    directions that a kernel lost are left out; a shift is added to those with themselves only.
-validate : bool, default=True
-    Look for asymmetry, distances and negative eigenvalues in precomputed kernels, and in those
-    of views where one is "self-tuning" or "from_distances" (a check with the diagonal and ten
-    Lanczos steps a kernel, not a proof). False skips it, and ``psd``.""",
+    directions that a kernel lost are left out; a shift is added to those with themselves only.""",
     "neighbors": """\
 neighbors : None, int, float or "auto", default=None
     Replace every kernel by its shared neighborhoods: the similarity of two samples is the share of
@@ -52,6 +52,22 @@ approximation : transformer or None, default=None
     each view: the kernels are those of its features, and nothing as large as the samples squared
     is ever made. Views are then read some rows at a time, from memory maps, HDF5 and parquet files
     or dask arrays.""",
+    "solver": """\
+solver : {"subspace", "reduced-gradient"}, default="subspace"
+    The certified subspace solver, or the paper's reduced gradient. Both reach the same minimizer,
+    but if eigenvalues k and k + 1 tie there, the reduced gradient can stall before it.
+stopping : {"gap", "step"}, default="gap"
+    Stop at the certified relative gap ``tol`` or, for the reduced gradient only, as the paper does:
+    when no weight changes by more than 1e-4.""",
+    "proof": """\
+prove : bool or "auto", default="auto"
+    Whether to prove, by a Cholesky factorization of one more n x n matrix, that the eigensolver
+    missed no eigenvector. "auto" does so if it is cheaper than a search, or if a random search
+    cannot tell; False only searches. ``certificate_`` says what was done.
+tol : float, default=1e-6
+    Certified relative gap at which to stop.
+max_iter : int, default=200
+    When to give up, with a warning that says how large the gap still is.""",
     "seeds": """\
 n_init : int, default=10
     Number of k-means starts on the embedding; the best is kept.
@@ -65,33 +81,30 @@ views : dict of str to (list, slice or str) or None, default=None
     columns, by name or number, a slice of their numbers, or the prefix of their names, as in
     ``{"mrna": ["g1", "g2"], "mirna": "mirna_"}``. Columns in no view are left out. This is how
     several views go through scikit-learn's pipelines and searches, which pass one table on.
+
+    Categorical and boolean columns of data frames, and columns of text with at most 20 different
+    values that repeat (twice on average at least), become a view of their own, ``NAME
+    (categories)``, of one mark for each value, in which the similarity of two samples is the share
+    of equal categories. Other text and dates are refused with advice.
 join : {"exact", "inner", "outer"}, default="exact"
     Data frames of views are aligned by their ids (the index of pandas, the observations of
     AnnData; the default index, polars and arrays mean the order of rows). "exact" takes the same
     ids in any order, and refuses others; "inner" keeps the samples that all frames have, in the
     order of the first frame with ids; "outer" keeps all, those included that are missing from some
     frames.
-impute : {None, "median", "zero", "rescale", "learn"} or a pair of these, default=None
+impute : {None, "median"}, default=None
     Missing cells (NaN, None, masked entries) are refused, all named at once, or by "median" filled
     with the median of their column, and those of categories with the most frequent one. What is
     filled in is learned, and fills the cells of new samples, too; infinity is never imputed. Views
     on disk, of dask and on devices are left as they are.
-
+missing_views : {None, "learn", "zero", "rescale"}, default=None
     A sample that is missing from a view altogether (not in its frame, a row of NaN, NaN throughout
     the row and the column of a kernel, or marked in ``observed``) has no part in the kernels of
     that view, which are centered and scaled among the others. "zero" leaves its similarities by
-    these kernels at zero, which is the average; "rescale", what is done unasked, besides scales
-    every sample up to the total self-similarity of one that is in all views; "learn" fills in what
-    the clustering itself predicts, in turn with it. A pair such as ("median", "learn") says what
-    becomes of cells and of samples.
-explain : bool, default=False
-    Print what was understood before the solve: the views, what a join keeps, and what
-    ``bank_.explain()`` says of their kernels.
-
-    Categorical and boolean columns of data frames, and columns of text with at most 20 different
-    values that repeat (twice on average at least), become a view of their own, ``NAME
-    (categories)``, of one mark for each value, in which the similarity of two samples is the share
-    of equal categories. Other text and dates are refused with advice.""",
+    these kernels at zero, which is the average; "rescale" besides scales every sample up to the
+    total self-similarity of one that is in all views; "learn" fills in what the clustering itself
+    predicts, in turn with it. None is "learn" for SimpleMKKM, MKKM, AverageKKM and AgreementKKM
+    with exact kernels, and "rescale" otherwise.""",
     "labels": """\
 labels_ : ndarray of shape (n_samples,)
     Clusters, numbered by falling size; -1 for samples of which nothing is known. Where the views
@@ -101,6 +114,30 @@ alignments_ : ndarray of shape (n_kernels,)
     to about 0.002. Read it beside the weights.
 embedding_ : array of shape (n_samples, n_clusters)
     The orthonormal H, unique up to a rotation.""",
+    "certificate": """\
+duality_gap_ : float
+    Relative distance of the objective to its global minimum at most. The lower side is exact, and
+    so is the upper one if ``certificate_`` is "proved"; otherwise it holds but for the probability
+    that is told there. With an approximation it is the gap of the approximated problem; how far
+    that is from the kernels themselves, ``approximation_error_`` tells.
+certificate_ : str
+    How it is known that the eigensolver missed nothing: "proved" (by a factorization or a dense
+    eigendecomposition), "searched (missed with probability at most ...)" or, for streamed kernels
+    and those computed on the fly, "searched"; "open" if the solver stopped before.
+lower_bounds_ : ndarray of the shape of history_
+    Certified lower bound after each iteration, rising.
+cluster_gap_ : float
+    Relative gap between eigenvalues k - 1 and k of the kernel that is clustered, where the
+    structure of k centered clusters shows; NaN for k = 1.
+eigengap_ : float
+    Relative gap between eigenvalues k and k + 1: zero at a tie, where the objective has a kink. It
+    says nothing about clusters.
+baseline_labels_ : ndarray of shape (n_samples,)
+    What the compromise of the views finds: the clusters of `AgreementKKM`.
+baseline_agreement_ : float
+    Adjusted Rand index between ``labels_`` and ``baseline_labels_``.
+n_passes_ : int
+    How often every kernel was read while solving.""",
     "notes": """\
 converged_ : bool
     Whether the stopping rule was met within ``max_iter``.
@@ -116,6 +153,9 @@ uncovered_samples_ : ndarray
     of views whose kernels compare directions, or data only in views that were set aside. They have
     the label -1, and the clusters are found without them (`UncoveredSamplesWarning`). Only if
     there are any.
+fill_history_ : ndarray of shape (n_fills + 1,)
+    The objective without and with each of the fills of missing samples; only if
+    ``missing_views="learn"`` had something to learn. ``history_`` is that of the last solve.
 missingness_ : Missingness
     Whether the clusters follow which views samples are missing from, which `MissingnessWarning`
     warns of; only where some are.
@@ -153,16 +193,19 @@ approximation_error_ : ndarray of shape (n_kernels,)
 }
 
 
-def fill(docstring: str | None) -> str | None:
-    """Write out the sections that a docstring names, at the indentation of their names."""
+def fill(docstring: str | None, references: Sequence[str] = ()) -> str | None:
+    """Write out the sections that a docstring names, and its references, at their indentation."""
     if docstring is None:  # optimized away by python -OO
         return None
+    papers = [
+        wrap(text, 96, initial_indent=f".. [{number}] ", subsequent_indent="   ")
+        for number, text in enumerate(references, 1)
+    ]
+    sections = SECTIONS | {"references": "\n".join(line for paper in papers for line in paper)}
     lines = []
     for line in docstring.splitlines():
         name = line.strip()
-        if name.startswith("{") and name[1:-1] in SECTIONS:
-            indent = line[: len(line) - len(line.lstrip())]
-            lines += [indent + text for text in SECTIONS[name[1:-1]].splitlines()]
-        else:
-            lines.append(line)
+        is_named = name.startswith("{") and name[1:-1] in sections
+        margin = line[: len(line) - len(line.lstrip())]
+        lines.append(indent(sections[name[1:-1]], margin) if is_named else line)
     return "\n".join(lines)

@@ -1,26 +1,26 @@
 """KAMM-R and KAMM-A: SimpleMKKM's two ablations, one for its min-max, one for its optimization."""
 
 from collections.abc import Callable
-from typing import Any, ClassVar, Literal
+from typing import ClassVar
 
 import numpy as np
 
-from mkclust.engine.relaxation import Relaxation
+from mkclust.engine.eigen import Relaxation
 from mkclust.engine.simplex import best_response, longest_step, reduced_direction
 from mkclust.methods.alternate import Alternation, alternate
 from mkclust.methods.inductive import InductiveClusterer
 from mkclust.methods.mixture import Mixture
 from mkclust.methods.simple_mkkm import SimpleMKKM
 from mkclust.methods.solution import Solution
-from mkclust.stack import KernelStack
+from mkclust.stack import Stack
 from mkclust.types import Float
 
-# Weights that differ by less than this are equal but for rounding.
-EQUAL = 1e-9
+# Weights that differ by less, relatively, are equal up to rounding.
+WEIGHT_ROUNDING = 1e-9
 
 
 def solve_kamm_r(
-    stack: KernelStack, n_clusters: int, *, tol: float = 1e-4, max_iter: int = 200
+    stack: Stack, n_clusters: int, *, tol: float = 1e-4, max_iter: int = 200
 ) -> Solution:
     r"""Maximize over the weights too: reduced gradient ascent.
 
@@ -34,7 +34,7 @@ def solve_kamm_r(
 
     Parameters
     ----------
-    stack : KernelStack
+    stack : Stack
         The kernels.
     n_clusters : int
         Number of clusters, k.
@@ -47,11 +47,6 @@ def solve_kamm_r(
     -------
     Solution
         Its history is J before the first and after every step, rising.
-
-    References
-    ----------
-    .. [1] X. Liu, E. Zhu, J. Liu, T. Hospedales, Y. Wang, M. Wang. SimpleMKKM: Simple Multiple
-       Kernel K-means. ICML 2020. Ablation.
     """
     mixture = Mixture(stack, n_clusters)
     gamma = mixture.uniform
@@ -60,12 +55,12 @@ def solve_kamm_r(
     while not converged and len(history) <= max_iter:
         gradient = 2 * gamma * mixture.alignments(relaxation)  # Theorem 1
         change = _ascent(gamma, gradient, tol)
-        # However short, a step ends a weight; only where none leads up is the ascent at its end.
+        # However short, a step ends a weight; the ascent is at its end only if none leads up.
         converged = not change.any()
         if converged:
             break
         gamma = gamma + change
-        gamma[gamma < EQUAL] = 0  # what the step ended, but for rounding
+        gamma[gamma < WEIGHT_ROUNDING] = 0  # what the step ended, but for rounding
         gamma /= gamma.sum()
         relaxation = mixture.relax(gamma**2)
         history.append(relaxation.value)
@@ -77,7 +72,9 @@ def _ascent(gamma: Float, gradient: Float, tol: float) -> Float:
     """Return the longest step along the reduced gradient."""
     # Of several largest weights the one that gains most pays for the others, not the first: the
     # order of the kernels must not decide.
-    pivot = int(np.argmax(np.where(gamma >= (1 - EQUAL) * gamma.max(), gradient, -np.inf)))
+    pivot = int(
+        np.argmax(np.where(gamma >= (1 - WEIGHT_ROUNDING) * gamma.max(), gradient, -np.inf))
+    )
     order = np.r_[pivot, np.delete(np.arange(len(gamma)), pivot)]
     same = np.abs(gradient - gradient[pivot]) <= tol * np.abs(gradient[pivot])
     slope = np.where(same, gradient[pivot], gradient)
@@ -110,20 +107,19 @@ class KAMMR(InductiveClusterer):
     ----------
     {labels}
     weights_ : ndarray of shape (n_kernels,)
-        One for a single kernel and zero for the others; uniform where no kernel stands out at all.
+        One for a single kernel and zero for the others; uniform if no kernel stands out at all.
     coefficients_ : ndarray of shape (n_kernels,)
         Squares of the weights: the mixed kernel is ``sum_p coefficients_p K_p``.
     objective_ : float
         ``Tr(K H H^T)``, a local maximum over the weights.
-    history_ : ndarray of shape (n_iter_ + 1,), or (1,) where no step leads up
+    history_ : ndarray of shape (n_iter_ + 1,), or (1,) if no step leads up
         The objective before the first and after every step, rising.
     {notes}
     {approximation_error}
 
     References
     ----------
-    .. [1] X. Liu, E. Zhu, J. Liu, T. Hospedales, Y. Wang, M. Wang. SimpleMKKM: Simple Multiple
-       Kernel K-means. ICML 2020.
+    {references}
 
     Examples
     --------
@@ -135,58 +131,22 @@ class KAMMR(InductiveClusterer):
     [0.0, 0.0, 0.0, 1.0]
     """
 
+    tol: float = 1e-4
+    max_iter: int = 200
+
     SUMMARY: ClassVar[str] = (
         "an ablation of SimpleMKKM that maximizes the alignment over the weights, too, by reduced "
         "gradients"
     )
     REFERENCES: ClassVar[tuple[str, ...]] = SimpleMKKM.REFERENCES
 
-    def __init__(
-        self,
-        n_clusters: int = 8,
-        *,
-        kernels: Any = "auto",
-        center: bool = True,
-        normalize: bool = True,
-        psd: Literal["error", "clip", "shift"] = "error",
-        validate: bool = True,
-        neighbors: Any = None,
-        approximation: Any = None,
-        tol: float = 1e-4,
-        max_iter: int = 200,
-        n_init: int = 10,
-        random_state: Any = None,
-        views: Any = None,
-        join: Literal["exact", "inner", "outer"] = "exact",
-        impute: Any = None,
-        explain: bool = False,
-    ):
-        super().__init__(
-            n_clusters,
-            kernels=kernels,
-            center=center,
-            normalize=normalize,
-            psd=psd,
-            validate=validate,
-            neighbors=neighbors,
-            approximation=approximation,
-            n_init=n_init,
-            random_state=random_state,
-            views=views,
-            join=join,
-            impute=impute,
-            explain=explain,
-        )
-        self.tol = tol
-        self.max_iter = max_iter
-
-    def _solve(self, stack: KernelStack) -> Solution:
+    def _solve(self, stack: Stack) -> Solution:
         """Solve by reduced gradient ascent."""
         return solve_kamm_r(stack, self.n_clusters, tol=self.tol, max_iter=self.max_iter)
 
 
 def solve_kamm_a(
-    stack: KernelStack,
+    stack: Stack,
     n_clusters: int,
     *,
     tol: float = 1e-4,
@@ -205,7 +165,7 @@ def solve_kamm_a(
 
     Parameters
     ----------
-    stack : KernelStack
+    stack : Stack
         The kernels.
     n_clusters : int
         Number of clusters, k.
@@ -218,18 +178,13 @@ def solve_kamm_a(
     -------
     Solution
         Its history is the objective of the start and of every iterate, and that of the returned one
-        where it is not the last.
-
-    References
-    ----------
-    .. [1] X. Liu, E. Zhu, J. Liu, T. Hospedales, Y. Wang, M. Wang. SimpleMKKM: Simple Multiple
-       Kernel K-means. ICML 2020. Ablation.
+        if it is not the last.
     """
     return alternate_with_best_weights(stack, n_clusters, alternate, tol=tol, max_iter=max_iter)
 
 
 def alternate_with_best_weights(
-    stack: KernelStack,
+    stack: Stack,
     n_clusters: int,
     take_turns: Callable[..., Alternation],
     *,
@@ -265,7 +220,7 @@ class KAMMA(InductiveClusterer):
 
     .. math:: \min_{\gamma \in \Delta} \max_{H^\top H = I_k} \mathrm{Tr}(K_\gamma H H^\top)
 
-    Alternation between the two sides of a min-max problem need not lead anywhere. Where kernels
+    Alternation between the two sides of a min-max problem need not lead anywhere. If kernels
     are much alike it finds SimpleMKKM's minimum; otherwise it mostly ends in a cycle far from it:
     ``converged_`` and a warning say so, and the best iterate is returned (the start, uniform
     weights, is none, though often better). It is here to show what SimpleMKKM's optimization is
@@ -294,14 +249,13 @@ class KAMMA(InductiveClusterer):
         ``Tr(K H H^T)`` of the returned iterate.
     history_ : ndarray of shape (n_iter_ + 1,) or (n_iter_ + 2,)
         The objective of the uniform weights and of each iterate, neither falling nor rising, closed
-        by that of the returned one where it is not the last.
+        by that of the returned one if it is not the last.
     {notes}
     {approximation_error}
 
     References
     ----------
-    .. [1] X. Liu, E. Zhu, J. Liu, T. Hospedales, Y. Wang, M. Wang. SimpleMKKM: Simple Multiple
-       Kernel K-means. ICML 2020.
+    {references}
 
     Examples
     --------
@@ -314,50 +268,14 @@ class KAMMA(InductiveClusterer):
     (True, True)
     """
 
+    tol: float = 1e-4
+    max_iter: int = 50
+
     SUMMARY: ClassVar[str] = (
         "an ablation of SimpleMKKM that alternates between the partition and the weights"
     )
     REFERENCES: ClassVar[tuple[str, ...]] = SimpleMKKM.REFERENCES
 
-    def __init__(
-        self,
-        n_clusters: int = 8,
-        *,
-        kernels: Any = "auto",
-        center: bool = True,
-        normalize: bool = True,
-        psd: Literal["error", "clip", "shift"] = "error",
-        validate: bool = True,
-        neighbors: Any = None,
-        approximation: Any = None,
-        tol: float = 1e-4,
-        max_iter: int = 50,
-        n_init: int = 10,
-        random_state: Any = None,
-        views: Any = None,
-        join: Literal["exact", "inner", "outer"] = "exact",
-        impute: Any = None,
-        explain: bool = False,
-    ):
-        super().__init__(
-            n_clusters,
-            kernels=kernels,
-            center=center,
-            normalize=normalize,
-            psd=psd,
-            validate=validate,
-            neighbors=neighbors,
-            approximation=approximation,
-            n_init=n_init,
-            random_state=random_state,
-            views=views,
-            join=join,
-            impute=impute,
-            explain=explain,
-        )
-        self.tol = tol
-        self.max_iter = max_iter
-
-    def _solve(self, stack: KernelStack) -> Solution:
+    def _solve(self, stack: Stack) -> Solution:
         """Solve by alternation."""
         return solve_kamm_a(stack, self.n_clusters, tol=self.tol, max_iter=self.max_iter)

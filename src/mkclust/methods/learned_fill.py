@@ -56,8 +56,8 @@ import numpy as np
 from mkclust.linalg import namespace, to_device, to_host
 from mkclust.methods.learned_rows import grams_of
 from mkclust.methods.solution import Solution
-from mkclust.stack import KernelStack
-from mkclust.stack.sample_map import Fill, SampleMap
+from mkclust.stack import Stack
+from mkclust.stack.observed import Fill, SampleMap, maps_of, with_maps
 from mkclust.types import Array, Float
 
 # Fills end where one changes the objective by no more than this share, or after so many.
@@ -66,13 +66,13 @@ SETTLED, MOST_FILLS = 1e-3, 20
 # are not regressed on; and less than this share of a squared length is no direction of a fill.
 SMALLEST_SHARE = 1e-8
 
-# From the kernels, as they are filled, and a partition to the next fill of every part.
-NextMaps = Callable[[KernelStack, Array], Sequence[SampleMap]]
+# From the kernels, as they are filled, and a partition to the next map of every kernel.
+NextMaps = Callable[[Stack, Array], Sequence[SampleMap | None]]
 
 
 def learn_fills(
-    stack: KernelStack,
-    solve: Callable[[KernelStack, Solution | None], Solution],
+    stack: Stack,
+    solve: Callable[[Stack, Solution | None], Solution],
     rule: NextMaps,
     *,
     goal: Literal["rising", "falling"],
@@ -81,7 +81,7 @@ def learn_fills(
 
     Parameters
     ----------
-    stack : KernelStack
+    stack : Stack
         The kernels, some of which lack samples.
     solve : callable
         ``solve(stack, previous)`` returns the solution for kernels that are filled, beginning with
@@ -98,11 +98,11 @@ def learn_fills(
         What it certifies holds for these fills.
     """
     sign = {"rising": 1.0, "falling": -1.0}[goal]
-    stack = stack.with_maps([_plain(part.map) for part in stack.parts])
+    stack = _with_maps(stack, _each_map(stack, lambda before, kernels: _plain(before)))
     solution = solve(stack, None)
     history, n_passes = [solution.objective], solution.n_passes
     while len(history) <= MOST_FILLS:
-        filled = stack.with_maps(rule(stack, solution.partition))
+        filled = _with_maps(stack, rule(stack, solution.partition))
         candidate = solve(filled, solution)
         n_passes += candidate.n_passes + 1
         gain = sign * (candidate.objective - history[-1])
@@ -118,46 +118,69 @@ def learn_fills(
 class RegressedFills:
     """Features of missing samples by regression of those observed on the partition."""
 
-    def __call__(self, stack: KernelStack, H: Array) -> list[SampleMap]:
-        """Return the map of each part for a partition."""
-        return [self._map(part.map, H) for part in stack.parts]
+    def __call__(self, stack: Stack, H: Array) -> list[SampleMap | None]:
+        """Return the map of each kernel for a partition."""
 
-    def _map(self, before: SampleMap, H: Array) -> SampleMap:
-        """Return the map of one part."""
-        if not before.missing.size:
-            return before
-        plain = _plain(before)
-        left = plain.gather(H)
-        right = _missing_rows(before, H) @ to_device(_inverse(to_host(left.T @ left)), H)
-        return replace(plain, fill=Fill(left, right))
+        def regressed(before: SampleMap, kernels: Sequence[int]) -> SampleMap:
+            plain = _plain(before)
+            left = plain.gather(H)
+            right = _missing_rows(before, H) @ to_device(_inverse(to_host(left.T @ left)), H)
+            return replace(plain, fill=Fill(left, right))
+
+        return _each_map(stack, regressed)
 
 
 class AlignedFills:
     """Features of missing samples along what the partition says of them, of a fixed length.
 
-    The lengths, one a part, are learned from the first partition that it is asked for, when
-    missing samples are still made of nothing.
+    The lengths, by the first kernel of each map, are learned from the first partition that it is
+    asked for, when missing samples are still made of nothing.
     """
 
     def __init__(self) -> None:
-        self.lengths: list[float] | None = None
+        self.lengths: dict[int, float] = {}
 
-    def __call__(self, stack: KernelStack, H: Array) -> list[SampleMap]:
-        """Return the map of each part for a partition."""
+    def __call__(self, stack: Stack, H: Array) -> list[SampleMap | None]:
+        """Return the map of each kernel for a partition."""
         grams = grams_of(stack, H)
-        means = [np.mean([grams[p] for p in part.indices], axis=0) for part in stack.parts]
-        maps = [part.map for part in stack.parts]
-        if self.lengths is None:
-            pairs = zip(maps, means, strict=True)
-            self.lengths = [_explained_length(each, H, gram) for each, gram in pairs]
-        triples = zip(maps, means, self.lengths, strict=True)
-        return [_aligned(each, H, gram, length) for each, gram, length in triples]
+
+        def aligned(before: SampleMap, kernels: Sequence[int]) -> SampleMap:
+            gram = np.mean(grams[list(kernels)], axis=0)
+            if kernels[0] not in self.lengths:
+                self.lengths[kernels[0]] = _explained_length(before, H, gram)
+            return _aligned(before, H, gram, self.lengths[kernels[0]])
+
+        return _each_map(stack, aligned)
+
+
+def _each_map(
+    stack: Stack, change: Callable[[SampleMap, Sequence[int]], SampleMap]
+) -> list[SampleMap | None]:
+    """Return the map of every kernel, changed; kernels that share one share what becomes of it.
+
+    A map that lacks no sample stays as it is but for its scale.
+    """
+    maps = maps_of(stack.kernels)
+    groups: dict[int, list[int]] = {}
+    for p, each in enumerate(maps):
+        if each is not None:
+            groups.setdefault(id(each), []).append(p)
+    for kernels in groups.values():
+        before = maps[kernels[0]]
+        assert before is not None
+        after = change(before, kernels) if before.missing.size else _plain(before)
+        for p in kernels:
+            maps[p] = after
+    return maps
+
+
+def _with_maps(stack: Stack, maps: Sequence[SampleMap | None]) -> Stack:
+    """Return the kernels with other maps."""
+    return replace(stack, kernels=with_maps(stack.kernels, maps))
 
 
 def _aligned(before: SampleMap, H: Array, gram: Float, length: float) -> SampleMap:
     """Return one map whose missing samples have features along M h_j; gram is M^T M."""
-    if not before.missing.size:
-        return before
     rows = _missing_rows(before, H)
     xp = namespace(rows)
     squares = xp.sum((rows @ to_device(gram, rows)) * rows, axis=1)

@@ -8,7 +8,7 @@ import numpy as np
 
 from mkclust.linalg import namespace, select, to_device, to_host
 from mkclust.methods.seen_regression import SeenRegression, choose_regressions
-from mkclust.stack import KernelStack
+from mkclust.stack import Stack
 from mkclust.types import Array, Float
 
 # The share of what is predicted of a kernel that lacks a sample which counts in its embedding:
@@ -16,7 +16,7 @@ from mkclust.types import Array, Float
 TRUST = 0.9
 
 
-def grams_of(stack: KernelStack, H: Array) -> Float:
+def grams_of(stack: Stack, H: Array) -> Float:
     """Return ``H^T K_p H`` of every kernel, (m, k, k)."""
     products = stack.apply(H)
     grams = np.stack([to_host(H.T @ products[p, ...]) for p in range(stack.n_kernels)])
@@ -51,9 +51,7 @@ class LearnedRows:
     regressions: Sequence[SeenRegression] = ()
 
     @classmethod
-    def of(
-        cls, stack: KernelStack, coefficients: Float, H: Array, reciprocals: Float
-    ) -> "LearnedRows":
+    def of(cls, stack: Stack, coefficients: Float, H: Array, reciprocals: Float) -> "LearnedRows":
         """Return that of a partition H, with the reciprocals of its eigenvalues."""
         return cls(coefficients[:, None, None] * grams_of(stack, H) * reciprocals)
 

@@ -1,22 +1,23 @@
 """LF-MVC: cluster by every kernel alone, then align the partitions with a consensus."""
 
-from typing import Any, ClassVar, Literal, NamedTuple
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 
-from mkclust.engine.relaxation import Relaxation, relax, side_by_side
-from mkclust.linalg import namespace, polar_factor, to_device, to_host
+from mkclust.engine.certificate import rounding_of_entries
+from mkclust.engine.eigen import Relaxation, relax
+from mkclust.linalg import namespace, polar_factor, random_normal, side_by_side, to_device, to_host
 from mkclust.methods.base import COSINES
 from mkclust.methods.inductive import InductiveClusterer
 from mkclust.methods.mixture import EIGEN_TOLERANCE, Mixture
 from mkclust.methods.out_of_sample import inverse
 from mkclust.methods.solution import Solution
 from mkclust.parameters import Allowed, Number
-from mkclust.stack import KernelStack
+from mkclust.stack import Stack
 from mkclust.types import Array, Float
 
-# A partition of no more weight than this keeps the rotation it has.
-NEGLIGIBLE = 1e-4
+# A partition with at most this weight keeps the rotation it has, as in the authors' code.
+SMALLEST_WEIGHT = 1e-4
 
 
 class Fusion(NamedTuple):
@@ -32,7 +33,7 @@ class Fusion(NamedTuple):
 
 
 def solve_lf_mvc(
-    stack: KernelStack,
+    stack: Stack,
     n_clusters: int,
     *,
     reg: float = 2.0,
@@ -49,12 +50,12 @@ def solve_lf_mvc(
     average. F, the rotations :math:`W_p` and the weights b are each the exact maximizer for the
     others fixed, so the objective rises, to a stationary point. It is at most
     :math:`k (\sqrt m + \lambda)`. The rotations start by turning every partition towards
-    :math:`H_0`, so that nothing hangs on the basis in which eigenvectors come. After the m + 1
+    :math:`H_0`, so that nothing depends on the basis in which eigenvectors come. After the m + 1
     eigenproblems no kernel is read any more.
 
     Parameters
     ----------
-    stack : KernelStack
+    stack : Stack
         The kernels.
     n_clusters : int
         Number of clusters, k.
@@ -70,30 +71,34 @@ def solve_lf_mvc(
     Solution
         Its history is the objective after each update of the weights, and that of the final
         partition, rotations and weights. It has no combined kernel, but projections.
-
-    References
-    ----------
-    .. [1] S. Wang, X. Liu, E. Zhu, C. Tang, J. Liu, J. Hu, J. Xia, J. Yin. Multi-view Clustering
-       via Late Fusion Alignment Maximization. IJCAI 2019.
     """
     mixture = Mixture(stack, n_clusters)
     average = mixture.relax(mixture.uniform)
-    single = [
-        relax(stack.kernel(p), n_clusters, tol=EIGEN_TOLERANCE) for p in range(stack.n_kernels)
-    ]
-    H_0, *H = (_determined(relaxation, stack) for relaxation in [average, *single])
+    single = [relax(kernel, n_clusters, tol=EIGEN_TOLERANCE) for kernel in stack.kernels]
+    n, rounding = stack.n_samples, rounding_of_entries(stack)
+
+    def inverse_eigenvalues(relaxation: Relaxation) -> Float:
+        return inverse(relaxation.eigenvalues[:n_clusters], n, rounding)
+
+    def determined(relaxation: Relaxation) -> Array:
+        # If a kernel has rank below k, any vector of its null space would do as well as another:
+        # which one an eigensolver returns must not matter, so these columns are zeros.
+        V = relaxation.vectors[:, :n_clusters]
+        return V * to_device(inverse_eigenvalues(relaxation) > 0, V, "float64")
+
+    H_0, *H = map(determined, [average, *single])
     fusion = fuse(H, H_0, reg=float(reg), tol=tol, max_iter=max_iter)
 
     # H = K H Lambda^-1 for every kernel, and for the average of all.
-    def coefficients(eigenvectors: Array, eigenvalues: Float, turn: Float) -> Array:
-        scale = inverse(eigenvalues[:n_clusters], stack.n_samples, stack.precision)
-        return eigenvectors @ to_device(scale[:, None] * turn, eigenvectors)
+    def coefficients(V: Array, relaxation: Relaxation, turn: Float) -> Array:
+        return V @ to_device(inverse_eigenvalues(relaxation)[:, None] * turn, V)
 
-    lengths, Vt = _principal_axes(fusion.total)
-    root = (Vt.T * inverse(lengths, stack.n_samples, stack.precision)) @ Vt  # (X^T X)^(-1/2)
-    shared = coefficients(H_0, average.eigenvalues, reg / stack.n_kernels * root)
+    R = to_host(namespace(fusion.total).linalg.qr(fusion.total)[1])
+    _, lengths, Vt = np.linalg.svd(R)
+    root = (Vt.T * inverse(lengths, n, rounding)) @ Vt  # (X^T X)^(-1/2)
+    shared = coefficients(H_0, average, reg / stack.n_kernels * root)
     projections = [
-        coefficients(H_p, relaxation.eigenvalues, A_p @ root) + shared
+        coefficients(H_p, relaxation, A_p @ root) + shared
         for H_p, relaxation, A_p in zip(H, single, fusion.shares, strict=True)
     ]
     return Solution(
@@ -144,7 +149,7 @@ def fuse(
     partitions = side_by_side(*H)
     # Partitions orthogonal to each other leave open how to turn one to the other. A fixed pattern
     # of the samples then decides: unlike signs of eigenvectors, it is the same on every machine.
-    pattern = to_device(np.random.default_rng(0).standard_normal((n, k)), H_0)
+    pattern = random_normal((n, k), H_0, 0)
     xp = namespace(H_0)
 
     def overlaps(F: Array) -> Float:
@@ -166,29 +171,14 @@ def fuse(
             # F once more, so that partition, rotations and weights belong together.
             history.append(float(b @ np.sum(M * W, axis=(1, 2))) + anchored)
             return Fusion(F, b, W, A, X, np.array(history), converged)
-        for p in np.flatnonzero(b > NEGLIGIBLE):
+        for p in np.flatnonzero(b > SMALLEST_WEIGHT):
             W[p] = polar_factor(M[p], ties[p])
-        # Nuclear norms, except where an old rotation was kept: only there they may be negative.
+        # Nuclear norms, except for rotations that were kept: only these may give negative ones.
         c = np.maximum(np.sum(M * W, axis=(1, 2)), 0)
         length = float(np.linalg.norm(c))
         b = c / length if length > 0 else np.full(m, m**-0.5)
         history.append(length + anchored)
         converged = len(history) > 2 and abs(history[-1] - history[-2]) < tol * abs(history[-2])
-
-
-def _principal_axes(X: Array) -> tuple[Float, Float]:
-    """Return the singular values of a thin matrix and its right singular vectors, as rows."""
-    R = to_host(namespace(X).linalg.qr(X)[1])
-    return np.linalg.svd(R)[1:]
-
-
-def _determined(relaxation: Relaxation, stack: KernelStack) -> Array:
-    """Return a partition with those of its columns as zeros that the kernel does not determine."""
-    # Where a kernel has rank below k, any vector of its null space would do as well as another:
-    # which one an eigensolver returns must not matter.
-    k = relaxation.n_clusters
-    is_determined = inverse(relaxation.eigenvalues[:k], stack.n_samples, stack.precision) > 0
-    return relaxation.vectors[:, :k] * to_device(is_determined, relaxation.vectors, "float64")
 
 
 class LFMVC(InductiveClusterer):
@@ -203,7 +193,7 @@ class LFMVC(InductiveClusterer):
     stays near the partition :math:`H_0` of the average kernel. After the eigenproblems of the
     kernels and of their average, one each, an iteration takes time linear in the samples. The
     problem is not convex; the result is a stationary point. The rotations start by turning every
-    partition towards that of the average kernel, so that the result does not hang on the signs of
+    partition towards that of the average kernel, so that the result does not depend on the signs of
     eigenvectors, which differ from machine to machine.
 
     Parameters
@@ -238,8 +228,7 @@ class LFMVC(InductiveClusterer):
 
     References
     ----------
-    .. [1] S. Wang, X. Liu, E. Zhu, C. Tang, J. Liu, J. Hu, J. Xia, J. Yin. Multi-view Clustering
-       via Late Fusion Alignment Maximization. IJCAI 2019.
+    {references}
 
     Examples
     --------
@@ -250,6 +239,10 @@ class LFMVC(InductiveClusterer):
     >>> model.converged_, round(float((model.weights_**2).sum()), 6)
     (True, 1.0)
     """
+
+    reg: float = 2.0
+    tol: float = 1e-6
+    max_iter: int = 100
 
     SUMMARY: ClassVar[str] = (
         "which fuses the relaxed partitions of the single kernels: a consensus is aligned with "
@@ -263,48 +256,7 @@ class LFMVC(InductiveClusterer):
     SIMILARITIES: ClassVar[str] = COSINES
     ALLOWED: ClassVar[dict[str, Allowed]] = {"reg": Number(0)}
 
-    def __init__(
-        self,
-        n_clusters: int = 8,
-        *,
-        kernels: Any = "auto",
-        center: bool = True,
-        normalize: bool = True,
-        psd: Literal["error", "clip", "shift"] = "error",
-        validate: bool = True,
-        neighbors: Any = None,
-        approximation: Any = None,
-        reg: float = 2.0,
-        tol: float = 1e-6,
-        max_iter: int = 100,
-        n_init: int = 10,
-        random_state: Any = None,
-        views: Any = None,
-        join: Literal["exact", "inner", "outer"] = "exact",
-        impute: Any = None,
-        explain: bool = False,
-    ):
-        super().__init__(
-            n_clusters,
-            kernels=kernels,
-            center=center,
-            normalize=normalize,
-            psd=psd,
-            validate=validate,
-            neighbors=neighbors,
-            approximation=approximation,
-            n_init=n_init,
-            random_state=random_state,
-            views=views,
-            join=join,
-            impute=impute,
-            explain=explain,
-        )
-        self.reg = reg
-        self.tol = tol
-        self.max_iter = max_iter
-
-    def _solve(self, stack: KernelStack) -> Solution:
+    def _solve(self, stack: Stack) -> Solution:
         """Solve by block ascent."""
         return solve_lf_mvc(
             stack,

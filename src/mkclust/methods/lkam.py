@@ -1,6 +1,6 @@
 """LKAM: multiple kernel k-means that trusts similarities between neighbors only."""
 
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -16,12 +16,12 @@ from mkclust.methods.localize import (
 from mkclust.methods.mkkm_mir import descend_regularized
 from mkclust.methods.solution import Solution
 from mkclust.parameters import Allowed, Number
-from mkclust.stack import KernelStack
+from mkclust.stack import Stack
 from mkclust.types import Array, Float
 
 
 def solve_lkam(
-    stack: KernelStack,
+    stack: Stack,
     n_clusters: int,
     *,
     reg: float = 1.0,
@@ -44,7 +44,7 @@ def solve_lkam(
 
     Parameters
     ----------
-    stack : KernelStack
+    stack : Stack
         The kernels.
     n_clusters : int
         Number of clusters, k.
@@ -62,11 +62,6 @@ def solve_lkam(
     -------
     Solution
         Its history is the objective before each update of the weights, and that of the final pair.
-
-    References
-    ----------
-    .. [1] M. Li, X. Liu, L. Wang, Y. Dou, J. Yin, E. Zhu. Multiple Kernel Clustering with Local
-       Kernel Alignment Maximization. IJCAI 2016.
     """
     size = neighborhood_size(neighbors, stack.n_samples, n_clusters)
     local, correlations = localize(stack, neighborhood_mask(stack, size))
@@ -113,8 +108,7 @@ class LKAM(MultipleKernelClusterer):
 
     References
     ----------
-    .. [1] M. Li, X. Liu, L. Wang, Y. Dou, J. Yin, E. Zhu. Multiple Kernel Clustering with Local
-       Kernel Alignment Maximization. IJCAI 2016.
+    {references}
 
     Examples
     --------
@@ -125,6 +119,11 @@ class LKAM(MultipleKernelClusterer):
     >>> model.converged_, bool((model.history_[1:] <= model.history_[:-1]).all())
     (True, True)
     """
+
+    reg: float = 1.0
+    neighbors: Neighbors = 0.5
+    tol: float = 1e-6
+    max_iter: int = 10
 
     SUMMARY: ClassVar[str] = (
         "which aligns the mixed kernel with the partition among the nearest neighbors of each "
@@ -147,46 +146,7 @@ class LKAM(MultipleKernelClusterer):
     MATRICES: ClassVar[int] = 2
     COPIES: ClassVar[int] = 1
 
-    def __init__(
-        self,
-        n_clusters: int = 8,
-        *,
-        kernels: Any = "auto",
-        center: bool = True,
-        normalize: bool = True,
-        psd: Literal["error", "clip", "shift"] = "error",
-        validate: bool = True,
-        reg: float = 1.0,
-        neighbors: Neighbors = 0.5,
-        tol: float = 1e-6,
-        max_iter: int = 10,
-        n_init: int = 10,
-        random_state: Any = None,
-        views: Any = None,
-        join: Literal["exact", "inner", "outer"] = "exact",
-        impute: Any = None,
-        explain: bool = False,
-    ):
-        super().__init__(
-            n_clusters,
-            kernels=kernels,
-            center=center,
-            normalize=normalize,
-            psd=psd,
-            validate=validate,
-            n_init=n_init,
-            random_state=random_state,
-            views=views,
-            join=join,
-            impute=impute,
-            explain=explain,
-        )
-        self.reg = reg
-        self.neighbors = neighbors
-        self.tol = tol
-        self.max_iter = max_iter
-
-    def _solve(self, stack: KernelStack) -> Solution:
+    def _solve(self, stack: Stack) -> Solution:
         """Solve by block descent."""
         return solve_lkam(
             stack,
@@ -198,13 +158,13 @@ class LKAM(MultipleKernelClusterer):
         )
 
     def _learned(
-        self, stack: KernelStack, solution: Solution, labels: Array, *further: Array
+        self, stack: Stack, solution: Solution, labels: Array, *further: Array
     ) -> dict[str, Any]:
         """Return the size of the neighborhoods."""
         size = neighborhood_size(self.neighbors, stack.n_samples, self.n_clusters)
         return {"n_neighbors_": size}
 
-    def _mixed_among(self, stack: KernelStack, samples: np.ndarray | None) -> Float:
+    def _mixed_among(self, stack: Stack, samples: np.ndarray | None) -> Float:
         """Return the mix among samples that exist, by the share of neighborhoods they share."""
         mask = neighborhood_mask(stack, self.n_neighbors_)
         return mix_among_neighbors(stack, self.coefficients_, mask, samples)

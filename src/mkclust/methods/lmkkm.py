@@ -1,45 +1,30 @@
 """LMKKM: every sample mixes the kernels by its own weights."""
 
-from abc import ABC, abstractmethod
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar
 
 import numpy as np
-from scipy.linalg.blas import dsymv
 
-from mkclust.engine.missed import relax_from
-from mkclust.engine.relaxation import Relaxation
+from mkclust.engine.certificate import relax_from
+from mkclust.engine.eigen import Relaxation
 from mkclust.engine.row_simplex import RowMinimum, minimize_over_rows
-from mkclust.linalg import (
-    copy_array,
-    empty,
-    free_bytes,
-    is_foreign,
-    namespace,
-    set_diagonal,
-    to_device,
-    to_host,
-    zeros,
-)
+from mkclust.linalg import empty, free_bytes, namespace, to_device, to_host, zeros
 from mkclust.linalg.memory import require_memory
-from mkclust.linalg.operators import MatrixOperator
 from mkclust.methods.alternate import descend
 from mkclust.methods.base import MultipleKernelClusterer
-from mkclust.methods.memory_checks import fit_bytes
+from mkclust.methods.fields import learned
 from mkclust.methods.mixture import EIGEN_TOLERANCE
 from mkclust.methods.solution import Solution
 from mkclust.parameters import Allowed, Number
-from mkclust.stack import KernelStack
+from mkclust.stack import Array as DenseKernel
+from mkclust.stack import Mix, Stack, Standardization, Standardized
+from mkclust.stack.kernel import dense_of, row_blocks
 from mkclust.types import Array, Float
 
-# A relative change of the objective below this counts as none where no tolerance is given.
-SETTLED = 1e-3
-# Rows worked on at a time: enough for BLAS, few enough to stay in the cache.
-BLOCK_ROWS = 64
+# Without a tolerance, an objective that changes relatively by less has converged.
+DEFAULT_TOLERANCE = 1e-3
 
 
-def solve_lmkkm(
-    stack: KernelStack, n_clusters: int, *, tol: float = 0.0, max_iter: int = 10
-) -> Solution:
+def solve_lmkkm(stack: Stack, n_clusters: int, *, tol: float = 0.0, max_iter: int = 10) -> Solution:
     r"""Minimize what a partition leaves unexplained of a kernel mixed sample by sample.
 
     .. math:: \min_{\Theta \ge 0,\, \Theta 1 = 1,\, H^\top H = I_k}
@@ -51,21 +36,21 @@ def solve_lmkkm(
     n x m entries of Theta, minimized by products with its m blocks. Each is the minimizer for the
     other fixed, so the objective falls to a stationary point.
 
-    The kernels are written out: m + 1 matrices of n x n, and some five more for more than about
-    n / 6 clusters. An iteration costs one
-    eigenproblem of n x n, O(n^2 k) a product, O((m + k) n^2) for the blocks, and O(m n^2) a
-    product with them: some 15 to 100 for a few kernels, and at most 1000. Products are few where
-    kernels have a slowly falling spectrum, and many where the objective goes to zero.
+    The blocks are written out: m + 1 matrices of n x n, and some five more for more than about
+    n / 6 clusters. An iteration costs one eigenproblem of n x n, O(n^2 k) per product,
+    O((m + k) n^2) for the blocks, and O(m n^2) per product with them: some 15 to 100 for a few
+    kernels, and at most 1000. Products are few if kernels have a slowly falling spectrum, and many
+    if the objective goes to zero.
 
     Parameters
     ----------
-    stack : KernelStack
+    stack : Stack
         The kernels.
     n_clusters : int
         Number of clusters, k.
     tol : float, default=0.0
         Relative change of the objective at which to stop. Zero runs all iterations, as the authors
-        do; they count as converged where the last one changed the objective by less than 1e-3.
+        do; they count as converged if the last one changed the objective by less than 1e-3.
     max_iter : int, default=10
         Most iterations.
 
@@ -78,20 +63,15 @@ def solve_lmkkm(
     Raises
     ------
     MemoryError
-        Where the kernels do not fit into memory, before any of them is written out.
-
-    References
-    ----------
-    .. [1] M. Gönen, A. A. Margolin. Localized Data Fusion for Kernel k-Means Clustering with
-       Application to Cancer Biology. NIPS 2014.
+        If the blocks do not fit into memory, before any of them is written out.
     """
-    localized = _localize(stack, n_clusters)
+    problem = _Localized(stack, n_clusters)
     descent = descend(
-        localized.theta,
-        localized.relax,
-        localized.leave,
-        localized.best_weights,
-        localized.objective,
+        problem.theta,
+        problem.relax,
+        problem.compute_unexplained_kernels,
+        problem.best_weights,
+        problem.objective,
         tol=tol,
         max_iter=max_iter,
         recorded="after",
@@ -101,177 +81,81 @@ def solve_lmkkm(
         weights=to_host(namespace(descent.weights).mean(descent.weights, axis=0)),
         objective=float(descent.history[-1]),
         history=descent.history,
-        converged=_converged(descent.history, descent.converged, tol, localized.minimum),
+        converged=_converged(descent.history, descent.converged, tol, problem.minimum),
         relaxation=descent.relaxation,
         sample_weights=np.ascontiguousarray(to_host(descent.weights)),
         n_iter=descent.n_iter,
-        n_passes=1,
+        n_passes=2 * descent.n_iter + 2,
     )
 
 
 def _converged(history: Float, stopped: bool, tol: float, minimum: RowMinimum) -> bool:
-    """Return whether the objective has come to rest, and its minimum over the weights is known."""
-    tol = tol or SETTLED
-    # The last entry is half a step; it counts where there is no whole one.
+    """Return whether the objective has settled, and its minimum over the weights is known."""
+    tol = tol or DEFAULT_TOLERANCE
+    # The last entry is half a step; it counts if there is no whole one.
     before, now = history[-3:-1] if len(history) > 2 else history
-    minimum_is_certain = minimum.converged or minimum.gap < tol * minimum.value
-    return bool(minimum_is_certain and (stopped or now == 0 or before - now < tol * before))
+    is_certain = minimum.converged or minimum.gap < tol * minimum.value
+    return bool(is_certain and (stopped or now == 0 or before - now < tol * before))
 
 
-class _Localized(ABC):
-    """The kernels, mixed by the weights of each sample, and what a partition leaves of them."""
+def mix_by_samples(stack: Stack, theta: Array) -> Mix:
+    """Return ``sum_p (theta_p theta_p^T) o K_p``, not written out: each kernel between scales."""
+    kernels = [
+        Standardized(kernel, Standardization(kernel.diagonal(), scale=theta[:, p] + 0.0))
+        for p, kernel in enumerate(stack.kernels)
+    ]
+    return Mix(np.ones(stack.n_kernels), kernels)
 
-    diagonals: Array  # of the kernels, (n, m)
 
-    def __init__(self, stack: KernelStack, n_clusters: int) -> None:
-        self.n_clusters = n_clusters
-        self.theta = zeros((stack.n_samples, stack.n_kernels), stack.like) + 1 / stack.n_kernels
+class _Localized:
+    """The problem of one solve, with the memory that its iterations share."""
+
+    def __init__(self, stack: Stack, n_clusters: int) -> None:
+        n, m, like = stack.n_samples, stack.n_kernels, stack.kernels[0].like
+        require_memory(
+            8 * (m + 1) * n**2,
+            f"LMKKM, which writes out {m} kernels of {n} samples,",
+            "use fewer samples or kernels, or a method that needs products only, such as MKKM",
+            available=free_bytes(like),
+        )
+        self.stack, self.n_clusters = stack, n_clusters
+        self.theta = zeros((n, m), like) + 1 / m
+        self.diagonals = namespace(like).stack([K.diagonal() for K in stack.kernels], axis=1)
+        self.explained = empty((m, n, n), like)  # H H^T o K_p
         self.start: Array | None = None
         self.minimum: RowMinimum
-
-    @abstractmethod
-    def mix(self, theta: Array) -> Array:
-        """Return ``sum_p (theta_p theta_p^T) o K_p``, in the same memory each time."""
-
-    @abstractmethod
-    def leave(self, relaxation: Relaxation) -> "_Localized":
-        """Compute what a partition leaves of each kernel, ``(I - H H^T) o K_p``."""
-
-    @abstractmethod
-    def multiply(self, theta: Array) -> Array:
-        """Multiply what is left of each kernel with its column of weights."""
 
     def relax(self, theta: Array) -> Relaxation:
         """Return the leading eigenvectors of the mix."""
         self.theta = theta
-        relaxation = relax_from(
-            MatrixOperator(self.mix(theta)), self.n_clusters, tol=EIGEN_TOLERANCE, start=self.start
-        )
+        mixed = DenseKernel(dense_of(mix_by_samples(self.stack, theta)))
+        relaxation = relax_from(mixed, self.n_clusters, tol=EIGEN_TOLERANCE, start=self.start)
         self.start = relaxation.vectors
         return relaxation
 
-    def best_weights(self, _: "_Localized") -> Array:
-        """Return the weights that minimize what is left."""
+    def compute_unexplained_kernels(self, relaxation: Relaxation) -> None:
+        """Compute what a partition explains of each kernel, and so what is left of it."""
+        H = relaxation.vectors[:, : self.n_clusters]
+        for part in row_blocks(self.stack.kernels):
+            rows = H[part, :] @ H.T
+            for p, kernel in enumerate(self.stack.kernels):
+                self.explained[p, part, :] = rows * kernel.rows(part)
+
+    def multiply(self, theta: Array) -> Array:
+        """Multiply ``(I - H H^T) o K_p`` with the weights of each kernel, (n, m)."""
+        products = [self.explained[p, :, :] @ theta[:, p] for p in range(theta.shape[1])]
+        return self.diagonals * theta - namespace(theta).stack(products, axis=1)
+
+    def best_weights(self, _: None) -> Array:
+        """Return the weights that leave the least unexplained."""
         # The diagonals bound the blocks: I o K_p - (I - H H^T) o K_p = H H^T o K_p, a product of
         # two positive semidefinite matrices entry by entry, which is positive semidefinite again.
         self.minimum = minimize_over_rows(self.multiply, self.diagonals, self.theta)
         return self.minimum.point
 
-    def objective(self, theta: Array, _: "_Localized") -> float:
-        """Return what is left of the mix; below zero is rounding."""
+    def objective(self, theta: Array, _: None) -> float:
+        """Return what is left of the mix; a negative value is rounding."""
         return max(float(namespace(theta).sum(theta * self.multiply(theta))), 0.0)
-
-
-class _OnHost(_Localized):
-    """The same in half of the memory.
-
-    Both are symmetric, so one array has room for both: the kernels above its diagonal, and on the
-    diagonal and below what is left, the blocks of the quadratic program.
-    """
-
-    def __init__(self, stack: KernelStack, n_clusters: int) -> None:
-        super().__init__(stack, n_clusters)
-        n, m = stack.n_samples, stack.n_kernels
-        self.both = np.empty((m, n, n))
-        self.diagonals = np.empty((n, m), order="F")
-        for p in range(m):
-            self.both[p] = stack.kernel(p).dense()
-            self.diagonals[:, p] = self.both[p].diagonal()
-        self.mixed = np.empty((n, n))
-
-    def mix(self, theta: Float) -> Float:
-        """Return ``sum_p (theta_p theta_p^T) o K_p``, in the same memory each time."""
-        T, mixed = np.ascontiguousarray(theta.T), self.mixed
-        for first, last in _blocks(len(mixed)):
-            upper = np.einsum(
-                "pi,pj,pij->ij", T[:, first:last], T[:, first:], self.both[:, first:last, first:]
-            )
-            square = np.triu(upper[:, : last - first], 1)
-            mixed[first:last, last:] = upper[:, last - first :]
-            mixed[last:, first:last] = upper[:, last - first :].T
-            mixed[first:last, first:last] = square + square.T
-        np.fill_diagonal(mixed, (theta**2 * self.diagonals).sum(axis=1))
-        return mixed
-
-    def leave(self, relaxation: Relaxation) -> "_Localized":
-        """Compute what a partition leaves of each kernel, ``(I - H H^T) o K_p``."""
-        H = relaxation.vectors[:, : self.n_clusters]
-        for first, last in _blocks(len(H)):
-            rows, left = slice(first, last), -H[first:last] @ H[:last].T
-            on_diagonal = np.eye(last - first) + left[:, first:]
-            for K, diagonal in zip(self.both, self.diagonals.T, strict=True):
-                np.multiply(left[:, :first], K[:first, rows].T, out=K[rows, :first])
-                upper = np.triu(K[rows, rows], 1)
-                square = on_diagonal * (upper.T + np.diag(diagonal[rows]))
-                K[rows, rows] = upper + square
-        return self
-
-    def multiply(self, theta: Float) -> Float:
-        """Multiply what is left of each kernel with its column of weights."""
-        product = np.empty_like(theta, order="F")
-        for p, K in enumerate(self.both):
-            # The transposed view is what BLAS takes without a copy; its upper triangle is read.
-            product[:, p] = dsymv(1.0, K.T, theta[:, p], lower=0)
-        return product
-
-
-class _OnDevice(_Localized):
-    """The same by whole matrices: what is left is held, and kernels are written out anew.
-
-    They are asked for twice an iteration, what is left of them as often as the quadratic program
-    takes products.
-    """
-
-    def __init__(self, stack: KernelStack, n_clusters: int) -> None:
-        super().__init__(stack, n_clusters)
-        n, m, xp = stack.n_samples, stack.n_kernels, namespace(stack.like)
-        self.kernels = [stack.kernel(p) for p in range(m)]
-        # Copied, so that none of them keeps a whole kernel alive.
-        diagonals = [copy_array(xp.linalg.diagonal(kernel.dense())) for kernel in self.kernels]
-        self.diagonals = xp.stack(diagonals, axis=1)
-        self.left = empty((m, n, n), stack.like)
-        self.mixed = empty((n, n), stack.like)
-
-    def mix(self, theta: Array) -> Array:
-        """Return ``sum_p (theta_p theta_p^T) o K_p``, in the same memory each time."""
-        self.mixed[:, :] = 0.0
-        for p, kernel in enumerate(self.kernels):
-            part = kernel.dense()
-            part *= theta[:, p][:, None]
-            part *= theta[:, p]
-            self.mixed += part
-        return self.mixed
-
-    def leave(self, relaxation: Relaxation) -> "_OnDevice":
-        """Compute what a partition leaves of each kernel, ``(I - H H^T) o K_p``."""
-        H = relaxation.vectors[:, : self.n_clusters]
-        rest = -H @ H.T
-        set_diagonal(rest, namespace(H).linalg.diagonal(rest) + 1)
-        for p, kernel in enumerate(self.kernels):
-            self.left[p, :, :] = rest * kernel.dense()
-        return self
-
-    def multiply(self, theta: Array) -> Array:
-        """Multiply what is left of each kernel with its column of weights."""
-        products = [self.left[p, :, :] @ theta[:, p] for p in range(theta.shape[1])]
-        return namespace(theta).stack(products, axis=1)
-
-
-def _localize(stack: KernelStack, n_clusters: int, *, available: int | None = None) -> _Localized:
-    """Return the kernels written out where they live, if there is room for them."""
-    n, m = stack.n_samples, stack.n_kernels
-    require_memory(
-        fit_bytes(LMKKM, "precomputed", n, m, n_clusters),
-        f"LMKKM, which writes out {m} kernels of {n} samples,",
-        "use fewer samples or kernels, or a method that needs products only, such as MKKM",
-        available=free_bytes(stack.like) if available is None else available,
-    )
-    return (_OnDevice if is_foreign(stack.like) else _OnHost)(stack, n_clusters)
-
-
-def _blocks(n: int) -> list[tuple[int, int]]:
-    """Return the first and the last row, exclusive, of each block of rows."""
-    return [(first, min(first + BLOCK_ROWS, n)) for first in range(0, n, BLOCK_ROWS)]
 
 
 class LMKKM(MultipleKernelClusterer):
@@ -292,7 +176,7 @@ class LMKKM(MultipleKernelClusterer):
     {neighbors}
     tol : float, default=0.0
         Relative change of the objective at which to stop. Zero runs all iterations, as the authors
-        do; they count as converged where the last one changed the objective by less than 1e-3.
+        do; they count as converged if the last one changed the objective by less than 1e-3.
     max_iter : int, default=10
         Most iterations.
     {seeds}
@@ -314,12 +198,11 @@ class LMKKM(MultipleKernelClusterer):
 
     References
     ----------
-    .. [1] M. Gönen, A. A. Margolin. Localized Data Fusion for Kernel k-Means Clustering with
-       Application to Cancer Biology. NIPS 2014.
+    {references}
 
     Examples
     --------
-    The objective falls, but for rounding where it has settled:
+    The objective falls, up to rounding once it has settled:
 
     >>> import numpy as np
     >>> from mkclust import LMKKM
@@ -329,6 +212,11 @@ class LMKKM(MultipleKernelClusterer):
     >>> model.sample_weights_.shape, bool(np.diff(model.history_).max() < 1e-12)
     ((300, 4), True)
     """
+
+    tol: float = 0.0
+    max_iter: int = 10
+
+    sample_weights_: Float = learned()
 
     SUMMARY: ClassVar[str] = (
         "which mixes the kernels by weights of their own for every sample, found in turn with a "
@@ -340,48 +228,10 @@ class LMKKM(MultipleKernelClusterer):
     )
     SLOWNESS: ClassVar[int] = 10
     ALLOWED: ClassVar[dict[str, Allowed]] = {"tol": Number(0, 1, open_high=True)}
-    sample_weights_: Float
     SIMILARITIES: ClassVar[str] = "the sum of the kernels by the weights of both samples"
     COPIES: ClassVar[int] = 1
 
-    def __init__(
-        self,
-        n_clusters: int = 8,
-        *,
-        kernels: Any = "auto",
-        center: bool = True,
-        normalize: bool = True,
-        psd: Literal["error", "clip", "shift"] = "error",
-        validate: bool = True,
-        neighbors: Any = None,
-        tol: float = 0.0,
-        max_iter: int = 10,
-        n_init: int = 10,
-        random_state: Any = None,
-        views: Any = None,
-        join: Literal["exact", "inner", "outer"] = "exact",
-        impute: Any = None,
-        explain: bool = False,
-    ):
-        super().__init__(
-            n_clusters,
-            kernels=kernels,
-            center=center,
-            normalize=normalize,
-            psd=psd,
-            validate=validate,
-            neighbors=neighbors,
-            n_init=n_init,
-            random_state=random_state,
-            views=views,
-            join=join,
-            impute=impute,
-            explain=explain,
-        )
-        self.tol = tol
-        self.max_iter = max_iter
-
-    def _solve(self, stack: KernelStack) -> Solution:
+    def _solve(self, stack: Stack) -> Solution:
         """Solve by block descent."""
         return solve_lmkkm(stack, self.n_clusters, tol=self.tol, max_iter=self.max_iter)
 
@@ -390,21 +240,18 @@ class LMKKM(MultipleKernelClusterer):
         """Whether kernels are mixed: by the weights of both samples, without coefficients."""
         return True
 
-    def _mixed_among(self, stack: KernelStack, samples: np.ndarray | None) -> Array:
+    def _mixed_among(self, stack: Stack, samples: np.ndarray | None) -> Array:
         """Return the similarities among samples that exist, mixed by the weights of both."""
         theta = self.sample_weights_ if samples is None else self.sample_weights_[samples]
-        entries = stack.entries(samples)
-        T, mixed = to_device(theta.T, entries), zeros(entries.shape[1:], entries)
-        for p in range(entries.shape[0]):
-            mixed += entries[p, :, :] * T[p, :] * T[p, :][:, None]
-        return mixed
+        held = stack if samples is None else stack.among(samples)
+        return dense_of(mix_by_samples(held, to_device(theta, held.kernels[0].like)))
 
     def _learned(
-        self, stack: KernelStack, solution: Solution, labels: Array, *further: Array
+        self, stack: Stack, solution: Solution, labels: Array, *further: Array
     ) -> dict[str, Any]:
         """Return the weights of each sample."""
         return {"sample_weights_": solution.sample_weights}
 
     def _explain_stop(self, solution: Solution) -> str:
-        """Say that the objective has not come to rest."""
+        """Say that the objective has not settled."""
         return f"after {solution.n_iter} iterations the objective still falls: raise max_iter"

@@ -11,24 +11,25 @@ from mkclust.linalg import (
     empty,
     is_foreign,
     namespace,
-    ranges,
     select,
     set_diagonal,
     to_host,
     zeros,
 )
 from mkclust.parameters import Number
-from mkclust.stack import KernelStack, as_stack
+from mkclust.stack import Mix, Stack
+from mkclust.stack.kernel import dense_of, row_blocks
+from mkclust.stack.stack import HeldStack
 from mkclust.types import Array, Float
 
-# Rows worked on at a time: enough for BLAS, few enough to add little memory. On a device, as many
-# as have so many entries.
-BLOCK_ROWS, BLOCK_ENTRIES_ON_DEVICE = 256, 2**25
-# The neighborhoods of neighbors="auto" have this part of the samples that a cluster has on average,
-# but not fewer than so many, and not more than a part of all samples. Measured on seven data sets
-# with two kinds of kernels: above a cluster's size the gain fades, below half of it good clusters
-# may fall apart, and fewer than about ten neighbors are harmful.
-AUTO_PART_OF_CLUSTER, AUTO_LEAST, AUTO_PART_OF_ALL = 2 / 3, 20, 1 / 3
+# The neighborhoods of neighbors="auto" have this part of the samples that a cluster has on average.
+# Measured on seven data sets with two kinds of kernels: above a cluster's size the gain fades, and
+# below half of it good clusters may fall apart.
+AUTO_PART_OF_CLUSTER = 2 / 3
+# But not fewer samples: less than about ten neighbors are harmful.
+AUTO_FEWEST = 20
+# And not more than this part of all samples.
+AUTO_PART_OF_ALL = 1 / 3
 
 Neighbors = float | int | Literal["auto"]
 MaskKind = Literal["counts", "published", "cosine"]
@@ -76,7 +77,7 @@ def neighborhood_size(neighbors: Neighbors, n_samples: int, n_clusters: int) -> 
     ([10, 20, 133], 20)
     """
     if neighbors == "auto":
-        wanted = max(AUTO_LEAST, AUTO_PART_OF_CLUSTER * n_samples / n_clusters)
+        wanted = max(AUTO_FEWEST, AUTO_PART_OF_CLUSTER * n_samples / n_clusters)
         return max(1, int(min(wanted, AUTO_PART_OF_ALL * n_samples) + 0.5))
     if isinstance(neighbors, numbers.Integral):
         if neighbors >= n_samples:
@@ -105,38 +106,26 @@ class Mask:
     counts: Array
     is_cosine: bool
 
-    def rows(self, rows: slice) -> Array:
-        """Return some rows of the mask, in double precision."""
-        return self._scaled(self.counts[rows, :], self.n_neighborhoods[rows], self.n_neighborhoods)
-
-    def among(self, samples: np.ndarray | None) -> Array:
-        """Return the mask among some samples, or all."""
-        counts, sizes = self.counts, self.n_neighborhoods
-        if samples is not None:
-            counts = select(select(counts, samples), samples, axis=1)
-            sizes = select(sizes, samples)
-        return self._scaled(counts, sizes, sizes)
-
     @property
     def n_neighborhoods(self) -> Array:
         """In how many neighborhoods each sample is."""
         return astype(namespace(self.counts).linalg.diagonal(self.counts), "float64")
 
-    def _scaled(self, counts: Array, left: Array, right: Array) -> Array:
-        """Return counts as shares; symmetric to the last bit where they are."""
+    def rows(self, index: Any) -> Array:
+        """Return some rows of the mask, (s, n), in float64."""
+        counts, sizes = astype(select(self.counts, index), "float64"), self.n_neighborhoods
         if not self.is_cosine:
-            return astype(counts, "float64") / self.counts.shape[0]
+            return counts / self.counts.shape[0]
         # Every sample is in its own neighborhood, if in no other.
-        roots = namespace(counts).sqrt(left[:, None] * right[None, :])
-        return astype(counts, "float64") / roots
+        return counts / namespace(counts).sqrt(select(sizes, index)[:, None] * sizes)
 
 
-def neighborhood_mask(stack: KernelStack, size: int, kind: MaskKind = "published") -> Mask:
+def neighborhood_mask(stack: Stack, size: int, kind: MaskKind = "published") -> Mask:
     """Return by how much the neighborhoods of the average kernel count two samples' similarity.
 
     Parameters
     ----------
-    stack : KernelStack
+    stack : Stack
         The kernels.
     size : int
         How many samples a neighborhood has, see `neighborhood_size`.
@@ -150,63 +139,53 @@ def neighborhood_mask(stack: KernelStack, size: int, kind: MaskKind = "published
     Mask
     """
     n, m = stack.n_samples, stack.n_kernels
-    average = stack.combine(np.full(m, 1 / m)).dense()
+    average = dense_of(Mix(np.full(m, 1 / m), stack.kernels))
     set_diagonal(average, -np.inf if kind == "published" else np.inf)
     if kind != "published":
         size = min(size + 1, n)
     # Counts are exact in single precision up to 2^24 samples.
     members = empty((n, n), average, "float32")
-    for rows in ranges(n, _height(average, n)):
-        members[rows, :] = astype(_nearest(average[rows, :], size), "float32")
+    for part in row_blocks(stack.kernels):
+        members[part, :] = astype(_nearest(average[part, :], size), "float32")
     return Mask(members.T @ members, kind == "cosine")
-
-
-def localize(stack: KernelStack, mask: Mask) -> tuple[KernelStack, Float]:
-    """Return the kernels that count similarities of neighbors only, and their correlations M."""
-    entries, correlations = _localize_entries(stack.entries(), mask)
-    for name, correlation in zip(stack.names, correlations.diagonal(), strict=True):
-        if correlation == 0:
-            raise ValueError(
-                f"{name} is zero between all samples that share a neighborhood: raise neighbors, "
-                "or leave it out"
-            )
-    local = as_stack(entries, center=False, normalize=False, validate=False, names=stack.names)
-    return local, correlations
 
 
 def _nearest(similarities: Array, size: int) -> Array:
     """Return which entries are among the largest of their row, so many of each."""
     xp, rest = namespace(similarities), similarities.shape[1] - size
     if is_foreign(similarities):
-        least = xp.sort(similarities, axis=1)[:, rest : rest + 1]
+        smallest = xp.sort(similarities, axis=1)[:, rest : rest + 1]
     else:
-        least = np.partition(similarities, rest, axis=1)[:, rest : rest + 1]
-    inside, border = similarities > least, similarities == least
-    # Among equals at the border the first are taken, as by a stable sort.
-    room = size - xp.sum(astype(inside, "int32"), axis=1, keepdims=True)
-    return inside | (border & (xp.cumulative_sum(astype(border, "int32"), axis=1) <= room))
+        smallest = np.partition(similarities, rest, axis=1)[:, rest : rest + 1]
+    is_above, is_equal = similarities > smallest, similarities == smallest
+    # Among equal similarities the first are taken, as by a stable sort.
+    n_left = size - xp.sum(astype(is_above, "int32"), axis=1, keepdims=True)
+    return is_above | (is_equal & (xp.cumulative_sum(astype(is_equal, "int32"), axis=1) <= n_left))
 
 
-def _height(like: Array, width: int) -> int:
-    """Return how many rows to work on at a time."""
-    return max(1, BLOCK_ENTRIES_ON_DEVICE // width) if is_foreign(like) else BLOCK_ROWS
-
-
-def _localize_entries(entries: Array, mask: Mask) -> tuple[Array, Float]:
-    """Weigh the entries by shared neighborhoods, in place; return them and their correlations."""
-    (m, n, _), xp = entries.shape, namespace(entries)
-    total = zeros((m, m), entries)
-    for rows in ranges(n, _height(entries, m * n)):
-        block = entries[:, rows, :]
-        local = block * mask.rows(rows)
+def localize(stack: Stack, mask: Mask) -> tuple[Stack, Float]:
+    """Return the kernels times a mask, written out, and their correlations M."""
+    entries, m = stack.among().entries, stack.n_kernels
+    xp, total = namespace(entries), zeros((m, m), entries)
+    for part in row_blocks(stack.kernels):
+        block = entries[:, part, :]
+        local = block * mask.rows(part)
         total += xp.reshape(local, (m, -1)) @ xp.reshape(block, (m, -1)).T
-        entries[:, rows, :] = local
+        entries[:, part, :] = local
     correlations = to_host(total)
-    return entries, (correlations + correlations.T) / 2
+    for name, correlation in zip(stack.names, correlations.diagonal(), strict=True):
+        if correlation == 0:
+            raise ValueError(
+                f"{name} is zero between all samples that share a neighborhood: raise neighbors, "
+                "or leave it out"
+            )
+    return HeldStack(entries, stack.names, stack.views), (correlations + correlations.T) / 2
 
 
 def mix_among_neighbors(
-    stack: KernelStack, coefficients: Float, mask: Mask, samples: np.ndarray | None
-) -> Float:
+    stack: Stack, coefficients: Float, mask: Mask, samples: np.ndarray | None
+) -> Array:
     """Return the mix of kernels times a mask, all of it or among some samples."""
-    return stack.mixed_entries(coefficients, samples) * to_host(mask.among(samples))
+    index = np.arange(stack.n_samples) if samples is None else samples
+    mixed = Mix(coefficients, stack.kernels).rows(index) * mask.rows(index)
+    return mixed if samples is None else select(mixed, samples, axis=1)

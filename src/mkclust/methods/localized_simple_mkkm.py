@@ -1,11 +1,11 @@
 """LocalizedSimpleMKKM: SimpleMKKM that trusts similarities between neighbors only; certified."""
 
-import warnings
 from dataclasses import replace
 from typing import Any, ClassVar, Literal
 
 import numpy as np
 
+from mkclust.exceptions import warn
 from mkclust.linalg import to_host
 from mkclust.methods.localize import (
     Mask,
@@ -20,13 +20,13 @@ from mkclust.methods.localize import (
 from mkclust.methods.simple_mkkm import SimpleClusterer, solve_simple_mkkm, warn_of_other_clusters
 from mkclust.methods.solution import Solution
 from mkclust.parameters import Allowed, Choice
-from mkclust.stack import KernelStack
+from mkclust.stack import Stack
 from mkclust.text import list_first
 from mkclust.types import Array, Float
 
 
 def solve_localized_simple_mkkm(
-    stack: KernelStack,
+    stack: Stack,
     n_clusters: int,
     *,
     neighbors: Neighbors = "auto",
@@ -48,7 +48,7 @@ def solve_localized_simple_mkkm(
 
     Parameters
     ----------
-    stack : KernelStack
+    stack : Stack
         The kernels.
     n_clusters : int
         Number of clusters, k.
@@ -69,11 +69,6 @@ def solve_localized_simple_mkkm(
     Returns
     -------
     Solution
-
-    References
-    ----------
-    .. [1] X. Liu, S. Zhou, L. Liu, C. Tang, S. Wang, J. Liu, Y. Zhang. Localized Simple Multiple
-       Kernel K-means. ICCV 2021.
     """
     size = neighborhood_size(neighbors, stack.n_samples, n_clusters)
     local, _ = localize(stack, neighborhood_mask(stack, size, mask))
@@ -94,11 +89,12 @@ class LocalizedSimpleMKKM(SimpleClusterer):
     Similarities of far samples tell little, and most of a kernel's entries are such. The
     neighborhoods are those of the average of the kernels, centered and of unit diagonal, and stay
     as they are; with the mask B, which they make, kernels remain kernels, so that the problem is
-    convex as SimpleMKKM's is, and certified alike. It has no partition of samples it has not seen.
+    convex as SimpleMKKM's is, and certified alike. Masked kernels are not centered: k clusters show
+    in k eigenvalues rather than k - 1. It has no partition of samples it has not seen.
 
     **What a weight means.** ``weights_`` are mixing weights, not importance: a large one means
     little agreement with the consensus among neighbors. Views that share nothing with the others
-    mislead the neighborhoods as well as the weights, more than they do SimpleMKKM: where there are
+    mislead the neighborhoods as well as the weights, more than they do SimpleMKKM: if there are
     such, and the clusters are not those that the views agree on, a `WeightsWarning` says so. Leave
     them out, or take `AgreementKKM` or `AnchoredMKKM`, which set them aside.
 
@@ -118,19 +114,8 @@ class LocalizedSimpleMKKM(SimpleClusterer):
         origin, and a warning names it. "cosine" is A_ab / sqrt(A_aa A_bb), every sample being in
         its own neighborhood: samples in few neighborhoods count as much as others. Take it for
         kernels with little beside their diagonal, such as graphs repaired by ``psd="shift"``.
-    solver : {"subspace", "reduced-gradient"}, default="subspace"
-        The certified subspace solver, or the paper's reduced gradient, as in `SimpleMKKM`.
-    stopping : {"gap", "step"}, default="gap"
-        Stop at the certified relative gap ``tol`` or, for the reduced gradient only, when no weight
-        changes by more than 1e-4.
-    prove : bool or "auto", default="auto"
-        Whether to prove, by a Cholesky factorization of one more n x n matrix, that the eigensolver
-        missed no eigenvector. "auto" does so where it is cheaper than a search, or where a
-        random search cannot tell; False only searches. ``certificate_`` says what was done.
-    tol : float, default=1e-6
-        Certified relative gap at which to stop.
-    max_iter : int, default=200
-        When to give up, with a warning that says how large the gap still is.
+    {solver}
+    {proof}
     {seeds}
     {tables}
 
@@ -146,32 +131,14 @@ class LocalizedSimpleMKKM(SimpleClusterer):
         How many samples a neighborhood has, itself not counted.
     objective_ : float
         ``Tr((B o K) H H^T)``, the minimum over the weights.
-    duality_gap_ : float
-        Relative distance of the objective to its global minimum at most, as SimpleMKKM's.
-    certificate_ : str
-        How it is known that the eigensolver missed nothing, as SimpleMKKM's.
+    {certificate}
     history_ : ndarray of shape (n_iter_,), with the start before it for the reduced gradient
         Best objective after each iteration, falling, what the residuals leave open counted in.
-    lower_bounds_ : ndarray of the shape of history_
-        Certified lower bound after each iteration, rising.
-    cluster_gap_ : float
-        Relative gap between eigenvalues k - 1 and k of the masked mix; NaN for k = 1. Masked
-        kernels are not centered: k clusters show in k eigenvalues rather than k - 1.
-    eigengap_ : float
-        Relative gap between eigenvalues k and k + 1 of the masked mix: zero at a tie.
-    baseline_labels_ : ndarray of shape (n_samples,)
-        What the compromise of the views finds, all similarities counted: the clusters of
-        `AgreementKKM`.
-    baseline_agreement_ : float
-        Adjusted Rand index between ``labels_`` and ``baseline_labels_``.
-    n_passes_ : int
-        How often every masked kernel was read while solving.
     {notes}
 
     References
     ----------
-    .. [1] X. Liu, S. Zhou, L. Liu, C. Tang, S. Wang, J. Liu, Y. Zhang. Localized Simple Multiple
-       Kernel K-means. ICCV 2021.
+    {references}
 
     Examples
     --------
@@ -182,6 +149,9 @@ class LocalizedSimpleMKKM(SimpleClusterer):
     >>> model.labels_.shape, bool(model.duality_gap_ < 1e-6)
     ((500,), True)
     """
+
+    neighbors: Neighbors = "auto"
+    mask: MaskKind = "counts"
 
     SUMMARY: ClassVar[str] = (
         "which mixes the kernels by the squares of weights on the simplex, similarities counted by "
@@ -201,74 +171,28 @@ class LocalizedSimpleMKKM(SimpleClusterer):
     MATRICES: ClassVar[int] = 2
     COPIES: ClassVar[int] = 1
 
-    def __init__(
-        self,
-        n_clusters: int = 8,
-        *,
-        kernels: Any = "auto",
-        center: bool = True,
-        normalize: bool = True,
-        psd: Literal["error", "clip", "shift"] = "error",
-        validate: bool = True,
-        neighbors: Neighbors = "auto",
-        mask: MaskKind = "counts",
-        solver: Literal["subspace", "reduced-gradient"] = "subspace",
-        stopping: Literal["gap", "step"] = "gap",
-        prove: bool | Literal["auto"] = "auto",
-        tol: float = 1e-6,
-        max_iter: int = 200,
-        n_init: int = 10,
-        random_state: Any = None,
-        views: Any = None,
-        join: Literal["exact", "inner", "outer"] = "exact",
-        impute: Any = None,
-        explain: bool = False,
-    ):
-        super().__init__(
-            n_clusters,
-            kernels=kernels,
-            center=center,
-            normalize=normalize,
-            psd=psd,
-            validate=validate,
-            n_init=n_init,
-            random_state=random_state,
-            views=views,
-            join=join,
-            impute=impute,
-            explain=explain,
-        )
-        self.neighbors = neighbors
-        self.mask = mask
-        self.solver = solver
-        self.stopping = stopping
-        self.prove = prove
-        self.tol = tol
-        self.max_iter = max_iter
-
-    def _solve(self, stack: KernelStack) -> Solution:
+    def _solve(self, stack: Stack) -> Solution:
         """Solve on the kernels among neighbors."""
         mask = neighborhood_mask(stack, self._size(stack), self.mask)
         _warn_of_isolated_samples(mask)
         solution = self._minimize(localize(stack, mask)[0])
-        # These are of the localized kernels.
-        return replace(solution, shared_sums=None, kernel_products=None)
+        return replace(solution, shared_sums=None)  # these are of the localized kernels
 
     def _learned(
-        self, stack: KernelStack, solution: Solution, labels: Array, *further: Array
+        self, stack: Stack, solution: Solution, labels: Array, *further: Array
     ) -> dict[str, Any]:
-        """Return the certificate and what the compromise finds; warn where noise misled."""
+        """Return the certificate and what the compromise finds; warn if noise misled."""
         learned = super()._learned(stack, solution, labels, *further)
         # Other clusters are what neighborhoods are for, unless views of noise are in them.
         if solution.agreement is not None and solution.agreement.set_aside:
             warn_of_other_clusters(solution, learned["baseline_agreement_"])
         return learned | {"n_neighbors_": self._size(stack)}
 
-    def _size(self, stack: KernelStack) -> int:
+    def _size(self, stack: Stack) -> int:
         """Return how many samples a neighborhood has."""
         return neighborhood_size(self.neighbors, stack.n_samples, self.n_clusters)
 
-    def _mixed_among(self, stack: KernelStack, samples: np.ndarray | None) -> Float:
+    def _mixed_among(self, stack: Stack, samples: np.ndarray | None) -> Float:
         """Return the mix among samples that exist, by the neighborhoods they share."""
         mask = neighborhood_mask(stack, self.n_neighbors_, self.mask)
         return mix_among_neighbors(stack, self.coefficients_, mask, samples)
@@ -280,10 +204,9 @@ def _warn_of_isolated_samples(mask: Mask) -> None:
     if not len(isolated):
         return
     samples, have = ("sample is", "it has") if len(isolated) == 1 else ("samples are", "they have")
-    warnings.warn(
+    warn(
         f"{len(isolated)} {samples} in no neighborhood ({list_first(isolated)}): {have} no "
         "similarity to any other sample, so the cluster means nothing; raise neighbors, "
         "or pass mask='counts'",
         UserWarning,
-        stacklevel=5,
     )

@@ -12,12 +12,14 @@ from mkclust.samples.blocks import Blocks
 from mkclust.samples.dask import DaskBlocks
 from mkclust.samples.distances import MEDIAN_ROWS
 from mkclust.samples.samples import read_views
-from mkclust.stack import KernelStack
-from mkclust.stack.dense import GRAM_ROWS_ON_DEVICE
-from mkclust.stack.low_rank import require_products
-from mkclust.stack.mapped import n_components
-from mkclust.stack.rows import BLOCK_BYTES, FEWEST_ROWS
+from mkclust.stack import Mix, Stack
+from mkclust.stack.compare import SOME_COMPARED
+from mkclust.stack.feature_maps import n_components
+from mkclust.stack.features import require_products
+from mkclust.stack.sources import BLOCK_BYTES, FEWEST_ROWS
 
+# Entries with a larger rounding are stored in single precision.
+SINGLE_PRECISION = 1e-10
 FEWER = "ask for fewer clusters, use fewer samples"
 FEATURES = "pass views with approximation=Nystroem(n_components=200), features in place of kernels"
 OTHER_METHOD = (
@@ -59,9 +61,9 @@ def fit_bytes(
     n, m, k = n_samples, n_kernels, n_clusters
     # Thin matrices, at most the eigenvectors of every kernel, and the views as they are kept.
     needed = 8 * n * min((40 + 4 * m) * (k + 8), (m + 4) * n) + itemsize * n * n_features
-    needed += 16 * n * m * min(n, GRAM_ROWS_ON_DEVICE) * on_device
+    needed += 16 * n * m * min(n, SOME_COMPARED) * on_device
     if storage == "on-the-fly":
-        needed += 8 * n * n_features + 4 * min(n, MEDIAN_ROWS) ** 2
+        needed += 8 * n * n_features + 12 * min(n, MEDIAN_ROWS) ** 2
         storage = "dense" if method.NEEDS_ENTRIES else "streamed"
     if storage == "dense":
         needed += m * n**2 * itemsize
@@ -84,11 +86,12 @@ def require_memory_for_views(model: Any, bank: KernelBank, views: Any) -> None:
     _require(model, storage, n, m, parts[0], itemsize=dtype.itemsize, n_features=columns)
 
 
-def require_memory_beside_kernels(model: Any, stack: KernelStack) -> None:
+def require_memory_beside_kernels(model: Any, stack: Stack) -> None:
     """Refuse kernels that leave too little memory for a fit."""
-    storage = "precomputed" if stack.storage == "dense" else stack.storage
-    n, m = stack.n_samples, stack.n_kernels
-    _require(model, storage, n, m, stack.like, itemsize=stack.itemsize)
+    mix = Mix(np.ones(stack.n_kernels), stack.kernels)
+    storage = "precomputed" if mix.storage == "dense" else mix.storage
+    itemsize = 8 if mix.precision < SINGLE_PRECISION else 4
+    _require(model, storage, stack.n_samples, stack.n_kernels, mix.like, itemsize=itemsize)
 
 
 def _require(model: Any, storage: str, n: int, m: int, like: Any, **sizes: int) -> None:

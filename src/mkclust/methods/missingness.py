@@ -2,78 +2,59 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from scipy.special import xlogy
 from scipy.stats import random_table
 
-from mkclust.text import join_words
+from mkclust.linalg import ranges
+from mkclust.text import join_words, text_table
 from mkclust.types import Float
 
-# Clusters follow the missingness where chance makes them go together as much this seldom, over all
-# that is tested, ...
+# Clusters follow the missingness if the p-value, corrected for all tests, is at most this, ...
 LEVEL = 0.01
-# ... and by as much as is worth a warning, for of a million samples everything is beyond chance:
-# an adjusted mutual information of 0.01 is about a Cramer's V of 0.1.
+# ... and if the adjusted mutual information is larger than this, about a Cramer's V of 0.1: among a
+# million samples everything is beyond chance.
 NOTEWORTHY = 0.01
-# Patterns that are counted one by one, as many as five views can have; the rarest of more together.
+# Patterns that are counted one by one, as many as five views can have; rarer ones are counted
+# together.
 MOST_PATTERNS = 31
-# Permutations at least, and for each test: enough for a corrected chance of a third of the level.
-FEWEST_PERMUTATIONS, PERMUTATIONS_A_TEST = 999, 300
+# Permutations at least, however few tests there are.
+FEWEST_PERMUTATIONS = 999
+# Permutations per test: enough for a corrected p-value of a third of the level.
+PERMUTATIONS_PER_TEST = 300
 # Entries of permuted tables that are held at a time.
 BLOCK_ENTRIES = 1 << 22
-# The key of the test of all patterns.
-PATTERNS = b"patterns"
-# Statistics of permutations that differ by less, relatively, are the same but for rounding.
+# Statistics of permutations that differ by less, relatively, are equal up to rounding.
 ROUNDING = 1e-12
-# A cluster is named where its share of missing samples is this far from that of all, and so many
-# standard deviations; of more than so many, those that differ most.
-NAMED_DIFFERENCE, NAMED_DEVIATIONS, MOST_NAMED = 0.1, 3.0, 3
-
-
+# A cluster is named if its share of missing samples differs by this much from that of all samples.
+NAMED_DIFFERENCE = 0.1
+# And by so many standard deviations.
+NAMED_DEVIATIONS = 3.0
+# If more clusters differ, those that differ most are named.
+MOST_NAMED = 3
 # From this share of missing samples on, what is learned of them is worth its time: chosen by
 # benchmarks/missing_views.py.
 MUCH_MISSING = 0.1
 
 
-class MissingnessWarning(UserWarning):
-    """The clusters follow which views samples are missing from, beyond chance."""
-
-
-class MissingViewsWarning(UserWarning):
-    """Much is missing, and nobody has said what is to become of it."""
-
-
-def advise_on_missing(observed: np.ndarray, learns: bool, cells: str | None) -> str | None:
-    """Say what else may become of samples that are missing, None where few are.
+def advise_on_missing(observed: np.ndarray) -> str | None:
+    """Say what a method that cannot learn does to samples that views lack; None if few are.
 
     Parameters
     ----------
     observed : ndarray of bool of shape (n_samples, n_views)
         Which views have which samples.
-    learns : bool
-        Whether the method at hand can learn what stands for them.
-    cells : str or None
-        What missing cells are filled with, which is to be kept.
-
-    Returns
-    -------
-    str or None
     """
     share = 1 - float(observed.mean())
     if share < MUCH_MISSING:
         return None
-    learn, rescale = (
-        f"impute={fill!r}" if cells is None else f"impute={(cells, fill)!r}"
-        for fill in ("learn", "rescale")
-    )
-    who = "" if learns else " with SimpleMKKM or AgreementKKM"
     return (
-        f"on average samples lack {share:.0%} of the views, and are scaled up to make up "
-        "for it; in our measurements this gave worse clusters the more was missing, and "
-        f"learning the missing similarities gave better ones: pass {learn}{who} to learn "
-        f"them, or {rescale} to keep scaling without this warning"
+        f"on average samples lack {share:.0%} of the views, and are scaled up to make up for it; "
+        "in our measurements this gave worse clusters the more was missing, and learning the "
+        "missing similarities gave better ones: use AgreementKKM or SimpleMKKM with exact kernels, "
+        "which learn them, or pass missing_views='rescale' to keep scaling without this warning"
     )
 
 
@@ -82,8 +63,8 @@ class Missingness:
     """How the clusters and the missing views of samples go together.
 
     The patterns, and each view alone, are compared with the clusters by their mutual information,
-    and that with what it is when the patterns are permuted. It is adjusted for chance: 0 is what
-    chance gives, and 1 where the clusters tell what is missing, or what is missing the clusters.
+    and that with what it is when the patterns are permuted. It is adjusted for chance: 0 is the
+    value by chance, and 1 means that one determines the other.
 
     Attributes
     ----------
@@ -103,7 +84,7 @@ class Missingness:
     p_value : float
         How likely chance makes patterns and clusters go together as much.
     view_agreements, view_p_values : ndarray of shape (n_views,)
-        The same of each view alone: samples that it lacks against those that it has. All chances
+        The same of each view alone: samples that it lacks against those that it has. All p-values
         are those of permutations, and corrected together by Holm.
     n_permutations : int
         Number of permutations.
@@ -142,20 +123,18 @@ class Missingness:
     @property
     def followed_views(self) -> tuple[str, ...]:
         """Views whose missing samples the clusters follow, those that they follow most first."""
+        follows = (self.view_p_values <= LEVEL) & (self.view_agreements > NOTEWORTHY)
         order = np.argsort(-self.view_agreements, kind="stable")
-        return tuple(
-            self.view_names[v]
-            for v in order
-            if _is_noteworthy(self.view_agreements[v], self.view_p_values[v])
-        )
+        return tuple(self.view_names[v] for v in order if follows[v])
 
     @property
     def follows(self) -> bool:
         """Whether clusters follow the patterns, or a view: beyond chance, and not just a little.
 
-        Chance has to be below 0.01, and the adjusted mutual information above 0.01.
+        The p-value has to be at most 0.01, and the adjusted mutual information above 0.01.
         """
-        return bool(self.followed_views) or _is_noteworthy(self.agreement, self.p_value)
+        by_patterns = self.p_value <= LEVEL and self.agreement > NOTEWORTHY
+        return bool(self.followed_views) or bool(by_patterns)
 
     def verdict(self) -> str:
         """Return in a sentence whether the clusters follow which views are missing.
@@ -167,26 +146,27 @@ class Missingness:
         if len(self.sizes) < 2:
             return "A single cluster cannot follow which views are missing."
         if names := self.followed_views:
-            # Views with the same missing samples, such as the parts of one table, are one.
             v = self.view_names.index(names[0])
-            same = [name for name in names if self._missing(name) == self._missing(names[0])]
-            sentence = f"The clusters follow the missingness: {self._say_shares(v, same)}"
-            numbers = self._numbers(self.view_agreements[v], self.view_p_values[v])
+            # Views with the same missing samples, such as the parts of one table, are one.
+            same = [name for name in names if self._lacks(name) == self._lacks(names[0])]
+            verb = "is" if len(same) == 1 else "are"
             others = [repr(name) for name in names if name not in same]
             rest = f" They follow that of {join_words(others)}, too." if others else ""
-            return f"{sentence} ({numbers}).{rest}"
-        numbers = self._numbers(self.agreement, self.p_value)
+            return (
+                f"The clusters follow the missingness: {join_words(map(repr, same))} {verb} "
+                f"missing from {self._say_shares(self.view_counts[v])} "
+                f"({_numbers(self.view_agreements[v], self.view_p_values[v])}).{rest}"
+            )
         if self.follows:
-            return (
-                "The clusters follow the patterns of missing views, but not the missing "
-                f"samples of any single view ({numbers})."
+            finding = (
+                "follow the patterns of missing views, but not the missing samples of any single "
+                "view"
             )
-        if min(self.p_value, *self.view_p_values) <= LEVEL:
-            return (
-                "The clusters are related to the missing views beyond chance, but too "
-                f"little to matter ({numbers})."
-            )
-        return f"The clusters do not follow which views are missing ({numbers})."
+        elif min(self.p_value, *self.view_p_values) <= LEVEL:
+            finding = "are related to the missing views beyond chance, but too little to matter"
+        else:
+            finding = "do not follow which views are missing"
+        return f"The clusters {finding} ({_numbers(self.agreement, self.p_value)})."
 
     def warning(self) -> str:
         """Return the verdict with what to do about it, for a warning.
@@ -198,7 +178,7 @@ class Missingness:
         return (
             f"{self.verdict()} The clusters may be an effect of how missing samples are "
             "treated: compare them with the clusters of the samples that all views have "
-            "(join='inner'), or with another value of impute. If samples of different "
+            "(join='inner'), or with another value of missing_views. If samples of different "
             "kinds were measured differently, the clusters may be right"
         )
 
@@ -212,15 +192,7 @@ class Missingness:
         rows = [["missing from", *map(str, range(len(self.sizes))), "samples"]]
         for pattern, counts in self.rows():
             rows.append([pattern, *map(str, counts.tolist()), str(int(counts.sum()))])
-        widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-        lines = [
-            "  ".join(
-                cell.rjust(width) if place else cell.ljust(width)
-                for place, (cell, width) in enumerate(zip(row, widths, strict=True))
-            )
-            for row in rows
-        ]
-        return "\n".join([self.verdict(), *lines])
+        return f"{self.verdict()}\n{text_table(rows)}"
 
     def __str__(self) -> str:
         """Return the summary."""
@@ -248,63 +220,52 @@ class Missingness:
             each with the views that it is ``missing_from``, None for all rarer ones, and the number
             of its samples in each cluster (``clusters``).
         """
-        views = zip(
-            self.view_names, self.view_counts, self.view_agreements, self.view_p_values, strict=True
-        )
-        patterns: list[dict[str, Any]] = [
-            {"missing_from": list(pattern), "clusters": counts.tolist()}
-            for pattern, counts in zip(self.patterns, self.counts, strict=True)
+        keys = ("view", "n_missing", "agreement", "p_value")
+        n_missing = self.view_counts.sum(axis=1).tolist()
+        values = (n_missing, self.view_agreements.tolist(), self.view_p_values.tolist())
+        views = [
+            dict(zip(keys, view, strict=True))
+            for view in zip(self.view_names, *values, strict=True)
         ]
-        if self.other_counts.any():
-            patterns.append({"missing_from": None, "clusters": self.other_counts.tolist()})
+        lacking = [list(pattern) for pattern in self.patterns]
+        patterns = [
+            {"missing_from": names, "clusters": counts.tolist()}
+            for names, (_, counts) in zip([*lacking, None], self.rows(), strict=False)
+        ]
+        numbers = {name: getattr(self, name) for name in ("agreement", "p_value", "n_permutations")}
         return {
             "verdict": self.verdict(),
             "follows": self.follows,
-            "agreement": self.agreement,
-            "p_value": self.p_value,
-            "n_permutations": self.n_permutations,
-            "views": [
-                {"view": name, "n_missing": int(counts.sum()), "agreement": float(one),
-                 "p_value": float(p)}
-                for name, counts, one, p in views
-            ],
+            **numbers,
+            "views": views,
             "patterns": patterns,
-        }  # fmt: skip
+        }
 
-    def _missing(self, name: str) -> tuple[int, ...]:
-        """Return by what views with the same missing samples are known: their counts."""
-        v = self.view_names.index(name)
-        in_pattern = [name in pattern for pattern in self.patterns]
-        return (*self.view_counts[v].tolist(), *in_pattern)
+    def _lacks(self, name: str) -> tuple[int, ...]:
+        """Return numbers that views with the same missing samples have in common."""
+        counts = self.view_counts[self.view_names.index(name)].tolist()
+        return (*counts, *[name in pattern for pattern in self.patterns])
 
-    def _say_shares(self, v: int, names: Sequence[str]) -> str:
-        """Say from how many samples views are missing, and from which clusters more or less."""
-        sizes, missing = self.sizes, self.view_counts[v]
-        share = missing.sum() / sizes.sum()
-        shares = missing / np.maximum(sizes, 1)
+    def _say_shares(self, missing: np.ndarray) -> str:
+        """Say which share of the samples is missing, and in which clusters it is another."""
+        sizes = self.sizes
+        share, shares = missing.sum() / sizes.sum(), missing / np.maximum(sizes, 1)
         deviations = (shares - share) / np.sqrt(share * (1 - share) / np.maximum(sizes, 1))
-        far = (np.abs(shares - share) >= NAMED_DIFFERENCE) & (abs(deviations) > NAMED_DEVIATIONS)
+        differs = np.abs(shares - share) >= NAMED_DIFFERENCE
+        differs &= (np.abs(deviations) > NAMED_DEVIATIONS) & (sizes > 0)
+        if not differs.any():
+            differs[np.argmax(np.abs(deviations))] = True
         # Clusters that mostly lack a view before those that mostly have it.
-        order = sorted(np.flatnonzero(far & (sizes > 0)).tolist(), key=lambda c: -deviations[c])
-        if not order:
-            order = [int(np.argmax(np.abs(deviations)))]
+        order = sorted(np.flatnonzero(differs).tolist(), key=lambda c: -deviations[c])
         if len(order) > MOST_NAMED:
             order = sorted(order, key=lambda c: -abs(deviations[c]))[:MOST_NAMED]
-        clusters = [f"{100 * shares[c]:.0f} % of cluster {c}" for c in order]
-        verb = "is" if len(names) == 1 else "are"
-        return (
-            f"{join_words(map(repr, names))} {verb} missing from {100 * share:.0f} % of the "
-            f"samples, but from {join_words(clusters)}"
-        )
-
-    def _numbers(self, agreement: float, p_value: float) -> str:
-        """Return what a verdict rests on."""
-        return f"adjusted mutual information {round(agreement, 2) + 0:.2f}, chance {p_value:.2g}"
+        clusters = join_words([f"{100 * shares[c]:.0f} % of cluster {c}" for c in order])
+        return f"{100 * share:.0f} % of the samples, but from {clusters}"
 
 
-def _is_noteworthy(agreement: float, p_value: float) -> bool:
-    """Return whether something goes with the clusters beyond chance, and not just a little."""
-    return bool(p_value <= LEVEL and agreement > NOTEWORTHY)
+def _numbers(agreement: float, p_value: float) -> str:
+    """Return what a verdict rests on."""
+    return f"adjusted mutual information {round(agreement, 2) + 0:.2f}, chance {p_value:.2g}"
 
 
 def measure_missingness(
@@ -327,19 +288,23 @@ def measure_missingness(
     -------
     Missingness
     """
-    labels, missing = np.asarray(labels), ~np.asarray(observed, dtype=bool)
     names = tuple(map(str, view_names))
-    lacks, table = _count_patterns(labels, missing)
+    lacks, table = _count_patterns(np.asarray(labels), ~np.asarray(observed, dtype=bool))
     frequent, rare = table[:MOST_PATTERNS], table[MOST_PATTERNS:].sum(axis=0)
     view_counts = lacks.T.astype(int) @ table
-    tables = {PATTERNS: np.vstack([frequent, rare])}
-    keys = [_key(lacks, v) for v in range(len(names))]
-    for key, counts in zip(keys, view_counts, strict=True):
-        if key is not None:  # of views with the same missing samples there is one test
+    # One test per set of missing samples: with two patterns, to lack a view is to have one of them.
+    keys = [b"" if len(lacks) == 2 else column.tobytes() for column in lacks.T]
+    is_tested = [bool(column.any() and not column.all()) for column in lacks.T]
+    tables = {b"": np.vstack([frequent, rare])}
+    for key, tested, counts in zip(keys, is_tested, view_counts, strict=True):
+        if tested:
             tables.setdefault(key, np.vstack([counts, table.sum(axis=0) - counts]))
-    n_permutations = max(FEWEST_PERMUTATIONS, PERMUTATIONS_A_TEST * len(tables))
-    tests = {key: _test(each, n_permutations) for key, each in tables.items()}
-    p_values = dict(zip(tests, _holm([test.p_value for test in tests.values()]), strict=True))
+    n_permutations = max(FEWEST_PERMUTATIONS, PERMUTATIONS_PER_TEST * len(tables))
+    found = np.array([_test(each, n_permutations) for each in tables.values()])
+    tests = dict(zip(tables, zip(found[:, 0], _holm(found[:, 1]), strict=True), strict=True))
+    of_views = np.array(
+        [tests[key] if tested else (0.0, 1.0) for key, tested in zip(keys, is_tested, strict=True)]
+    )
     return Missingness(
         view_names=names,
         patterns=tuple(
@@ -349,10 +314,10 @@ def measure_missingness(
         counts=frequent,
         other_counts=rare,
         view_counts=view_counts,
-        agreement=tests[PATTERNS].agreement,
-        p_value=p_values[PATTERNS],
-        view_agreements=np.array([0.0 if key is None else tests[key].agreement for key in keys]),
-        view_p_values=np.array([1.0 if key is None else p_values[key] for key in keys]),
+        agreement=float(tests[b""][0]),
+        p_value=float(tests[b""][1]),
+        view_agreements=of_views[:, 0],
+        view_p_values=of_views[:, 1],
         n_permutations=n_permutations,
     )
 
@@ -360,74 +325,50 @@ def measure_missingness(
 def _count_patterns(labels: np.ndarray, missing: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Return the patterns, the commonest first, and their samples in each cluster.
 
-    They are (n_patterns, n_views) of bool, True where a view lacks the samples, and (n_patterns,
+    They are (n_patterns, n_views) of bool, True if a view lacks the samples, and (n_patterns,
     n_clusters).
     """
     numbers = np.zeros(len(missing), dtype=np.int64)
     for byte in np.packbits(missing, axis=1).T:  # eight views at a time
         numbers = np.unique(numbers * 256 + byte, return_inverse=True)[1]
     first = np.unique(numbers, return_index=True)[1]
-    n_clusters = int(labels.max()) + 1
-    places = numbers * n_clusters + labels
-    table = np.bincount(places, minlength=len(first) * n_clusters).reshape(-1, n_clusters)
+    table = np.zeros((len(first), int(labels.max()) + 1), dtype=np.int64)
+    np.add.at(table, (numbers, labels), 1)
     lacks = missing[first]
     order = np.lexsort([*lacks.T[::-1], lacks.sum(axis=1), -table.sum(axis=1)])
     return lacks[order], table[order]
 
 
-def _key(lacks: np.ndarray, v: int) -> bytes | None:
-    """Return by what the test of a view is known: None where there is nothing to test."""
-    column = lacks[:, v]
-    if column.all() or not column.any():
-        return None
-    # With two patterns, to lack a view is to have one of them.
-    return PATTERNS if len(column) == 2 else column.tobytes()
-
-
-class _Test(NamedTuple):
-    """How much the rows and columns of a table of counts go together, and how likely by chance."""
-
-    agreement: float
-    p_value: float
-
-
-def _test(table: np.ndarray, n_permutations: int) -> _Test:
-    """Compare the mutual information of rows and columns with that of permutations."""
+def _test(table: np.ndarray, n_permutations: int) -> tuple[float, float]:
+    """Return the adjusted mutual information of rows and columns, and its p-value."""
     # Sorted, so that the draws are the same whatever the order of clusters and of views.
     rows, columns = (np.sort(table.sum(axis=axis)) for axis in (1, 0))
     rows, columns = rows[rows > 0], columns[columns > 0]
     if min(len(rows), len(columns)) < 2:
-        return _Test(0.0, 1.0)
+        return 0.0, 1.0
     n = int(rows.sum())
+    # I = H(rows) + H(columns) - H(joint), and only the last of them varies.
     entropies = [np.log(n) - xlogy(sums, sums).sum() / n for sums in (rows, columns)]
-    joint = _sums_of_logarithms(table[None])[0]
+    joint = xlogy(table, table).sum()
     # One seed for all tables would make the same error in all tests.
     rng = np.random.default_rng([*rows.tolist(), *columns.tolist()])
-    drawn = random_table(rows, columns)
-    size = max(1, BLOCK_ENTRIES // (len(rows) * len(columns)))
-    sizes = [min(size, n_permutations - start) for start in range(0, n_permutations, size)]
-    draws = [_sums_of_logarithms(drawn.rvs(size=each, random_state=rng)) for each in sizes]
-    permuted = np.concatenate(draws)
-    # I = H(rows) + H(columns) - H(joint), and only the last of them varies.
+    height = max(1, BLOCK_ENTRIES // (len(rows) * len(columns)))
+    drawn = (
+        random_table(rows, columns).rvs(size=part.stop - part.start, random_state=rng)
+        for part in ranges(n_permutations, height)
+    )
+    permuted = np.concatenate([xlogy(tables, tables).sum(axis=(1, 2)) for tables in drawn])
     constant = sum(entropies) - np.log(n)
     information, expected = constant + joint / n, constant + permuted.mean() / n
-    room = min(entropies) - expected
+    largest = min(entropies) - expected
     n_larger = int(np.sum(permuted >= joint - ROUNDING * abs(joint)))
-    return _Test(
-        float((information - expected) / room) if room > ROUNDING else 0.0,
-        (1 + n_larger) / (1 + n_permutations),
-    )
+    adjusted = float((information - expected) / largest) if largest > ROUNDING else 0.0
+    return adjusted, (1 + n_larger) / (1 + n_permutations)
 
 
-def _sums_of_logarithms(tables: np.ndarray) -> Float:
-    """Return the sum of x log x over the entries of every table."""
-    return xlogy(tables, tables).sum(axis=(1, 2))
-
-
-def _holm(p_values: Sequence[float]) -> list[float]:
+def _holm(p_values: Float) -> Float:
     """Return p-values corrected for their number, by Holm."""
-    order = np.argsort(p_values, kind="stable")
+    order, corrected = np.argsort(p_values, kind="stable"), np.empty(len(p_values))
     factors = np.arange(len(p_values), 0, -1)
-    corrected = np.empty(len(p_values))
-    corrected[order] = np.maximum.accumulate(np.asarray(p_values)[order] * factors)
-    return np.minimum(corrected, 1).tolist()
+    corrected[order] = np.maximum.accumulate(p_values[order] * factors)
+    return np.minimum(corrected, 1)

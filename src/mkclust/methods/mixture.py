@@ -6,12 +6,17 @@ from typing import Any, Literal
 
 import numpy as np
 
-from mkclust.engine.missed import DOUBLE, HIGHEST_PROBABILITY, relax_from, search_key
-from mkclust.engine.proof import Certificate, certify, entries_of_combination
-from mkclust.engine.relaxation import Relaxation
-from mkclust.linalg import eigvalsh, inner_products
+from mkclust.engine.certificate import (
+    Certificate,
+    certify,
+    relax_from,
+    rounding_of_entries,
+    search_key,
+)
+from mkclust.engine.eigen import Relaxation
+from mkclust.linalg import inner_products
 from mkclust.methods.solution import Solution
-from mkclust.stack import KernelStack
+from mkclust.stack import Stack
 from mkclust.types import Array, Float
 
 # Relative error of the eigenvalue sums that iterations compare.
@@ -21,23 +26,23 @@ EIGEN_TOLERANCE = 1e-12
 class Mixture:
     """Leading eigenvectors of ``sum_p c_p K_p`` for one c after another.
 
-    Each solve starts from the eigenvectors of the last and reuses its memory.
+    Each solve starts from the eigenvectors of the last.
 
     Parameters
     ----------
-    stack : KernelStack
+    stack : Stack
         The kernels.
     n_clusters : int
         Number of eigenvectors, k.
     tol : float, default=EIGEN_TOLERANCE
         Relative error allowed in the sum of the k largest eigenvalues.
     eigensolver : callable, default=None
-        ``eigensolver(operator, n_clusters) -> Relaxation`` in place of the warm-started one.
+        ``eigensolver(kernel, n_clusters) -> Relaxation`` in place of the warm-started one.
     """
 
     def __init__(
         self,
-        stack: KernelStack,
+        stack: Stack,
         n_clusters: int,
         *,
         tol: float = EIGEN_TOLERANCE,
@@ -45,7 +50,6 @@ class Mixture:
     ):
         self.stack, self.n_clusters, self.tol, self.n_passes = stack, n_clusters, tol, 0
         self._eigensolver = eigensolver
-        self._operator: Any = None
         self._start: Array | None = None
 
     @property
@@ -61,10 +65,10 @@ class Mixture:
     def relax(self, coefficients: Float) -> Relaxation:
         """Return the leading eigenvectors of one mix."""
         self.n_passes += 1
-        self._operator = self.stack.combine(coefficients, out=self._operator)
+        mix = self.stack.mix(coefficients)
         if self._eigensolver is not None:
-            return self._eigensolver(self._operator, self.n_clusters)
-        relaxation = relax_from(self._operator, self.n_clusters, tol=self.tol, start=self._start)
+            return self._eigensolver(mix, self.n_clusters)
+        relaxation = relax_from(mix, self.n_clusters, tol=self.tol, start=self._start)
         self._start = relaxation.vectors
         return relaxation
 
@@ -72,7 +76,7 @@ class Mixture:
         self,
         relaxation: Relaxation,
         coefficients: Float,
-        room: float,
+        allowed_error: float,
         *,
         prove: bool | Literal["auto"] = "auto",
         random_state: Any = None,
@@ -85,10 +89,10 @@ class Mixture:
             The eigenvectors.
         coefficients : ndarray of shape (n_kernels,)
             Those of the mix.
-        room : float
+        allowed_error : float
             By how much the sum of their eigenvalues may be too small.
         prove : bool or "auto", default="auto"
-            Whether to prove at once, never, or where a search does not tell and the kernels are in
+            Whether to prove at once, never, or if a search is inconclusive and the kernels are in
             memory.
         random_state : int, RandomState or None, default=None
             What the random vectors of a search depend on.
@@ -96,48 +100,12 @@ class Mixture:
         Returns
         -------
         Certificate
-            Open where something was missed, or where nothing could be told.
+            Open if something was missed, or if the search was inconclusive.
         """
-        if relaxation.residuals is None:
-            return Certificate("proved", self._error_of_whole(relaxation, coefficients))
-        self.n_passes += 1
-        self._operator = self.stack.combine(coefficients, out=self._operator)
-        in_memory = self.stack.combining_pays
-        # A sum of kernels in single precision may be rounded down.
-        error = relaxation.error + 2 * self.stack.precision * relaxation.value
-        proof: Literal["first", "last", "never"] = "last" if prove and in_memory else "never"
-        if prove is True:
-            proof = "first"
-        certificate, missed = certify(
-            relaxation,
-            room,
-            operator=self._operator,
-            entries=lambda: entries_of_combination(self.stack, coefficients, self._operator),
-            proof=proof,
-            key=search_key(random_state),
-            rounding=self.stack.precision,
-        )
-        if certificate is not None and (in_memory or certificate.kind == "proved"):
-            return certificate
-        if missed is None or missed.vectors is not None:
-            return Certificate("open", error)
-        if not in_memory:
-            # As of all kernels that are read anew for each product, no probability is stated.
-            return Certificate("searched", room if certificate is None else certificate.error)
-        if missed.probability <= HIGHEST_PROBABILITY:
-            return Certificate("searched", room, missed.probability)
-        return Certificate("open", error)
-
-    def _error_of_whole(self, relaxation: Relaxation, coefficients: Float) -> float:
-        """Return by how much the eigenvalue sum of a dense eigendecomposition may be too small.
-
-        That of a mix added up in single precision is compared with that in double precision.
-        """
-        if self.stack.precision <= DOUBLE:
-            return 0.0
-        mixed = entries_of_combination(self.stack, coefficients, self._operator)
-        exact = float(eigvalsh(mixed)[-self.n_clusters :].sum())
-        return max(exact - relaxation.value, 0.0)
+        key = search_key(random_state)
+        verdict = certify(self.stack, coefficients, relaxation, allowed_error, prove=prove, key=key)
+        self.n_passes += verdict.n_passes
+        return verdict.certificate or Certificate("open", relaxation.error)
 
     def alignments(self, partition: Relaxation) -> Float:
         """Return ``Tr(H^T K_p H)`` for every kernel."""
@@ -150,7 +118,7 @@ class Mixture:
         rest = self.totals - self.alignments(partition)
         # Never negative for a positive semidefinite kernel, and of a kernel of rank k nothing may
         # be left: what rounding leaves of it is no ground for weights.
-        rounding = 10 * np.sqrt(self.stack.n_samples) * self.stack.precision
+        rounding = 10 * np.sqrt(self.stack.n_samples) * rounding_of_entries(self.stack)
         return np.where(rest <= rounding * self.totals, 0, rest)
 
     def solution(

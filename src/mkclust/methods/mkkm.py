@@ -1,6 +1,6 @@
 """MKKM: mix the kernels by how well a partition explains each."""
 
-from typing import Any, ClassVar, Literal
+from typing import ClassVar
 
 from mkclust.engine.simplex import best_response
 from mkclust.methods.alternate import descend
@@ -8,12 +8,12 @@ from mkclust.methods.inductive import InductiveClusterer
 from mkclust.methods.learned_fill import RegressedFills, learn_fills
 from mkclust.methods.mixture import Mixture
 from mkclust.methods.solution import Solution
-from mkclust.stack import KernelStack
+from mkclust.stack import Stack
 from mkclust.types import Float
 
 
 def solve_mkkm(
-    stack: KernelStack,
+    stack: Stack,
     n_clusters: int,
     *,
     tol: float = 1e-4,
@@ -32,7 +32,7 @@ def solve_mkkm(
 
     Parameters
     ----------
-    stack : KernelStack
+    stack : Stack
         The kernels.
     n_clusters : int
         Number of clusters, k.
@@ -47,11 +47,6 @@ def solve_mkkm(
     -------
     Solution
         Its history is the objective after each update of the weights, and that of the final pair.
-
-    References
-    ----------
-    .. [1] H.-C. Huang, Y.-Y. Chuang, C.-S. Chen. Multiple Kernel Fuzzy Clustering. IEEE
-       Transactions on Fuzzy Systems 20(1), 2012.
     """
     mixture = Mixture(stack, n_clusters)
     descent = descend(
@@ -84,9 +79,10 @@ class MKKM(InductiveClusterer):
     clusters: a kernel of low rank tends to take most of the weight. The problem is not convex; the
     result is a stationary point.
 
-    With ``impute="learn"`` it is also minimized over what stands for samples that are missing from
-    views [2]_: their features are regressions of those observed on the partition, found in turns
-    with the rest. Turns end where the objective falls by 0.1 % or less, or after 20.
+    With ``missing_views="learn"``, the default, it is also minimized over what stands for samples
+    that are missing from views [2]_: their features are regressions of those observed on the
+    partition, found in turns with the rest. Turns end if the objective falls by 0.1 % or less,
+    or after 20.
 
     Parameters
     ----------
@@ -112,16 +108,12 @@ class MKKM(InductiveClusterer):
         ``Tr(K (I - H H^T))`` of the mixed kernel.
     history_ : ndarray of shape (n_iter_ + 1,)
         The objective after each update of the weights, falling; the last is that of the final pair.
-    fill_history_ : ndarray of shape (n_fills + 1,)
-        The objective without and with each of the fills, falling; only where ``impute="learn"`` had
-        something to learn. ``history_`` is that of the last descent.
     {notes}
     {approximation_error}
 
     References
     ----------
-    .. [1] H.-C. Huang, Y.-Y. Chuang, C.-S. Chen. Multiple Kernel Fuzzy Clustering. IEEE
-       Transactions on Fuzzy Systems 20(1), 2012.
+    {references}
     .. [2] X. Liu, X. Zhu, M. Li, L. Wang, E. Zhu, T. Liu, M. Kloft, D. Shen, J. Yin, W. Gao.
        Multiple Kernel k-Means with Incomplete Kernels. IEEE TPAMI 42(5), 2020.
 
@@ -135,6 +127,9 @@ class MKKM(InductiveClusterer):
     (True, True)
     """
 
+    tol: float = 1e-4
+    max_iter: int = 50
+
     SUMMARY: ClassVar[str] = (
         "which mixes the kernels by the squares of weights on the simplex, found in turn with a "
         "relaxed partition so that both leave least of the mixed kernel unexplained"
@@ -145,52 +140,13 @@ class MKKM(InductiveClusterer):
     )
     LEARNS_MISSING: ClassVar[bool] = True
 
-    def __init__(
-        self,
-        n_clusters: int = 8,
-        *,
-        kernels: Any = "auto",
-        center: bool = True,
-        normalize: bool = True,
-        psd: Literal["error", "clip", "shift"] = "error",
-        validate: bool = True,
-        neighbors: Any = None,
-        approximation: Any = None,
-        tol: float = 1e-4,
-        max_iter: int = 50,
-        n_init: int = 10,
-        random_state: Any = None,
-        views: Any = None,
-        join: Literal["exact", "inner", "outer"] = "exact",
-        impute: Any = None,
-        explain: bool = False,
-    ):
-        super().__init__(
-            n_clusters,
-            kernels=kernels,
-            center=center,
-            normalize=normalize,
-            psd=psd,
-            validate=validate,
-            neighbors=neighbors,
-            approximation=approximation,
-            n_init=n_init,
-            random_state=random_state,
-            views=views,
-            join=join,
-            impute=impute,
-            explain=explain,
-        )
-        self.tol = tol
-        self.max_iter = max_iter
-
-    def _solve(self, stack: KernelStack) -> Solution:
-        """Solve by block descent, with what was learned of missing samples where asked for."""
+    def _solve(self, stack: Stack) -> Solution:
+        """Solve by block descent, with what was learned of missing samples if asked for."""
         if not self._learns_missing(stack):
             return self._descend(stack)
         return learn_fills(stack, self._descend, RegressedFills(), goal="falling")
 
-    def _descend(self, stack: KernelStack, previous: Solution | None = None) -> Solution:
+    def _descend(self, stack: Stack, previous: Solution | None = None) -> Solution:
         """Solve by block descent from the weights of an earlier solution, if there is one."""
         weights = None if previous is None else previous.weights
         tol, max_iter = self.tol, self.max_iter

@@ -1,7 +1,7 @@
 """MKKM-MiR: multiple kernel k-means that avoids mixing kernels that say the same."""
 
 from collections.abc import Callable
-from typing import Any, ClassVar, Literal
+from typing import ClassVar
 
 import numpy as np
 
@@ -11,7 +11,7 @@ from mkclust.methods.inductive import InductiveClusterer
 from mkclust.methods.mixture import Mixture
 from mkclust.methods.solution import Solution
 from mkclust.parameters import Allowed, Number
-from mkclust.stack import KernelStack
+from mkclust.stack import Stack
 from mkclust.types import Float
 
 # Weights below this are set to zero, as the authors do.
@@ -19,7 +19,7 @@ SMALLEST_WEIGHT = 1e-6
 
 
 def solve_mkkm_mir(
-    stack: KernelStack,
+    stack: Stack,
     n_clusters: int,
     *,
     reg: float = 0.5,
@@ -34,7 +34,7 @@ def solve_mkkm_mir(
 
     Parameters
     ----------
-    stack : KernelStack
+    stack : Stack
         The kernels.
     n_clusters : int
         Number of clusters, k.
@@ -49,17 +49,12 @@ def solve_mkkm_mir(
     -------
     Solution
         Its history is the objective before each update of the weights, and that of the final pair.
-
-    References
-    ----------
-    .. [1] X. Liu, Y. Dou, J. Yin, L. Wang, E. Zhu. Multiple Kernel k-Means Clustering with
-       Matrix-Induced Regularization. AAAI 2016.
     """
     return descend_regularized(stack, n_clusters, reg * stack.gram(), tol=tol, max_iter=max_iter)
 
 
 def descend_regularized(
-    stack: KernelStack,
+    stack: Stack,
     n_clusters: int,
     overlap: Float,
     *,
@@ -136,8 +131,7 @@ class MKKMMiR(InductiveClusterer):
 
     References
     ----------
-    .. [1] X. Liu, Y. Dou, J. Yin, L. Wang, E. Zhu. Multiple Kernel k-Means Clustering with
-       Matrix-Induced Regularization. AAAI 2016.
+    {references}
 
     Examples
     --------
@@ -148,6 +142,10 @@ class MKKMMiR(InductiveClusterer):
     >>> model.converged_, bool((model.history_[1:] <= model.history_[:-1]).all())
     (True, True)
     """
+
+    reg: float = 0.5
+    tol: float = 1e-6
+    max_iter: int = 100
 
     SUMMARY: ClassVar[str] = (
         "multiple kernel k-means with a regularization by the products of the kernels, which keeps "
@@ -160,48 +158,7 @@ class MKKMMiR(InductiveClusterer):
     GRID: ClassVar[dict[str, list]] = {"reg": [2.0**e for e in range(-15, 11)]}
     ALLOWED: ClassVar[dict[str, Allowed]] = {"reg": Number(0)}
 
-    def __init__(
-        self,
-        n_clusters: int = 8,
-        *,
-        kernels: Any = "auto",
-        center: bool = True,
-        normalize: bool = True,
-        psd: Literal["error", "clip", "shift"] = "error",
-        validate: bool = True,
-        neighbors: Any = None,
-        approximation: Any = None,
-        reg: float = 0.5,
-        tol: float = 1e-6,
-        max_iter: int = 100,
-        n_init: int = 10,
-        random_state: Any = None,
-        views: Any = None,
-        join: Literal["exact", "inner", "outer"] = "exact",
-        impute: Any = None,
-        explain: bool = False,
-    ):
-        super().__init__(
-            n_clusters,
-            kernels=kernels,
-            center=center,
-            normalize=normalize,
-            psd=psd,
-            validate=validate,
-            neighbors=neighbors,
-            approximation=approximation,
-            n_init=n_init,
-            random_state=random_state,
-            views=views,
-            join=join,
-            impute=impute,
-            explain=explain,
-        )
-        self.reg = reg
-        self.tol = tol
-        self.max_iter = max_iter
-
-    def _solve(self, stack: KernelStack) -> Solution:
+    def _solve(self, stack: Stack) -> Solution:
         """Solve by block descent."""
         return solve_mkkm_mir(
             stack,

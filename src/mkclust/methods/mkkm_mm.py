@@ -6,7 +6,7 @@ from typing import Any, ClassVar, Literal
 
 import numpy as np
 
-from mkclust.engine.relaxation import Relaxation
+from mkclust.engine.eigen import Relaxation
 from mkclust.engine.simplex import minimize_quadratic
 from mkclust.methods.alternate import Alternation, alternate
 from mkclust.methods.inductive import InductiveClusterer
@@ -14,12 +14,12 @@ from mkclust.methods.mixture import Mixture
 from mkclust.methods.solution import Solution
 from mkclust.parameters import Allowed, Choice
 from mkclust.plots import LARGE_WEIGHT
-from mkclust.stack import KernelStack
+from mkclust.stack import Stack
 from mkclust.types import Array, Float
 
 
 def solve_mkkm_mm(
-    stack: KernelStack,
+    stack: Stack,
     n_clusters: int,
     *,
     tol: float = 1e-4,
@@ -37,7 +37,7 @@ def solve_mkkm_mm(
 
     Parameters
     ----------
-    stack : KernelStack
+    stack : Stack
         The kernels.
     n_clusters : int
         Number of clusters, k.
@@ -49,19 +49,14 @@ def solve_mkkm_mm(
     Returns
     -------
     Solution
-        Its history is ``|a(H)|_2`` of every iteration, and that of the returned one where it is not
+        Its history is ``|a(H)|_2`` of every iteration, and that of the returned one if it is not
         the last.
-
-    References
-    ----------
-    .. [1] S. Bang, Y. Yu, W. Wu. Robust Multiple Kernel k-means Clustering using Min-Max
-       Optimization. arXiv:1803.02458, 2018.
     """
     return alternate_with_worst_weights(stack, n_clusters, alternate, tol=tol, max_iter=max_iter)
 
 
 def alternate_with_worst_weights(
-    stack: KernelStack,
+    stack: Stack,
     n_clusters: int,
     take_turns: Callable[..., Alternation],
     *,
@@ -95,7 +90,7 @@ def alternate_with_worst_weights(
 
 
 def solve_mkkm_mm_saddle(
-    stack: KernelStack,
+    stack: Stack,
     n_clusters: int,
     *,
     tol: float = 1e-8,
@@ -112,7 +107,7 @@ def solve_mkkm_mm_saddle(
 
     Parameters
     ----------
-    stack : KernelStack
+    stack : Stack
         The kernels.
     n_clusters : int
         Number of clusters, k.
@@ -144,15 +139,16 @@ def solve_mkkm_mm_saddle(
         shortest = minimize_quadratic(A @ A.T) @ A
         upper.append(float(np.linalg.norm(shortest)))
         gap = upper[-1] - lower[-1] + best[1].error
-        converged = gap <= tol * upper[-1]
+        # If nothing is left unexplained, the errors of the eigenvalues are rounding.
+        converged = gap <= tol * upper[-1] or upper[-1] == 0
         if converged or len(lower) >= max_iter:
             break
         theta = shortest / upper[-1]
     theta, relaxation = best
-    room = tol * upper[-1] - max(upper[-1] - lower[-1], 0.0) if converged else tol * upper[-1]
-    certificate = mixture.certify(relaxation, theta, room, random_state=random_state)
+    allowed = tol * upper[-1] - (max(upper[-1] - lower[-1], 0.0) if converged else 0.0)
+    certificate = mixture.certify(relaxation, theta, allowed, random_state=random_state)
     return mixture.solution(
-        replace(relaxation, error=certificate.error),
+        replace(relaxation, error=certificate.error if upper[-1] else 0.0),
         theta,
         theta,
         lower,
@@ -170,7 +166,7 @@ def _unit(weights: Float) -> Float:
 
 def _worst_weights(unexplained: Float) -> Float:
     """Return the weights of unit norm under which most is left unexplained."""
-    # Where nothing is, all weights are as bad; the uniform ones prefer no kernel.
+    # If nothing is, all weights are as bad; the uniform ones prefer no kernel.
     return _unit(unexplained if unexplained.any() else np.ones_like(unexplained))
 
 
@@ -214,7 +210,7 @@ class MKKMMM(InductiveClusterer):
         saddle point, the value of its weights.
     history_ : ndarray of shape (n_iter_,) or (n_iter_ + 1,)
         The objective of each iteration, neither falling nor rising, closed by that of the returned
-        one where it is not the last; for the saddle point the best so far, rising.
+        one if it is not the last; for the saddle point the best so far, rising.
     duality_gap_ : float
         Only for the saddle point: relative distance of the objective to its maximum at most.
     certificate_ : str
@@ -225,8 +221,7 @@ class MKKMMM(InductiveClusterer):
 
     References
     ----------
-    .. [1] S. Bang, Y. Yu, W. Wu. Robust Multiple Kernel k-means Clustering using Min-Max
-       Optimization. arXiv:1803.02458, 2018.
+    {references}
 
     Examples
     --------
@@ -237,6 +232,10 @@ class MKKMMM(InductiveClusterer):
     >>> model.converged_, bool(model.duality_gap_ < 1e-8)
     (True, True)
     """
+
+    solver: Literal["alternate", "saddle"] = "alternate"
+    tol: float = 1e-4
+    max_iter: int = 10
 
     SUMMARY: ClassVar[str] = (
         "which finds the relaxed partition that is best for the weights, of unit length, under "
@@ -249,48 +248,7 @@ class MKKMMM(InductiveClusterer):
     WEIGHT_MEANING: ClassVar[str] = LARGE_WEIGHT
     ALLOWED: ClassVar[dict[str, Allowed]] = {"solver": Choice(("alternate", "saddle"))}
 
-    def __init__(
-        self,
-        n_clusters: int = 8,
-        *,
-        kernels: Any = "auto",
-        center: bool = True,
-        normalize: bool = True,
-        psd: Literal["error", "clip", "shift"] = "error",
-        validate: bool = True,
-        neighbors: Any = None,
-        approximation: Any = None,
-        solver: Literal["alternate", "saddle"] = "alternate",
-        tol: float = 1e-4,
-        max_iter: int = 10,
-        n_init: int = 10,
-        random_state: Any = None,
-        views: Any = None,
-        join: Literal["exact", "inner", "outer"] = "exact",
-        impute: Any = None,
-        explain: bool = False,
-    ):
-        super().__init__(
-            n_clusters,
-            kernels=kernels,
-            center=center,
-            normalize=normalize,
-            psd=psd,
-            validate=validate,
-            neighbors=neighbors,
-            approximation=approximation,
-            n_init=n_init,
-            random_state=random_state,
-            views=views,
-            join=join,
-            impute=impute,
-            explain=explain,
-        )
-        self.solver = solver
-        self.tol = tol
-        self.max_iter = max_iter
-
-    def _solve(self, stack: KernelStack) -> Solution:
+    def _solve(self, stack: Stack) -> Solution:
         """Alternate, or find the saddle point."""
         if self.solver == "saddle":
             return solve_mkkm_mm_saddle(
@@ -303,7 +261,7 @@ class MKKMMM(InductiveClusterer):
         return solve_mkkm_mm(stack, self.n_clusters, tol=self.tol, max_iter=self.max_iter)
 
     def _learned(
-        self, stack: KernelStack, solution: Solution, labels: Array, *further: Array
+        self, stack: Stack, solution: Solution, labels: Array, *further: Array
     ) -> dict[str, Any]:
         """Return the certificate of a saddle point."""
         if self.solver != "saddle":

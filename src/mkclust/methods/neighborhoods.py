@@ -1,230 +1,151 @@
 """Shared neighborhoods of precomputed kernels, and what a fit says about neighborhoods."""
 
-import warnings
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from scipy.spatial import KDTree
 
-from mkclust.kernels.neighborhoods import (
-    ListsOfRows,
+from mkclust.exceptions import NeighborhoodsWarning, warn
+from mkclust.kernels.neighbors import (
     Neighborhoods,
-    NeighborhoodsWarning,
+    SimilarityLists,
     count_components,
     count_neighbors,
     join_by_similarity,
     lengths_of,
 )
-from mkclust.linalg import FactoredMatrix, astype, is_sparse, noise, to_device, to_host
-from mkclust.samples.samples import Samples
-from mkclust.stack import KernelStack, as_stack
+from mkclust.linalg import astype, namespace, to_host
+from mkclust.methods.out_of_sample import SAME_DIAGONAL, is_training, observed_part
+from mkclust.stack import Array as HeldKernel
+from mkclust.stack import Kernel, Standardization, as_stack
 from mkclust.stack.checks import check_symmetry, describe
 from mkclust.stack.dissimilarity import refuse_distances
+from mkclust.stack.kernel import row_blocks
 from mkclust.text import list_first
 from mkclust.types import Array, Float
-
-# A sample is a training sample where its similarities differ by no more than this share.
-SAME_SAMPLE = 1e-6
 
 
 @dataclass(frozen=True)
 class KernelNeighborhoods:
-    """The neighborhoods of precomputed kernels, and what tells how new samples join them.
+    """The neighborhoods of a precomputed kernel, and what tells how new samples join them.
 
     Attributes
     ----------
+    name : str
+        Name of the kernel.
     size : int
         Number of neighbors.
-    by_name : dict of str to Neighborhoods
-        Those of every kernel.
-    diagonals : ndarray of shape (n_kernels, n_samples)
-        Self-similarities.
+    found : Neighborhoods
+        Those of the training samples.
+    diagonal, row_sums : ndarray of shape (n_samples,)
+        Self-similarities, and sums of the rows, by which the kernel is recognized.
     normalize : bool
         Whether similarities are compared that are scaled to a unit diagonal.
-    prints : ndarray of shape (n_samples, 3)
-        Random products of the similarities, by which training samples are known again.
     """
 
+    name: str
     size: int
-    by_name: dict[str, Neighborhoods] = field(repr=False)
-    diagonals: Float = field(repr=False)
+    found: Neighborhoods = field(repr=False)
+    diagonal: Float = field(repr=False)
+    row_sums: Float = field(repr=False)
     normalize: bool
-    prints: Float = field(repr=False)
 
-    @classmethod
-    def of(cls, model: Any, samples: Samples) -> "KernelNeighborhoods":
-        """Find the neighborhoods of kernels in one pass over their rows."""
-        stack = as_stack(samples, center=False, normalize=False, validate=False)
-        size = count_neighbors(model.kernel_neighbors, stack.n_samples)
-        if model.validate:
-            _check(stack)
-        diagonals = np.stack([to_host(each.diagonal) for each in stack.standardizations])
-        lengths = lengths_of(diagonals) if model.normalize else [None] * len(diagonals)
-        builders = [ListsOfRows(size, each) for each in lengths]
-        prints = np.zeros((stack.n_samples, 3))
-
-        def take(rows: slice, blocks: Sequence[Array]) -> None:
-            """Take in some rows of every kernel."""
-            prints[rows] = _products(blocks, diagonals)
-            for builder, block in zip(builders, blocks, strict=True):
-                builder.add(rows.start, block)
-
-        stack.for_each_block(take)
-        every = [builder.result() for builder in builders]
-        by_name = dict(zip(stack.names, every, strict=True))
-        return cls(size, by_name, diagonals, bool(model.normalize), prints)
-
-    def of_kernel(self, index: int) -> "KernelNeighborhoods":
-        """Return those of one kernel, by which training samples are not known again."""
-        name = list(self.by_name)[index]
-        return replace(
-            self,
-            by_name={name: self.by_name[name]},
-            diagonals=self.diagonals[index : index + 1],
-            prints=np.zeros((0, 3)),
-        )
-
-    def kernels(self) -> list[FactoredMatrix]:
-        """Return the kernels of the training samples."""
-        return [each.kernel() for each in self.by_name.values()]
-
-    def check_same(self, kernels: Any) -> None:
-        """Refuse other kernels than these neighborhoods are of."""
-        stack = as_stack(kernels, center=False, normalize=False, validate=False)
-        prints = np.zeros_like(self.prints)
-
-        def take(rows: slice, blocks: Sequence[Array]) -> None:
-            """Look at some rows of every kernel."""
-            prints[rows] = _products(blocks, self.diagonals)
-
-        stack.for_each_block(take)
-        if np.abs(prints - self.prints).max() > SAME_SAMPLE * np.abs(self.prints).max():
-            raise ValueError(
-                "X holds other kernels than the model was fitted on: pass the same kernels, their "
-                "samples in the same order"
-            )
-
-    def cross(
-        self, matrices: Sequence[Array], self_similarity: Float | None
-    ) -> list[FactoredMatrix]:
+    def cross(self, matrix: Array, self_similarity: Float | None) -> Any:
         """Return the similarities of new samples to the training samples by neighborhoods.
 
         Parameters
         ----------
-        matrices : sequence of m arrays of shape (n_new, n_samples)
+        matrix : array of shape (n_new, n_samples)
             Their similarities as they come.
-        self_similarity : ndarray of shape (m, n_new) or None
-            Their similarities to themselves; None where they are known.
+        self_similarity : ndarray of shape (n_new,) or None
+            Their similarities to themselves; None if they are known.
 
         Returns
         -------
-        list of m FactoredMatrix of shape (n_new, n_samples)
+        sparse or factored matrix of shape (n_new, n_samples)
         """
-        samples, crossed = self._find_training_samples(matrices), []
-        for p, (name, neighborhoods) in enumerate(self.by_name.items()):
-            row_lengths = lengths = None
-            if self.normalize:
-                own = None if self_similarity is None else self_similarity[p]
-                own = self._self_similarity(p, name, samples) if own is None else own
-                row_lengths, lengths = lengths_of(own), lengths_of(self.diagonals[p])
-            joined, own_lists = join_by_similarity(
-                neighborhoods, self.size, matrices[p], row_lengths, lengths
-            )
-            crossed.append(neighborhoods.cross(joined, own_lists, samples))
-        return crossed
-
-    def _self_similarity(self, index: int, name: str, samples: np.ndarray) -> Float:
-        """Return the self-similarities of samples where they follow from what is known."""
-        diagonal = self.diagonals[index]
-        known, first = diagonal[np.maximum(samples, 0)], diagonal[0]
-        if np.all(samples >= 0) or np.all(np.abs(diagonal - first) <= SAME_SAMPLE * abs(first)):
-            return known
-        raise ValueError(
-            f"{name}: comparing new samples by similarities that are scaled to a unit diagonal "
-            "needs their similarity to themselves, and it is not constant for this kernel; pass "
-            f"self_similarity, an array of shape ({len(self.by_name)}, {len(samples)}) of k(x, x), "
-            "or fit with normalize=False"
+        n_new, diagonal = matrix.shape[0], self.diagonal
+        is_known = is_training(Standardization(diagonal), matrix)
+        samples = np.arange(n_new) if is_known else np.full(n_new, -1)
+        row_lengths = lengths = None
+        if self.normalize:
+            is_constant = np.all(np.abs(diagonal - diagonal[0]) <= SAME_DIAGONAL * diagonal[0])
+            if self_similarity is not None:
+                own = self_similarity
+            elif is_known or is_constant:
+                own = diagonal if is_known else np.full(n_new, diagonal[0])
+            else:
+                raise ValueError(
+                    f"{self.name}: comparing new samples by similarities that are scaled to a unit "
+                    "diagonal needs their similarity to themselves, and it is not constant for "
+                    "this kernel; pass self_similarity, an array of k(x, x) with a row for each "
+                    "kernel and a column for each new sample, or fit with normalize=False"
+                )
+            row_lengths, lengths = lengths_of(own), lengths_of(diagonal)
+        joined, own_lists = join_by_similarity(
+            self.found, self.size, [matrix], row_lengths, lengths
         )
-
-    def _find_training_samples(self, matrices: Sequence[Array]) -> np.ndarray:
-        """Return the numbers of the training samples that new ones are, -1 for none, (n_new,).
-
-        The one in the same place comes first: of samples that are alike, too, each finds itself.
-        """
-        products = _products(matrices, self.diagonals)
-        if not len(self.prints):
-            return np.full(len(products), -1)
-        same, n = SAME_SAMPLE * np.abs(self.prints).max(), len(self.prints)
-        nearest = KDTree(self.prints).query(products, p=np.inf, distance_upper_bound=same)[1]
-        samples = np.where(nearest < n, nearest, -1)
-        both = min(len(products), n)
-        in_place = np.abs(products[:both] - self.prints[:both]).max(axis=1) <= same
-        samples[:both][in_place] = np.flatnonzero(in_place)
-        return samples
+        return self.found.cross(joined, own_lists, samples)
 
 
-@dataclass(frozen=True)
-class SeparateNeighborhoods:
-    """The neighborhoods of kernels that lack samples: those of each among the samples it has.
-
-    Attributes
-    ----------
-    of_kernels : sequence of KernelNeighborhoods
-        One a kernel.
-    """
-
-    of_kernels: Sequence[KernelNeighborhoods]
-
-    @classmethod
-    def of(cls, model: Any, samples: Samples) -> "SeparateNeighborhoods":
-        """Find the neighborhoods of kernels, one after another."""
-        named = zip(samples.names, samples.parts, strict=True)
-        single = (Samples("kernels", (name,), (K,), names_given=True) for name, K in named)
-        return cls([KernelNeighborhoods.of(model, each) for each in single])
-
-    @property
-    def size(self) -> int:
-        """Number of neighbors, the largest where it is a share of the samples."""
-        return max(each.size for each in self.of_kernels)
-
-    @property
-    def by_name(self) -> dict[str, Neighborhoods]:
-        """Those of every kernel."""
-        return {name: each for one in self.of_kernels for name, each in one.by_name.items()}
-
-    def of_kernel(self, index: int) -> KernelNeighborhoods:
-        """Return those of one kernel."""
-        return self.of_kernels[index]
-
-    def kernels(self) -> list[FactoredMatrix]:
-        """Return the kernels of the training samples."""
-        return [kernel for one in self.of_kernels for kernel in one.kernels()]
-
-    def check_same(self, samples: Samples) -> None:
-        """Refuse other kernels than these neighborhoods are of."""
-        for one, K in zip(self.of_kernels, samples.parts, strict=True):
-            one.check_same([K])
+def find_neighborhoods(model: Any, samples: Any) -> tuple[KernelNeighborhoods, ...]:
+    """Find the neighborhoods of precomputed kernels, each among the samples that it has."""
+    names, kernels = _opened(samples)
+    for index, (name, kernel) in enumerate(zip(names, kernels, strict=True)):
+        # That kernels are indefinite does no harm.
+        if isinstance(kernel, HeldKernel):
+            check_symmetry(kernel.matrix, describe(index, name))
+        refuse_distances(kernel, describe(index, name))
+    diagonals = [to_host(kernel.diagonal()) for kernel in kernels]
+    sizes = [count_neighbors(model.kernel_neighbors, len(diagonal)) for diagonal in diagonals]
+    lists = [
+        SimilarityLists(size, lengths_of(diagonal) if model.normalize else None)
+        for size, diagonal in zip(sizes, diagonals, strict=True)
+    ]
+    sums = _row_sums(kernels, lists)
+    return tuple(
+        KernelNeighborhoods(name, size, each.result(), diagonal, total, bool(model.normalize))
+        for name, size, each, diagonal, total in zip(
+            names, sizes, lists, diagonals, sums, strict=True
+        )
+    )
 
 
-def _products(blocks: Sequence[Array], diagonals: Float) -> Float:
-    """Return the products of samples' similarities, all kernels together, with random numbers."""
-    total: Any = 0.0
-    for p, (block, diagonal) in enumerate(zip(blocks, diagonals, strict=True)):
-        block = block if is_sparse(block) else astype(block, "float64")
-        probe = to_device(noise((len(diagonal), 3), p, diagonal), block)
-        total = total + to_host(block @ probe) / (np.abs(diagonal).mean() or 1.0)
-    return total
+def check_same_kernels(found: Sequence[KernelNeighborhoods], kernels: Any) -> None:
+    """Refuse other kernels than neighborhoods were found in."""
+    _, given = _opened(kernels)
+    for each, kernel, total in zip(found, given, _row_sums(given), strict=True):
+        differences = to_host(kernel.diagonal()) - each.diagonal, total - each.row_sums
+        sizes = np.abs(each.diagonal).max(), np.abs(each.row_sums).max()
+        for difference, size in zip(differences, sizes, strict=True):
+            if np.abs(difference).max() > SAME_DIAGONAL * size:
+                raise ValueError(
+                    "X holds other kernels than the model was fitted on: pass the same kernels, "
+                    "their samples in the same order"
+                )
 
 
-def _check(stack: KernelStack) -> None:
-    """Refuse asymmetric kernels and distances; that kernels are indefinite does no harm."""
-    for index, (name, matrix) in enumerate(zip(stack.names, stack.raw_kernels, strict=True)):
-        label = describe(index, name)
-        if stack.storage != "streamed":
-            check_symmetry(matrix, label)
-        refuse_distances(matrix, stack.standardizations[index].diagonal, label)
+def _opened(samples: Any) -> tuple[Sequence[str], list[Kernel]]:
+    """Return the names of kernels and the kernels as they came, over the samples they have."""
+    stack = as_stack(samples, center=False, normalize=False, validate=False)
+    return stack.names, [observed_part(kernel).kernel for kernel in stack.kernels]
+
+
+def _row_sums(kernels: Sequence[Kernel], lists: Sequence[SimilarityLists] = ()) -> list[Float]:
+    """Return the sums of the rows of every kernel; lists take in the rows that are read for it."""
+    same_size = len({kernel.n_samples for kernel in kernels}) == 1
+    groups = [list(range(len(kernels)))] if same_size else [[p] for p in range(len(kernels))]
+    sums: list[Any] = [[] for _ in kernels]
+    for group in groups:
+        for rows in row_blocks([kernels[p] for p in group]):
+            for p in group:  # the rows of all kernels of a source are read together
+                block = kernels[p].rows(rows)
+                sums[p].append(to_host(namespace(block).sum(block, axis=1)))
+                if lists:
+                    is_single = kernels[p].precision > np.finfo(np.float64).eps
+                    lists[p].add(astype(block, "float32" if is_single else "float64"))
+    return [np.concatenate(parts) for parts in sums]
 
 
 def check_neighborhoods(
@@ -278,11 +199,10 @@ def check_neighborhoods(
         )
     for name, isolated in alone.items():
         if isolated.any():
-            warnings.warn(
+            warn(
                 f"in {name}, {_listed(isolated, ids)} no neighbor (only similarities above "
                 "zero count): only the other kernels decide their clusters",
                 NeighborhoodsWarning,
-                3,
             )
     if not are_all:
         return {}
@@ -290,13 +210,12 @@ def check_neighborhoods(
         [(each, np.flatnonzero(seen[name])) for name, each in every.items()], everyone
     )
     if n_components > n_clusters:
-        warnings.warn(
+        warn(
             f"the neighborhoods of all kernels together form {n_components} groups that "
             f"are not connected, and n_clusters={n_clusters}: the clusters join "
             "unconnected groups arbitrarily; raise neighbors, or ask for as many clusters "
             "as there are groups",
             NeighborhoodsWarning,
-            3,
         )
     return {"n_components_": n_components}
 

@@ -1,18 +1,21 @@
 """ONKC: learn a kernel in the neighborhood of the mixed one."""
 
-import warnings
-from typing import Any, ClassVar, Literal, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from mkclust.engine.relaxation import relax, side_by_side
+from mkclust.engine.certificate import rounding_of_entries
+from mkclust.engine.eigen import relax
 from mkclust.engine.simplex import drop_small, minimize_quadratic
+from mkclust.exceptions import warn
 from mkclust.linalg import (
     copy_array,
     namespace,
     psd_part,
     select,
     set_diagonal,
+    side_by_side,
+    sum_of_squares,
     to_device,
     to_host,
     top_eigenpairs,
@@ -21,16 +24,17 @@ from mkclust.methods.base import MultipleKernelClusterer
 from mkclust.methods.mixture import EIGEN_TOLERANCE
 from mkclust.methods.solution import Solution
 from mkclust.parameters import Allowed, Number
-from mkclust.stack import KernelStack
+from mkclust.stack import Mix, Stack
+from mkclust.stack.kernel import dense_of, row_blocks
 from mkclust.types import Array, Float
 
 # Weights below this are rounding of the quadratic program, as in the authors' code.
-NEGLIGIBLE = 1e-8
+SMALLEST_WEIGHT = 1e-8
 # An objective below this share of the mixed kernel's trace is zero but for rounding.
-EXPLAINED = 1e-13
+ZERO_SHARE = 1e-13
 
 
-class Neighbor(NamedTuple):
+class NearbyKernel(NamedTuple):
     """The kernel that is best for a mixed kernel and a partition, and what is known of it."""
 
     kernel: Array  # G
@@ -41,7 +45,7 @@ class Neighbor(NamedTuple):
 
 
 def solve_onkc(
-    stack: KernelStack,
+    stack: Stack,
     n_clusters: int,
     *,
     reg: float = 1.0,
@@ -73,13 +77,12 @@ def solve_onkc(
 
     Parameters
     ----------
-    stack : KernelStack
+    stack : Stack
         The kernels.
     n_clusters : int
         Number of clusters, k.
     reg : float, default=1.0
-        Weight of the regularization, lambda: the larger, the less weight goes to
-        kernels that are alike.
+        Weight of the regularization, lambda.
     proximity : float, default=1.0
         How close G stays to the mixed kernel, rho: the smaller, the lower is its rank.
     tol : float, default=1e-3
@@ -93,29 +96,24 @@ def solve_onkc(
         Partition, weights and kernel are those of the last iteration: the first two both made from
         the kernel before, the kernel made from them. The history is the objective after each
         iteration.
-
-    References
-    ----------
-    .. [1] X. Liu, S. Zhou, Y. Wang, M. Li, Y. Dou, E. Zhu, J. Yin. Optimal Neighborhood Kernel
-       Clustering with Multiple Kernels. AAAI 2017.
     """
     M, totals = stack.gram(), stack.traces()
     gamma = np.full(stack.n_kernels, 1 / stack.n_kernels)
     H = _first_partition(stack, gamma, n_clusters)
     reg, proximity = float(reg), float(proximity)
-    neighbor = _neighbor(stack, gamma, H, proximity)
+    nearby = find_nearby_kernel(stack, gamma, H, proximity)
     history: list[float] = []
     converged = False
     while not converged and len(history) < max_iter:
-        H, likely_rank = neighbor.leading, neighbor.n_positive
-        alignments = _alignments(stack, neighbor.kernel)
-        del neighbor  # its G makes room for the next
+        H, likely_rank = nearby.leading, nearby.n_positive
+        alignments = _alignments(stack, nearby.kernel)
+        del nearby  # its G makes room for the next
         gamma = minimize_quadratic((proximity + reg) * M, -proximity * alignments)
-        gamma = drop_small(gamma, NEGLIGIBLE)
-        neighbor = _neighbor(stack, gamma, H, proximity, likely_rank)
-        history.append(neighbor.cost + reg / 2 * float(gamma @ M @ gamma))
-        explained = history[-1] <= EXPLAINED * float(totals @ gamma)
-        converged = explained or (
+        gamma = drop_small(gamma, SMALLEST_WEIGHT)
+        nearby = find_nearby_kernel(stack, gamma, H, proximity, likely_rank)
+        history.append(nearby.cost + reg / 2 * float(gamma @ M @ gamma))
+        is_zero = history[-1] <= ZERO_SHARE * float(totals @ gamma)
+        converged = is_zero or (
             len(history) > 2 and abs(history[-2] - history[-1]) < tol * history[-2]
         )
     return Solution(
@@ -125,25 +123,25 @@ def solve_onkc(
         history=np.array(history),
         converged=converged,
         coefficients=gamma,
-        kernel=neighbor.kernel,
+        kernel=nearby.kernel,
         n_iter=len(history),
         n_passes=2 * len(history) + 2,
-        kernel_rank=neighbor.rank,
+        kernel_rank=nearby.rank,
     )
 
 
-def _first_partition(stack: KernelStack, gamma: Float, k: int) -> Array:
-    """Return the k leading eigenvectors of a mix, completed where it has a lower rank."""
-    mixed = stack.combine(gamma)
+def _first_partition(stack: Stack, gamma: Float, k: int) -> Array:
+    """Return the k leading eigenvectors of a mix, completed if it has a lower rank."""
+    mixed = stack.mix(gamma)
     relaxation = relax(mixed, k, tol=EIGEN_TOLERANCE)
     H, values = relaxation.vectors[:, :k], relaxation.eigenvalues[:k]
-    rank = int((values > stack.n_samples * stack.precision * values[0]).sum())
+    rank = int((values > stack.n_samples * rounding_of_entries(stack) * values[0]).sum())
     if rank == k:
         return H
     # The null space of the mix is that of every mix, and nothing in it is to be preferred. The
     # entrywise exponential is a kernel of full rank on the same similarities: it continues with
     # products of the features, the simplest first.
-    H, K = H[:, :rank], mixed.dense()
+    H, K = H[:, :rank], dense_of(mixed)
     xp = namespace(K)
     E = xp.exp(K / (float(xp.max(xp.abs(K))) or 1.0))
     E -= H @ (H.T @ E)
@@ -151,26 +149,24 @@ def _first_partition(stack: KernelStack, gamma: Float, k: int) -> Array:
     return side_by_side(H, top_eigenpairs(E, k - rank)[1])
 
 
-def _alignments(stack: KernelStack, G: Array) -> Float:
+def _alignments(stack: Stack, G: Array) -> Float:
     """Return ``Tr(K_p G)`` for every kernel."""
     # Entry by entry and not by thin products with eigenvectors: G may have full rank, and products
     # in single precision would not lie in the range of M.
-    return np.array([_inner(stack.kernel(p).dense(), G) for p in range(stack.n_kernels)])
+    xp, sums = namespace(G), np.zeros(stack.n_kernels)
+    for part in row_blocks(stack.kernels):
+        for p, kernel in enumerate(stack.kernels):
+            sums[p] += float(xp.sum(kernel.rows(part) * G[part, :]))
+    return sums
 
 
-def _inner(A: Array, B: Array) -> float:
-    """Return the sum of the products of entries, row by row."""
-    xp = namespace(A)
-    return float(xp.sum(xp.vecdot(A, B)))
-
-
-def _neighbor(
-    stack: KernelStack, gamma: Float, H: Array, rho: float, likely_rank: int | None = None
-) -> Neighbor:
+def find_nearby_kernel(
+    stack: Stack, gamma: Float, H: Array, rho: float, likely_rank: int | None = None
+) -> NearbyKernel:
     """Return the best kernel G for given weights and partition."""
     n, k = H.shape
     xp = namespace(H)
-    K = stack.combine(gamma).dense()
+    K = dense_of(Mix(gamma, stack.kernels))
     scaled = H / float(np.sqrt(rho))
     B = scaled @ scaled.T
     B += K
@@ -180,13 +176,13 @@ def _neighbor(
     explained = positive @ to_host(xp.sum(cosines * cosines, axis=1))
     unexplained = positive.sum() - explained
     K -= G
-    rounding = n * stack.precision * max(float(values[0]), 1 / rho)
-    return Neighbor(
+    rounding = n * rounding_of_entries(stack) * max(float(values[0]), 1 / rho)
+    return NearbyKernel(
         kernel=G,
         leading=copy_array(vectors[:, :k]),
         n_positive=int((values > 0).sum()),
         rank=int((values > rounding).sum()),
-        cost=max(float(unexplained), 0.0) + rho / 2 * _inner(K, K),
+        cost=max(float(unexplained), 0.0) + rho / 2 * sum_of_squares(K),
     )
 
 
@@ -245,8 +241,7 @@ class ONKC(MultipleKernelClusterer):
 
     References
     ----------
-    .. [1] X. Liu, S. Zhou, Y. Wang, M. Li, Y. Dou, E. Zhu, J. Yin. Optimal Neighborhood Kernel
-       Clustering with Multiple Kernels. AAAI 2017.
+    {references}
 
     Examples
     --------
@@ -258,6 +253,11 @@ class ONKC(MultipleKernelClusterer):
     >>> model.converged_, bool((model.history_[1:] <= model.history_[:-1]).all())
     (True, True)
     """
+
+    reg: float = 1.0
+    proximity: float = 1.0
+    tol: float = 1e-3
+    max_iter: int = 50
 
     SUMMARY: ClassVar[str] = (
         "which learns a kernel in the neighborhood of a mix of the given ones, in turn with the "
@@ -279,48 +279,7 @@ class ONKC(MultipleKernelClusterer):
     SIMILARITIES: ClassVar[str] = "the kernel learned near the mix of the kernels"
     MATRICES: ClassVar[int] = 4
 
-    def __init__(
-        self,
-        n_clusters: int = 8,
-        *,
-        kernels: Any = "auto",
-        center: bool = True,
-        normalize: bool = True,
-        psd: Literal["error", "clip", "shift"] = "error",
-        validate: bool = True,
-        neighbors: Any = None,
-        reg: float = 1.0,
-        proximity: float = 1.0,
-        tol: float = 1e-3,
-        max_iter: int = 50,
-        n_init: int = 10,
-        random_state: Any = None,
-        views: Any = None,
-        join: Literal["exact", "inner", "outer"] = "exact",
-        impute: Any = None,
-        explain: bool = False,
-    ):
-        super().__init__(
-            n_clusters,
-            kernels=kernels,
-            center=center,
-            normalize=normalize,
-            psd=psd,
-            validate=validate,
-            neighbors=neighbors,
-            n_init=n_init,
-            random_state=random_state,
-            views=views,
-            join=join,
-            impute=impute,
-            explain=explain,
-        )
-        self.reg = reg
-        self.proximity = proximity
-        self.tol = tol
-        self.max_iter = max_iter
-
-    def _solve(self, stack: KernelStack) -> Solution:
+    def _solve(self, stack: Stack) -> Solution:
         """Solve by block descent."""
         return solve_onkc(
             stack,
@@ -331,24 +290,24 @@ class ONKC(MultipleKernelClusterer):
             max_iter=self.max_iter,
         )
 
-    def _mixed_among(self, stack: KernelStack, samples: np.ndarray | None) -> Array:
+    def _mixed_among(self, stack: Stack, samples: np.ndarray | None) -> Array:
         """Return G among samples that exist, which partition and weights determine."""
-        H = to_device(self.embedding_, stack.like)
-        G = _neighbor(stack, self.weights_, H, float(self.proximity), self.kernel_rank_).kernel
+        H, rho = to_device(self.embedding_, stack.kernels[0].like), float(self.proximity)
+        G = find_nearby_kernel(stack, self.weights_, H, rho, self.kernel_rank_).kernel
         return G if samples is None else select(select(G, samples), samples, axis=1)
 
     def _learned(
-        self, stack: KernelStack, solution: Solution, labels: Array, *further: Array
+        self, stack: Stack, solution: Solution, labels: Array, *further: Array
     ) -> dict[str, Any]:
-        """Return the rank of G; warn where it leaves the partition open."""
+        """Return the rank of G; warn if it leaves the partition open."""
         assert solution.kernel_rank is not None
         rank, k = solution.kernel_rank, self.n_clusters
         if rank < k:
-            warnings.warn(
+            warn(
                 f"the learned kernel has rank {rank}, too low for n_clusters={k}: it says nothing "
                 f"about the embedding beyond the first {rank} columns; raise proximity (now "
-                f"{self.proximity:g}), or ask for fewer clusters where the kernels given are of "
+                f"{self.proximity:g}), or ask for fewer clusters if the kernels given are of "
                 "low rank themselves",
-                stacklevel=3,
+                UserWarning,
             )
         return {"kernel_rank_": rank}

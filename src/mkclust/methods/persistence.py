@@ -17,6 +17,7 @@ from typing import Any
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
+from mkclust.exceptions import ModelVersionWarning
 from mkclust.files import write_atomically
 from mkclust.methods.base import MultipleKernelClusterer
 from mkclust.samples.checks import is_dask
@@ -24,16 +25,12 @@ from mkclust.text import join_words
 from mkclust.version import __version__, versions
 
 # Increase it by one when models that older releases have written can no longer be read.
-FORMAT = 2
+FORMAT = 3
 SUFFIX = ".skops"
 # Packages whose classes fitted models consist of; creating one runs nothing but this library.
 TRUSTED_PACKAGES = ("mkclust.kernels.", "mkclust.methods.", "mkclust.samples.", "mkclust.stack.")
 # Types of other libraries in fitted models that skops does not trust by itself.
 TRUSTED_TYPES = ("scipy.sparse._csr.csr_array", "scipy.sparse._csc.csc_array")
-
-
-class ModelVersionWarning(UserWarning):
-    """A model was saved with other versions of the packages that it computes with."""
 
 
 def save_model(model: Any, path: str | os.PathLike[str]) -> Path:

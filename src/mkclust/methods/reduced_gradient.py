@@ -5,9 +5,9 @@ from typing import Any, Literal
 
 import numpy as np
 
+from mkclust.engine.certificate import Certificate, rounding_of_entries
 from mkclust.engine.cutting import CuttingSurfaces
-from mkclust.engine.proof import Certificate
-from mkclust.engine.relaxation import Relaxation
+from mkclust.engine.eigen import Relaxation
 from mkclust.engine.simplex import longest_step, reduced_direction
 from mkclust.methods.mixture import Mixture
 from mkclust.methods.solution import Solution
@@ -34,7 +34,7 @@ def solve_reduced_gradient(
 
     Parameters
     ----------
-    stack : KernelStack
+    stack : Stack
         The kernels.
     n_clusters : int
         Number of clusters, k.
@@ -63,7 +63,8 @@ def solve_reduced_gradient(
     evaluate = Evaluator(stack, n_clusters)
     gamma = evaluate.uniform
     partition = evaluate(gamma)
-    baseline, surfaces = partition, CuttingSurfaces(stack.n_kernels, 2 * stack.precision)
+    surfaces = CuttingSurfaces(stack.n_kernels, 2 * rounding_of_entries(stack))
+    baseline = partition
     history, bounds, step, converged = [partition.value], [], None, False
     while True:
         alignments = evaluate.alignments(partition)
@@ -83,11 +84,11 @@ def solve_reduced_gradient(
         converged = stopping == "step" and bool(np.max(np.abs(step * direction)) <= PAPER_STEP)
         gamma, partition = gamma + step * direction, reached
         history.append(partition.value)
-    room = tol * partition.value
+    allowed = tol * partition.value
     if stopping == "gap" and converged:
-        room -= max(partition.value - surfaces.lower_bound, 0.0)
+        allowed -= max(partition.value - surfaces.lower_bound, 0.0)
     certificate = evaluate.certify(
-        partition, gamma**2, room, prove=prove, random_state=random_state
+        partition, gamma**2, allowed, prove=prove, random_state=random_state
     )
     return evaluate.descended(
         gamma,

@@ -12,16 +12,18 @@ kernels of S among these, and :math:`H_T` are their rows of the embedding, all o
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 import scipy.linalg
 
 from mkclust.linalg import arrays_to_host, select, to_device, to_host
-from mkclust.stack import KernelStack
+from mkclust.stack import Stack
+from mkclust.stack.compare import draw
 from mkclust.stack.discretize import normalize_rows
-from mkclust.stack.mapped import draw
+from mkclust.stack.kernel import dense_of
+from mkclust.stack.observed import maps_of, observed_samples, with_maps
 from mkclust.types import Array, Float
 
 # What is added to the diagonal of kernels of unit diagonal: of 0.1, 1 and 10 the best on BBCSport
@@ -41,15 +43,15 @@ class SeenRegression:
     ----------
     seen : ndarray of bool of shape (n_kernels,)
         The kernels.
-    counted : ndarray of bool of shape (n_kernels,)
-        Those that are mixed at all: what others have is not looked at.
+    active : ndarray of bool of shape (n_kernels,)
+        Those that are mixed at all: whether others have a sample does not matter.
     coefficients : array of shape (n_samples, k) or None
         What each training sample contributes by its similarity, zero for those not learned from;
-        None where projections hold it.
+        None if projections hold it.
     """
 
     seen: np.ndarray
-    counted: np.ndarray
+    active: np.ndarray
     coefficients: Array | None = None
 
     def __getstate__(self) -> dict[str, Any]:
@@ -58,69 +60,68 @@ class SeenRegression:
 
     def pattern(self) -> "SeenRegression":
         """Return the same without the coefficients."""
-        return SeenRegression(self.seen, self.counted)
+        return SeenRegression(self.seen, self.active)
 
     def is_pattern_of(self, seen: np.ndarray) -> np.ndarray:
         """Return which samples are in these kernels and in no others, (n_new,) of bool."""
-        return np.asarray(((seen & self.counted) == self.seen).all(axis=1))
+        return np.asarray(((seen & self.active) == self.seen).all(axis=1))
 
     def projection(self, index: int) -> Array:
         """Return what the similarities by one kernel are multiplied with, (n_samples, k)."""
         assert self.coefficients is not None
-        return self.coefficients * (float(self.seen[index]) / self.seen.sum())
+        return self.coefficients * float(self.seen[index] / self.seen.sum())
 
 
-def learn_seen_regressions(stack: KernelStack, H: Array) -> list[SeenRegression]:
+def learn_seen_regressions(stack: Stack, H: Array, active: np.ndarray) -> list[SeenRegression]:
     """Learn to embed samples by the kernels that they are in, for every pattern of these.
 
     Parameters
     ----------
-    stack : KernelStack
+    stack : Stack
         Kernels that lack samples.
     H : array of shape (n_samples, k)
         The embedding.
+    active : ndarray of bool of shape (n_kernels,)
+        The kernels that are mixed.
 
     Returns
     -------
     list of SeenRegression
-        None of patterns that too few samples can teach.
+        Without patterns that too few samples can teach.
     """
-    if stack.observed is None:
+    observed = observed_samples(stack.kernels)
+    if observed is None:
         return []
-    observed, rows = stack.observed & stack.counted, to_host(H)
+    observed, rows = observed & active, to_host(H)
     n_seen = observed.sum(axis=1)
-    incomplete = (n_seen > 0) & (n_seen < stack.counted.sum())
+    incomplete = (n_seen > 0) & (n_seen < active.sum())
     patterns, counts = np.unique(observed[incomplete], axis=0, return_counts=True)
     frequent = np.argsort(-counts, kind="stable")[:MOST_PATTERNS]
     lengths = np.linalg.norm(rows, axis=1)
     targets = normalize_rows(rows) * np.median(lengths[lengths > 0])
     fewest = FEWEST_A_CLUSTER * rows.shape[1]
-    regressions = []
+    # Teachers are in all kernels of a pattern: what stands for missing samples does not matter.
+    plain = [each and replace(each, scale=None, fill=None) for each in maps_of(stack.kernels)]
+    stack, regressions = replace(stack, kernels=with_maps(stack.kernels, plain)), []
     for seen in patterns[frequent]:
         has_more = observed[:, seen].all(axis=1) & (n_seen > seen.sum())
         teachers = np.flatnonzero(has_more)
         if len(teachers) >= fewest:
             teachers = teachers[draw(len(teachers), MOST_SAMPLES)]
-            regressions.append(_learn(stack, np.flatnonzero(seen), teachers, targets))
+            coefficients = _learn(stack.subset(np.flatnonzero(seen).tolist()), teachers, targets)
+            beside = to_device(coefficients, stack.kernels[0].like)
+            regressions.append(SeenRegression(seen, active, beside))
     return regressions
 
 
-def _learn(
-    stack: KernelStack, kernels: np.ndarray, teachers: np.ndarray, targets: Float
-) -> SeenRegression:
-    """Learn from some samples what some kernels tell of the embedding."""
-    similarities = np.zeros((len(teachers), len(teachers)))
-    for part in stack.parts:
-        inside = [place for place, index in enumerate(part.indices) if index in kernels]
-        positions = part.map.positions[teachers] if inside else teachers
-        for place in inside:
-            block = part.stack.kernel(place).block(positions, positions)
-            similarities += to_host(block) / len(kernels)
+def _learn(stack: Stack, teachers: np.ndarray, targets: Float) -> Float:
+    """Learn from some samples what kernels tell of the embedding, (n_samples, k)."""
+    uniform = np.full(stack.n_kernels, 1 / stack.n_kernels)
+    similarities = to_host(dense_of(stack.among(teachers).mix(uniform)))
     similarities[np.diag_indices(len(teachers))] += RIDGE * np.trace(similarities) / len(teachers)
     coefficients = np.zeros_like(targets)
     coefficients[teachers] = scipy.linalg.solve(similarities, targets[teachers], assume_a="pos")
-    seen = np.isin(np.arange(stack.n_kernels), kernels)
-    return SeenRegression(seen, stack.counted, to_device(coefficients, stack.like))
+    return coefficients
 
 
 def choose_regressions(

@@ -1,15 +1,14 @@
 """SimpleMKKM: minimize over the weights what the partition maximizes."""
 
-import warnings
 from dataclasses import replace
 from typing import Any, ClassVar, Literal
 
 import numpy as np
 
-from mkclust.engine.cutting import CuttingSurfaces
-from mkclust.engine.missed import search_key
-from mkclust.engine.relaxation import Relaxation
+from mkclust.engine.certificate import search_key
+from mkclust.engine.eigen import Relaxation
 from mkclust.engine.search import Search, search
+from mkclust.exceptions import WeightsWarning, warn
 from mkclust.methods.agreement import Agreement
 from mkclust.methods.certified import CertifiedClusterer
 from mkclust.methods.inductive import InductiveClusterer
@@ -18,23 +17,17 @@ from mkclust.methods.reduced_gradient import solve_reduced_gradient
 from mkclust.methods.solution import Solution
 from mkclust.parameters import Allowed, Choice
 from mkclust.plots import LARGE_WEIGHT
-from mkclust.stack import KernelStack
+from mkclust.stack import Stack
 from mkclust.text import join_words
 from mkclust.types import Array, Float
 
-# The learned weights are warned of where they find other clusters than the compromise of the views
-# does: where the adjusted Rand index of both is below this.
+# The learned weights are warned of if they find other clusters than the compromise of the views
+# does: if the adjusted Rand index of both is below this.
 OTHER_CLUSTERS = 0.8
-# By so many roundings of the kernels' entries, at most, alignments are rounded up.
-ROUNDINGS = 2
-
-
-class WeightsWarning(UserWarning):
-    """The learned weights find other clusters than the views agree on."""
 
 
 def solve_simple_mkkm(
-    stack: KernelStack,
+    stack: Stack,
     n_clusters: int,
     *,
     tol: float = 1e-6,
@@ -55,7 +48,7 @@ def solve_simple_mkkm(
 
     Parameters
     ----------
-    stack : KernelStack
+    stack : Stack
         The kernels.
     n_clusters : int
         Number of clusters, k.
@@ -83,22 +76,16 @@ def solve_simple_mkkm(
     .. [1] X. Liu, E. Zhu, J. Liu, T. Hospedales, Y. Wang, M. Wang. SimpleMKKM: Simple Multiple
        Kernel K-means. ICML 2020. Eqs. 4-5.
     """
-    surfaces = CuttingSurfaces(stack.n_kernels, ROUNDINGS * stack.precision)
     result = search(
         stack,
         n_clusters,
-        surfaces,
         tol=tol,
         max_iter=max_iter,
         prove=prove,
-        baseline=start,
+        start=None if start is None else start.vectors,
         key=search_key(random_state),
     )
-    return replace(
-        solution_of(result),
-        shared_sums=result.alignments,
-        kernel_products=result.kernel_products,
-    )
+    return replace(solution_of(result), shared_sums=result.alignments)
 
 
 def solution_of(result: Search) -> Solution:
@@ -123,26 +110,25 @@ def solution_of(result: Search) -> Solution:
 class SimpleClusterer(CertifiedClusterer):
     """Base of SimpleMKKM and its localized form: the choice of the solver."""
 
+    solver: Literal["subspace", "reduced-gradient"] = "subspace"
+    stopping: Literal["gap", "step"] = "gap"
+
     WEIGHT_MEANING: ClassVar[str] = LARGE_WEIGHT
     ALLOWED: ClassVar[dict[str, Allowed]] = CertifiedClusterer.ALLOWED | {
         "solver": Choice(("subspace", "reduced-gradient")),
         "stopping": Choice(("gap", "step")),
     }
 
-    solver: Literal["subspace", "reduced-gradient"]
-    stopping: Literal["gap", "step"]
-    prove: bool | Literal["auto"]
-
-    def _check_parameters(self) -> None:
+    def check_parameters(self) -> None:
         """Refuse parameters that no data could make sense of."""
-        super()._check_parameters()
+        super().check_parameters()
         if self.stopping == "step" and self.solver == "subspace":
             raise ValueError(
                 "stopping='step' is the reduced gradient's rule: pass solver='reduced-gradient', "
                 "or stopping='gap' for the subspace solver"
             )
 
-    def _minimize(self, stack: KernelStack, previous: Solution | None = None) -> Solution:
+    def _minimize(self, stack: Stack, previous: Solution | None = None) -> Solution:
         """Solve with the chosen solver, which may begin with an earlier solution."""
         if self.solver == "subspace":
             return solve_simple_mkkm(
@@ -196,32 +182,20 @@ class SimpleMKKM(SimpleClusterer, InductiveClusterer):
     so where the clusters are not those that the views agree on. `AgreementKKM` and `AnchoredMKKM`
     set such views aside.
 
-    **Samples missing from views.** With ``impute="learn"`` what stands for them is learned in turns
-    with the clustering, to raise the same objective: combinations of observed samples along what
-    the partition says of a missing one, no longer than what it explains of those observed. The
-    objective after each turn is in ``fill_history_``; turns end where it rises by 0.1 % or less, or
-    after 20. ``duality_gap_`` is that of the last solve: it bounds the distance to the optimum over
-    weights and partitions for these fills, not over fills.
+    **Samples missing from views.** With ``missing_views="learn"``, the default, what stands for
+    them is learned in turns with the clustering, to raise the same objective: combinations of
+    observed samples along what the partition says of a missing one, no longer than what it explains
+    of those observed. The objective after each turn is in ``fill_history_``; turns end where it
+    rises by 0.1 % or less, or after 20. ``duality_gap_`` is that of the last solve: it bounds the
+    distance to the optimum over weights and partitions for these fills, not over fills.
 
     Parameters
     ----------
     {inputs}
     {neighbors}
     {approximation}
-    solver : {"subspace", "reduced-gradient"}, default="subspace"
-        The certified subspace solver, or the paper's Algorithm 1. Both reach the same minimizer,
-        but where eigenvalues k and k + 1 tie there, the reduced gradient can stall before it.
-    stopping : {"gap", "step"}, default="gap"
-        Stop at the certified relative gap ``tol`` or, for the reduced gradient only, as the paper
-        does: when no weight changes by more than 1e-4.
-    prove : bool or "auto", default="auto"
-        Whether to prove, by a Cholesky factorization of one more n x n matrix, that the eigensolver
-        missed no eigenvector. "auto" does so where it is cheaper than a search, or where a
-        random search cannot tell; False only searches. ``certificate_`` says what was done.
-    tol : float, default=1e-6
-        Certified relative gap at which to stop.
-    max_iter : int, default=200
-        When to give up, with a warning that says how large the gap still is.
+    {solver}
+    {proof}
     {seeds}
     {tables}
 
@@ -235,42 +209,15 @@ class SimpleMKKM(SimpleClusterer, InductiveClusterer):
         Squares of the weights: the mixed kernel is ``sum_p coefficients_p K_p``.
     objective_ : float
         ``Tr(K H H^T)``, the minimum over the weights.
-    duality_gap_ : float
-        Relative distance of the objective to its global minimum at most. The lower side is exact,
-        and so is the upper one where ``certificate_`` is "proved"; otherwise it holds but for the
-        probability that is told there. With an
-        approximation it is the gap of the approximated problem; how far that is from the kernels
-        themselves, ``approximation_error_`` tells.
-    certificate_ : str
-        How it is known that the eigensolver missed nothing: "proved" (by a factorization or a dense
-        eigendecomposition), "searched (missed with probability at most ...)" or, for streamed
-        kernels and those computed on the fly, "searched"; "open" where the solver stopped before.
+    {certificate}
     history_ : ndarray of shape (n_iter_,), with the start before it for the reduced gradient
         Best objective after each iteration, falling, what the residuals leave open counted in.
-    lower_bounds_ : ndarray of the shape of history_
-        Certified lower bound after each iteration, rising.
-    cluster_gap_ : float
-        Relative gap between eigenvalues k - 1 and k of the mixed kernel, where the structure of k
-        centered clusters shows; NaN for k = 1.
-    eigengap_ : float
-        Relative gap between eigenvalues k and k + 1: zero at a tie, where the objective has a
-        kink. It says nothing about clusters.
-    baseline_labels_ : ndarray of shape (n_samples,)
-        What the compromise of the views finds: the clusters of `AgreementKKM`.
-    baseline_agreement_ : float
-        Adjusted Rand index between ``labels_`` and ``baseline_labels_``.
-    n_passes_ : int
-        How often every kernel was read while solving.
-    fill_history_ : ndarray of shape (n_fills + 1,)
-        The objective without and with each of the fills, rising; only where ``impute="learn"`` had
-        something to learn. ``history_`` is that of the last solve.
     {notes}
     {approximation_error}
 
     References
     ----------
-    .. [1] X. Liu, E. Zhu, J. Liu, T. Hospedales, Y. Wang, M. Wang. SimpleMKKM: Simple Multiple
-       Kernel K-means. ICML 2020.
+    {references}
 
     Examples
     --------
@@ -295,59 +242,14 @@ class SimpleMKKM(SimpleClusterer, InductiveClusterer):
 
     LEARNS_MISSING: ClassVar[bool] = True
 
-    def __init__(
-        self,
-        n_clusters: int = 8,
-        *,
-        kernels: Any = "auto",
-        center: bool = True,
-        normalize: bool = True,
-        psd: Literal["error", "clip", "shift"] = "error",
-        validate: bool = True,
-        neighbors: Any = None,
-        approximation: Any = None,
-        solver: Literal["subspace", "reduced-gradient"] = "subspace",
-        stopping: Literal["gap", "step"] = "gap",
-        prove: bool | Literal["auto"] = "auto",
-        tol: float = 1e-6,
-        max_iter: int = 200,
-        n_init: int = 10,
-        random_state: Any = None,
-        views: Any = None,
-        join: Literal["exact", "inner", "outer"] = "exact",
-        impute: Any = None,
-        explain: bool = False,
-    ):
-        super().__init__(
-            n_clusters,
-            kernels=kernels,
-            center=center,
-            normalize=normalize,
-            psd=psd,
-            validate=validate,
-            neighbors=neighbors,
-            approximation=approximation,
-            n_init=n_init,
-            random_state=random_state,
-            views=views,
-            join=join,
-            impute=impute,
-            explain=explain,
-        )
-        self.solver = solver
-        self.stopping = stopping
-        self.prove = prove
-        self.tol = tol
-        self.max_iter = max_iter
-
-    def _solve(self, stack: KernelStack) -> Solution:
+    def _solve(self, stack: Stack) -> Solution:
         """Solve with the chosen solver, and learn what is missing where that is asked for."""
         if not self._learns_missing(stack):
             return self._minimize(stack)
         return learn_fills(stack, self._minimize, AlignedFills(), goal="rising")
 
     def _learned(
-        self, stack: KernelStack, solution: Solution, labels: Array, *further: Array
+        self, stack: Stack, solution: Solution, labels: Array, *further: Array
     ) -> dict[str, Any]:
         """Return the certificate and what the compromise finds; warn where that is different."""
         learned = super()._learned(stack, solution, labels, *further)
@@ -360,7 +262,7 @@ def warn_of_other_clusters(solution: Solution, rand_index: float) -> None:
     agreement = solution.agreement
     if agreement is not None and agreement.any_share and rand_index < OTHER_CLUSTERS:
         message = _explain_other_clusters(agreement, solution.weights, rand_index)
-        warnings.warn(message, WeightsWarning, stacklevel=4)
+        warn(message, WeightsWarning)
 
 
 def _explain_other_clusters(agreement: Agreement, weights: Float, rand_index: float) -> str:

@@ -5,10 +5,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from mkclust.engine.proof import Certificate
-from mkclust.engine.relaxation import Relaxation
+from mkclust.engine.certificate import Certificate
+from mkclust.engine.eigen import Relaxation
 from mkclust.methods.agreement import Agreement
-from mkclust.stack import KernelStack
+from mkclust.stack import Stack
 from mkclust.types import Array, Float
 
 
@@ -58,7 +58,7 @@ class Solution:
         How strongly the partition was drawn to that of the compromise.
     agreement : Agreement or None
         What the kernels share, where that was asked.
-    heard : sequence of int or None
+    included : sequence of int or None
         Which kernels are mixed, where others may be set aside.
     cycle : int
         Length of the cycle that the iterates were seen to repeat, zero where there is none.
@@ -66,9 +66,7 @@ class Solution:
         What the solve took, where an estimator timed it.
     shared_sums : ndarray of shape (n_kernels,) or None
         ``Tr(H^T K_p H)`` of every kernel and the partition H, where the solver knows them.
-    kernel_products : array of shape (n_kernels, n_samples, n_clusters) or None
-        ``K_p H`` of every kernel and the partition H, where the solver has them.
-    stack : KernelStack or None
+    stack : Stack or None
         The kernels that it is of, where samples that are missing from some became something else
         than they were given as.
     fill_history : ndarray of shape (n_fills + 1,) or None
@@ -95,12 +93,11 @@ class Solution:
     n_passes: int = 0
     anchor: float = 0.0
     agreement: Agreement | None = None
-    heard: Sequence[int] | None = None
+    included: Sequence[int] | None = None
     cycle: int = 0
     seconds: float = 0.0
     shared_sums: Float | None = None
-    kernel_products: Array | None = None
-    stack: KernelStack | None = None
+    stack: Stack | None = None
     fill_history: Float | None = None
 
     @property

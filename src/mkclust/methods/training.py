@@ -1,65 +1,67 @@
 """From what is passed to what a model is fitted on, and what it was fitted on passed once more."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
-from sklearn.base import clone
+from sklearn.base import BaseEstimator, clone
 from sklearn.utils import check_array
-from sklearn.utils.validation import _get_feature_names
+from sklearn.utils.validation import validate_data
 
 from mkclust.kernels import KernelBank, default_bank
-from mkclust.kernels.by_name import expected_input, rules_of
-from mkclust.kernels.chosen_rules import learn_preparations
+from mkclust.kernels.by_name import expected_input
+from mkclust.kernels.chosen_rules import learn_preparations, rules_of
 from mkclust.linalg import arrays_to_host, is_foreign, select, to_host
 from mkclust.linalg.memory import require_memory
 from mkclust.methods.column_ranks import column_ranks
+from mkclust.methods.feature_source import FromFeatures
 from mkclust.methods.memory_checks import require_memory_for_features, require_memory_for_views
-from mkclust.methods.neighborhoods import KernelNeighborhoods, SeparateNeighborhoods
-from mkclust.methods.source import FromFeatures, FromKernels, FromViews, Source
-from mkclust.methods.uncovered import only_covered, without_entries
-from mkclust.samples.checks import check_entries, check_observed, check_view
+from mkclust.methods.neighborhoods import find_neighborhoods
+from mkclust.methods.same_input import with_checked_table
+from mkclust.methods.source import FromKernels, FromViews, Source
+from mkclust.methods.uncovered import NOBODY, check_covered, only_covered, without_entries
+from mkclust.samples.checks import check_observed
 from mkclust.samples.forms import TABLE, depth, looks_like_kernel
 from mkclust.samples.samples import Samples, as_blocks, read_samples, read_views
-from mkclust.stack import KernelStack, RowSource
+from mkclust.stack import RowSource, Stack
 from mkclust.stack.discretize import normalize_rows
-from mkclust.stack.low_rank import compress
+from mkclust.stack.features import compress
 from mkclust.types import Float
 
 
-def open_source(model: Any, X: Any, observed: Any = None) -> tuple[Source, Any]:
-    """Read what a model is to be fitted on, and make its kernels.
+class Training(NamedTuple):
+    """What a model is fitted on: its kernels, of the samples that have an entry in any of them."""
 
-    Samples of which nothing is known are left out.
+    samples: Samples  # all that were read
+    fitted: np.ndarray | None  # the numbers of those that are fitted; None if all are
+    source: Any  # FromKernels, FromViews or FromFeatures
+    kernels: Any  # what its ``stack`` takes
+    empty: np.ndarray | None  # which kernels have nothing of which samples; None if none
 
-    Parameters
-    ----------
-    model : MultipleKernelClusterer
-        Its parameters are checked.
-    X : object
-        What was passed to ``fit``.
-    observed : array of bool of shape (n_samples, n_views), default=None
-        Which views have which samples, where that was passed.
 
-    Returns
-    -------
-    source : FromKernels, FromViews or FromFeatures
-        What the model is fitted on.
-    kernels : Samples, array, KernelRows or KernelStack
-        What its ``stack`` takes.
+def open_training(
+    model: Any, samples: Samples, fitted: np.ndarray | None = None, lost: np.ndarray = NOBODY
+) -> Training:
+    """Make the kernels of samples that have been read, without those that have no entry.
+
+    Fitted are the numbers of the samples that are left, lost the places among these of others to
+    leave out.
     """
-    samples = read_training(model, X, observed)
-    if len(lost := without_entries(samples.missing)):
-        samples = samples.take(np.delete(np.arange(samples.n_samples), lost))
-    source, kernels = open_samples(model, samples)
-    if len(lost := without_entries(source.empty_of_fit(samples))):
-        return open_samples(model, samples.take(np.delete(np.arange(samples.n_samples), lost)))
-    return source, kernels
+    while True:
+        if len(lost):
+            fitted = np.delete(np.arange(samples.n_samples) if fitted is None else fitted, lost)
+            check_covered(len(fitted), samples.n_samples, model.n_clusters)
+        part = samples if fitted is None else samples.take(fitted)
+        source, kernels = open_samples(model, part)
+        empty = source.of_kernels(source.empty(part))
+        if not len(lost := without_entries(empty)):
+            return Training(samples, fitted, source, kernels, empty)
 
 
 def read_training(model: Any, X: Any, observed: Any = None) -> Samples:
-    """Read what a model is to be fitted on: the parameters are those of `open_source`."""
+    """Read what was passed to ``fit``."""
     options = model.table_options
     if model.approximation is not None:
         samples = read_views(X, options=options, observed=observed)
@@ -71,27 +73,21 @@ def read_training(model: Any, X: Any, observed: Any = None) -> Samples:
 
 
 def open_samples(model: Any, samples: Samples) -> tuple[Source, Any]:
-    """Make the kernels of samples that have been read; returned is what `open_source` returns."""
+    """Return what a model is fitted on, and the kernels that its ``stack`` takes."""
     if model.approximation is not None:
         return _compress(model, samples)
     if samples.kind == "kernels":
-        source = FromKernels(
-            ids=samples.ids,
-            index_names=samples.index_names,
-            missing=samples.missing,
-            notes=samples.notes,
-        )
+        source = FromKernels(**_known(samples, ["precomputed kernels, taken as they are"]))
         if model.kernel_neighbors is None:
             return source, samples
-        kind = KernelNeighborhoods if samples.missing is None else SeparateNeighborhoods
-        found = kind.of(model, samples)
-        names, kernels = tuple(found.by_name), tuple(found.kernels())
+        found = find_neighborhoods(model, samples)
+        names, kernels = zip(*((each.name, each.found.kernel()) for each in found), strict=True)
         samples = replace(samples, names=names, parts=kernels, whole=None)
         return replace(source, found=found), samples
     return _make_kernels(model, samples)
 
 
-def _make_kernels(model: Any, samples: Samples) -> tuple[FromViews, Any]:
+def _make_kernels(model: Any, samples: Samples) -> tuple[FromViews, list[Any]]:
     """Return the bank of views and their kernels."""
     if samples.is_lazy:
         raise ValueError(
@@ -100,34 +96,35 @@ def _make_kernels(model: Any, samples: Samples) -> tuple[FromViews, Any]:
         )
     feature_names = None
     if samples.kind == "table":
-        feature_names = _feature_names(samples)
+        if TABLE in samples.columns:
+            feature_names = np.array(samples.columns[TABLE], dtype=object)
+        else:
+            # scikit-learn refuses names of several types.
+            validate_data(BaseEstimator(), samples.parts[0], skip_check_array=True)
         samples = _check_training_table(model, samples)
     bank = make_bank(model, several_views=samples.kind == "views")
     require_memory_for_views(model, bank, samples)
-    if samples.missing is None:
-        kernels = _written_out(model, bank, bank.fit_transform(samples))
-    else:
-        parts = {name: bank.of_view(name) for name in bank.fit(samples).views_}
-        kernels = {
-            name: _written_out(model, part, part.training_kernels()) for name, part in parts.items()
-        }
+    known = _known(samples, bank.fit(samples).explain().splitlines())
     source = FromViews(
-        ids=samples.ids,
-        index_names=samples.index_names,
-        missing=samples.missing,
         bank=bank,
+        view_names=tuple(bank.views_),
+        kernel_views=bank.kernel_views_,
         feature_names=feature_names,
-        encodings=samples.encodings,
-        notes=samples.notes,
+        **known,
     )
+    kernels: list[Any] = []
+    for part, _ in source.parts():
+        kernels.append(part.training_kernels())
+        if part.on_the_fly and model.NEEDS_ENTRIES and not part.only_neighborhoods:
+            kernels[-1] = kernels[-1].entries(type(model).__name__)
     return source, kernels
 
 
-def _written_out(model: Any, bank: KernelBank, kernels: Any) -> Any:
-    """Return kernels as a model takes them: with entries, where it works on these."""
-    if bank.on_the_fly and model.NEEDS_ENTRIES and not bank.only_neighborhoods:
-        return kernels.entries(type(model).__name__)
-    return kernels
+def _known(samples: Samples, notes: Sequence[str] = ()) -> dict[str, Any]:
+    """Return what every source knows of its samples."""
+    names = ("ids", "index_names", "missing", "encodings")
+    known = {name: getattr(samples, name) for name in names}
+    return known | {"notes": (*samples.notes, *notes)}
 
 
 def make_bank(model: Any, several_views: bool) -> KernelBank:
@@ -146,7 +143,7 @@ def make_bank(model: Any, several_views: bool) -> KernelBank:
     return bank if neighbors is None else bank.set_params(neighbors=neighbors)
 
 
-def _compress(model: Any, samples: Samples) -> tuple[FromFeatures, KernelStack]:
+def _compress(model: Any, samples: Samples) -> tuple[FromFeatures, Stack]:
     """Return what is to be known of views, and the compressed kernels of their features."""
     kernels = model.kernels
     expected_input(kernels)
@@ -162,7 +159,7 @@ def _compress(model: Any, samples: Samples) -> tuple[FromFeatures, KernelStack]:
         )
     blocks = as_blocks(samples)
     require_memory_for_features(model, blocks)
-    low_rank = compress(
+    stack = compress(
         blocks,
         model.approximation,
         n_clusters=model.n_clusters,
@@ -172,26 +169,19 @@ def _compress(model: Any, samples: Samples) -> tuple[FromFeatures, KernelStack]:
         learn_preparations=partial(learn_preparations, rules_of(kernels)),
         fill=model.table_options.fill_rule,
     )
+    names = samples.columns.get(TABLE)
     widths = dict(zip(blocks.names, blocks.n_features, strict=True))
     source = FromFeatures(
-        ids=samples.ids,
-        index_names=samples.index_names,
+        view_names=tuple(widths),
         widths=widths,
         columns=samples.columns,
-        encodings=samples.encodings,
-        notes=samples.notes,
+        feature_names=np.array(names, object) if names is not None else None,
         # Of dask arrays, all that lead to these samples would be computed once more.
         ranks={} if samples.is_lazy else column_ranks(blocks),
-        features=low_rank.features,
+        features=stack.features.learned,
+        **_known(samples),
     )
-    return source, low_rank
-
-
-def _feature_names(samples: Samples) -> np.ndarray | None:
-    """Return the names of the columns of one table, None where they have none."""
-    if TABLE in samples.columns:
-        return np.array(samples.columns[TABLE], dtype=object)
-    return _get_feature_names(samples.parts[0])  # refuses names of several types
+    return source, stack
 
 
 def _check_training_table(model: Any, samples: Samples) -> Samples:
@@ -209,9 +199,7 @@ def _check_training_table(model: Any, samples: Samples) -> Samples:
         ensure_min_samples=2,
         accept_sparse="csr",
     )
-    table = check_view(table, "X")
-    check_entries({TABLE: table}, {TABLE: "X"}, samples.columns)
-    return replace(samples, parts=(table,), is_checked=True)
+    return with_checked_table(samples, table)
 
 
 def _is_kernel(part: Any) -> bool:

@@ -1,18 +1,20 @@
 """Samples of which nothing is known: they have no entry in any view that is used, and label -1."""
 
-import warnings
 from collections.abc import Sequence
 from copy import copy
 from typing import Any
 
 import numpy as np
 
+from mkclust.exceptions import UncoveredSamplesWarning, warn
 from mkclust.linalg import select
 from mkclust.linalg.sparse_rows import spread_rows
+from mkclust.methods.out_of_sample import active_kernels
 from mkclust.samples.checks import is_dask
 from mkclust.samples.dask import persist, spread_lazily
 from mkclust.samples.samples import Samples
-from mkclust.stack import KernelStack
+from mkclust.stack import Stack
+from mkclust.stack.observed import maps_of, observed_samples
 from mkclust.text import count, join_words
 from mkclust.types import Array
 
@@ -28,10 +30,6 @@ PER_SAMPLE = {
 }
 
 
-class UncoveredSamplesWarning(UserWarning):
-    """Samples have no entry in any view that is used: nothing is known of them."""
-
-
 def without_entries(empty: np.ndarray | None, is_used: Any = slice(None)) -> np.ndarray:
     """Return the numbers of the samples that no used view, or kernel, has, rising.
 
@@ -45,35 +43,52 @@ def without_entries(empty: np.ndarray | None, is_used: Any = slice(None)) -> np.
     return NOBODY if empty is None else np.flatnonzero(empty[:, is_used].all(axis=1))
 
 
-def empty_in_kernels(stack: KernelStack, empty: np.ndarray | None = None) -> np.ndarray | None:
+def observed_of(stack: Stack) -> np.ndarray | None:
+    """Return which kernels have which samples, (n, m) of bool; None if all have all."""
+    features = stack.features
+    return observed_samples(stack.kernels) if features is None else features.observed
+
+
+def empty_in_kernels(stack: Stack, empty: np.ndarray | None = None) -> np.ndarray | None:
     """Return which kernels lack which samples, or have nothing of them, (n, m); None if none."""
-    if stack.observed is None:
+    observed = observed_of(stack)
+    if observed is None:
         return empty
-    return ~stack.observed if empty is None else empty | ~stack.observed
+    return ~observed if empty is None else empty | ~observed
 
 
-def used_kernels(stack: KernelStack, coefficients: np.ndarray | None) -> np.ndarray:
+def used_kernels(
+    stack: Stack, coefficients: np.ndarray | None, active: Sequence[int] | None = None
+) -> np.ndarray:
     """Return which kernels are used in a mix, (m,) of bool; all if a method mixes none.
 
-    What was learned of a sample speaks for it in all kernels but those that are set aside.
+    What was learned of a sample counts for it in all kernels but those that are set aside.
+
+    Parameters
+    ----------
+    stack : Stack
+        The kernels, as they are filled.
+    coefficients : ndarray of shape (m,) or None
+        Of the mix, if there is one.
+    active : sequence of int, default=None
+        The kernels that are not set aside; None for all.
     """
     if coefficients is None:
         return np.ones(stack.n_kernels, bool)
-    is_learned = any(part.map.fill is not None for part in stack.parts)
-    return stack.counted if is_learned else np.asarray(coefficients) != 0
+    if any(each is not None and each.fill is not None for each in maps_of(stack.kernels)):
+        return active_kernels(stack, active)
+    return np.asarray(coefficients) != 0
 
 
-def kernels_that_have(
-    numbers: np.ndarray, stack: KernelStack, empty: np.ndarray | None
-) -> list[str]:
+def kernels_that_have(numbers: np.ndarray, stack: Stack, empty: np.ndarray | None) -> list[str]:
     """Return the names of the kernels that have something of some samples."""
     has = np.zeros(stack.n_kernels, bool) if empty is None else (~empty[numbers]).any(axis=0)
     return [stack.names[p] for p in np.flatnonzero(has).tolist()]
 
 
-def leaves_samples(stack: KernelStack, lost: np.ndarray) -> bool:
+def leaves_samples(stack: Stack, lost: np.ndarray) -> bool:
     """Return whether all kernels, each of which takes two samples, have them without some."""
-    observed = stack.observed
+    observed = observed_of(stack)
     return observed is None or bool((np.delete(observed, lost, 0).sum(axis=0) >= 2).all())
 
 
@@ -88,14 +103,15 @@ def uncovered_among_new(model: Any, samples: Samples) -> np.ndarray:
         New samples, as they were read.
     """
     source, names = model._source, samples.names
-    empty = source.empty_of_new(model, samples)
+    empty = source.empty(samples, model)
     coefficients = getattr(model, "coefficients_", None)
     if empty is None or coefficients is None:
         return without_entries(empty)
     is_learned = hasattr(model, "fill_history_")
-    is_used = source.extension.counted if is_learned else np.asarray(coefficients) != 0
+    is_used = source.extension.active if is_learned else np.asarray(coefficients) != 0
     known = getattr(model, "view_names_in_", model.kernel_names_)
-    used = {known[view] for view in np.asarray(source.kernel_views(len(is_used)))[is_used]}
+    views = range(len(is_used)) if source.kernel_views is None else source.kernel_views
+    used = {known[view] for view in np.asarray(views)[is_used]}
     return without_entries(
         empty, np.array([name in used for name in (names if set(names) == set(known) else known)])
     )
@@ -200,7 +216,6 @@ def warn_of_uncovered(
     uncovered: np.ndarray,
     n_samples: int,
     ids: np.ndarray | None,
-    stacklevel: int,
     aside: Sequence[str] = (),
 ) -> None:
     """Warn of samples that have no entry in any view that is used.
@@ -213,17 +228,14 @@ def warn_of_uncovered(
         How many samples there are.
     ids : ndarray of shape (n_samples,) or None
         Ids of the samples.
-    stacklevel : int
-        Whose line to show, as for ``warnings.warn``.
     aside : sequence of str, default=()
         Views without a weight that have some of them.
     """
     have, them = ("has", "it") if len(uncovered) == 1 else ("have", "them")
     named = join_words(uncovered if ids is None else ids[uncovered])
     only = f", only in {join_words(aside)}, which a method such as AverageKKM uses" if aside else ""
-    warnings.warn(
+    warn(
         f"{len(uncovered)} of {count(n_samples, 'sample')} {have} no entry in any view that is "
         f"used{only}: {named}. Nothing is known of {them}, and the label is {UNCOVERED}",
         UncoveredSamplesWarning,
-        stacklevel=stacklevel + 1,
     )

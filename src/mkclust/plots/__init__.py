@@ -21,15 +21,16 @@ from mkclust.plots.page import draw_classes, plot_fit, save
 from mkclust.plots.sorted_kernel import SortedKernelDisplay, draw_sorted_kernel
 from mkclust.plots.style import BLUE, FAINT, INK, MAX_TICKS, ORANGE, PALETTE
 from mkclust.plots.weights import (
+    AGREEING_WEIGHT,
     LARGE_WEIGHT,
     MAX_NAMED,
     MIXING_WEIGHT,
-    SHARE_OF_VOICE,
     KernelWeightsDisplay,
     draw_weights,
 )
 
 __all__ = [
+    "AGREEING_WEIGHT",
     "BLUE",
     "FAINT",
     "INK",
@@ -42,7 +43,6 @@ __all__ = [
     "MIXING_WEIGHT",
     "ORANGE",
     "PALETTE",
-    "SHARE_OF_VOICE",
     "AgreementDisplay",
     "ConvergenceDisplay",
     "DescriptionDisplay",

@@ -28,7 +28,7 @@ class AgreementDisplay(Display):
     alignments : array-like of shape (m, m)
         Debiased alignments: one for copies, about zero for kernels that share nothing.
     weights : array-like of shape (m,)
-        Shares of voice; zero for kernels that were set aside, whose names are put in brackets.
+        Weights; zero for kernels that were set aside, whose names are put in brackets.
 
     Attributes
     ----------

@@ -27,9 +27,8 @@ LARGE_WEIGHT = "A large weight means little agreement with the consensus; it is 
 # Letters in a line of the sentence below the bars.
 NOTE_WIDTH = 70
 MIXING_WEIGHT = "A weight says how the kernels are mixed; it is not importance."
-SHARE_OF_VOICE = (
-    "A weight is a share of voice: large where a view agrees with the others, zero where it was "
-    "set aside."
+AGREEING_WEIGHT = (
+    "A weight is large if a view agrees with the others, and zero if it was set aside."
 )
 MAX_NAMED = 60  # beyond this many kernels only every second, third ... one is named
 

@@ -3,12 +3,10 @@
 from mkclust.samples.cluster import connect
 from mkclust.samples.dask import as_dask
 from mkclust.samples.devices import to_device
-from mkclust.samples.ids import IdSpellingWarning
 from mkclust.samples.options import TableOptions
 from mkclust.samples.samples import Samples, as_blocks, read_samples
 
 __all__ = [
-    "IdSpellingWarning",
     "Samples",
     "TableOptions",
     "as_blocks",

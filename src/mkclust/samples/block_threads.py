@@ -8,7 +8,7 @@ from typing import Any
 
 from sklearn import config_context, get_config
 
-from mkclust.linalg.threads import n_threads, single_threaded_products
+from mkclust.linalg.threads import n_threads, one_thread
 from mkclust.samples.blocks import BlockFunction
 from mkclust.types import Array
 
@@ -52,7 +52,7 @@ def look_at_all(
     """
     threads = n_block_threads()
     if threads > 1:
-        with single_threaded_products():
+        with one_thread():
             for start, block in blocks:
                 part = look(block, start)
                 yield start, part

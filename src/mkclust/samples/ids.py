@@ -8,6 +8,7 @@ from typing import Any, NoReturn
 import numpy as np
 from scipy.sparse import issparse
 
+from mkclust.exceptions import IdSpellingWarning
 from mkclust.index import (
     BY_ROW,
     FITTED,
@@ -21,10 +22,6 @@ from mkclust.index import (
     written_like,
 )
 from mkclust.samples.frames import AnnotatedMatrix, is_frame, take_rows
-
-
-class IdSpellingWarning(UserWarning):
-    """An outer join takes two ids for two samples that are most likely one."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -443,7 +443,7 @@ def read_views(
     if compact:
         named, missing = observed_tables(named, missing, observed, found.index, is_new)
     notes += missing_notes(missing, list(named), found.missing is not None)
-    encoded = encode_views(named, titles, impute=options.cells, learned=encodings)
+    encoded = encode_views(named, titles, impute=options.impute, learned=encodings)
     _check_categories(encoded, titles)
     samples = Samples(
         "table" if is_table and list(encoded.parts) == [TABLE] else "views",

@@ -1,22 +1,28 @@
 """Stacks of kernels: the one border between the methods and the data."""
 
 from mkclust.samples.row_source import RowSource
-from mkclust.stack.base import KernelOperator, KernelStack, Operator, Standardization
+from mkclust.stack.build import as_stack
 from mkclust.stack.checks import as_numbers, row_sums
-from mkclust.stack.dense import DenseStack
-from mkclust.stack.door import as_stack
-from mkclust.stack.rows import MatrixRows
-from mkclust.stack.streamed import StreamedStack
+from mkclust.stack.kernel import Array, Computed, Factored, Kernel, Mix, Shifted
+from mkclust.stack.observed import Observed
+from mkclust.stack.sources import MatrixRows, Source
+from mkclust.stack.stack import Stack
+from mkclust.stack.standardized import Standardization, Standardized
 
 __all__ = [
-    "DenseStack",
-    "KernelOperator",
-    "KernelStack",
+    "Array",
+    "Computed",
+    "Factored",
+    "Kernel",
     "MatrixRows",
-    "Operator",
+    "Mix",
+    "Observed",
     "RowSource",
+    "Shifted",
+    "Source",
+    "Stack",
     "Standardization",
-    "StreamedStack",
+    "Standardized",
     "as_numbers",
     "as_stack",
     "row_sums",

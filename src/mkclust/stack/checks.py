@@ -1,16 +1,13 @@
-"""The checks at the door: what is wrong with a kernel, where, and what can be done about it."""
+"""What is wrong with a kernel, where, and what can be done about it."""
 
 from collections.abc import Iterator
 
 import numpy as np
 import scipy.sparse
-import scipy.sparse.linalg
 
 from mkclust.linalg import (
     FactoredMatrix,
     as_floats,
-    astype,
-    copy_array,
     empty,
     free_bytes,
     is_foreign,
@@ -18,17 +15,15 @@ from mkclust.linalg import (
     precision_of,
     ranges,
     rounding_of,
-    smallest_normal,
     to_device,
     to_host,
     zeros,
 )
 from mkclust.linalg.arrays import is_sparse_tensor
 from mkclust.linalg.memory import require_memory
-from mkclust.linalg.parallel import for_each, for_each_range
 from mkclust.samples.forms import check_form
-from mkclust.stack.base import Standardization
-from mkclust.stack.mapped import nothing_left
+from mkclust.stack.kernel import Kernel
+from mkclust.stack.standardized import Standardization
 from mkclust.types import Array
 
 # Rows and columns of the tiles that are held against their mirror images, on a host and a device.
@@ -97,15 +92,6 @@ def row_sums(matrix: Array, who: str) -> Array:
         xp = namespace(matrix)
         parts = [xp.sum(part, axis=1, dtype=xp.float64) for part in _row_blocks(matrix)]
         sums = xp.concat(parts) if parts else zeros((0,), matrix)
-    elif isinstance(matrix, np.ndarray):
-        sums = np.empty(matrix.shape[0])
-
-        def sum_up(rows: slice) -> None:
-            """Sum up some rows."""
-            with np.errstate(invalid="ignore", over="ignore"):
-                np.sum(matrix[rows], axis=1, dtype=np.float64, out=sums[rows])
-
-        for_each_range(matrix.shape[0], matrix.shape[1], sum_up)
     else:
         with np.errstate(invalid="ignore", over="ignore"):
             sums = matrix.sum(axis=1, dtype=np.float64)
@@ -182,15 +168,12 @@ def _largest_difference(matrix: Array) -> tuple[float, float]:
     Tile against mirrored tile, so that nothing of the kernel's size is allocated; the largest entry
     is zero where nothing differs, and the difference where one is not finite.
     """
-    xp, different = namespace(matrix), []
-
-    def compare(tile: tuple[slice, slice]) -> None:
-        """Note a tile that is not the transpose of its mirror image."""
-        rows, columns = tile
-        if not xp.all(matrix[rows, columns] == matrix[columns, rows].T):
-            different.append(tile)
-
-    for_each(list(_tiles(matrix)), compare, together=not is_foreign(matrix))
+    xp = namespace(matrix)
+    different = [
+        (rows, columns)
+        for rows, columns in _tiles(matrix)
+        if not xp.all(matrix[rows, columns] == matrix[columns, rows].T)
+    ]
     if not different:
         return 0.0, 0.0
     with np.errstate(invalid="ignore"):
@@ -203,40 +186,28 @@ def _largest_difference(matrix: Array) -> tuple[float, float]:
     return max(float(xp.max(xp.abs(part))) for part in _row_blocks(matrix)), max(differences)
 
 
-def diagonal_of(matrix: Array) -> Array:
-    """Return the diagonal of any kind of matrix in float64, (n,), in memory of its own.
-
-    A part of the matrix would hold all of it, and change with it.
-    """
-    if is_foreign(matrix):
-        return copy_array(astype(namespace(matrix).linalg.diagonal(matrix), "float64"))
-    diagonal = matrix.diagonal()
-    return copy_array(astype(diagonal if is_foreign(diagonal) else np.asarray(diagonal), "float64"))
-
-
-def learn_centering(matrix: Array, who: str, center: bool) -> Standardization:
+def learn_centering(kernel: Kernel, row_means: Array, who: str, center: bool) -> Standardization:
     """Learn how to center one kernel, having made sure that something is left of it."""
-    row_means = row_sums(matrix, who) / matrix.shape[0]
-    diagonal = diagonal_of(matrix)
+    diagonal = kernel.diagonal()
     standardization = Standardization(diagonal, row_means if center else None)
-    xp, rounding = namespace(diagonal), 1e3 * rounding_of(matrix)
+    xp, rounding = namespace(diagonal), 1e3 * kernel.precision
 
     def mean_size(vector: Array) -> float:
         """Return the mean absolute value of a vector."""
         return float(xp.mean(xp.abs(vector)))
 
     typical = mean_size(diagonal)
+    smallest = np.finfo(np.float32 if kernel.precision > 1e-10 else np.float64).smallest_normal
     # What is small beside the diagonal has to have its digits, too.
-    if 0 < typical < smallest_normal(matrix) / rounding_of(matrix):
+    if 0 < typical < float(smallest) / kernel.precision:
         raise ValueError(
             f"{who} has entries so small that digits are lost, self-similarities of "
             f"{typical:.3g} on average: multiply it with a constant"
         )
     if mean_size(standardization.centered_diagonal()) <= rounding * typical:
         # An indefinite kernel may have a zero diagonal and something beside it.
-        probe = np.random.default_rng(0).standard_normal((matrix.shape[0], 1))
-        column = to_device(probe - probe.mean() if center else probe, diagonal)
-        image = to_host(matrix @ astype(column, precision_of(matrix)))
+        probe = np.random.default_rng(0).standard_normal((kernel.n_samples, 1))
+        image = to_host(kernel @ to_device(probe - probe.mean() if center else probe, diagonal))
         rest = np.abs(image - image.mean() if center else image).max()
         if rest <= rounding * np.abs(probe).sum() * typical:
             constant = center and bool(xp.any(diagonal != 0))
@@ -244,15 +215,13 @@ def learn_centering(matrix: Array, who: str, center: bool) -> Standardization:
     return standardization
 
 
-def learn_scale(
-    lengths: Array, matrix: Array, who: str, numbers: np.ndarray | None = None
-) -> Array:
+def learn_scale(lengths: Array, kernel: Kernel, who: str, numbers: np.ndarray | None) -> Array:
     """Return the scale that makes a diagonal one, or say which samples forbid it.
 
-    Messages call samples by numbers where these are given, and by their places otherwise.
+    Messages call samples by numbers if these are given, and by their places otherwise.
     """
     xp = namespace(lengths)
-    rounding = 10 * rounding_of(matrix) * float(xp.mean(xp.abs(diagonal_of(matrix))))
+    rounding = 10 * kernel.precision * float(xp.mean(xp.abs(kernel.diagonal())))
     is_empty = lengths <= max(1e-10 * float(xp.mean(lengths)), rounding)
     if bool(xp.any(is_empty)):
         empty = np.flatnonzero(to_host(is_empty, None))
@@ -263,6 +232,33 @@ def learn_scale(
             "kernel out, or pass normalize=False"
         )
     return 1 / xp.sqrt(lengths)
+
+
+def check_diagonal(
+    kernel: Kernel, standardization: Standardization, largest: float, who: str
+) -> None:
+    """Raise if the diagonal of a kernel shows that it is indefinite."""
+    lengths, centered = standardization.centered_diagonal(), standardization.row_means is not None
+    rounding, xp = np.sqrt(kernel.precision) * largest, namespace(lengths)
+    least, most = float(xp.min(lengths)), float(xp.max(lengths))
+    # No entry of a positive semidefinite matrix exceeds its diagonal.
+    if least < -rounding or (not centered and largest > most + rounding):
+        raise ValueError(
+            f"{who} is indefinite: its self-similarities{' after centering' * centered} are "
+            f"{least:.3g} to {most:.3g}, its largest entry is {largest:.3g}; pass a positive "
+            "semidefinite kernel"
+        )
+
+
+def nothing_left(size: float) -> str:
+    """Say in what a kernel of entries of about some size is as good as none."""
+    if not size:
+        return "zero;"
+    return (
+        f"constant up to rounding: its entries are about {size:.3g}, and nothing is left of it "
+        "after centering. If it is made of columns with a large offset, such as values of 1e8 "
+        "that differ by 1, subtract the offset from the columns; else"
+    )
 
 
 def _row_blocks(matrix: Array) -> Iterator[Array]:

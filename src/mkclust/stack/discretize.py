@@ -1,6 +1,5 @@
 """From a relaxed partition to labels: row-normalized k-means."""
 
-from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -9,7 +8,6 @@ from sklearn.utils import check_random_state
 
 from mkclust.linalg import (
     astype,
-    free_bytes,
     is_foreign,
     is_on_accelerator,
     namespace,
@@ -19,25 +17,21 @@ from mkclust.linalg import (
     to_device,
     to_host,
 )
-from mkclust.samples.dask import DaskBlocks, is_dask, persist, reduce_blocks
+from mkclust.linalg.threads import one_thread_if_small
+from mkclust.samples.cluster import compute
+from mkclust.samples.dask import is_dask, persist
 from mkclust.stack.lloyd import k_means
 from mkclust.types import Array, Float
 
-# Two centers are equally near where their squared distances differ by less than this; unit rows
-# make it an absolute figure. Rounding must not decide between them.
+# Up to so many rows k-means is faster on one thread.
+FEW_ROWS = 20_000
+# Two centers tie for a unit row if its squared distances to them differ by less than this: rounding
+# must not decide between them.
 TIE = 1e-9
-# Up to so many rows, k-means learns from all of them, wherever they are; beyond, from a sample, and
-# gives the others to the nearest center some at a time.
-ALL_ROWS, SAMPLE_ROWS, BLOCK_ROWS = 100_000, 50_000, 1 << 16
-# Where the distances of one start take no more, all starts are computed at once on a host, too, as
-# many as fit: scikit-learn takes longer for many small ones.
-HOST_BYTES = 1 << 25
-# On a device, as many at a time as have so many distances to the centers.
-DEVICE_DISTANCES = 1 << 24
-
-
-class FewerClustersWarning(UserWarning):
-    """Fewer clusters have samples than were asked for."""
+# Up to this many rows, k-means learns the centers from all of them.
+ALL_ROWS = 100_000
+# Rows whose distances to the centers are computed together.
+BLOCK_ROWS = 1 << 16
 
 
 def normalize_rows(rows: Array) -> Array:
@@ -55,20 +49,17 @@ def discretize(
     n_init: int = 10,
     init: str = "k-means++",
     random_state: int | np.random.RandomState | None = None,
-    start: np.ndarray | None = None,
     all_rows: int | None = None,
-    sample_rows: int | None = None,
 ) -> tuple[Array, Float]:
     """Cluster the row-normalized embedding by k-means.
 
-    Of more than 100,000 rows the centers are learned on a sample of 50,000, the same however the
-    rows are cut into chunks, and all rows are given to the nearest. Rows on an accelerator stay
-    there; the centers of many others are learned by scikit-learn on the host.
+    The centers are learned by scikit-learn on the host, or where the rows are if that is an
+    accelerator.
 
     Parameters
     ----------
     rows : array of any library, or dask array, of shape (n_samples, n_columns)
-        The embedding, one sample a row.
+        The embedding, one sample per row.
     n_clusters : int
         Number of clusters, k.
     n_init : int, default=10
@@ -77,17 +68,15 @@ def discretize(
         How a start chooses its centers: spread out, or any samples.
     random_state : int, RandomState instance or None, default=None
         Seed of the starts, and of the sample.
-    start : ndarray of int of shape (n_samples,), default=None
-        Clusters to begin one more start with, where the centers are learned from all rows and not
-        by scikit-learn; a third of the other starts is enough then.
-    all_rows, sample_rows : int, default=None
-        Up to how many rows the centers are learned on all of them, and on how many otherwise;
-        None means 100,000 and 50,000.
+    all_rows : int, default=None
+        Up to this many rows, 100,000 by default, the centers are learned from all of them; of more,
+        from a sample of half this number, the same however the rows are cut into chunks. All rows
+        are assigned to the nearest center.
 
     Returns
     -------
     labels : ndarray or dask array of shape (n_samples,)
-        Clusters numbered by falling size; a dask array is kept where the rows are.
+        Clusters numbered by falling size; a dask array stays where the rows are.
     centers : ndarray of shape (n_clusters, n_columns)
         Their centers, in that order.
 
@@ -99,32 +88,23 @@ def discretize(
     >>> discretize(rows, 2, random_state=0)[0].tolist()
     [0, 0, 1]
     """
-    sample = _sample(rows, random_state, all_rows or ALL_ROWS, sample_rows or SAMPLE_ROWS)
-    unit_rows = normalize_rows(sample)
+    sample = normalize_rows(_training_rows(rows, all_rows or ALL_ROWS, random_state))
     options: Any = {"n_init": n_init, "init": init, "random_state": random_state}
-    on_device = is_on_accelerator(unit_rows)
-    if on_device or 8 * unit_rows.shape[0] * n_clusters <= HOST_BYTES:
-        if start is not None and not is_dask(rows) and unit_rows.shape[0] == rows.shape[0]:
-            options |= {"labels": start, "n_init": max(1, n_init // 3)}
-        if not on_device:
-            options["distance_bytes"] = HOST_BYTES
-        centers = k_means(unit_rows, n_clusters, **options)
+    if is_on_accelerator(sample):
+        centers = k_means(sample, n_clusters, **options)
     else:
-        centers = KMeans(n_clusters, **options).fit(unit_rows).cluster_centers_
-    if is_dask(rows):
-        for _ in range(n_clusters):
-            if (order := _rank(*_census(rows, centers))) is None:
-                break
-            centers = centers[order]
-        return persist(assign(rows, centers)), centers
-    labels, tied = _labels_and_ties(rows, centers)
+        with one_thread_if_small(sample.shape[0], FEW_ROWS):
+            found = KMeans(n_clusters, **options).fit(to_host(sample, None))
+        centers = found.cluster_centers_
+    labels = _assign_now(rows, centers)
+    # A row between two centers joins the first of them, so the order decides about sizes as sizes
+    # do about the order; larger clusters only grow, which soon settles it.
     for _ in range(n_clusters):
-        if (order := _rank(*_count(labels, 0, n_clusters))) is None:
+        order = _order_by_size(labels, n_clusters)
+        if np.array_equal(order, np.arange(n_clusters)):
             break
         centers = centers[order]
-        labels = np.argsort(order)[labels]
-        if len(tied):  # all others have one nearest center, whatever its number
-            labels[tied] = assign(select(rows, tied), centers)
+        labels = _assign_now(rows, centers)
     return labels, centers
 
 
@@ -147,8 +127,9 @@ def assign(rows: Array, centers: Float) -> Array:
         return rows.rechunk({1: -1}).map_blocks(
             _assign_block, centers, drop_axis=1, dtype=np.intp, meta=np.empty(0, np.intp)
         )
-    cut = _cut(rows, len(centers))
-    return np.concatenate([_assign_block(block, centers) for _, block in cut])
+    blocks = [rows[some, :] for some in ranges(rows.shape[0], BLOCK_ROWS)]
+    labels = [_assign_block(block, centers) for block in blocks]
+    return np.concatenate([np.empty(0, np.intp), *labels])
 
 
 def nearest_center(rows: Array, centers: Float) -> Array:
@@ -166,22 +147,13 @@ def nearest_center(rows: Array, centers: Float) -> Array:
     array of shape (n_samples,)
         Where the rows live.
     """
-    return _first_true(_near_centers(rows, centers))
-
-
-def _near_centers(rows: Array, centers: Float) -> Array:
-    """Return which centers are the nearest of each row, or tie with it, (n_rows, n_clusters)."""
     xp = namespace(rows)
     if is_foreign(rows):
         centers = to_device(centers, rows, precision_of(rows))
     distances = xp.sum(centers**2, axis=1) - 2 * rows @ centers.T
-    return distances <= xp.min(distances, axis=1, keepdims=True) + TIE
-
-
-def _first_true(holds: Array) -> Array:
-    """Return the number of the first column in which each row holds."""
-    # The standard knows no largest of truth values.
-    return namespace(holds).argmax(astype(holds, "uint8") if is_foreign(holds) else holds, axis=1)
+    is_near = distances <= xp.min(distances, axis=1, keepdims=True) + TIE
+    # The standard has no argmax of truth values.
+    return xp.argmax(astype(is_near, "uint8"), axis=1)
 
 
 def count_clusters(labels: Array) -> int:
@@ -199,26 +171,19 @@ def count_clusters(labels: Array) -> int:
     return int(np.sum(np.asarray(np.unique(labels)) >= 0))
 
 
-def _rank(sizes: np.ndarray, first: np.ndarray) -> np.ndarray | None:
-    """Return the order of clusters by falling size, None where they are in it.
-
-    A row between two centers joins the first of them, so that the order decides about sizes as
-    sizes do about the order; larger clusters only grow, which soon settles it. Of equal sizes, that
-    comes first which does among the samples, whatever the starts were.
-    """
-    order = np.lexsort((first, -sizes))
-    return None if np.array_equal(order, np.arange(len(order))) else order
+def _order_by_size(labels: Array, n_clusters: int) -> np.ndarray:
+    """Return the clusters by falling size; those of one size by their first sample."""
+    found: Any = np.unique(labels, return_index=True, return_counts=True)
+    clusters, first, sizes = compute(*found) if is_dask(labels) else found
+    all_sizes, all_first = np.zeros((2, n_clusters), np.int64)
+    all_sizes[clusters], all_first[clusters] = sizes, first
+    return np.lexsort((all_first, -all_sizes))
 
 
-def _labels_and_ties(rows: Array, centers: Float) -> tuple[np.ndarray, np.ndarray]:
-    """Return the centers that rows are assigned to, and the rows that are as near to another."""
-    labels, tied = [], []
-    for start, block in _cut(rows, len(centers)):
-        near = _near_centers(normalize_rows(block), centers)
-        labels.append(to_host(_first_true(near), np.intp))
-        counts = to_host(namespace(near).sum(astype(near, "uint8"), axis=1), None)
-        tied.append(start + np.flatnonzero(counts > 1))
-    return np.concatenate(labels), np.concatenate(tied)
+def _assign_now(rows: Array, centers: Float) -> Array:
+    """Assign all rows; labels of a dask array are computed and kept where it is."""
+    labels = assign(rows, centers)
+    return persist(labels) if is_dask(labels) else labels
 
 
 def _assign_block(rows: Array, centers: Float) -> np.ndarray:
@@ -226,55 +191,12 @@ def _assign_block(rows: Array, centers: Float) -> np.ndarray:
     return to_host(nearest_center(normalize_rows(rows), centers), np.intp)
 
 
-def _census(rows: Array, centers: Float) -> tuple[np.ndarray, np.ndarray]:
-    """Return how many rows of a dask array are nearest to each center, and the first of them."""
-    n_clusters = len(centers)
-
-    def count(blocks: Sequence[np.ndarray], start: int) -> tuple[np.ndarray, np.ndarray]:
-        """Return the census of one block."""
-        return _count(_assign_block(blocks[0], centers), start, n_clusters)
-
-    return reduce_blocks([rows.rechunk({1: -1})], count, _join)
-
-
-def _count(labels: np.ndarray, start: int, n_clusters: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return the sizes of clusters, and the first sample of each, numbered from a start."""
-    first = np.full(n_clusters, np.iinfo(np.int64).max)
-    np.minimum.at(first, labels, start + np.arange(len(labels)))
-    return np.bincount(labels, minlength=n_clusters), first
-
-
-def _join(one: tuple, other: tuple) -> tuple[np.ndarray, np.ndarray]:
-    """Return the census of two sets of rows."""
-    return one[0] + other[0], np.minimum(one[1], other[1])
-
-
-def _cut(rows: Array, n_clusters: int) -> Iterator[tuple[int, Array]]:
-    """Yield blocks of rows, with the number of their first row."""
-    n, height = rows.shape[0], BLOCK_ROWS
-    if free_bytes(rows) is not None:
-        height = max(1, DEVICE_DISTANCES // max(n_clusters, rows.shape[1]))
-    elif n <= ALL_ROWS:
-        height = n
-    for some in ranges(n, height) if n else [slice(0, 0)]:
-        yield some.start, rows[some, :]
-
-
-def _sample(rows: Array, random_state: Any, all_rows: int, sample_rows: int) -> Array:
-    """Return the rows to learn from: all, or some drawn by their numbers alone.
-
-    Those of an accelerator stay there, all others come to the host.
-    """
+def _training_rows(rows: Array, all_rows: int, random_state: Any) -> Array:
+    """Return all rows, or half of the given number of them, drawn by their numbers alone."""
     n = rows.shape[0]
     if n > all_rows:
         # A generator's choice needs no list of all n, unlike that of a RandomState.
         seed = check_random_state(random_state).randint(2**31 - 1)
-        numbers = np.sort(np.random.default_rng(seed).choice(n, sample_rows, replace=False))
-    elif is_dask(rows):
-        numbers = np.arange(n)
-    else:
-        return rows if is_on_accelerator(rows) else to_host(rows, None)
-    if is_dask(rows):
-        return DaskBlocks({"rows": rows}).take(numbers)["rows"]
-    drawn = select(rows, numbers)
-    return drawn if is_on_accelerator(rows) else to_host(drawn, None)
+        drawn = np.random.default_rng(seed).choice(n, all_rows // 2, replace=False)
+        rows = select(rows, np.sort(drawn))
+    return compute(rows)[0] if is_dask(rows) else rows

@@ -3,58 +3,55 @@
 import numpy as np
 
 from mkclust.linalg import namespace, to_device, to_host
-from mkclust.stack import KernelStack
-from mkclust.stack.mapped import draw
-from mkclust.types import Array
+from mkclust.stack.compare import draw
+from mkclust.stack.kernel import Kernel
+from mkclust.stack.observed import Observed
+from mkclust.stack.stack import Stack
+from mkclust.stack.standardized import Standardized
 
-# Samples that are looked at first, for each that must differ.
-LOOKED_AT = 4
+# Samples that are compared first, for each that must differ.
+COMPARED = 4
 
 
-def has_distinct(stack: KernelStack, count: int) -> bool:
-    """Return whether so many samples differ, which some of them mostly tell.
+def has_distinct(stack: Stack, count: int) -> bool:
+    """Return whether so many samples differ, which some of them mostly show."""
+    if COMPARED * count < stack.n_samples:
+        some = stack.among(draw(stack.n_samples, COMPARED * count))
+        if _count(some, stack) >= count:
+            return True
+    return count_distinct(stack) >= count
 
-    Samples differ where their similarities to some others do.
+
+def count_distinct(stack: Stack) -> int:
+    """Return how many samples the kernels tell apart, up to rounding."""
+    return _count(stack, stack)
+
+
+def _count(stack: Stack, whole: Stack) -> int:
+    """Count distinct products of a random mix with random vectors; `whole` tells their rounding.
+
+    Identical samples have identical rows in every kernel, and so identical products. Products with
+    one vector alone can agree by chance.
     """
-    if LOOKED_AT * count >= stack.n_samples:
-        return count_distinct(stack) >= count
-    some = draw(stack.n_samples, LOOKED_AT * count)
-    entries = to_host(stack.entries(some))
-    scale = np.abs(entries).max(axis=(1, 2))
-    scale[scale == 0] = 1
-    products = np.tensordot(1 / scale, entries, 1) @ np.random.default_rng(0).uniform(
-        0.5, 1.5, len(some)
-    )
-    # No similarity is larger than the lengths of both samples, nor its rounding than a share of it.
-    longest = np.array([float(namespace(each).max(each)) for each in stack.raw_lengths()])
-    rounding = 1e2 * stack.precision * len(some) * float(np.sum(longest**2 / scale))
-    n_distinct = 1 + int(np.sum(np.diff(np.sort(products)) > rounding))
-    return n_distinct >= count or count_distinct(stack) >= count
-
-
-def count_distinct(stack: KernelStack) -> int:
-    """Return how many samples the kernels tell apart, up to rounding.
-
-    Identical samples have identical rows in every kernel, and so identical products with any
-    vector. Two vectors are tried, since the products with one alone can agree by chance.
-    """
-    probe = np.random.default_rng(0).standard_normal((stack.n_samples, 2))
-    mix = np.random.default_rng(1).standard_normal(stack.n_kernels)
-    largest = np.abs(probe).max(axis=1)
-    limits: Array = 0.0
-    for p, (size, standardization) in enumerate(
-        zip(stack.raw_lengths(), stack.standardizations, strict=True)
-    ):
-        xp = namespace(size)
-        mix[p] /= (standardization.scale is None and float(xp.max(size)) ** 2) or 1.0
-        # By Cauchy and Schwarz no sum of terms is larger, nor its rounding than a share of it.
-        reach = float(xp.sum(size * to_device(largest, size)))
-        limits = limits + abs(float(mix[p])) * reach * size
-    bounds = to_host(limits)[:, None]
-    # Mixed before they come to the host: two columns, however many kernels there are.
-    images = stack.apply(to_device(probe, stack.like))
-    prints = to_host(namespace(images).tensordot(to_device(mix, images), images, axes=1))
-    order = np.argsort(prints[:, 0])
-    apart = np.abs(np.diff(prints[order], axis=0))
-    rounding = stack.precision * (bounds[order][1:] + bounds[order][:-1])
+    rng = np.random.default_rng(0)
+    probe, mix = rng.standard_normal((stack.n_samples, 2)), rng.standard_normal(stack.n_kernels)
+    largest = np.array([_largest_entry(kernel) or 1.0 for kernel in whole.kernels])
+    images = stack.apply(to_device(probe, stack.kernels[0].like, "float64"))
+    weights = to_device(mix / largest, images)
+    products = to_host(namespace(images).tensordot(weights, images, axes=1))
+    precision = max(kernel.precision for kernel in whole.kernels)
+    rounding = 2 * precision * np.abs(probe).sum(axis=0) * np.abs(mix).sum()
+    apart = np.abs(np.diff(products[np.argsort(products[:, 0])], axis=0))
     return 1 + int(np.any(apart > rounding, axis=1).sum())
+
+
+def _largest_entry(kernel: Kernel) -> float:
+    """Return a bound on the entries of a kernel before it was centered: they round by a share."""
+    if isinstance(kernel, Observed):
+        scale = 1.0 if kernel.map.scale is None else float(np.max(to_host(kernel.map.scale)))
+        return scale**2 * _largest_entry(kernel.kernel)
+    sizes = kernel.diagonal()
+    if isinstance(kernel, Standardized):
+        sizes, scale_of_samples = kernel.kernel.diagonal(), kernel.standardization.scale
+        sizes = sizes if scale_of_samples is None else sizes * scale_of_samples**2
+    return float(namespace(sizes).max(namespace(sizes).abs(sizes)))

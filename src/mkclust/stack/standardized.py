@@ -1,260 +1,230 @@
-"""One kernel held as a matrix, centered and scaled on the fly, and several summed up to one."""
+"""Kernels that are centered and scaled on the fly, and new samples that are treated as these."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 
 from mkclust.linalg import (
+    arrays_to_host,
     astype,
+    empty,
     is_foreign,
-    is_on_accelerator,
     is_sparse,
     namespace,
-    precision_of,
     ranges,
-    rounding_of,
     select,
-    set_diagonal,
-    side_by_side,
     to_device,
+    zeros,
 )
-from mkclust.linalg.algebra import symmetric_product
-from mkclust.linalg.in_triton import written_in_triton
-from mkclust.linalg.operators import ExactOperator
-from mkclust.linalg.parallel import (
-    sparse_product,
-    thin_product,
-)
-from mkclust.stack.base import Standardization
-from mkclust.stack.checks import write_symmetric_part
-from mkclust.stack.row_matrix import RowMatrix
+from mkclust.stack.kernel import Kernel, Wrapped
 from mkclust.types import Array
 
-# Up to so many columns, an accelerator multiplies a matrix faster from the right.
-NARROW = 32
-# A kernel is rounded to float32 where its self-similarities are of this size, and where centering
-# leaves this share of them: what it takes away, it takes from the digits.
-SINGLE_SIZES, LEAST_CENTERED = (1e-20, 1e20), 0.03
-# Rows of a combination that are centered at a time when it is written out.
-DENSE_ROWS = 512
-# By so many roundings an entry of a rounded combination is wrong at most, root mean square: of the
-# entries of each kernel, of their scales, and of the sum.
-ROUNDINGS = 2
-
-
-def _product(matrix: Array, X: Array) -> Array:
-    """Multiply a symmetric matrix with a thin one, in the matrix's own precision.
-
-    The product is in the precision of the thin one.
-    """
-    if is_sparse(matrix):
-        return np.asarray(matrix @ X.astype(matrix.dtype, copy=False), dtype=X.dtype)
-    if not hasattr(matrix, "__array__") and not is_foreign(matrix):
-        return matrix @ X  # known by its rows, which see to all that
-    columns, precision = astype(X, precision_of(matrix)), precision_of(X)
-    if X.shape[1] == 1 and isinstance(matrix, np.ndarray) and matrix.flags.forc:
-        return astype(symmetric_product(matrix, columns[:, 0]), precision)[:, None]
-    if precision_of(matrix) == "float32":
-        # Others round as much, and take about twice as long.
-        fused = written_in_triton("fused_products", matrix)
-        product = None if fused is None else fused.stored_products(matrix, X)
-        if product is not None:
-            return astype(product, precision)
-    if X.shape[1] <= NARROW and is_on_accelerator(matrix):
-        return astype(matrix @ columns, precision)
-    # By symmetry K X = (X^T K)^T, and that is the order BLAS does markedly faster.
-    if isinstance(matrix, np.ndarray):
-        return astype(thin_product(columns.T, matrix), precision).T
-    return astype(columns.T @ matrix, precision).T
-
-
-class HeldMatrix:
-    """What an operator answers that holds a matrix of any library, kind and place."""
-
-    matrix: Any
-
-    @property
-    def shape(self) -> tuple[int, int]:
-        """Number of rows and columns."""
-        return self.matrix.shape
-
-    @property
-    def like(self) -> Array:
-        """An array that says where the vectors live."""
-        return getattr(self.matrix, "like", self.matrix)
+# Rows of similarities of new samples that are projected at a time on a host.
+PROJECTED_ROWS = 256
+# The same on a device.
+PROJECTED_ROWS_ON_DEVICE = 4096
 
 
 @dataclass(frozen=True)
-class StandardizedKernel(HeldMatrix, ExactOperator):
-    """One kernel, centered and scaled on the fly; the matrix itself is neither copied nor changed.
+class Standardization:
+    """How one kernel is centered and scaled, as learned from the training samples.
+
+    The standardized kernel is ``s_i s_j (K_ij - r_i - r_j + r)``: r_i the row means, r their mean,
+    s the scale that makes the diagonal one.
 
     Attributes
     ----------
-    matrix : array of any library, memmap or sparse matrix of shape (n, n)
-        The kernel as given.
-    standardization : Standardization
-        How it is centered and scaled.
+    diagonal : array of shape (n_samples,)
+        Self-similarities before any centering or scaling.
+    row_means : array of shape (n_samples,) or None
+        None if the kernel is not centered.
+    scale : array of shape (n_samples,) or None
+        None if the kernel is not scaled.
     shift : float
-        Multiple of the identity that is added between centering and scaling.
-    dropped : array of shape (n, r) or None
-        Orthonormal directions that the centered kernel lost when its negative part was dropped.
+        What a repair adds to the similarity of every sample with itself; it is part of the diagonal
+        and of the row means.
+    added : array of shape (n_samples,) or None
+        What a repair by clipping adds to the centered self-similarities.
+    dropped : array of shape (n_samples, r) or None
+        Orthonormal directions that the centered kernel lost by clipping.
     """
 
-    matrix: Any
-    standardization: Standardization
+    diagonal: Array
+    row_means: Array | None = None
+    scale: Array | None = None
     shift: float = 0.0
+    added: Array | None = None
     dropped: Array | None = None
 
+    def __getstate__(self) -> dict[str, Any]:
+        """Return what is stored of it: arrays of the host."""
+        names = ("diagonal", "row_means", "scale", "shift", "added", "dropped")
+        return {name: arrays_to_host(getattr(self, name)) for name in names}
+
+    def to_same_device(self, like: Array) -> "Standardization":
+        """Return the same with its arrays where another array lives."""
+        arrays = {
+            name: to_device(array, like)
+            for name, array in vars(self).items()
+            if name not in ("shift", "mean") and array is not None
+        }
+        return replace(self, **arrays)
+
+    @cached_property
+    def mean(self) -> float:
+        """Mean of all entries of the kernel."""
+        if self.row_means is None:
+            return 0.0
+        return float(namespace(self.row_means).mean(self.row_means))
+
     @property
-    def diagonal_shift(self) -> Array:
-        """What the shift adds to the diagonal in the end, (n,)."""
-        return self.shift * self.standardization.scale_or_ones**2
+    def is_repaired(self) -> bool:
+        """Whether an indefinite kernel was shifted or clipped."""
+        return bool(self.shift) or self.added is not None
 
-    def __matmul__(self, X: Array) -> Array:
-        """Multiply with a thin matrix, (n, b) to (n, b)."""
-        scale, centered = self.standardization.scale, self.standardization.row_means is not None
-        Y = _product(self.matrix, self.standardization.transform_columns(X))
-        if centered:
-            Y = Y - namespace(Y).mean(Y, axis=0)
-        if scale is not None:
-            Y = Y * scale[:, None]
-        return Y + self.diagonal_shift[:, None] * X if self.shift else Y
+    def centered_diagonal(self) -> Array:
+        """Return the self-similarities after centering and repair, before scaling, (n_samples,)."""
+        lengths = self.diagonal
+        if self.row_means is not None:
+            lengths = lengths - 2 * self.row_means + self.mean
+        return lengths if self.added is None else lengths + self.added
 
-    def times_members(self, members: Any) -> Array:
-        """Multiply with a sparse matrix of the host, given as its transpose, (b, n) to (n, b)."""
-        matrix, standardization = self.matrix, self.standardization
-        is_plain = isinstance(matrix, np.ndarray) and matrix.dtype == np.float64
-        if not is_plain or not matrix.flags.c_contiguous or self.shift:
-            return self @ to_device(members.toarray().T, self.like)
-        scale = standardization.scale_or_ones
-        weights = members.multiply(scale).tocsr()
-        Y = sparse_product(weights, matrix).T
-        if standardization.row_means is not None:
-            sums = np.asarray(weights.sum(axis=1)).reshape(-1)
-            Y -= np.outer(standardization.row_means - standardization.mean, sums)
-            Y -= weights @ standardization.row_means
-        return Y * scale[:, None]
+    def constant_self_similarity(self) -> float | None:
+        """Return the self-similarity all training samples share, or None if they differ."""
+        xp, first = namespace(self.diagonal), float(self.diagonal[0])
+        # A float32 kernel computes its unit diagonal to about 1e-6.
+        shared = xp.all(xp.abs(self.diagonal - first) <= 1e-6 * abs(first))
+        return first - self.shift if shared else None
 
     def raw_projection(self, P: Array) -> Array:
-        """Return what the kernel as it came is multiplied with where this one is with P, (n, b).
+        """Return what similarities as given are multiplied with if the kernel is with P, (n, b).
 
-        Of centered similarities, be they of new samples, the dropped directions do not count.
+        Directions that were dropped by clipping do not count.
         """
         if self.dropped is None:
             return P
-        scale = self.standardization.scale_or_ones[:, None]
+        scale = 1.0 if self.scale is None else self.scale[:, None]
         return P - self.dropped @ (self.dropped.T @ (P * scale)) / scale
 
-    def dense(self) -> Array:
-        """Write the entries out, (n, n)."""
-        entries = self.block(slice(None), slice(None))
-        # What is known by its rows is not known to be exactly symmetric.
-        is_known = not isinstance(self.matrix, RowMatrix)
-        return entries if is_known else write_symmetric_part(entries, entries)
+    def project(
+        self, cross: Array, P: Array, self_similarity: Array | None, *, is_training: bool = False
+    ) -> Array:
+        """Multiply the standardized similarities of new samples to the training ones with P.
 
-    def block(self, rows: Array | slice, columns: Array | slice) -> Array:
-        """Return the entries of some rows and columns."""
-        if self.is_array and isinstance(rows, np.ndarray) and isinstance(columns, np.ndarray):
-            part = self.entries(rows, columns)  # no more of the rows than those columns
-        else:
-            part = select(select(self.matrix, rows), columns, axis=1)
-            part = part.toarray() if is_sparse(part) else part
-        part = self.standardization.entries(part, rows, columns)
-        if self.shift:
-            everyone = to_device(np.arange(self.shape[0]), part)
-            same = select(everyone, rows)[:, None] == select(everyone, columns)
-            part += astype(same, "float64") * select(self.diagonal_shift, columns)
-        return part
+        Parameters
+        ----------
+        cross : array of shape (n_new, n_samples)
+            Similarities as they come, neither centered nor scaled. What else is given is brought
+            to where they live.
+        P : array of shape (n_samples, b)
+            What to multiply with.
+        self_similarity : array of shape (n_new,) or None
+            The new samples' similarities to themselves; needed only to scale.
+        is_training : bool, default=False
+            Whether the samples are all training samples, in the order of the fit: to these a
+            repair adds what it added in the fit.
 
-    @property
-    def is_array(self) -> bool:
-        """Whether the kernel as given is an array of the host."""
-        return isinstance(self.matrix, np.ndarray)
-
-    def entries(self, rows: Any, columns: Any) -> np.ndarray:
-        """Return entries of an array of the host as given: slices of it, or of some samples."""
-        if isinstance(rows, slice):
-            return self.matrix[rows, columns]
-        return self.matrix[np.ix_(rows, columns)]
-
-    @property
-    def bears_single_precision(self) -> bool:
-        """Whether it is a dense matrix in float64, and some digits are left of it in float32."""
-        is_dense = self.is_array or is_on_accelerator(self.matrix)
-        if not is_dense or precision_of(self.matrix) != "float64":
-            return False
-        xp, standardization = namespace(self.matrix), self.standardization
-        diagonals = standardization.diagonal, standardization.centered_diagonal()
-        raw, centered = (float(xp.mean(xp.abs(each))) for each in diagonals)
-        return SINGLE_SIZES[0] < LEAST_CENTERED * raw < centered < SINGLE_SIZES[1]
-
-    def diagonal(self) -> Array:
-        """Return the diagonal, (n,)."""
-        scale, lengths = self.standardization.scale, self.standardization.centered_diagonal()
-        lengths = lengths + self.shift
-        return lengths if scale is None else lengths * scale**2
+        Returns
+        -------
+        array of shape (n_new, b)
+        """
+        local, P, xp = self.to_same_device(cross), to_device(P, cross), namespace(cross)
+        P = local.raw_projection(P)
+        if local.scale is not None:
+            P = P * local.scale[:, None]
+        n_new, is_centered = cross.shape[0], local.row_means is not None
+        if is_centered:
+            P = P - xp.mean(P, axis=0)  # cancels the new samples' own means exactly
+        rows, means = empty((n_new, P.shape[1]), cross), zeros((n_new,), cross)
+        height = PROJECTED_ROWS_ON_DEVICE if is_foreign(cross) else PROJECTED_ROWS
+        # In float64 whatever the similarities are, dense ones some rows at a time for the memory.
+        for part in ranges(n_new, max(1, n_new) if is_sparse(cross) else height):
+            block = cross[part, :]
+            is_csr = is_sparse(block)
+            block = block.astype(np.float64) if is_csr else astype(block, "float64")
+            rows[part, :] = block @ P
+            if is_centered:
+                means[part] = (
+                    np.asarray(block.mean(axis=1)).reshape(-1) if is_csr else xp.mean(block, axis=1)
+                )
+        if is_centered:
+            rows -= local.row_means @ P
+        if local.shift and is_training:
+            rows += local.shift * P
+            means += local.shift / n_new if is_centered else 0.0
+        if local.scale is None:
+            return rows
+        if self_similarity is None:
+            raise ValueError("scaling needs the self-similarity of the new samples")
+        lengths = to_device(self_similarity, cross) + local.shift - 2 * means + local.mean
+        if local.added is not None:
+            lengths = lengths + (local.added if is_training else xp.mean(local.added))
+        # A new sample at the very mean of the training samples has no direction: leave it at zero.
+        has_length = lengths > 1e-10 * float(xp.mean(xp.abs(local.centered_diagonal())))
+        factors = 1 / xp.sqrt(xp.where(has_length, lengths, 1.0))
+        return rows * xp.where(has_length, factors, 0.0)[:, None]
 
 
 @dataclass(frozen=True)
-class Combination(HeldMatrix):
-    """``sum_p c_p K_p`` as one matrix, with its centering as a thin correction beside it.
+class Standardized(Wrapped):
+    """D C K C D: a kernel centered, then scaled; the kernel itself is neither copied nor changed.
 
-    It equals ``matrix - left right^T - right left^T + diag(shift)``, of which all is in single
-    precision where it is rounded.
+    Attributes
+    ----------
+    kernel : Kernel
+        The kernel as given, or repaired.
+    standardization : Standardization
+        How it is centered and scaled.
+    given : Standardization or None
+        How similarities as they are given for new samples are, if that differs: after clipping.
     """
 
-    matrix: Any
-    left: Array
-    right: Array
-    shift: Array | None
+    kernel: Kernel
+    standardization: Standardization
+    given: Standardization | None = None
 
     @property
-    def is_rounded(self) -> bool:
-        """Whether it is in single precision although the kernels are not."""
-        return precision_of(self.left) == "float32"
+    def for_new_samples(self) -> Standardization:
+        """How similarities of new samples are centered and scaled."""
+        return self.standardization if self.given is None else self.given
 
-    def __matmul__(self, X: Array) -> Array:
-        """Multiply with a thin matrix, (n, b) to (n, b)."""
-        precision = precision_of(X)
-        X = astype(X, precision_of(self.left))
-        Y = _product(self.matrix, X)
-        if self.left.shape[1]:
-            # One product each way.
-            Y = Y - self._both @ (self._both_turned.T @ X)
-        return astype(Y if self.shift is None else Y + self.shift[:, None] * X, precision)
+    def before(self, V: Array) -> Array:
+        """Return what the inner kernel is multiplied with: C D V."""
+        standardization = self._beside(V)
+        Y = V if standardization.scale is None else V * standardization.scale[:, None]
+        return Y if standardization.row_means is None else Y - namespace(Y).mean(Y, axis=0)
 
-    @cached_property
-    def _both(self) -> Array:
-        """Both sides of the correction, (n, 2 m)."""
-        return side_by_side(self.left, self.right)
+    def after(self, Y: Array, V: Array) -> Array:
+        """Return the product, given that of the inner kernel: D C Y."""
+        standardization = self._beside(V)
+        if standardization.row_means is not None:
+            Y = Y - namespace(Y).mean(Y, axis=0)
+        return Y if standardization.scale is None else Y * standardization.scale[:, None]
 
-    @cached_property
-    def _both_turned(self) -> Array:
-        """The same, right before left."""
-        return side_by_side(self.right, self.left)
+    def _beside(self, V: Array) -> Standardization:
+        """Return the standardization in the number type of vectors."""
+        scale = self.standardization.scale
+        if scale is None or scale.dtype == V.dtype:
+            return self.standardization
+        return replace(self.standardization, scale=namespace(V).astype(scale, V.dtype))
 
-    def rounding_error(self) -> float:
-        """Return how far eigenvalues are from those of the kernels' own precision, at most."""
-        if not self.is_rounded:
-            return 0.0
-        xp = namespace(self.matrix)
-        # Every entry is rounded a few times, none by more than half a unit of its last digit.
-        return (
-            ROUNDINGS
-            * rounding_of(self.matrix)
-            * float(xp.linalg.vector_norm(xp.reshape(self.matrix, (-1,))))
-        )
+    def rows(self, index: Any) -> Array:
+        """Return some rows, (s, n), in float64 and in memory of their own."""
+        part, standardization = self.kernel.rows(index), self.standardization
+        if standardization.row_means is None:
+            part = part + 0.0
+        else:
+            means = standardization.row_means
+            part = part - select(means, index)[:, None]
+            part -= means - standardization.mean
+        if standardization.scale is not None:
+            part *= standardization.scale
+            part *= select(standardization.scale, index)[:, None]
+        return part
 
-    def dense(self) -> Array:
-        """Write the entries out, (n, n)."""
-        matrix = self.matrix
-        matrix = matrix.toarray() if is_sparse(matrix) else matrix
-        xp = namespace(matrix)
-        M = xp.astype(matrix, xp.float64)
-        for rows in ranges(self.shape[0] if self.left.shape[1] else 0, DENSE_ROWS):
-            M[rows, :] -= self.left[rows, :] @ self.right.T + self.right[rows, :] @ self.left.T
-        if self.shift is not None:
-            set_diagonal(M, namespace(M).linalg.diagonal(M) + self.shift)
-        return M
+    def diagonal(self) -> Array:
+        """Return the diagonal, (n,), in float64."""
+        lengths, scale = self.standardization.centered_diagonal(), self.standardization.scale
+        return lengths if scale is None else lengths * scale**2

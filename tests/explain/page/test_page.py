@@ -467,7 +467,7 @@ def test_two_camps_of_views_are_named(problem):
         assert "these clusters are those of left, right and top" in said
         assert said.count("The views fall into 2 groups") == 1
     text = Outline(fit_page(model, views, **QUICK)).text
-    assert "Group 1 (heard): left, right and top." in text
+    assert "Group 1 (used): left, right and top." in text
     assert "Group 2: up and down." in text
     average = quiet_fit(AverageKKM(3, random_state=0), views)
     assert "belong to at most one of them" in opening_of(average, views)

@@ -24,8 +24,8 @@ WEIGHT_NOTES = (
     "alignment, the share of the kernel's own leading structure that the consensus captures. For "
     "SimpleMKKM a large weight means little agreement with the consensus, in that Tr(K_p H H^T) is "
     "small; the alignment is relative to what the kernel has to give, and need not order alike. "
-    "For AgreementKKM it is a share of voice: large where a view agrees with the others, zero "
-    "where it was set aside.",
+    "For AgreementKKM it is large if a view agrees with the others, and zero if it was set "
+    "aside.",
     "Weights of different methods are not on one scale: some enter squared, some sum to one, some "
     "have squares that sum to one.",
 )

@@ -7,9 +7,9 @@ import numpy as np
 import scipy.linalg
 from sklearn.cluster import kmeans_plusplus
 
-from mkclust.engine.relaxation import Relaxation, block_width, relax, relax_whole
+from mkclust.engine.eigen import Relaxation, block_width, relax, relax_whole
 from mkclust.linalg import orthonormalize
-from mkclust.linalg.operators import MatrixOperator
+from mkclust.stack import Array
 from mkclust.types import Float
 
 # Relative error of the eigenvalue sum.
@@ -91,7 +91,7 @@ def _leading_eigenpairs(K: Float, count: int, start: Float | None) -> Relaxation
     if block_width(len(K), count) >= len(K):
         return relax_whole(K, count)
     vectors = None if start is None else orthonormalize(start)
-    return relax(MatrixOperator(K), count, tol=EIGEN_TOLERANCE, start=vectors)
+    return relax(Array(K), count, tol=EIGEN_TOLERANCE, start=vectors)
 
 
 def cluster(points: Float, n_clusters: int) -> tuple[np.ndarray, Float]:

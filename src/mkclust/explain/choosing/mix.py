@@ -9,13 +9,14 @@ import numpy as np
 from sklearn.base import clone
 
 from mkclust.kernels.kinds import RULES
-from mkclust.linalg import eigh, eigvalsh, is_sparse
+from mkclust.linalg import eigh, eigvalsh, is_sparse, to_host
 from mkclust.methods import AverageKKM
 from mkclust.methods.training import open_samples
 from mkclust.samples.forms import TABLE
 from mkclust.samples.samples import Samples, as_views
-from mkclust.stack import KernelStack, as_stack
-from mkclust.stack.sample_map import FillRule, rescaling
+from mkclust.stack import Mix, Stack, as_stack
+from mkclust.stack.kernel import dense_of
+from mkclust.stack.observed import FillRule, rescaling
 from mkclust.types import Float
 
 # Directions of less than this share of the longest are rounding.
@@ -36,7 +37,7 @@ class MixSettings:
     ----------
     kernels : "precomputed" or KernelBank
         What the samples are, or what makes kernels of them.
-    center, normalize, psd, validate
+    center, normalize, psd
         As in every estimator.
     coefficients : ndarray of shape (n_kernels,) or None
         Coefficients of the mix; None takes the average.
@@ -48,7 +49,6 @@ class MixSettings:
     center: bool
     normalize: bool
     psd: Literal["error", "clip", "shift"]
-    validate: bool = True
     coefficients: Float | None = None
     fill: FillRule = "rescale"
 
@@ -56,7 +56,6 @@ class MixSettings:
         """Return the kernels of some samples, centered and scaled as in ``fit``."""
         settings: dict[str, Any] = {"center": self.center, "normalize": self.normalize}
         if isinstance(self.kernels, str):
-            validate = validate and self.validate
             return as_stack(X, psd=self.psd, validate=validate, fill=self.fill, **settings)
         if missing_of(X) is not None:
             return self._stack_of_views(X)
@@ -65,15 +64,14 @@ class MixSettings:
         settings |= {"validate": False, "names": bank.fit(X).kernel_names_}
         return as_stack(bank.transform(X), views=bank.kernel_views_, **settings)
 
-    def _stack_of_views(self, samples: Samples) -> KernelStack:
+    def _stack_of_views(self, samples: Samples) -> Stack:
         """Return the kernels of views that lack samples, as a fit makes them."""
         model = AverageKKM(
             1,
             kernels=clone(self.kernels).set_params(on_the_fly=False),
             center=self.center,
             normalize=self.normalize,
-            validate=False,
-            impute=self.fill,
+            missing_views=self.fill,
         )
         source, kernels = open_samples(model, samples)
         return source.stack(model, kernels)
@@ -106,9 +104,9 @@ class MixSettings:
         )
         return self.mix_stack(stack)
 
-    def mix_stack(self, stack: KernelStack) -> Float:
+    def mix_stack(self, stack: Stack) -> Float:
         """Return the mix of kernels that are centered and scaled, itself centered, (n, n)."""
-        return centered(stack.combine(self.shares(stack.n_kernels)).dense())
+        return centered(to_host(dense_of(Mix(self.shares(stack.n_kernels), stack.kernels))))
 
     def mixes(self, X: Any, n_views: int) -> "ViewMixes":
         """Return what each view, or single kernel, contributes to the mix."""
@@ -119,7 +117,7 @@ class MixSettings:
         shares = self.shares(stack.n_kernels)
         view = np.asarray(stack.views)
         parts = [np.where(view == v, shares, 0) for v in range(n_views)]
-        kernels = [np.asarray(stack.combine(part).dense()) for part in parts]
+        kernels = [to_host(dense_of(Mix(part, stack.kernels))) for part in parts]
         if missing is None:
             return ViewMixes([centered(K) for K in kernels])
         scale = np.ones(len(missing))
@@ -371,9 +369,8 @@ def _coordinates(kernels: dict[str, Float], settings: MixSettings) -> tuple[dict
             center=settings.center,
             normalize=False,
             psd=settings.psd,
-            validate=settings.validate,
         )
-        [K] = stack.entries()
+        K = to_host(dense_of(stack.kernels[0]))
         inner = _gaussian_inner_products(given)
         gaussian[name] = inner is not None
         values, vectors = eigh(K if inner is None else inner)

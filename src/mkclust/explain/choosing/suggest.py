@@ -25,7 +25,7 @@ from mkclust.linalg import arrays_to_host
 from mkclust.metrics import adjusted_rand_of_table
 from mkclust.samples.options import TableOptions
 from mkclust.samples.samples import Samples
-from mkclust.stack.sample_map import FillRule
+from mkclust.stack.observed import FillRule
 from mkclust.types import Float
 
 # Share of the samples in a resample.
@@ -49,10 +49,10 @@ def suggest_n_clusters(
     center: bool = True,
     normalize: bool = True,
     psd: Literal["error", "clip", "shift"] = "error",
-    validate: bool = True,
     views: Any = None,
     join: Literal["exact", "inner", "outer"] = "exact",
-    impute: Any = None,
+    impute: Literal["median"] | None = None,
+    missing_views: Literal["learn", "zero", "rescale"] | None = None,
     coefficients: Any = None,
     n_resamples: int = 20,
     n_draws: int = 49,
@@ -108,9 +108,10 @@ def suggest_n_clusters(
     k_values : iterable of int, default=None
         Numbers of clusters to try, from 2 to n - 1; None tries 2 to 12, and less for fewer than
         sixty samples.
-    kernels, center, normalize, psd, validate, views, join, impute
-        As in every estimator; ``impute="learn"`` is taken for ``"rescale"``, for what is learned
-        depends on the number of clusters. Draws lack the samples that the views lack.
+    kernels, center, normalize, psd, views, join, impute, missing_views
+        As in every estimator; ``missing_views="learn"``, and None, are taken for ``"rescale"``, for
+        what is learned depends on the number of clusters. Draws lack the samples that the views
+        lack.
     coefficients : array-like of shape (n_kernels,), default=None
         Coefficients of the kernels in the mix, such as a model's ``coefficients_``; None takes the
         average.
@@ -157,15 +158,15 @@ def suggest_n_clusters(
     """
     check_resamples(n_resamples, FRACTION, most_samples)
     check_draws(n_draws, level)
-    options = TableOptions(views, join, impute)
+    options = TableOptions(views, join, impute, missing_views)
     source = Resampler(X, kernels, options)
     n_used = min(source.n_samples, most_samples)
     numbers = check_k_values(k_values, source.n_samples, n_used)
     n_tested = min(n_used, max(TESTED_SAMPLES, TESTED_IN_CLUSTER * numbers[-1]))
     mix = check_coefficients(coefficients)
     # What is learned depends on the number of clusters.
-    fill: FillRule = "zero" if options.fill == "zero" else "rescale"
-    settings = MixSettings(source.kernels, center, normalize, psd, validate, mix, fill)
+    fill: FillRule = "zero" if missing_views == "zero" else "rescale"
+    settings = MixSettings(source.kernels, center, normalize, psd, mix, fill)
     rng = seeded(random_state)
     used = draw(rng, source.n_samples, n_used)
     with warnings.catch_warnings():

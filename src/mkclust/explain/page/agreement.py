@@ -1,7 +1,5 @@
 """The section of a fit's page on what the views share, before any clusters."""
 
-import numpy as np
-
 from mkclust.explain.diagnosis import likelihood_text
 from mkclust.explain.page import charts
 from mkclust.explain.page.findings import Findings
@@ -31,7 +29,7 @@ def views(findings: Findings, agreement: Agreement) -> Section:
         *_groups(agreement),
         *_without_agreement(agreement),
         charts.agreement(agreement),
-        *([_partners(agreement)] if agreement.n_voices > 1 else []),
+        *([_partners(agreement)] if agreement.n_independent_views > 1 else []),
     ]
     return Section("agreement", "Views: what they agree on", parts)
 
@@ -41,7 +39,7 @@ def _groups(agreement: Agreement) -> list[str]:
     parts = []
     if len(agreement.groups) > 1:
         items = [
-            f"Group {number}{' (heard)' if number == 1 else ''}: "
+            f"Group {number}{' (used)' if number == 1 else ''}: "
             f"{join_words([agreement.names[p] for p in group], most=len(group))}."
             for number, group in enumerate(agreement.groups, start=1)
         ]
@@ -56,7 +54,7 @@ def _groups(agreement: Agreement) -> list[str]:
             bullets(items),
         ]
     return parts + [
-        paragraph(f"Close copies, one voice together: {join_words(copies, most=len(copies))}.")
+        paragraph(f"Close copies, counted as one view: {join_words(copies, most=len(copies))}.")
         for copies in agreement.copies
     ]
 
@@ -85,14 +83,13 @@ def _partners(agreement: Agreement) -> str:
         Column("Alignment", "how similar the two are, debiased"),
         Column("Deviations", "the alignment in standard deviations of chance"),
         Column("Chance", "probability of such an alignment by chance"),
-        Column("Voice", "share of the weight among the views that agree, 0 if set aside"),
+        Column("Weight", "share of the weight among the views that agree, 0 if set aside"),
     ]
     if agreement.is_incomplete:
         columns.append(Column("Samples in common", "samples on which the two were compared"))
     rows, weights = [], agreement.weights()
     for p, name in enumerate(agreement.names):
-        strangers = agreement.voices != agreement.voices[p]
-        q = int(np.argmax(np.where(strangers, agreement.scores[p], -np.inf)))
+        q = agreement.closest(p)
         chance = float(agreement.chances[p, q])
         rows.append(
             [

@@ -7,7 +7,7 @@ import numpy as np
 
 from mkclust.explain.choosing import NumberOfClusters, suggest_n_clusters
 from mkclust.explain.choosing.checks import FEWEST_SAMPLES
-from mkclust.explain.fitted import is_approximated, may_be_repaired
+from mkclust.explain.fitted import is_approximated
 from mkclust.explain.page.budget import Budget
 from mkclust.explain.steps import StepCallback
 from mkclust.kernels import default_bank
@@ -73,8 +73,7 @@ def compare_numbers(
             center=model.center,
             normalize=model.normalize,
             psd=model.psd,
-            validate=may_be_repaired(model),
-            impute=model.impute,
+            missing_views=model.missing_views,
             coefficients=_coefficients(model),
             n_resamples=N_RESAMPLES,
             n_draws=N_DRAWS,

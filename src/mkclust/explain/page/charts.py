@@ -81,7 +81,7 @@ def _weights_in_words(model: Any) -> str:
 def agreement(shared: Agreement) -> str:
     """Draw how much every two views share."""
     m, names = len(shared.names), shared.names
-    heard = shared.weights() > 0
+    included = shared.weights() > 0
     full = [plot_text(name) for name in names]
     values = np.round(shared.alignments, 2) + 0.0
     small = m <= MOST_COUNTS_WRITTEN
@@ -97,8 +97,8 @@ def agreement(shared: Agreement) -> str:
         trace |= {"texttemplate": "%{z:.2f}", "textfont": {"color": "#222222"}}
         trace |= {"xgap": 1, "ygap": 1}
     labels = [
-        short(name, 16) if voice else f"({short(name, 16)})"
-        for name, voice in zip(names, heard.tolist(), strict=True)
+        short(name, 16) if is_included else f"({short(name, 16)})"
+        for name, is_included in zip(names, included.tolist(), strict=True)
     ]
     places = list(range(m))[:: -(-m // MOST_TICKS)]
     ticks = {"tickvals": places, "ticktext": [labels[p] for p in places], "showgrid": False}
@@ -108,7 +108,7 @@ def agreement(shared: Agreement) -> str:
         "yaxis": axis("", autorange="reversed", scaleanchor="x", constrain="domain", **ticks),
     }
     others = values[~np.eye(m, dtype=bool)]
-    brackets = "" if heard.all() else " In brackets: views that were set aside."
+    brackets = "" if included.all() else " In brackets: views that were set aside."
     low, high = others.min(), others.max()
     run = f"Alignments of two views run from {low:.2f} to {high:.2f}."
     if format_range(low, high) == f"{low:.2f}":

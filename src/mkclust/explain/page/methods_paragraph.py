@@ -101,10 +101,11 @@ def _missing(model: Any) -> str:
         "number of kernels that have them",
         "learn": "their missing similarities were learned with the clusters",
     }
+    how = treated[model.table_options.missing_views or "rescale"]
     n_missing = int(np.sum(~observed.all(axis=1)))
     return (
         f" {count_noun(n_missing, 'sample')} {'was' if n_missing == 1 else 'were'} missing from "
-        f"some views ({join_words(lacking)}); {treated[model.table_options.fill]}."
+        f"some views ({join_words(lacking)}); {how}."
     )
 
 

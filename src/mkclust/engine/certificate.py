@@ -1,0 +1,467 @@
+"""Certificates: whether a sum of leading eigenvalues is known, by a search or by a proof.
+
+Residuals cannot tell: a subspace that a matrix maps into itself has none, whatever lies outside
+of it. Let V hold orthonormal vectors with Ritz values t_i and residuals R, and let no eigenvalue of
+the kernel K in the complement of V exceed s. Then, for all tau > s, by the Schur complement,
+
+    K <= V (diag(t) + R^T R / (tau - s)) V^T + tau (I - V V^T),
+
+so the k largest eigenvalues of K sum to no more than the k largest of the matrix in parentheses and
+of tau, as often as there are further dimensions. A search bounds s but for a stated probability; a
+proof shows by a Cholesky factorization that a right side of this kind minus K is positive
+semidefinite.
+"""
+
+from dataclasses import dataclass
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+import scipy.linalg
+import scipy.special
+from sklearn.utils import check_random_state
+
+from mkclust.engine.eigen import EPS, Relaxation, improve, rayleigh_ritz, relax, written_out
+from mkclust.linalg import (
+    astype,
+    eigh,
+    eigvalsh,
+    empty,
+    free_bytes,
+    is_foreign,
+    is_on_accelerator,
+    namespace,
+    orthonormalize,
+    random_normal,
+    ranges,
+    set_diagonal,
+    side_by_side,
+    to_device,
+    to_host,
+)
+from mkclust.linalg.memory import fits
+from mkclust.types import Array, Float
+
+# The probability of having missed an eigenvalue that matters at which a search stops.
+PROBABILITY = 1e-9
+# The highest probability at which a search still counts as one.
+HIGHEST_PROBABILITY = 1e-3
+# Random vectors that a search starts from, and how many times each is multiplied at most.
+PROBES, MAX_STEPS = 16, 24
+# The same if each product reads all kernels anew: a product with more vectors takes little longer.
+STREAMED_PROBES, STREAMED_STEPS = 32, 6
+# Steps of a search between two iterations of a method; the last iteration is certified.
+PASSING_STEPS = 8
+# Up to so many samples a proof takes less time than a search, on the host and on an accelerator.
+PROVED_FIRST, PROVED_FIRST_ON_ACCELERATOR = 480, 12_000
+# The share of the allowed error that is claimed: rounding shall not take a gap above its tolerance.
+CLAIMED = 0.99
+# Ritz values this many roundings above an eigenvalue are equal to it.
+ROUNDINGS = 16
+# By so many roundings of the kernels' entries a sum of eigenvalues may be too small.
+SUM_ROUNDINGS = 2
+# Sparse kernels of more samples are not mixed into a dense matrix.
+MOST_SPARSE = 4096
+# Rows of a matrix that are changed at a time.
+ROWS = 512
+
+
+@dataclass(frozen=True)
+class Certificate:
+    """How the eigenvalue sum behind an upper bound is known.
+
+    Attributes
+    ----------
+    kind : {"proved", "searched", "open"}
+        Proved by a factorization or a dense eigendecomposition, searched for missed eigenvectors,
+        or neither: the solver stopped before.
+    error : float
+        By how much the sum of eigenvalues found may be too small at most.
+    probability : float or None
+        Of a search that missed an eigenvalue that matters, at most; None if it was too short for
+        a statement.
+    """
+
+    kind: Literal["proved", "searched", "open"]
+    error: float
+    probability: float | None = None
+
+    def __str__(self) -> str:
+        if self.kind == "searched" and self.probability is not None:
+            return f"searched (missed with probability at most {self.probability:.0e})"
+        return self.kind
+
+
+@dataclass(frozen=True)
+class MissedSearch:
+    """What a search outside the eigenvectors known came to.
+
+    Attributes
+    ----------
+    vectors : array of shape (n_samples, b) or None
+        Orthonormal vectors that were missed, orthogonal to those known; None if there are none.
+    probability : float
+        If there are none: of having missed an eigenvalue that matters, at most.
+    n_products : int
+        How many blocks of vectors were multiplied.
+    """
+
+    vectors: Array | None
+    probability: float
+    n_products: int
+
+
+class Verdict(NamedTuple):
+    """A certificate, if there is one, vectors that were missed, and how often kernels were read."""
+
+    certificate: Certificate | None
+    missed: Array | None
+    n_passes: int
+
+
+def is_in_memory(stack: Any) -> bool:
+    """Return whether a mix of the kernels is one matrix, with which products are cheap."""
+    kinds = {K.storage for K in stack.kernels}
+    return "streamed" not in kinds and ("dense" in kinds or stack.n_samples <= MOST_SPARSE)
+
+
+def rounding_of_entries(stack: Any) -> float:
+    """Return the relative rounding of the entries of the kernels."""
+    return max(EPS, *(K.precision for K in stack.kernels))
+
+
+def certify(
+    stack: Any,
+    coefficients: Float,
+    relaxation: Relaxation,
+    allowed_error: float,
+    *,
+    prove: bool | Literal["auto"] = "auto",
+    key: int = 0,
+    seed: int = 1,
+    mix: Any = None,
+    mix_error: float = 0.0,
+    may_refine: bool = False,
+) -> Verdict:
+    """Prove that no leading eigenvector of a mix was missed, or search for those that were.
+
+    By default a proof comes first if it is faster, and last if a search is inconclusive and the
+    kernels are in memory; ``prove=True`` proves in any case, False only searches. The search is by
+    products with ``mix``, whose eigenvalues may be off by ``mix_error``: then it is in single
+    precision. If better vectors can be had, ``may_refine``, nothing is done if a search would be
+    too long. ``key`` and ``seed`` are those of its random vectors.
+
+    If the kernels are in memory, a certificate has the probability that the search reached, up to
+    HIGHEST_PROBABILITY; of streamed kernels no probability is stated.
+    """
+    if relaxation.residuals is None:  # of a dense eigendecomposition
+        return Verdict(Certificate("proved", relaxation.error), None, 0)
+    n, in_memory, rounding = stack.n_samples, is_in_memory(stack), rounding_of_entries(stack)
+    # Eigenvalues found by products in single precision may be too small for that alone.
+    rounded = SUM_ROUNDINGS * rounding * relaxation.value if rounding > EPS else 0.0
+    claimed = CLAIMED * allowed_error
+    may_prove = prove is True or (
+        prove == "auto" and in_memory and fits(16 * n**2, available=free_bytes(relaxation.vectors))
+    )
+    if claimed <= rounded:
+        return Verdict(None, None, 0)
+    single = mix_error > 0
+    options: dict[str, Any] = {"seed": seed, "key": key, "rounding": rounding}
+    options |= {"dtype": "float32" if single else "float64", "mix_error": mix_error}
+    if not in_memory:
+        options |= {"n_probes": STREAMED_PROBES, "max_steps": STREAMED_STEPS}
+    on_accelerator = is_on_accelerator(relaxation.vectors)
+    is_fast = n <= (PROVED_FIRST_ON_ACCELERATOR if on_accelerator else PROVED_FIRST)
+    proves_first = may_prove and (prove is True or is_fast)
+    if in_memory and not proves_first:
+        is_long = steps_expected(relaxation, claimed - rounded, mix_error) > MAX_STEPS
+        if is_long and may_refine:
+            return Verdict(None, None, 0)
+        proves_first = may_prove and is_long
+    n_passes, proved = 0, Certificate("proved", claimed)
+    if proves_first:
+        n_passes += 1
+        if is_proved(written_out(stack.mix(coefficients)), relaxation, claimed):
+            return Verdict(proved, None, n_passes)
+    if mix is None:
+        mix, n_passes = stack.mix(coefficients), n_passes + in_memory
+    found = search_missed(mix, relaxation, claimed - rounded, **options)
+    if not in_memory:
+        certificate = Certificate("searched", claimed) if found.vectors is None else None
+        return Verdict(certificate, found.vectors, n_passes + found.n_products)
+    is_inconclusive = found.vectors is None and found.probability > PROBABILITY
+    if is_inconclusive and may_prove and not proves_first:
+        n_passes += 1
+        if is_proved(written_out(stack.mix(coefficients)), relaxation, claimed):
+            return Verdict(proved, None, n_passes)
+    if found.vectors is not None or found.probability > HIGHEST_PROBABILITY:
+        return Verdict(None, found.vectors, n_passes)
+    return Verdict(Certificate("searched", claimed, found.probability), None, n_passes)
+
+
+def is_proved(M: Array, relaxation: Relaxation, allowed_error: float) -> bool:
+    r"""Return whether the eigenvalue sum is proved to be too small by the allowed error at most.
+
+    A Cholesky factorization of
+
+    .. math:: \tau I + V \mathrm{diag}(t_i + d_i - \tau) V^\top - K
+
+    over the k leading vectors that succeeds shows that this matrix is positive semidefinite, and so
+    that the k largest eigenvalues of K sum to at most :math:`\sum_{i \le k} t_i + d_i`. What the
+    rounding of the factorization may hide [1]_ is taken from tau beforehand.
+
+    M is the kernel in double precision; its entries are lost.
+
+    References
+    ----------
+    .. [1] S. M. Rump. Verification of positive definiteness. BIT 46 (2006), Theorem 2.3.
+    """
+    k, n, xp = relaxation.n_clusters, M.shape[0], namespace(M)
+    V, R = relaxation.vectors[:, :k], relaxation.residuals
+    # As M has them: those known may have been rounded to single precision.
+    values = to_host(xp.sum(V * (M @ V), axis=0))
+    underestimate = float(values.sum()) - relaxation.value
+    # V is orthonormal but for rounding, which can lengthen what is added by so much.
+    stretch = float(np.linalg.norm(to_host(V.T @ V) - np.eye(k)))
+    free = allowed_error - underestimate
+    free -= stretch * float((values - values.min()).sum() + allowed_error)
+    squares = np.zeros(k) if R is None else to_host(xp.sum(R * R, axis=0))[:k]
+    shares = squares / squares.sum() if squares.sum() > 0 else np.full(k, 1 / k)
+    # Half of the error follows the residuals, a quarter is for all directions of the partition
+    # alike, and a quarter for those outside.
+    outside = free / (4 * k)
+    gains = values - values.min() + free * (shares / 2 + 1 / (4 * k))
+    tau = float(values.min()) + outside
+    # Of the factorization and of what it begins with.
+    trace = float(gains.sum()) + n * tau + float(xp.sum(xp.linalg.diagonal(M)))
+    rounding = (n + k + 8) * EPS / 2 * trace
+    if not rounding < outside:
+        return False
+    M *= -1.0
+    weighted = V * to_device(gains, V)
+    for some in ranges(n, ROWS):
+        M[some, :] += weighted[some, :] @ V.T
+    set_diagonal(M, xp.linalg.diagonal(M) + (tau - rounding))
+    return _is_positive_definite(M)
+
+
+def _is_positive_definite(M: Array) -> bool:
+    """Return whether a Cholesky factorization of a symmetric matrix succeeds; M is lost."""
+    try:
+        if is_foreign(M):
+            xp = namespace(M)
+            # Some libraries return what is not a number instead of raising.
+            return bool(xp.all(xp.isfinite(xp.linalg.diagonal(xp.linalg.cholesky(M)))))
+        # The transpose is the same matrix in the order of memory that LAPACK works on in place.
+        scipy.linalg.cholesky(M.T, lower=True, overwrite_a=True, check_finite=False)
+    except (np.linalg.LinAlgError, RuntimeError):
+        return False
+    return True
+
+
+def search_missed(
+    K: Any,
+    relaxation: Relaxation,
+    allowed_error: float,
+    *,
+    seed: int = 1,
+    key: int = 0,
+    probability: float = PROBABILITY,
+    max_steps: int = MAX_STEPS,
+    n_probes: int = PROBES,
+    rounding: float = EPS,
+    dtype: str = "float64",
+    mix_error: float = 0.0,
+) -> MissedSearch:
+    """Search the complement of known vectors for eigenvalues that belong to the k largest.
+
+    Block Lanczos steps from Gaussian vectors, orthogonal to all that is known: `miss_probability`
+    says how likely they underestimate the largest eigenvalue that there is.
+
+    Parameters
+    ----------
+    K : Kernel
+        Positive semidefinite; its eigenvalues may be off by ``mix_error``.
+    relaxation : Relaxation
+        What is known of its leading eigenvectors, guard vectors included.
+    allowed_error : float
+        By how much the eigenvalue sum may be too small. An eigenvalue matters if with it the sum
+        may be too small by more; the search stops once the ``probability`` of having missed one
+        is reached, or after so many steps.
+    seed, key : int
+        Of the random vectors: the number of the search in a solve, and `search_key` of its random
+        state.
+    rounding : float, default=eps
+        Relative rounding of the products.
+    """
+    values, V = relaxation.eigenvalues, astype(relaxation.vectors, dtype)
+    n, n_known = V.shape
+    harmless = largest_harmless(relaxation, allowed_error) - mix_error
+    missing = (
+        float(values[relaxation.n_clusters - 1] + ROUNDINGS * rounding * values[0]) + mix_error
+    )
+    rows = empty((min(n_known + max_steps * n_probes, n), n), V, dtype)
+    rows[:n_known, :] = V.T
+    T, size, count = np.zeros((max_steps * n_probes,) * 2), n_known, 0
+    rest = random_normal((n, n_probes), V, [seed, key], dtype)
+    for step in range(1, max_steps + 1):
+        new = orthonormalize(rest, rows[:size, :].T)
+        new = new[:, : min(new.shape[1], rows.shape[0] - size)]
+        if not new.shape[1]:  # all that can be reached was seen
+            is_harmless = _is_below(T[:count, :count], harmless)
+            return MissedSearch(None, probability if is_harmless else 1.0, step - 1)
+        before, size, count = count, size + new.shape[1], count + new.shape[1]
+        rows[size - new.shape[1] : size, :] = new.T
+        image = K @ new
+        shares = rows[:size, :] @ image
+        rest = image - rows[:size, :].T @ shares
+        T[:count, before:count] = block = to_host(shares[n_known:, :])
+        T[before:count, :before] = block[:before].T
+        seen = (T[:count, :count] + T[:count, :count].T) / 2
+        share = share_known(n - n_known, step, probability, n_probes)
+        if _is_below(seen, (1 - share) * harmless):
+            return MissedSearch(None, probability, step)
+        if not _is_below(seen, missing):
+            found, S = eigh(seen)
+            turn = to_device(S[:, found > missing], V, dtype)
+            if turn.shape[1]:
+                missed = astype(rows[n_known:size, :].T @ turn, "float64")
+                return MissedSearch(orthonormalize(missed, relaxation.vectors), 1.0, step)
+    largest = float(eigvalsh(seen)[-1])
+    share = 1 - largest / harmless if harmless > 0 else 0.0
+    found_probability = miss_probability(n - n_known, max_steps, share, n_probes)
+    return MissedSearch(None, found_probability, max_steps)
+
+
+def largest_harmless(relaxation: Relaxation, allowed_error: float) -> float:
+    """Return up to where eigenvalues outside the known vectors leave the sum as it may be."""
+    k, values, R = relaxation.n_clusters, relaxation.eigenvalues, relaxation.residuals
+    if allowed_error <= 0:
+        return 0.0
+    tau = float(values[k - 1]) + allowed_error / (2 * k)
+    gram = np.zeros((len(values),) * 2) if R is None else to_host(R.T @ R)
+
+    def is_allowed(distance: float) -> bool:
+        """Return whether a distance of tau from what lies outside is enough."""
+        raised = eigvalsh(np.diag(values) + gram / distance)
+        levels = np.sort(np.append(raised, np.full(k, tau)))
+        return float(levels[-k:].sum()) - relaxation.value <= allowed_error
+
+    low, high = -50.0, 0.0  # exponents of the distance as a share of tau
+    if not is_allowed(tau):
+        return 0.0
+    while high - low > 0.1:
+        middle = (low + high) / 2
+        low, high = (low, middle) if is_allowed(tau * 2**middle) else (middle, high)
+    return tau * (1 - 2**high)
+
+
+def steps_expected(relaxation: Relaxation, allowed_error: float, mix_error: float) -> float:
+    """Return about how many steps a search takes that finds nothing, infinity if it never tells.
+
+    What lies outside the known vectors is taken to begin where they end.
+    """
+    harmless = largest_harmless(relaxation, allowed_error) - mix_error
+    outside = relaxation.eigenvalues[-1]
+    if not harmless > max(outside, 0.0):
+        return np.inf
+    share, (n, n_known) = 1 - max(float(outside), 0.0) / harmless, relaxation.vectors.shape
+    if share == 1:
+        return 1.0
+    return float((_angle(n - n_known, PROBABILITY, PROBES) / np.arctanh(np.sqrt(share)) + 1) / 2)
+
+
+def miss_probability(n: int, n_steps: int, share: float, n_probes: int) -> float:
+    r"""Return how likely block Lanczos steps underestimate the largest eigenvalue by over a share.
+
+    Let A be positive semidefinite with the largest eigenvalue one, u its eigenvector, X a Gaussian
+    n x b matrix, and x = X X^T u / |X^T u|, of which all :math:`p(A) x` with polynomials p of
+    degree q - 1 are in the space that q steps reach. With :math:`1 - e = \cosh^{-2} \varphi` and
+    Chebyshev's :math:`p(t) = U_{2 q - 2}(\sqrt{t / (1 - e)})`, for which
+    :math:`(1 - e - t) p(t)^2 \le 1 - e` below 1 - e and
+    :math:`e\, p(1)^2 = (1 - e) \sinh^2((2 q - 1) \varphi)`, the Rayleigh quotient of
+    :math:`p(A) x` is at least 1 - e, whatever the spectrum is, unless
+
+    .. math:: |x - u u^T x|^2 > \sinh^2((2 q - 1) \varphi)\, (u^T x)^2 .
+
+    The left side has a chi-squared distribution with n - 1 degrees of freedom, :math:`(u^T x)^2` an
+    independent one with b. For b = 1 that is, but for a constant, a theorem of Kuczynski and
+    Wozniakowski [1]_.
+
+    Here n is the number of dimensions, q that of steps, e the share and b the number of probes.
+
+    References
+    ----------
+    .. [1] J. Kuczynski, H. Wozniakowski. Estimating the largest eigenvalue by the power and Lanczos
+       algorithms with a random start. SIAM J. Matrix Anal. Appl. 13 (1992), Theorem 4.2.
+    """
+    if share <= 0:
+        return 1.0
+    with np.errstate(divide="ignore"):
+        exponent = (2 * n_steps - 1) * np.arctanh(np.sqrt(min(share, 1.0)))
+    share_of_one = (2 / (np.exp(exponent) + np.exp(-exponent))) ** 2 if exponent < 300 else 0.0
+    return float(scipy.special.betainc(n_probes / 2, (n - 1) / 2, share_of_one))
+
+
+def share_known(n: int, n_steps: int, probability: float, n_probes: int) -> float:
+    """Return by which share of itself the largest eigenvalue is underestimated at most.
+
+    That is the inverse of `miss_probability`. The starts that fail are the same whatever the number
+    of steps, so a search may stop after any of them.
+    """
+    return float(np.tanh(_angle(n, probability, n_probes) / (2 * n_steps - 1)) ** 2)
+
+
+def _angle(n: int, probability: float, n_probes: int) -> float:
+    """Return the hyperbolic angle, all steps together, that starts fall short of so seldom."""
+    share_of_one = scipy.special.betaincinv(n_probes / 2, (n - 1) / 2, probability)
+    return float(np.arccosh(share_of_one**-0.5))
+
+
+def _is_below(T: Float, level: float) -> bool:
+    """Return whether all eigenvalues of a symmetric matrix are below a level."""
+    try:
+        np.linalg.cholesky(level * np.eye(len(T)) - T)
+    except np.linalg.LinAlgError:
+        return False
+    return True
+
+
+def search_key(random_state: Any) -> int:
+    """Return the key of the random vectors of searches, that of None always the same.
+
+    A kernel made against the vectors that a search starts from can hide an eigenvector from it, so
+    the probability of a search is that of kernels that do not depend on its key. The state of a
+    generator is read, not changed.
+    """
+    if random_state is None:
+        return 0
+    state: Any = check_random_state(random_state).get_state(legacy=False)["state"]
+    entropy = [*state["key"].tolist(), state["pos"]]
+    return int(np.random.SeedSequence(entropy).generate_state(1, np.uint64)[0] >> 1)
+
+
+def relax_from(K: Any, n_clusters: int, *, tol: float, start: Array | None) -> Relaxation:
+    """Solve the relaxed problem of one kernel, from the vectors of a similar one if known.
+
+    Random vectors have something of every eigenvector; those of another kernel may miss some, which
+    are searched for.
+    """
+    relaxation = relax(K, n_clusters, tol=tol, start=start)
+    if start is None or relaxation.residuals is None:
+        return relaxation  # solved from random vectors, or on the whole space
+    for seed in range(1, K.n_samples):
+        missed = search_missed(
+            K,
+            relaxation,
+            max(tol * relaxation.value, 2 * relaxation.error),
+            seed=seed,
+            probability=HIGHEST_PROBABILITY,
+            max_steps=PASSING_STEPS,
+        ).vectors
+        if missed is None:
+            break
+        vectors, previous = side_by_side(relaxation.vectors, missed), relaxation
+        relaxation = improve(K, rayleigh_ritz(K, vectors, n_clusters), tol)
+        if relaxation.value <= previous.value + tol * abs(previous.value):
+            break  # what was found is rounding: in single precision it never ends
+    return relaxation

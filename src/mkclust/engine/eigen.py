@@ -1,0 +1,391 @@
+"""The relaxed k-means problem of one kernel: its leading eigenvectors, by thin products alone.
+
+One routine serves for all: block Krylov spaces, restarted from their Ritz vectors. Of a kernel it
+asks ``K @ V``, ``K.n_samples`` and ``K.like``, and ``K.rows`` if the whole space is cheaper.
+"""
+
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from mkclust.linalg import (
+    astype,
+    eigvalsh,
+    empty,
+    namespace,
+    orthonormalize,
+    precision_of,
+    random_normal,
+    ranges,
+    side_by_side,
+    to_device,
+    to_host,
+    top_eigenpairs,
+)
+from mkclust.types import Array, Float
+
+EPS = float(np.finfo(np.float64).eps)
+# Blocks of vectors that a Krylov space holds before it is restarted.
+BLOCKS = 8
+# By about which factor a step reduces the error.
+CONVERGENCE_RATE = 10.0
+# Most steps between two decompositions, each of which takes as long as a step.
+MOST_STEPS = 4
+# Decompositions without progress after which rounding is taken to have set a limit.
+PATIENCE = 5
+# Rows of a kernel that are written out at a time.
+ROWS = 512
+# Products with one vector in search of extreme eigenvalues.
+EXTREME_STEPS = 10
+
+
+@dataclass(frozen=True)
+class Relaxation:
+    """The relaxed k-means clustering of one kernel: its leading eigenvectors.
+
+    Attributes
+    ----------
+    n_clusters : int
+        How many of the eigenvectors make up the partition, k.
+    vectors : array of shape (n_samples, b)
+        Orthonormal; the first k are the partition, the others follow in the spectrum.
+    eigenvalues : ndarray of shape (b,)
+        Falling.
+    error : float
+        By how much the sum of the first k may still be too small, judged by the residuals.
+    residuals : array of shape (n_samples, b) or None
+        ``K V - V diag(eigenvalues)``; None if the eigenvectors are those of a dense
+        eigendecomposition.
+    """
+
+    n_clusters: int
+    vectors: Array
+    eigenvalues: Float
+    error: float = 0.0
+    residuals: Array | None = None
+
+    @property
+    def value(self) -> float:
+        """Sum of the k largest eigenvalues."""
+        return float(self.eigenvalues[: self.n_clusters].sum())
+
+    @property
+    def products(self) -> Array:
+        """The kernel times the vectors, (n_samples, b)."""
+        V = self.vectors
+        scaled = V * to_device(self.eigenvalues, V, precision_of(V))
+        return scaled if self.residuals is None else scaled + self.residuals
+
+    @property
+    def eigengap(self) -> float:
+        """Relative gap between the k-th eigenvalue and the next: J is smooth if it is open."""
+        return self._gap(self.n_clusters)
+
+    @property
+    def cluster_gap(self) -> float:
+        """Relative gap between eigenvalues k - 1 and k, where k centered clusters show."""
+        return self._gap(self.n_clusters - 1)
+
+    def gap_above(self, lower_bound: float) -> float:
+        """Return how far, relatively, the value may lie above a lower bound of its minimum.
+
+        Found below the bound, the value is known to be too small; what its residuals leave open
+        stays an estimate, and counts in full.
+        """
+        distance = max(self.value - lower_bound, 0.0) + self.error
+        return distance / self.value if distance else 0.0  # both may be zero
+
+    def _gap(self, index: int) -> float:
+        """Return the drop after the first ``index`` eigenvalues, NaN if there is none."""
+        if not 0 < index < len(self.eigenvalues):
+            return float("nan")
+        above, below = self.eigenvalues[index - 1 : index + 1]
+        return float((above - below) / above) if above > 0 else 0.0
+
+
+def relax(
+    K: Any,
+    n_clusters: int,
+    *,
+    tol: float,
+    start: Array | None = None,
+    dtype: str = "float64",
+    count: int | None = None,
+) -> Relaxation:
+    """Solve the relaxed k-means problem of one kernel: find its leading eigenvectors.
+
+    Parameters
+    ----------
+    K : Kernel
+        The kernel.
+    n_clusters : int
+        Number of eigenvectors wanted, k.
+    tol : float
+        Relative error allowed in the sum of the k largest eigenvalues.
+    start : array of shape (n_samples, b), default=None
+        Orthonormal vectors to start from, such as those of a similar kernel; what they miss, they
+        may go on missing (`mkclust.engine.certificate.relax_from` searches for it).
+    dtype : {"float64", "float32"}, default="float64"
+        Number type of the vectors, all that is as long as the samples.
+    count : int, default=None
+        How many vectors to return at most; None returns as many as `block_width` says.
+
+    Returns
+    -------
+    Relaxation
+    """
+    n = K.n_samples
+    width = block_width(n, n_clusters)
+    if width >= n:
+        return relax_whole(written_out(K), n_clusters)
+    vectors = _complete(K, start, width, dtype)
+    return improve(K, rayleigh_ritz(K, vectors, n_clusters), tol, count=count)
+
+
+def block_width(n: int, n_clusters: int) -> int:
+    """Return how many vectors to iterate together, or n if the whole space is cheaper.
+
+    Guard vectors carry what follows in the spectrum: they speed up the convergence, shorten the
+    search for missed eigenvectors, and hold the other partners of a tie.
+    """
+    width = n_clusters + max(8, n_clusters // 4)
+    return n if n <= 200 or 5 * width >= n else width
+
+
+def _complete(K: Any, start: Array | None, width: int, dtype: str) -> Array:
+    """Return orthonormal vectors to start from, as many as wanted."""
+    vectors = None if start is None else astype(start, dtype)
+    if vectors is None or vectors.shape[1] < width:
+        n_drawn = width if vectors is None else width - vectors.shape[1]
+        drawn = random_normal((K.n_samples, n_drawn), K.like, 0, dtype)
+        # Images of random vectors lean towards the leading eigenvectors; if the kernel has too low
+        # a rank for that, the random vectors themselves fill up.
+        for fresh in (K @ drawn, drawn):
+            new = orthonormalize(fresh, vectors)
+            vectors = new if vectors is None else side_by_side(vectors, new)
+            if vectors.shape[1] >= width:
+                break
+    assert vectors is not None
+    return vectors[:, :width]
+
+
+def written_out(K: Any) -> Array:
+    """Return the entries of a kernel as a new array, (n, n), in float64, exactly symmetric."""
+    n = K.n_samples
+    M = empty((n, n), K.like)
+    for rows in ranges(n, ROWS):
+        M[rows, :] = K.rows(rows)
+    for rows in ranges(n if K.storage == "streamed" else 0, ROWS):
+        # Rows that are read or computed one by one are symmetric up to rounding only.
+        rest = slice(rows.start, n)
+        half = (M[rows, rest] + M[rest, rows].T) / 2
+        M[rows, rest], M[rest, rows] = half, half.T
+    return M
+
+
+def relax_whole(M: Array, n_clusters: int) -> Relaxation:
+    """Solve one kernel, given as an array, by a dense eigendecomposition."""
+    values, vectors = top_eigenpairs(M, min(n_clusters + 1, M.shape[0]))
+    return Relaxation(n_clusters, vectors, values)
+
+
+def rayleigh_ritz(K: Any, vectors: Array, n_clusters: int) -> Relaxation:
+    """Return what orthonormal vectors know of the leading eigenvectors of a kernel."""
+    products = K @ vectors
+    T = to_host(vectors.T @ products)
+    values, S = top_eigenpairs((T + T.T) / 2, len(T))
+    rotation = to_device(np.ascontiguousarray(S), vectors, precision_of(vectors))
+    return ritz_vectors(n_clusters, vectors @ rotation, products @ rotation, values)
+
+
+def ritz_vectors(n_clusters: int, vectors: Array, products: Array, values: Float) -> Relaxation:
+    """Return Ritz vectors with their residuals, and the error that these leave open."""
+    residuals = products - vectors * to_device(values, vectors, precision_of(vectors))
+    lengths = np.sqrt(to_host(namespace(residuals).sum(residuals * residuals, axis=0)))
+    error = error_of_sum(values, lengths, n_clusters)
+    return Relaxation(n_clusters, vectors, values, error, residuals)
+
+
+def error_of_sum(values: Float, lengths: Float, n_clusters: int) -> float:
+    """Return by how much a sum of Ritz values may be too small, by the lengths of residuals.
+
+    An eigenvalue lies within its residual, and within the square of that over the distance to the
+    part of the spectrum that the block does not hold, which begins about where the block ends.
+    """
+    outside, lengths = values[-1] + lengths[-1], lengths[:n_clusters]
+    distance = np.maximum(values[:n_clusters] - outside, lengths)
+    return float((lengths**2 / np.where(distance > 0, distance, 1)).sum())
+
+
+def improve(
+    K: Any,
+    start: Relaxation,
+    tol: float,
+    *,
+    max_products: int = 1000,
+    count: int | None = None,
+) -> Relaxation:
+    """Improve leading eigenvectors until the error of their sum is below a share of it.
+
+    All that is as long as the samples is in the number type of the vectors to start from.
+    """
+    goal = max(tol, EPS) * start.value
+    if start.error <= goal and count is None:
+        return start
+    space, best, n_waited = Krylov(K, start), start.error, 0
+    while space.error > goal and space.n_products < max_products and n_waited < PATIENCE:
+        ratio = space.error / max(goal, EPS * space.error)
+        n_steps = int(np.clip(np.ceil(np.log(ratio) / np.log(CONVERGENCE_RATE)), 1, MOST_STEPS))
+        for _ in range(n_steps):
+            if not space.expand():
+                max_products = 0  # an invariant space: the residuals are rounding
+        space.decompose()
+        n_waited = 0 if space.error < 0.9 * best else n_waited + 1
+        best = min(best, space.error)
+    return space.relaxation(count or space.width)
+
+
+class Krylov:
+    """A block Krylov space: an orthonormal basis Q with ``K Q = Q T`` but for its last block.
+
+    ``K Q_last = Q T_last + rest``, so the residuals of all Ritz vectors are parts of the rest:
+    products with the basis are neither kept nor computed again.
+
+    Attributes
+    ----------
+    width : int
+        Number of vectors that the space was started from.
+    n_products : int
+        How often a block was multiplied.
+    values : ndarray of shape (b,)
+        Ritz values, falling.
+    error : float
+        By how much the sum of the first k may be too small, by the residuals.
+    """
+
+    def __init__(self, K: Any, start: Relaxation, n_blocks: int = BLOCKS):
+        n, self.width = start.vectors.shape
+        self.kernel, self.n_clusters, self.n_products = K, start.n_clusters, 0
+        self._dtype = precision_of(start.vectors)
+        self._rows = empty((min(n_blocks * self.width, n), n), start.vectors, self._dtype)
+        self._T = np.zeros((self._rows.shape[0],) * 2)
+        self._begin(start)
+
+    def _begin(self, start: Relaxation) -> None:
+        """Begin with Ritz vectors, whose residuals are what is left of their products."""
+        self.size, self._last = self.width, slice(0, self.width)
+        self._rows[: self.size, :] = start.vectors.T
+        self._rest: Any = start.residuals
+        self._T[: self.size, : self.size] = np.diag(start.eigenvalues[: self.size])
+        self.values, self._S, self.error = start.eigenvalues, np.eye(self.size), start.error
+
+    def expand(self) -> bool:
+        """Add one block, by one product; return False if the space is invariant."""
+        if not self.has_room:
+            if self.size == self.width:
+                return False  # all samples have their vector
+            self.decompose()
+            self._begin(self.relaxation(self.width))
+        new = orthonormalize(self._rest, self._rows[: self.size, :].T)
+        if not new.shape[1]:
+            return False
+        self._last = slice(self.size, self.size + new.shape[1])
+        self.size, self.n_products = self._last.stop, self.n_products + 1
+        self._rows[self._last, :] = new.T
+        image, known = self.kernel @ new, self._rows[: self.size, :]
+        shares = known @ image
+        self._rest = image - known.T @ shares
+        self._T[: self.size, self._last] = shares = to_host(shares)
+        self._T[self._last, : self._last.start] = shares[: self._last.start].T
+        return True
+
+    @property
+    def has_room(self) -> bool:
+        """Whether another block fits in without a restart."""
+        return self.size + self._rest.shape[1] <= self._rows.shape[0]
+
+    @property
+    def T(self) -> Float:
+        """The kernel as seen from the space, (r, r)."""
+        T = self._T[: self.size, : self.size]
+        return (T + T.T) / 2
+
+    def decompose(self) -> None:
+        """Find the Ritz values, and how accurate they are."""
+        self.values, self._S = top_eigenpairs(self.T, self.size)
+        share, gram = self._S[self._last, : self.width], to_host(self._rest.T @ self._rest)
+        squares = np.einsum("ij,ij->j", share, gram @ share)
+        lengths = np.sqrt(np.maximum(squares, 0))
+        self.error = error_of_sum(self.values[: self.width], lengths, self.n_clusters)
+
+    def relaxation(self, count: int) -> Relaxation:
+        """Return so many Ritz vectors, of a space that was decomposed."""
+        S = np.ascontiguousarray(self._S[:, :count].T)
+        turn = to_device(S, self._rows, self._dtype)
+        vectors = (turn @ self._rows[: self.size, :]).T
+        residuals = self._rest @ turn[:, self._last].T
+        return Relaxation(self.n_clusters, vectors, self.values[:count], self.error, residuals)
+
+
+class Extremes(NamedTuple):
+    """The extreme eigenvalues found of a kernel; the smallest may be lower by the error."""
+
+    smallest: float
+    largest: float
+    error: float
+
+
+def extreme_eigenvalues(K: Any, *, converged: bool = False) -> Extremes:
+    """Return the extreme eigenvalues of a symmetric kernel, the largest by its size.
+
+    By a few Krylov steps: the true smallest eigenvalue can only be lower, so a negative one proves
+    a kernel indefinite; finding none is evidence, not proof. If it is to be converged, it is known
+    to the error that is returned.
+
+    Parameters
+    ----------
+    K : Kernel
+        Symmetric, possibly indefinite.
+    converged : bool, default=False
+        Whether to go on until the smallest eigenvalue is known to about six digits.
+    """
+    n = K.n_samples
+    if n <= 200:
+        values = eigvalsh(written_out(K))
+        size = float(np.abs(values).max())
+        return Extremes(float(values[0]), size, n * EPS * size)
+    drawn, diagonal = random_normal((n, 1), K.like, 0), K.diagonal()
+    # In units of the entries, so that no square overflows.
+    unit = float(namespace(diagonal).max(namespace(diagonal).abs(diagonal))) or 1.0
+    scaled = _Affine(K, 0.0, 1 / unit)
+    space = Krylov(scaled, rayleigh_ritz(scaled, orthonormalize(drawn), 1), EXTREME_STEPS)
+    while space.has_room and space.expand():
+        pass
+    values = eigvalsh(space.T)
+    smallest, largest = float(values[0]), float(np.abs(values).max())
+    if not converged:
+        return Extremes(unit * smallest, unit * largest, np.inf)
+    flipped = relax(_Affine(K, 2 * largest, -1 / unit), 1, tol=1e-12)
+    smallest = 2 * largest - float(flipped.eigenvalues[0])
+    return Extremes(unit * smallest, unit * largest, unit * flipped.error)
+
+
+@dataclass(frozen=True)
+class _Affine:
+    """``a I + b K``, as far as Krylov steps ask."""
+
+    kernel: Any
+    a: float
+    b: float
+
+    @property
+    def n_samples(self) -> int:
+        return self.kernel.n_samples
+
+    @property
+    def like(self) -> Array:
+        return self.kernel.like
+
+    def __matmul__(self, V: Array) -> Array:
+        return self.a * V + self.b * (self.kernel @ V)

@@ -1,0 +1,60 @@
+"""The warnings of the library, which programs may turn into errors or silence by name."""
+
+import sys
+import warnings
+
+
+def warn(message: str, category: type[Warning]) -> None:
+    """Warn at the line of a user's program that called the library, directly or by scikit-learn."""
+    frame, level = sys._getframe(1), 2
+    while frame.f_back and frame.f_globals["__name__"].split(".")[0] in ("mkclust", "sklearn"):
+        frame, level = frame.f_back, level + 1
+    warnings.warn(message, category, stacklevel=level)
+
+
+class FewerClustersWarning(UserWarning):
+    """Fewer clusters have samples than were asked for."""
+
+
+class GroupsWarning(UserWarning):
+    """The views fall into groups that share nothing with each other: the answer is that of one."""
+
+
+class IdSpellingWarning(UserWarning):
+    """An outer join takes two ids for two samples that are most likely one."""
+
+
+class KernelWarning(UserWarning):
+    """A kernel made of a view says little: it is nearly flat, the identity, or of one column."""
+
+
+class MissingViewsWarning(UserWarning):
+    """Much is missing, and the method scales samples up because it cannot learn."""
+
+
+class MissingnessWarning(UserWarning):
+    """The clusters follow which views samples are missing from, beyond chance."""
+
+
+class ModelVersionWarning(UserWarning):
+    """A model was saved with other versions of the packages that it computes with."""
+
+
+class NeighborhoodsWarning(UserWarning):
+    """Neighborhoods leave samples alone, or fall apart into more groups than clusters."""
+
+
+class NoAgreementWarning(UserWarning):
+    """No two views share anything beyond chance: nothing can tell which of them is right."""
+
+
+class OrderWarning(UserWarning):
+    """What views share may come from the order of the rows alone, such as time."""
+
+
+class UncoveredSamplesWarning(UserWarning):
+    """Samples have no entry in any view that is used: nothing is known of them."""
+
+
+class WeightsWarning(UserWarning):
+    """The learned weights find other clusters than the views agree on."""

@@ -1,0 +1,26 @@
+"""Parameters of an estimator as annotated fields, written once."""
+
+from dataclasses import MISSING, dataclass, field
+from typing import Any, Literal, dataclass_transform
+
+from sklearn.base import BaseEstimator
+
+
+def learned(default: Any = MISSING, *, init: Literal[False] = False) -> Any:
+    """Return a field that a fit sets: no parameter, and absent before unless it has a default."""
+    return field(default=default, init=init)
+
+
+@dataclass_transform(kw_only_default=True, field_specifiers=(field, learned))
+class Parameters(BaseEstimator):
+    """A scikit-learn estimator whose parameters are its annotated fields, those of bases included.
+
+    Fields are keyword-only unless they say ``field(default=..., kw_only=False)``. What is annotated
+    as ``ClassVar``, or set to ``learned()``, is no parameter. A class may have an ``__init__`` of
+    its own all the same.
+    """
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        """Write the ``__init__`` of a class that has none."""
+        super().__init_subclass__(**options)
+        dataclass(kw_only=True, eq=False, repr=False)(cls)

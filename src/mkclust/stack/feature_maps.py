@@ -1,0 +1,299 @@
+"""Features of views: one map per view, learned from some samples, and how they are standardized."""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from typing import Any
+from zlib import crc32
+
+import numpy as np
+from scipy.sparse import issparse
+from sklearn.base import clone
+from sklearn.kernel_approximation import Nystroem, RBFSampler
+
+from mkclust.linalg import (
+    copy_array,
+    is_foreign,
+    namespace,
+    place,
+    precision_of,
+    ranges,
+    select,
+    to_device,
+    zeros,
+)
+from mkclust.linalg.sparse_rows import spread_rows
+from mkclust.samples.blocks import Blocks, check_finite, device_bytes, observed_samples, seen_rows
+from mkclust.samples.distances import squared_norms
+from mkclust.stack.compare import draw
+from mkclust.stack.observed import FillRule, rescaling
+from mkclust.types import Array, Float
+
+# Feature maps learn from at most this many samples.
+FIT_SAMPLES = 20_000
+# They learn from at least this many samples per landmark: if all samples were landmarks, nothing
+# would seem to be missed.
+SAMPLES_PER_LANDMARK = 10
+# If a view has less than this share of the samples drawn, samples are drawn that it has.
+SCARCE = 0.1
+# What the features that are computed together take on the host.
+WORK_BYTES = 4 << 20
+# The features of at least this many samples are computed together.
+FEWEST_ROWS = 256
+# Kernels of scikit-learn's own Nystroem that are one between a sample and itself.
+UNIT_DIAGONAL = ("rbf", "laplacian")
+
+# Learns from some rows of every view what is done to rows before they are mapped.
+LearnPreparations = Callable[[dict[str, Array]], Mapping[str, Any]]
+
+
+@dataclass(frozen=True)
+class PreparedMap:
+    """A feature map of rows to which something is done first, by ``preparation.apply``."""
+
+    preparation: Any
+    map_: Any
+
+    def transform(self, rows: Array) -> Array:
+        """Return the features of rows."""
+        return self.map_.transform(self.preparation.apply(rows))
+
+
+@dataclass(frozen=True)
+class Features:
+    """Standardized features of several views: what approximates, or is, their kernels.
+
+    A sample that a view lacks, whose row there is all NaN, has features of zeros: similarities that
+    are missing count as zero, which after centering is the average one.
+
+    Attributes
+    ----------
+    maps : sequence of transformers
+        One fitted feature map per view.
+    widths : sequence of int
+        Number of columns of each view's features.
+    means : sequence of ndarray of shape (n_columns,), or None
+        Column means of each view's features; None if they are not centered.
+    floors : sequence of float, or None
+        The squared length of a sample's features below which it is rounding, for each view; None
+        if features are not scaled to unit length.
+    fill : {"zero", "rescale"}
+        What becomes of a sample that some of the V views lack: features of zeros there ("zero"), or
+        its other features times ``sqrt(V / V_i)`` besides, with V_i the views that have it, so that
+        its similarity to itself, summed over the views, is that of a complete one ("rescale").
+    """
+
+    maps: Sequence[Any]
+    widths: Sequence[int]
+    means: Sequence[Float] | None = None
+    floors: Sequence[float] | None = None
+    fill: FillRule = "rescale"
+
+    def of(self, block: dict[str, Array], missing: float = 0.0) -> list[Array]:
+        """Return the features of some samples, view by view, where these live.
+
+        Samples that a view lacks have features of the value `missing`.
+        """
+        features, index = self.of_observed(block)
+        if all(rows is None for rows in index):
+            return features
+        n_rows = next(iter(block.values())).shape[0]
+        features = [
+            F if rows is None else spread_rows(F, rows, n_rows, missing)
+            for F, rows in zip(features, index, strict=True)
+        ]
+        if self.fill == "zero":
+            return features
+        everyone = np.arange(n_rows)
+        observed = [np.isin(everyone, everyone if rows is None else rows) for rows in index]
+        scale = rescaling(np.stack(observed, axis=1))
+        return [F * _beside(scale, F)[:, None] for F in features]
+
+    def of_observed(self, block: dict[str, Array]) -> tuple[list[Array], list[np.ndarray | None]]:
+        """Return features of the rows that each view has, and the numbers of these; None if all."""
+        index = [seen_rows(rows) for rows in block.values()]
+        views = [
+            rows if observed is None else select(rows, observed)
+            for rows, observed in zip(block.values(), index, strict=True)
+        ]
+        return [self._of_rows(p, rows) for p, rows in enumerate(views)], index
+
+    def _of_rows(self, p: int, rows: Array) -> Array:
+        """Return the standardized features of rows that one view has, which may be none."""
+        if not rows.shape[0]:
+            return zeros((0, self.widths[p]), rows, precision_of(rows))
+        F = _transform(self.maps[p], rows)
+        if self.means is not None:
+            F = F - _beside(self.means[p], F)
+        return F if self.floors is None else F * _unit_scale(F, self.floors[p])[:, None]
+
+    def parts(self, block: dict[str, Array], start: int) -> Iterator[tuple[dict[str, Array], int]]:
+        """Cut a block into parts whose features are not too large, with their first samples."""
+        like = next(iter(block.values()))
+        n_bytes = device_bytes(like) or WORK_BYTES
+        for rows in ranges(like.shape[0], max(FEWEST_ROWS, n_bytes // (8 * sum(self.widths)))):
+            yield {name: view[rows, :] for name, view in block.items()}, start + rows.start
+
+    def project(self, block: dict[str, Array], matrix: Float) -> Array:
+        """Multiply the features of some samples, side by side, with a matrix, (n_columns, b)."""
+        ends = np.cumsum([0, *self.widths]).tolist()
+        projections = []
+        for part, _ in self.parts(block, 0):
+            columns = zip(self.of(part), pairwise(ends), strict=True)
+            projections.append(sum(F @ _beside(matrix[a:b], F) for F, (a, b) in columns))
+        xp = namespace(*projections)
+        projected = xp.concat(projections)
+        if not bool(xp.all(xp.isfinite(projected))):
+            raise ValueError(
+                "the feature maps make features of these samples that are not finite, or too large "
+                "to square; rescale the samples, or drop them"
+            )
+        return projected
+
+    def subset(self, indices: Sequence[int]) -> "Features":
+        """Return the features of some of the views."""
+        some: dict[str, Any] = {
+            name: None if values is None else [values[p] for p in indices]
+            for name, values in vars(self).items()
+            if name != "fill"
+        }
+        return replace(self, **some)
+
+
+def learn_maps(
+    blocks: Blocks,
+    approximation: Any,
+    random_state: Any,
+    fit_samples: int | None = None,
+    learn_preparations: LearnPreparations | None = None,
+) -> Features:
+    """Return one feature map per view, learned from some samples; features as they come."""
+    n_landmarks = n_components(approximation)
+    count = max([FIT_SAMPLES, *(SAMPLES_PER_LANDMARK * n for n in n_landmarks)])
+    count = min(count if fit_samples is None else fit_samples, blocks.n_samples)
+    sample = draw_rows(blocks, count, fewest=max([1, *n_landmarks]))
+    preparations = {} if learn_preparations is None else learn_preparations(sample)
+    if hasattr(random_state, "randint"):
+        random_state = random_state.randint(2**31)
+    maps, widths, seed = [], [], int(random_state or 0)
+    for name, rows in sample.items():
+        if name in preparations:
+            rows = preparations[name].apply(rows)
+        map_ = clone(approximation)
+        unset = [seed for seed in seeds_of(map_) if map_.get_params()[seed] is None]
+        map_.set_params(**dict.fromkeys(unset, _seed_of_view(seed, name)))
+        try:
+            # A copy, for a map may keep what it learns from, and it may be the caller's array.
+            first = _transform(map_.fit(copy_array(rows)), rows[:1, :])
+        except (ValueError, TypeError) as error:
+            if isinstance(error, TypeError) and not (is_foreign(rows) or issparse(rows)):
+                raise
+            message = error if isinstance(error, ValueError) else _unfit(map_, rows)
+            n = rows.shape[0]
+            lacks = f", observed in {n} of {count} samples" if n < count else ""
+            raise ValueError(f"View {name!r}{lacks}: {message}") from error
+        if issparse(first):
+            raise ValueError(
+                f"View {name!r}: {type(map_).__name__} gives sparse features, and their products "
+                "are dense; pass a feature map with few, dense columns, such as Nystroem"
+            )
+        maps.append(PreparedMap(preparations[name], map_) if name in preparations else map_)
+        widths.append(int(first.shape[1]))
+    return Features(maps, widths)
+
+
+def draw_rows(blocks: Blocks, count: int, *, fewest: int = 1, seed: int = 0) -> dict[str, Array]:
+    """Return finite rows of every view: those that it has of samples drawn from all.
+
+    If a view has fewer of these than `fewest`, or a small share, samples are drawn that it has.
+    """
+    names, numbers = blocks.names, draw(blocks.n_samples, count, seed)
+    if len(names) == 1:  # which has all samples
+        found = {name: (rows, numbers) for name, rows in blocks.take(numbers).items()}
+    else:
+        found = blocks.take_seen(numbers)
+    few = min(len(numbers), max(fewest, SCARCE * count))
+    if len(numbers) < blocks.n_samples and any(len(own) < few for _, own in found.values()):
+        observed = observed_samples(blocks)
+        for name, own in zip(names, map(np.flatnonzero, observed.T), strict=True):
+            if len(found[name][1]) < few:
+                found[name] = blocks.take_seen(own[draw(len(own), count, seed)])[name]
+    for name, (rows, own) in found.items():
+        if not len(own):
+            raise ValueError(f"View {name!r} has no sample: all of its rows are NaN; leave it out.")
+        check_finite({name: rows}, own)
+    return {name: rows for name, (rows, _) in found.items()}
+
+
+def seeds_of(map_: Any) -> list[str]:
+    """Return the parameters of a feature map, and of the steps of a pipeline, that are seeds."""
+    return [name for name in map_.get_params() if name.split("__")[-1] == "random_state"]
+
+
+def n_components(map_: Any) -> list[int]:
+    """Return the numbers of features that a map, or the steps of a pipeline, are asked for."""
+    values = [v for name, v in map_.get_params().items() if name.split("__")[-1] == "n_components"]
+    return [int(value) for value in values if isinstance(value, int | np.integer)]
+
+
+def trace_error(map_: Any, rows: Array, F: Array) -> float:
+    """Return the share of a kernel's trace that features of rows miss; NaN if nobody knows."""
+    if isinstance(map_, PreparedMap):
+        return trace_error(map_.map_, map_.preparation.apply(rows), F)
+    if hasattr(map_, "self_similarity"):
+        lengths = map_.self_similarity(rows)
+        trace = float(namespace(lengths).sum(lengths))
+    elif isinstance(map_, RBFSampler) or (
+        isinstance(map_, Nystroem) and map_.kernel in UNIT_DIAGONAL
+    ):
+        trace = rows.shape[0]
+    else:
+        return float("nan")
+    return 1 - float(namespace(F).sum(squared_norms(F))) / trace if trace else 0.0
+
+
+def _seed_of_view(seed: int, name: str) -> int:
+    """Return the seed of one view's feature map: the same whichever views are beside it."""
+    return int(np.random.SeedSequence([seed, crc32(name.encode())]).generate_state(1)[0])
+
+
+def _transform(map_: Any, rows: Array) -> Array:
+    """Return the features of rows, where the rows live."""
+    if not is_foreign(rows):
+        F = map_.transform(rows)
+        return F if issparse(F) else np.asarray(F)
+    try:
+        F = map_.transform(rows)
+    except TypeError as error:
+        raise ValueError(_unfit(map_, rows)) from error
+    if place(F) != place(rows):
+        raise ValueError(_unfit(map_, rows))
+    return F
+
+
+def _unfit(map_: Any, rows: Array) -> str:
+    """Return that a map takes NumPy arrays only, and what to do about it."""
+    name = type(getattr(map_, "map_", map_)).__name__
+    if issparse(rows):
+        return (
+            f"{name} takes no sparse rows, as these are: pass Nystroem or "
+            "RandomFourier of mkclust.kernels, or a pipeline that begins with TruncatedSVD"
+        )
+    return (
+        f"{name} computes with NumPy arrays only, and this is one of {place(rows)}: "
+        "pass Nystroem, RandomFourier or Linear of mkclust.kernels, or the views as NumPy arrays"
+    )
+
+
+def _unit_scale(F: Array, floor: float) -> Array:
+    """Return what scales rows to unit length, or to zero: a sample at the mean has no direction."""
+    xp, squared = namespace(F), squared_norms(F)
+    is_long = squared > floor
+    scale = xp.where(is_long, 1 / xp.sqrt(xp.where(is_long, squared, 1.0)), 0.0)
+    # What is too large to square must not seem to be nothing.
+    return xp.astype(xp.where(xp.isfinite(squared), scale, np.nan), F.dtype)
+
+
+def _beside(learned: Float, F: Array) -> Array:
+    """Return what was learned where features live, in their precision."""
+    return namespace(F).astype(to_device(learned, F), F.dtype, copy=False)

@@ -1,0 +1,341 @@
+"""A kernel is three answers: products, rows and the diagonal. All done to one is composition."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+
+from mkclust.linalg import (
+    astype,
+    device,
+    is_foreign,
+    is_on_accelerator,
+    is_sparse,
+    namespace,
+    precision_of,
+    ranges,
+    rounding_of,
+    select,
+    zeros,
+)
+from mkclust.types import Array as AnyArray
+from mkclust.types import Float
+
+Storage = Literal["dense", "sparse", "streamed"]
+
+# Entries that are computed at a time on a host: a block of rows stays in a core's cache.
+BLOCK_ENTRIES = 2**16
+# The same on a device, where each step has to be worth starting it.
+BLOCK_ENTRIES_ON_DEVICE = 2**25
+# Rows that are read or computed at a time at least: every block of them is begun anew.
+FEWEST_STREAMED_ROWS = 16
+# Up to so many samples a mix of sparse kernels is written out as a dense matrix.
+FEW_SAMPLES = 4096
+
+
+class Kernel:
+    """A symmetric positive semidefinite matrix over n samples, known by what it answers.
+
+    A subclass answers ``rows`` and ``diagonal``; products follow from the rows unless it has
+    a cheaper way.
+
+    Attributes
+    ----------
+    n_samples : int
+        Number of samples, n.
+    like : array
+        An array that says where vectors over the samples live.
+    storage : {"dense", "sparse", "streamed"}
+        How the entries are held; streamed ones are read or computed in every pass.
+    precision : float
+        Relative rounding of the entries.
+    """
+
+    n_samples: Any
+    like: Any
+    storage: Any
+    precision: Any
+
+    def rows(self, index: Any) -> AnyArray:
+        """Return the rows of a slice or of an array of numbers, (s, n), in float64."""
+        raise NotImplementedError(f"{type(self).__name__} must define rows")
+
+    def diagonal(self) -> AnyArray:
+        """Return the diagonal, (n,), in float64."""
+        raise NotImplementedError(f"{type(self).__name__} must define diagonal")
+
+    def __matmul__(self, V: AnyArray) -> AnyArray:
+        """Multiply with a thin matrix, (n, b) to (n, b), in the number type of that."""
+        xp, X = namespace(V), astype(V, "float64")
+        parts = [self.rows(part) @ X for part in row_blocks([self])]
+        return astype(xp.concat(parts), precision_of(V))
+
+
+def row_blocks(kernels: Sequence[Kernel], n_rows: int | None = None) -> Iterator[slice]:
+    """Cut rows of kernels, all or so many, into slices that are computed at a time."""
+    n, is_device = kernels[0].n_samples, is_foreign(kernels[0].like)
+    height = max(1, (BLOCK_ENTRIES_ON_DEVICE if is_device else BLOCK_ENTRIES) // max(1, n))
+    if any(kernel.storage == "streamed" for kernel in kernels):
+        height = max(2 * height, FEWEST_STREAMED_ROWS)
+    return ranges(n if n_rows is None else n_rows, height)
+
+
+def is_in_memory(kernels: Sequence[Kernel]) -> bool:
+    """Return whether a mix of kernels may be written out as one dense matrix."""
+    storages = {kernel.storage for kernel in kernels}
+    is_small = kernels[0].n_samples <= FEW_SAMPLES
+    return "streamed" not in storages and ("dense" in storages or is_small)
+
+
+@dataclass(frozen=True)
+class Array(Kernel):
+    """A kernel held as a matrix: dense, of any library, or sparse, of SciPy."""
+
+    matrix: Any
+
+    n_samples = property(lambda self: self.matrix.shape[0])
+    like = property(lambda self: self.matrix)
+    storage = property(lambda self: "sparse" if is_sparse(self.matrix) else "dense")
+    precision = property(lambda self: rounding_of(self.matrix))
+
+    def rows(self, index: Any) -> AnyArray:
+        """Return some rows, (s, n), in float64; it may be a part of the matrix itself."""
+        part = select(self.matrix, index)
+        return astype(part.toarray() if is_sparse(part) else part, "float64")
+
+    def diagonal(self) -> AnyArray:
+        """Return the diagonal, (n,), in float64, in memory of its own."""
+        matrix = self.matrix
+        if is_foreign(matrix):
+            return astype(namespace(matrix).linalg.diagonal(matrix), "float64") + 0.0
+        return np.array(matrix.diagonal(), dtype=np.float64)
+
+    def __matmul__(self, V: AnyArray) -> AnyArray:
+        """Multiply with a thin matrix, (n, b) to (n, b).
+
+        In the number type of that; on an accelerator in that of the matrix.
+        """
+        if is_sparse(self.matrix):
+            return astype(self.matrix @ V, precision_of(V))
+        if precision_of(V) > precision_of(self.matrix) and not is_on_accelerator(self.matrix):
+            return super().__matmul__(V)  # some rows at a time, for there is no copy in float64
+        X = astype(V, precision_of(self.matrix))
+        # By symmetry K X = (X^T K)^T, and in double precision that order is faster.
+        Y = (X.T @ self.matrix).T if precision_of(X) == "float64" else self.matrix @ X
+        return astype(Y, precision_of(V))
+
+
+@dataclass(frozen=True)
+class Factored(Kernel):
+    """F F^T: features of a view, an anchor, or memberships of neighborhoods (a sparse F)."""
+
+    F: Any
+    storage: Any = "sparse"
+
+    n_samples = property(lambda self: self.F.shape[0])
+    like = property(lambda self: self.F)
+    precision = property(lambda self: rounding_of(self.F))
+
+    def rows(self, index: Any) -> AnyArray:
+        """Return some rows, (s, n), in float64."""
+        part = select(self.F, index) @ self.F.T
+        return astype(part.toarray() if is_sparse(part) else part, "float64")
+
+    def diagonal(self) -> AnyArray:
+        """Return the diagonal, (n,), in float64."""
+        if is_sparse(self.F):
+            return np.asarray(self.F.multiply(self.F).sum(axis=1), dtype=np.float64).reshape(-1)
+        return astype(namespace(self.F).sum(self.F * self.F, axis=1), "float64")
+
+    def __matmul__(self, V: AnyArray) -> AnyArray:
+        """Multiply with a thin matrix, (n, b) to (n, b)."""
+        X = V if is_sparse(self.F) else astype(V, precision_of(self.F))
+        return astype(self.F @ (self.F.T @ X), precision_of(V))
+
+
+class Wrapped(Kernel):
+    """A kernel between two thin maps: ``after(kernel @ before(V), V)``."""
+
+    kernel: Kernel
+
+    n_samples = property(lambda self: self.kernel.n_samples)
+    like = property(lambda self: self.kernel.like)
+    storage = property(lambda self: self.kernel.storage)
+    precision = property(lambda self: self.kernel.precision)
+
+    def before(self, V: AnyArray) -> AnyArray:
+        """Return what the inner kernel is multiplied with."""
+        raise NotImplementedError(f"{type(self).__name__} must define before")
+
+    def after(self, Y: AnyArray, V: AnyArray) -> AnyArray:
+        """Return the product, given that of the inner kernel."""
+        raise NotImplementedError(f"{type(self).__name__} must define after")
+
+    def __matmul__(self, V: AnyArray) -> AnyArray:
+        """Multiply with a thin matrix, (n, b) to (n, b)."""
+        return multiply([self], [V])[0]
+
+
+@dataclass(frozen=True)
+class Shifted(Wrapped):
+    """K + c I: a repaired kernel."""
+
+    kernel: Kernel
+    shift: float
+
+    def before(self, V: AnyArray) -> AnyArray:
+        """Return what the inner kernel is multiplied with: the same."""
+        return V
+
+    def after(self, Y: AnyArray, V: AnyArray) -> AnyArray:
+        """Return the product, given that of the inner kernel."""
+        return Y + self.shift * V
+
+    def rows(self, index: Any) -> AnyArray:
+        """Return some rows, (s, n), in float64."""
+        part = self.kernel.rows(index)
+        xp = namespace(part)
+        everyone = xp.arange(self.n_samples, device=device(part))
+        same = select(everyone, index)[:, None] == everyone[None, :]
+        return part + self.shift * xp.astype(same, xp.float64)
+
+    def diagonal(self) -> AnyArray:
+        """Return the diagonal, (n,), in float64."""
+        return self.kernel.diagonal() + self.shift
+
+
+@dataclass(frozen=True)
+class Mix(Kernel):
+    """``sum_p c_p K_p``, not written out: a product takes those of all its kernels."""
+
+    coefficients: Float
+    kernels: Sequence[Kernel]
+
+    n_samples = property(lambda self: self.kernels[0].n_samples)
+    like = property(lambda self: self.kernels[0].like)
+
+    @property
+    def storage(self) -> Storage:
+        """How the entries are held."""
+        storages = {kernel.storage for kernel in self.kernels}
+        if "streamed" in storages:
+            return "streamed"
+        return "dense" if "dense" in storages else "sparse"
+
+    precision = property(lambda self: max(kernel.precision for kernel in self.kernels))
+
+    def _terms(self) -> list[tuple[float, Kernel]]:
+        """Return the coefficients that are not zero, and their kernels."""
+        pairs = zip(map(float, self.coefficients), self.kernels, strict=True)
+        return [(c, kernel) for c, kernel in pairs if c] or [(0.0, self.kernels[0])]
+
+    def rows(self, index: Any) -> AnyArray:
+        """Return some rows, (s, n), in float64."""
+        (c, kernel), *others = self._terms()
+        total = c * kernel.rows(index)
+        for c, kernel in others:
+            part = kernel.rows(index)
+            total += c * part
+        return total
+
+    def diagonal(self) -> AnyArray:
+        """Return the diagonal, (n,), in float64."""
+        terms = [c * kernel.diagonal() for c, kernel in self._terms()]
+        return sum(terms[1:], terms[0])
+
+    def __matmul__(self, V: AnyArray) -> AnyArray:
+        """Multiply with a thin matrix, (n, b) to (n, b)."""
+        coefficients, kernels = zip(*self._terms(), strict=True)
+        products = multiply(kernels, [V] * len(kernels))
+        total = coefficients[0] * products[0]
+        for c, product in zip(coefficients[1:], products[1:], strict=True):
+            total += c * product
+        return total
+
+
+def multiply(kernels: Sequence[Kernel], columns: Sequence[AnyArray]) -> list[AnyArray]:
+    """Multiply each kernel with a thin matrix of its own, m of (n, b).
+
+    Kernels that are computed by one source take one pass over it together.
+    """
+    results: list[Any] = [None] * len(kernels)
+    wrappers: list[list[tuple[Wrapped, AnyArray]]] = [[] for _ in kernels]
+    by_source: dict[int, tuple[Any, list[tuple[int, int, AnyArray]]]] = {}
+    for p, (kernel, V) in enumerate(zip(kernels, columns, strict=True)):
+        while isinstance(kernel, Wrapped):
+            wrappers[p].append((kernel, V))
+            V, kernel = kernel.before(V), kernel.kernel
+        if isinstance(kernel, Computed):
+            source, wanted = by_source.setdefault(id(kernel.source), (kernel.source, []))
+            wanted.append((p, kernel.index, V))
+        else:
+            results[p] = kernel @ V
+    for source, wanted in by_source.values():
+        products = source.products([(index, V) for _, index, V in wanted])
+        for (p, _, _), product in zip(wanted, products, strict=True):
+            results[p] = product
+    for p, wrapped in enumerate(wrappers):
+        for wrapper, V in reversed(wrapped):
+            results[p] = wrapper.after(results[p], V)
+    return results
+
+
+@dataclass(frozen=True)
+class Computed(Kernel):
+    """One of the kernels of a source of rows (`mkclust.stack.sources`): read, or computed.
+
+    Attributes
+    ----------
+    source : Source
+        Gives some rows of all its kernels at a time.
+    index : int
+        The number of this kernel in it.
+    self_similarities : array of shape (n,)
+        The diagonal.
+    """
+
+    source: Any
+    index: int
+    self_similarities: AnyArray
+    storage: Any = "streamed"
+
+    n_samples = property(lambda self: self.source.n_samples)
+    like = property(lambda self: self.self_similarities)
+    precision = property(lambda self: self.source.precision)
+
+    def rows(self, index: Any) -> AnyArray:
+        """Return some rows, (s, n), in float64."""
+        return self.source.rows_of(self.index, index)
+
+    def diagonal(self) -> AnyArray:
+        """Return the diagonal, (n,), in float64."""
+        return self.self_similarities
+
+    def __matmul__(self, V: AnyArray) -> AnyArray:
+        """Multiply with a thin matrix, (n, b) to (n, b), in one pass over the rows."""
+        return multiply([self], [V])[0]
+
+
+def dense_of(kernel: Kernel) -> AnyArray:
+    """Write a kernel out, (n, n), in float64; exactly symmetric, in memory of its own."""
+    n, like = kernel.n_samples, kernel.like
+    out = zeros((n, n), like)
+    for part in row_blocks([kernel]):
+        out[part, :] = kernel.rows(part)
+    if kernel.storage != "streamed":
+        return out
+    # Rows that are computed one by one are symmetric up to rounding only.
+    for part in row_blocks([kernel]):
+        rest = slice(part.start, n)
+        half = (out[part, rest] + out[rest, part].T) / 2
+        out[part, rest], out[rest, part] = half, half.T
+    return out
+
+
+def exact_product(kernel: Kernel, V: AnyArray) -> AnyArray:
+    """Return ``K @ V`` in float64, whatever the entries are stored in."""
+    if kernel.precision <= 1e-10:
+        return kernel @ V
+    parts = [kernel.rows(part) @ V for part in row_blocks([kernel])]
+    return namespace(V).concat(parts)

@@ -1,0 +1,277 @@
+r"""From vectors over all samples to vectors over those that a kernel has, and back.
+
+A kernel K that lacks some of n samples is, over all of them, :math:`E^\top K E`, with a thin
+product on either side of K. Column i of E says what sample i is made of in the kernel's feature
+space: an observed sample of itself, a missing one of nothing, or of a combination of observed ones.
+Whatever E is, :math:`E^\top K E` is positive semidefinite where K is.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any, Literal
+
+import numpy as np
+
+from mkclust.linalg import (
+    arrays_to_host,
+    namespace,
+    place,
+    precision_of,
+    select,
+    to_device,
+    zeros,
+)
+from mkclust.stack.kernel import Kernel, Wrapped
+from mkclust.types import Array, Float
+
+# How samples that are missing from views are treated without being learned.
+FillRule = Literal["zero", "rescale"]
+
+
+@dataclass(frozen=True)
+class Fill:
+    """What missing samples are made of: column j of ``left @ right^T`` says so for sample j.
+
+    Attributes
+    ----------
+    left : array of shape (n_observed, r)
+        Over the observed samples.
+    right : array of shape (n_samples, r)
+        Over all samples; zero on the observed ones, which are made of themselves.
+    """
+
+    left: Array
+    right: Array
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Return what is stored of it: arrays of the host."""
+        return {name: arrays_to_host(value) for name, value in vars(self).items()}
+
+
+@dataclass(frozen=True)
+class SampleMap:
+    r"""The map E from vectors over all samples to vectors over the samples of a kernel.
+
+    .. math:: E = (S + L R^\top)\, \mathrm{diag}(s)
+
+    S selects the observed samples, L and R are the two sides of the fill, and s is the scale.
+
+    Attributes
+    ----------
+    samples : ndarray of int of shape (n_observed,)
+        Rising numbers of the observed samples, on the host.
+    n_samples : int
+        Number of all samples, n.
+    scale : array of shape (n_samples,) or None
+        What every sample is multiplied with; None for ones.
+    fill : Fill or None
+        What missing samples are made of; None for nothing, so that their similarities are zero.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mkclust.stack.observed import SampleMap
+    >>> sample_map = SampleMap(np.array([0, 2]), 3)
+    >>> sample_map.gather(np.array([[1.0], [2.0], [3.0]])).ravel()
+    array([1., 3.])
+    >>> sample_map.scatter(np.array([[1.0], [3.0]])).ravel()
+    array([1., 0., 3.])
+    """
+
+    samples: np.ndarray
+    n_samples: int
+    scale: Array | None = None
+    fill: Fill | None = None
+
+    @property
+    def n_observed(self) -> int:
+        """Number of observed samples."""
+        return len(self.samples)
+
+    @cached_property
+    def missing(self) -> np.ndarray:
+        """Rising numbers of the samples that are missing, on the host."""
+        return np.setdiff1d(np.arange(self.n_samples), self.samples, assume_unique=True)
+
+    @cached_property
+    def positions(self) -> np.ndarray:
+        """Every sample's position among the observed ones, after the last where it is missing."""
+        positions = np.full(self.n_samples, self.n_observed)
+        positions[self.samples] = np.arange(self.n_observed)
+        return positions
+
+    def gather(self, V: Array) -> Array:
+        """Return ``E @ V``, (n_samples, b) to (n_observed, b), where V lives."""
+        precision = precision_of(V)
+        if self.scale is not None:
+            V = V * to_device(self.scale, V, precision)[:, None]
+        samples, _ = self._numbers_beside(V)
+        Y = select(V, samples)
+        if self.fill is None:
+            return Y
+        left, right = (to_device(side, V, precision) for side in (self.fill.left, self.fill.right))
+        return Y + left @ (right.T @ V)
+
+    def scatter(self, Y: Array) -> Array:
+        """Return ``E^T @ Y``, (n_observed, b) to (n_samples, b), where Y lives."""
+        xp, precision, (_, positions) = namespace(Y), precision_of(Y), self._numbers_beside(Y)
+        # Missing samples read the row of zeros at the end: no library need write by numbers.
+        V = select(xp.concat([Y, zeros((1, Y.shape[1]), Y, precision)]), positions)
+        if self.fill is not None:
+            sides = (to_device(side, Y, precision) for side in (self.fill.left, self.fill.right))
+            left, right = sides
+            V = V + right @ (left.T @ Y)
+        return V if self.scale is None else V * to_device(self.scale, Y, precision)[:, None]
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Return what is stored of it: its attributes, as arrays of the host."""
+        names = ("samples", "n_samples", "scale", "fill")
+        return {name: arrays_to_host(getattr(self, name)) for name in names}
+
+    @cached_property
+    def _numbers(self) -> dict[str, tuple[Array, Array]]:
+        """The numbers of samples and positions, by the place that they were brought to."""
+        return {}
+
+    def _numbers_beside(self, like: Array) -> tuple[Array, Array]:
+        """Return the observed samples' numbers, and every sample's position, beside ``like``.
+
+        They are brought there once, not for every product.
+        """
+        where = place(like)
+        if where not in self._numbers:
+            self._numbers[where] = to_device(self.samples, like), to_device(self.positions, like)
+        return self._numbers[where]
+
+
+def rescaling(observed: np.ndarray, counted: np.ndarray | None = None) -> Float:
+    """Return what makes up for the kernels, or views, that lack a sample, (n_samples,).
+
+    With equal weights, a sample then has the total self-similarity of one that all of them have.
+
+    Parameters
+    ----------
+    observed : ndarray of bool of shape (n_samples, n_kernels)
+        Which kernels have which samples.
+    counted : ndarray of bool of shape (n_kernels,), default=None
+        Which kernels count; None for all.
+
+    Returns
+    -------
+    ndarray of shape (n_samples,)
+        Zero for samples that none of them has.
+    """
+    observed = observed if counted is None else observed[:, counted]
+    counts = observed.sum(axis=1)
+    ratios = np.divide(observed.shape[1], counts, out=np.zeros(len(counts)), where=counts > 0)
+    return np.sqrt(ratios)
+
+
+@dataclass(frozen=True)
+class Observed(Wrapped):
+    """E^T K E: a kernel over some of n samples, with what the others are made of.
+
+    Attributes
+    ----------
+    kernel : Kernel
+        Over the observed samples.
+    map : SampleMap
+        The map E.
+    """
+
+    kernel: Kernel
+    map: SampleMap
+
+    n_samples = property(lambda self: self.map.n_samples)
+
+    def before(self, V: Array) -> Array:
+        """Return what the inner kernel is multiplied with: E V."""
+        return self.map.gather(V)
+
+    def after(self, Y: Array, V: Array) -> Array:
+        """Return the product, given that of the inner kernel: E^T Y."""
+        return self.map.scatter(Y)
+
+    @cached_property
+    def _filled(self) -> Array:
+        """``K L`` for the left side L of the fill, (n_observed, r)."""
+        assert self.map.fill is not None
+        return self.kernel @ to_device(self.map.fill.left, self.like, "float64")
+
+    def rows(self, index: Any) -> Array:
+        """Return some rows, (s, n), in float64."""
+        chosen = np.arange(self.n_samples)[index if isinstance(index, slice) else _host(index)]
+        positions = self.map.positions[chosen]
+        is_observed = positions < self.map.n_observed
+        inner = self.kernel.rows(positions[is_observed])  # over the observed samples
+        part = SampleMap(np.flatnonzero(is_observed), len(chosen)).scatter(inner)
+        scale, fill = self.map.scale, self.map.fill
+        if fill is not None:
+            part = part + select(to_device(fill.right, part), chosen) @ self._filled.T
+        part = self.map.scatter(part.T).T
+        return part if scale is None else part * select(to_device(scale, part), chosen)[:, None]
+
+    def diagonal(self) -> Array:
+        """Return the diagonal, (n,), in float64."""
+        inner, fill = self.kernel.diagonal(), self.map.fill
+        xp, (_, positions) = namespace(inner), self.map._numbers_beside(inner)
+        diagonal = select(xp.concat([inner, zeros((1,), inner)]), positions)
+        if fill is not None:  # the right side is zero on the observed samples
+            right = to_device(fill.right, inner)
+            gram = to_device(fill.left, inner).T @ self._filled
+            diagonal = diagonal + xp.sum((right @ gram) * right, axis=1)
+        return (
+            diagonal if self.map.scale is None else diagonal * to_device(self.map.scale, inner) ** 2
+        )
+
+
+def _host(index: Any) -> np.ndarray:
+    """Return numbers of samples on the host."""
+    return np.asarray(arrays_to_host(index))
+
+
+def maps_of(kernels: Sequence[Kernel]) -> list[SampleMap | None]:
+    """Return which samples each kernel has; None for kernels that lack none."""
+    return [kernel.map if isinstance(kernel, Observed) else None for kernel in kernels]
+
+
+def observed_samples(kernels: Sequence[Kernel]) -> np.ndarray | None:
+    """Return which samples each kernel has, bool of shape (n, m); None if none lacks any."""
+    maps = maps_of(kernels)
+    if all(each is None for each in maps):
+        return None
+    observed = np.ones((kernels[0].n_samples, len(kernels)), bool)
+    for p, each in enumerate(maps):
+        if each is not None:
+            observed[each.missing, p] = False
+    return observed
+
+
+def with_maps(kernels: Sequence[Kernel], maps: Sequence[SampleMap | None]) -> tuple[Kernel, ...]:
+    """Return kernels with other maps; a kernel without one stays as it is."""
+    return tuple(
+        replace(kernel, map=each) if isinstance(kernel, Observed) and each is not None else kernel
+        for kernel, each in zip(kernels, maps, strict=True)
+    )
+
+
+def with_active(kernels: Sequence[Kernel], active: Sequence[int]) -> tuple[Kernel, ...]:
+    """Return kernels whose samples are scaled up for those of the active kernels that lack them.
+
+    Maps without a scale, and those with a fill, are left alone.
+    """
+    observed = observed_samples(kernels)
+    if observed is None:
+        return tuple(kernels)
+    is_active = np.zeros(len(kernels), bool)
+    is_active[list(active)] = True
+    scale = rescaling(observed, is_active)
+    scale[scale == 0] = 1  # the other kernels stay as they are for samples that only they have
+    # Kernels that share a map share the new one.
+    scaled = {
+        id(each): replace(each, scale=scale)
+        for each in maps_of(kernels)
+        if each is not None and each.scale is not None
+    }
+    return with_maps(kernels, [each and scaled.get(id(each), each) for each in maps_of(kernels)])

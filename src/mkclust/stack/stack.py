@@ -1,0 +1,163 @@
+"""Several kernels over the same samples: all that a solver may ask of them."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from mkclust.linalg import (
+    astype,
+    empty,
+    free_bytes,
+    namespace,
+    precision_of,
+    to_device,
+    to_host,
+    zeros,
+)
+from mkclust.linalg.memory import require_memory
+from mkclust.stack.kernel import Array, Kernel, Mix, is_in_memory, multiply, row_blocks
+from mkclust.types import Array as AnyArray
+from mkclust.types import Float
+
+
+@dataclass(frozen=True)
+class Stack:
+    """Several kernels over the same samples.
+
+    What is as long as the samples stays with the array library of the kernels; what is as long
+    as the number of kernels comes out as NumPy float64.
+
+    Attributes
+    ----------
+    kernels : tuple of Kernel
+        The kernels, centered and scaled, over all samples.
+    names : tuple of str
+        Their names.
+    views : tuple of int
+        The number of the view that each kernel is of.
+    features : object or None
+        What lifts vectors over the coordinates of a compressed stack to all samples
+        (`mkclust.stack.features`); None if the kernels are over the samples themselves.
+    """
+
+    kernels: tuple[Kernel, ...]
+    names: tuple[str, ...]
+    views: tuple[int, ...]
+    features: Any = field(default=None, repr=False)
+
+    @property
+    def n_kernels(self) -> int:
+        """Number of kernels, m."""
+        return len(self.kernels)
+
+    @property
+    def n_samples(self) -> int:
+        """Number of samples, n, or of the coordinates that stand for them."""
+        return self.kernels[0].n_samples
+
+    def apply(self, V: AnyArray) -> AnyArray:
+        """Multiply every kernel with V, (n, b) to (m, n, b), in one pass over the data."""
+        n, b = V.shape
+        # As rows, which is how most products come and how they are reduced.
+        products = empty((self.n_kernels, b, n), V, precision_of(V))
+        for p, product in enumerate(multiply(self.kernels, [V] * self.n_kernels)):
+            products[p, :, :] = product.T
+        return namespace(V).permute_dims(products, (0, 2, 1))
+
+    def mix(self, coefficients: Float) -> Kernel:
+        """Return ``sum_p c_p K_p``: written out if the kernels are in memory, else a `Mix`."""
+        mix = Mix(np.asarray(coefficients, dtype=np.float64), self.kernels)
+        # A single kernel is as cheap to multiply as a copy of it.
+        if np.count_nonzero(coefficients) <= 1 or not is_in_memory(self.kernels):
+            return mix
+        n, like = self.n_samples, mix.like
+        require_memory(
+            8 * n**2,
+            f"mixing {self.n_kernels} kernels of {n} samples, beside the kernels themselves,",
+            "use fewer samples, or views with kernels='on-the-fly'",
+            available=free_bytes(like),
+        )
+        out = empty((n, n), like)
+        for part in row_blocks(self.kernels):
+            out[part, :] = mix.rows(part)
+        return Array(out)
+
+    def among(self, samples: np.ndarray | None = None, precision: str = "float64") -> "HeldStack":
+        """Return the kernels of some samples, or of all, written out as one array."""
+        n, m, like = self.n_samples, self.n_kernels, self.kernels[0].like
+        count = n if samples is None else len(samples)
+        require_memory(
+            m * count**2 * np.dtype(precision).itemsize,
+            f"writing out {m} kernels of {count} samples",
+            "use fewer samples, or a method that needs products only, such as SimpleMKKM",
+            available=free_bytes(like),
+        )
+        entries = empty((m, count, count), like, precision)
+        chosen = None if samples is None else to_device(np.asarray(samples), like)
+        xp = namespace(entries)
+        for part in row_blocks(self.kernels, count):
+            index = part if chosen is None else chosen[part]
+            for p, kernel in enumerate(self.kernels):
+                rows = kernel.rows(index)
+                rows = rows if chosen is None else xp.take(rows, chosen, axis=1)
+                entries[p, part, :] = astype(rows, precision)
+        return HeldStack(entries, self.names, self.views)
+
+    def gram(self) -> Float:
+        """Return ``Tr(K_p K_q)``, (m, m)."""
+        m, like = self.n_kernels, self.kernels[0].like
+        xp, total = namespace(like), zeros((m, m), like)
+        for part in row_blocks(self.kernels):
+            rows = [xp.reshape(kernel.rows(part), (-1,)) for kernel in self.kernels]
+            blocks = xp.stack(rows)
+            total += blocks @ blocks.T
+        return to_host(total)
+
+    def traces(self) -> Float:
+        """Return the m traces."""
+        diagonals = [kernel.diagonal() for kernel in self.kernels]
+        return np.array([float(namespace(each).sum(each)) for each in diagonals])
+
+    def subset(self, indices: Sequence[int]) -> "Stack":
+        """Return some of the kernels."""
+        features = None if self.features is None else self.features.subset(indices)
+        return Stack(
+            tuple(self.kernels[p] for p in indices),
+            tuple(self.names[p] for p in indices),
+            tuple(self.views[p] for p in indices),
+            features,
+        )
+
+
+class HeldStack(Stack):
+    """Kernels written out as one array, (m, n, n), so that a mix of them is one product."""
+
+    def __init__(self, entries: AnyArray, names: tuple[str, ...], views: tuple[int, ...]):
+        kernels = tuple(Array(entries[p, :, :]) for p in range(entries.shape[0]))
+        super().__init__(kernels, names, views)
+        object.__setattr__(self, "entries", entries)
+
+    entries: AnyArray
+
+    @cached_property
+    def _mixed(self) -> AnyArray:
+        """The memory of the latest mix, (n, n)."""
+        n = self.n_samples
+        return empty((n, n), self.entries, precision_of(self.entries))
+
+    def mix(self, coefficients: Float) -> Kernel:
+        """Return ``sum_p c_p K_p`` in memory that the next mix takes."""
+        m, n, _ = self.entries.shape
+        c = to_device(np.asarray(coefficients), self.entries, precision_of(self.entries))
+        if isinstance(self.entries, np.ndarray):
+            np.dot(c, self.entries.reshape(m, n * n), out=self._mixed.reshape(n * n))
+            return Array(self._mixed)
+        for rows in row_blocks(self.kernels):  # a product of so many columns overflows on a device
+            total = c[0] * self.entries[0, rows, :]
+            for p in range(1, m):
+                total += c[p] * self.entries[p, rows, :]
+            self._mixed[rows, :] = total
+        return Array(self._mixed)

@@ -1,0 +1,106 @@
+"""Leading and extreme eigenvectors by products alone, against dense eigensolvers."""
+
+import numpy as np
+import pytest
+import scipy.sparse.linalg
+
+from conftest import gaussian_kernels
+from libraries import LIBRARIES, as_library
+from mkclust.engine.certificate import MAX_STEPS, relax_from
+from mkclust.engine.eigen import extreme_eigenvalues, relax
+from mkclust.linalg import to_host
+from mkclust.stack import Array, as_stack
+from mkclust.stack.kernel import dense_of
+from problems import FAMILIES
+
+
+@pytest.mark.parametrize("family", FAMILIES, ids=lambda family: family.__name__)
+@pytest.mark.parametrize(("n", "k"), [(150, 4), (400, 1), (400, 6), (300, 200), (260, 259)])
+def test_relaxing_finds_the_leading_eigenvalues(family, n, k):
+    kernel = family(np.random.default_rng(k), n, 1, k)[0]
+    found = relax(Array(kernel), k, tol=1e-10)
+    exact = np.linalg.eigvalsh(kernel)[::-1]
+    assert found.value == pytest.approx(exact[:k].sum(), rel=1e-8)
+    H = found.vectors[:, :k]
+    np.testing.assert_allclose(H.T @ H, np.eye(k), atol=1e-9)
+    np.testing.assert_allclose(found.products, kernel @ found.vectors, atol=1e-8 * exact[0])
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+@pytest.mark.parametrize("library", LIBRARIES)
+def test_ritz_vectors_know_their_products_and_their_error(library, dtype):
+    kernels, _ = gaussian_kernels(np.random.default_rng(0), n=500, k=5)
+    A = np.asarray(dense_of(as_stack(kernels).kernels[2]))
+    found = relax(Array(as_library(library, A)), 5, tol=1e-5, dtype=dtype, count=30)
+    V, tolerance = to_host(found.vectors), 1e-10 if dtype == "float64" else 1e-3
+    assert V.shape[1] <= 30
+    np.testing.assert_allclose(V.T @ V, np.eye(V.shape[1]), atol=tolerance)
+    size = np.linalg.norm(A, 2)
+    np.testing.assert_allclose(to_host(found.products), A @ V, atol=tolerance * size)
+    exact = np.linalg.eigvalsh(A)[-5:].sum()
+    assert exact - found.value <= 2 * found.error + tolerance * exact
+
+
+def test_relaxing_agrees_with_arpack():
+    kernels, _ = gaussian_kernels(np.random.default_rng(0), n=500, k=5)
+    mix = as_stack(kernels).mix(np.array([0.5, 0.3, 0.2]))
+    found = relax(mix, 5, tol=1e-12)
+    values = scipy.sparse.linalg.eigsh(dense_of(mix), 6, return_eigenvectors=False)[::-1]
+    np.testing.assert_allclose(found.eigenvalues[:6], np.sort(values)[::-1], rtol=1e-4)
+    np.testing.assert_allclose(found.eigenvalues[:5], np.sort(values)[::-1][:5], rtol=1e-8)
+
+
+def test_a_good_start_needs_no_iterations():
+    kernels, _ = gaussian_kernels(np.random.default_rng(1), n=400, k=4)
+
+    class Counted(Array):
+        n_products = 0
+
+        def __matmul__(self, V):
+            Counted.n_products += 1
+            return super().__matmul__(V)
+
+    kernel = Counted(dense_of(as_stack(kernels).mix(np.full(3, 1 / 9))))
+    found = relax(kernel, 4, tol=1e-6)
+    Counted.n_products = 0
+    again = relax_from(kernel, 4, tol=1e-6, start=found.vectors)
+    # One product for the start, and what the search for missed eigenvectors takes.
+    assert Counted.n_products <= 2 + MAX_STEPS
+    assert again.value == pytest.approx(found.value, rel=1e-12)
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_searching_for_missed_eigenvectors_ends_and_leaves_an_orthonormal_basis(dtype):
+    # Two features only: all that can be found beyond them is rounding.
+    X = np.random.default_rng(0).normal(size=(230, 2))
+    kernels = np.stack([X @ X.T, (X * [1, 2]) @ X.T]).astype(dtype)
+    stack = as_stack(kernels, center=False)
+    start = relax(stack.mix(np.array([0.5, 0.5])), 5, tol=1e-12).vectors
+    mix = stack.mix(np.array([0.1, 0.9]))
+    found = relax_from(mix, 5, tol=1e-12, start=start)
+    vectors = found.vectors
+    np.testing.assert_allclose(vectors.T @ vectors, np.eye(vectors.shape[1]), atol=1e-10)
+    assert found.value == pytest.approx(np.linalg.eigvalsh(dense_of(mix))[-5:].sum(), rel=1e-5)
+
+
+@pytest.mark.parametrize("n", [120, 450])
+@pytest.mark.parametrize("size", [1e-200, 1.0, 1e200])
+@pytest.mark.parametrize("library", LIBRARIES)
+def test_extreme_eigenvalues_are_those_of_a_dense_eigensolver(n, size, library):
+    rng = np.random.default_rng(n)
+    Q = np.linalg.qr(rng.normal(size=(n, n)))[0]
+    K = (Q * np.append(np.linspace(1, 0, n - 1), -0.3)) @ Q.T * size
+    kernel = Array(as_library(library, (K + K.T) / 2))
+    seen = extreme_eigenvalues(kernel)
+    assert -0.3 * (1 + 1e-9) <= seen.smallest / size < -0.2
+    assert 0.9 <= seen.largest / size <= 1 + 1e-9
+    found = extreme_eigenvalues(kernel, converged=True)
+    assert found.smallest / size == pytest.approx(-0.3, rel=1e-5)
+    assert (found.smallest - found.error) / size <= -0.3 * (1 - 1e-9)
+
+
+def test_the_smallest_of_many_equal_eigenvalues_is_bounded():
+    K = np.eye(300) - 2 * np.diag(np.arange(300) < 100)
+    found = extreme_eigenvalues(Array(K.astype(float)), converged=True)
+    assert found.smallest == pytest.approx(-1)
+    assert found.largest == pytest.approx(1)

@@ -1,0 +1,194 @@
+"""What becomes a stack, what is refused, and what is repaired."""
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+from given_kernels import M, N, Rows, integer_kernels, on_disk, standardized
+from mkclust.stack import as_stack
+from mkclust.stack.kernel import dense_of
+
+
+def indefinite(n, seed=0, negative=-0.2):
+    """Return a kernel with some negative eigenvalues, all on vectors that centering keeps."""
+    rng = np.random.default_rng(seed)
+    Q, _ = np.linalg.qr(np.hstack([np.ones((n, 1)), rng.normal(size=(n, n - 1))]))
+    values = np.concatenate([[0.5], rng.uniform(0.1, 1, size=n - 4), negative * np.ones(3)])
+    K = (Q * values) @ Q.T
+    return (K + K.T) / 2
+
+
+@pytest.mark.parametrize("n", [60, 260])
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize("psd", ["clip", "shift"])
+@pytest.mark.parametrize("center", [True, False])
+def test_repaired_kernels_are_positive_semidefinite_with_unit_diagonals(n, dtype, psd, center):
+    kernels = [indefinite(n).astype(dtype), np.eye(n, dtype=dtype), indefinite(n, 1).astype(dtype)]
+    before = [K.copy() for K in kernels]
+    stack = as_stack(kernels, psd=psd, center=center)
+    tolerance = 1e-5 if dtype == np.float32 else 1e-8
+    V = np.random.default_rng(0).normal(size=(n, 2))
+    assert [K.for_new_samples.is_repaired for K in stack.kernels] == [True, False, True]
+    for kernel, given, copy in zip(stack.kernels, kernels, before, strict=True):
+        K = dense_of(kernel)
+        np.testing.assert_allclose(np.diag(K), 1, atol=tolerance)
+        assert np.linalg.eigvalsh(K)[0] > -tolerance
+        np.testing.assert_allclose(kernel @ V, K @ V, atol=100 * tolerance)
+        # All training samples as new ones, from the kernel as it was given.
+        again = kernel.for_new_samples.project(given, V, given.diagonal(), is_training=True)
+        np.testing.assert_allclose(again, K @ V, atol=100 * tolerance)
+        np.testing.assert_array_equal(given, copy)
+
+
+@pytest.mark.parametrize("center", [True, False])
+def test_clipping_gives_the_nearest_positive_semidefinite_matrix(center):
+    K = indefinite(60)
+    values, vectors = np.linalg.eigh(standardized(K[None], center, False)[0])
+    nearest = (vectors * np.maximum(values, 0)) @ vectors.T
+    stack = as_stack([K], psd="clip", center=center, normalize=False)
+    np.testing.assert_allclose(dense_of(stack.kernels[0]), nearest, atol=1e-12)
+
+
+@pytest.mark.parametrize("n", [60, 260])
+@pytest.mark.parametrize("center", [True, False])
+def test_shifting_adds_just_the_smallest_eigenvalue(n, center):
+    K = indefinite(n)
+    stack = as_stack([K], psd="shift", center=center, normalize=False)
+    lowest = np.linalg.eigvalsh(standardized(K[None], center, False)[0])[0]
+    expected = standardized((K - lowest * np.eye(n))[None], center, False)[0]
+    found = dense_of(stack.kernels[0])
+    np.testing.assert_allclose(found, expected, atol=1e-6)
+    assert np.linalg.eigvalsh(found)[0] > -1e-12
+
+
+@pytest.mark.parametrize("psd", ["error", "clip", "shift"])
+def test_sound_kernels_are_not_repaired(psd):
+    kernels = integer_kernels()
+    for kernel, K in zip(as_stack(kernels, psd=psd).kernels, kernels, strict=True):
+        assert not kernel.for_new_samples.is_repaired
+        assert np.shares_memory(kernel.kernel.matrix, K)
+
+
+def test_names_come_from_the_dict_or_the_argument_or_the_numbers():
+    K = integer_kernels()
+    assert as_stack(K).names == ("kernel 0", "kernel 1", "kernel 2")
+    assert as_stack({"x": K[0], 7: K[1]}).names == ("x", "7")
+    assert as_stack(list(K), names=["a", "b", "c"]).names == ("a", "b", "c")
+
+
+@pytest.mark.parametrize("scale", [1e150, 1e-150])
+def test_the_scale_of_a_kernel_does_not_matter_if_it_is_scaled(scale):
+    kernels = integer_kernels()
+    found, expected = (as_stack(each).among().entries for each in (kernels * scale, kernels))
+    np.testing.assert_allclose(found, expected, atol=1e-11)
+
+
+def test_a_data_frame_is_read_as_an_array():
+    pandas = pytest.importorskip("pandas")
+    K = integer_kernels()
+    stack = as_stack([pandas.DataFrame(k) for k in K])
+    np.testing.assert_allclose(stack.among().entries, standardized(K), atol=1e-11)
+
+
+@pytest.mark.parametrize("streamed", [False, True])
+def test_one_entry_that_differs_from_its_mirror_image_is_seen(streamed):
+    X = np.random.default_rng(0).normal(size=(700, 4))
+    K = X @ X.T
+    K[697, 5] += 1e-4 * np.abs(K).max()
+    with pytest.raises(ValueError, match="kernel 0 is not symmetric"):
+        as_stack([K], streamed=streamed)
+    K[697, 5] -= (1 - 1e-7) * 1e-4 * np.abs(K).max()
+    symmetric = dense_of(as_stack([K], streamed=streamed, normalize=False).kernels[0])
+    np.testing.assert_allclose(symmetric, symmetric.T, atol=1e-12)
+
+
+def test_a_few_negative_directions_of_many_samples_are_seen():
+    rng = np.random.default_rng(0)
+    X, Y = rng.normal(size=(900, 6)), rng.normal(size=(900, 2))
+    with pytest.raises(ValueError, match="kernel 1 is indefinite"):
+        as_stack([X @ X.T, X @ X.T - 0.1 * Y @ Y.T])
+
+
+REFUSED = {
+    "NaN": (lambda K: K.__setitem__((3, 4), np.nan), "kernel 1 contains NaN"),
+    "infinity": (lambda K: K.__setitem__((3, 4), np.inf), "kernel 1 contains NaN or inf"),
+    "constant": (lambda K: K.fill(2.0), "kernel 1 is constant"),
+    "zero": (lambda K: K.fill(0.0), "kernel 1 is zero"),
+    "an empty sample": (
+        lambda K: (K.__setitem__(7, 0.0), K.__setitem__((slice(None), 7), 0.0)),
+        "kernel 1: sample 7 has zero self-similarity",
+    ),
+    "tiny": (lambda K: np.multiply(K, 1e-300, out=K), "kernel 1 has entries so small"),
+    "overflow": (lambda K: np.multiply(K, 4e306, out=K), "kernel 1 has entries so large"),
+    "distances": (
+        lambda K: K.__setitem__(
+            (...,), np.abs(np.subtract.outer(np.arange(N), np.arange(N))).astype(float)
+        ),
+        "kernel 1 looks like distances",
+    ),
+    "negative diagonal": (
+        lambda K: K.__setitem__((...,), -np.eye(N)),
+        "kernel 1 is indefinite",
+    ),
+}
+
+
+@pytest.mark.parametrize("streamed", [False, True])
+@pytest.mark.parametrize("kind", REFUSED)
+def test_what_is_wrong_with_a_kernel_is_named(kind, streamed):
+    change, message = REFUSED[kind]
+    kernels = integer_kernels()
+    change(kernels[1])
+    with pytest.raises(ValueError, match=message):
+        as_stack(kernels, streamed=streamed, center=kind != "an empty sample")
+
+
+@pytest.mark.parametrize(
+    ("kernels", "message"),
+    [
+        (integer_kernels()[0], r"pass K\[None\]"),
+        ([], "no kernels"),
+        ([np.ones((3, 4))], "kernel 0 is not square"),
+        ([np.eye(3), np.eye(4)], "kernels of different sizes"),
+        ([np.ones(3)], "two dimensions"),
+        ([np.zeros((0, 0))], "empty"),
+        ([np.eye(3) * 1j], "complex"),
+        ([np.array([["a", "b"], ["c", "d"]], object)], "not numbers"),
+        ([sp.csr_array(np.full((2, 2), np.nan))], "NaN"),
+        (np.moveaxis(integer_kernels(), 0, 2), r"np.moveaxis\(K, 2, 0\)"),
+    ],
+)
+def test_what_is_no_set_of_kernels_is_refused_with_what_to_pass(kernels, message):
+    with pytest.raises(ValueError, match=message):
+        as_stack(kernels)
+
+
+@pytest.mark.parametrize("options", [{"psd": "shift"}, {"psd": "clip"}, {"streamed": False}])
+def test_rows_cannot_be_repaired_or_held(options):
+    with pytest.raises(ValueError, match="needs the kernels in memory"):
+        as_stack(Rows(integer_kernels()), **options)
+
+
+@pytest.mark.parametrize("option", ["center", "normalize", "validate", "streamed", "psd"])
+def test_an_option_that_is_none_is_named(option):
+    with pytest.raises(ValueError, match=option):
+        as_stack(integer_kernels(), **{option: "perhaps"})
+
+
+def test_memory_maps_are_streamed_if_a_mix_would_not_fit(tmp_path, monkeypatch):
+    whole = on_disk(integer_kernels(), tmp_path)
+    assert {K.storage for K in as_stack(whole).kernels} == {"dense"}
+    monkeypatch.setattr("mkclust.stack.build.available_bytes", lambda: 4 * N * N * 8 - 1)
+    assert {K.storage for K in as_stack(whole).kernels} == {"streamed"}
+
+
+def test_datasets_that_fit_are_loaded_and_others_streamed(tmp_path, monkeypatch):
+    h5py = pytest.importorskip("h5py")
+    with h5py.File(tmp_path / "kernels.h5", "w") as file:
+        data = file.create_dataset("K", data=integer_kernels(), chunks=(1, 16, 9))
+        expected = standardized(integer_kernels())
+        assert {K.storage for K in as_stack(data).kernels} == {"dense"}
+        monkeypatch.setattr("mkclust.stack.build.available_bytes", lambda: (M + 1) * N * N * 8)
+        stack = as_stack(data)
+        assert {K.storage for K in stack.kernels} == {"streamed"}
+        np.testing.assert_allclose(stack.among().entries, expected, atol=1e-11)

@@ -1,0 +1,123 @@
+"""Models fitted on features: the answer of the kernels that these stand for."""
+
+import numpy as np
+import pytest
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from conftest import blob_views
+from libraries import FOREIGN, as_library, kind_of
+from mkclust import METHODS, SimpleMKKM, load_model, save_model
+from mkclust.kernels import Linear, Nystroem
+from mkclust.linalg import place
+from mkclust.metrics import adjusted_rand_index
+
+WITH_FEATURES = [
+    name for name, method in METHODS.items() if "approximation" in method().get_params()
+]
+OTHERS = [name for name in METHODS if name not in WITH_FEATURES]
+
+
+def make_views(n=150):
+    views, _ = blob_views(np.random.default_rng(0), n=n, k=3, strengths=(1.5, 1.0, 0.5))
+    return dict(zip("abc", views, strict=True))
+
+
+def fitted(X, approximation, seed=0, **fit_options):
+    return SimpleMKKM(3, approximation=approximation, random_state=seed).fit(X, **fit_options)
+
+
+@pytest.mark.parametrize("name", WITH_FEATURES)
+def test_features_of_full_rank_give_the_answer_of_the_kernels(name):
+    views, settings = make_views(), {"kernels": "gaussian", "random_state": 0}
+    dense = METHODS[name](3, **settings).fit(views)
+    model = METHODS[name](3, **settings, approximation=Nystroem(150)).fit(views)
+    np.testing.assert_allclose(model.objective_, dense.objective_, rtol=2e-6)
+    # The weights of SimpleMKKM are known to the root of its tolerance.
+    np.testing.assert_allclose(model.weights_, dense.weights_, atol=1e-3)
+    np.testing.assert_allclose(model.alignments_, dense.alignments_, atol=2e-3)
+    np.testing.assert_array_equal(model.labels_, dense.labels_)
+    np.testing.assert_allclose(model.embedding_.T @ model.embedding_, np.eye(3), atol=1e-10)
+    turned = dict(reversed(views.items()))
+    np.testing.assert_array_equal(model.predict(turned), model.labels_)
+    np.testing.assert_allclose(model.approximation_error_, 0, atol=1e-10)
+
+
+def test_landmarks_follow_the_seed_of_the_model_unless_they_have_their_own():
+    views, pipeline = make_views(), make_pipeline(StandardScaler(), Nystroem(10))
+    for map_, depends in (
+        (Nystroem(10), True),
+        (pipeline, True),
+        (Nystroem(10, random_state=3), False),
+    ):
+        first, same, other = (fitted(views, map_, seed).weights_ for seed in (0, 0, 1))
+        np.testing.assert_allclose(first, same, atol=1e-12)
+        assert np.allclose(first, other, atol=1e-9) != depends
+
+
+def test_what_has_no_features_is_refused():
+    views = make_views()
+    kernels = np.stack([view @ view.T for view in views.values()])
+    for wrong in ("nystroem", 200, Nystroem):
+        with pytest.raises(ValueError, match="approximation"):
+            fitted(views, wrong)
+    with pytest.raises(ValueError, match="kernels='precomputed'"):
+        SimpleMKKM(3, kernels="precomputed", approximation=Nystroem(20)).fit(kernels)
+    with pytest.raises(ValueError, match="approximation=None"):
+        fitted(kernels, Nystroem(20))
+    with pytest.raises(ValueError, match="n_clusters=20.*6 directions"):
+        SimpleMKKM(20, approximation=Nystroem(2)).fit(views)
+    with pytest.raises(ValueError, match="View 'a': n_components=151 landmarks of 150 rows"):
+        fitted(views, Nystroem(151))
+    with pytest.raises(TypeError, match="approximation"):
+        METHODS[OTHERS[0]](3, approximation=Nystroem(20))
+    model = fitted(views, Nystroem(20))
+    with pytest.raises(ValueError, match="the model was fitted on"):
+        model.predict({name: view[:, :3] for name, view in views.items()})
+
+
+@pytest.mark.parametrize("library", FOREIGN)
+def test_a_model_finds_the_same_wherever_its_views_are(library):
+    views = make_views()
+    given = as_library(library, views)
+    on_host, model = fitted(views, Nystroem(40)), fitted(given, Nystroem(40))
+    np.testing.assert_allclose(model.weights_, on_host.weights_, atol=1e-9)
+    np.testing.assert_array_equal(model.labels_, on_host.labels_)
+    assert kind_of(model.labels_) == "numpy"
+    assert place(model.embedding_) == place(given["a"])
+    for one, other in ((model, views), (on_host, given), (model, given)):
+        np.testing.assert_array_equal(one.predict(other), on_host.labels_)
+        assert place(one.transform(other)) == place(other["a"])
+
+
+@pytest.mark.parametrize("lazily", [False, True])
+def test_samples_may_lack_views_in_arrays_and_dask_arrays_and_saved_models(lazily, tmp_path):
+    views, rng = make_views(), np.random.default_rng(1)
+    observed = rng.random((150, 3)) > 0.3
+    observed[np.arange(150), rng.integers(3, size=150)] = True
+    X = {
+        name: np.where(seen[:, None], view, np.nan)
+        for (name, view), seen in zip(views.items(), observed.T, strict=True)
+    }
+    expected = given = fitted(X, Nystroem(20))
+    if lazily:
+        da = pytest.importorskip("dask.array")
+        X = {name: da.from_array(view, chunks=(40, -1)) for name, view in X.items()}
+        views = {name: da.from_array(view, chunks=(40, -1)) for name, view in views.items()}
+        given = fitted(views, Nystroem(20), observed=observed)
+    model = fitted(X, Nystroem(20))
+    for one in (model, given):
+        np.testing.assert_allclose(one.weights_, expected.weights_, atol=1e-6)
+        np.testing.assert_array_equal(np.asarray(one.labels_), expected.labels_)
+        np.testing.assert_array_equal(one.observed_, observed)
+    np.testing.assert_array_equal(np.asarray(model.predict(X)), expected.labels_)
+    np.testing.assert_allclose(np.asarray(model.transform(X)), expected.embedding_, atol=1e-8)
+    loaded = load_model(save_model(expected, tmp_path / "model.skops"))
+    np.testing.assert_array_equal(np.asarray(loaded.predict(X)), expected.labels_)
+
+
+def test_as_many_directions_as_centered_clusters_span_are_enough():
+    y = np.arange(90) % 3
+    model = fitted([np.eye(3)[y]] * 2, Linear())  # of as many directions as centered clusters span
+    assert adjusted_rand_index(y, model.labels_) == 1
+    assert model.embedding_.base is None  # or what was lifted beside it would live as long

@@ -1,0 +1,297 @@
+"""Features compressed to small matrices: exactly the kernels that they make."""
+
+import pickle
+
+import numpy as np
+import pytest
+import scipy.sparse
+from sklearn.kernel_approximation import Nystroem as KernelApproximation
+from sklearn.kernel_approximation import RBFSampler
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import FunctionTransformer, StandardScaler
+from threadpoolctl import threadpool_limits
+
+from conftest import blob_views
+from libraries import FOREIGN, LIBRARIES, as_library
+from mkclust.kernels import Linear, Nystroem, RandomFourier
+from mkclust.linalg import is_foreign, place, to_host
+from mkclust.samples.local import LocalBlocks
+from mkclust.samples.samples import as_blocks
+from mkclust.stack import as_stack
+from mkclust.stack.compare import compare
+from mkclust.stack.feature_maps import Features
+from mkclust.stack.features import compress
+from mkclust.stack.kernel import dense_of
+
+N = 150
+MAPS = [Nystroem(40, random_state=0), RandomFourier(50, random_state=0), Linear()]
+STANDARD = {"center": True, "normalize": True}
+
+
+def make_views(n=N, dtype=np.float64, offset=0.0):
+    views, _ = blob_views(np.random.default_rng(0), n=n, k=3, strengths=(1.5, 1.0, 0.5))
+    return {name: (view + offset).astype(dtype) for name, view in zip("abc", views, strict=True)}
+
+
+def aside(array):
+    """Return an array on a device of the strict library, which NumPy cannot read unasked."""
+    strict = pytest.importorskip("array_api_strict")
+    if isinstance(array, dict):
+        return {name: aside(part) for name, part in array.items()}
+    return strict.asarray(array, device=strict.Device("device1"))
+
+
+def written_out(stack):
+    """Return the kernels over all samples that the small matrices stand for."""
+    (Q,) = stack.features.lift(np.eye(stack.n_samples))
+    return np.array([to_host(Q) @ dense_of(K) @ to_host(Q).T for K in stack.kernels])
+
+
+def kernels_by_hand(views, maps, *, center, normalize):
+    features = [
+        np.asarray(map_.transform(view), float)
+        for view, map_ in zip(views.values(), maps, strict=True)
+    ]
+    stack = as_stack([F @ F.T for F in features], center=center, normalize=normalize)
+    return np.array([dense_of(K) for K in stack.kernels])
+
+
+# --- kernels ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("library", LIBRARIES)
+@pytest.mark.parametrize("map_", MAPS, ids=lambda map_: type(map_).__name__)
+@pytest.mark.parametrize("keep", [True, False])
+def test_the_small_matrices_stand_in_for_the_kernels_exactly(library, map_, keep):
+    check_compressed(library, map_, keep=keep, center=True, normalize=True)
+
+
+@pytest.mark.parametrize("map_", MAPS, ids=lambda map_: type(map_).__name__)
+@pytest.mark.parametrize("center", [True, False])
+def test_they_do_so_for_kernels_that_are_not_scaled(map_, center):
+    check_compressed("numpy", map_, keep=False, center=center, normalize=False)
+
+
+def check_compressed(library, map_, *, keep, center, normalize):
+    """Compare compressed kernels, and what is lifted, with kernels written out."""
+    views, how = make_views(), {"center": center, "normalize": normalize}
+    given = as_library(library, views)
+    stack = compress(LocalBlocks(given, 70), map_, keep=keep, **how)
+    (Q,) = stack.features.lift(np.eye(stack.n_samples))
+    assert place(Q) == place(given["a"])
+    np.testing.assert_allclose(to_host(Q.T @ Q), np.eye(stack.n_samples), atol=1e-8)
+    expected = kernels_by_hand(views, stack.features.learned.maps, **how)
+    largest = np.abs(expected).max()
+    np.testing.assert_allclose(written_out(stack), expected, atol=1e-8 * largest)
+    for F, K in zip(stack.features.learned.of(given), expected, strict=True):
+        np.testing.assert_allclose(to_host(F @ F.T), K, atol=1e-8 * largest)
+    np.testing.assert_allclose(stack.gram(), np.einsum("pij,qij->pq", expected, expected))
+    np.testing.assert_allclose(stack.traces(), np.einsum("pii->p", expected))
+    rows = np.random.default_rng(0).normal(size=(stack.n_samples, 4))
+    one, other = stack.features.lift(rows[:, :1], rows[:, 1:])
+    lifted = np.hstack([to_host(one), to_host(other)])
+    features, matrix = stack.features.embedding_map(rows)
+    atol = 1e-8 * np.abs(lifted).max()
+    np.testing.assert_allclose(to_host(features.project(given, matrix)), lifted, atol=atol)
+    np.testing.assert_allclose(to_host(stack.features.lift_some(rows)), lifted, atol=atol)
+
+
+@pytest.mark.parametrize("keep", [True, False])
+def test_single_precision_stays_single_and_agrees(keep):
+    views = make_views(dtype=np.float32)
+    stack = compress(LocalBlocks(views, 31), Nystroem(30), keep=keep, **STANDARD)
+    assert {F.dtype for F in stack.features.learned.of(views)} == {np.dtype(np.float32)}
+    (Q,) = stack.features.lift(np.eye(stack.n_samples))
+    assert Q.dtype == np.float32
+    expected = kernels_by_hand(views, stack.features.learned.maps, **STANDARD)
+    np.testing.assert_allclose(written_out(stack), expected, atol=2e-3)
+
+
+@pytest.mark.parametrize("keep", [True, False])
+@pytest.mark.parametrize("copies", [False, True], ids=["full rank", "copies of views"])
+def test_neither_blocks_nor_threads_choose_among_coordinates(keep, copies):
+    views, map_, found = make_views(), Nystroem(20, random_state=0), []
+    views |= {"copy": views["a"], "half": views["b"] / 2} if copies else {}
+    for height, threads in ((N, 1), (31, 2), (40, 3)):
+        with threadpool_limits(threads):
+            stack = compress(as_blocks(views, block_rows=height), map_, keep=keep, **STANDARD)
+        found.append(np.array([dense_of(K) for K in stack.kernels]))
+    for other in found[1:]:
+        np.testing.assert_allclose(other, found[0], atol=1e-6)
+    assert stack.n_samples <= 20 * len(views)
+
+
+def test_kernels_share_off_their_diagonals_what_those_written_out_share():
+    stack = compress(LocalBlocks(make_views()), Nystroem(30), **STANDARD)
+    exact = as_stack(written_out(stack), center=False, normalize=False)
+    some = np.arange(0, 100, 5)
+    for indices in ([0, 1, 2], [2, 0]):
+        (found,), (expected,) = (compare(each.subset(indices)) for each in (stack, exact))
+        assert found.kernels == expected.kernels
+        for name in ("products", "row_products", "totals"):
+            wanted = getattr(expected.products, name)
+            np.testing.assert_allclose(getattr(found.products, name), wanted, rtol=1e-8, atol=1e-7)
+        np.testing.assert_allclose(found.entries(some), expected.entries(some), atol=1e-9)
+    errors = stack.features.trace_errors
+    np.testing.assert_array_equal(stack.subset([2, 0]).features.trace_errors, errors[[2, 0]])
+
+
+@pytest.mark.parametrize("map_", [Nystroem(30, random_state=0), Linear()])
+def test_views_far_from_the_origin_keep_their_digits(map_):
+    near, far = (
+        written_out(compress(LocalBlocks(make_views(offset=offset), 31), map_, **STANDARD))
+        for offset in (0.0, 1e5)
+    )
+    np.testing.assert_allclose(far, near, atol=1e-5)
+
+
+@pytest.mark.parametrize("unit", [1e-3, 1e-7, 1e-12])
+def test_a_view_in_small_units_keeps_its_directions(unit):
+    views = make_views() | {"b": unit * make_views()["b"]}
+    found = written_out(compress(LocalBlocks(views), Linear(), center=True, normalize=False))
+    expected = kernels_by_hand(views, [Linear().fit(v) for v in views.values()], **STANDARD)
+    scale = np.sqrt(np.einsum("pii->pi", found))
+    np.testing.assert_allclose(found / scale[:, None] / scale[:, :, None], expected, atol=1e-6)
+
+
+def test_a_sample_at_the_very_mean_has_no_direction_whatever_its_block():
+    view = np.random.default_rng(0).normal(size=(40, 3))
+    view[:20] *= 1e-6  # a block of short rows must not raise what counts as short
+    view -= view.mean(axis=0)
+    view[0] = 0
+    for height in (1, 7, 20, 40):
+        blocks = as_blocks([view], block_rows=height)
+        stack = compress(blocks, Linear(), center=False, normalize=True)
+        (rows,) = stack.features.learned.of({"view 0": view})
+        np.testing.assert_allclose(np.linalg.norm(rows, axis=1), np.arange(40) > 0)
+
+
+# --- what maps learn and miss -----------------------------------------------------------------
+
+
+@pytest.mark.parametrize("map_", [RandomFourier(50), RBFSampler(n_components=50), Nystroem(20)])
+def test_the_trace_error_is_one_minus_the_ratio_of_traces(map_):
+    views = make_views()
+    stack = compress(LocalBlocks(views), map_, **STANDARD)
+    parts = zip(stack.features.learned.maps, views.values(), strict=True)
+    expected = [1 - np.sum(fitted.transform(view) ** 2) / N for fitted, view in parts]
+    np.testing.assert_allclose(stack.features.trace_errors, expected, atol=1e-12)
+
+
+def test_the_trace_error_falls_with_landmarks_and_does_not_flatter_maps_that_saw_few_samples():
+    blocks = LocalBlocks(make_views())
+    errors = [compress(blocks, Nystroem(m), **STANDARD).features.trace_errors for m in (5, 20, 150)]
+    assert np.all(np.diff(errors, axis=0) < 0)
+    np.testing.assert_allclose(errors[-1], 0, atol=1e-10)
+    few = compress(blocks, Nystroem(20), fit_samples=20, **STANDARD)
+    assert np.all(few.features.trace_errors > 0.5 * errors[1])
+    unknown = compress(blocks, KernelApproximation("poly", n_components=9), **STANDARD)
+    assert np.isnan(unknown.features.trace_errors).all()
+
+
+def test_a_view_that_seems_constant_in_a_sample_is_not_refused():
+    views = make_views()
+    views["rare"] = np.zeros((N, 3))
+    views["rare"][[7, 131]] = np.random.default_rng(2).normal(size=(2, 3))
+    for keep in (True, False):
+        stack = compress(LocalBlocks(views, 31), Linear(), keep=keep, fit_samples=5, **STANDARD)
+        expected = kernels_by_hand(views, stack.features.learned.maps, **STANDARD)
+        np.testing.assert_allclose(written_out(stack), expected, atol=1e-8)
+
+
+class NarrowMap(Linear):
+    """A map that refuses to transform many rows."""
+
+    def transform(self, X):
+        assert len(X) <= 300
+        return super().transform(X)
+
+
+def test_wide_features_are_computed_some_rows_at_a_time():
+    view = np.random.default_rng(0).normal(size=(600, 3))
+    features = Features([NarrowMap().fit(view)], [20_000])
+    assert [start for _, start in features.parts({"a": view}, 5)] == [5, 261, 517]
+    matrix = np.array([[1.0, 0], [2, 1], [0, 3]])
+    np.testing.assert_allclose(features.project({"a": view}, matrix), view @ matrix)
+
+
+@pytest.mark.parametrize("map_", [Linear(), KernelApproximation(), RandomFourier(30)])
+def test_a_constant_view_is_refused_by_name(map_):
+    views = make_views() | {"flat": np.full((N, 4), 3.0)}
+    with pytest.raises(ValueError, match="'flat'.*leave it out"):
+        compress(LocalBlocks(views), map_, **STANDARD)
+
+
+@pytest.mark.parametrize("keep", [True, False])
+@pytest.mark.parametrize("library", LIBRARIES)
+def test_entries_that_are_not_finite_are_named_by_view_and_sample(library, keep):
+    for sample in (0, 97):  # drawn to learn from, or not
+        views = make_views()
+        views["b"][sample, 1] = np.nan
+        blocks = as_blocks(as_library(library, views), block_rows=40)
+        with pytest.raises(ValueError, match=f"View 'b'.*first in sample {sample};"):
+            compress(blocks, Nystroem(5), fit_samples=20, keep=keep, **STANDARD)
+
+
+@pytest.mark.parametrize("keep", [True, False])
+def test_features_that_are_not_finite_are_told(keep):
+    views = {name: np.abs(view) for name, view in make_views().items()}
+    views["b"][5] = 0
+    log = FunctionTransformer(np.log)
+    with np.errstate(divide="ignore"), pytest.raises(ValueError, match="'b'.*not finite"):
+        compress(LocalBlocks(views), log, keep=keep, **STANDARD)
+    learned = compress(LocalBlocks(make_views()), Linear(), **STANDARD).features.learned
+    large = {name: 1e200 * view for name, view in views.items()}
+    with np.errstate(over="ignore"), pytest.raises(ValueError, match="too large"):
+        learned.project(large, np.zeros((sum(learned.widths), 2)))
+
+
+# --- devices ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("library", FOREIGN)
+@pytest.mark.parametrize("map_", MAPS, ids=lambda map_: type(map_).__name__)
+@pytest.mark.parametrize(("dtype", "tolerance"), [(np.float64, 1e-12), (np.float32, 3e-4)])
+def test_a_map_is_the_same_wherever_it_was_fitted(library, map_, dtype, tolerance):
+    X = make_views(dtype=dtype)["a"]
+    there, other = as_library(library, X), type(map_)(**map_.get_params())
+    expected, found = map_.fit(X).transform(X), other.fit(there).transform(there)
+    assert place(found) == place(there)
+    assert to_host(found, None).dtype == dtype
+    np.testing.assert_allclose(to_host(found), expected, atol=tolerance)
+    np.testing.assert_allclose(to_host(map_.transform(there)), expected, atol=tolerance)
+    assert not any(map(is_foreign, vars(other).values()))
+    loaded = pickle.loads(pickle.dumps(other))
+    np.testing.assert_allclose(loaded.transform(X), expected, atol=tolerance)
+
+
+@pytest.mark.parametrize("library", FOREIGN)
+@pytest.mark.parametrize("map_", [RBFSampler(), make_pipeline(StandardScaler(), Nystroem(20))])
+def test_maps_of_numpy_arrays_are_refused_elsewhere(library, map_):
+    views = make_views()
+    with pytest.raises(ValueError, match="View 'a': .* NumPy arrays only"):
+        compress(LocalBlocks(as_library(library, views)), map_, **STANDARD)
+    learned = compress(LocalBlocks(views), map_, **STANDARD).features.learned
+    with pytest.raises(ValueError, match="NumPy arrays only"):
+        learned.of(as_library(library, views))
+    sparse = as_blocks({name: scipy.sparse.csr_array(view) for name, view in views.items()})
+    with pytest.raises(ValueError, match="View 'a': .*TruncatedSVD"):
+        compress(sparse, FunctionTransformer(validate=True), **STANDARD)
+
+
+@pytest.mark.parametrize("keep", [True, False])
+def test_only_the_samples_drawn_leave_a_device(keep, monkeypatch):
+    lengths = []
+
+    def noted(array, dtype=np.float64):
+        lengths.append(array.shape[0] if is_foreign(array) and len(array.shape) > 1 else 0)
+        return to_host(array, dtype)
+
+    for module in ("kernels.maps", "stack.features"):
+        monkeypatch.setattr(f"mkclust.{module}.to_host", noted)
+    given = aside(make_views())  # all other ways to NumPy raise
+    stack = compress(as_blocks(given), Nystroem(40), fit_samples=60, keep=keep, **STANDARD)
+    (Q,) = stack.features.lift(np.eye(stack.n_samples))
+    assert Q.device == given["a"].device
+    # What is multiplied: features, the diagonals of three kernels, and ones.
+    assert set(lengths) == {0, 60, sum(stack.features.learned.widths) + 4}

@@ -1,0 +1,103 @@
+"""What a kernel lacks is put in and taken out by one map, a matrix that is never written out."""
+
+import pickle
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from libraries import LIBRARIES, as_library, kind_of
+from mkclust.linalg import to_host
+from mkclust.stack.observed import Fill, SampleMap
+
+
+def dense(sample_map):
+    """Return the map as a matrix, by its definition."""
+    E = np.eye(sample_map.n_samples)[sample_map.samples]
+    if sample_map.fill is not None:
+        E = E + to_host(sample_map.fill.left) @ to_host(sample_map.fill.right).T
+    return E if sample_map.scale is None else E * to_host(sample_map.scale)
+
+
+def random_map(rng, n, n_observed, rank=None, scaled=False, library="numpy"):
+    """Return a map with some samples observed, filled by thin matrices of a rank."""
+    samples = np.sort(rng.choice(n, n_observed, replace=False))
+    scale = as_library(library, rng.uniform(0.5, 2, n)) if scaled else None
+    fill = None
+    if rank is not None:
+        right = rng.normal(size=(n, rank))
+        right[samples] = 0
+        left = as_library(library, rng.normal(size=(n_observed, rank)))
+        fill = Fill(left, as_library(library, right))
+    return SampleMap(samples, n, scale, fill)
+
+
+@pytest.mark.parametrize("library", LIBRARIES)
+@pytest.mark.parametrize("rank", [None, 0, 3])
+@pytest.mark.parametrize("scaled", [False, True])
+def test_gathering_and_scattering_are_products_with_one_matrix(library, rank, scaled):
+    rng = np.random.default_rng(0)
+    sample_map = random_map(rng, 12, 7, rank, scaled, library)
+    E, V, Y = dense(sample_map), rng.normal(size=(12, 4)), rng.normal(size=(7, 4))
+    gathered = sample_map.gather(as_library(library, V))
+    scattered = sample_map.scatter(as_library(library, Y))
+    assert kind_of(gathered) == kind_of(scattered) == kind_of(as_library(library, V))
+    assert np.allclose(to_host(gathered), E @ V, atol=1e-13)
+    assert np.allclose(to_host(scattered), E.T @ Y, atol=1e-13)
+
+
+@given(
+    seed=st.integers(0, 2**32 - 1),
+    n=st.integers(1, 12),
+    n_missing=st.integers(0, 11),
+    rank=st.sampled_from([None, 1, 4]),
+    scaled=st.booleans(),
+    b=st.integers(0, 3),
+)
+def test_scattering_is_the_adjoint_of_gathering(seed, n, n_missing, rank, scaled, b):
+    rng = np.random.default_rng(seed)
+    sample_map = random_map(rng, n, max(n - n_missing, 1), rank, scaled)
+    V, Y = rng.normal(size=(n, b)), rng.normal(size=(sample_map.n_observed, b))
+    E = dense(sample_map)
+    assert np.allclose(sample_map.gather(V), E @ V)
+    assert np.allclose(sample_map.scatter(Y), E.T @ Y)
+    assert np.isclose(np.vdot(sample_map.gather(V), Y), np.vdot(V, sample_map.scatter(Y)))
+
+
+def test_observed_and_missing_samples_are_all_samples():
+    sample_map = random_map(np.random.default_rng(1), 20, 13)
+    assert sorted([*sample_map.samples, *sample_map.missing]) == list(range(20))
+    assert (sample_map.n_observed, len(sample_map.missing)) == (13, 7)
+
+
+def test_a_filled_kernel_keeps_its_observed_block_and_stays_positive_semidefinite():
+    rng = np.random.default_rng(2)
+    sample_map, F = random_map(rng, 15, 9, rank=2), rng.normal(size=(9, 4))
+    filled = sample_map.scatter(F @ F.T @ sample_map.gather(np.eye(15)))
+    observed = np.ix_(sample_map.samples, sample_map.samples)
+    assert np.allclose(filled[observed], F @ F.T, atol=1e-12)
+    assert np.linalg.eigvalsh(filled)[0] > -1e-10
+    assert np.abs(filled[sample_map.missing]).max() > 0.1
+
+
+def test_the_arguments_are_left_alone():
+    rng = np.random.default_rng(3)
+    sample_map = random_map(rng, 10, 6, rank=2, scaled=True)
+    V, Y = rng.normal(size=(10, 3)), rng.normal(size=(6, 3))
+    before = V.copy(), Y.copy()
+    sample_map.gather(V)[:] = 0
+    sample_map.scatter(Y)[:] = 0
+    assert np.array_equal(V, before[0])
+    assert np.array_equal(Y, before[1])
+
+
+@pytest.mark.parametrize("library", LIBRARIES)
+def test_a_map_is_stored_with_arrays_of_the_host(library):
+    rng = np.random.default_rng(4)
+    sample_map = random_map(rng, 10, 6, rank=2, scaled=True, library=library)
+    V = rng.normal(size=(10, 3))
+    expected = to_host(sample_map.gather(as_library(library, V)))
+    loaded = pickle.loads(pickle.dumps(sample_map))
+    assert type(loaded.scale) is type(loaded.fill.left) is np.ndarray
+    assert np.allclose(loaded.gather(V), expected, atol=1e-14)

@@ -1,0 +1,109 @@
+"""Kernels that are read or computed some rows at a time, pass after pass."""
+
+import threading
+
+import numpy as np
+import pytest
+
+from given_kernels import M, N, Rows, integer_kernels, on_disk, standardized
+from mkclust.stack import MatrixRows, Source, as_stack
+
+
+class Products(Source):
+    """A source that knows its diagonal, and products that take no rows."""
+
+    def __init__(self, kernels, known=range(M)):
+        self.kernels, self.known, self.asked = kernels, known, []
+        self.n_kernels, self.n_samples, self.dtype = M, N, kernels.dtype
+
+    def rows(self, start, stop):
+        self.asked.append((start, stop))
+        return list(self.kernels[:, start:stop])
+
+    def diagonal(self):
+        return self.kernels.diagonal(axis1=1, axis2=2)
+
+    def product(self, index, X):
+        return self.kernels[index] @ X if index in self.known else None
+
+
+def test_products_that_take_no_rows_are_used_if_the_source_knows_them():
+    source = Products(integer_kernels())
+    stack = as_stack(source, validate=False)
+    V = np.random.default_rng(0).normal(size=(N, 3))
+    np.testing.assert_allclose(stack.apply(V), standardized(integer_kernels()) @ V, atol=1e-10)
+    assert not source.asked
+
+
+def test_other_kernels_of_the_source_take_one_pass_over_their_rows():
+    source = Products(integer_kernels(), known=[1])
+    stack = as_stack(source, validate=False)
+    source.asked.clear()
+    V = np.random.default_rng(0).normal(size=(N, 3))
+    np.testing.assert_allclose(stack.apply(V), standardized(integer_kernels()) @ V, atol=1e-10)
+    assert [start for start, _ in source.asked] == sorted({start for start, _ in source.asked})
+
+
+def test_matrices_are_read_alone_if_only_they_are_needed(tmp_path):
+    read = []
+
+    class Matrix(np.ndarray):
+        def __getitem__(self, index):
+            read.append(self.name)
+            return np.asarray(super().__getitem__(index))
+
+    matrices = []
+    for p, K in enumerate(integer_kernels()):
+        matrices.append(K.view(Matrix))
+        matrices[-1].name = p
+    stack = as_stack(MatrixRows(matrices), validate=False)
+    read.clear()
+    stack.kernels[1] @ np.ones((N, 1))
+    assert set(read) == {1}
+
+
+@pytest.mark.parametrize("chunks", [(1, 16, 9), (3, 5, N), (2, 1, 1)])
+def test_no_tile_of_a_file_is_read_in_two_blocks(chunks, tmp_path):
+    h5py = pytest.importorskip("h5py")
+    with h5py.File(tmp_path / "kernels.h5", "w") as file:
+        data = file.create_dataset("K", data=integer_kernels(), chunks=chunks)
+        source = MatrixRows([data[p] for p in range(M)], data)
+        assert source.height % source.step == 0 or source.height == N
+        stack = as_stack(data, streamed=True)
+        found = stack.among().entries
+    np.testing.assert_allclose(found, standardized(integer_kernels()), atol=1e-11)
+
+
+@pytest.mark.parametrize("dtype", [np.int32, np.float16, ">f8", np.bool_])
+def test_other_number_types_are_converted_as_they_come(dtype, tmp_path):
+    kernels = np.stack([np.eye(N)] * M) if dtype is np.bool_ else integer_kernels()
+    stack = as_stack(on_disk(kernels.astype(dtype), tmp_path), streamed=True, center=False)
+    tolerance = 1e-3 if dtype is np.float16 else 1e-11
+    expected = standardized(kernels, center=False)
+    np.testing.assert_allclose(stack.among().entries, expected, atol=tolerance)
+
+
+@pytest.mark.parametrize("kind", [KeyboardInterrupt, ZeroDivisionError])
+def test_an_interrupted_pass_leaves_no_thread(kind):
+    class Broken(Rows):
+        def rows(self, start, stop):
+            if start and self.is_broken:
+                raise kind
+            return super().rows(start, stop)
+
+    rows = Broken(integer_kernels())
+    rows.is_broken = False
+    stack = as_stack(rows)
+    rows.is_broken = True
+    with pytest.raises(kind):
+        stack.apply(np.ones((N, 1)))
+    assert not [thread for thread in threading.enumerate() if "mkclust" in thread.name]
+
+
+def test_a_source_of_rows_of_a_wrong_shape_is_at_fault():
+    class Wrong(Rows):
+        def rows(self, start, stop):
+            return self.kernels[:, start : stop + 1, 1:]
+
+    with pytest.raises(ValueError, match="the source of the rows is at fault"):
+        as_stack(Wrong(integer_kernels()))
