@@ -28,7 +28,7 @@ Inputs = Annotated[
         help="Files (.csv, .tsv, .txt, also .gz; .xlsx, .parquet, .feather, .npz, .npy, "
         ".mat, .h5, .h5ad, .h5mu; FILE::VARIABLE for a part of one) with views or "
         "kernels of the same samples. Tables are joined by the ids of their rows. Or "
-        f"the name of a data set: {', '.join(datasets.AVAILABLE)}.",
+        f"the name of a data set: {', '.join(datasets.CATALOG)}.",
     ),
 ]
 AUTO = "auto"

@@ -148,7 +148,7 @@ def _changed_inputs(
 
 def _all_files(entries: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
     """Return entries of inputs, each with those of the files that it links to."""
-    return [each for entry in entries for each in (entry, *entry.get("linked_files", ()))]
+    return list(entries)
 
 
 def _changed_versions(recorded: Any) -> dict[str, list[str]]:
