@@ -32,11 +32,11 @@ import sklearn
 import mkclust
 from missing_views import observed_mask
 from mkclust import KernelBank, SimpleMKKM
-from mkclust.datasets import load
 from mkclust.engine.basis import Basis
 from mkclust.kernels import Nystroem
 from mkclust.methods import solve_simple_mkkm
 from mkclust.stack import as_stack
+from paper.datasets import load
 
 RATE = 30
 WAYS = ("complete", "zero", "rescale")

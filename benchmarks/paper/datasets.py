@@ -1,7 +1,7 @@
 """The data sets of the paper, what stands in for them, and a few more, read from MKCLUST_DATA.
 
-Importing this module adds them to the data sets that ``mkclust.datasets.load`` knows by name. A plan
-of a benchmark names it by ``loaders``.
+Importing this module adds them to the data sets that ``mkclust.datasets.load`` knows by name. A
+plan of a benchmark names it by ``loaders``.
 """
 
 import os
@@ -15,9 +15,11 @@ import numpy as np
 from scipy.sparse import issparse
 from sklearn.metrics.pairwise import euclidean_distances
 
-from mkclust.datasets import CATALOG, Dataset, DatasetError, Entry
+from mkclust.datasets import CATALOG, Dataset, DatasetError, Entry, load
 from mkclust.datasets.arrays import read_arrays
 from mkclust.datasets.interpret import as_dataset
+
+__all__ = ["KNOWN", "Known", "Source", "load"]
 
 # Parameters of KernelBank: one Gaussian kernel per view, as wide as the median distance.
 ONE_GAUSSIAN: dict[str, Any] = {"widths": (1.0,), "polynomials": (), "linear": None}

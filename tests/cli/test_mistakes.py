@@ -329,7 +329,6 @@ def test_kernels_are_asked_for_by_name_of_the_view():
         ("pass samples_in='columns'", "add --samples-in columns"),
         ("or validate=False to skip", "or --no-validate to skip"),
         ("with center=True and normalize=True", "with --center and --normalize"),
-        ("pass follow_links=True, or --follow-links, if", "add --follow-links, if"),
         (
             "or approximation=Nystroem(n_components=200) to",
             "or --approximation nystroem --landmarks 200 to",

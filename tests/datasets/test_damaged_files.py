@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 import scipy.io
 import scipy.sparse
+from mkclust.datasets.on_disk import HDF5View
 
 from mkclust.datasets import DatasetError, load
-from mkclust.datasets.on_disk import HDF5View
 
 pytestmark = pytest.mark.slow
 

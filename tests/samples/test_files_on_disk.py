@@ -6,10 +6,10 @@ import threading
 
 import numpy as np
 import pytest
+from mkclust.datasets.on_disk import HDF5View, TableOnDisk
 
 from mkclust import AverageKKM, SimpleMKKM
 from mkclust.datasets import DatasetError, hdf5, interpret, load, parquet
-from mkclust.datasets.on_disk import HDF5View, TableOnDisk
 from mkclust.datasets.parquet import ParquetView
 from mkclust.kernels import Nystroem
 from mkclust.samples.local import LocalBlocks

@@ -166,14 +166,6 @@ Anchor = Annotated[
         "that the views agree on; 0 is SimpleMKKM on the views that agree.",
     ),
 ]
-FollowLinks = Annotated[
-    bool,
-    typer.Option(
-        "--follow-links",
-        help="Also read other files that links in an HDF5 file point to; use it only for "
-        "files you trust.",
-    ),
-]
 OUTPUT: dict[str, Any] = {"parser": output_path, "metavar": "PATH"}
 LabelsFile = Annotated[Path, typer.Option(**OUTPUT, help="Where to write the labels.")]
 RunFile = Annotated[

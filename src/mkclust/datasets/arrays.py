@@ -21,10 +21,7 @@ SPARSE_PARTS = {"format", "shape", "data"}
 
 @dataclass(frozen=True)
 class Content:
-    """The arrays of a file by name, its labels, the names it gives to views, and what was skipped.
-
-    `matlab` tells whether the order of axes is MATLAB's.
-    """
+    """What a file holds: arrays, labels, names for views, what was skipped, MATLAB's axes."""
 
     matlab: bool = False
     arrays: dict[str, Any] = field(default_factory=dict)
@@ -34,17 +31,7 @@ class Content:
 
 
 def read_arrays(path: Path, selection: frozenset[str], on_disk: bool | None) -> Content:
-    """Read the selected variables (none: everything), the labels and the names of the views.
-
-    Parameters
-    ----------
-    path : Path
-        The file.
-    selection : frozenset of str
-        Names of variables, groups, or items of cells.
-    on_disk : bool or None
-        Whether data sets of an HDF5 file stay there; None: large ones do.
-    """
+    """Read the selected variables (none: everything), the labels and the names of the views."""
 
     def keep(name: str) -> bool:
         inside = (f"{name}/", f"{name}_")
@@ -119,12 +106,11 @@ def _read_mat(path: Path, keep: Callable[[str], bool], on_disk: bool | None) -> 
         return _read_hdf5(path, keep, on_disk)
     import scipy.io  # takes longer to import than the rest of this package
 
-    variables = {name: shape for name, shape, kind in scipy.io.whosmat(path) if keep(name)}
-    dense = [
-        math.prod(s) for n, s, kind in scipy.io.whosmat(path) if n in variables and kind != "sparse"
-    ]
-    check_memory(path, max(8 * sum(dense), path.stat().st_size))
-    content = scipy.io.loadmat(path, variable_names=list(variables))
+    found = [variable for variable in scipy.io.whosmat(path) if keep(variable[0])]
+    n_dense = sum(math.prod(shape) for _, shape, kind in found if kind != "sparse")
+    check_memory(path, max(8 * n_dense, path.stat().st_size))
+    variables = [name for name, *_ in found]
+    content = scipy.io.loadmat(path, variable_names=variables)
     return {name: _from_mat(content[name]) for name in variables if name in content}, True
 
 
@@ -185,7 +171,7 @@ def _from_hdf5(path: Path, node: Any, matlab: bool, on_disk: bool | None) -> Any
     import h5py
 
     if "MATLAB_sparse" in node.attrs:
-        parts = [np.ravel(node[part]) if part in node else [] for part in ("data", "ir", "jc")]
+        parts: Any = [np.ravel(node[part]) if part in node else [] for part in ("data", "ir", "jc")]
         shape = (int(node.attrs["MATLAB_sparse"]), len(parts[-1]) - 1)
         return _checked(scipy.sparse.csc_array(tuple(parts), shape=shape))
     if isinstance(node, h5py.Group):

@@ -11,15 +11,8 @@ from mkclust.datasets.layout import normalize_name
 class Entry(NamedTuple):
     """A data set that :func:`load` knows by name.
 
-    Attributes
-    ----------
-    name : str
-        Its name.
-    read : callable
-        Returns the data set, or raises `DatasetError` if its files are not there.
-    find : callable
-        Returns the name of the data set that `read` would return, which may be that of another
-        version, or None if its files are not there.
+    ``read()`` returns it, or raises `DatasetError` if its files are not there. ``find()`` returns
+    the name of what `read` would return, maybe another version, or None if its files are not there.
     """
 
     name: str

@@ -64,16 +64,16 @@ class Dataset:
     def __post_init__(self) -> None:
         if self.X is None or len(self.X) == 0:
             raise DatasetError(f"{self.name}: give views or kernels, and at least one")
+        rows = {view.shape[0] for view in (self.views or {}).values()} | {self.n_samples}
+        problem = ""
         if len(self.kernel_names) != len(self.X):
             problem = f"{len(self.kernel_names)} names for {len(self.X)} views or kernels"
-            raise DatasetError(f"{self.name}: {problem}; give each a name of its own")
-        rows = {view.shape[0] for view in (self.views or {}).values()} | {self.n_samples}
-        if self.precomputed and len(rows) > 1:
+        elif self.precomputed and len(rows) > 1:
             problem = f"kernels of {self.n_samples} samples beside views of {sorted(rows)} rows"
-            raise DatasetError(f"{self.name}: {problem}; give both for the same samples")
-        if self.y is not None and self.y.shape != (self.n_samples,):
+        elif self.y is not None and self.y.shape != (self.n_samples,):
             problem = f"labels of shape {self.y.shape} for {self.n_samples} samples"
-            raise DatasetError(f"{self.name}: {problem}; give one label for each, or None")
+        if problem:
+            raise DatasetError(f"{self.name}: {problem}; give as many, of the same samples")
 
     @property
     def X(self) -> Any:
@@ -106,17 +106,7 @@ class Dataset:
 
 
 def check_memory(place: str | Path, n_bytes: int, free: int | None = None) -> None:
-    """Refuse what does not fit into memory twice: a fit works on a copy.
-
-    Parameters
-    ----------
-    place : str or path
-        The file, and what of it.
-    n_bytes : int
-        Bytes that it takes in memory.
-    free : int or None
-        Bytes that are free; None asks the system.
-    """
+    """Refuse what does not fit twice into the memory that is free: a fit works on a copy."""
     free = available_bytes() if free is None else free
     if free is not None and 2 * n_bytes > free:
         raise DatasetError(

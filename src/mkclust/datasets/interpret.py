@@ -25,7 +25,7 @@ def as_dataset(path: Path, content: Content, *, selected: bool, square: bool) ->
     unused = {name: held[name] for name in held if name not in used and name != truth}
     words = [*([inventory(unused)] if unused else []), list_first(content.skipped, 8)]
     note = f" Skipped: {', '.join(filter(None, words))}." if any(words) else ""
-    facts = {"y": labels.get(truth), "description": f"Read from {path.name}.{note}"}
+    facts: dict[str, Any] = {"y": labels.get(truth), "description": f"Read from {path.name}.{note}"}
     if stack:
         [(name, kernels)] = stack.items()
         names = _rename([f"{name}_{i + 1}" for i in range(len(kernels))], content.names)

@@ -1,6 +1,6 @@
 """From the table of a file to a view: which column holds the ids, which the labels."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -18,25 +18,11 @@ ID_NAMES = frozenset(
 ) | {"name", "key"}
 # What `samples_in` may be.
 SAMPLES_IN = ("rows", "columns")
-# Cells that are missing, as pandas reads them, and a blank. An id may be spelled like one.
-MISSING = frozenset(
-    ("", " ", "#N/A", "#N/A N/A", "#NA", "-1.#IND", "-1.#QNAN", "-NaN", "-nan", "1.#IND")
-) | {"1.#QNAN", "<NA>", "N/A", "NA", "NULL", "NaN", "None", "n/a", "nan", "null"}
 
 
 @dataclass(frozen=True)
 class TableLayout:
-    """How a table is to be read.
-
-    Attributes
-    ----------
-    id : str or None
-        Name of the column that holds the ids; None: the first one, if it looks like ids.
-    samples_in : {"rows", "columns"}
-        Where the samples are.
-    drop : tuple of str
-        Columns that are dropped.
-    """
+    """How a table is to be read: the column of ids, where the samples are, what to drop."""
 
     id: str | None = None
     samples_in: str = "rows"
@@ -57,44 +43,23 @@ class TableLayout:
 
 @dataclass(frozen=True, eq=False)
 class RawTable:
-    """A table as it was read: `text` columns as they are written, because they may hold ids."""
+    """A table as it was read; `written` are columns that may hold ids, as the file spells them."""
 
     frame: pd.DataFrame
-    text: frozenset[str] = frozenset()
-    decimal: str = "."
+    written: Mapping[str, pd.Series]
     note: str = ""
 
 
 def table_dataset(
     path: Path,
-    tables: dict[str, RawTable],
+    tables: Mapping[str, RawTable],
     layout: TableLayout,
     *,
-    selection: frozenset[str] = frozenset(),
-    kernels: bool = False,
-    notes: Sequence[str] = (),
+    selection: frozenset[str],
+    kernels: bool,
+    notes: Sequence[str],
 ) -> Dataset:
-    """Return the tables of a file as views whose index holds the ids, or as kernels.
-
-    Parameters
-    ----------
-    path : Path
-        The file.
-    tables : dict of str to RawTable
-        What was read, by the names of the views.
-    layout : TableLayout
-        Where samples and ids are, and what to drop.
-    selection : frozenset of str
-        Columns that are features; empty: all of them.
-    kernels : bool
-        Whether the tables are kernels.
-    notes : sequence of str
-        Sentences for the description.
-
-    Returns
-    -------
-    Dataset
-    """
+    """Return the tables of a file as views whose index holds the ids, or as kernels."""
     views, y, dropped, words = {}, None, set[str](), list(notes)
     for name, table in tables.items():
         frame, note = _with_ids(path, table, layout, dropped)
@@ -103,27 +68,20 @@ def table_dataset(
             labels = frame.pop(column)
             y = column_labels(labels) if y is None else y
         if unknown := sorted(selection - set(frame.columns)):
-            raise DatasetError(f"{path}: no column {unknown[0]}{_others(unknown[0], frame)}")
+            raise _no_column(path, unknown[0], frame)
         frame = frame[[each for each in frame if each in selection]] if selection else frame
         if 0 in frame.shape:
             advice = "it should hold a header, one row per sample, and features in columns"
             raise DatasetError(f"{path}: no feature in it beside ids and labels; {advice}")
         if kernels and frame.shape[0] != frame.shape[1]:
             shape = f"{frame.shape[0]} x {frame.shape[1]}"
-            advice = "a kernel is square; leave it out, or read it as a view"
-            raise DatasetError(f"{path}: {name} is {shape}, not a kernel; {advice}")
+            raise DatasetError(f"{path}: {name} is {shape}, and a kernel is square; leave it out")
         views[name] = frame
+    stem = next(iter(views)) if len(views) == 1 else path.stem
+    text = " ".join([f"Read from {path.name}.", *words])
+    facts: dict[str, Any] = {"y": y, "description": text, "dropped": tuple(sorted(dropped))}
     held = (None, list(views.values())) if kernels else (views, None)
-    description = " ".join([f"Read from {path.name}.", *words])
-    columns = tuple(sorted(dropped))
-    return Dataset(
-        next(iter(views)) if len(views) == 1 else path.stem,
-        *held,
-        y,
-        tuple(views),
-        description,
-        dropped=columns,
-    )
+    return Dataset(stem, held[0], held[1], kernel_names=tuple(views), **facts)
 
 
 def _with_ids(
@@ -133,27 +91,23 @@ def _with_ids(
     frame, in_rows = table.frame, layout.samples_in == "rows"
     if in_rows:
         frame = _drop(frame, layout, dropped)
-    written = {name: frame[name] for name in table.text if name in frame}
-    for name, column in written.items():
-        frame[name] = as_typed(path, name, column, table.decimal)
     counted = in_rows and layout.id is None and _counts_rows(frame)
     if counted:
         del frame[""]
-    column = _id_column(path, frame, layout, written)
-    ids = None
+    column, ids = _id_column(path, frame, table.written, layout), None
     if column is not None:
-        # Taken out in place: a copy of a wide table takes as much memory again.
-        values = frame.pop(column)
-        ids = _as_ids(written.get(column, values))
+        values = frame.pop(column)  # in place: a copy of a wide table takes as much memory again
+        ids = _as_ids(table.written.get(column, values))
     elif has_ids(frame.index):
         ids = _as_ids(frame.index.to_series())
-    if in_rows:
-        if ids is None:
-            return frame, ""
-        where = f"the column {column}" if column else "the first column" if column == "" else None
-        _check_ids(path, ids, where or "the index", frame)
+    if in_rows and ids is None:
+        return frame, ""
+    if in_rows and ids is not None:
+        where = "the index" if column is None else f"the column {column}" * bool(column)
+        where = where or "the first column"
+        _check_ids(path, ids, where, frame)
         counter = "; the first column counts rows" if counted else ""
-        return frame.set_axis(pd.Index(ids), axis=0), f"Ids: {where or 'the index'}{counter}."
+        return frame.set_axis(pd.Index(ids), axis=0), f"Ids: {where}{counter}."
     names = pd.Series([f"row {i + 1}" for i in range(len(frame))] if ids is None else ids)
     again = names.groupby(names).cumcount()  # a feature that is there twice gets a number
     names = names.where(again == 0, names + " (" + (again + 1).astype(str) + ")")
@@ -169,7 +123,7 @@ def _drop(frame: pd.DataFrame, layout: TableLayout, dropped: set[str]) -> pd.Dat
 
 
 def _id_column(
-    path: Path, frame: pd.DataFrame, layout: TableLayout, written: dict[str, pd.Series]
+    path: Path, frame: pd.DataFrame, written: Mapping[str, pd.Series], layout: TableLayout
 ) -> str | None:
     """Return the column that holds the ids, or the names of features; None if no column does."""
     if layout.id is not None and layout.id in frame.columns:
@@ -177,19 +131,19 @@ def _id_column(
     if layout.id is not None and layout.samples_in == "rows":
         if frame.index.name == layout.id:
             return None
-        raise DatasetError(f"{path}: no column {layout.id}{_others(layout.id, frame, 'id')}")
+        raise _no_column(path, layout.id, frame, " for id=")
     if has_ids(frame.index) or not len(frame.columns):
         return None
     first = frame.columns[0]
-    named = first == "" or normalize_name(first) in ID_NAMES
-    if layout.samples_in == "columns":
-        return first if named or _is_text(frame[first]) else None
-    return first if named or _tells_apart(frame, first, written.get(first)) else None
+    is_named = first == "" or normalize_name(first) in ID_NAMES
+    is_names = layout.samples_in == "columns" and _is_text(frame[first])
+    unique = layout.samples_in == "rows" and _tells_apart(frame, first, written.get(first))
+    return first if is_named or is_names or unique else None
 
 
 def _tells_apart(frame: pd.DataFrame, name: str, written: pd.Series | None = None) -> bool:
     """Return whether a column holds text that is different in every row, and is not labels."""
-    values = frame[name] if written is None else written.replace("", None)
+    values = frame[name] if written is None else written.mask(written == "", None)
     unique = len(values) > 1 and values.notna().all() and values.is_unique
     return bool(name not in LABELS and _is_text(frame[name]) and unique)
 
@@ -217,25 +171,24 @@ def _as_ids(values: pd.Series) -> np.ndarray:
 
 def _check_ids(path: Path, ids: np.ndarray, where: str, frame: pd.DataFrame) -> None:
     """Refuse ids that are missing or duplicated, naming a column that could hold them."""
-    others = [name for name in frame.columns[:50] if _tells_apart(frame, name)]
-    advice = f"pass id={others[0]!r}, or " if others else ""
-    empty = np.flatnonzero(ids == "")
+    empty, (values, counts) = np.flatnonzero(ids == ""), np.unique(ids, return_counts=True)
     if len(empty):
         found = f"{len(empty)} empty cells, the first in row {empty[0] + 1} below the header"
-        advice += f"drop={where.removeprefix('the column ')!r} if rows are in the order of others"
-        raise DatasetError(f"{path}: {where} should hold ids and has {found}; {advice}")
-    values, counts = np.unique(ids, return_counts=True)
-    if (counts > 1).any():
+    elif (counts > 1).any():
         found = f"{(counts > 1).sum()} of them more than once, such as {values[counts > 1][0]!r}"
-        advice += "keep one row per id in the file"
-        raise DatasetError(f"{path}: {where} should hold ids and has {found}; {advice}")
+    else:
+        return
+    others = [name for name in frame.columns[:50] if _tells_apart(frame, name)]
+    advice = f"pass id={others[0]!r}, or " if others else ""
+    advice += "give every row an id of its own in the file"
+    raise DatasetError(f"{path}: {where} should hold ids and has {found}; {advice}")
 
 
-def _others(name: str, frame: pd.DataFrame, parameter: str = "") -> str:
-    """Return which columns a table has, similar names first."""
+def _no_column(path: Path, name: str, frame: pd.DataFrame, use: str = "") -> DatasetError:
+    """Return the error that names the columns a table has."""
     columns = [column for column in frame.columns if column != ""]
     near = did_you_mean(name, columns)
-    return f"{f' for {parameter}=' if parameter else ''}{near}; it has {join_words(columns, 8)}"
+    return DatasetError(f"{path}: no column {name}{use}{near}; it has {join_words(columns, 8)}")
 
 
 def column_labels(values: pd.Series) -> np.ndarray:
@@ -260,39 +213,6 @@ def unique_names(path: Path, names: Sequence[Any]) -> list[str]:
 def normalize_name(name: object) -> str:
     """Return the letters and digits of a name in lower case."""
     return "".join(letter for letter in str(name).lower() if letter.isalnum())
-
-
-def as_typed(path: Path, name: str, column: pd.Series, decimal: str) -> pd.Series:
-    """Return a column of text as numbers, truth values or dates if all of it are.
-
-    A column in which some numbers have another decimal mark than those of the file is refused.
-    """
-    text = column.mask(column.isin(MISSING), None)
-    present = text.dropna().astype(str)
-    if not len(present):
-        return text.astype(float)
-    other = "." if decimal == "," else ","
-    if normalize_name(name) not in ID_NAMES and name != "":
-        numbers = present[present.str.fullmatch(r"\s*[-+]?(\d+[.,]?\d*|[.,]\d+)([eE][-+]?\d+)?\s*")]
-        odd = numbers[numbers.str.contains(other, regex=False)]
-        both = numbers.str.contains(decimal, regex=False).any()
-        if len(odd) and (both or len(numbers) == len(present)):
-            raise DatasetError(
-                f"{path}: the column {name} has {odd.iloc[0]!r} in row {odd.index[0] + 1} below "
-                f"the header, and {decimal!r} is the decimal mark elsewhere; use one in the file"
-            )
-    if decimal == "." or not present.str.contains(".", regex=False).any():
-        plain = text if decimal == "." else text.str.replace(decimal, ".", regex=False)
-        try:
-            pd.to_numeric(plain)  # refuses 1_000, which Python takes for a number
-            return plain.astype(float)  # rounded as Python does, to the nearest number
-        except (ValueError, TypeError):
-            pass
-    if len(present) == len(text) and present.str.lower().isin(["true", "false"]).all():
-        return text.str.lower() == "true"
-    if present.str.fullmatch(r"\d{4}-\d{2}-\d{2}([T ].*)?").all():
-        return pd.to_datetime(text, errors="coerce", format="ISO8601")
-    return text
 
 
 def _is_text(values: pd.Series) -> bool:

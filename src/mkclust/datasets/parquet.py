@@ -28,33 +28,15 @@ class ParquetTable:
     """Columns of numbers in a parquet file: ``table[a:b]`` and ``table[indices]`` read these rows.
 
     The part of a row group that was decoded last is kept, so that a pass in small blocks decodes
-    each part once. A missing entry is NaN. Threads that read take turns. A pickled table is its
-    path: the file must be there where it is unpickled.
-
-    Parameters
-    ----------
-    path : str or path-like
-        The file.
-    columns : sequence of str
-        Names of the columns.
-    dtype : numpy.dtype
-        float32 or float64.
-    unread_ids : sequence of str, default=()
-        Further columns that may hold ids.
+    each part once. A missing entry is NaN. `unread_ids` are further columns that may hold ids. A
+    pickled table is its path: the file must be there where it is unpickled.
     """
 
     ndim = 2
 
-    def __init__(
-        self,
-        path: str | os.PathLike[str],
-        columns: Sequence[str],
-        dtype: Any,
-        unread_ids: Sequence[str] = (),
-    ):
+    def __init__(self, path: Any, columns: Sequence[str], dtype: Any, unread_ids: Sequence[str]):
         self.path, self.columns, self.dtype = os.path.abspath(path), tuple(columns), np.dtype(dtype)
-        self.unread_ids, self._lock = tuple(unread_ids), threading.Lock()
-        self._file = _open(Path(path))
+        self.unread_ids, self._lock, self._file = tuple(unread_ids), threading.Lock(), _open(path)
         groups = range(self._file.num_row_groups)
         self.row_groups = tuple(self._file.metadata.row_group(i).num_rows for i in groups)
         self._starts = np.cumsum([0, *self.row_groups])
@@ -72,28 +54,22 @@ class ParquetTable:
         return f"ParquetTable({self.path!r}, shape={self.shape}, dtype={self.dtype})"
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
-        if copy is False:
-            raise ValueError(f"{self.path}: a table on disk cannot become an array without a copy")
         return self[:].astype(dtype or self.dtype, copy=False)
 
     def __getitem__(self, key: Any) -> np.ndarray:
         rows, columns = key if isinstance(key, tuple) else (key, slice(None))
-        rows = np.asarray(rows, dtype=int) if isinstance(rows, list) and not rows else rows
-        numbers = np.arange(len(self))[rows]
-        wanted = np.atleast_1d(numbers)
+        indices = np.arange(len(self))[rows if np.size(rows) else slice(0)]
+        wanted = np.atleast_1d(indices)
         table = np.empty((len(wanted), self.shape[1]), self.dtype)
-        order = np.argsort(wanted, kind="stable")
-        position = 0
+        order, position = np.argsort(wanted, kind="stable"), 0
         with self._lock:
             while position < len(order):
-                row = wanted[order[position]]
-                self._decode(int(row))
-                after = self._first + len(self._part)
-                stop = int(np.searchsorted(wanted, after, sorter=order))
-                here = order[position:stop]
+                self._decode(int(wanted[order[position]]))
+                end = self._first + len(self._part)
+                here = order[position : np.searchsorted(wanted, end, sorter=order)]
                 table[here] = self._part[wanted[here] - self._first]
-                position = stop
-        return (table if np.ndim(numbers) else table[0])[..., columns]
+                position += len(here)
+        return (table if indices.ndim else table[0])[..., columns]
 
     def _decode(self, row: int) -> None:
         """Keep the part of the file that holds a row."""
@@ -130,7 +106,7 @@ def _as_array(batch: Any, columns: Sequence[str], dtype: np.dtype) -> np.ndarray
     return table
 
 
-def _open(path: Path) -> Any:
+def _open(path: Any) -> Any:
     """Open a parquet file."""
     try:
         import pyarrow.parquet
@@ -152,15 +128,6 @@ def read_parquet(path: Path, selection: frozenset[str], on_disk: bool | None) ->
     """Return the columns of numbers as one view that stays on disk, and the labels.
 
     None if the file holds ids or text, and is small enough for a frame.
-
-    Parameters
-    ----------
-    path : Path
-        The file.
-    selection : frozenset of str
-        Columns that are features; empty: all of numbers.
-    on_disk : bool or None
-        Whether it stays on disk in any case; None: if it is large.
     """
     from pyarrow import types
 
@@ -185,18 +152,16 @@ def read_parquet(path: Path, selection: frozenset[str], on_disk: bool | None) ->
     if text := sorted(selection - numbers):
         advice = "select columns of numbers, or none to take them all"
         raise DatasetError(f"{path}: the column {text[0]} holds {kinds[text[0]]}; {advice}")
-    features = [n for n in kinds if n in (selection or numbers - {*LABELS, *index})]
-    features = [name for name in features if name not in LABELS]
+    chosen = (selection or numbers - set(index)) - set(LABELS)
+    features = [name for name in kinds if name in chosen]
     if not features:
         advice = "it should hold one row per sample, and features in columns of numbers"
         raise DatasetError(f"{path}: no feature in it, only {held}; {advice}")
     single = all(str(kinds[name]) in ("float", "halffloat") for name in features)
-    skipped = [n for n in kinds if n not in (*features, *labels) and not selection]
-    ids = [n for n in skipped if n in index or normalize_name(n) in ID_NAMES]
-    ids += (
-        [first] if first in skipped and first not in ids and "string" in str(kinds[first]) else []
-    )
+    skipped = {} if selection else {n: str(kinds[n]) for n in kinds.keys() - chosen - set(labels)}
+    may_be_ids = {*index, *([first] if "string" in skipped.get(first, "") else [])}
+    ids = [n for n in skipped if n in may_be_ids or normalize_name(n) in ID_NAMES]
     table = ParquetTable(path, features, np.float32 if single else np.float64, ids)
-    words = tuple(f"{n} {'index' if n in index else kinds[n]}" for n in skipped)
+    words = tuple(f"{n} {'index' if n in index else skipped[n]}" for n in kinds if n in skipped)
     y = {name: column_labels(frame[name]) for name in labels}
     return Content(False, {path.stem: table}, y, [], words)

@@ -44,11 +44,6 @@ def load(
 ) -> Dataset:
     """Load a data set by name, or read one from a file.
 
-    A data set that is known by name, see ``CATALOG``, is read from its files in the folder that
-    the environment variable ``MKCLUST_DATA`` names, or one folder deeper. If the kernels of the
-    paper are not there, a substitute or a truncated version is read instead, if there is one; its
-    name and `Dataset.caveat` say so.
-
     In a file every numeric 2-D array, or cell of a cell array, with the common number of rows
     is a view, in file order. The labels ``y``, ``Y``, ``gnd`` or ``labels`` decide that number;
     without them it is the most frequent one. A view stored features x samples is transposed. A
@@ -64,37 +59,34 @@ def load(
     Parameters
     ----------
     name_or_path : str or path-like
-        A name of ``AVAILABLE`` (case, ``-``, ``_`` and blanks do not matter), or a path to a
-        ``.csv``, ``.tsv`` or ``.txt`` file (also packed: ``.csv.gz``, ``.bz2``, ``.xz``),
-        ``.xlsx``, ``.parquet``, ``.feather``, ``.arrow``, ``.npz`` (also of
-        ``scipy.sparse.save_npz``), ``.npy``, ``.mat`` (any version), ``.h5``, ``.hdf5``, ``.h5ad``
-        or ``.h5mu``. ``"file.npz::K"`` or ``"file.mat::X1,X2"`` reads only these variables, columns
-        of a table, sheets of a workbook, layers or modalities, and the labels.
+        A name in ``CATALOG`` (case and separators do not matter), or the path of a ``.csv``,
+        ``.tsv`` or ``.txt`` file (also ``.gz``, ``.bz2``, ``.xz``), ``.xlsx``, ``.parquet``,
+        ``.feather``, ``.arrow``, ``.npz``, ``.npy``, ``.mat``, ``.h5``, ``.hdf5``, ``.h5ad`` or
+        ``.h5mu`` file. ``"file.mat::X1,X2"`` reads only these variables, columns of a table,
+        sheets of a workbook, layers or modalities, and the labels.
     kernels : bool, default=False
         Take square 2-D arrays as precomputed kernels rather than as views.
     on_disk : bool or None, default=None
-        Whether views and kernels of an HDF5 file stay there, to be read some rows at a time. None
-        leaves there what takes more than 1 GiB. A ``.npy`` file is always mapped, and numbers of a
-        parquet file always stay on disk; ``.npz`` and ``.mat`` files are always loaded.
+        Whether arrays of an HDF5 file stay there, to be read some rows at a time; None: those of
+        more than 1 GiB. A ``.npy`` file is always mapped.
     id : str or None, default=None
         Column of a table that holds the ids of the samples.
     samples_in : {"rows", "columns"}, default="rows"
-        Where the samples of a table are. "columns" for features x samples: the ids are then the
-        header, and the first column names the features.
+        "columns" for a table of features x samples: the ids are then the header, and the first
+        column names the features.
     drop : sequence of str, default=()
         Columns of a table to drop.
 
     Returns
     -------
     Dataset
-        Single precision is kept; integers become float64, those on disk when they are read. A view
-        on disk has a shape, gives rows (``view[:1000]``), and ``numpy.asarray(view)`` loads it.
+        Single precision is kept; integers become float64. A view on disk has a shape, gives rows
+        (``view[:1000]``), and ``numpy.asarray(view)`` loads it.
 
     Raises
     ------
     DatasetError
-        If there is no such data set or file, its content cannot be read or understood, or does not
-        fit into memory.
+        If there is no such file, or it cannot be read or understood, or does not fit into memory.
 
     Examples
     --------

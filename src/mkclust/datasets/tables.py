@@ -6,22 +6,13 @@ import gzip
 import io
 import lzma
 from collections.abc import Callable
-from itertools import count
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 
 from mkclust.datasets.dataset import DatasetError, check_memory, missing_package
-from mkclust.datasets.layout import (
-    ID_NAMES,
-    MISSING,
-    RawTable,
-    TableLayout,
-    as_typed,
-    normalize_name,
-    unique_names,
-)
+from mkclust.datasets.layout import ID_NAMES, RawTable, TableLayout, normalize_name, unique_names
 from mkclust.linalg.memory import available_bytes
 
 # What a reader of tables returns: tables by name, and sentences about what it skipped.
@@ -32,6 +23,13 @@ PACKED: dict[str, Callable[..., Any]] = {".gz": gzip.open, ".bz2": bz2.open, ".x
 HEAD_LINES, HEAD_BYTES = 100, 4 << 20
 # Bytes that a cell of a sheet takes, first as an object and then in a frame.
 CELL_BYTES = 50
+# Cells that are missing, as pandas reads them, and a blank. An id may be spelled like one.
+MISSING = frozenset(
+    ("", " ", "#N/A", "#N/A N/A", "#NA", "-1.#IND", "-1.#QNAN", "-NaN", "-nan", "1.#IND")
+) | {"1.#QNAN", "<NA>", "N/A", "NA", "NULL", "NaN", "None", "n/a", "nan", "null"}
+# How numbers with either decimal mark, and dates, are spelled.
+NUMBER = r"\s*[-+]?(\d+[.,]?\d*|[.,]\d+)([eE][-+]?\d+)?\s*"
+DATE = r"\d{4}-\d{2}-\d{2}([T ].*)?"
 
 
 def unpacked(path: Path) -> Path:
@@ -54,8 +52,12 @@ def read_text(path: Path, selection: frozenset[str], layout: TableLayout) -> Tab
         first = [] if _is_number(header[0], decimal) else [""]
         header = [*first, *(f"column {i + 1}" for i in range(len(header) - len(first)))]
     names = unique_names(path, header)
-    # These may hold ids, which are read as they are written.
-    as_text = {names[0], *names[1 : 1 + (names[0] == "")], *({layout.id} & set(names))}
+    # These may hold ids, which are read as they are spelled.
+    may_be_ids = {
+        names[0],
+        *names[1 : 1 + (names[0] == "")],
+        *(name for name in names if name == layout.id),
+    }
     n_rows = max(head.count(b"\n"), 1) * path.stat().st_size / len(head)
     check_memory(path, int(8 * len(names) * n_rows))
     options = {
@@ -63,7 +65,7 @@ def read_text(path: Path, selection: frozenset[str], layout: TableLayout) -> Tab
         "decimal": decimal,
         "names": names,
         "header": 0 if has_header else None,
-        "converters": dict.fromkeys(as_text, str),
+        "converters": dict.fromkeys(may_be_ids, str),
         "na_values": [" "],
         "skipinitialspace": delimiter == " ",
         "float_precision": "round_trip",
@@ -74,12 +76,11 @@ def read_text(path: Path, selection: frozenset[str], layout: TableLayout) -> Tab
         frame = _parse(path, "latin-1", options)
     if frame.empty:
         raise DatasetError(f"{path}: has a header and no rows; check that it is complete")
-    for name in frame.select_dtypes(object).columns.difference(list(as_text), sort=False):
-        frame[name] = as_typed(path, name, frame[name], decimal)
-    if len(whole := frame.select_dtypes("integer").columns):
-        frame = frame.astype(dict.fromkeys(whole, float))
+    written = {name: frame[name] for name in may_be_ids}
+    for name in frame.select_dtypes(object):
+        frame[name] = _as_typed(path, str(name), frame[name], decimal)
     note = "" if has_header else "The first line holds numbers: no header."
-    return {unpacked(path).stem: RawTable(frame, frozenset(as_text), decimal, note)}, []
+    return {unpacked(path).stem: RawTable(_whole_as_float(frame), written, note)}, []
 
 
 def _open(path: Path) -> Any:
@@ -100,24 +101,23 @@ def _head(path: Path) -> bytes:
 
 def _decode(path: Path, head: bytes) -> tuple[str, str]:
     """Return the encoding and the text of the first lines."""
-    utf16 = head.startswith((b"\xff\xfe", b"\xfe\xff"))
-    encoding = "utf-16" if utf16 else "utf-8-sig"
+    is_utf16 = head.startswith((b"\xff\xfe", b"\xfe\xff"))
+    encoding = "utf-16" if is_utf16 else "utf-8-sig"
     try:
-        text = head[: len(head) - len(head) % 2 if utf16 else None].decode(encoding)
+        text = head[: len(head) - len(head) % 2 if is_utf16 else None].decode(encoding)
     except UnicodeDecodeError:
         encoding, text = "latin-1", head.decode("latin-1")
     if not text.strip():
         raise DatasetError(f"{path}: is empty; check that it was written")
     if "\0" in text:
-        advice = "check that it is of the format of its suffix"
-        raise DatasetError(f"{path}: is not a text file, because it holds zero bytes; {advice}")
+        raise DatasetError(f"{path}: is not a text file, because it holds zero bytes; check it")
     return encoding, text
 
 
 def _split(suffix: str, text: str) -> tuple[str, list[list[str]]]:
     """Return the separator that gives every line the same number of cells, and the cells."""
-    found = []
-    for delimiter in "\t,; " if suffix != ".csv" else ",;\t ":
+    found: list[tuple[bool, int, str, list[list[str]]]] = []
+    for delimiter in ",;\t " if suffix == ".csv" else "\t,; ":
         try:
             rows = [row for row in csv.reader(io.StringIO(text), delimiter=delimiter) if any(row)]
         except csv.Error:  # a line without separators, too long for a cell
@@ -125,10 +125,9 @@ def _split(suffix: str, text: str) -> tuple[str, list[list[str]]]:
         rows = rows[:-1] if len(rows) >= HEAD_LINES else rows  # the last one may be cut off
         widths = {len(row) for row in rows[1:]} or {len(rows[0])}
         is_even = len(widths) == 1 and max(widths) - len(rows[0]) in (0, 1) and max(widths) > 1
-        width = len(rows[0]) if delimiter != " " or is_even else 1
         # R separates by blanks; elsewhere they are part of cells.
-        if delimiter != " " or all(each[1] == 1 for each in found):
-            found.append((is_even, width, delimiter, rows))
+        if delimiter != " " or (is_even and all(each[1] == 1 for each in found)) or not found:
+            found.append((is_even, len(rows[0]), delimiter, rows))
     if not found:
         raise ValueError("its lines have no separator: comma, semicolon or tab")
     *_, delimiter, rows = max(found, key=lambda each: each[:2])
@@ -158,7 +157,7 @@ def _is_number(cell: str, decimal: str) -> bool:
 
 
 class _Metered(io.RawIOBase):
-    """The bytes of a file, which refuses to go on once its numbers would not fit into memory."""
+    """The bytes of a file, refused as soon as the numbers in them do not fit into memory."""
 
     def __init__(self, path: Path, file: Any, width: int):
         self.path, self.file, self.width = path, file, width
@@ -182,6 +181,36 @@ def _parse(path: Path, encoding: str, options: dict[str, Any]) -> pd.DataFrame:
         return pd.read_csv(io.BufferedReader(metered, 1 << 20), encoding=encoding, **options)
 
 
+def _as_typed(path: Path, name: str, column: pd.Series, decimal: str) -> pd.Series:
+    """Return a column of text as numbers, truth values or dates if all of it are.
+
+    A column in which some numbers have another decimal mark than those of the file is refused.
+    """
+    text = column.mask(column.isin(MISSING), None)
+    present, other = text.dropna().astype(str), "." if decimal == "," else ","
+    if name != "" and normalize_name(name) not in ID_NAMES:
+        numbers = present[present.str.fullmatch(NUMBER)]
+        odd = numbers[numbers.str.contains(other, regex=False)]
+        both = numbers.str.contains(decimal, regex=False).any()
+        if len(odd) and (both or len(numbers) == len(present)):
+            raise DatasetError(
+                f"{path}: the column {name} has {odd.iloc[0]!r} in row {odd.index[0] + 1} below "
+                f"the header, and {decimal!r} is the decimal mark elsewhere; use one in the file"
+            )
+    if all(_is_number(cell, decimal) for cell in present):
+        return text.str.replace(decimal, ".", regex=False).astype(float)
+    if len(present) == len(text) and present.str.lower().isin(["true", "false"]).all():
+        return text.str.lower() == "true"
+    if present.str.fullmatch(DATE).all():
+        return pd.to_datetime(text, errors="coerce", format="ISO8601")
+    return text
+
+
+def _whole_as_float(frame: pd.DataFrame) -> pd.DataFrame:
+    """Return a frame whose columns of integers are floats."""
+    return frame.astype(dict.fromkeys(frame.select_dtypes("integer").columns, float), copy=False)
+
+
 def read_sheets(path: Path, selection: frozenset[str], layout: TableLayout) -> Tables:
     """Read the selected sheets of a workbook, or its first one."""
     try:
@@ -203,14 +232,14 @@ def read_sheets(path: Path, selection: frozenset[str], layout: TableLayout) -> T
 
 
 def _sheet(path: Path, sheet: Any) -> RawTable:
-    """Return the table of a sheet, refusing cells apart from it, of unknown meaning."""
+    """Return the table of a sheet, refusing cells apart from it, which can mean anything."""
     from openpyxl.cell.cell import ERROR_CODES
     from openpyxl.utils import get_column_letter
 
     sheet.reset_dimensions()  # rows then end with their last cell
     rows: list[list[Any]] = []
     first = end = previous = 0
-    for number, row in zip(count(1), sheet.iter_rows(values_only=True), strict=False):
+    for number, row in enumerate(sheet.iter_rows(values_only=True), start=1):
         filled = [i for i, cell in enumerate(row) if cell is not None]
         if not filled:
             continue
@@ -219,10 +248,9 @@ def _sheet(path: Path, sheet: Any) -> RawTable:
         is_apart = rows and number > previous + 1 and len(filled) == 1 and end - first > 2
         if outside := [i for i in filled if is_apart or not first <= i < end]:
             cell = f"{get_column_letter(outside[0] + 1)}{number}"
-            raise DatasetError(
-                f"{path}: the sheet {sheet.title} has the cell {cell} apart from its table, whose "
-                f"header ends in the column {get_column_letter(end)}; empty it, or name its column"
-            )
+            table = f"its table, whose header ends in the column {get_column_letter(end)}"
+            place = f"{path}: the sheet {sheet.title} has the cell {cell} apart from {table}"
+            raise DatasetError(f"{place}; empty it, or name its column")
         rows.append([*row[first:end], *[None] * (end - max(len(row), first))])
         previous = number
         if len(rows) % 1000 == 0:
@@ -231,17 +259,13 @@ def _sheet(path: Path, sheet: Any) -> RawTable:
         advice = "it should hold a header, and one row per sample"
         raise DatasetError(f"{path}: the sheet {sheet.title} has {len(rows)} rows; {advice}")
     frame = pd.DataFrame(rows[1:], dtype=object)
-    frame = frame.loc[:, [c is not None for c in rows[0]] | frame.notna().any()]
-    frame.columns = unique_names(path, [rows[0][i] for i in frame.columns])
-    as_text = set(frame.columns[: 1 + (frame.columns[0] == "")])
-    as_text = {name for name in as_text if frame[name].map(type).eq(str).any()}
-    for name in frame.columns:
-        missing = set(ERROR_CODES) if name in as_text else MISSING | set(ERROR_CODES)
-        frame[name] = frame[name].mask(frame[name].isin(missing), None)
-    plain = [name for name in frame if name not in as_text]
-    frame[plain] = frame[plain].infer_objects()
-    whole = frame.select_dtypes("integer").columns
-    return RawTable(frame.astype(dict.fromkeys(whole, float)), frozenset(as_text))
+    frame = frame.mask(frame.isin(ERROR_CODES), None)
+    frame = frame.loc[:, [cell is not None for cell in rows[0]] | frame.notna().any()]
+    frame.columns = pd.Index(unique_names(path, [rows[0][i] for i in frame.columns]))
+    written = {name: frame[name] for name in frame.columns[: 1 + (frame.columns[0] == "")]}
+    written = {n: column for n, column in written.items() if column.map(type).eq(str).any()}
+    frame = frame.mask(frame.isin(MISSING), None).infer_objects()
+    return RawTable(_whole_as_float(frame), written)
 
 
 def read_feather(path: Path, selection: frozenset[str], layout: TableLayout) -> Tables:
@@ -265,8 +289,8 @@ def arrow_table(path: Path, table: Any) -> RawTable:
     unique_names(path, table.column_names)
     check_memory(path, table.nbytes)
     frame = table.to_pandas()
-    frame.columns = unique_names(path, list(frame.columns))
+    frame.columns = pd.Index(unique_names(path, list(frame.columns)))
     if frame.index.nlevels > 1:
         advice = "store one column of ids, for example by frame.reset_index()"
         raise DatasetError(f"{path}: its index has {frame.index.nlevels} levels; {advice}")
-    return RawTable(frame)
+    return RawTable(frame, {})

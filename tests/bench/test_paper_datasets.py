@@ -4,6 +4,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from mkclust.datasets.recipes import distance_kernels, factor_kernels
 from scipy.spatial.distance import cdist
 from sklearn.cluster import KMeans
 from test_files import cell_of, write, write_v73
@@ -12,7 +13,6 @@ from conftest import reference_folder
 from mkclust import AverageKKM, KernelBank, datasets
 from mkclust.datasets import AVAILABLE, CATALOG, DatasetError
 from mkclust.datasets.catalog import SPELLINGS, spelling
-from mkclust.datasets.recipes import distance_kernels, factor_kernels
 from mkclust.metrics import scores
 from mkclust.stack.discretize import normalize_rows
 
