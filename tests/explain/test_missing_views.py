@@ -7,7 +7,6 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 import pytest
-from mkclust.datasets import Dataset
 
 from command_line import fail, succeed, three_clusters
 from mkclust import (
@@ -25,6 +24,7 @@ from mkclust import (
     write_back,
 )
 from mkclust.cli.inputs import _common_labels
+from mkclust.datasets import Dataset
 from mkclust.explain.aligned_tables import read_tables
 from mkclust.explain.choosing.mix import MixSettings, NullSamples
 from mkclust.explain.describe import describe_tables

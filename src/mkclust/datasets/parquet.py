@@ -59,6 +59,8 @@ class ParquetTable:
     def __getitem__(self, key: Any) -> np.ndarray:
         rows, columns = key if isinstance(key, tuple) else (key, slice(None))
         indices = np.arange(len(self))[rows if np.size(rows) else slice(0)]
+        if indices.ndim > 1:
+            raise IndexError(f"rows of shape {indices.shape}: pass a slice, or one list of rows")
         wanted = np.atleast_1d(indices)
         table = np.empty((len(wanted), self.shape[1]), self.dtype)
         order, position = np.argsort(wanted, kind="stable"), 0

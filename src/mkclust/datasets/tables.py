@@ -260,7 +260,8 @@ def _sheet(path: Path, sheet: Any) -> RawTable:
         raise DatasetError(f"{path}: the sheet {sheet.title} has {len(rows)} rows; {advice}")
     frame = pd.DataFrame(rows[1:], dtype=object)
     frame = frame.mask(frame.isin(ERROR_CODES), None)
-    frame = frame.loc[:, [cell is not None for cell in rows[0]] | frame.notna().any()]
+    is_named = pd.Series([cell is not None for cell in rows[0]])
+    frame = frame.loc[:, is_named | frame.notna().any()]
     frame.columns = pd.Index(unique_names(path, [rows[0][i] for i in frame.columns]))
     written = {name: frame[name] for name in frame.columns[: 1 + (frame.columns[0] == "")]}
     written = {n: column for n, column in written.items() if column.map(type).eq(str).any()}
