@@ -4,17 +4,17 @@ from typing import Any
 
 import numpy as np
 import pytest
-from paper.datasets import KNOWN
+import scipy.io
 from scipy.spatial.distance import cdist
 from sklearn.cluster import KMeans
 
 from conftest import reference_folder
-from test_files import cell_of, write, write_v73
 from mkclust import AverageKKM, KernelBank, datasets
 from mkclust.datasets import CATALOG, DatasetError
 from mkclust.datasets.catalog import find_entry
 from mkclust.metrics import scores
 from mkclust.stack.discretize import normalize_rows
+from paper.datasets import KNOWN
 
 pytestmark = pytest.mark.slow
 
@@ -35,6 +35,20 @@ def folder(tmp_path, monkeypatch):
     """An empty folder of data sets."""
     monkeypatch.setenv("MKCLUST_DATA", str(tmp_path))
     return tmp_path
+
+
+def cell_of(*arrays):
+    """Return a MATLAB cell array."""
+    cell = np.empty((len(arrays), 1), dtype=object)
+    cell[:, 0] = arrays
+    return cell
+
+
+def write(path, **variables):
+    """Write variables to a MATLAB file or an archive of NumPy."""
+    save = np.savez if path.suffix == ".npz" else lambda path, **v: scipy.io.savemat(path, v)
+    save(path, **variables)
+    return path
 
 
 def complaint(name, **options):
@@ -67,7 +81,12 @@ def test_the_papers_eleven_are_known_by_name():
 
 @pytest.mark.parametrize(
     ("said", "meant"),
-    [("Flower 17", "flo17"), ("protein_fold", "pfold"), ("uci_digit", "digit"), ("CAL 15", "cal-15")],
+    [
+        ("Flower 17", "flo17"),
+        ("protein_fold", "pfold"),
+        ("uci_digit", "digit"),
+        ("CAL 15", "cal-15"),
+    ],
 )
 def test_case_and_separators_do_not_matter(said, meant):
     assert find_entry(said).name == meant
@@ -86,14 +105,11 @@ def test_what_is_not_there_is_asked_for_by_file_folder_and_origin(folder, name, 
 # --- the authors' kernels ----------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("version", ["v5", "v7.3"])
-def test_the_authors_kernels_are_read_in_both_formats(folder, version):
-    entry = KNOWN["pfold"]
+def test_the_authors_kernels_are_read_from_files_in_any_case(folder):
     variables = {"KH": stack_of(694, 12), "Y": np.arange(694) % 27 + 1}
     (folder / "protein").mkdir()
-    path = folder / "protein" / "PROTEINFOLD_kmatrix.mat"
-    write_v73(path, variables) if version == "v7.3" else write(path, **variables)
-    assert entry.present()
+    write(folder / "protein" / "PROTEINFOLD_kmatrix.mat", **variables)
+    assert KNOWN["pfold"].present()
     data = load("Protein-Fold")
     assert (data.name, data.paper, data.caveat, data.views) == ("pfold", "PFold", "", None)
     assert data.kernels.shape == (12, 694, 694)

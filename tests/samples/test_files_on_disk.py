@@ -225,7 +225,7 @@ def test_a_square_parquet_file_can_be_a_kernel(tmp_path, pyarrow, kernels):
 def test_a_parquet_file_without_features_says_what_it_holds(tmp_path, pyarrow, y):
     path = tmp_path / "x.parquet"
     text = write_parquet(path, {"place": ["here"] * N, "y": y})
-    assert "only place string, y int64" in complaint(text, on_disk=True)
+    assert "only place string and y int64" in complaint(text, on_disk=True)
     empty = write_parquet(path, {"a": np.empty(0), "b": np.empty(0)})
     assert "x float64[0, 2]" in complaint(empty)
     assert "only nothing" in complaint(write_parquet(path, {}))

@@ -107,7 +107,8 @@ def _with_ids(
         where = where or "the first column"
         _check_ids(path, ids, where, frame)
         counter = "; the first column counts rows" if counted else ""
-        return frame.set_axis(pd.Index(ids), axis=0), f"Ids: {where}{counter}."
+        frame.index = pd.Index(ids)
+        return frame, f"Ids: {where}{counter}."
     names = pd.Series([f"row {i + 1}" for i in range(len(frame))] if ids is None else ids)
     again = names.groupby(names).cumcount()  # a feature that is there twice gets a number
     names = names.where(again == 0, names + " (" + (again + 1).astype(str) + ")")

@@ -207,8 +207,9 @@ def _as_typed(path: Path, name: str, column: pd.Series, decimal: str) -> pd.Seri
 
 
 def _whole_as_float(frame: pd.DataFrame) -> pd.DataFrame:
-    """Return a frame whose columns of integers are floats."""
-    return frame.astype(dict.fromkeys(frame.select_dtypes("integer").columns, float), copy=False)
+    """Return a frame whose columns of integers are floats; without any, the frame itself."""
+    whole = frame.select_dtypes("integer").columns
+    return frame.astype(dict.fromkeys(whole, float)) if len(whole) else frame
 
 
 def read_sheets(path: Path, selection: frozenset[str], layout: TableLayout) -> Tables:
