@@ -153,7 +153,7 @@ def test_kernels_without_labels_or_of_no_square_shape_are_refused(folder):
     write(path, KH=np.ones((130, 6)), Y=np.arange(130) % 10)
     assert "KH is not a stack of square kernels" in complaint("ar10p")
     write(path, K=stack_of(130, 6), Y=np.arange(130) % 10)
-    assert "no KH in it" in complaint("ar10p")
+    assert "no KH" in complaint("ar10p")
 
 
 def test_the_papers_kernels_go_before_what_stands_in_for_them(folder):

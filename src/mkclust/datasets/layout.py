@@ -132,7 +132,7 @@ def _id_column(
     if layout.id is not None and layout.samples_in == "rows":
         if frame.index.name == layout.id:
             return None
-        raise _no_column(path, layout.id, frame, " for id=")
+        raise _no_column(path, layout.id, frame, " for the ids")
     if has_ids(frame.index) or not len(frame.columns):
         return None
     first = frame.columns[0]
