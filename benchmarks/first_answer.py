@@ -37,9 +37,9 @@ from sklearn.datasets import load_breast_cancer
 
 import agreement
 from mkclust import METHODS
-from mkclust.datasets import load
 from mkclust.metrics import adjusted_rand_index, clustering_accuracy, normalized_mutual_info
 from mkclust.stack.discretize import discretize
+from paper.datasets import load
 from peers import PEERS
 
 NAMES = (*agreement.NAMES, "cal-10-substitute")

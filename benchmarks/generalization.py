@@ -42,9 +42,9 @@ import sklearn
 
 import mkclust
 from mkclust import KernelBank, SimpleMKKM
-from mkclust.datasets import load
 from mkclust.exceptions import WeightsWarning
 from mkclust.explain.held_out import alignment_error, generalization_bound, informative_sample_size
+from paper.datasets import load
 
 REAL = {"Digit": "uci_digit/UCI.mat", "BBCSport": "multiview/BBCSport.mat"}
 SIZES = (100, 200, 400, 800, 1600)

@@ -32,12 +32,12 @@ import sklearn
 import mkclust
 from missing_views import observed_mask
 from mkclust import KernelBank, SimpleMKKM
-from mkclust.datasets import load
 from mkclust.engine.eigen import block_width
 from mkclust.engine.search import MOST_BLOCKS
 from mkclust.kernels import Nystroem
 from mkclust.methods import solve_simple_mkkm
 from mkclust.stack import as_stack
+from paper.datasets import load
 
 RATE = 30
 WAYS = ("complete", "zero", "rescale")

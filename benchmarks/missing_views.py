@@ -50,9 +50,9 @@ from sklearn.preprocessing import KernelCenterer
 from missing_views_imml import ImmlProcess
 from missing_views_table import print_tables
 from mkclust import MKKM, AgreementKKM, SimpleMKKM
-from mkclust.datasets import load
 from mkclust.kernels import default_bank
 from mkclust.metrics import scores
+from paper.datasets import load
 
 NAMES = ("digit", "digits", "msrc-v5", "bbcsport")
 RATES = (0, 10, 20, 30, 40, 50, 60, 70)

@@ -40,7 +40,6 @@ import sklearn
 
 import mkclust
 from mkclust import AverageKKM, KernelBank
-from mkclust.datasets import load
 from mkclust.explain.choosing import suggest_n_clusters
 from mkclust.explain.choosing.borders import count_at_borders
 from mkclust.explain.choosing.clusterings import cluster_for_all_k
@@ -49,6 +48,7 @@ from mkclust.explain.stability import Resampler
 from mkclust.methods import solve_average_kkm, solve_simple_mkkm
 from mkclust.metrics import adjusted_rand_index
 from mkclust.stack.kernel import dense_of
+from paper.datasets import load
 
 PARTS = ["noise", "shapes", "words", "planted", "weaker", "awkward", "borders", "real", "cost"]
 N_FEATURES = 10

@@ -33,8 +33,8 @@ from sklearn.metrics.pairwise import euclidean_distances
 from sklearn.preprocessing import StandardScaler, normalize
 from sklearn.utils.validation import check_array
 
-from mkclust.datasets import load
 from mkclust.metrics import adjusted_rand_index
+from paper.datasets import load
 
 Views = dict[str, np.ndarray]
 

@@ -37,9 +37,9 @@ from scipy.spatial.distance import cdist
 
 import mkclust
 from mkclust import METHODS, SimpleMKKM
-from mkclust.datasets import load
 from mkclust.kernels import Nystroem
 from mkclust.stack import as_stack
+from paper.datasets import load
 
 TOLERANCE = 1e-10
 N_CLUSTERS = 10

@@ -30,9 +30,9 @@ import numpy as np
 
 import mkclust
 from mkclust import KernelBank, SimpleMKKM
-from mkclust.datasets import load
 from mkclust.kernels import Nystroem
 from mkclust.metrics import adjusted_rand_index, clustering_accuracy
+from paper.datasets import load
 
 K = 20
 DIMENSIONS = (20, 35, 50)

@@ -17,7 +17,7 @@ CONSUMER = Path(__file__).resolve().parents[1] / "tests" / "typing" / "consumer.
 # What is no Python and has to be in both archives.
 DATA = ("py.typed", "web/page.css", "web/page.js", "bench/tables/paper.csv")
 # Packages that the extras a user has not asked for would bring.
-NOT_OF_CLI = ("dask", "pyarrow", "plotly", "pandas", "matplotlib", "h5py", "anndata", "skops")
+NOT_OF_CLI = ("dask", "pyarrow", "plotly", "matplotlib", "h5py", "anndata", "skops")
 FIT_AND_PREDICT = """
 import pathlib, sys
 import mkclust
@@ -147,9 +147,9 @@ def check_wheel(here: Environment, wheel: Path) -> None:
         raise SystemExit(f"mkclust[cli] brings {sorted(unasked)}")
     say(here.mkclust("--version").strip())
     here.run(here.python, "-c", WRITE_INPUTS)
-    here.mkclust("cluster", "table.npy", "-k", 3)
+    for name in ("table.npy", "table.csv"):
+        here.mkclust("cluster", name, "-k", 3)
     for arguments, extra in (
-        (("cluster", "table.csv", "-k", 3), "tables"),
         (("cluster", "table.npy", "-k", 3, "--plot", "fit.png"), "plot"),
         (("cluster", "table.npy", "-k", 3, "--report", "fit.html"), "report"),
         (("cluster", "table.npy", "-k", 3, "--save", "model.skops"), "save"),
@@ -157,12 +157,6 @@ def check_wheel(here: Environment, wheel: Path) -> None:
     ):
         here.mkclust(*arguments, fails_with=f'pip install "mkclust[{extra}' if extra else "pip")
     here.tell_size("[cli]")
-
-    here.install(f"{wheel}[cli,tables]")
-    here.mkclust("cluster", "table.csv", "-k", 3)
-    if "pyarrow" in here.packages():
-        raise SystemExit("mkclust[cli,tables] brings pyarrow")
-    here.tell_size("[cli,tables]")
 
     here.install(f"{wheel}[all]")
     here.fit_and_predict()

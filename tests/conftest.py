@@ -10,6 +10,7 @@ from hypothesis import HealthCheck, settings
 
 # Before workers send warnings of it, which two threads of the controller would import at once.
 import mkclust  # noqa: F401
+import paper.datasets  # noqa: F401  (adds the paper's data sets to those known by name)
 
 # How many examples a test of an invariance draws: MKCLUST_THOROUGH is set by `make test-all`.
 settings.register_profile(

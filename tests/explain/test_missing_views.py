@@ -22,7 +22,7 @@ from mkclust import (
     write_back,
 )
 from mkclust.cli.inputs import _common_labels
-from mkclust.datasets.base import Dataset
+from mkclust.datasets import Dataset
 from mkclust.exceptions import MissingnessWarning, UncoveredSamplesWarning
 from mkclust.explain.aligned_tables import read_tables
 from mkclust.explain.choosing.mix import MixSettings, NullSamples

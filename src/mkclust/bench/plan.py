@@ -1,5 +1,7 @@
 """A plan is data: which data sets, which methods, which settings, how many repetitions."""
 
+import importlib.util
+import sys
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -70,6 +72,8 @@ class Plan:
         of a solve may depend on this.
     missing : str
         What to do about data sets that are not there: "error" or "skip".
+    loaders : str
+        A Python file, relative to the plan, that adds data sets to ``mkclust.datasets.CATALOG``.
     folder : Path
         The folder of the plan, which its paths are relative to.
     """
@@ -86,6 +90,7 @@ class Plan:
     memory_limit: float | None = None
     threads: int = 1
     missing: str = "error"
+    loaders: str = ""
     folder: Path = field(default=Path(), compare=False)
 
     @property
@@ -106,10 +111,24 @@ def find_datasets(plan: Plan) -> tuple[list[DatasetEntry], list[str]]:
         if entry.path:
             present.append(entry)
             continue
-        names = (entry.name, *CATALOG[entry.name].stand_ins)
-        name = next((each for each in names if CATALOG[each].present()), None)
+        name = CATALOG[entry.name].find()
         if name is None:
             missing.append(entry.name)
-        elif name not in [other.name for other in present]:  # a stand-in may be named as well
+        elif name not in [other.name for other in present]:  # a substitute may be named as well
             present.append(replace(entry, name=name))
     return present, missing
+
+
+def import_loaders(path: Path) -> None:
+    """Run a Python file that adds data sets to the catalog, once per process."""
+    name = f"mkclust loaders {path.resolve()}"
+    if name not in sys.modules:
+        spec = importlib.util.spec_from_file_location(name, path)
+        assert spec is not None
+        assert spec.loader is not None
+        sys.modules[name] = importlib.util.module_from_spec(spec)
+        try:
+            spec.loader.exec_module(sys.modules[name])
+        except BaseException:
+            del sys.modules[name]
+            raise

@@ -11,10 +11,10 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from mkclust.bench.entries import MethodEntry, find_entry, import_entry
-from mkclust.bench.plan import DatasetEntry, Plan, PlanError
-from mkclust.datasets import AVAILABLE
-from mkclust.datasets.catalog import SPELLINGS, spelling
-from mkclust.datasets.files import READERS
+from mkclust.bench.plan import DatasetEntry, Plan, PlanError, import_loaders
+from mkclust.datasets import CATALOG
+from mkclust.datasets.arrays import READERS
+from mkclust.datasets.catalog import find_entry as find_dataset
 
 # The largest seed that k-means takes.
 MAX_SEED = 2**32 - 1
@@ -63,6 +63,7 @@ _PLAN: dict[str, _Rule] = {
     "memory_limit": _POSITIVE,
     "threads": _whole(1),
     "missing": _one_of("error", "skip"),
+    "loaders": _TEXT,
 }
 _DATASET: dict[str, _Rule] = {
     "name": _TEXT,
@@ -130,6 +131,8 @@ class _Reader:
             if not isinstance(entries, list) or not entries:
                 self._refuse(key, "must be a list of names or tables, with at least one entry")
         self._check_values(protocol, _PLAN)
+        if "loaders" in protocol:
+            self._import_loaders(self.path.parent / protocol["loaders"])
         datasets = list(self._entries("datasets", content["datasets"], self._dataset))
         methods = list(self._entries("methods", content["methods"], self._method))
         repetitions = protocol.get("repetitions", Plan.repetitions)
@@ -142,6 +145,15 @@ class _Reader:
         pairs = zip(content["methods"], methods, strict=True)
         methods = [self._import(index, *pair) for index, pair in enumerate(pairs)]
         return Plan(tuple(datasets), tuple(methods), **protocol, folder=self.path.parent)
+
+    def _import_loaders(self, file: Path) -> None:
+        """Run the file that adds data sets by name, or refuse it."""
+        if not file.is_file() or file.suffix != ".py":
+            self._refuse("loaders", f"{file}: no such Python file")
+        try:
+            import_loaders(file)
+        except Exception as error:
+            self._refuse("loaders", f"{file}: cannot be run ({type(error).__name__}: {error})")
 
     def _entries(self, key: str, items: list, read: Callable[[Any], Any]) -> Iterator[Any]:
         """Yield the entries of a list, each name once."""
@@ -164,19 +176,19 @@ class _Reader:
                 file = self.path.parent / table["path"].rpartition("::")[0]
             if not file.is_file():
                 self._refuse("path", f"{table['path']}: no such file")
-            if file.suffix.lower() not in READERS:
-                known = ", ".join(READERS)
+            if file.suffix.lower() not in (*READERS, ".parquet"):
+                known = ", ".join((*READERS, ".parquet"))
                 self._refuse("path", f"{table['path']}: give a file of {known}")
             return DatasetEntry(**{"name": file.stem} | table)
         if "name" not in table:
             self._refuse("datasets", f"has an entry without name or path: {table}")
-        name = SPELLINGS.get(spelling(table["name"]))
-        if name is None:
-            advice = _nearest(table["name"], AVAILABLE)
+        known_set = find_dataset(table["name"])
+        if known_set is None:
+            advice = _nearest(table["name"], list(CATALOG))
             self._refuse("name", f"{table['name']!r}: unknown data set; {advice}")
         if table.get("precomputed"):
             self._refuse("precomputed", "belongs to a path; a named set knows it")
-        return DatasetEntry(**table | {"name": name})
+        return DatasetEntry(**table | {"name": known_set.name})
 
     def _method(self, item: Any) -> MethodEntry:
         """Return one method, or refuse it."""

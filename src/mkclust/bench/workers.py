@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from mkclust.bench.execute import Task, TaskResult, describe_data, execute, silence_warnings
-from mkclust.bench.plan import DatasetEntry, Plan
+from mkclust.bench.plan import DatasetEntry, Plan, import_loaders
 from mkclust.bench.prepare import NotApplicableError, Prepared
 
 # How often a process looks whether its parent is still there, in seconds.
@@ -195,6 +195,8 @@ def work(line: Any, plan: Plan) -> None:
             try:
                 if prepared is None or prepared[0] != entry.name:
                     prepared = None  # the old kernels go before the new ones come
+                    if plan.loaders:
+                        import_loaders(plan.folder / plan.loaders)
                     prepared = entry.name, Prepared.read(entry, plan.folder)
                 if isinstance(job, DatasetEntry):
                     result: Any = describe_data(prepared[1])

@@ -19,7 +19,6 @@ ID = "--id FILE=COLUMN"
 # What messages of the library advise in Python, and how that is said to a command.
 TRANSLATIONS: tuple[tuple[str, str], ...] = (
     (r" \(reset_index\(drop=True\) on every frame pairs by row\)", ""),
-    (r"\bpass follow_links=True, or --follow-links", "add --follow-links"),
     (r"\bkernels=\{'([^']*)': '([^']*)'\}", r"--kernels \1=\2"),
     (r",( or| pass)? view\(preprocess=\w+\([\w.]*\)\)", ""),
     (r"\bpass (smaller|larger) widths, such as KernelBank\(widths=[^ ]*\)\), or ", "choose "),

@@ -13,7 +13,6 @@ from mkclust.cli.failures import CommandError, say
 from mkclust.cli.inputs import Data, check_readable_in_parts, read_inputs
 from mkclust.cli.method import build_model, check_choice, kernels_by_view
 from mkclust.cli.options import AUTO
-from mkclust.cli.outputs import check_apart
 from mkclust.cli.printing import Progress
 from mkclust.cli.request import Request
 from mkclust.explain.choosing import NumberOfClusters
@@ -58,11 +57,9 @@ def read_data(request: Request, progress: Progress) -> Data:
         request.inputs,
         precomputed=request.kernels_asked_for == "precomputed",
         on_disk=remote or None,
-        follow_links=request.follow_links,
         tables=request.tables,
         kernels=request.kernels_asked_for,
     )
-    check_apart(request.outputs, data.linked_files)
     if data.contributions and not (request.quiet or request.as_json):
         say("\n".join(data.contributions))
     return data

@@ -17,7 +17,9 @@ from mkclust.cli.joining import contributions, paired_by_row, row_ids
 from mkclust.cli.near_misses import problems, suspicions
 from mkclust.cli.printing import count
 from mkclust.cli.table_request import TableRequest, check_drops
-from mkclust.datasets.on_disk import TableOnDisk, is_hdf5
+from mkclust.datasets.arrays import is_hdf5
+from mkclust.datasets.parquet import ParquetTable
+from mkclust.datasets.read import load_with
 from mkclust.index import match_rows
 from mkclust.linalg.memory import available_bytes
 from mkclust.samples.forms import looks_like_kernel
@@ -47,11 +49,6 @@ class Data:
     bank: dict[str, Any] | None = None
     contributions: tuple[str, ...] = ()
 
-    @property
-    def linked_files(self) -> list[Path]:
-        """Files to which links in the inputs lead."""
-        return [Path(linked["input"]) for entry in self.files for linked in entry["linked_files"]]
-
     def describe(self) -> str:
         """Return how many there are of what."""
         return count(len(self.names), self.samples.kind.removesuffix("s"))
@@ -62,7 +59,6 @@ def read_inputs(
     *,
     precomputed: bool,
     on_disk: bool | None = None,
-    follow_links: bool = False,
     tables: TableRequest = DEFAULT_TABLES,
     kernels: Any = "auto",
     free_bytes: Callable[[], int | None] = available_bytes,
@@ -72,7 +68,6 @@ def read_inputs(
         inputs,
         precomputed=precomputed,
         on_disk=on_disk,
-        follow_links=follow_links,
         tables=tables,
         free_bytes=free_bytes,
     )
@@ -122,7 +117,6 @@ def read_all(
     *,
     precomputed: bool = False,
     on_disk: bool | None = None,
-    follow_links: bool = False,
     tables: TableRequest = DEFAULT_TABLES,
     free_bytes: Callable[[], int | None] = available_bytes,
 ) -> tuple[list[dict[str, Any]], list[datasets.Dataset]]:
@@ -132,11 +126,10 @@ def read_all(
     free, size = free_bytes(), sum(entry["bytes"] or 0 for entry in files)
     if free is not None and size > LARGEST_SHARE_LOADED * free:
         on_disk = True
-    options: dict[str, Any] = {"on_disk": on_disk, "follow_links": follow_links}
     data_sets = [
-        datasets.load(text, kernels=precomputed, **options)
+        datasets.load(text, kernels=precomputed, on_disk=on_disk)
         if layout.is_default
-        else datasets.load_with(text, layout, kernels=precomputed, **options)
+        else load_with(text, layout, kernels=precomputed, on_disk=on_disk)
         for text, layout in zip(inputs, layouts, strict=True)
     ]
     check_drops(tables, inputs, data_sets)
@@ -144,7 +137,6 @@ def read_all(
         entry["description"] = data.description
         if not layout.is_default:
             entry["layout"] = asdict(layout)
-        entry["linked_files"] = [_fingerprint(path) for path in data.linked_files]
     return files, data_sets
 
 
@@ -234,13 +226,13 @@ def _notes(inputs: Sequence[str], data_sets: Sequence[datasets.Dataset]) -> list
     return [
         data.description
         for text, data in zip(inputs, data_sets, strict=True)
-        if data.description and (data.caveat or text not in datasets.AVAILABLE)
+        if data.description and (data.caveat or text not in datasets.CATALOG)
     ]
 
 
 def _is_on_disk(view: Any) -> bool:
     """Return whether the rows of a view are read when they are needed."""
-    return isinstance(view, TableOnDisk | np.memmap) or is_hdf5(view)
+    return isinstance(view, ParquetTable | np.memmap) or is_hdf5(view)
 
 
 def _looks_like_kernel(view: Any) -> bool:
@@ -299,7 +291,7 @@ def _fingerprint(text: str) -> dict[str, Any]:
 
 def input_path(text: str) -> Path | None:
     """Return the file that an input reads, or None for a data set's name."""
-    if text in datasets.AVAILABLE:
+    if text in datasets.CATALOG:
         return None
     name = text if os.path.exists(text) else text.rpartition("::")[0] or text
     return Path(name).expanduser()

@@ -17,7 +17,6 @@ from mkclust.cli.method import kernels_by_view, parse_kernels
 from mkclust.cli.near_misses import problems, suspicions, unusable_columns
 from mkclust.cli.options import (
     Drop,
-    FollowLinks,
     Id,
     Impute,
     Inputs,
@@ -96,7 +95,6 @@ def run(
     join: Join = "exact",
     impute: Impute = None,
     drop: Drop = None,
-    follow_links: FollowLinks = False,
     as_json: Json = False,
 ) -> None:
     """Show what the files contain, how they would be joined and which kernels would be used."""
@@ -107,7 +105,6 @@ def run(
         _, data_sets = read_all(
             inputs,
             precomputed=asked_for == "precomputed",
-            follow_links=follow_links,
             tables=tables,
         )
         progress.phase("looking at views")

@@ -105,7 +105,7 @@ def paired_by_row(
 
 def ids_aside(view: Any) -> list[str]:
     """Return the columns of a table on disk that may hold ids, and are not read."""
-    return list(getattr(view, "ids_aside", ()))
+    return list(getattr(view, "unread_ids", ()))
 
 
 def file_name(text: str) -> str:

@@ -10,7 +10,7 @@ import numpy as np
 
 from mkclust import datasets
 from mkclust.cli.joining import Views, all_views, file_name, ids_aside, row_ids
-from mkclust.datasets.layout import ID_NAMES, spelling
+from mkclust.datasets.layout import ID_NAMES, normalize_name
 from mkclust.samples.frames import is_frame, is_numeric, read_column
 from mkclust.samples.ids import is_kernel
 
@@ -179,7 +179,7 @@ def _likely_ids(view: Any, prose: Mapping[str, str], others: Sequence[Any]) -> s
         return shared[0]
     if own is not None:
         return None
-    named = [name for name in different if spelling(name) in ID_NAMES]
+    named = [name for name in different if normalize_name(name) in ID_NAMES]
     return next(iter([*named, *different]), None)
 
 
@@ -215,12 +215,12 @@ def suspicions(inputs: Sequence[str], data_sets: Sequence[datasets.Dataset]) -> 
     for text, _, view in all_views(inputs, data_sets):
         for column in view.columns if is_frame(view) else ():
             name = _quoted(str(column))
-            if spelling(column) in ANSWERS:
+            if normalize_name(column) in ANSWERS:
                 found.append(
                     f"{text}: the column {column} is called like an answer and is clustered on as "
                     f"any other; add --drop {name} to leave it out"
                 )
-            elif spelling(column) in ID_NAMES and row_ids(view) is None:
+            elif normalize_name(column) in ID_NAMES and row_ids(view) is None:
                 found.append(
                     f"{text}: the column {column} is called like ids and is clustered on as any "
                     f"other; add --id {file_name(text)}={name}"

@@ -28,7 +28,7 @@ Inputs = Annotated[
         help="Files (.csv, .tsv, .txt, also .gz; .xlsx, .parquet, .feather, .npz, .npy, "
         ".mat, .h5, .h5ad, .h5mu; FILE::VARIABLE for a part of one) with views or "
         "kernels of the same samples. Tables are joined by the ids of their rows. Or "
-        f"the name of a data set: {', '.join(datasets.AVAILABLE)}.",
+        f"the name of a data set: {', '.join(datasets.CATALOG)}.",
     ),
 ]
 AUTO = "auto"
@@ -171,14 +171,6 @@ Anchor = Annotated[
         metavar="auto|NUMBER",
         help="For anchored-mkkm only: how strongly the partition is pulled toward the one "
         "that the views agree on; 0 is SimpleMKKM on the views that agree.",
-    ),
-]
-FollowLinks = Annotated[
-    bool,
-    typer.Option(
-        "--follow-links",
-        help="Also read other files that links in an HDF5 file point to; use it only for "
-        "files you trust.",
     ),
 ]
 OUTPUT: dict[str, Any] = {"parser": output_path, "metavar": "PATH"}

@@ -18,7 +18,7 @@ from mkclust.cli.failures import (
     show_warnings,
 )
 from mkclust.cli.inputs import read_all, unique_names
-from mkclust.cli.options import Drop, FollowLinks, Id, Inputs, Json, LabelsFile, Quiet, SamplesIn
+from mkclust.cli.options import Drop, Id, Inputs, Json, LabelsFile, Quiet, SamplesIn
 from mkclust.cli.outputs import check_outputs, strict_json
 from mkclust.cli.printing import Progress, cluster_sizes
 from mkclust.cli.table_request import TableRequest
@@ -54,7 +54,6 @@ def run(
     id: Id = None,
     samples_in: SamplesIn = None,
     drop: Drop = None,
-    follow_links: FollowLinks = False,
     as_json: Json = False,
     quiet: Quiet = False,
 ) -> None:
@@ -67,7 +66,7 @@ def run(
         progress.phase("reading")
         options = model.table_options  # how tables are joined and filled
         tables = TableRequest.of(id, samples_in, drop, options.join, options.impute)
-        parts = _read(inputs, tables, follow_links)
+        parts = _read(inputs, tables)
         progress.phase("predicting")
         with _sound(model_file):
             X, notes = _pair(model, parts, model_file)
@@ -110,9 +109,9 @@ def _sound(path: Path) -> Iterator[None]:
         raise CommandError(f"{path}: is no whole model ({reason}); save it once more") from error
 
 
-def _read(inputs: list[str], tables: TableRequest, follow_links: bool) -> dict[str, Any]:
+def _read(inputs: list[str], tables: TableRequest) -> dict[str, Any]:
     """Return the views or kernels of all inputs by name."""
-    _, data_sets = read_all(inputs, follow_links=follow_links, tables=tables)
+    _, data_sets = read_all(inputs, tables=tables)
     arrays = [
         array for data in data_sets for array in (data.X if data.precomputed else data.X.values())
     ]

@@ -30,7 +30,6 @@ class Request:
     approximation: str
     landmarks: int | None
     address: str | None
-    follow_links: bool
     solver: str | None
     anchor: Any
     labels: Path

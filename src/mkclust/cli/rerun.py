@@ -137,18 +137,9 @@ def _check_inputs(inputs: Sequence[str], record: Mapping[str, Any]) -> None:
 def _changed_inputs(
     recorded: Sequence[Mapping[str, Any]], inputs: Sequence[Mapping[str, Any]]
 ) -> list[str]:
-    """Return the inputs, and files that they link to, whose contents are not the recorded ones."""
-    hashes = {entry.get("input"): entry.get("sha256") for entry in _all_files(recorded)}
-    return [
-        entry["input"]
-        for entry in _all_files(inputs)
-        if hashes.get(entry["input"]) != entry["sha256"]
-    ]
-
-
-def _all_files(entries: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
-    """Return entries of inputs, each with those of the files that it links to."""
-    return [each for entry in entries for each in (entry, *entry.get("linked_files", ()))]
+    """Return the inputs whose contents are not the recorded ones."""
+    hashes = {entry.get("input"): entry.get("sha256") for entry in recorded}
+    return [each["input"] for each in inputs if hashes.get(each["input"]) != each["sha256"]]
 
 
 def _changed_versions(recorded: Any) -> dict[str, list[str]]:

@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from mkclust.datasets.base import Dataset
+from mkclust.datasets.dataset import Dataset
 
 
 class Table(NamedTuple):

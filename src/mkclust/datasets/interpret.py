@@ -7,43 +7,43 @@ from typing import Any
 import numpy as np
 import scipy.sparse
 
-from mkclust.datasets.base import Content, Dataset, DatasetError, check_room, inventory
-from mkclust.datasets.on_disk import HDF5View, TableOnDisk, is_hdf5
-
-# Of columns that were left aside without being read, so many are named.
-MAX_ASIDE, MORE = 8, "..."
+from mkclust.datasets.arrays import Content, inventory, is_hdf5
+from mkclust.datasets.dataset import Dataset, DatasetError, check_memory
+from mkclust.datasets.parquet import ParquetTable
+from mkclust.text import list_first
 
 
 def as_dataset(path: Path, content: Content, *, selected: bool, square: bool) -> Dataset:
     """Decide which arrays are views or kernels, and which vector labels them."""
-    labels = {name: _as_labels(path, array) for name, array in content.labels.items()}
+    labels = {name: _as_labels(array) for name, array in content.labels.items()}
     sizes = [len(vector) for vector in labels.values() if len(vector)]
     stack = _find_stack(path, content, sizes)
     used = stack or _find_tables(path, content, sizes, selected=selected, square=square)
     n = next(iter(used.values())).shape[-2]
     truth = next((name for name, vector in labels.items() if len(vector) == n), "")
     held = content.arrays | content.labels
-    aside = {name: held[name] for name in held if name not in used and name != truth}
-    words = [inventory(aside)] if aside else []
-    words += [*content.aside[:MAX_ASIDE], *([MORE] if len(content.aside) > MAX_ASIDE else [])]
-    note = f" Left aside: {', '.join(words)}." if words else ""
-    description, y = f"Read from {path.name}.{note}", labels.get(truth)
-    links = content.linked_files
+    unused = {name: held[name] for name in held if name not in used and name != truth}
+    words = [*([inventory(unused)] if unused else []), list_first(content.skipped, 8)]
+    note = f" Skipped: {', '.join(filter(None, words))}." if any(words) else ""
+    facts: dict[str, Any] = {"y": labels.get(truth), "description": f"Read from {path.name}.{note}"}
     if stack:
         [(name, kernels)] = stack.items()
         names = _rename([f"{name}_{i + 1}" for i in range(len(kernels))], content.names)
-        return Dataset(path.stem, None, kernels, y, names, description, linked_files=links)
+        return Dataset(path.stem, None, kernels, kernel_names=names, **facts)
     names = _rename(list(used), content.names)
     if square:
-        kernels = [np.asarray(K) if isinstance(K, TableOnDisk) else K for K in used.values()]
-        return Dataset(path.stem, None, kernels, y, names, description, linked_files=links)
-    views = {n: _as_rows(path, a) for n, a in zip(names, used.values(), strict=True)}
-    return Dataset(path.stem, views, None, y, names, description, linked_files=links)
+        kernels = [np.asarray(K) if isinstance(K, ParquetTable) else K for K in used.values()]
+        return Dataset(path.stem, None, kernels, kernel_names=names, **facts)
+    by_rows = [a.tocsr() if scipy.sparse.issparse(a) else a for a in used.values()]
+    views = dict(zip(names, by_rows, strict=True))
+    return Dataset(path.stem, views, None, kernel_names=names, **facts)
 
 
-def _as_labels(path: Path, value: Any) -> np.ndarray:
+def _as_labels(value: Any) -> np.ndarray:
     """Return a vector of labels, whole numbers as integers; empty if it is not a vector."""
-    vector = np.squeeze(_as_vector(value))
+    if scipy.sparse.issparse(value):
+        value = value.toarray() if min(value.shape) == 1 else np.empty((0, 0))
+    vector = np.squeeze(np.asarray(value))
     if vector.ndim != 1 or vector.dtype.kind not in "biufUS":
         return np.empty(0)
     text = vector.dtype.kind in "US"
@@ -56,26 +56,23 @@ def _find_stack(path: Path, content: Content, sizes: list[int]) -> dict[str, Any
     stacks = {}
     for name, array in _numeric(content, 3).items():
         if (axis := _kernel_axis(array.shape, sizes, content.matlab)) is not None:
-            stacks[name] = _kernels_first(path, name, array, axis)
+            _check_order(path, name, array, axis > 0, "kernels x samples x samples")
+            stacks[name] = array if axis == 0 else np.moveaxis(array, axis, 0)
     # Labels tell the kernels between samples from those between anything else.
     stacks = {name: K for name, K in stacks.items() if K.shape[1] in sizes} or stacks
     if len(stacks) > 1:
         advice = f"choose one, for example {path}::{next(iter(stacks))}"
         raise DatasetError(f"{path}: several 3-D arrays ({inventory(stacks)}); {advice}")
-    stacks = {name: _as_float(K) for name, K in stacks.items()}
-    # MATLAB lays out columns, products want rows.
+    stacks = {name: _as_float(path, K) for name, K in stacks.items()}
+    # MATLAB stores columns first, products need rows first.
     return {n: np.ascontiguousarray(K) for n, K in stacks.items()} if content.matlab else stacks
 
 
-def _kernels_first(path: Path, name: str, array: Any, axis: int) -> Any:
-    """Return a stack of kernels whose first axis counts them; one on disk must be stored so."""
-    if axis == 0:
-        return array
-    if is_hdf5(array):
-        problem = f"{inventory({name: array})} is too large to load, and its first axis is not that"
-        advice = "store it kernels x samples x samples, or pass on_disk=False to load it all"
-        raise DatasetError(f"{path}: {problem} of the kernels; {advice}")
-    return np.moveaxis(array, axis, 0)
+def _check_order(path: Path, name: str, array: Any, is_other: bool, order: str) -> None:
+    """Refuse an array on disk whose axes would have to be exchanged."""
+    if is_other and is_hdf5(array):
+        advice = f"store it {order}, or pass on_disk=False to load it"
+        raise DatasetError(f"{path}: {inventory({name: array})} has another order; {advice}")
 
 
 def _kernel_axis(shape: tuple[int, ...], sizes: list[int], matlab: bool) -> int | None:
@@ -96,16 +93,13 @@ def _find_tables(
     tables = _numeric(content, 2)
     if square:
         tables = {name: a for name, a in tables.items() if a.shape[0] == a.shape[1]}
-    elif not selected:
-        # A lone column of an array may be anything; that of a table is a feature.
-        tables = {n: a for n, a in tables.items() if min(a.shape) > 1 or isinstance(a, TableOnDisk)}
+    elif not selected:  # the single column of a parquet file is a feature, that of an array is not
+        tables = {n: a for n, a in tables.items() if min(a.shape) > 1 or hasattr(a, "columns")}
     rows = Counter(a.shape[0] for a in tables.values() if a.shape[0] > 1)
     if not rows:
         expected = "square 2-D arrays" if square else "2-D arrays (samples x features)"
-        lone = next((f"{path.name}::{name}" for name in _numeric(content, 2)), "::NAME")
-        advice = (
-            f"it should hold {expected} or a 3-D array of kernels; {lone} selects a lone column"
-        )
+        single = next((f"{path.name}::{name}" for name in _numeric(content, 2)), "::NAME")
+        advice = f"it should hold {expected} or a 3-D array of kernels; {single} selects a column"
         held = inventory(content.arrays | content.labels)
         raise DatasetError(f"{path}: no usable array, only {held}; {advice}")
     sizes_named = [size for size in sizes if any(size in a.shape for a in tables.values())]
@@ -115,17 +109,10 @@ def _find_tables(
         raise DatasetError(f"{path}: numbers of rows differ ({inventory(tables)}); {advice}")
     n = sizes_named[0] if sizes_named else n
     fitting = {name: a for name, a in tables.items() if n in a.shape}
-    if square:
-        return {name: _as_float(a) for name, a in fitting.items()}
-    return {name: _samples_first(a, a.shape[0] != n) for name, a in fitting.items()}
-
-
-def _samples_first(array: Any, turned: bool) -> Any:
-    """Return a table of floats, turned around if need be; one on disk is turned row by row."""
-    if not is_hdf5(array):
-        return _as_float(array.T if turned else array)
-    shape = array.shape[::-1] if turned else array.shape
-    return HDF5View(array.file.filename, array.name, shape, _float_type(array.dtype), turned)
+    for name, array in fitting.items():
+        _check_order(path, name, array, array.shape[0] != n, "samples x features")
+        fitting[name] = _as_float(path, array.T if array.shape[0] != n else array)
+    return fitting
 
 
 def _numeric(content: Content, ndim: int) -> dict[str, Any]:
@@ -134,37 +121,18 @@ def _numeric(content: Content, ndim: int) -> dict[str, Any]:
     return {name: a for name, a in real.items() if a.ndim == ndim and all(a.shape)}
 
 
-def _as_float(array: Any) -> Any:
-    """Return an array in single or double precision; one on disk is left to be read in parts."""
-    if isinstance(array, np.memmap | TableOnDisk) or is_hdf5(array):
+def _as_float(path: Path, array: Any) -> Any:
+    """Return an array in single or double precision; one on disk is converted when it is read."""
+    if isinstance(array, np.memmap | ParquetTable) or is_hdf5(array):
         return array
-    return array.astype(_float_type(array.dtype), copy=False)
-
-
-def _float_type(dtype: np.dtype) -> type:
-    """Return single precision for float16 and float32, double for all else."""
-    return np.float32 if dtype.kind == "f" and dtype.itemsize <= 4 else np.float64
-
-
-def _as_rows(path: Path, array: Any) -> Any:
-    """Return a sparse matrix held by rows, and anything else as it is."""
-    if not scipy.sparse.issparse(array):
-        return array
-    place = f"{path}: a sparse matrix of {array.shape[0]} x {array.shape[1]} as a view"
-    # Where every row begins, and the entries with their columns.
-    check_room(place, 8 * array.shape[0] + (8 + array.dtype.itemsize) * array.nnz)
-    return array.tocsr()
-
-
-def _as_vector(value: Any) -> np.ndarray:
-    """Return an array, and a sparse matrix written out if it is one row or column; else nothing."""
-    if not scipy.sparse.issparse(value):
-        return np.asarray(value)
-    return value.toarray() if min(value.shape) == 1 else np.empty((0, 0))
+    single = array.dtype.kind == "f" and array.dtype.itemsize <= 4
+    if array.dtype.kind in "biu" and not scipy.sparse.issparse(array):
+        check_memory(path, 8 * array.size)
+    return array.astype(np.float32 if single else np.float64, copy=False)
 
 
 def _rename(names: list[str], new_names: list[str]) -> tuple[str, ...]:
-    """Return the names that the file gives, where they are those of its views."""
+    """Return the names that the file gives, if they are those of its views."""
     short = [name.removeprefix("X_") for name in names]
     if set(short) <= set(new_names):
         return tuple(short)

@@ -64,12 +64,8 @@ class Annotation:
         -------
         pandas.DataFrame
         """
-        try:
-            import pandas as pd
-        except ImportError as error:
-            raise ImportError(
-                'a data frame needs pandas: pip install "mkclust[tables]"; tests holds the same'
-            ) from error
+        import pandas as pd
+
         names = list(VariableTest.__dataclass_fields__)
         return pd.DataFrame([asdict(test) for test in self.tests], columns=names)
 

@@ -133,12 +133,8 @@ class Description:
         -------
         pandas.DataFrame
         """
-        try:
-            import pandas as pd
-        except ImportError as error:
-            raise ImportError(
-                'a data frame needs pandas: pip install "mkclust[tables]"; table holds the same'
-            ) from error
+        import pandas as pd
+
         names = FeatureEffect.__dataclass_fields__
         return pd.DataFrame([asdict(row) for row in self.table], columns=list(names))
 

@@ -9,7 +9,7 @@ import numpy as np
 from scipy.sparse import issparse
 from sklearn.utils import check_array
 
-from mkclust.datasets.on_disk import TableOnDisk
+from mkclust.datasets.parquet import ParquetTable
 from mkclust.linalg import as_floats as as_foreign_floats
 from mkclust.linalg import check_one_place, is_foreign, namespace, place, to_host
 from mkclust.linalg.arrays import is_sparse_tensor
@@ -108,7 +108,7 @@ def check_view(view: Any, title: str, *, may_lack_rows: bool = False) -> Any:
             "turn a single feature into a column with reshape(-1, 1)."
         )
     is_empty = 0 in getattr(view, "shape", ())[int(may_lack_rows) :]
-    is_frame = hasattr(view, "columns") and not isinstance(view, TableOnDisk)
+    is_frame = hasattr(view, "columns") and not isinstance(view, ParquetTable)
     if not is_empty and (isinstance(view, np.ndarray) or is_frame or not hasattr(view, "shape")):
         view = _as_numbers(view, title)
     if 0 in view.shape[int(may_lack_rows) :]:

@@ -10,8 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from mkclust.datasets.on_disk import TableOnDisk
-from mkclust.datasets.parquet import ParquetView
+from mkclust.datasets.parquet import ParquetTable
 from mkclust.linalg.sparse_rows import spread_rows
 from mkclust.metrics import adjusted_rand_of_table
 from mkclust.samples.blocks import MOST_ROWS, BlockFunction, SeenRows, add, without_missing
@@ -376,7 +375,7 @@ def agreement(first: Array, second: Array, n_clusters: int) -> float:
     return adjusted_rand_of_table(table) if table.any() else np.nan
 
 
-class MappedView(TableOnDisk):
+class MappedView:
     """A table in a ``.npy`` file, mapped anew wherever it is read.
 
     Parameters
@@ -387,7 +386,8 @@ class MappedView(TableOnDisk):
 
     def __init__(self, mapped: np.memmap):
         single = mapped.dtype.kind == "f" and mapped.dtype.itemsize <= 4
-        super().__init__(str(mapped.filename), mapped.shape, np.float32 if single else np.float64)
+        self.path, self.shape, self.ndim = str(mapped.filename), mapped.shape, 2
+        self.dtype = np.dtype(np.float32 if single else np.float64)
         self._layout: dict[str, Any] = {
             "dtype": mapped.dtype,
             "offset": mapped.offset,
@@ -395,10 +395,10 @@ class MappedView(TableOnDisk):
             "order": "C" if mapped.flags.c_contiguous else "F",
         }
 
-    def _read(self, start: int, stop: int) -> np.ndarray:
+    def __getitem__(self, key: Any) -> np.ndarray:
         """Return some rows of the table, mapped here."""
         mapped = np.memmap(self.path, mode="r", **self._layout)
-        return np.array(mapped[start:stop], dtype=self.dtype)
+        return np.array(mapped[key], dtype=self.dtype)
 
 
 def as_dask(views: Mapping[str, Any]) -> dict[str, Any]:
@@ -439,7 +439,7 @@ def _heights(views: Sequence[Any]) -> tuple[int, ...]:
     """Return how many rows are read at a time: whole row groups, where files have them."""
     n, width = views[0].shape[0], sum(view.shape[1] for view in views)
     least = max(CHUNK_BYTES // (8 * width), FEWEST_ROWS)
-    groups = [view.row_groups for view in views if isinstance(view, ParquetView)]
+    groups = [view.row_groups for view in views if isinstance(view, ParquetTable)]
     # Of several files the one with the largest row groups, which are the dearest to cut. Yet a
     # worker must have room for what it reads.
     steps: Sequence[int] = min(groups, key=len) if groups else [least] * (n // least)

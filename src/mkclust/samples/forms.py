@@ -97,4 +97,5 @@ def looks_like_kernel(X: Any) -> bool:
         return True
     if issparse(X):
         return (X != X.T).nnz == 0
+    X = X if hasattr(X, "T") else np.asarray(X)  # a table in a file
     return bool(namespace(X).all(X == X.T) if is_foreign(X) else np.array_equal(X, X.T))

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from mkclust.datasets.on_disk import TableOnDisk
+from mkclust.datasets.parquet import ParquetTable
 from mkclust.linalg import device, is_foreign, is_sparse, namespace, ranges, select
 from mkclust.linalg.sparse_rows import row_width, spread_rows
 from mkclust.samples.block_threads import look_at_all
@@ -200,7 +200,7 @@ class LocalBlocks:
         if len(samples) == self.n_samples:
             return self._read(name, slice(0, self.n_samples))  # all of them: no need to copy
         table = _table(view)
-        takes_numbers = isinstance(table, np.ndarray | TableOnDisk) or is_sparse(table)
+        takes_numbers = isinstance(table, np.ndarray | ParquetTable) or is_sparse(table)
         if is_foreign(table) or takes_numbers or not len(samples):
             return self._read(name, samples)
         # HDF5 is slow with lists of rows, and others may know none.

@@ -4,17 +4,17 @@ from typing import Any
 
 import numpy as np
 import pytest
+import scipy.io
 from scipy.spatial.distance import cdist
 from sklearn.cluster import KMeans
-from test_files import cell_of, write, write_v73
 
 from conftest import reference_folder
 from mkclust import AverageKKM, KernelBank, datasets
-from mkclust.datasets import AVAILABLE, CATALOG, DatasetError
-from mkclust.datasets.catalog import SPELLINGS, spelling
-from mkclust.datasets.recipes import distance_kernels, factor_kernels
+from mkclust.datasets import CATALOG, DatasetError
+from mkclust.datasets.catalog import find_entry
 from mkclust.metrics import scores
 from mkclust.stack.discretize import normalize_rows
+from paper.datasets import KNOWN
 
 pytestmark = pytest.mark.slow
 
@@ -37,6 +37,20 @@ def folder(tmp_path, monkeypatch):
     return tmp_path
 
 
+def cell_of(*arrays):
+    """Return a MATLAB cell array."""
+    cell = np.empty((len(arrays), 1), dtype=object)
+    cell[:, 0] = arrays
+    return cell
+
+
+def write(path, **variables):
+    """Write variables to a MATLAB file or an archive of NumPy."""
+    save = np.savez if path.suffix == ".npz" else lambda path, **v: scipy.io.savemat(path, v)
+    save(path, **variables)
+    return path
+
+
 def complaint(name, **options):
     """Return the one line that loading a data set raises."""
     with pytest.raises(DatasetError) as caught:
@@ -53,115 +67,49 @@ def stack_of(n, m):
     return kernels
 
 
-# --- the catalog -------------------------------------------------------------------------------
+# --- names and files ---------------------------------------------------------------------------
 
 
-def test_the_catalog_knows_the_papers_eleven_and_lists_every_name():
-    eleven = {e.paper for e in CATALOG.values() if e.paper and not e.caveat}
+def test_the_papers_eleven_are_known_by_name():
+    eleven = {known.paper for known in KNOWN.values() if known.paper and not known.caveat}
     assert eleven == {
         *("Flo17", "Flo102", "PFold", "CCV", "Digit"),
         *(f"Cal-{n}" for n in (5, 10, 15, 20, 25, 30)),
     }
-    assert tuple(CATALOG) == AVAILABLE
-    assert set(AUTHORS) < set(AVAILABLE)
-
-
-@pytest.mark.parametrize("name", AVAILABLE)
-def test_every_entry_has_its_facts(name):
-    entry = CATALOG[name]
-    assert entry.name == name
-    assert min(entry.n_samples, entry.n_views, entry.n_clusters) > 0
-    assert entry.n_clusters < entry.n_samples
-    assert entry.title
-    assert entry.origin
-    for way in entry.ways:
-        assert way.kernels.endswith(".")
-    assert all(way.files for way in entry.ways) or name == "digits"
-    assert entry.caveat == {"substitute": "substitute", "truncated": "truncated"}.get(
-        name.rpartition("-")[2], ""
-    )
-    for other in entry.stand_ins:
-        assert CATALOG[other].caveat
-        assert CATALOG[other].paper == entry.paper
-    text = entry.describe()
-    for fact in (name, str(entry.n_samples), entry.origin, *entry.ways[0].files, entry.note):
-        assert fact in text
-
-
-def test_no_two_entries_share_a_spelling():
-    spelled = [spelling(alias) for e in CATALOG.values() for alias in (e.name, *e.aliases)]
-    # An alias that only differs from the name by what never matters would be there twice.
-    assert len(spelled) == len(set(spelled)) == len(SPELLINGS)
+    assert KNOWN.keys() < CATALOG.keys()
 
 
 @pytest.mark.parametrize(
     ("said", "meant"),
     [
         ("Flower 17", "flo17"),
-        ("FLOWER102", "flo102"),
         ("protein_fold", "pfold"),
-        ("proteinFold", "pfold"),
-        ("UCI-Digit", "digit"),
         ("uci_digit", "digit"),
-        ("Caltech101_5", "cal-5"),
-        ("caltech101-nTrain30", "cal-30"),
         ("CAL 15", "cal-15"),
-        ("MSRC_v5", "msrc-v5"),
-        ("digits", "digits"),
     ],
 )
 def test_case_and_separators_do_not_matter(said, meant):
-    assert SPELLINGS[spelling(said)] == meant
+    assert find_entry(said).name == meant
 
 
-def test_the_bundled_digits_are_not_the_uci_digits(folder):
-    assert load("Digits").n_samples == 1797
-    assert complaint("digit").startswith("digit: not found")
-    assert CATALOG["digits"].present()
-    assert not CATALOG["digit"].present()
-
-
-def test_a_file_with_a_suffix_is_a_file_whatever_its_name(folder, monkeypatch):
-    write(folder / "digits.npz", table=np.ones((5, 2)))
-    monkeypatch.chdir(folder)
-    assert load("digits.npz").n_samples == 5
-
-
-# --- what is not there -------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("name", [name for name in AVAILABLE if name != "digits"])
+@pytest.mark.parametrize("name", KNOWN)
 def test_what_is_not_there_is_asked_for_by_file_folder_and_origin(folder, name, monkeypatch):
-    message = complaint(name)
-    for fact in (*CATALOG[name].ways[0].files, str(folder), CATALOG[name].origin):
-        assert fact in message
+    known = KNOWN[name]
+    assert CATALOG[name].find() is None
+    for fact in (*known.sources[0].files, str(folder), known.origin):
+        assert fact in complaint(name)
     monkeypatch.delenv("MKCLUST_DATA")
-    assert "MKCLUST_DATA is not set; set it to a folder" in complaint(name)
-    monkeypatch.setenv("MKCLUST_DATA", str(folder / "none"))
-    assert f"MKCLUST_DATA names {folder / 'none'}, not a folder" in complaint(name)
-
-
-def test_what_else_would_serve_is_named(folder):
-    assert "as a substitute version, flower17/features.npz" in complaint("flo17")
-    assert "as a truncated version, ProteinFold.mat" in complaint("pfold")
-
-
-def test_half_of_the_files_are_not_enough(folder):
-    write(folder / "distancematrices17gcfeat06.mat", D_color=np.ones((4, 4)))
-    assert "distancematrices17itfeat08.mat" in complaint("flo17")
+    assert "MKCLUST_DATA" in complaint(name)
 
 
 # --- the authors' kernels ----------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("version", ["v5", "v7.3"])
-def test_the_authors_kernels_are_read_in_both_formats(folder, version):
-    entry = CATALOG["pfold"]
+def test_the_authors_kernels_are_read_from_files_in_any_case(folder):
     variables = {"KH": stack_of(694, 12), "Y": np.arange(694) % 27 + 1}
     (folder / "protein").mkdir()
-    path = folder / "protein" / "PROTEINFOLD_kmatrix.mat"
-    write_v73(path, variables) if version == "v7.3" else write(path, **variables)
-    assert entry.present()
+    write(folder / "protein" / "PROTEINFOLD_kmatrix.mat", **variables)
+    assert KNOWN["pfold"].present()
     data = load("Protein-Fold")
     assert (data.name, data.paper, data.caveat, data.views) == ("pfold", "PFold", "", None)
     assert data.kernels.shape == (12, 694, 694)
@@ -174,9 +122,9 @@ def test_the_authors_kernels_are_read_in_both_formats(folder, version):
 def test_a_file_of_another_size_is_refused_with_both_sizes(folder, name):
     path = folder / f"{AUTHORS[name].swapcase()}_Kmatrix.mat"
     write(path, KH=stack_of(12, 3), Y=np.arange(12) % 4)
-    message, entry = complaint(name), CATALOG[name]
+    message, entry = complaint(name), KNOWN[name]
     assert f"{path}: found 12 samples, 3 views or kernels and 4 classes" in message
-    assert f"{name} has {entry.n_samples}, {entry.n_views} and {entry.n_clusters}" in message
+    assert f"{name} has {entry.n_samples}, {entry.n_views}, {entry.n_clusters}" in message
 
 
 def test_the_digits_may_bear_their_plain_name(folder):
@@ -205,7 +153,7 @@ def test_kernels_without_labels_or_of_no_square_shape_are_refused(folder):
     write(path, KH=np.ones((130, 6)), Y=np.arange(130) % 10)
     assert "KH is not a stack of square kernels" in complaint("ar10p")
     write(path, K=stack_of(130, 6), Y=np.arange(130) % 10)
-    assert "no KH in it" in complaint("ar10p")
+    assert "no KH" in complaint("ar10p")
 
 
 def test_the_papers_kernels_go_before_what_stands_in_for_them(folder):
@@ -219,24 +167,14 @@ def test_the_papers_kernels_go_before_what_stands_in_for_them(folder):
     assert (data.paper, data.views) == ("PFold", None)
     np.testing.assert_allclose(data.kernels[3], factors[3] @ factors[3].T)
     assert "Truncated" in data.description
-    assert not CATALOG["pfold"].present()
-    assert CATALOG["pfold-truncated"].present()
+    assert not KNOWN["pfold"].present()
+    assert KNOWN["pfold-truncated"].present()
     write(folder / "proteinFold_Kmatrix.mat", KH=stack_of(694, 12), Y=y)
     assert load("pfold").name == "pfold"
     assert load("pfold-truncated").name == "pfold-truncated"
 
 
 # --- recipes -----------------------------------------------------------------------------------
-
-
-def test_factors_are_multiplied_to_kernels_of_unit_diagonal_where_wanted(tmp_path):
-    X = np.random.default_rng(0).normal(size=(8, 3))
-    X[2] = 0
-    path = write(tmp_path / "CCV.mat", X=cell_of(X, 2 * X), Y=np.arange(8) % 2)
-    kernels: Any = factor_kernels(unit_diagonal=True)([path]).kernels
-    expected = 4 * X @ X.T
-    np.fill_diagonal(expected, 1)
-    np.testing.assert_allclose(kernels[1], expected)
 
 
 def test_the_makers_distances_become_kernels_and_the_order_gives_the_classes(folder):
@@ -253,21 +191,6 @@ def test_the_makers_distances_become_kernels_and_the_order_gives_the_classes(fol
     np.testing.assert_array_equal(data.y, np.repeat(np.arange(17), 80))
     for kernel, D in zip(data.kernels, distances.values(), strict=True):
         np.testing.assert_allclose(kernel, np.exp(-(D / D.mean())))
-
-
-def test_distances_of_other_sizes_or_twice_are_refused(tmp_path):
-    recipe = distance_kernels(3, 4)
-    first = write(tmp_path / "first.mat", D_a=np.ones((12, 12)), E_b=np.ones((5, 5)))
-    second = write(tmp_path / "second.mat", D_a=np.ones((12, 12)))
-    with pytest.raises(DatasetError, match="a second matrix of distances D_a"):
-        recipe([first, second])
-    write(second, D_b=np.ones((9, 9)))
-    with pytest.raises(DatasetError, match=r"12 x 12 distances.*D_a \[12, 12\], D_b \[9, 9\]"):
-        recipe([first, second])
-    write(first, E=np.ones((12, 12)))
-    write(second, F=np.ones((12, 12)))
-    with pytest.raises(DatasetError, match="found none"):
-        recipe([first, second])
 
 
 def test_substitutes_keep_their_features_beside_their_kernels(folder):

@@ -1,0 +1,182 @@
+"""Load a data set by name, or read one from a file."""
+
+import os
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+from mkclust.datasets import arrays
+from mkclust.datasets.anndata_files import read_anndata
+from mkclust.datasets.catalog import CATALOG, find_entry
+from mkclust.datasets.dataset import Dataset, DatasetError
+from mkclust.datasets.interpret import as_dataset
+from mkclust.datasets.layout import TableLayout, table_dataset
+from mkclust.datasets.parquet import read_frame, read_parquet
+from mkclust.datasets.tables import PACKED, Tables, read_feather, read_sheets, read_text, unpacked
+from mkclust.text import did_you_mean, join_words
+
+# The reader of each suffix of tables; those of arrays are in `arrays.READERS`.
+TABLES: dict[str, Callable[..., Tables]] = {
+    **dict.fromkeys((".csv", ".tsv", ".txt", ".tab"), read_text),
+    **dict.fromkeys((".xlsx", ".xlsm"), read_sheets),
+    **dict.fromkeys((".feather", ".arrow"), read_feather),
+    ".parquet": read_frame,
+}
+# All suffixes that can be read.
+SUFFIXES = (*TABLES, *arrays.READERS, ".h5ad", ".h5mu")
+# What to do about files that are not read.
+ADVICE = {
+    **dict.fromkeys((".xls", ".ods"), "save it as .xlsx or .csv"),
+    **dict.fromkeys((".rds", ".rdata"), "write it from R by write.csv(x, 'FILE.csv')"),
+    **dict.fromkeys((".pkl", ".pickle"), "pickles can run code: store it by frame.to_csv"),
+    **dict.fromkeys((".zip", *PACKED), "unpack it first; only packed text files are read"),
+}
+
+
+def load(
+    name_or_path: str | os.PathLike[str],
+    *,
+    kernels: bool = False,
+    on_disk: bool | None = None,
+    id: str | None = None,
+    samples_in: str = "rows",
+    drop: Sequence[str] = (),
+) -> Dataset:
+    """Load a data set by name, or read one from a file.
+
+    In a file every numeric 2-D array, or cell of a cell array, with the common number of rows
+    is a view, in file order. The labels ``y``, ``Y``, ``gnd`` or ``labels`` decide that number;
+    without them it is the most frequent one. A view stored features x samples is transposed. A
+    single row or column is a view only if it is selected: it may be further labels. A 3-D array is
+    a stack of kernels, ``(m, n, n)`` or MATLAB's ``(n, n, m)``.
+
+    A table (text, Excel, Feather, parquet) is one view, a data frame whose index holds the ids of
+    the samples: the column `id`, or the first one if it has no name, is called id, sample, patient,
+    barcode, index, name, key or the like, or holds text that is different in every row. Labels are
+    the column of one of the names above. A parquet file of numbers only stays on disk. A file of
+    AnnData is one view, a file of MuData one per modality; sparse matrices stay sparse.
+
+    Parameters
+    ----------
+    name_or_path : str or path-like
+        A name in ``CATALOG`` (case and separators do not matter), or the path of a ``.csv``,
+        ``.tsv`` or ``.txt`` file (also ``.gz``, ``.bz2``, ``.xz``), ``.xlsx``, ``.parquet``,
+        ``.feather``, ``.arrow``, ``.npz``, ``.npy``, ``.mat``, ``.h5``, ``.hdf5``, ``.h5ad`` or
+        ``.h5mu`` file. ``"file.mat::X1,X2"`` reads only these variables, columns of a table,
+        sheets of a workbook, layers or modalities, and the labels.
+    kernels : bool, default=False
+        Take square 2-D arrays as precomputed kernels rather than as views.
+    on_disk : bool or None, default=None
+        Whether arrays of an HDF5 file stay there, to be read some rows at a time; None: those of
+        more than 1 GiB. A ``.npy`` file is always mapped.
+    id : str or None, default=None
+        Column of a table that holds the ids of the samples.
+    samples_in : {"rows", "columns"}, default="rows"
+        "columns" for a table of features x samples: the ids are then the header, and the first
+        column names the features.
+    drop : sequence of str, default=()
+        Columns of a table to drop.
+
+    Returns
+    -------
+    Dataset
+        Single precision is kept; integers become float64. A view on disk has a shape, gives rows
+        (``view[:1000]``), and ``numpy.asarray(view)`` loads it.
+
+    Raises
+    ------
+    DatasetError
+        If there is no such file, or it cannot be read or understood, or does not fit into memory.
+
+    Examples
+    --------
+    >>> from mkclust.datasets import load
+    >>> data = load("digits")
+    >>> data
+    Dataset('digits': 4 views, 1797 samples, 10 classes)
+    >>> data.views["fourier"].shape
+    (1797, 40)
+    """
+    layout = TableLayout(id, samples_in, (drop,) if isinstance(drop, str) else tuple(drop))
+    data = load_with(name_or_path, layout, kernels=kernels, on_disk=on_disk)
+    if absent := [column for column in layout.drop if column not in data.dropped]:
+        columns = [c for view in (data.views or {}).values() for c in getattr(view, "columns", ())]
+        near = did_you_mean(absent[0], columns)
+        raise DatasetError(f"{data.name}: no column {absent[0]} to drop{near}; check its name")
+    return data
+
+
+def load_with(
+    name_or_path: str | os.PathLike[str],
+    layout: TableLayout,
+    *,
+    kernels: bool = False,
+    on_disk: bool | None = None,
+) -> Dataset:
+    """Load as :func:`load` does; columns to drop need not be there."""
+    text = os.fsdecode(name_or_path)
+    if (entry := find_entry(text)) is not None:
+        data = entry.read()
+        if kernels and not data.precomputed:
+            raise DatasetError(f"{text}: holds views, not kernels; load it without kernels=True")
+        return data
+    path, selection = _split(text)
+    try:
+        return _read(path, selection, layout, kernels, on_disk)
+    except DatasetError:
+        raise
+    except Exception as error:  # damaged files raise nearly anything
+        reason = " ".join(f"{type(error).__name__}: {error}".split())
+        advice = "check that it is complete, of the format of its suffix, and without objects"
+        raise DatasetError(f"{path}: cannot be read ({reason}); {advice}") from error
+
+
+def _read(
+    path: Path, selection: frozenset[str], layout: TableLayout, kernels: bool, on_disk: bool | None
+) -> Dataset:
+    """Read a file by the reader of its suffix."""
+    suffix = unpacked(path).suffix.lower()
+    if suffix in (".h5ad", ".h5mu"):
+        return read_anndata(path, selection)
+    content: Any = None
+    if suffix in arrays.READERS:
+        content = arrays.read_arrays(path, selection, on_disk)
+    elif suffix == ".parquet" and layout.is_default:
+        content = read_parquet(path, selection, on_disk)
+    if content is not None:
+        return as_dataset(path, content, selected=bool(selection), square=kernels)
+    tables, notes = TABLES[suffix](path, selection, layout)
+    columns = frozenset() if TABLES[suffix] is read_sheets else selection
+    return table_dataset(path, tables, layout, selection=columns, kernels=kernels, notes=notes)
+
+
+def is_readable(path: Path) -> bool:
+    """Return whether there is a reader for a file of this name."""
+    suffix = unpacked(path).suffix.lower()
+    return TABLES.get(suffix) is read_text or (suffix in SUFFIXES and path == unpacked(path))
+
+
+def _split(text: str) -> tuple[Path, frozenset[str]]:
+    """Split ``path::A,B`` into the path of a file and the selected names (none: everything)."""
+    name, separator, names = text.rpartition("::")
+    if not separator or os.path.exists(text):
+        name, separator, names = text, "", ""
+    selection = frozenset(part.strip() for part in names.split(",")) - {""}
+    path, suffixes = Path(os.path.expanduser(name)), ", ".join(SUFFIXES)
+    if not name:
+        raise DatasetError(f"{text!r}: names no file; give the path of one ({suffixes})")
+    if os.path.isdir(path):
+        raise DatasetError(f"{path}: is a directory; give a file in it ({suffixes})")
+    if not os.path.exists(path):
+        files = [str(each) for each in path.parent.iterdir()] if path.parent.is_dir() else []
+        near = did_you_mean(name, [*CATALOG, *filter(lambda each: is_readable(Path(each)), files)])
+        known = f" (data sets: {join_words(CATALOG)})"
+        raise DatasetError(f"{path}: no such file or data set{near}; check the path{known}")
+    if not os.path.isfile(path):
+        raise DatasetError(f"{path}: is not a regular file; give one ({suffixes})")
+    if not is_readable(path):
+        advice = ADVICE.get(path.suffix.lower(), f"give a file of {suffixes}")
+        raise DatasetError(f"{path}: unknown suffix {path.suffix!r}; {advice}")
+    if separator and not selection:
+        raise DatasetError(f"{text}: no variable after '::'; write for example {path}::X")
+    return path, selection
