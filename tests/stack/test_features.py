@@ -293,5 +293,4 @@ def test_only_the_samples_drawn_leave_a_device(keep, monkeypatch):
     stack = compress(as_blocks(given), Nystroem(40), fit_samples=60, keep=keep, **STANDARD)
     (Q,) = stack.features.lift(np.eye(stack.n_samples))
     assert Q.device == given["a"].device
-    # What is multiplied: features, the diagonals of three kernels, and ones.
-    assert set(lengths) == {0, 60, sum(stack.features.learned.widths) + 4}
+    assert set(lengths) == {0, 60, sum(stack.features.learned.widths)}

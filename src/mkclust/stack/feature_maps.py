@@ -116,16 +116,18 @@ class Features:
             rows if observed is None else select(rows, observed)
             for rows, observed in zip(block.values(), index, strict=True)
         ]
-        return [self._of_rows(p, rows) for p, rows in enumerate(views)], index
-
-    def _of_rows(self, p: int, rows: Array) -> Array:
-        """Return the standardized features of rows that one view has, which may be none."""
-        if not rows.shape[0]:
-            return zeros((0, self.widths[p]), rows, precision_of(rows))
-        F = _transform(self.maps[p], rows)
-        if self.means is not None:
-            F = F - _beside(self.means[p], F)
-        return F if self.floors is None else F * _unit_scale(F, self.floors[p])[:, None]
+        features = []
+        for p, rows in enumerate(views):
+            if not rows.shape[0]:
+                features.append(zeros((0, self.widths[p]), rows, precision_of(rows)))
+                continue
+            F = _transform(self.maps[p], rows)
+            if self.means is not None:
+                F = F - _beside(self.means[p], F)
+            if self.floors is not None:
+                F = F * _unit_scale(F, self.floors[p])[:, None]
+            features.append(F)
+        return features, index
 
     def parts(self, block: dict[str, Array], start: int) -> Iterator[tuple[dict[str, Array], int]]:
         """Cut a block into parts whose features are not too large, with their first samples."""
@@ -181,14 +183,15 @@ def learn_maps(
             rows = preparations[name].apply(rows)
         map_ = clone(approximation)
         unset = [seed for seed in seeds_of(map_) if map_.get_params()[seed] is None]
-        map_.set_params(**dict.fromkeys(unset, _seed_of_view(seed, name)))
+        # The seed of a view is the same whichever views are beside it.
+        own = np.random.SeedSequence([seed, crc32(name.encode())]).generate_state(1)[0]
+        map_.set_params(**dict.fromkeys(unset, int(own)))
         try:
             # A copy, for a map may keep what it learns from, and it may be the caller's array.
             first = _transform(map_.fit(copy_array(rows)), rows[:1, :])
         except (ValueError, TypeError) as error:
-            if isinstance(error, TypeError) and not (is_foreign(rows) or issparse(rows)):
-                raise
-            message = error if isinstance(error, ValueError) else _unfit(map_, rows)
+            is_array = not (is_foreign(rows) or issparse(rows))
+            message = error if is_array or isinstance(error, ValueError) else _unfit(map_, rows)
             n = rows.shape[0]
             lacks = f", observed in {n} of {count} samples" if n < count else ""
             raise ValueError(f"View {name!r}{lacks}: {message}") from error
@@ -252,23 +255,15 @@ def trace_error(map_: Any, rows: Array, F: Array) -> float:
     return 1 - float(namespace(F).sum(squared_norms(F))) / trace if trace else 0.0
 
 
-def _seed_of_view(seed: int, name: str) -> int:
-    """Return the seed of one view's feature map: the same whichever views are beside it."""
-    return int(np.random.SeedSequence([seed, crc32(name.encode())]).generate_state(1)[0])
-
-
 def _transform(map_: Any, rows: Array) -> Array:
     """Return the features of rows, where the rows live."""
-    if not is_foreign(rows):
-        F = map_.transform(rows)
-        return F if issparse(F) else np.asarray(F)
     try:
         F = map_.transform(rows)
     except TypeError as error:
         raise ValueError(_unfit(map_, rows)) from error
-    if place(F) != place(rows):
+    if is_foreign(rows) and place(F) != place(rows):
         raise ValueError(_unfit(map_, rows))
-    return F
+    return F if is_foreign(F) or issparse(F) else np.asarray(F)
 
 
 def _unfit(map_: Any, rows: Array) -> str:

@@ -9,7 +9,7 @@ vector over the samples is ``Q`` times a vector in these coordinates.
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
-from itertools import pairwise
+from itertools import combinations_with_replacement, pairwise
 from typing import Any
 
 import numpy as np
@@ -17,7 +17,6 @@ from scipy.linalg import solve_triangular
 from scipy.linalg.lapack import dpstrf as pstrf
 from sklearn.preprocessing import FunctionTransformer
 
-from mkclust.engine.agreement import OffDiagonalProducts
 from mkclust.linalg import (
     astype,
     free_bytes,
@@ -25,15 +24,13 @@ from mkclust.linalg import (
     precision_of,
     side_by_side,
     to_host,
-    zeros,
 )
 from mkclust.linalg.memory import available_bytes, require_memory
 from mkclust.linalg.sparse_rows import finite_rows, missing_rows
 from mkclust.samples.blocks import Blocks, add, check_finite, observed_samples
-from mkclust.samples.distances import squared_norms
 from mkclust.samples.local import LocalBlocks
 from mkclust.stack.checks import nothing_left
-from mkclust.stack.compare import Comparison, compare_features, draw
+from mkclust.stack.compare import ALL_COMPARED, draw
 from mkclust.stack.feature_maps import (
     Features,
     LearnPreparations,
@@ -42,7 +39,8 @@ from mkclust.stack.feature_maps import (
     trace_error,
 )
 from mkclust.stack.kernel import Array as HeldKernel
-from mkclust.stack.observed import FillRule
+from mkclust.stack.kernel import Factored, Kernel
+from mkclust.stack.observed import FillRule, Observed, SampleMap
 from mkclust.stack.stack import Stack
 from mkclust.types import Array, Float
 
@@ -50,6 +48,8 @@ from mkclust.types import Array, Float
 ERROR_SAMPLES = 2_000
 # Samples that stand for all if clusters are only compared.
 COMPARED_SAMPLES = 10_000
+# If two kernels have fewer of the drawn samples in common, so many more are drawn that they have.
+FEW_COMMON = 256
 # Features that take no more than this share of the free memory are computed once, and not anew in
 # every pass.
 KEPT_SHARE = 0.125
@@ -75,9 +75,6 @@ class SampleFeatures:
         ``T^(-1)``: features times this are the samples' coordinates.
     trace_errors : ndarray of shape (n_kernels,)
         The share of each kernel's trace that its features miss, on a sample; NaN if not known.
-    diagonals, diagonal_products : ndarray of shape (n_coordinates, n_views + 1), and the products
-        The diagonals of the kernels of all views, and ones, in coordinates; and the products of
-        these vectors with each other, over the samples.
     observed : ndarray of bool of shape (n_samples, n_kernels) or None
         Which samples each kernel has; None if none is missing.
     kernels : tuple of int
@@ -89,8 +86,6 @@ class SampleFeatures:
     blocks: Blocks = field(repr=False)
     coordinate_map: Float = field(repr=False)
     trace_errors: Float
-    diagonals: Float = field(repr=False)
-    diagonal_products: Float = field(repr=False)
     observed: np.ndarray | None = field(repr=False)
     kernels: tuple[int, ...]
 
@@ -130,35 +125,29 @@ class SampleFeatures:
         """Return features, and what takes them to rows: the same for old and new samples."""
         return self.learned, self.coordinate_map @ to_host(rows)
 
-    def compare(self, stack: Stack) -> list[Comparison]:
-        """Return what every two kernels share off their diagonals, on the samples both have."""
-        if self.observed is not None:
-            return compare_features(self.observed, self._features_of)
-        kernels = tuple(range(stack.n_kernels))
-        return [Comparison(kernels, kernels, self._off_diagonal_products(stack), self._entries)]
+    def compared_kernels(self) -> list[Kernel]:
+        """Return the kernels of some samples by which they are compared, on the host.
 
-    def _features_of(self, samples: np.ndarray) -> list[Float]:
-        """Return the features of some samples on the host, not scaled up for missing views."""
+        If two kernels have few of the drawn samples in common, some more that they have are drawn.
+        """
+        drawn = [draw(self.n_samples, ALL_COMPARED)]
+        observed = np.ones((self.n_samples, 1), bool) if self.observed is None else self.observed
+        for p, q in combinations_with_replacement(range(observed.shape[1]), 2):
+            have = observed[:, p] & observed[:, q]
+            if have[drawn[0]].sum() < FEW_COMMON:
+                common = np.flatnonzero(have)
+                drawn.append(common[draw(len(common), FEW_COMMON)])
+        samples = np.unique(np.concatenate(drawn))
+        # Not scaled up for views that are missing.
         features = replace(self.training, fill="zero").of(self.blocks.take(samples))
-        return [to_host(features[p]) for p in self.kernels]
-
-    def _entries(self, samples: np.ndarray) -> Float:
-        """Write the kernels out among some samples, (m, s, s), on the host."""
-        return np.stack([F @ F.T for F in self._features_of(samples)])
-
-    def _off_diagonal_products(self, stack: Stack) -> OffDiagonalProducts:
-        """Return what pairs of kernels share off their diagonals, over all samples."""
-        some = list(self.kernels)
-        ones, diagonals = self.diagonals[:, -1], self.diagonals[:, some]
-        products = self.diagonal_products[np.ix_(some, some)]
-        images = stack.apply(ones[:, None])[:, :, 0]  # K_p 1
-        mixed = diagonals.T @ images.T  # of a diagonal with the row sums of a kernel
-        return OffDiagonalProducts(
-            self.n_samples,
-            stack.gram() - products,
-            images @ images.T - mixed - mixed.T + products,
-            images @ ones - stack.traces(),
-        )
+        rows = [to_host(features[p]) for p in self.kernels]
+        if self.observed is None:
+            return [Factored(F) for F in rows]
+        index = [np.flatnonzero(has) for has in observed[samples].T]
+        return [
+            Observed(Factored(F[has]), SampleMap(has, len(samples)))
+            for F, has in zip(rows, index, strict=True)
+        ]
 
 
 def compress(
@@ -202,8 +191,6 @@ def compress(
         of_blocks = replace(raw, maps=[FunctionTransformer()] * len(raw.maps))
     # Sums of squares lose their digits far from the mean; that of the sample is near.
     origins = [to_host(_column_sums(F)) / F.shape[0] for F in drawn]
-    for name, map_, origin in zip(blocks.names, raw.maps, origins, strict=True):
-        _require_finite(name, map_, bool(np.isfinite(origin).all()))
     shifted = replace(of_blocks, means=origins)
     *sums, squares, counts = map(to_host, blocks.total(partial(_sum_block, shifted=shifted)))
     means, floors = [], []
@@ -217,7 +204,7 @@ def compress(
     standard["floors"] = floors if normalize else None
     training = replace(of_blocks, **standard)
     products = to_host(blocks.total(partial(_multiply_block, training=training)))
-    T, coordinate_map = _factor(products[: ends[-1], : ends[-1]], ends)
+    T, coordinate_map = _factor(products, ends)
     if len(T) == n_clusters - 1:
         # As many as centered clusters span; the last direction is one that no kernel has.
         T = np.pad(T, ((0, 1), (0, 0)))
@@ -228,8 +215,6 @@ def compress(
         blocks=blocks,
         coordinate_map=coordinate_map,
         trace_errors=np.array(errors),
-        diagonals=coordinate_map.T @ products[: ends[-1], ends[-1] :],
-        diagonal_products=products[ends[-1] :, ends[-1] :],
         observed=observed_samples(blocks) if min(counts) < blocks.n_samples else None,
         kernels=tuple(range(len(means))),
     )
@@ -289,22 +274,18 @@ def _sum_block(block: dict[str, Array], start: int, *, shifted: Features) -> Any
     for part, first in shifted.parts(block, start):
         check_finite(part, first)
         features, _ = shifted.of_observed(part)
-        squares = [squared_norms(F) if F.shape[0] else zeros((1,), F) for F in features]
         xp = namespace(*features)
+        squares = xp.stack([xp.sum(F * F, dtype=xp.float64) for F in features])
         counts = np.array([float(F.shape[0]) for F in features])
-        sums = (*map(_column_sums, features), xp.stack([xp.sum(each) for each in squares]), counts)
-        total = add(total, sums)
+        total = add(total, (*map(_column_sums, features), squares, counts))
     return total
 
 
 def _multiply_block(block: dict[str, Array], start: int, *, training: Features) -> Array:
-    """Multiply a block's features, the diagonals of their kernels and ones with each other."""
+    """Multiply a block's features with each other."""
     total = None
     for part, _ in training.parts(block, start):
-        features = [astype(F, "float64") for F in training.of(part)]
-        diagonals = [squared_norms(F)[:, None] for F in features]
-        ones = zeros((features[0].shape[0], 1), features[0]) + 1.0
-        columns = side_by_side(*features, *diagonals, ones)
+        columns = side_by_side(*(astype(F, "float64") for F in training.of(part)))
         total = add(total, columns.T @ columns)
     return total
 

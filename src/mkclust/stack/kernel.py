@@ -57,6 +57,11 @@ class Kernel:
     storage: Any
     precision: Any
 
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Number of rows and columns, (n, n)."""
+        return self.n_samples, self.n_samples
+
     def rows(self, index: Any) -> AnyArray:
         """Return the rows of a slice or of an array of numbers, (s, n), in float64."""
         raise NotImplementedError(f"{type(self).__name__} must define rows")
@@ -331,11 +336,3 @@ def dense_of(kernel: Kernel) -> AnyArray:
         half = (out[part, rest] + out[rest, part].T) / 2
         out[part, rest], out[rest, part] = half, half.T
     return out
-
-
-def exact_product(kernel: Kernel, V: AnyArray) -> AnyArray:
-    """Return ``K @ V`` in float64, whatever the entries are stored in."""
-    if kernel.precision <= 1e-10:
-        return kernel @ V
-    parts = [kernel.rows(part) @ V for part in row_blocks([kernel])]
-    return namespace(V).concat(parts)
