@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 
@@ -22,7 +22,8 @@ from mkclust.linalg import (
 from mkclust.types import Array as AnyArray
 from mkclust.types import Float
 
-Storage = Literal["dense", "sparse", "streamed"]
+# How entries are held; of several kernels together, as the first of these that one of them is.
+STORAGES = ("streamed", "dense", "sparse")
 
 # Entries that are computed at a time on a host: a block of rows stays in a core's cache.
 BLOCK_ENTRIES = 2**16
@@ -88,9 +89,8 @@ def row_blocks(kernels: Sequence[Kernel], n_rows: int | None = None) -> Iterator
 
 def is_in_memory(kernels: Sequence[Kernel]) -> bool:
     """Return whether a mix of kernels may be written out as one dense matrix."""
-    storages = {kernel.storage for kernel in kernels}
-    is_small = kernels[0].n_samples <= FEW_SAMPLES
-    return "streamed" not in storages and ("dense" in storages or is_small)
+    storage = Mix(np.ones(len(kernels)), kernels).storage
+    return storage == "dense" or (storage == "sparse" and kernels[0].n_samples <= FEW_SAMPLES)
 
 
 @dataclass(frozen=True)
@@ -170,8 +170,8 @@ class Wrapped(Kernel):
     precision = property(lambda self: self.kernel.precision)
 
     def before(self, V: AnyArray) -> AnyArray:
-        """Return what the inner kernel is multiplied with."""
-        raise NotImplementedError(f"{type(self).__name__} must define before")
+        """Return what the inner kernel is multiplied with, by default the same."""
+        return V
 
     def after(self, Y: AnyArray, V: AnyArray) -> AnyArray:
         """Return the product, given that of the inner kernel."""
@@ -188,10 +188,6 @@ class Shifted(Wrapped):
 
     kernel: Kernel
     shift: float
-
-    def before(self, V: AnyArray) -> AnyArray:
-        """Return what the inner kernel is multiplied with: the same."""
-        return V
 
     def after(self, Y: AnyArray, V: AnyArray) -> AnyArray:
         """Return the product, given that of the inner kernel."""
@@ -219,15 +215,7 @@ class Mix(Kernel):
 
     n_samples = property(lambda self: self.kernels[0].n_samples)
     like = property(lambda self: self.kernels[0].like)
-
-    @property
-    def storage(self) -> Storage:
-        """How the entries are held."""
-        storages = {kernel.storage for kernel in self.kernels}
-        if "streamed" in storages:
-            return "streamed"
-        return "dense" if "dense" in storages else "sparse"
-
+    storage = property(lambda self: min((k.storage for k in self.kernels), key=STORAGES.index))
     precision = property(lambda self: max(kernel.precision for kernel in self.kernels))
 
     def _terms(self) -> list[tuple[float, Kernel]]:
@@ -240,8 +228,7 @@ class Mix(Kernel):
         (c, kernel), *others = self._terms()
         total = c * kernel.rows(index)
         for c, kernel in others:
-            part = kernel.rows(index)
-            total += c * part
+            total += c * kernel.rows(index)
         return total
 
     def diagonal(self) -> AnyArray:
@@ -266,18 +253,18 @@ def multiply(kernels: Sequence[Kernel], columns: Sequence[AnyArray]) -> list[Any
     """
     results: list[Any] = [None] * len(kernels)
     wrappers: list[list[tuple[Wrapped, AnyArray]]] = [[] for _ in kernels]
-    by_source: dict[int, tuple[Any, list[tuple[int, int, AnyArray]]]] = {}
+    sources: dict[int, list[tuple[int, Computed, AnyArray]]] = {}
     for p, (kernel, V) in enumerate(zip(kernels, columns, strict=True)):
         while isinstance(kernel, Wrapped):
             wrappers[p].append((kernel, V))
             V, kernel = kernel.before(V), kernel.kernel
         if isinstance(kernel, Computed):
-            source, wanted = by_source.setdefault(id(kernel.source), (kernel.source, []))
-            wanted.append((p, kernel.index, V))
+            sources.setdefault(id(kernel.source), []).append((p, kernel, V))
         else:
             results[p] = kernel @ V
-    for source, wanted in by_source.values():
-        products = source.products([(index, V) for _, index, V in wanted])
+    for wanted in sources.values():
+        source = wanted[0][1].source
+        products = source.products([(kernel.index, V) for _, kernel, V in wanted])
         for (p, _, _), product in zip(wanted, products, strict=True):
             results[p] = product
     for p, wrapped in enumerate(wrappers):
@@ -288,17 +275,7 @@ def multiply(kernels: Sequence[Kernel], columns: Sequence[AnyArray]) -> list[Any
 
 @dataclass(frozen=True)
 class Computed(Kernel):
-    """One of the kernels of a source of rows (`mkclust.stack.sources`): read, or computed.
-
-    Attributes
-    ----------
-    source : Source
-        Gives some rows of all its kernels at a time.
-    index : int
-        The number of this kernel in it.
-    self_similarities : array of shape (n,)
-        The diagonal.
-    """
+    """One of the kernels of a source of rows (`mkclust.stack.sources`): read, or computed."""
 
     source: Any
     index: int
