@@ -612,7 +612,7 @@ def test_kernels_in_files_are_diagnosed_like_others(kind, tmp_path, monkeypatch)
     X = kernels_of(0, n=100, strengths=(2, 0.5, 0))
     model = SimpleMKKM(4, n_init=2, random_state=0).fit(X)
     expected = diagnose(model, X)
-    monkeypatch.setattr("mkclust.stack.opened.available_bytes", lambda: X[0].nbytes)
+    monkeypatch.setattr("mkclust.stack.build.available_bytes", lambda: X[0].nbytes)
     with h5py.File(tmp_path / "kernels.h5", "w") as file:
         file["all"] = X
         for p, K in enumerate(X):

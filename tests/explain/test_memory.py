@@ -248,7 +248,7 @@ def test_kernels_in_files_are_loaded_to_be_repaired_if_they_fit(tmp_path, monkey
         # The second kernel is indefinite.
         dataset = file.create_dataset("K", data=np.stack([X @ X.T, X @ X.T - 30 * np.eye(40)]))
         # Without repair they would be streamed: they take more than a quarter of what is there.
-        monkeypatch.setattr("mkclust.stack.opened.available_bytes", lambda: 4 * 40**2 * 8)
+        monkeypatch.setattr("mkclust.stack.build.available_bytes", lambda: 4 * 40**2 * 8)
         assert as_stack(dataset, psd="clip").kernels[0].storage == "dense"
         free_memory(5 * 40**2 * 8 - 1)
         with pytest.raises(MemoryError, match="indefinite.*psd='shift'"):

@@ -178,7 +178,7 @@ def test_an_option_that_is_none_is_named(option):
 def test_memory_maps_are_streamed_if_a_mix_would_not_fit(tmp_path, monkeypatch):
     whole = on_disk(integer_kernels(), tmp_path)
     assert {K.storage for K in as_stack(whole).kernels} == {"dense"}
-    monkeypatch.setattr("mkclust.stack.opened.available_bytes", lambda: 4 * N * N * 8 - 1)
+    monkeypatch.setattr("mkclust.stack.build.available_bytes", lambda: 4 * N * N * 8 - 1)
     assert {K.storage for K in as_stack(whole).kernels} == {"streamed"}
 
 
@@ -188,7 +188,7 @@ def test_datasets_that_fit_are_loaded_and_others_streamed(tmp_path, monkeypatch)
         data = file.create_dataset("K", data=integer_kernels(), chunks=(1, 16, 9))
         expected = standardized(integer_kernels())
         assert {K.storage for K in as_stack(data).kernels} == {"dense"}
-        monkeypatch.setattr("mkclust.stack.opened.available_bytes", lambda: (M + 1) * N * N * 8)
+        monkeypatch.setattr("mkclust.stack.build.available_bytes", lambda: (M + 1) * N * N * 8)
         stack = as_stack(data)
         assert {K.storage for K in stack.kernels} == {"streamed"}
         np.testing.assert_allclose(stack.among().entries, expected, atol=1e-11)

@@ -89,7 +89,7 @@ def test_kernels_are_those_of_the_observed_samples_with_zeros_for_the_others(
         for F, K in zip(stack.features.learned.of(views), expected, strict=True):
             np.testing.assert_allclose(F @ F.T, K, atol=1e-8 * largest)
         rows = np.random.default_rng(0).normal(size=(stack.n_samples, 2))
-        features, matrix = stack.features.embedding_map(rows)
+        features, matrix = stack.features.learned, stack.features.coordinate_map @ rows
         (lifted,) = stack.features.lift(rows)
         atol = 1e-8 * np.abs(lifted).max()
         np.testing.assert_allclose(features.project(views, matrix), lifted, atol=atol)

@@ -1,12 +1,17 @@
 """From what a user has to a sound stack of kernels over the same samples."""
 
+import sys
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, Literal
 
 import numpy as np
+import scipy.sparse
 
 from mkclust.linalg import check_one_place, to_device
+from mkclust.linalg.memory import available_bytes, require_memory
+from mkclust.samples.observed_block import ObservedBlock, single_kernels
+from mkclust.samples.row_source import RowSource
 from mkclust.samples.samples import Samples, read_kernels
 from mkclust.stack.checks import (
     as_numbers,
@@ -21,15 +26,18 @@ from mkclust.stack.checks import (
 from mkclust.stack.dissimilarity import refuse_distances
 from mkclust.stack.kernel import Array, Computed, Kernel
 from mkclust.stack.observed import FillRule, Observed, SampleMap, with_active
-from mkclust.stack.opened import open_kernels
 from mkclust.stack.repair import make_positive
-from mkclust.stack.row_pass import examine_rows
-from mkclust.stack.sources import MatrixRows, Source
+from mkclust.stack.sources import GivenRows, MatrixRows, Source, examine_rows
 from mkclust.stack.stack import Stack
 from mkclust.stack.standardized import Standardized
 from mkclust.types import Float
 
-PSD_CHOICES = ("error", "clip", "shift")
+CHOICES = {"psd": ("error", "clip", "shift"), "streamed": (True, False, None)}
+# Kernels in files are streamed if one matrix of their size, and what must be copied to compute
+# with them, would take more than this: solvers form such a matrix.
+LARGEST_IN_MEMORY = 2 * 2**30
+# Or more than this share of the memory there is: who keeps kernels in files has none to spare.
+LARGEST_SHARE_IN_MEMORY = 0.25
 
 
 def as_stack(
@@ -107,18 +115,16 @@ def as_stack(
     >>> stack.n_kernels, stack.n_samples, stack.traces().round(6).tolist()
     (2, 20, [20.0, 20.0])
     """
-    flags = {"center": center, "normalize": normalize, "validate": validate}
-    allowed: dict[str, tuple[Any, ...]] = dict.fromkeys(flags, (True, False))
-    allowed |= {"streamed": (True, False, None), "psd": PSD_CHOICES}
-    options: dict[str, Any] = {**flags, "streamed": streamed, "psd": psd}
+    options: dict[str, Any] = {"center": center, "normalize": normalize, "validate": validate}
+    options |= {"streamed": streamed, "psd": psd}
     for option, value in options.items():
-        if value not in allowed[option]:
-            choices = ", ".join(map(repr, allowed[option]))
-            raise ValueError(f"{option}={value!r}: choose one of {choices}")
+        choices = CHOICES.get(option, (True, False))
+        if value not in choices:
+            raise ValueError(f"{option}={value!r}: choose one of {', '.join(map(repr, choices))}")
     samples = read_kernels(kernels)
     if samples.missing is not None:
         return _stack_incomplete(samples, names, views, fill, options)
-    given = open_kernels(samples, streamed, psd)
+    given = _opened(samples, streamed, psd)
     names = _named(samples, names, given.n_kernels if isinstance(given, Source) else len(given))
     numbers = range(len(names)) if kernel_numbers is None else kernel_numbers
     labels = [describe(number, name) for number, name in zip(numbers, names, strict=True)]
@@ -144,6 +150,69 @@ def _named(samples: Samples, names: Sequence[str] | None, count: int) -> list[st
     if len(names) != count:
         raise ValueError(f"{len(names)} names for {count} kernels: give each one a name")
     return [str(name) for name in names]
+
+
+def _opened(samples: Samples, streamed: bool | None, psd: str) -> Source | list[Any]:
+    """Return a source of rows if kernels are to be streamed, else the kernels one by one."""
+    whole, asked = samples.whole, "streamed=False" if psd == "error" else f"psd={psd!r}"
+    is_source = isinstance(whole, RowSource)
+    if (streamed or is_source) and (streamed is False or psd != "error"):
+        raise ValueError(
+            f"{asked} needs the kernels in memory, and these are read some rows at a time: "
+            "pass arrays, such as K[:], if they fit"
+        )
+    if is_source:
+        return whole if isinstance(whole, Source) else GivenRows(whole)
+    parts = list(samples.parts) if whole is None else _taken_apart(whole)
+    if not parts:
+        raise ValueError("no kernels: the list is empty; pass at least one n x n matrix")
+    stored = [part for part in parts if _is_stored(part)]
+    if streamed is None and psd == "error" and stored:
+        largest = LARGEST_SHARE_IN_MEMORY * (available_bytes() or np.inf)
+        streamed = _bytes_needed(stored) > min(LARGEST_IN_MEMORY, largest)
+    if streamed:
+        return MatrixRows([part if _is_stored(part) else as_numbers(part, "X") for part in parts])
+    if stored:
+        require_memory(
+            _bytes_needed(stored),
+            f"{asked} needs the kernels in memory, and loading {len(stored)} kernels of "
+            f"{stored[0].shape[-1]} samples and mixing them",
+            "pass streamed=None and psd='error' to read some rows at a time, or use fewer samples",
+        )
+    return parts
+
+
+def _taken_apart(whole: Any) -> list[Any]:
+    """Return the kernels of an array or a dataset of shape (m, n, n), those in files unread."""
+    if scipy.sparse.issparse(whole) or whole.ndim == 2:
+        raise ValueError(
+            f"one matrix of shape {whole.shape} where several kernels belong: pass K[None] or "
+            "[K] if it is the only kernel"
+        )
+    if whole.shape[0] == whole.shape[1] != whole.shape[2]:
+        raise ValueError(
+            f"an array of shape {tuple(whole.shape)}, samples x samples x kernels as MATLAB has "
+            "them: the first axis has to count the kernels; pass np.moveaxis(K, 2, 0)"
+        )
+    return single_kernels(whole)
+
+
+def _is_stored(part: Any) -> bool:
+    """Return whether a kernel is in a file; without h5py loaded, nothing is a dataset of it."""
+    h5py = sys.modules.get("h5py")
+    is_dataset = h5py is not None and isinstance(part, h5py.Dataset)
+    return is_dataset or isinstance(part, np.memmap | ObservedBlock)
+
+
+def _bytes_needed(stored: list[Any]) -> int:
+    """Return how much memory kernels in files and a mix of them take, beside the files."""
+    needed = max(part.shape[-1] ** 2 * min(part.dtype.itemsize, 8) for part in stored)
+    for part in stored:
+        if part.dtype not in (np.float64, np.float32):
+            needed += 8 * part.shape[-1] ** 2
+        elif not isinstance(part, np.memmap):
+            needed += part.dtype.itemsize * part.shape[-1] ** 2
+    return needed
 
 
 def _checked(

@@ -224,13 +224,13 @@ def learn_scale(lengths: Array, kernel: Kernel, who: str, numbers: np.ndarray | 
     rounding = 10 * kernel.precision * float(xp.mean(xp.abs(kernel.diagonal())))
     is_empty = lengths <= max(1e-10 * float(xp.mean(lengths)), rounding)
     if bool(xp.any(is_empty)):
-        empty = np.flatnonzero(to_host(is_empty, None))
-        found = list_first(empty if numbers is None else numbers[empty])
+        found = np.flatnonzero(to_host(is_empty, None))
+        samples = list_first(found if numbers is None else numbers[found])
+        have = f"sample {samples} has" if len(found) == 1 else f"samples {samples} have"
         raise ValueError(
-            f"{who}: {'sample' if len(empty) == 1 else 'samples'} {found} "
-            f"{'has' if len(empty) == 1 else 'have'} zero self-similarity (after centering: at the "
-            "very mean of all samples) and cannot be scaled to a unit diagonal; drop those "
-            "samples, leave the kernel out, or pass normalize=False"
+            f"{who}: {have} zero self-similarity (after centering: at the very mean of all "
+            "samples) and cannot be scaled to a unit diagonal; drop those samples, leave the "
+            "kernel out, or pass normalize=False"
         )
     return 1 / xp.sqrt(lengths)
 
@@ -253,12 +253,14 @@ def check_diagonal(
 
 def nothing_left(size: float) -> str:
     """Say in what a kernel of entries of about some size is as good as none."""
-    if not size:
-        return "zero;"
     return (
-        f"constant up to rounding: its entries are about {size:.3g}, and nothing is left of it "
-        "after centering. If it is made of columns with a large offset, such as values of 1e8 "
-        "that differ by 1, subtract the offset from the columns; else"
+        "zero;"
+        if not size
+        else (
+            f"constant up to rounding: its entries are about {size:.3g}, and nothing is left of it "
+            "after centering. If it is made of columns with a large offset, such as values of 1e8 "
+            "that differ by 1, subtract the offset from the columns; else"
+        )
     )
 
 

@@ -37,20 +37,14 @@ def draw(n: int, count: int, seed: int = 0) -> np.ndarray:
 class Comparison:
     """Kernels that are compared with each other, on samples that all of them have.
 
-    Attributes
-    ----------
-    first, second : tuple of int
-        The numbers of the kernels; each of the first is compared with each of the second. Both are
-        the same if kernels are compared among themselves.
-    products : OffDiagonalProducts
-        Of these samples, the first kernels before the second, or once if both are the same.
-    entries : callable
-        Takes the indices of s of these samples, and writes the kernels out among them, (c, s, s).
+    Each of the first is compared with each of the second, both given by their numbers; they are the
+    same if kernels are compared among themselves.
     """
 
     first: tuple[int, ...]
     second: tuple[int, ...]
-    products: OffDiagonalProducts
+    products: OffDiagonalProducts  # of the kernels, in the order of `kernels`
+    # Takes the indices of s of these samples, and writes the kernels out among them, (c, s, s).
     entries: Callable[[np.ndarray], Array]
 
     @property

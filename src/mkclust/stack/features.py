@@ -63,30 +63,20 @@ RANK_TOLERANCE = 1e-13
 
 @dataclass(frozen=True)
 class SampleFeatures:
-    """The samples behind compressed kernels, and how vectors in coordinates become theirs.
+    """The samples behind compressed kernels, and how vectors in coordinates become theirs."""
 
-    Attributes
-    ----------
-    learned, training : Features
-        The standardized features of any samples, given as views, and those of `blocks`.
-    blocks : Blocks
-        The training samples, or their features if these were kept.
-    coordinate_map : ndarray of shape (n_columns, n_coordinates)
-        ``T^(-1)``: features times this are the samples' coordinates.
-    trace_errors : ndarray of shape (n_kernels,)
-        The share of each kernel's trace that its features miss, on a sample; NaN if not known.
-    observed : ndarray of bool of shape (n_samples, n_kernels) or None
-        Which samples each kernel has; None if none is missing.
-    kernels : tuple of int
-        The numbers of the views whose kernels are in the stack.
-    """
-
+    # The standardized features of any samples, given as views, and those of `blocks`.
     learned: Features = field(repr=False)
     training: Features = field(repr=False)
+    # The training samples, or their features if these were kept.
     blocks: Blocks = field(repr=False)
+    # ``T^(-1)``, (n_columns, n_coordinates): features times this are the samples' coordinates.
     coordinate_map: Float = field(repr=False)
+    # The share of each kernel's trace that its features miss, on a sample; NaN if not known.
     trace_errors: Float
+    # Which samples each kernel has, bool of shape (n_samples, n_kernels); None if all.
     observed: np.ndarray | None = field(repr=False)
+    # The numbers of the views whose kernels are in the stack.
     kernels: tuple[int, ...]
 
     @property
@@ -120,10 +110,6 @@ class SampleFeatures:
     def lift_some(self, vectors: Array) -> Array:
         """Return vectors over some samples that stand for all, the same in every call."""
         return self.training.project(self._some_samples, self.coordinate_map @ to_host(vectors))
-
-    def embedding_map(self, rows: Array) -> tuple[Features, Float]:
-        """Return features, and what takes them to rows: the same for old and new samples."""
-        return self.learned, self.coordinate_map @ to_host(rows)
 
     def compared_kernels(self) -> list[Kernel]:
         """Return the kernels of some samples by which they are compared, on the host.
@@ -163,10 +149,7 @@ def compress(
     fit_samples: int | None = None,
     keep: bool | None = None,
 ) -> Stack:
-    """Learn feature maps, and compress the kernels of their features.
-
-    Two passes over the samples are made, for the means and for the products; a third finds out
-    which samples are missing, if some are.
+    """Learn feature maps, and compress the kernels of their features, in two passes.
 
     The `approximation`, a transformer in scikit-learn's manner, is cloned for each view and learns
     from `fit_samples` samples (20,000 by default, or ten per landmark if these are more), with what
@@ -184,7 +167,11 @@ def compress(
     drawn = raw.of_observed(sample)[0]
     errors = [trace_error(*each) for each in zip(raw.maps, sample.values(), drawn, strict=True)]
     of_blocks = raw
-    if isinstance(blocks, LocalBlocks) and (_are_small(blocks, drawn) if keep is None else keep):
+    if keep is None:
+        n_bytes = blocks.n_samples * np.dtype(precision_of(drawn[0])).itemsize * ends[-1]
+        free = free_bytes(drawn[0])
+        keep = n_bytes <= KEPT_SHARE * ((available_bytes() if free is None else free) or 0)
+    if keep and isinstance(blocks, LocalBlocks):
         kept = blocks.map(partial(_raw_block, raw=replace(raw, fill="zero")))
         columns = zip(blocks.names, pairwise(ends), strict=True)
         blocks = LocalBlocks({name: kept[:, a:b] for name, (a, b) in columns})
@@ -199,7 +186,12 @@ def compress(
         shift = sums[p] / counts[p]
         means.append(origins[p] + shift)
         variance = squares[p] / counts[p] - float(shift @ shift)
-        floors.append(_floor(name, variance, float(means[p] @ means[p]), center))
+        length = variance + float(means[p] @ means[p])
+        left = variance if center else length
+        if not left > CONSTANT * length:
+            what = nothing_left(length)
+            raise ValueError(f"View {name!r} has a kernel that is {what} leave it out")
+        floors.append(float(max(AT_THE_MEAN * left, CONSTANT * length)))
     standard: dict[str, Any] = {"fill": fill, "means": means if center else None}
     standard["floors"] = floors if normalize else None
     training = replace(of_blocks, **standard)
@@ -235,14 +227,6 @@ def require_products(n_columns: int, n_views: int, advice: str) -> None:
         f"multiplying the {n_columns} features of {n_views} views with each other",
         f"{advice}, or fewer views",
     )
-
-
-def _are_small(blocks: Blocks, drawn: Sequence[Array]) -> bool:
-    """Return whether the features of all samples take little memory, given those of some."""
-    size = np.dtype(precision_of(drawn[0])).itemsize * sum(F.shape[1] for F in drawn)
-    free = free_bytes(drawn[0])
-    free = available_bytes() if free is None else free
-    return free is not None and size * blocks.n_samples <= KEPT_SHARE * free
 
 
 def _raw_block(block: dict[str, Array], start: int, *, raw: Features) -> Array:
@@ -294,18 +278,6 @@ def _column_sums(F: Array) -> Array:
     """Return the sum of every column, in float64 and where the features live."""
     xp = namespace(F)
     return xp.sum(F, axis=0, dtype=xp.float64)
-
-
-def _floor(name: str, variance: float, mean_length: float, center: bool) -> float:
-    """Return the squared length below which a sample's features are rounding.
-
-    A view whose features are nothing but rounding is refused.
-    """
-    length = variance + mean_length
-    left = variance if center else length
-    if not left > CONSTANT * length:
-        raise ValueError(f"View {name!r} has a kernel that is {nothing_left(length)} leave it out")
-    return float(max(AT_THE_MEAN * left, CONSTANT * length))
 
 
 def _factor(gram: Float, ends: Sequence[int]) -> tuple[Float, Float]:

@@ -31,18 +31,10 @@ FillRule = Literal["zero", "rescale"]
 
 @dataclass(frozen=True)
 class Fill:
-    """What missing samples are made of: column j of ``left @ right^T`` says so for sample j.
+    """What missing samples are made of: column j of ``left @ right^T`` says so for sample j."""
 
-    Attributes
-    ----------
-    left : array of shape (n_observed, r)
-        Over the observed samples.
-    right : array of shape (n_samples, r)
-        Over all samples; zero on the observed ones, which are made of themselves.
-    """
-
-    left: Array
-    right: Array
+    left: Array  # over the observed samples, (n_observed, r)
+    right: Array  # over all samples, (n_samples, r); zero on the observed ones
 
     def __getstate__(self) -> dict[str, Any]:
         """Return what is stored of it: arrays of the host."""
@@ -62,17 +54,6 @@ class SampleMap:
 
     S selects the observed samples, L and R are the two sides of the fill, and s is the scale.
 
-    Attributes
-    ----------
-    samples : ndarray of int of shape (n_observed,)
-        Rising numbers of the observed samples, on the host.
-    n_samples : int
-        Number of all samples, n.
-    scale : array of shape (n_samples,) or None
-        What every sample is multiplied with; None for ones.
-    fill : Fill or None
-        What missing samples are made of; None for nothing, so that their similarities are zero.
-
     Examples
     --------
     >>> import numpy as np
@@ -84,10 +65,10 @@ class SampleMap:
     array([1., 0., 3.])
     """
 
-    samples: np.ndarray
-    n_samples: int
-    scale: Array | None = None
-    fill: Fill | None = None
+    samples: np.ndarray  # rising numbers of the observed samples, on the host
+    n_samples: int  # number of all samples, n
+    scale: Array | None = None  # what every sample is multiplied with; None for ones
+    fill: Fill | None = None  # what missing samples are made of; None for similarities of zero
 
     @property
     def n_observed(self) -> int:
@@ -134,18 +115,10 @@ class SampleMap:
 
 @dataclass(frozen=True)
 class Observed(Wrapped):
-    """E^T K E: a kernel over some of n samples, with what the others are made of.
+    """E^T K E: a kernel over some of n samples, with what the others are made of."""
 
-    Attributes
-    ----------
-    kernel : Kernel
-        Over the observed samples.
-    map : SampleMap
-        The map E.
-    """
-
-    kernel: Kernel
-    map: SampleMap
+    kernel: Kernel  # over the observed samples
+    map: SampleMap  # E
 
     n_samples = property(lambda self: self.map.n_samples)
 

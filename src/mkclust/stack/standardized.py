@@ -31,29 +31,16 @@ class Standardization:
     """How one kernel is centered and scaled, as learned from the training samples.
 
     The standardized kernel is ``s_i s_j (K_ij - r_i - r_j + r)``: r_i the row means, r their mean,
-    s the scale that makes the diagonal one.
-
-    Attributes
-    ----------
-    diagonal : array of shape (n_samples,)
-        Self-similarities before any centering or scaling.
-    row_means : array of shape (n_samples,) or None
-        None if the kernel is not centered.
-    scale : array of shape (n_samples,) or None
-        None if the kernel is not scaled.
-    shift : float
-        What a repair adds to the similarity of every sample with itself; it is part of the diagonal
-        and of the row means.
-    added : array of shape (n_samples,) or None
-        What a repair by clipping adds to the centered self-similarities.
-    dropped : array of shape (n_samples, r) or None
-        Orthonormal directions that the centered kernel lost by clipping.
+    s the scale that makes the diagonal one, each of shape (n,).
     """
 
-    diagonal: Array
-    row_means: Array | None = None
-    scale: Array | None = None
+    diagonal: Array  # self-similarities before any centering or scaling
+    row_means: Array | None = None  # None if the kernel is not centered
+    scale: Array | None = None  # None if it is not scaled
+    # What a repair adds to every self-similarity; it is part of the diagonal and of the row means.
     shift: float = 0.0
+    # What a repair by clipping adds to the centered self-similarities, and the orthonormal
+    # directions, (n, r), that the centered kernel lost by it.
     added: Array | None = None
     dropped: Array | None = None
 
@@ -143,20 +130,11 @@ class Standardization:
 
 @dataclass(frozen=True)
 class Standardized(Wrapped):
-    """D C K C D: a kernel centered, then scaled; the kernel itself is neither copied nor changed.
+    """D C K C D: a kernel centered, then scaled; it is neither copied nor changed itself."""
 
-    Attributes
-    ----------
-    kernel : Kernel
-        The kernel as given, or repaired.
-    standardization : Standardization
-        How it is centered and scaled.
-    given : Standardization or None
-        How similarities as they are given for new samples are, if that differs: after clipping.
-    """
-
-    kernel: Kernel
+    kernel: Kernel  # as given, or repaired
     standardization: Standardization
+    # How similarities of new samples are centered and scaled, if that differs: after clipping.
     given: Standardization | None = None
 
     @property
