@@ -40,28 +40,13 @@ class Kernel:
 
     A subclass answers ``rows`` and ``diagonal``; products follow from the rows unless it has
     a cheaper way.
-
-    Attributes
-    ----------
-    n_samples : int
-        Number of samples, n.
-    like : array
-        An array that says where vectors over the samples live.
-    storage : {"dense", "sparse", "streamed"}
-        How the entries are held; streamed ones are read or computed in every pass.
-    precision : float
-        Relative rounding of the entries.
     """
 
-    n_samples: Any
-    like: Any
-    storage: Any
-    precision: Any
-
-    @property
-    def shape(self) -> tuple[int, int]:
-        """Number of rows and columns, (n, n)."""
-        return self.n_samples, self.n_samples
+    like: Any  # an array that says where vectors over the samples live, n long
+    storage: Any  # "dense", "sparse", or "streamed": read or computed in every pass
+    n_samples: Any = property(lambda self: self.like.shape[0])  # n
+    precision: Any = property(lambda self: rounding_of(self.like))  # relative rounding of entries
+    shape: Any = property(lambda self: (self.n_samples, self.n_samples))
 
     def rows(self, index: Any) -> AnyArray:
         """Return the rows of a slice or of an array of numbers, (s, n), in float64."""
@@ -98,16 +83,12 @@ class Array(Kernel):
     """A kernel held as a matrix: dense, of any library, or sparse, of SciPy."""
 
     matrix: Any
-
-    n_samples = property(lambda self: self.matrix.shape[0])
     like = property(lambda self: self.matrix)
     storage = property(lambda self: "sparse" if is_sparse(self.matrix) else "dense")
-    precision = property(lambda self: rounding_of(self.matrix))
 
     def rows(self, index: Any) -> AnyArray:
         """Return some rows, (s, n), in float64; it may be a part of the matrix itself."""
-        part = select(self.matrix, index)
-        return astype(part.toarray() if is_sparse(part) else part, "float64")
+        return _dense(select(self.matrix, index))
 
     def diagonal(self) -> AnyArray:
         """Return the diagonal, (n,), in float64, in memory of its own."""
@@ -137,15 +118,11 @@ class Factored(Kernel):
 
     F: Any
     storage: Any = "sparse"
-
-    n_samples = property(lambda self: self.F.shape[0])
     like = property(lambda self: self.F)
-    precision = property(lambda self: rounding_of(self.F))
 
     def rows(self, index: Any) -> AnyArray:
         """Return some rows, (s, n), in float64."""
-        part = select(self.F, index) @ self.F.T
-        return astype(part.toarray() if is_sparse(part) else part, "float64")
+        return _dense(select(self.F, index) @ self.F.T)
 
     def diagonal(self) -> AnyArray:
         """Return the diagonal, (n,), in float64."""
@@ -159,11 +136,15 @@ class Factored(Kernel):
         return astype(self.F @ (self.F.T @ X), precision_of(V))
 
 
+def _dense(rows: Any) -> AnyArray:
+    """Return rows, sparse or not, as an array of float64."""
+    return astype(rows.toarray() if is_sparse(rows) else rows, "float64")
+
+
 class Wrapped(Kernel):
     """A kernel between two thin maps: ``after(kernel @ before(V), V)``."""
 
     kernel: Kernel
-
     n_samples = property(lambda self: self.kernel.n_samples)
     like = property(lambda self: self.kernel.like)
     storage = property(lambda self: self.kernel.storage)
@@ -212,7 +193,6 @@ class Mix(Kernel):
 
     coefficients: Float
     kernels: Sequence[Kernel]
-
     n_samples = property(lambda self: self.kernels[0].n_samples)
     like = property(lambda self: self.kernels[0].like)
     storage = property(lambda self: min((k.storage for k in self.kernels), key=STORAGES.index))
@@ -281,10 +261,8 @@ class Computed(Kernel):
     index: int
     self_similarities: AnyArray
     storage: Any = "streamed"
-
-    n_samples = property(lambda self: self.source.n_samples)
     like = property(lambda self: self.self_similarities)
-    precision = property(lambda self: self.source.precision)
+    precision = property(lambda self: rounding_of(self.source))
 
     def rows(self, index: Any) -> AnyArray:
         """Return some rows, (s, n), in float64."""

@@ -65,12 +65,7 @@ class Source:
 
     def only(self, indices: Sequence[int]) -> "Source":
         """Return a source of some of the kernels."""
-        return GivenRows(self, indices, self.like)
-
-    @property
-    def precision(self) -> float:
-        """Relative rounding of the entries."""
-        return rounding_of(self)
+        return GivenRows(self, indices)
 
     @property
     def height(self) -> int:
@@ -101,21 +96,18 @@ class Source:
     def products(self, wanted: Sequence[tuple[int, Array]]) -> list[Array]:
         """Return products of some kernels with a thin matrix each, in one pass over their rows."""
         results: list[Any] = [self.product(index, X) for index, X in wanted]
-        places = [place for place, result in enumerate(results) if result is None]
-        if not places:
+        rest = [place for place, result in enumerate(results) if result is None]
+        if not rest:
             return results
-        indices, on_accelerator = (
-            [wanted[place][0] for place in places],
-            is_on_accelerator(self.like),
-        )
-        thin = [wanted[place][1] for place in places]
-        for place, X in zip(places, thin, strict=True):
+        indices, thin = map(list, zip(*(wanted[place] for place in rest), strict=True))
+        for place, X in zip(rest, thin, strict=True):
             results[place] = empty(tuple(X.shape), X, precision_of(X))
+        on_accelerator = is_on_accelerator(self.like)
         if on_accelerator:
             thin = [astype(X, precision_of(self)) for X in thin]
         is_whole = indices == list(range(self.n_kernels))
         for part, blocks in (self if is_whole else self.only(indices)).blocks():
-            for place, X, block in zip(places, thin, blocks, strict=True):
+            for place, X, block in zip(rest, thin, blocks, strict=True):
                 block = block if on_accelerator else astype(block, precision_of(X))
                 results[place][part, :] = astype(block @ X, precision_of(results[place]))
         return results
@@ -150,14 +142,11 @@ class Source:
 class GivenRows(Source):
     """Kernels, all or some, of anything with the members of `RowSource`."""
 
-    def __init__(self, source: RowSource, kernels: Sequence[int] | None = None, like: Any = None):
+    def __init__(self, source: RowSource, kernels: Sequence[int] | None = None):
         self.source, self.dtype, self.n_samples = source, source.dtype, source.n_samples
         self.kernels = range(source.n_kernels) if kernels is None else tuple(kernels)
-        self.n_kernels = len(self.kernels)
-        if kernels is None:
-            first = _listed(source.rows(0, 1))[0]
-            like = first if is_foreign(first) else None
-        self.like = like
+        self.n_kernels, first = len(self.kernels), _listed(source.rows(0, 0))[0]
+        self.like = first if is_foreign(first) else None
 
     def rows(self, start: int, stop: int) -> list[Array]:
         """Return the rows from start to stop of these kernels."""
@@ -182,17 +171,6 @@ class MatrixRows(Source):
         """Return the rows from start to stop of every kernel, m blocks (stop - start, n)."""
         part = slice(start, stop)
         return [_floats(matrix, part, f"kernel {p}") for p, matrix in enumerate(self.matrices)]
-
-
-class DatasetKernel:
-    """One kernel of a three-dimensional dataset, not read before its rows are asked for."""
-
-    def __init__(self, dataset: Any, index: int):
-        self.dataset, self.index, self.dtype = dataset, index, dataset.dtype
-        self.shape, self.ndim = dataset.shape[1:], 2
-
-    def __getitem__(self, rows: Any) -> Array:
-        return self.dataset[self.index, rows]
 
 
 def examine_rows(
