@@ -35,15 +35,6 @@ def test_products_that_take_no_rows_are_used_if_the_source_knows_them():
     assert not source.asked
 
 
-def test_other_kernels_of_the_source_take_one_pass_over_their_rows():
-    source = Products(integer_kernels(), known=[1])
-    stack = as_stack(source, validate=False)
-    source.asked.clear()
-    V = np.random.default_rng(0).normal(size=(N, 3))
-    np.testing.assert_allclose(stack.apply(V), standardized(integer_kernels()) @ V, atol=1e-10)
-    assert [start for start, _ in source.asked] == sorted({start for start, _ in source.asked})
-
-
 def test_matrices_are_read_alone_if_only_they_are_needed(tmp_path):
     read = []
 
