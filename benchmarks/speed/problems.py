@@ -5,10 +5,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
+from mkclust.bench.prepare import make_kernels
 
 from mkclust import KernelBank
 from mkclust.bench.plan import import_loaders
-from mkclust.bench.prepare import make_kernels
 from mkclust.datasets import load
 
 import_loaders(Path(__file__).parents[1] / "paper" / "datasets.py")
