@@ -5,9 +5,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-from mkclust.bench.prepare import make_kernels
 
 from mkclust import KernelBank
+from mkclust.bench.data import make_kernels
 from mkclust.bench.plan import import_loaders
 from mkclust.datasets import load
 

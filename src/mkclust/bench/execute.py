@@ -68,7 +68,8 @@ def execute(task: Task, plan: Plan, prepared: Prepared, clock: Clock) -> TaskRes
     """Do a task; what a method raises is raised."""
     rows: list[Row] = []
     solves: list[Row] = []
-    partition, record = None, {}
+    partition: np.ndarray | None = None
+    record: Row = {}
     for row in repetition_rows(task, plan, prepared.facts, {}):
         part = prepared
         if plan.resample < 1:

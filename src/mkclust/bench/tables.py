@@ -363,6 +363,12 @@ def time_table(rows: Iterable[Row]) -> pd.DataFrame:
     return table[order].rename_axis(index="data set", columns=None)
 
 
+def in_seconds(times: pd.DataFrame) -> str:
+    """Return a table of times as Markdown, with three digits."""
+    texts = times.map("{:.3g}".format).where(times.notna(), "-")
+    return texts.to_markdown()
+
+
 def weight_table(solves: Iterable[Row]) -> pd.DataFrame:
     """Return the weight and the alignment of every kernel with default settings.
 
@@ -424,7 +430,7 @@ def write_tables(path: str | Path, folder: str | Path | None = None) -> list[Pat
             parts += [f"- {' | '.join(row)}" for row in problems.drop_duplicates().to_numpy()]
     times = time_table(rows)
     files["times.csv"] = times.to_csv()
-    parts += ["## Seconds of a solve, default settings", times.map("{:.3g}".format).to_markdown()]
+    parts += ["## Seconds of a solve, default settings", in_seconds(times)]
     if solves:
         files["weights.csv"] = weight_table(solves).to_csv(index=False)
         parts.append("Weights and alignments of all kernels are in weights.csv.")
