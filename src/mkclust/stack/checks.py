@@ -123,15 +123,17 @@ def entries_error(blocks: Iterable[Array], who: str, where: str = "") -> ValueEr
     )
 
 
-def check_symmetry(matrix: Array, who: str) -> bool:
-    """Raise if a kernel is far from symmetric; return whether it is symmetric as it is.
+def symmetrized(matrix: Array, who: str) -> Array:
+    """Return a kernel that is symmetric as it is, or ``(K + K^T) / 2``; raise if it is far off.
 
     Products and factorizations read either half of a kernel, so that what both differ by counts in
-    full against a certificate, in single precision, too: only `EXACT` stands for nothing.
+    full against a certificate, in single precision, too: only `EXACT` stands for nothing. What is
+    not finite is left to other checks.
     """
     if isinstance(matrix, FactoredMatrix):
-        return True
-    if scipy.sparse.issparse(matrix):
+        return matrix
+    is_sparse = scipy.sparse.issparse(matrix)
+    if is_sparse:
         largest, difference = abs(matrix).max(), abs(matrix - matrix.T).max()
     else:
         largest, difference = _largest_difference(matrix)
@@ -140,17 +142,9 @@ def check_symmetry(matrix: Array, who: str) -> bool:
             f"{who} is not symmetric: entries mirrored at the diagonal differ by up to "
             f"{difference:.3g} (largest entry {largest:.3g}); if that is meant, pass (K + K.T) / 2"
         )
-    return not difference > EXACT * largest
-
-
-def symmetrized(matrix: Array, who: str) -> Array:
-    """Return a kernel that is symmetric as it is, or ``(K + K^T) / 2``; raise if it is far off.
-
-    What is not finite is left to other checks.
-    """
-    if check_symmetry(matrix, who):
+    if not difference > EXACT * largest:
         return matrix
-    if scipy.sparse.issparse(matrix):
+    if is_sparse:
         return ((matrix + matrix.T) / 2).tocsr().astype(matrix.dtype)
     n, precision = matrix.shape[0], precision_of(matrix)
     require_memory(
