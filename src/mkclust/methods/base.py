@@ -248,6 +248,7 @@ class MultipleKernelClusterer(ClusterMixin, Parameters):
             learned, further = self._common_attributes(
                 solved.training.source, stack, solution, unused
             )
+            learned |= solution.learned
             learned |= self._learned(stack, solution, learned["labels_"], *further)
             watch.switch("alignment")
             learned["alignments_"] = self._alignments(stack, solution)
