@@ -7,6 +7,7 @@ import pytest
 from test_fits_of_missing_samples import K, N, kernels_with_nan, pattern, views_of, with_nan
 
 from mkclust import AgreementKKM, AverageKKM, SimpleMKKM
+from mkclust.methods.training import open_again
 from mkclust.samples import read_samples
 from mkclust.samples.observed_block import ObservedBlock
 from mkclust.stack.observed import with_active
@@ -75,7 +76,7 @@ def test_what_was_learned_is_scaled_by_nothing_in_kernels_and_in_views(data):
         (list(kernels_with_nan(views, observed)), "precomputed"),
     ):
         model = AgreementKKM(K, missing_views="learn", kernels=kernels, random_state=0).fit(X)
-        stack = model._source.training_stack(model, X)
+        stack = open_again(model, X)
         again = replace(stack, kernels=with_active(stack.kernels, range(stack.n_kernels)))
         np.testing.assert_allclose(again.among().entries, stack.among().entries, atol=1e-12)
 

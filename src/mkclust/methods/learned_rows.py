@@ -39,15 +39,11 @@ class LearnedRows:
     :math:`M_p h`. A sample that no kernel lacks keeps its b(x), and one in kernels of which enough
     other samples have more is embedded by what these teach (`mkclust.methods.seen_regression`).
 
-    Attributes
-    ----------
-    predictions : ndarray of shape (n_kernels, k, k)
-        What a row is multiplied with for what it predicts of each kernel.
-    regressions : sequence of SeenRegression
-        What some kernels tell of samples that are in no others.
     """
 
+    # What a row is multiplied with for what it predicts of each kernel, (n_kernels, k, k).
     predictions: Float
+    # What some kernels tell of samples that are in no others.
     regressions: Sequence[SeenRegression] = ()
 
     @classmethod
@@ -56,19 +52,10 @@ class LearnedRows:
         return cls(coefficients[:, None, None] * grams_of(stack, H) * reciprocals)
 
     def complete(self, rows: Array, seen: np.ndarray) -> Array:
-        """Make up for kernels that lack samples, where all others have been added up.
+        """Make up for kernels that lack samples, given the sum over the kernels that have them.
 
-        Parameters
-        ----------
-        rows : array of shape (n_new, k + k * n_regressions)
-            What the kernels that have them contribute to the embedding of samples, and to what each
-            regression makes of them.
-        seen : ndarray of bool of shape (n_new, n_kernels)
-            Which kernels have which samples.
-
-        Returns
-        -------
-        array of shape (n_new, k)
+        Rows are what these contribute to the embedding, and to what each regression makes of the
+        samples, (n_new, k + k * n_regressions); seen says which kernels have which samples.
         """
         k = self.predictions.shape[1]
         completed = self._complete(select(rows, slice(0, k), axis=1), seen)

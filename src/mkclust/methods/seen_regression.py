@@ -37,21 +37,14 @@ MOST_PATTERNS = 16
 
 @dataclass(frozen=True)
 class SeenRegression:
-    """What some kernels tell of the embedding of samples that are in no others.
+    """What some kernels tell of the embedding of samples that are in no others."""
 
-    Attributes
-    ----------
-    seen : ndarray of bool of shape (n_kernels,)
-        The kernels.
-    active : ndarray of bool of shape (n_kernels,)
-        Those that are mixed at all: whether others have a sample does not matter.
-    coefficients : array of shape (n_samples, k) or None
-        What each training sample contributes by its similarity, zero for those not learned from;
-        None if projections hold it.
-    """
-
+    # The kernels, (n_kernels,) of bool.
     seen: np.ndarray
+    # Those that are mixed at all: whether others have a sample does not matter.
     active: np.ndarray
+    # What each training sample contributes by its similarity, (n_samples, k), zero for those not
+    # learned from; None if projections hold it.
     coefficients: Array | None = None
 
     def __getstate__(self) -> dict[str, Any]:
@@ -75,19 +68,8 @@ class SeenRegression:
 def learn_seen_regressions(stack: Stack, H: Array, active: np.ndarray) -> list[SeenRegression]:
     """Learn to embed samples by the kernels that they are in, for every pattern of these.
 
-    Parameters
-    ----------
-    stack : Stack
-        Kernels that lack samples.
-    H : array of shape (n_samples, k)
-        The embedding.
-    active : ndarray of bool of shape (n_kernels,)
-        The kernels that are mixed.
-
-    Returns
-    -------
-    list of SeenRegression
-        Without patterns that too few samples can teach.
+    H is the embedding, and active are the kernels that are mixed. Patterns that too few samples
+    can teach are left out.
     """
     observed = observed_samples(stack.kernels)
     if observed is None:
@@ -129,16 +111,8 @@ def choose_regressions(
 ) -> Array:
     """Return rows of the embedding, of samples whose pattern was learned those predicted.
 
-    Parameters
-    ----------
-    wide : array of shape (n_new, k * n_regressions)
-        What each regression makes of every sample, side by side.
-    rows : array of shape (n_new, k)
-        What the embedding is otherwise.
-    seen : ndarray of bool of shape (n_new, n_kernels)
-        Which kernels have which samples.
-    regressions : sequence of SeenRegression
-        What was learned.
+    What each regression makes of every sample is side by side in wide, (n_new, k *
+    n_regressions); seen says which kernels have which samples.
     """
     k = rows.shape[1]
     for number, regression in enumerate(regressions):
