@@ -7,9 +7,7 @@ import pytest
 
 from agreeing import named_blobs, one_hot
 from mkclust import METHODS
-from mkclust.datasets import load
 from mkclust.exceptions import UncoveredSamplesWarning
-from mkclust.kernels import Nystroem
 from mkclust.methods.agreement import measure_agreement
 from mkclust.samples.samples import Samples
 from mkclust.stack import as_stack
@@ -77,43 +75,6 @@ def test_samples_that_only_a_view_set_aside_has_change_nothing(name, missing_vie
     np.testing.assert_allclose(np.abs(model.embedding_[5:]), np.abs(alone.embedding_), atol=1e-6)
     assert set(model.labels_[:5].tolist()) == {-1}
     assert not model.embedding_[:5].any()
-
-
-@pytest.mark.parametrize("approximation", [None, Nystroem(30)])
-@pytest.mark.parametrize("name", SETTING_ASIDE)
-def test_new_samples_that_only_a_view_set_aside_has_are_named_and_have_no_cluster(
-    name, approximation
-):
-    views, observed, _ = noisy_problem()
-    model = METHODS[name](3, approximation=approximation, random_state=0)
-    with pytest.warns(UncoveredSamplesWarning, match="5 of 80 samples"):
-        model.fit(views, observed=observed)
-    with pytest.warns(UncoveredSamplesWarning, match="0, 1, 2, 3 and 4"):
-        assert np.array_equal(model.predict(views, observed=observed), model.labels_)
-    new = {view: X[:3] + 1 for view, X in reversed(views.items())}
-    seen = np.array([[True, False, False, False], [True] * 4, [False, False, False, True]])
-    with pytest.warns(UncoveredSamplesWarning, match="1 of 3 samples") as caught:
-        labels = model.predict(new, observed=seen)
-    assert caught[0].filename == __file__
-    assert (labels == -1).tolist() == [True, False, False]
-    with pytest.warns(UncoveredSamplesWarning):
-        rows = model.transform(new, observed=seen)
-    assert np.abs(rows[0]).max() == 0
-    assert np.abs(rows[1:]).max(axis=1).min() > 0.01
-
-
-@pytest.mark.parametrize("missing", [0.0, 0.3, 0.6])
-def test_noise_beside_the_digits_is_set_aside_however_many_samples_are_missing(missing):
-    views = {name: view[:400] for name, view in load("digits").views.items()}
-    for seed in range(3):
-        rng = np.random.default_rng(seed)
-        strange = {"static": rng.normal(size=(400, 20)), "dice": one_hot(rng, 400, 4)}
-        every = views | {name: X + 1e-3 for name, X in strange.items()}
-        observed = rng.random((400, 6)) >= missing
-        observed[~observed.any(axis=1), 0] = True
-        found = measure_agreement(as_stack(kernels_of(every, observed), validate=False))
-        assert found.set_aside == ("static", "dice")
-        assert found.is_incomplete == (missing > 0)
 
 
 @pytest.mark.parametrize("missing", [0.3, 0.5, 0.7])

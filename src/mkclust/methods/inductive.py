@@ -183,7 +183,4 @@ class InductiveClusterer(
             return replace(extension, learned=learned)
         rows = extension.embed_training(stack)
         regressions = learn_seen_regressions(stack, rows, extension.active)
-        return replace(
-            extension.with_regressions(regressions),
-            learned=replace(learned, regressions=[each.pattern() for each in regressions]),
-        )
+        return extension.with_regressions(learned, regressions)

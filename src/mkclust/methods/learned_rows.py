@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 
 from mkclust.linalg import namespace, select, to_device, to_host
-from mkclust.methods.seen_regression import SeenRegression, choose_regressions
 from mkclust.stack import Stack
 from mkclust.types import Array, Float
 
@@ -43,8 +42,10 @@ class LearnedRows:
 
     # What a row is multiplied with for what it predicts of each kernel, (n_kernels, k, k).
     predictions: Float
-    # What some kernels tell of samples that are in no others.
-    regressions: Sequence[SeenRegression] = ()
+    # Patterns of kernels, each with a regression for samples that no others have, (m,) of bool.
+    patterns: Sequence[np.ndarray] = ()
+    # The kernels that are mixed at all: whether others have a sample does not matter.
+    active: np.ndarray | None = None
 
     @classmethod
     def of(cls, stack: Stack, coefficients: Float, H: Array, reciprocals: Float) -> "LearnedRows":
@@ -59,8 +60,12 @@ class LearnedRows:
         """
         k = self.predictions.shape[1]
         completed = self._complete(select(rows, slice(0, k), axis=1), seen)
-        others = select(rows, slice(k, None), axis=1)
-        return choose_regressions(others, completed, seen, self.regressions)
+        for number, pattern in enumerate(self.patterns, start=1):
+            is_pattern = ((seen & self.active) == pattern).all(axis=1).astype(np.float64)
+            predicted = select(rows, slice(number * k, (number + 1) * k), axis=1)
+            chosen = to_device(is_pattern, rows)[:, None]
+            completed = completed + chosen * (predicted - completed)
+        return completed
 
     def _complete(self, rows: Array, seen: np.ndarray) -> Array:
         """Return rows with what they predict of the kernels that lack them, (n_new, k)."""

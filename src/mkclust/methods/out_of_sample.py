@@ -11,14 +11,12 @@ from mkclust.linalg import (
     is_foreign,
     namespace,
     precision_of,
-    select,
     side_by_side,
     to_device,
     to_host,
     zeros,
 )
 from mkclust.methods.learned_rows import LearnedRows
-from mkclust.methods.seen_regression import SeenRegression
 from mkclust.stack import Array as HeldKernel
 from mkclust.stack import (
     Kernel,
@@ -67,24 +65,16 @@ def eigenvector_projections(
 
 @dataclass(frozen=True)
 class Similarities:
-    """The similarities of those new samples that some kernels have.
+    """The similarities of those new samples that some kernels have."""
 
-    Attributes
-    ----------
-    kernels : sequence of int
-        The numbers of these kernels among all.
-    rows : ndarray of int of shape (n_seen,)
-        The numbers of the new samples that they have, rising.
-    cross : sequence of matrices of shape (n_seen, n_observed), or what computes them
-        Similarities of these to the training samples that each kernel has; or an object whose
-        ``blocks()`` yields some rows of all kernels at a time.
-    self_similarity : array of shape (n_kernels, n_seen) or None
-        Their similarities to themselves; None if they follow from the training samples'.
-    """
-
+    # The numbers of these kernels among all.
     kernels: Sequence[int]
+    # The numbers of the new samples that they have, rising.
     rows: np.ndarray
+    # Similarities of these to the training samples that each kernel has, (n_seen, n_observed) by
+    # kernel; or an object whose ``blocks()`` yields some rows of all kernels at a time.
     cross: Any
+    # Their similarities to themselves, (n_kernels, n_seen); None if they follow from the others'.
     self_similarity: Array | None = None
 
 
@@ -97,31 +87,19 @@ class Extension:
     The sum is over the kernels that have x; what makes up for the others is a rule, or learned.
     Leading eigenvectors H of a mix, with eigenvalues :math:`\Lambda`, have
     :math:`P_p = c_p H \Lambda^{-1}`.
-
-    Attributes
-    ----------
-    names : sequence of str
-        Names of the kernels.
-    standardizations : sequence of Standardization
-        How similarities by each kernel are centered and scaled.
-    projections : sequence of arrays of shape (n_observed, k)
-        What they are then multiplied with.
-    samples : sequence of (ndarray of int of shape (n_observed,) or None)
-        The numbers of the training samples that each kernel has; None for all.
-    active : ndarray of bool of shape (n_kernels,)
-        Which kernels count when samples are scaled up for those that lack them.
-    rule : {"zero", "rescale"}
-        Whether they are.
-    learned : LearnedRows or None
-        What makes up for kernels that lack samples in place of the rule, if that was learned.
     """
 
     names: Sequence[str]
+    # How similarities by each kernel are centered and scaled, ...
     standardizations: Sequence[Standardization]
+    # ... and what they are then multiplied with, (n_observed, k).
     projections: Sequence[Array]
+    # The numbers of the training samples that each kernel has; None for all.
     samples: Sequence[np.ndarray | None]
+    # Which kernels count when samples are scaled up for those that lack them, (m,) of bool.
     active: np.ndarray
     rule: FillRule = "rescale"
+    # What makes up for kernels that lack samples in place of the rule, if that was learned.
     learned: LearnedRows | None = None
 
     @classmethod
@@ -155,14 +133,18 @@ class Extension:
         """Return what is stored of it: arrays of the host."""
         return {name: arrays_to_host(value) for name, value in vars(self).items()}
 
-    def with_regressions(self, regressions: Sequence[SeenRegression]) -> "Extension":
+    def with_regressions(
+        self, learned: LearnedRows, regressions: Sequence[tuple[np.ndarray, Float]]
+    ) -> "Extension":
         """Return the same with what regressions make of samples in columns of their own."""
         projections = []
         for p, (P, samples) in enumerate(zip(self.projections, self.samples, strict=True)):
             every = slice(None) if samples is None else samples
-            further = [select(each.projection(p), every) for each in regressions]
-            projections.append(side_by_side(P, *further))
-        return replace(self, projections=projections)
+            further = [a[every] * (seen[p] / seen.sum()) for seen, a in regressions]
+            projections.append(side_by_side(P, *(to_device(each, P) for each in further)))
+        patterns = [seen for seen, _ in regressions]
+        learned = replace(learned, patterns=patterns, active=self.active)
+        return replace(self, projections=projections, learned=learned)
 
     def embed_training(self, stack: Stack) -> Array:
         """Embed the training samples as new ones are embedded, (n_samples, k).
