@@ -8,8 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.metrics import adjusted_rand_score
 
-from mkclust import SimpleMKKM
-from mkclust.exceptions import MissingViewsWarning
+from agreeing import one_hot
+from mkclust import AverageKKM, SimpleMKKM, agreement
+from mkclust.exceptions import MissingViewsWarning, UncoveredSamplesWarning
 from mkclust.kernels import KernelBank, Nystroem
 from mkclust.methods import METHODS
 from mkclust.samples import read_samples
@@ -190,3 +191,95 @@ def test_what_is_learned_of_missing_samples_finds_no_less_than_rescaling(name):
         np.testing.assert_array_equal(model.predict(X), model.labels_)
     assert scores["learn"] >= max(scores["rescale"], 0.9)
     assert (np.diff(model.fill_history_) * (-1 if name == "mkkm" else 1) >= 0).all()
+
+
+def test_masked_kernels_are_not_taken_for_views(data):
+    views, _, observed = data
+    kernels = list(np.nan_to_num(kernels_with_nan(views, observed)))
+    with pytest.raises(ValueError, match="kernels='precomputed'"):
+        AverageKKM(K).fit(kernels, observed=observed)
+
+
+def test_a_mask_that_is_passed_for_labels_is_refused(data):
+    views, _, observed = data
+    with pytest.raises(ValueError, match="observed=mask"):
+        SimpleMKKM(K).fit(views, observed)
+
+
+def test_chunks_of_new_samples_may_lack_a_view():
+    da = pytest.importorskip("dask.array")
+    views, _ = views_of(60)
+    observed = pattern(60)
+    observed[:15, 0], observed[:15, 1] = False, True
+    X = with_nan(views, observed)
+    model = SimpleMKKM(K, random_state=0).fit(X)
+    for height in (60, 15):
+        lazy = {name: da.from_array(view, chunks=(height, -1)) for name, view in X.items()}
+        np.testing.assert_array_equal(model.predict(lazy).compute(), model.labels_)
+
+
+@pytest.mark.parametrize("psd", ["shift", "clip"])
+def test_repaired_kernels_that_lack_the_same_samples_know_these_again(psd):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(3, 60, 4))
+    kernels = X @ X.transpose(0, 2, 1) - 2 * np.eye(60)
+    for p in (0, 1):
+        kernels[p, :20], kernels[p, :, :20] = np.nan, np.nan
+    kernels[2, 40:], kernels[2, :, 40:] = np.nan, np.nan
+    model = AverageKKM(K, kernels="precomputed", psd=psd, random_state=0).fit(list(kernels))
+    np.testing.assert_array_equal(model.predict(list(kernels)), model.labels_)
+
+
+def test_labels_of_new_frames_are_in_the_order_of_their_outer_join(data):
+    pd = pytest.importorskip("pandas")
+    views, _, _ = data
+    model = SimpleMKKM(K, random_state=0, join="outer").fit(
+        {
+            name: pd.DataFrame(view, index=[f"s{i}" for i in range(N)])
+            for name, view in views.items()
+        }
+    )
+    new = {
+        "a": pd.DataFrame(views["a"][:3], index=["x", "y", "z"]),
+        "b": pd.DataFrame(views["b"][2:5], index=["z", "u", "v"]),
+        "c": pd.DataFrame(views["c"][:0]).set_axis([], axis=0),
+    }
+    assert model.predict(new).shape == (5,)
+    rows = model.set_output(transform="pandas").transform(new)
+    assert list(rows.index) == ["x", "y", "z", "u", "v"]
+
+
+@pytest.mark.parametrize("name", ["agreement-kkm", "anchored-mkkm"])
+@pytest.mark.parametrize("missing_views", ["zero", "rescale"])
+def test_samples_that_only_a_view_set_aside_has_change_nothing(name, missing_views, data):
+    views, _, observed = data
+    observed = observed.copy()
+    observed[:5] = False
+    noise = np.random.default_rng(0).normal(size=(N, 5))
+    model, alone = (METHODS[name](K, missing_views=missing_views, random_state=0) for _ in range(2))
+    with pytest.warns(UncoveredSamplesWarning, match=f"5 of {N} samples") as caught:
+        model.fit(with_nan(views, observed) | {"noise": noise})
+    assert caught[0].filename == __file__
+    assert model.set_aside_ == ("noise",)
+    assert model.uncovered_samples_.tolist() == [0, 1, 2, 3, 4]
+    alone.fit({name: view[5:] for name, view in with_nan(views, observed).items()})
+    np.testing.assert_array_equal(model.labels_[5:], alone.labels_)
+    np.testing.assert_allclose(model.weights_[:3], alone.weights_, rtol=1e-6)
+    assert set(model.labels_[:5].tolist()) == {-1}
+    assert not model.embedding_[:5].any()
+
+
+@pytest.mark.parametrize("missing", [0.3, 0.7])
+def test_chances_are_no_smaller_than_chance_makes_them_where_samples_are_missing(missing):
+    chances = []
+    for seed in range(40):
+        rng = np.random.default_rng(seed)
+        views = [rng.normal(size=(100, 8)), one_hot(rng, 100, 3), rng.normal(size=(100, 1))]
+        views = {f"view {p}": X + 1e-3 * rng.normal(size=X.shape) for p, X in enumerate(views)}
+        found = agreement(with_nan(views, pattern(100, missing, seed)), kernels="gaussian")
+        assert not found.any_share
+        chances.extend(found.pair_chances[np.triu_indices(3, 1)])
+    # Of 120, one in ten below a tenth is expected, and 21 or more one time in two hundred.
+    assert np.sum(np.array(chances) < 0.1) <= 21
+    assert np.sum(np.array(chances) < 0.01) <= 5
+    assert min(chances) > 1e-5

@@ -1,4 +1,4 @@
-"""What a model holds, where it holds it, and what the doors to a device refuse."""
+"""What a model holds of the arrays that it was fitted on."""
 
 import pickle
 
@@ -7,29 +7,23 @@ import pytest
 from sklearn.base import clone
 
 from conftest import blob_views, gaussian_kernels
-from libraries import LIBRARIES, TORCH, as_library
+from libraries import TORCH, as_library
 from mkclust import METHODS, KernelBank, SimpleMKKM
 from mkclust.kernels import Linear, Nystroem
-from mkclust.linalg import to_host
 
 pytestmark = pytest.mark.slow
 
 needs_torch = pytest.mark.skipif(not TORCH, reason="torch is not installed")
 
 
-@pytest.fixture(scope="module")
-def kernels():
-    return gaussian_kernels(np.random.default_rng(0), n=240)[0]
-
-
-@pytest.mark.parametrize("library", LIBRARIES)
-def test_a_model_does_not_change_with_the_kernels_it_was_fitted_on(library, kernels):
-    K = as_library(library, kernels.copy())
-    model = SimpleMKKM(4, random_state=0).fit(K)
-    new = as_library(library, kernels[:, :20].copy())
-    before = to_host(model.transform(new))
-    K *= 0.0
-    np.testing.assert_allclose(to_host(model.transform(new)), before, rtol=1e-12, atol=1e-12)
+def test_nothing_of_the_kernels_stays_in_a_model():
+    kernels, _ = gaussian_kernels(np.random.default_rng(0), n=240)
+    source = (model := SimpleMKKM(4, random_state=0).fit(kernels))._source
+    held = [model.embedding_, *source.extension.projections, *map(np.asarray, source.fingerprints)]
+    held += [standard.diagonal for standard in source.extension.standardizations]
+    for array in held:
+        base = array if array.base is None else array.base
+        assert base.nbytes <= 2 * array.nbytes
 
 
 OTHERS = KernelBank(widths=(), polynomials=((1, 2),), linear="cosine", on_the_fly=True)
@@ -56,17 +50,15 @@ class Remembering(Linear):
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("case", KEPT)
 @pytest.mark.parametrize(
-    ("method", "library"),
+    ("name", "library"),
     [
-        *[
-            pytest.param(METHODS[name], "numpy", id=name)
-            for name in ("simplemkkm", "lmkkm", "lf-mvc", "agreement-kkm")
-        ],
-        pytest.param(SimpleMKKM, "torch", marks=needs_torch),
-        pytest.param(SimpleMKKM, "pandas"),
+        *((name, "numpy") for name in ("simplemkkm", "lmkkm", "lf-mvc", "agreement-kkm")),
+        pytest.param("simplemkkm", "torch", marks=needs_torch),
+        ("simplemkkm", "pandas"),
     ],
 )
-def test_a_model_keeps_nothing_that_changes_with_the_arrays_of_its_fit(method, case, library):
+def test_a_model_keeps_nothing_that_changes_with_the_arrays_of_its_fit(name, case, library):
+    method = METHODS[name]
     rng = np.random.default_rng(0)
     views = [
         4 * rng.normal(size=(3, d))[np.arange(40) % 3] + rng.normal(size=(40, d)) for d in (3, 4)

@@ -11,12 +11,11 @@ from mkclust.linalg import arrays_to_host
 from mkclust.methods.agreement import Agreement
 from mkclust.methods.documentation import fill
 from mkclust.methods.fields import Parameters, learned
-from mkclust.methods.fitting import learn, solve_covered, solve_timed, warn_of_fit
+from mkclust.methods.fitting import Stopwatch, learn, solve_covered, solve_timed, warn_of_fit
 from mkclust.methods.mixed_kernel import SUM, describe_mixed_kernel, mixed_kernel
 from mkclust.methods.out_of_sample import Extension
 from mkclust.methods.parameter_checks import check_n_clusters, check_parameters
 from mkclust.methods.solution import Solution
-from mkclust.methods.stopwatch import Stopwatch
 from mkclust.methods.training import read_training
 from mkclust.methods.uncovered import observed_of, spread_over_all, warn_of_uncovered
 from mkclust.parameters import Allowed
@@ -187,13 +186,11 @@ class MultipleKernelClusterer(ClusterMixin, Parameters):
 
         For most methods that is ``sum_p coefficients_p K_p``, every kernel centered and scaled as
         in the fit. LMKKM mixes by the weights of both samples; ONKC has a kernel of its own near
-        the mix, found again by one eigendecomposition; LKAM and LocalizedSimpleMKKM count the mix
-        by the neighborhoods that two samples have in common; LF-MVC mixes no kernels, and what it
-        has are the cosines between rows of its embedding. With an approximation the kernels are
-        those of the features. What draws the partition of AnchoredMKKM to its anchor is part of
-        it, except with an approximation.
+        the mix; LKAM and LocalizedSimpleMKKM count the mix by the neighborhoods that two samples
+        have in common; LF-MVC has cosines between rows of its embedding; AnchoredMKKM adds its
+        anchor, except with an approximation, whose kernels are those of the features.
 
-        Nothing as large as the samples squared is made where few are asked for, except by ONKC,
+        Nothing as large as the samples squared is made if few are asked for, except by ONKC,
         LKAM and LocalizedSimpleMKKM, whose similarities of two samples depend on all others.
 
         Parameters

@@ -97,13 +97,7 @@ class FromFeatures(Source):
         features = [to_host(F)[positions] for F in self.features.of(block)]
         return sum(float(c) * (F @ F.T) for c, F in zip(model.coefficients_, features, strict=True))
 
-    def embed(
-        self,
-        model: Any,
-        samples: Samples,
-        self_similarity: Any,
-        extension: Extension | None = None,
-    ) -> Array:
+    def embed(self, model: Any, samples: Samples, self_similarity: Any) -> Array:
         """Embed new samples by their features, in blocks; dask arrays are left lazy."""
         refuse_self_similarity(self_similarity)
         features, matrix = self.features, self.matrix

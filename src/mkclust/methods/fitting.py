@@ -3,7 +3,7 @@
 import time
 import warnings
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
@@ -17,7 +17,6 @@ from mkclust.methods.missingness import advise_on_missing, measure_missingness
 from mkclust.methods.neighborhoods import check_neighborhoods
 from mkclust.methods.parameter_checks import check_n_clusters
 from mkclust.methods.solution import Solution
-from mkclust.methods.stopwatch import Stopwatch
 from mkclust.methods.training import Training, open_training
 from mkclust.methods.uncovered import (
     NOBODY,
@@ -34,6 +33,31 @@ from mkclust.samples.samples import Samples
 from mkclust.stack import Stack
 from mkclust.stack.discretize import assign, count_clusters, discretize
 from mkclust.types import Array, Float
+
+Part = Literal["kernel", "check", "solve", "agreement", "label", "alignment"]
+# The parts of a fit, in the order in which they come.
+PARTS: tuple[Part, ...] = ("kernel", "check", "solve", "agreement", "label", "alignment")
+
+
+class Stopwatch:
+    """The seconds of each part of a fit, which follow one another without a gap."""
+
+    def __init__(self) -> None:
+        self.seconds: dict[Part, float] = dict.fromkeys(PARTS, 0.0)
+        self._part: Part = PARTS[0]
+        self._since = time.perf_counter()
+
+    def switch(self, part: Part) -> None:
+        """Begin a part, where the last one ends."""
+        now = time.perf_counter()
+        self.seconds[self._part] += now - self._since
+        self._part, self._since = part, now
+
+    def attributes(self) -> dict[str, float]:
+        """Return the seconds up to now as attributes of a model, with their sum."""
+        self.switch(self._part)
+        shown = {f"{part}_seconds_": seconds for part, seconds in self.seconds.items()}
+        return shown | {"fit_seconds_": sum(self.seconds.values())}
 
 
 class Solved(NamedTuple):

@@ -70,7 +70,7 @@ class InductiveClusterer(
             number of samples can be written out chunk by chunk.
         """
         check_is_fitted(self)
-        samples = self._source.read_new(self, X, observed)
+        samples = self._source.read(self, X, observed, is_new=True)
         rows, uncovered = self._embed(samples, self_similarity)
         labels = assign(rows, self._centers)
         if len(uncovered):
@@ -99,7 +99,7 @@ class InductiveClusterer(
             frame of pandas, its index are the ids.
         """
         check_is_fitted(self)
-        samples = self._source.read_new(self, X, observed)
+        samples = self._source.read(self, X, observed, is_new=True)
         rows, _ = self._embed(samples, self_similarity)
         asked = getattr(self, "_sklearn_output_config", {})
         form = asked.get("transform", get_config()["transform_output"])
@@ -118,15 +118,17 @@ class InductiveClusterer(
         the samples of which nothing is known, too; their rows are zero.
         """
         source, n, uncovered = self._source, samples.n_samples, uncovered_among_new(self, samples)
+        if extension is not None:
+            source = replace(source, extension=extension)
         if not len(uncovered):
-            return source.embed(self, samples, self_similarity, extension), uncovered
+            return source.embed(self, samples, self_similarity), uncovered
         warn_of_uncovered(uncovered, n, samples.ids)
         covered = np.delete(np.arange(n), uncovered)
         if not len(covered):
             return np.zeros((n, self.n_clusters)), uncovered
         if self_similarity is not None:
             self_similarity = to_host(arrays_to_host(self_similarity))[:, covered]
-        rows = source.embed(self, source.take_new(samples, covered), self_similarity, extension)
+        rows = source.embed(self, source.take_new(samples, covered), self_similarity)
         return spread_rows(rows, covered, n, 0.0), uncovered
 
     def _learned_of_new(

@@ -86,10 +86,9 @@ def load_model(
 ) -> MultipleKernelClusterer:
     """Read a fitted model that `save_model` has written.
 
-    Loading runs no code from the file. A file is refused if it names a type that is neither a part
-    of models of this library nor one of NumPy, SciPy and scikit-learn that skops trusts. A model of
-    another format is refused, too. If mkclust, NumPy, SciPy or scikit-learn had other versions when
-    the model was saved, a `ModelVersionWarning` names them.
+    Loading runs no code from the file. A file of another format is refused, and one that names a
+    type that is neither part of models of this library nor trusted by skops. If mkclust, NumPy,
+    SciPy or scikit-learn had other versions, a `ModelVersionWarning` names them.
 
     Parameters
     ----------

@@ -99,16 +99,17 @@ class Source:
         }
         return {name: value for name, value in shown.items() if value is not None}
 
-    def read(self: Any, model: Any, X: Any) -> Samples:
-        """Read what the model was fitted on, data frames in the order of its labels."""
-        options, ids = model.table_options, training_index(model)
-        samples = read_views(X, ids=ids, options=options, encodings=self.encodings)
-        return self.match(model, samples)
+    def read(
+        self: Any, model: Any, X: Any, observed: Any = None, *, is_new: bool = False
+    ) -> Samples:
+        """Read views as those of the fit were read, in their order, or refuse others.
 
-    def read_new(self: Any, model: Any, X: Any, observed: Any = None) -> Samples:
-        """Read new samples, their views and columns as those of the training samples were."""
-        options = model.table_options
-        samples = read_views(X, options=options, encodings=self.encodings, observed=observed)
+        Data frames of the samples of the fit are brought to the order of its labels.
+        """
+        ids, options = None if is_new else training_index(model), model.table_options
+        samples = read_views(
+            X, ids=ids, options=options, encodings=self.encodings, observed=observed
+        )
         return self.match(model, samples)
 
     def take_new(self, samples: Samples, numbers: np.ndarray) -> Samples:
@@ -126,16 +127,10 @@ class Source:
                 empty[seen[rows], number] = True
         return empty
 
-    def embed(
-        self: Any,
-        model: Any,
-        samples: Samples,
-        self_similarity: Any,
-        extension: Extension | None = None,
-    ) -> Array:
-        """Embed new samples, by another extension than that of the fit if there is one."""
+    def embed(self: Any, model: Any, samples: Samples, self_similarity: Any) -> Array:
+        """Embed new samples."""
         similarities = self.similarities(model, samples, self_similarity)
-        return (extension or self.extension).embed(similarities, samples.n_samples)
+        return self.extension.embed(similarities, samples.n_samples)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -165,15 +160,13 @@ class FromKernels(Source):
             shown["n_neighbors_"] = max(each.size for each in self.found)
         return shown
 
-    def read(self, model: Any, X: Any) -> Samples:
-        """Read what the model was fitted on, data frames in the order of its labels."""
-        samples = read_samples(X, expected="precomputed", ids=training_index(model))
-        return match_kernels(samples, model.kernel_names_)
+    def read(self, model: Any, X: Any, observed: Any = None, *, is_new: bool = False) -> Samples:
+        """Read kernels as those of the fit were read, in their order, or refuse others.
 
-    def read_new(self, model: Any, X: Any, observed: Any = None) -> Samples:
-        """Read new samples, the columns of data frames in the order of the training samples."""
+        Of new samples, the columns of data frames are brought to the order of the training samples.
+        """
         ids = training_index(model)
-        samples = read_samples(X, expected="precomputed", ids=ids, cross=True, observed=observed)
+        samples = read_samples(X, expected="precomputed", ids=ids, cross=is_new, observed=observed)
         return match_kernels(samples, model.kernel_names_)
 
     def take_new(self, samples: Samples, numbers: np.ndarray) -> Samples:
@@ -257,13 +250,10 @@ class FromViews(Source):
         zero = self.bank.empty_rows(samples.views)
         return {samples.names.index(name): rows for name, rows in zero.items()}
 
-    def parts(self, by_view: bool | None = None) -> list[tuple[KernelBank, list[int]]]:
-        """Return the bank, or that of each view, and the numbers of its kernels.
-
-        By view if that is asked for, or if samples of the fit are missing from views.
-        """
+    def parts(self, by_view: bool) -> list[tuple[KernelBank, list[int]]]:
+        """Return the bank, or that of each view, and the numbers of its kernels."""
         views = np.asarray(self.bank.kernel_views_)
-        if not (self.missing is not None if by_view is None else by_view):
+        if not by_view:
             return [(self.bank, list(range(len(views))))]
         return [
             (self.bank.of_view(name), np.flatnonzero(views == number).tolist())
@@ -275,9 +265,9 @@ class FromViews(Source):
     ) -> Iterator[tuple[KernelBank, list[int], Samples, np.ndarray]]:
         """Yield the parts with the samples that each has, and the numbers of these."""
         if self.missing is None and samples.missing is None:
-            yield *self.parts()[0], samples, np.arange(samples.n_samples)
+            yield *self.parts(False)[0], samples, np.arange(samples.n_samples)
             return
-        parts = zip(self.parts(by_view=True), samples.observed.items(), strict=True)
+        parts = zip(self.parts(True), samples.observed.items(), strict=True)
         for (bank, places), (name, rows) in parts:
             yield bank, places, replace(samples.only([name]), kind="views", missing=None), rows
 
@@ -286,7 +276,8 @@ class FromViews(Source):
 
         They are checked, and repaired, if one may not be positive semidefinite.
         """
-        stacks, parts, validate = [], self.parts(), not self.bank.is_definite
+        parts, validate = self.parts(self.missing is not None), not self.bank.is_definite
+        stacks = []
         for number, ((bank, places), given) in enumerate(zip(parts, kernels, strict=True)):
             options: dict[str, Any] = {
                 "names": bank.kernel_names_,
@@ -308,24 +299,18 @@ class FromViews(Source):
             shown["n_neighbors_"] = self.bank.n_neighbors_
         return shown | {"n_features_in_": self.bank.n_features_in_, "bank_": self.bank}
 
-    def embed(
-        self,
-        model: Any,
-        samples: Samples,
-        self_similarity: Any,
-        extension: Extension | None = None,
-    ) -> Array:
+    def embed(self, model: Any, samples: Samples, self_similarity: Any) -> Array:
         """Embed new samples; dask arrays are left lazy."""
         refuse_self_similarity(self_similarity)
         if not samples.is_lazy:
-            return super().embed(model, samples, None, extension)
+            return super().embed(model, samples, None)
         kind = samples.kind
 
         def embed_block(block: dict[str, np.ndarray], start: int) -> Array:
             part = Samples(kind, tuple(block), tuple(block.values()))
             if kind == "views":  # of which a block may lack one altogether
                 part = read_views(block, encodings={})
-            return self.embed(model, part, None, extension)
+            return self.embed(model, part, None)
 
         return as_blocks(samples, keep=False).map(embed_block)
 

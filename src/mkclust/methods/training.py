@@ -112,7 +112,7 @@ def _make_kernels(model: Any, samples: Samples, on_the_fly: bool) -> tuple[FromV
     if on_the_fly:
         bank.set_params(on_the_fly=True)
     kernels: list[Any] = []
-    for part, _ in source.parts():
+    for part, _ in source.parts(samples.missing is not None):
         kernels.append(part.training_kernels())
         needs_entries = model.NEEDS_ENTRIES and not part.only_neighborhoods
         if part.on_the_fly and needs_entries and not on_the_fly:

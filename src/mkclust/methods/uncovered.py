@@ -144,14 +144,6 @@ def _taken(values: Array, covered: np.ndarray) -> Array:
     return values[covered] if is_dask(values) else select(values, covered)
 
 
-def labels_in_common(one: Any, other: Any) -> tuple[Array, Array]:
-    """Return the labels of two fits of the same samples, of those that both cover."""
-    if one._covered is None and other._covered is None:
-        return one.labels_, other.labels_
-    both = np.flatnonzero((np.asarray(one.labels_) >= 0) & (np.asarray(other.labels_) >= 0))
-    return _taken(one.labels_, both), _taken(other.labels_, both)
-
-
 def check_covered(n_covered: int, n_samples: int, n_clusters: int) -> None:
     """Refuse more clusters than there are samples of which something is known."""
     if n_covered < max(n_clusters, 2):
