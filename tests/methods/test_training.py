@@ -135,12 +135,12 @@ def test_few_samples_of_views_take_no_memory_of_the_samples_squared(name):
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     # Rows are computed some at a time; all kernels written out would take 8 * 3 * n * n.
-    assert peak < 0.5 * 8 * 3 * n * n
+    assert peak < 8 * 2 * n * n
 
 
 @pytest.mark.parametrize("samples", [[0, N], [-1], [0.5], np.ones(N, dtype=bool), [[0, 1]], 3])
 def test_samples_that_are_not_there_are_refused(samples, views):
-    with pytest.raises(ValueError, match=f"samples=.* from 0 to {N - 1}"):
+    with pytest.raises(ValueError, match=f"samples .* from 0 to {N - 1}"):
         fitted(AverageKKM, views).mixed_kernel(views, samples)
 
 

@@ -73,8 +73,8 @@ def check_samples(samples: Any, n_samples: int) -> np.ndarray | None:
         is_list = indices.ndim == 1 and (indices.dtype.kind in "iu" or not indices.size)
         if not is_list or np.any((indices < 0) | (indices >= n_samples)):
             raise ValueError(
-                f"samples={samples!r}: pass a list of numbers from 0 to {n_samples - 1}, or "
-                "np.flatnonzero(mask) for a mask"
+                f"samples has the shape {indices.shape} and the type {indices.dtype}: pass a list "
+                f"of numbers from 0 to {n_samples - 1}, or np.flatnonzero(mask) for a mask"
             )
         indices = indices.astype(np.intp)
     count = n_samples if indices is None else len(indices)
