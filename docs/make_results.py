@@ -5,9 +5,6 @@ in ``docs/results_templates``; every number comes from ``benchmarks/results`` or
 ``benchmarks/speed/results``.
 """
 
-import contextlib
-import gzip
-import io
 import json
 import sys
 from pathlib import Path
@@ -23,7 +20,7 @@ import compare  # noqa: E402
 
 import agreement  # noqa: E402
 import first_answer  # noqa: E402
-import missing_views_table as missing  # noqa: E402
+import missing_views as missing  # noqa: E402
 from mkclust import METHODS  # noqa: E402
 from mkclust.bench import tables  # noqa: E402
 from mkclust.bench.rows import read_rows  # noqa: E402
@@ -44,13 +41,6 @@ def digits(value, places=3):
 def class_names(keys):
     """Return the classes of methods, in code marks."""
     return [f"`{METHODS[key].__name__}`" for key in keys]
-
-
-def captured(function, *arguments):
-    """Return what a function prints."""
-    with contextlib.redirect_stdout(io.StringIO()) as text:
-        function(*arguments)
-    return text.getvalue().strip()
 
 
 def score_tables(rows, selection):
@@ -130,17 +120,16 @@ def bad_views():
 
 def missing_views():
     """Return what samples that are missing from views do."""
-    rows = []
-    for path in sorted((RESULTS / "missing_views").glob("*.jsonl.gz")):
-        with gzip.open(path, "rt") as lines:
-            rows += map(json.loads, lines)
-    found, cost = missing.Scores(rows), read_json("scale.json")["parts"]["missing"]
+    paths = sorted((RESULTS / "missing_views").glob("*.jsonl.gz"))
+    rows = [row for path in paths for row in missing.read_rows(path)]
+    cost = read_json("scale.json")["parts"]["missing"]
     body = [[name, *(digits(row[key], 2) for key in row)] for name, row in cost.items()]
-    overviews = (captured(missing.print_overview, found, score) for score in missing.SCORES)
+    tables_of = {s.upper(): missing.mean_table(rows, s) for s in ("acc", "nmi", "ari")}
+    overviews = (f"**{s}**\n\n{t.to_markdown(floatfmt='.1f')}" for s, t in tables_of.items())
     return {
-        "n_seeds": found.n_seeds,
-        "overviews": "\n\n".join(overviews),
-        "ablation": captured(missing.print_ablation, found, rows),
+        "n_seeds": missing.N_SEEDS,
+        "overviews": "\n\n".join(overviews).replace(" nan ", "  -  "),
+        "ablation": missing.ablation_table(rows).to_markdown(floatfmt="+.1f"),
         "cost": markdown(["problem", "zero", "rescale"], body),
     }
 
