@@ -148,18 +148,3 @@ def test_new_samples_are_embedded_by_their_similarities_to_the_training_samples(
     # The two differ by the basis of the average kernel's eigenvectors.
     turn = polar_factor(found.partition.T @ model.embedding_)
     np.testing.assert_allclose(rows @ turn, model.transform(cross), atol=1e-8)
-
-
-@pytest.mark.parametrize("n", [60, 250])
-@pytest.mark.parametrize("seed", range(3))
-def test_kernels_of_rank_below_k_leave_nothing_to_the_order_of_samples(n, seed):
-    rng = np.random.default_rng(seed)
-    views = rng.normal(size=(3, n, 2))
-    kernels = views @ views.transpose(0, 2, 1)
-    order = rng.permutation(n)
-    plain, other = (
-        LFMVC(6, random_state=0).fit(K) for K in (kernels, kernels[:, order][:, :, order])
-    )
-    np.testing.assert_allclose(other.weights_, plain.weights_, atol=1e-5)
-    assert other.objective_ == pytest.approx(plain.objective_, rel=1e-5)
-    np.testing.assert_allclose(plain.transform(kernels), plain.embedding_, atol=1e-5)

@@ -204,16 +204,8 @@ class AnchoredMKKM(CertifiedClusterer, InductiveClusterer):
     }
 
     def _solve(self, stack: Stack) -> Solution:
-        solution = solve_anchored_mkkm(
-            stack,
-            self.n_clusters,
-            anchor=self.anchor,
-            tol=self.tol,
-            max_iter=self.max_iter,
-            prove=self.prove,
-            n_init=self.n_init,
-            random_state=self.random_state,
-        )
+        options = self._options("anchor", "tol", "max_iter", "prove", "n_init", "random_state")
+        solution = solve_anchored_mkkm(stack, self.n_clusters, **options)
         aside = names_set_aside(stack, solution)
         return replace(solution, learned={**solution.learned, "set_aside_": aside})
 

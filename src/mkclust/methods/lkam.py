@@ -1,7 +1,7 @@
 """LKAM: multiple kernel k-means that trusts similarities between neighbors only."""
 
 from dataclasses import replace
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
@@ -119,8 +119,8 @@ class LKAM(MultipleKernelClusterer):
     COPIES: ClassVar[int] = 1
 
     def _solve(self, stack: Stack) -> Solution:
-        options: Any = {"reg": self.reg, "tol": self.tol, "max_iter": self.max_iter}
-        return solve_lkam(stack, self.n_clusters, neighbors=self.neighbors, **options)
+        options = self._options("reg", "neighbors", "tol", "max_iter")
+        return solve_lkam(stack, self.n_clusters, **options)
 
     def _mixed_among(self, stack: Stack, samples: np.ndarray | None) -> Float:
         mask = neighborhood_mask(stack, self.n_neighbors_)

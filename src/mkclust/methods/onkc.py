@@ -223,8 +223,8 @@ class ONKC(MultipleKernelClusterer):
     MATRICES: ClassVar[int] = 4
 
     def _solve(self, stack: Stack) -> Solution:
-        options = {"reg": self.reg, "proximity": self.proximity, "tol": self.tol}
-        solution = solve_onkc(stack, self.n_clusters, max_iter=self.max_iter, **options)
+        options = self._options("reg", "proximity", "tol", "max_iter")
+        solution = solve_onkc(stack, self.n_clusters, **options)
         rank = solution.learned["kernel_rank_"]
         if rank < self.n_clusters:
             warn(

@@ -95,8 +95,7 @@ class SimpleClusterer(CertifiedClusterer):
 
     def _minimize(self, stack: Stack, previous: Solution | None = None) -> Solution:
         """Solve with the chosen solver, which may begin with an earlier solution."""
-        options: Any = {"tol": self.tol, "max_iter": self.max_iter, "prove": self.prove}
-        options["random_state"] = self.random_state
+        options = self._options("tol", "max_iter", "prove", "random_state")
         if self.solver == "reduced-gradient":
             return solve_reduced_gradient(stack, self.n_clusters, stopping=self.stopping, **options)
         start = None if previous is None else previous.relaxation
