@@ -10,9 +10,10 @@ from sklearn.metrics.pairwise import cosine_similarity
 from libraries import LIBRARIES, as_library
 from mkclust import AverageKKM, SimpleMKKM
 from mkclust.kernels import KernelBank, Nystroem
-from mkclust.kernels.chosen_rules import learn_preparations
-from mkclust.kernels.kinds import RULES, tell_kind
+from mkclust.kernels.kinds import learn_preparations
+from mkclust.kernels.kinds import RULES, kind_of
 from mkclust.kernels.preparations import LogTfIdf
+from mkclust.kernels.profile import ViewProfile
 from mkclust.linalg import FactoredMatrix, to_host
 
 pytestmark = pytest.mark.slow
@@ -49,6 +50,10 @@ def example(kind, seed=0):
         "directions": lambda: unit_rows(X),
         "dense": lambda: X + 1,
     }[kind]()
+
+
+def tell_kind(view, n_samples):
+    return kind_of(ViewProfile(view, n_samples)).kind
 
 
 KINDS = [kind for kind, rule in RULES.items() if not rule.by_name]
@@ -247,9 +252,9 @@ def test_rules_by_name_go_before_kinds():
         ({"text": "sparse"}, "rule for the view 'text', and the views are 'words', 'pixels'"),
         ({"words": "text"}, "'text' for the view 'words'; choose among 'categories', 'distances'"),
         ({"words": ["sparse"]}, r"\['sparse'\] for the view 'words'; choose among"),
-        ({"words": "graph"}, "'graph', which has one column a sample: found 90 columns, 60 samp"),
+        ({"words": "graph"}, "'graph', which has one column per sample: found 90 columns, 60 samp"),
         ({"pixels": "sparse"}, "'sparse', which has no negative entries: found some; choose"),
-        ("kinds", "rules must be None, 'kind' or a dict .*; found 'kinds'"),
+        ("kinds", "rules='kinds': pass None, 'kind'"),
     ],
 )
 def test_rules_that_make_no_sense_are_refused(rules, message):

@@ -33,12 +33,12 @@ class ViewProfile:
     @cached_property
     def indices(self) -> np.ndarray:
         """The indices of the sampled rows."""
-        return sampled_indices(*self.view.shape)
+        return sampled_indices(self.view)
 
     @cached_property
     def raw_rows(self) -> Float:
         """These rows, on the host in float64."""
-        return sampled_rows(self.view, self.indices)
+        return sampled_rows(self.view)
 
     @cached_property
     def unit(self) -> float:

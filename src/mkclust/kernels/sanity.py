@@ -6,8 +6,14 @@ from collections.abc import Iterator, Mapping, Sequence
 import numpy as np
 
 from mkclust.exceptions import KernelWarning
-from mkclust.kernels.computed import ComputedKernels
-from mkclust.kernels.formulas import Cosine, Gaussian, InnerProduct, Laplacian, SelfTuning
+from mkclust.kernels.formulas import (
+    Cosine,
+    Gaussian,
+    InnerProduct,
+    Laplacian,
+    SelfTuning,
+    select_points,
+)
 from mkclust.kernels.preparations import sampled_rows
 from mkclust.kernels.view_kernels import ViewKernels
 from mkclust.linalg import is_sparse, to_host
@@ -151,9 +157,10 @@ def _entries(view: ViewKernels) -> Iterator[Float]:
     samples = np.arange(view.view.shape[0])
     if len(samples) > SAMPLED:
         samples = np.sort(np.random.default_rng(0).choice(len(samples), SAMPLED, replace=False))
-    above = np.triu_indices(len(samples), 1)
-    kernels = ComputedKernels.of([view], None, "float64").among(samples)
-    yield from to_host(kernels.all_rows())[:, *above]
+    points, above = view.points(view.view), np.triu_indices(len(samples), 1)
+    for formula in view.formulas:
+        some = select_points(points[formula.measure], samples)
+        yield to_host(formula.entries(formula.compare(some, some)))[above]
 
 
 def _are_raw_counts(rows: Float) -> bool:

@@ -11,8 +11,8 @@ from sklearn.utils import check_array
 from sklearn.utils.validation import validate_data
 
 from mkclust.kernels import KernelBank, default_bank
-from mkclust.kernels.by_name import expected_input
-from mkclust.kernels.chosen_rules import learn_preparations, rules_of
+from mkclust.kernels.bank import expected_input
+from mkclust.kernels.kinds import learn_preparations, rules_of
 from mkclust.linalg import arrays_to_host, is_foreign, select, to_host
 from mkclust.linalg.memory import require_memory
 from mkclust.methods.column_ranks import column_ranks
