@@ -1,12 +1,10 @@
 """Kernels computed on the fly are those of the dense bank, in memory as long as the views."""
 
-import pickle
-
 import numpy as np
 import pytest
 
 from conftest import blob_views
-from mkclust import METHODS, KernelBank, SimpleMKKM
+from mkclust import KernelBank, SimpleMKKM
 from mkclust.stack import RowSource
 
 pytestmark = pytest.mark.slow
@@ -21,8 +19,6 @@ BANKS = {
     "cosine alone": {"widths": (), "polynomials": (), "linear": "cosine"},
     "narrow and wide": {"widths": (1 / 20, 100.0), "polynomials": ((2.5, 3),), "linear": None},
 }
-INDUCTIVE = {name: method for name, method in METHODS.items() if hasattr(method, "predict")}
-TRANSDUCTIVE = {name: method for name, method in METHODS.items() if name not in INDUCTIVE}
 
 
 def views_of(dtype=np.float64, n=N):
@@ -84,38 +80,12 @@ def test_new_rows_are_those_of_the_dense_bank(settings, dtype):
     agree(np.concatenate([block.copy() for _, block in actual.blocks()], axis=1), expected)
 
 
-def test_the_training_views_are_recognized():
-    _, lazy, K, _ = both({}, views_of())
-    actual = lazy.transform([view.copy() for view in views_of()])
-    assert actual.of_training_samples
-    agree(actual.rows(0, N), K)
-    assert not lazy.transform(new_views()).of_training_samples
-
-
 def test_some_kernels_are_computed_without_the_others():
     _, _, K, rows = both({}, views_of())
     for indices in ([3], [20, 0, 11, 12], [7, 7], range(24)):
         agree(rows.only(indices).rows(2, 99), K[list(indices), 2:99])
         agree(rows.only(indices).diagonal()[:, None], rows.diagonal()[list(indices), None])
     agree(rows.only([20, 0, 11]).only([2, 0]).rows(2, 9), K[[11, 20], 2:9])
-
-
-def test_identical_samples_have_a_similarity_of_exactly_one():
-    views = views_of()
-    rows = KernelBank(**ONE_GAUSSIAN, on_the_fly=True).fit_transform(1e3 + views[1])
-    for i, j in ((5, 40), (77, 5), (40, 77)):
-        assert rows.rows(i, i + 1)[0, 0, j] == 1
-
-
-def test_a_bank_may_change_after_its_rows_were_made():
-    bank = KernelBank(**ONE_GAUSSIAN, on_the_fly=True)
-    rows = bank.fit_transform(views_of())
-    before = rows.rows(0, 9)
-    bank.set_params(widths=(3.0, 4.0), linear="linear").fit([view[:50] for view in views_of()])
-    np.testing.assert_allclose(rows.rows(0, 9), before, rtol=1e-12, atol=1e-12)
-    np.testing.assert_allclose(
-        pickle.loads(pickle.dumps(rows)).rows(0, 9), before, rtol=1e-12, atol=1e-12
-    )
 
 
 def test_the_default_kernels_can_be_had_on_the_fly_by_name():

@@ -4,9 +4,6 @@ import tracemalloc
 import numpy as np
 import pytest
 import scipy.sparse
-from hypothesis import given
-from hypothesis import strategies as st
-from hypothesis.extra.numpy import arrays
 
 from mkclust.kernels import KernelBank, Linear, Nystroem, RandomFourier
 from mkclust.kernels.preparations import LimitColumnScale, LogTfIdf, SquareRootsOfShares
@@ -14,7 +11,6 @@ from mkclust.kernels.preparations import LimitColumnScale, LogTfIdf, SquareRoots
 pytestmark = pytest.mark.slow
 
 N, D = 60, 40
-FORMATS = ("csr", "csc", "coo", "lil", "dok", "bsr", "dia")
 ONE_GAUSSIAN = {"widths": (1.0,), "polynomials": (), "linear": None}
 
 
@@ -120,18 +116,6 @@ def test_shared_neighborhoods_of_sparse_rows_are_those_of_dense_ones(table, neig
     check_same_kernels(bank, table(), np.vstack([table()[:7], table(1)[:9]]))
 
 
-@given(
-    arrays(np.int8, (12, 5), elements=st.integers(-3, 3), fill=st.just(0)),
-    st.sampled_from([None, 3]),
-    st.booleans(),
-)
-def test_random_sparse_views_have_the_kernels_of_dense_ones(table, neighbors, on_the_fly):
-    table = table.astype(float)
-    if len(np.unique(table, axis=0)) < 2:
-        return
-    check_same_kernels(KernelBank(neighbors=neighbors, on_the_fly=on_the_fly), table, table[:4] + 1)
-
-
 @pytest.mark.parametrize("preparation", [LogTfIdf, SquareRootsOfShares, LimitColumnScale])
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_preparations_keep_rows_sparse(preparation, dtype):
@@ -159,16 +143,6 @@ def test_features_of_sparse_rows_have_the_similarities_of_dense_ones(feature_map
     tolerance = 1e-10 if dtype == np.float64 else 1e-3
     np.testing.assert_allclose(found @ found.T, expected @ expected.T, atol=tolerance)
     np.testing.assert_allclose(feature_map.transform(table), found, atol=tolerance)
-
-
-def test_centers_of_sparse_rows_are_landmarks_of_sparse_and_dense_rows_alike():
-    table = counts(share=0.3)
-    feature_map = Nystroem(N // 2, landmarks="kmeans", random_state=0)
-    features = feature_map.fit(scipy.sparse.csr_matrix(table)).transform(table)
-    sparse = feature_map.transform(scipy.sparse.csr_matrix(table))
-    np.testing.assert_allclose(sparse, features, atol=1e-10)
-    K = KernelBank(**ONE_GAUSSIAN).fit_transform(table)[0]
-    assert np.abs(features @ features.T - K).mean() < 0.05
 
 
 @pytest.mark.parametrize("parameters", [{}, {"neighbors": 10}, {"rules": "kind"}])

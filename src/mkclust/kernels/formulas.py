@@ -4,7 +4,6 @@ A formula turns prepared rows of a view into points, compares the points of two 
 computes the entries of the kernel from that. Formulas of one measure share points and comparisons.
 """
 
-from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
@@ -15,7 +14,6 @@ from sklearn.metrics.pairwise import additive_chi2_kernel
 from mkclust.linalg import (
     arrays_to_host,
     astype,
-    is_foreign,
     namespace,
     ranges,
     select,
@@ -39,8 +37,6 @@ MEDIAN_ROWS = 2_000
 SCALE_NEIGHBOR = 7
 # Entries of distances, or of rows in float64, that are computed at a time.
 BLOCK_ENTRIES = 2**22
-# Entries of differences, pairs times features, that a device holds at a time.
-BROADCAST_ENTRIES = 2**25
 
 # Arrays with one entry or row per sample.
 Points = tuple[Array, ...]
@@ -191,16 +187,17 @@ class Cosine(Formula):
 
 
 class _OfRows(Formula):
-    """A kernel of a function of two sets of dense rows in float64."""
+    """A kernel of a function of two sets of dense rows, which is computed on the host."""
 
     def compare(self, x: Points, y: Points) -> Array:
         """Apply the function to all rows x and some rows y at a time."""
-        A, B = astype(dense_rows(x[0]), "float64"), y[0]
+        A, B = to_host(dense_rows(x[0])), y[0]
         parts = ranges(B.shape[0], max(1, BLOCK_ENTRIES // max(1, B.shape[1])))
-        blocks = (astype(dense_rows(select(B, part)), "float64") for part in parts)
-        return namespace(A).concat([self._compare_rows(A, block) for block in blocks], axis=1)
+        blocks = (to_host(dense_rows(select(B, part))) for part in parts)
+        compared = np.concatenate([self._compare_rows(A, block) for block in blocks], axis=1)
+        return to_device(compared, B)
 
-    def _compare_rows(self, A: Array, B: Array) -> Array:
+    def _compare_rows(self, A: Float, B: Float) -> Float:
         raise NotImplementedError(f"{type(self).__name__} must define _compare_rows")
 
 
@@ -232,8 +229,8 @@ class Laplacian(_Exponential):
 
     name = "laplacian"
 
-    def _compare_rows(self, A: Array, B: Array) -> Array:
-        return _absolute_differences(A, B)
+    def _compare_rows(self, A: Float, B: Float) -> Float:
+        return cdist(A, B, "cityblock")
 
 
 class ChiSquared(_Exponential):
@@ -241,11 +238,8 @@ class ChiSquared(_Exponential):
 
     name = "chi2"
 
-    def _compare_rows(self, A: Array, B: Array) -> Array:
-        xp, A, B = namespace(A), nonnegative(A), nonnegative(B)
-        if not is_foreign(A):
-            return -additive_chi2_kernel(A, B)
-        return _sum_over_features(A, B, lambda a, b: (a - b) ** 2 / xp.where(a + b > 0, a + b, 1.0))
+    def _compare_rows(self, A: Float, B: Float) -> Float:
+        return -additive_chi2_kernel(nonnegative(A), nonnegative(B))
 
 
 class Jaccard(_OfRows):
@@ -258,12 +252,11 @@ class Jaccard(_OfRows):
     name = "jaccard"
     ignores_zeros = True
 
-    def _compare_rows(self, A: Array, B: Array) -> Array:
-        xp, A, B = namespace(A), nonnegative(A), nonnegative(B)
-        sums = xp.sum(A, axis=1)[:, None] + xp.sum(B, axis=1)
-        differences = _absolute_differences(A, B)
-        larger, smaller = sums + differences, nonnegative(sums - differences)
-        return xp.where(larger > 0, smaller / xp.where(larger > 0, larger, 1.0), 1.0)
+    def _compare_rows(self, A: Float, B: Float) -> Float:
+        A, B = nonnegative(A), nonnegative(B)
+        sums, differences = A.sum(axis=1)[:, None] + B.sum(axis=1), cdist(A, B, "cityblock")
+        smaller, larger = nonnegative(sums - differences), sums + differences
+        return np.where(larger > 0, smaller / np.where(larger > 0, larger, 1.0), 1.0)
 
 
 class OfDistances(_Exponential):
@@ -278,11 +271,21 @@ class OfDistances(_Exponential):
 
     def compare(self, x: Points, y: Points) -> Array:
         """Return the distances."""
-        return astype(select(x[0], y[1], axis=1), "float64")
+        return astype(dense_rows(select(x[0], y[1], axis=1)), "float64")
 
     def entries(self, compared: Array) -> Array:
         """Return the kernel."""
         return namespace(compared).exp(-((compared / self.median) ** 2) / 2)
+
+
+class Closeness(OfDistances):
+    """The similarity 1 / (1 + d / s), which is positive for all distances d: to find neighbors."""
+
+    name = "closeness"
+
+    def entries(self, compared: Array) -> Array:
+        """Return the similarities."""
+        return 1 / (1 + compared / self.median)
 
 
 @dataclass(frozen=True)
@@ -354,22 +357,6 @@ def nonnegative(rows: Array) -> Array:
     """Return rows with zeros for negative entries, which new rows may have; NaN stays NaN."""
     xp = namespace(rows)
     return xp.where(rows < 0, xp.zeros_like(rows), rows)
-
-
-def _absolute_differences(A: Array, B: Array) -> Array:
-    """Return the sums of absolute differences between rows."""
-    if not is_foreign(A):
-        return cdist(A, B, "cityblock")
-    return _sum_over_features(A, B, lambda a, b: namespace(a).abs(a - b))
-
-
-def _sum_over_features(A: Array, B: Array, terms: Callable[[Array, Array], Array]) -> Array:
-    """Return sums over features of a function of two entries, some features at a time."""
-    width = max(1, BROADCAST_ENTRIES // max(1, A.shape[0] * B.shape[0]))
-    total: Any = 0.0
-    for part in ranges(A.shape[1], width):
-        total = total + namespace(A).sum(terms(A[:, None, part], B[None, :, part]), axis=2)
-    return total
 
 
 def _local_scales(rows: Array, training: Array, known: Any = None) -> Float:

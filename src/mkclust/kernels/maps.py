@@ -160,17 +160,9 @@ class Nystroem(_FeatureMap):
         return self
 
     def transform(self, X: Any) -> Array:
-        """Return the features of rows.
+        """Return the features of rows, (n_samples, n_directions), where the rows live.
 
-        Parameters
-        ----------
-        X : array-like or sparse matrix of shape (n_samples, n_features)
-            Rows of the view.
-
-        Returns
-        -------
-        array of shape (n_samples, n_directions)
-            In the precision of X and where X lives; at most one column per landmark.
+        They are in the precision of the rows, with at most one column per landmark.
         """
         X, Z = self._check(X, reset=False), self.landmarks_
         if self._origin.any():

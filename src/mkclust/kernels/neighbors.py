@@ -313,12 +313,6 @@ def lengths_of(diagonal: Float) -> Float:
     return np.sqrt(np.where(diagonal > 0, diagonal, np.inf))
 
 
-def closeness(distances: Array, unit: float) -> Iterator[Array]:
-    """Yield similarities above zero that fall with given distances, block after block."""
-    for part in _block_ranges(distances.shape[0], distances.shape[1], distances):
-        yield 1 / (1 + astype(dense_rows(select(distances, part)), "float64") / unit)
-
-
 def _by_similarity(
     blocks: Iterable[Any], row_lengths: Float | None, lengths: Float | None
 ) -> Blocks:

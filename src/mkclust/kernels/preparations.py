@@ -59,6 +59,7 @@ class Preparation:
     ignores_zeros: bool = False
     # Whether anything is done to rows.
     changes_rows: bool = True
+    text: str = "rows as they are"  # what is done
 
     @classmethod
     def learn(cls, view: Array) -> "Preparation":
@@ -78,8 +79,7 @@ class Preparation:
         return zero_rows(self.apply(rows))
 
     def __str__(self) -> str:
-        """Return what is done, in words."""
-        return "rows as they are"
+        return self.text
 
 
 class RowsAsTheyAre(Preparation):
@@ -91,14 +91,12 @@ class RowsAsTheyAre(Preparation):
 class UnitRows(Preparation):
     """Scale rows to unit length: their inner products are cosines."""
 
+    text = "rows of unit length"
     ignores_zeros = True
 
     def apply(self, rows: Array) -> Array:
         """Return rows of unit length; rows of zeros stay zero."""
         return over_rows(rows, safe_norms(rows))
-
-    def __str__(self) -> str:
-        return "rows of unit length"
 
 
 @dataclass(frozen=True)
@@ -109,8 +107,8 @@ class LogTfIdf(Preparation):
     entries and f the number of the n training rows in which its column is not zero.
     """
 
+    text = "logarithms of entries, rare columns count more, rows of unit length"
     ignores_zeros = True
-
     unit: float  # u
     rarity: Float = field(repr=False)  # the factor of every column
 
@@ -133,13 +131,11 @@ class LogTfIdf(Preparation):
         weighted = times_columns(logarithms, self.rarity)
         return over_rows(weighted, safe_norms(weighted))
 
-    def __str__(self) -> str:
-        return "logarithms of entries, rare columns count more, rows of unit length"
-
 
 class SquareRootsOfShares(Preparation):
     """Take square roots of the shares of a row's sum: the distances are Hellinger's."""
 
+    text = "square roots of the shares of each row"
     ignores_zeros = True
 
     def apply(self, rows: Array) -> Array:
@@ -147,9 +143,6 @@ class SquareRootsOfShares(Preparation):
         xp, rows = namespace(rows), entrywise(nonnegative, rows)
         sums = sums_of_rows(rows) if is_sparse(rows) else xp.sum(rows, axis=1, dtype=xp.float64)
         return entrywise(xp.sqrt, over_rows(rows, xp.where(sums > 0, sums, 1.0)))
-
-    def __str__(self) -> str:
-        return "square roots of the shares of each row"
 
 
 @dataclass(frozen=True)
@@ -191,7 +184,7 @@ class LimitColumnScale(Preparation):
     def __str__(self) -> str:
         scaled = int(np.sum(self.factors < 1))
         if not scaled:
-            return super().__str__()
+            return self.text
         columns = "column that varies" if scaled == 1 else "columns that vary"
         return f"{scaled} {columns} much more than the others brought down"
 
@@ -202,6 +195,7 @@ class LinkedToItself(Preparation):
     New rows have no column of their own, and keep their links.
     """
 
+    text = "every sample linked to itself by its largest link"
     changes_rows = False
 
     def apply_to_training(self, view: Array) -> Array:
@@ -213,9 +207,6 @@ class LinkedToItself(Preparation):
         largest = xp.max(links, axis=1)
         set_diagonal(links, xp.where(largest > 0, largest, xp.ones_like(largest)))
         return links
-
-    def __str__(self) -> str:
-        return "every sample linked to itself by its largest link"
 
 
 @dataclass(frozen=True)
@@ -246,7 +237,7 @@ class OneHot(Preparation):
 
     def __str__(self) -> str:
         if self.encoder is None:
-            return super().__str__()
+            return self.text
         n_levels = sum(map(len, self.encoder.categories_))
         categories = "1 category" if n_levels == 1 else f"{n_levels:,} categories"
         return f"marks of the {categories} in {count(self.encoder.n_features_in_, 'column')}"

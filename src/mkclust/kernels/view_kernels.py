@@ -6,13 +6,12 @@ from typing import Any
 
 import numpy as np
 
-from mkclust.kernels.formulas import Formula, Gaussian, Points, Units, select_points
+from mkclust.kernels.formulas import Closeness, Formula, Gaussian, Points, Units, select_points
 from mkclust.kernels.kinds import RULES, ChosenRule, Rule
 from mkclust.kernels.neighbors import (
     Links,
     Neighborhoods,
     SimilarityLists,
-    closeness,
     join_by_similarity,
     join_nearest,
     lengths_of,
@@ -36,7 +35,7 @@ from mkclust.linalg import (
 )
 from mkclust.linalg.in_triton import written_in_triton
 from mkclust.linalg.memory import require_memory
-from mkclust.linalg.sparse_rows import rows_from, stored_entries
+from mkclust.linalg.sparse_rows import rows_from
 from mkclust.samples.distances import drawn_rows, mean_squared_norm, median_distance, middle
 from mkclust.stack import Source
 from mkclust.types import Array
@@ -146,29 +145,24 @@ class ViewKernels:
 
     def _search(self, index: int) -> Any:
         """Return what tells kernels with the same neighbors from others."""
-        by = "closeness" if self.kind == "distances" else self.formulas[index].neighbors_by
+        by = "given" if self.kind == "distances" else self.formulas[index].neighbors_by
         return index if by == "entries" else by
 
     def _find(self, index: int, size: int) -> Neighborhoods:
         """Find the neighborhoods of the training samples by one kernel."""
-        by = self._search(index)
-        if by in ("distance", "cosine"):
+        if (by := self._search(index)) in ("distance", "cosine"):
             return nearest_neighborhoods(self.prepared(self.view), size, cosine=by == "cosine")
-        if by == "closeness":
-            lists = SimilarityLists(size, None)
-            for block in closeness(self.view, _mean_entry(self.view)):
-                lists.add(block)
-        else:
-            kernel = ComputedKernels.of([self._alone(index)], None, precision_of(self.view))
-            lists = SimilarityLists(size, lengths_of(to_host(kernel.diagonal()[0, :])))
-            for _, blocks in kernel.blocks():
-                lists.add(blocks[0])
+        kernel = ComputedKernels.of([self._alone(index)], None, precision_of(self.view))
+        lists = SimilarityLists(size, lengths_of(to_host(kernel.diagonal()[0, :])))
+        for _, blocks in kernel.blocks():
+            lists.add(blocks[0])
         return lists.result()
 
     def _alone(self, index: int) -> "ViewKernels":
-        """Return one of the kernels, without its neighborhoods."""
-        formulas = self.formulas[index : index + 1]
-        return replace(self, formulas=formulas, neighborhoods=(), share=0.0)
+        """Return the kernel that neighbors are found by, without its neighborhoods."""
+        given = self.kind == "distances"
+        formula = Closeness(self.median or 1.0) if given else self.formulas[index]
+        return replace(self, formulas=(formula,), neighborhoods=(), share=0.0)
 
     def shared(self, rows: Array | None, samples: np.ndarray | None) -> tuple[Any, ...]:
         """Return the similarities by neighborhoods, one sparse matrix per kernel.
@@ -189,11 +183,9 @@ class ViewKernels:
         """Return whose neighborhoods new rows join by a kernel, and who is in their own."""
         each, size, by = self.neighborhoods[index], self.size, self._search(index)
         assert size is not None
-        if by == "closeness":
-            return join_by_similarity(each, size, closeness(rows, _mean_entry(self.view)))
         if by in ("distance", "cosine"):
-            training = self.prepared(self.view)
-            return join_nearest(each, size, self.prepared(rows), training, cosine=by == "cosine")
+            training, new = self.prepared(self.view), self.prepared(rows)
+            return join_nearest(each, size, new, training, cosine=by == "cosine")
         alone, precision = self._alone(index), precision_of(self.view)
         lengths = (
             lengths_of(to_host(alone.self_similarity(some, precision)[0, :]))
@@ -224,12 +216,6 @@ class ViewKernels:
                 return f"{start}{near} by these distances"
             kernels = f"{near} by {kernels}" if self.share == 1 else f"{kernels} and {near}"
         return f"{start}{kernels}{width}"
-
-
-def _mean_entry(distances: Array) -> float:
-    """Return the mean of given distances, their unit; one if all are zero."""
-    entries, (n, m) = astype(stored_entries(distances), "float64"), distances.shape
-    return float(namespace(entries).sum(entries)) / (n * m) or 1.0
 
 
 class KernelList(list[Any]):
