@@ -14,41 +14,11 @@ from mkclust.kernels.kinds import RULES, kind_of, learn_preparations
 from mkclust.kernels.preparations import LogTfIdf
 from mkclust.kernels.profile import ViewProfile
 from mkclust.linalg import FactoredMatrix, to_host
+from views_by_kind import N, example
 
 pytestmark = pytest.mark.slow
 
 ONE = {"widths": (1.0,), "polynomials": (), "linear": None}
-N = 60
-
-
-def one_hot(rng, n_categories, n=N):
-    return np.eye(n_categories)[rng.integers(n_categories, size=n)]
-
-
-def symmetric(M):
-    M = (M + M.T) / 2
-    np.fill_diagonal(M, 0)
-    return M
-
-
-def unit_rows(X):
-    return X / np.linalg.norm(X, axis=1, keepdims=True)
-
-
-def example(kind, seed=0):
-    """Return a view that is plainly of a kind."""
-    rng = np.random.default_rng(seed)
-    X = rng.normal(size=(N, 6))
-    return {
-        "categories": lambda: np.hstack([one_hot(rng, 4), one_hot(rng, 2), one_hot(rng, 3)]),
-        "distances": lambda: np.linalg.norm(X[:, None] - X, axis=2),
-        "graph": lambda: symmetric(rng.random((N, N)) * (rng.random((N, N)) < 0.04)),
-        "sparse": lambda: rng.poisson(0.05, size=(N, 90)).astype(float),
-        "binary": lambda: rng.integers(2, size=(N, 8)).astype(float),
-        "histogram": lambda: rng.dirichlet(np.ones(7), size=N),
-        "directions": lambda: unit_rows(X),
-        "dense": lambda: X + 1,
-    }[kind]()
 
 
 def tell_kind(view, n_samples):
@@ -252,31 +222,17 @@ def test_every_line_of_the_explanation_is_of_one_view():
     assert asked.startswith("dense: gaussian (asked for); rows as they are; gaussian x1")
 
 
-def clustered_views(rng):
-    """Return views of many kinds that know the same three clusters."""
-    y = np.repeat(np.arange(3), 40)
-    words = rng.poisson(0.02 + 0.5 * (np.arange(90) // 30 == y[:, None]) * (rng.random(90) < 0.3))
-    counts = rng.dirichlet(1 + 8.0 * (np.arange(6) // 2 == 0), size=120) ** (1 + y[:, None])
-    return {
-        "words": words.astype(float),
-        "pixels": rng.normal(size=(120, 5)) + 3 * np.eye(3, 5)[y],
-        "colors": counts / counts.sum(axis=1, keepdims=True),
-    }, y
-
-
 @pytest.mark.parametrize("library", LIBRARIES)
 def test_features_are_learned_of_prepared_rows(library):
-    views, _ = clustered_views(np.random.default_rng(0))
-    views["pixels"][:, 4] *= 30
-    nystroem = Nystroem(120, random_state=0)
-    learned = learn_preparations("kind", views)
+    views = {kind: example(kind) for kind in ("sparse", "histogram", "dense")}
+    views["dense"][:, 4] *= 30
+    nystroem, learned = Nystroem(N, random_state=0), learn_preparations("kind", views)
     prepared = {name: learned[name].apply(view) for name, view in views.items()}
     expected = SimpleMKKM(3, approximation=nystroem, kernels="gaussian", random_state=0)
     expected.fit(prepared)
     X = as_library(library, views)
     model = SimpleMKKM(3, approximation=nystroem, random_state=0).fit(X)
     np.testing.assert_allclose(model.weights_, expected.weights_, atol=1e-6)
-    np.testing.assert_allclose(model.approximation_error_, 0, atol=1e-6)
     np.testing.assert_array_equal(to_host(model.labels_), to_host(expected.labels_))
     np.testing.assert_array_equal(to_host(model.predict(X)), to_host(model.labels_))
     restored = pickle.loads(pickle.dumps(model))

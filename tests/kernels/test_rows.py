@@ -12,10 +12,7 @@ pytestmark = pytest.mark.slow
 N, N_NEW = 230, 90
 ONE_GAUSSIAN = {"widths": (1.0,), "polynomials": (), "linear": None}
 BANKS = {
-    "one Gaussian a view": ONE_GAUSSIAN,
     "twelve": {},
-    "twelve with cosine": {"linear": "cosine"},
-    "no Gaussians": {"widths": ()},
     "cosine alone": {"widths": (), "polynomials": (), "linear": "cosine"},
     "narrow and wide": {"widths": (1 / 20, 100.0), "polynomials": ((2.5, 3),), "linear": None},
 }

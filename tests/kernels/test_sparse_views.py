@@ -6,11 +6,14 @@ import pytest
 import scipy.sparse
 
 from mkclust.kernels import KernelBank, Linear, Nystroem, RandomFourier
+from mkclust.kernels.kinds import RULES
 from mkclust.kernels.preparations import LimitColumnScale, LogTfIdf, SquareRootsOfShares
+from views_by_kind import example
 
 pytestmark = pytest.mark.slow
 
 N, D = 60, 40
+KINDS = [kind for kind, rule in RULES.items() if not rule.by_name]
 ONE_GAUSSIAN = {"widths": (1.0,), "polynomials": (), "linear": None}
 
 
@@ -26,43 +29,6 @@ def signed(seed=0):
     """Return numbers of both signs, of which most are zero."""
     rng = np.random.default_rng(seed)
     return rng.normal(size=(N, D)) * (rng.random((N, D)) < 0.3)
-
-
-def shares(seed=0):
-    """Return histograms."""
-    table = np.random.default_rng(seed).gamma(0.3, size=(N, 8))
-    table[:, 1:][table[:, 1:] < 0.05] = 0
-    return table / table.sum(axis=1)[:, None]
-
-
-def one_hot(seed=0):
-    """Return two columns of categories, one-hot."""
-    rng = np.random.default_rng(seed)
-    return np.hstack([np.eye(k)[rng.integers(k, size=N)] for k in (3, 4)])
-
-
-def links(seed=0):
-    """Return a graph."""
-    rng = np.random.default_rng(seed)
-    graph = np.triu(rng.random((N, N)) < 0.1, 1) * rng.random((N, N))
-    return graph + graph.T
-
-
-def distances(seed=0):
-    """Return the distances between points."""
-    points = np.random.default_rng(seed).normal(size=(N, 3))
-    return np.linalg.norm(points[:, None] - points, axis=2)
-
-
-TABLES = {
-    "sparse": counts,
-    "dense": signed,
-    "histogram": shares,
-    "categories": one_hot,
-    "graph": links,
-    "distances": distances,
-    "binary": lambda: (np.random.default_rng(0).random((N, 9)) < 0.3) * 1.0,
-}
 
 
 def written_out(kernels):
@@ -94,16 +60,16 @@ def check_same_kernels(bank, table, new):
 
 @pytest.mark.parametrize("on_the_fly", [False, True])
 @pytest.mark.parametrize("linear", ["linear", "cosine"])
-@pytest.mark.parametrize("table", [counts, signed, shares])
+@pytest.mark.parametrize("table", [counts, signed])
 def test_every_kernel_of_a_sparse_view_is_that_of_the_dense_one(table, linear, on_the_fly):
     bank = KernelBank(linear=linear, on_the_fly=on_the_fly)
     check_same_kernels(bank, table(), np.vstack([table()[:7], table(1)[:9]]))
 
 
 @pytest.mark.parametrize("parameters", [{}, ONE_GAUSSIAN], ids=["all", "one"])
-@pytest.mark.parametrize("kind", TABLES)
+@pytest.mark.parametrize("kind", KINDS)
 def test_the_rule_of_every_kind_makes_the_same_of_sparse_and_dense_views(kind, parameters):
-    table = TABLES[kind]()
+    table = example(kind)
     bank = KernelBank(rules="kind", **parameters)
     assert bank.fit({"a": scipy.sparse.csr_array(table)}).rules_ == {"a": kind}
     check_same_kernels(bank, table, table[::2] * (0.5 if kind == "sparse" else 1))

@@ -498,12 +498,7 @@ def _listed(views: Mapping[str, Array]) -> str:
 def default_bank(several_views: bool, kernels: Any = "auto") -> KernelBank:
     """Return the bank that ``kernels`` of an estimator asks for by names.
 
-    Parameters
-    ----------
-    several_views : bool
-        Whether there are views, of which each gets one kernel, or one table, which gets all.
-    kernels : {"auto", "on-the-fly"}, str, view or mapping of str to str or view, default="auto"
-        Rules by the kind of each view, one kernel by its name, or rules by the name of a view.
+    Each of several views gets one kernel, and one table all kernels of the bank.
     """
     parameters = {"rules": rules_of(kernels), "on_the_fly": kernels == "on-the-fly"}
     if several_views:

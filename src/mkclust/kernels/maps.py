@@ -198,18 +198,13 @@ class RandomFourier(_FeatureMap):
     ----------
     n_components : int, default=100
         Number of waves D.
-    width : float, default=1.0
-        Standard deviation of the kernel, in median distances.
-    random_state : int, RandomState instance or None, default=None
-        Seed of the waves. Within a model None takes a seed from that of the model and the name of
-        the view; an integer draws the same in views of the same width.
+    width, random_state
+        As those of `Nystroem`.
 
     Attributes
     ----------
-    median_ : float
-        Median distance between two of the rows seen.
-    n_features_in_ : int
-        Number of columns.
+    median_, n_features_in_
+        As those of `Nystroem`.
 
     Examples
     --------
@@ -249,11 +244,6 @@ class RandomFourier(_FeatureMap):
 
 class Linear(_FeatureMap):
     """Take a view as its own features: the kernel is the inner product of its rows, exactly.
-
-    Attributes
-    ----------
-    n_features_in_ : int
-        Number of columns.
 
     Examples
     --------

@@ -397,7 +397,7 @@ class ComputedKernels(Source):
         return max(TILE_ROWS, TILE_ENTRIES // n)
 
     def _tiles(self, rows: slice, columns: slice) -> Iterator[tuple[int, Array]]:
-        """Yield some entries of every kernel, with its index."""
+        """Yield some entries of every kernel, with its index; columns begin before the rows do."""
         made: dict[int, Array] = {}  # what several kernels share
         for p, kernel in enumerate(self.kernels):
             tile: Any = None
@@ -412,9 +412,7 @@ class ComputedKernels(Source):
                     made[id(kernel.shared)] = to_device(block, self.like, self.number_type)
                 part = made[id(kernel.shared)]
                 tile = part if tile is None else (1 - kernel.share) * tile + kernel.share * part
-            first, last = max(rows.start, columns.start), min(rows.stop, columns.stop)
-            if self.of_training_samples and first < last:
-                place = slice(first - columns.start, last - columns.start)
-                square = tile[first - rows.start : last - rows.start, place]
-                set_diagonal(square, self.self_similarities[p, first:last])
+            if self.of_training_samples:
+                square = tile[:, rows.start - columns.start : rows.stop - columns.start]
+                set_diagonal(square, self.self_similarities[p, rows])
             yield p, tile
