@@ -1,3 +1,5 @@
+import pickle
+
 import numpy as np
 import pytest
 from scipy.spatial.distance import pdist
@@ -9,8 +11,11 @@ from sklearn.metrics.pairwise import (
     rbf_kernel,
 )
 
+from conftest import blob_views
+from mkclust import SimpleMKKM
 from mkclust.kernels import KernelBank
 from mkclust.kernels.formulas import LINEAR
+from mkclust.stack import RowSource
 
 pytestmark = pytest.mark.slow
 
@@ -79,6 +84,30 @@ def test_kernels_of_the_training_views_are_symmetric_to_the_last_bit(views, dtyp
     )
     unit = [p for p, name in enumerate(bank.kernel_names_) if "gauss" in name or "cos" in name]
     assert np.all(diagonals[unit] == 1)
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize("linear", LINEAR)
+def test_kernels_on_the_fly_are_those_of_the_dense_bank(views, rng, dtype, linear):
+    views = {name: view.astype(dtype) for name, view in views.items()}
+    views["words"][[5, 77]], views["words"][9] = views["words"][40], 0
+    new = {name: rng.normal(size=(70, view.shape[1])).astype(dtype) for name, view in views.items()}
+    dense, lazy = KernelBank(linear=linear), KernelBank(linear=linear, on_the_fly=True)
+    K, rows = dense.fit_transform(views), lazy.fit_transform(views)
+    assert isinstance(rows, RowSource)
+    assert (rows.n_kernels, rows.n_samples, rows.dtype) == (*K.shape[:2], K.dtype)
+    close = {"rtol": 1e-9, "atol": 1e-12} if dtype == np.float64 else {"rtol": 1e-5, "atol": 1e-6}
+    np.testing.assert_allclose(rows.rows(33, 134), K[:, 33:134], **close)
+    np.testing.assert_allclose(rows.diagonal(), np.einsum("pii->pi", K), **close)
+    np.testing.assert_allclose(rows.only([20, 0]).rows(2, 99), K[[20, 0], 2:99], **close)
+    expected, cross = dense.transform(new), lazy.transform(new)
+    assert rows.of_training_samples
+    assert not cross.of_training_samples
+    np.testing.assert_allclose(cross.rows(50, 10**6), expected[:, 50:], **close)
+    blocks = np.concatenate([np.stack(block) for _, block in cross.blocks()], axis=1)
+    np.testing.assert_allclose(blocks, expected, **close)
+    stored = pickle.loads(pickle.dumps(rows))
+    np.testing.assert_allclose(stored.rows(0, 9), rows.rows(0, 9), **close)
 
 
 def test_self_similarity_is_the_kernel_of_a_row_with_itself(views, rng):
@@ -156,3 +185,16 @@ def test_views_without_a_typical_distance_are_refused(X, message):
         bank.fit(X)
     with pytest.raises(NotFittedError):
         bank.transform(X)
+
+
+def test_the_default_kernels_can_be_had_on_the_fly_by_name():
+    views, _ = blob_views(np.random.default_rng(0), n=90, k=3, strengths=(2.0, 2.0))
+    for X in (views, views[0]):
+        dense = SimpleMKKM(3, random_state=0).fit(X)
+        lazy = SimpleMKKM(3, kernels="on-the-fly", random_state=0).fit(X)
+        assert lazy.kernel_names_ == dense.kernel_names_
+        assert lazy.bank_.on_the_fly
+        assert np.array_equal(lazy.labels_, dense.labels_)
+        assert np.array_equal(lazy.predict(X), lazy.labels_)
+    with pytest.raises(ValueError, match="KernelBank makes kernels from views"):
+        SimpleMKKM(3, kernels="on-the-fly").fit(np.array([np.eye(9)] * 2))

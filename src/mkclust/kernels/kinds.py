@@ -278,13 +278,12 @@ def _choose(name: str, asked: Any, view: Array, n_samples: int | None) -> Chosen
         if transformer is not None:
             preprocessed = Preprocessed.fitted(transformer, name, view)
             view = preprocessed.transform(view)
-    profile = ViewProfile(view, n_samples)
     if asked is None or asked == "auto":
         # What a transformer made of rows are features, as many as they may be.
-        rule = kind_of(profile if preprocessed is None else replace(profile, n_samples=None))
+        rule = kind_of(ViewProfile(view, n_samples if preprocessed is None else None))
     else:
         rule = rule_of(asked)
-        _check_asked(name, rule, profile)
+        _check_asked(name, rule, ViewProfile(view, n_samples))
     return ChosenRule(rule, preprocessed)
 
 
