@@ -32,7 +32,7 @@ def views(rng):
 
 
 def bank_by_scikit_learn(X, Y, widths, polynomials, linear, learned_from=None):
-    """Compute the kernels of rows X against training rows Y by another road."""
+    """Compute the kernels of rows X against training rows Y independently."""
     known = Y if learned_from is None else learned_from
     median, scale = np.median(pdist(known)), np.mean(np.sum(known**2, axis=1))
     yield from (rbf_kernel(X, Y, gamma=0.5 / (width * median) ** 2) for width in widths)
@@ -138,7 +138,7 @@ def test_new_views_unlike_the_training_views_are_refused(views, method):
         use(pixels, [pixels, words])
     with pytest.raises(ValueError, match="View 'words' has 4 columns, but 9 when"):
         use(views, {"pixels": pixels, "words": pixels})
-    # The very words that scikit-learn's checks of estimators look for.
+    # The very words that scikit-learn's checks of estimators require.
     message = "X has 9 features, but KernelBank is expecting 4 features as input"
     with pytest.raises(ValueError, match=message):
         use(pixels, words)

@@ -271,7 +271,7 @@ def asked_of_views(rules: Any, views: Mapping[str, Array]) -> Mapping[str, Any]:
 
 
 def _choose(name: str, asked: Any, view: Array, n_samples: int | None) -> ChosenRule:
-    """Return the rule of one view, asked for or told."""
+    """Return the rule of one view, asked for or recognized."""
     preprocessed = None
     if is_view(asked):
         transformer, asked = asked.preprocess, asked.kernel

@@ -20,7 +20,7 @@ from mkclust.linalg import is_sparse, to_host
 from mkclust.samples.distances import some_rows
 from mkclust.types import Array, Float
 
-# With fewer samples any kernel may look flat, or depend on one column.
+# With fewer samples any kernel may seem flat, or depend on one column.
 FEWEST_SAMPLES = 20
 # Samples among which entries are computed: 80,000 pairs, whose quantiles are good to a percent.
 SAMPLED = 400
