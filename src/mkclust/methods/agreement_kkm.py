@@ -132,11 +132,8 @@ class AgreementKKM(InductiveClusterer):
 
     Parameters
     ----------
-    {inputs}
-    {neighbors}
-    {approximation}
+    {inductive}
     {seeds}
-    {tables}
 
     Attributes
     ----------
@@ -153,11 +150,6 @@ class AgreementKKM(InductiveClusterer):
     history_ : ndarray of shape (1,)
         The objective.
     {notes}
-    {approximation_error}
-
-    References
-    ----------
-    {references}
 
     Examples
     --------

@@ -123,6 +123,7 @@ def learn(model: Any, solved: Solved, watch: Stopwatch) -> dict[str, Any]:
         watch.switch("label")
         learned, further = _learn_labels(model, solved._replace(solution=solution))
         learned |= model._learned_of_new(stack, solution, learned["labels_"], unused)
+        learned |= solution.learned
         learned |= model._learned(stack, solution, learned["labels_"], *further)
         watch.switch("alignment")
         learned["alignments_"] = leading_shares(stack, solution)

@@ -17,7 +17,7 @@ from mkclust.parameters import (
 )
 from mkclust.samples.options import FILLS, IMPUTATIONS, JOINS, Selection
 from mkclust.stack import Stack
-from mkclust.stack.distinct import count_distinct, has_distinct
+from mkclust.stack.distinct import count_distinct
 
 # What the parameters that many methods share may be.
 COMMON: dict[str, Allowed] = {
@@ -102,8 +102,8 @@ def check_n_clusters(model: Any, stack: Stack) -> None:
         raise ValueError(
             f"n_clusters={k} with n_samples={n}: there cannot be more clusters than samples"
         )
-    if k > 1 and stack.features is None and not has_distinct(stack, k):
+    if k > 1 and stack.features is None and (n_distinct := count_distinct(stack, k)) < k:
         raise ValueError(
-            f"n_clusters={k}, but only {count_distinct(stack)} of the {n} samples are distinct: "
-            "ask for fewer clusters"
+            f"n_clusters={k}, but only {n_distinct} of the {n} samples are distinct: ask for fewer "
+            "clusters"
         )
