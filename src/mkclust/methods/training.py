@@ -12,8 +12,7 @@ from sklearn.base import clone
 from mkclust.kernels import KernelBank, default_bank
 from mkclust.kernels.bank import expected_input
 from mkclust.kernels.kinds import learn_preparations, rules_of
-from mkclust.methods.column_ranks import column_ranks
-from mkclust.methods.feature_source import FromFeatures
+from mkclust.methods.feature_source import FromFeatures, column_ranks
 from mkclust.methods.memory_checks import require_memory_for_features, require_memory_for_views
 from mkclust.methods.neighborhoods import find_neighborhoods
 from mkclust.methods.same_input import check_same_kernel, check_same_samples, check_table
