@@ -20,7 +20,7 @@ import scipy.linalg
 import scipy.special
 from sklearn.utils import check_random_state
 
-from mkclust.engine.eigen import EPS, Relaxation, improve, rayleigh_ritz, relax, written_out
+from mkclust.engine.eigen import EPS, Relaxation, improve, rayleigh_ritz, relax
 from mkclust.linalg import (
     astype,
     eigh,
@@ -180,7 +180,7 @@ def certify(
     n_passes, proved = 0, Certificate("proved", claimed)
     if proves_first:
         n_passes += 1
-        if is_proved(written_out(stack.mix(coefficients)), relaxation, claimed):
+        if is_proved(stack.mix(coefficients).dense(), relaxation, claimed):
             return Verdict(proved, None, n_passes)
     if mix is None:
         mix, n_passes = stack.mix(coefficients), n_passes + in_memory
@@ -191,7 +191,7 @@ def certify(
     is_inconclusive = found.vectors is None and found.probability > PROBABILITY
     if is_inconclusive and may_prove and not proves_first:
         n_passes += 1
-        if is_proved(written_out(stack.mix(coefficients)), relaxation, claimed):
+        if is_proved(stack.mix(coefficients).dense(), relaxation, claimed):
             return Verdict(proved, None, n_passes)
     if found.vectors is not None or found.probability > HIGHEST_PROBABILITY:
         return Verdict(None, found.vectors, n_passes)

@@ -17,7 +17,6 @@ from mkclust.linalg import (
     orthonormalize,
     precision_of,
     random_normal,
-    ranges,
     side_by_side,
     to_device,
     to_host,
@@ -34,8 +33,6 @@ CONVERGENCE_RATE = 10.0
 MOST_STEPS = 4
 # Decompositions without progress after which rounding is taken to have set a limit.
 PATIENCE = 5
-# Rows of a kernel that are written out at a time.
-ROWS = 512
 # Products with one vector in search of extreme eigenvalues.
 EXTREME_STEPS = 10
 
@@ -138,7 +135,7 @@ def relax(
     n = K.n_samples
     width = block_width(n, n_clusters)
     if width >= n:
-        return relax_whole(written_out(K), n_clusters)
+        return relax_whole(K.dense(), n_clusters)
     vectors = _complete(K, start, width, dtype)
     return improve(K, rayleigh_ritz(K, vectors, n_clusters), tol, count=count)
 
@@ -168,20 +165,6 @@ def _complete(K: Any, start: Array | None, width: int, dtype: str) -> Array:
                 break
     assert vectors is not None
     return vectors[:, :width]
-
-
-def written_out(K: Any) -> Array:
-    """Return the entries of a kernel as a new array, (n, n), in float64, exactly symmetric."""
-    n = K.n_samples
-    M = empty((n, n), K.like)
-    for rows in ranges(n, ROWS):
-        M[rows, :] = K.rows(rows)
-    for rows in ranges(n if K.storage == "streamed" else 0, ROWS):
-        # Rows that are read or computed one by one are symmetric up to rounding only.
-        rest = slice(rows.start, n)
-        half = (M[rows, rest] + M[rest, rows].T) / 2
-        M[rows, rest], M[rest, rows] = half, half.T
-    return M
 
 
 def relax_whole(M: Array, n_clusters: int) -> Relaxation:
@@ -352,7 +335,7 @@ def extreme_eigenvalues(K: Any, *, converged: bool = False) -> Extremes:
     """
     n = K.n_samples
     if n <= 200:
-        values = eigvalsh(written_out(K))
+        values = eigvalsh(K.dense())
         size = float(np.abs(values).max())
         return Extremes(float(values[0]), size, n * EPS * size)
     drawn, diagonal = random_normal((n, 1), K.like, 0), K.diagonal()

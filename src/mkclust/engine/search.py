@@ -26,7 +26,6 @@ from mkclust.engine.eigen import (
     relax,
     relax_whole,
     ritz_vectors,
-    written_out,
 )
 from mkclust.linalg import (
     astype,
@@ -338,11 +337,8 @@ class Mixes:
         """Return the mix of some weights; the latest one is kept."""
         if not np.array_equal(weights, self._weights):
             self._mix = None  # so that there is memory for the next
-            mix = self._stack.mix(self._problem.coefficients(weights))
-            matrix = getattr(mix, "matrix", None)
-            if self.dtype == "float32" and matrix is not None:
-                mix = replace(mix, matrix=astype(matrix, self.dtype))
-            self._weights, self._mix = weights, mix
+            self._mix = self._stack.mix(self._problem.coefficients(weights), self.dtype)
+            self._weights = weights
             self.n_passes += self.in_memory
         return self._mix
 
@@ -545,7 +541,7 @@ def _search_whole_space(stack: Any, problem: Problem, weights: Float) -> Search:
 
     def evaluate(gamma: Float) -> Evaluation:
         """Solve the eigenproblem of some weights at full size."""
-        relaxation = relax_whole(written_out(stack.mix(problem.coefficients(gamma))), k)
+        relaxation = relax_whole(stack.mix(problem.coefficients(gamma)).dense(), k)
         H = relaxation.vectors[:, :k]
         return problem.evaluation(relaxation.value, inner_products(stack.apply(H), H), relaxation)
 

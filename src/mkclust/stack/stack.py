@@ -19,6 +19,7 @@ from mkclust.linalg import (
 )
 from mkclust.linalg.memory import require_memory
 from mkclust.stack.kernel import Array, Kernel, Mix, is_in_memory, multiply, row_blocks
+from mkclust.stack.standardized import Standardized
 from mkclust.types import Array as AnyArray
 from mkclust.types import Float
 
@@ -67,23 +68,25 @@ class Stack:
             products[p, :, :] = product.T
         return namespace(V).permute_dims(products, (0, 2, 1))
 
-    def mix(self, coefficients: Float) -> Kernel:
+    def mix(self, coefficients: Float, precision: str = "float64") -> Kernel:
         """Return ``sum_p c_p K_p``: written out if the kernels are in memory, else a `Mix`."""
-        mix = Mix(np.asarray(coefficients, dtype=np.float64), self.kernels)
+        c = np.array(coefficients, dtype=np.float64)
         # A single kernel is as cheap to multiply as a copy of it.
-        if np.count_nonzero(coefficients) <= 1 or not is_in_memory(self.kernels):
-            return mix
-        n, like = self.n_samples, mix.like
+        if np.count_nonzero(c) <= 1 or not is_in_memory(self.kernels):
+            return Mix(c, self.kernels)
+        n = self.n_samples
         require_memory(
-            8 * n**2,
+            np.dtype(precision).itemsize * n**2,
             f"mixing {self.n_kernels} kernels of {n} samples, beside the kernels themselves,",
             "use fewer samples, or views with kernels='on-the-fly'",
-            available=free_bytes(like),
+            available=free_bytes(self.kernels[0].like),
         )
-        out = empty((n, n), like)
-        for part in row_blocks(self.kernels):
-            out[part, :] = mix.rows(part)
-        return Array(out)
+        kernels = list(self.kernels)
+        for p, kernel in enumerate(kernels):
+            scaled = kernel.times(float(c[p])) if isinstance(kernel, Standardized) else None
+            if scaled is not None:
+                kernels[p], c[p] = scaled, 1.0
+        return Array(Mix(c, kernels).dense(precision))
 
     def among(self, samples: np.ndarray | None = None, precision: str = "float64") -> "HeldStack":
         """Return the kernels of some samples, or of all, written out as one array."""
@@ -96,13 +99,14 @@ class Stack:
             available=free_bytes(like),
         )
         entries = empty((m, count, count), like, precision)
-        chosen = None if samples is None else to_device(np.asarray(samples), like)
-        xp = namespace(entries)
-        for part in row_blocks(self.kernels, count):
-            index = part if chosen is None else chosen[part]
+        if samples is None:
             for p, kernel in enumerate(self.kernels):
-                rows = kernel.rows(index)
-                rows = rows if chosen is None else xp.take(rows, chosen, axis=1)
+                kernel.write(entries[p, :, :])
+            return HeldStack(entries, self.names, self.views)
+        chosen, xp = to_device(np.asarray(samples), like), namespace(entries)
+        for part in row_blocks(self.kernels, count):
+            for p, kernel in enumerate(self.kernels):
+                rows = xp.take(kernel.rows(chosen[part]), chosen, axis=1)
                 entries[p, part, :] = astype(rows, precision)
         return HeldStack(entries, self.names, self.views)
 
@@ -148,8 +152,8 @@ class HeldStack(Stack):
         n = self.n_samples
         return empty((n, n), self.entries, precision_of(self.entries))
 
-    def mix(self, coefficients: Float) -> Kernel:
-        """Return ``sum_p c_p K_p`` in memory that the next mix takes."""
+    def mix(self, coefficients: Float, precision: str = "") -> Kernel:
+        """Return ``sum_p c_p K_p``, in the number type and memory that the next mix takes."""
         m, n, _ = self.entries.shape
         c = to_device(np.asarray(coefficients), self.entries, precision_of(self.entries))
         if isinstance(self.entries, np.ndarray):

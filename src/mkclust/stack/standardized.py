@@ -212,17 +212,29 @@ class Standardized(Wrapped):
 
     def rows(self, index: Any) -> Array:
         """Return some rows, (s, n), in float64 and in memory of their own."""
-        part, standardization = self.kernel.rows(index), self.standardization
+        return self.block(index, slice(0, self.n_samples))
+
+    def block(self, rows: Any, columns: slice) -> Array:
+        """Return the entries of some rows and columns, (s, t), in float64 and their own memory."""
+        part, standardization = self.kernel.block(rows, columns), self.standardization
         if standardization.row_means is None:
             part = part + 0.0
         else:
             means = standardization.row_means
-            part = part - select(means, index)[:, None]
-            part -= means - standardization.mean
+            part = part - select(means, rows)[:, None]
+            part -= means[columns] - standardization.mean
         if standardization.scale is not None:
-            part *= standardization.scale
-            part *= select(standardization.scale, index)[:, None]
+            part *= standardization.scale[columns]
+            part *= select(standardization.scale, rows)[:, None]
         return part
+
+    def times(self, c: float) -> "Standardized | None":
+        """Return ``c K`` if it takes no longer to write out than K, as part of a positive scale."""
+        scale = self.standardization.scale
+        if scale is None or not c > 0:
+            return None
+        scaled = replace(self.standardization, scale=float(np.sqrt(c)) * scale)
+        return replace(self, standardization=scaled)
 
     def diagonal(self) -> Array:
         """Return the diagonal, (n,), in float64."""
