@@ -61,8 +61,6 @@ MOST_SAMPLED, FEWEST_SAMPLED = 2048, 150
 MOST_STREAMED = 256
 # Samples per cluster that they are learned from at least.
 SAMPLED_PER_CLUSTER = 5
-# Up to so many samples they are taken from a copy of all kernels, which is likely to be needed.
-COPIED_FIRST = 4096
 # Relative accuracy of first weights and vectors, and most passes over a sample.
 FIRST_TOLERANCE, SAMPLE_PASSES = 1e-4, 4
 # The search in single precision is left out if one pass over the sample came within so many times
@@ -74,8 +72,6 @@ LEAST_SINGLE_TOLERANCE, SINGLE_SHARE = 1e-6, 0.4
 INHERITED = 0.1
 # The tolerance below which provisional eigenvectors have to be in double precision, too.
 LEAST_TOLERANCE_FROM_SINGLE = 1e-11
-# Sizes of entries between which kernels can be mixed in single precision: coefficients are squares.
-SINGLE_SIZES = 1e-8, 1e8
 # A certificate is asked for once the residuals suggest an error below this share of the one
 # allowed, so that a search is short.
 ENOUGH = 0.3
@@ -197,8 +193,8 @@ def search(
     problem = Problem(n_clusters, n_weights, n_fixed, tol, max_iter, prove, key)
     uniform = np.full(n_weights, 1 / n_weights)
     with one_thread_if_small(n):
-        if is_in_memory(stack) and n <= FEW_SAMPLES:
-            stack = stack.among(None)
+        if n <= FEW_SAMPLES:
+            stack = stack.held() or stack
         if block_width(n, n_clusters) >= n:
             return _search_whole_space(stack, problem, uniform)
         found = _search_in_steps(stack, problem, uniform, start)
@@ -214,15 +210,13 @@ def search(
 def _search_in_steps(stack: Any, problem: Problem, weights: Float, start: Array | None) -> Search:
     """Search among a sample, on all samples in single precision, and on the kernels as they are."""
     n, m, tol, like = stack.n_samples, stack.n_kernels, problem.tol, stack.kernels[0].like
-    in_memory, copy = is_in_memory(stack), None
-    single = in_memory and n > FEW_SAMPLES and m > 1 and _is_safe_in_single_precision(stack)
-    dtype = "float32" if single and tol >= LEAST_TOLERANCE_FROM_SINGLE else "float64"
-    may_copy = dtype == "float32" and fits(4 * (m + 2) * n**2, available=free_bytes(like))
-    if may_copy and n <= COPIED_FIRST:
-        copy = stack.among(None, dtype)
-    sampled = _first_weights(copy or stack, problem, weights, "float32" if single else "float64")
-    if may_copy and copy is None and not sampled.is_near:
-        copy = stack.among(None, dtype)
+    in_memory, is_large = is_in_memory(stack), n > FEW_SAMPLES and m > 1
+    single = is_large and tol >= LEAST_TOLERANCE_FROM_SINGLE and stack.is_safe_in_single
+    dtype = "float32" if single else "float64"
+    copy = stack.held() if single else None
+    sampled = _first_weights(copy or stack, problem, weights, dtype)
+    if single and copy is None and not sampled.is_near:
+        copy = stack.held(True)
     mixes, weights = Mixes(problem, copy or stack, dtype), sampled.weights
     mixes.n_passes += copy is not None
     mix = mixes(weights)
@@ -244,12 +238,6 @@ def _search_in_steps(stack: Any, problem: Problem, weights: Float, start: Array 
         weights = found.weights
         X = _better_vectors(mixes(weights), found.relaxation, INNER_SHARE * tol, dtype)
     return _search_subspace(stack, problem, mixes, weights, X)
-
-
-def _is_safe_in_single_precision(stack: Any) -> bool:
-    """Return whether the kernels and the coefficients of their mixes are numbers in float32."""
-    sizes = stack.traces() / stack.n_samples
-    return bool(np.all((sizes > SINGLE_SIZES[0]) & (sizes < SINGLE_SIZES[1])))
 
 
 class Sampled(NamedTuple):

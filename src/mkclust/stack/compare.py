@@ -135,7 +135,7 @@ class _Members:
         blocks = []
         for kernel, place in zip(self.kernels, self.places, strict=True):
             if isinstance(rows, slice) and len(place) == kernel.n_samples:  # all samples
-                blocks.append(select(kernel.rows(rows), columns, axis=1))
+                blocks.append(kernel.block(rows, columns))
             else:
                 blocks.append(select(kernel.rows(place[rows]), place[columns], axis=1))
         return blocks

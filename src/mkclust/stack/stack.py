@@ -17,11 +17,18 @@ from mkclust.linalg import (
     to_host,
     zeros,
 )
-from mkclust.linalg.memory import require_memory
+from mkclust.linalg.memory import fits, require_memory
 from mkclust.stack.kernel import Array, Kernel, Mix, is_in_memory, multiply, row_blocks
 from mkclust.stack.standardized import Standardized
 from mkclust.types import Array as AnyArray
 from mkclust.types import Float
+
+# Up to so many samples kernels are written out in double precision: they take little memory.
+FEW_SAMPLES = 500
+# Up to so many samples all kernels are written out once for all that products are needed for.
+MOST_WRITTEN = 4096
+# Sizes of entries between which kernels can be mixed in single precision: coefficients are squares.
+SINGLE_SIZES = 1e-8, 1e8
 
 
 @dataclass(frozen=True)
@@ -110,6 +117,36 @@ class Stack:
                 entries[p, part, :] = astype(rows, precision)
         return HeldStack(entries, self.names, self.views)
 
+    def held(self, make: bool | None = None) -> "HeldStack | None":
+        """Return the kernels written out, in single precision if they are large; kept for later.
+
+        None if they do not fit into memory, are streamed, or float32 cannot hold them.
+
+        Parameters
+        ----------
+        make : bool, default=None
+            Whether to write them if that was not done before; None does so for few samples.
+        """
+        make = self.n_samples <= MOST_WRITTEN if make is None else make
+        if "_held" not in vars(self) and make:
+            vars(self)["_held"] = self._write_all()
+        return vars(self).get("_held")
+
+    def _write_all(self) -> "HeldStack | None":
+        """Write all kernels out if that can be done."""
+        n, m = self.n_samples, self.n_kernels
+        if n <= FEW_SAMPLES and is_in_memory(self.kernels):
+            return self.among(None)
+        is_small = fits(4 * (m + 2) * n**2, available=free_bytes(self.kernels[0].like))
+        return self.among(None, "float32") if is_small and self.is_safe_in_single else None
+
+    @cached_property
+    def is_safe_in_single(self) -> bool:
+        """Whether a mix is one matrix whose entries single precision can hold."""
+        sizes = self.traces() / self.n_samples
+        is_safe = np.all((sizes > SINGLE_SIZES[0]) & (sizes < SINGLE_SIZES[1]))
+        return bool(is_safe) and is_in_memory(self.kernels)
+
     def gram(self) -> Float:
         """Return ``Tr(K_p K_q)``, (m, m)."""
         m, like = self.n_kernels, self.kernels[0].like
@@ -145,6 +182,10 @@ class HeldStack(Stack):
         object.__setattr__(self, "entries", entries)
 
     entries: AnyArray
+
+    def held(self, make: bool | None = None) -> "HeldStack":
+        """Return the kernels written out: they are."""
+        return self
 
     @cached_property
     def _mixed(self) -> AnyArray:

@@ -138,6 +138,8 @@ class Standardization:
         if is_centered:
             P = P - xp.mean(P, axis=0)  # cancels the new samples' own means exactly
         rows, means = empty((n_new, P.shape[1]), cross), zeros((n_new,), cross)
+        if is_centered and is_training:
+            means += local.row_means - local.shift / n_new
         height = PROJECTED_ROWS_ON_DEVICE if is_foreign(cross) else PROJECTED_ROWS
         # In float64 whatever the similarities are, dense ones some rows at a time for the memory.
         for part in ranges(n_new, max(1, n_new) if is_sparse(cross) else height):
@@ -145,7 +147,7 @@ class Standardization:
             is_csr = is_sparse(block)
             block = block.astype(np.float64) if is_csr else astype(block, "float64")
             rows[part, :] = block @ P
-            if is_centered:
+            if is_centered and not is_training:
                 means[part] = (
                     np.asarray(block.mean(axis=1)).reshape(-1) if is_csr else xp.mean(block, axis=1)
                 )
