@@ -45,14 +45,20 @@ from mkclust.types import Array, Float
 PROBABILITY = 1e-9
 # The highest probability at which a search still counts as one.
 HIGHEST_PROBABILITY = 1e-3
-# Random vectors that a search starts from, and how many times each is multiplied at most.
-PROBES, MAX_STEPS = 16, 24
-# The same if each product reads all kernels anew: a product with more vectors takes little longer.
-STREAMED_PROBES, STREAMED_STEPS = 32, 6
+# Random vectors that a search starts from.
+PROBES = 16
+# How many times each is multiplied at most.
+MAX_STEPS = 24
+# Random vectors if each product reads all kernels anew: more of them take little longer.
+STREAMED_PROBES = 32
+# How many times each of these is multiplied at most.
+STREAMED_STEPS = 6
 # Steps of a search between two iterations of a method; the last iteration is certified.
 PASSING_STEPS = 8
-# Up to so many samples a proof takes less time than a search, on the host and on an accelerator.
-PROVED_FIRST, PROVED_FIRST_ON_ACCELERATOR = 480, 12_000
+# Up to so many samples a proof takes less time than a search.
+PROVED_FIRST = 480
+# The same on an accelerator.
+PROVED_FIRST_ON_ACCELERATOR = 12_000
 # The share of the allowed error that is claimed: rounding shall not take a gap above its tolerance.
 CLAIMED = 0.99
 # Ritz values this many roundings above an eigenvalue are equal to it.
@@ -85,24 +91,22 @@ class Certificate:
     error: float
     probability: float | None = None
 
+    @property
+    def is_sure(self) -> bool:
+        """Whether it is proved, or as improbable to be wrong as a search can be asked for."""
+        return (self.probability or 0.0) <= PROBABILITY
+
     def __str__(self) -> str:
         if self.kind == "searched" and self.probability is not None:
             return f"searched (missed with probability at most {self.probability:.0e})"
         return self.kind
 
 
-@dataclass(frozen=True)
-class MissedSearch:
+class MissedSearch(NamedTuple):
     """What a search outside the eigenvectors known came to.
 
-    Attributes
-    ----------
-    vectors : array of shape (n_samples, b) or None
-        Orthonormal vectors that were missed, orthogonal to those known; None if there are none.
-    probability : float
-        If there are none: of having missed an eigenvalue that matters, at most.
-    n_products : int
-        How many blocks of vectors were multiplied.
+    Orthonormal vectors that were missed, orthogonal to those known, or None; if None, how likely
+    an eigenvalue that matters was missed at most; and how many blocks of vectors were multiplied.
     """
 
     vectors: Array | None
@@ -275,23 +279,12 @@ def search_missed(
     """Search the complement of known vectors for eigenvalues that belong to the k largest.
 
     Block Lanczos steps from Gaussian vectors, orthogonal to all that is known: `miss_probability`
-    says how likely they underestimate the largest eigenvalue that there is.
+    says how likely they underestimate the largest eigenvalue that there is. An eigenvalue matters
+    if with it the sum may be too small by more than the allowed error; the search stops once the
+    ``probability`` of having missed one is reached, or after so many steps.
 
-    Parameters
-    ----------
-    K : Kernel
-        Positive semidefinite; its eigenvalues may be off by ``mix_error``.
-    relaxation : Relaxation
-        What is known of its leading eigenvectors, guard vectors included.
-    allowed_error : float
-        By how much the eigenvalue sum may be too small. An eigenvalue matters if with it the sum
-        may be too small by more; the search stops once the ``probability`` of having missed one
-        is reached, or after so many steps.
-    seed, key : int
-        Of the random vectors: the number of the search in a solve, and `search_key` of its random
-        state.
-    rounding : float, default=eps
-        Relative rounding of the products.
+    Products have a relative ``rounding``, and eigenvalues of K may be off by ``mix_error``. The
+    random vectors depend on ``seed``, the number of the search in a solve, and on its `search_key`.
     """
     values, V = relaxation.eigenvalues, astype(relaxation.vectors, dtype)
     n, n_known = V.shape

@@ -11,7 +11,6 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 
 from mkclust.engine.certificate import (
-    PROBABILITY,
     Certificate,
     certify,
     is_in_memory,
@@ -53,21 +52,29 @@ INNER_SHARE = 1e-2
 INNER_PRODUCTS = 12
 # Vectors that the first pass takes in beyond those that are iterated: they cost BLAS little.
 MORE_VECTORS = 32
-# A basis holds so many times the vectors that are iterated; a restart keeps so many times as many.
-MOST_BLOCKS, KEPT_BLOCKS = 6, 2
-# First weights are learned from a quarter of the samples, so many at most and at least.
-MOST_SAMPLED, FEWEST_SAMPLED = 2048, 150
+# A basis holds at most so many times the vectors that are iterated.
+MOST_BLOCKS = 6
+# A restart keeps so many times the vectors that are iterated.
+KEPT_BLOCKS = 2
+# First weights are learned from a quarter of the samples, but from no more than this.
+MOST_SAMPLED = 2048
+# With fewer samples than this they are uniform.
+FEWEST_SAMPLED = 150
 # Most samples that they are learned from if rows are read or computed for it.
 MOST_STREAMED = 256
 # Samples per cluster that they are learned from at least.
 SAMPLED_PER_CLUSTER = 5
-# Relative accuracy of first weights and vectors, and most passes over a sample.
-FIRST_TOLERANCE, SAMPLE_PASSES = 1e-4, 4
+# Relative accuracy of first weights and vectors.
+FIRST_TOLERANCE = 1e-4
+# Most passes over a sample.
+SAMPLE_PASSES = 4
 # The search in single precision is left out if one pass over the sample came within so many times
 # the tolerance: then one pass over all kernels is likely to be enough, too.
 ONE_PASS = 10
-# The least tolerance of a search in single precision, and the share of the tolerance asked of it.
-LEAST_SINGLE_TOLERANCE, SINGLE_SHARE = 1e-6, 0.4
+# The share of the tolerance that is asked of a search in single precision.
+SINGLE_SHARE = 0.4
+# The least tolerance that is.
+LEAST_SINGLE_TOLERANCE = 1e-6
 # The share of the eigenvectors' error that the weights inherit.
 INHERITED = 0.1
 # The tolerance below which provisional eigenvectors have to be in double precision, too.
@@ -306,20 +313,12 @@ def _better_vectors(mix: Any, relaxation: Relaxation, tol: float, dtype: str) ->
 
 
 class Mixes:
-    """Mixes of kernels, one after another.
-
-    Attributes
-    ----------
-    dtype : {"float64", "float32"}
-        Number type of the vectors to multiply with.
-    n_passes : int
-        How often all kernels were read.
-    """
+    """Mixes of kernels, one after another, in a number type; counts passes over all kernels."""
 
     def __init__(self, problem: Problem, stack: Any, dtype: str):
-        self._problem, self.dtype, self.n_passes = problem, dtype, 0
+        self._problem, self._stack, self.dtype, self.n_passes = problem, stack, dtype, 0
         self.in_memory = is_in_memory(stack)
-        self._stack, self._weights, self._mix = stack, np.zeros(0), None
+        self._weights, self._mix = np.zeros(0), None
 
     def __call__(self, weights: Float) -> Any:
         """Return the mix of some weights; the latest one is kept."""
@@ -339,8 +338,8 @@ class Mixes:
         matrix = getattr(self._mix, "matrix", None)
         if self.dtype == "float64" or matrix is None:
             return 0.0
-        m, xp = self._stack.n_kernels, namespace(matrix)
-        length = float(xp.linalg.vector_norm(xp.reshape(matrix, (-1,))))
+        m, squares = self._stack.n_kernels, namespace(matrix).linalg.vecdot(matrix, matrix)
+        length = float(np.sqrt(to_host(squares).sum()))
         return (m + 4) * np.sqrt(m) / 2 * float(np.finfo(np.float32).eps) * length
 
 
@@ -369,10 +368,10 @@ class Basis:
         xp, size, G = namespace(new), old + new.shape[1], self._G
         self._rows = xp.concat([self._rows, new.T])
         self._images.append(xp.permute_dims(self.stack.apply(new), (0, 2, 1)))
-        blocks = [to_host(self._rows @ self._images[-1][p, :, :].T) for p in range(len(G))]
+        blocks = to_host(xp.matmul(self._images[-1], self._rows.T))
         self._G = np.empty((len(G), size, size))
-        self._G[:, :old, :old], self._G[:, :, old:] = G, blocks
-        self._G[:, old:, :old] = self._G[:, :old, old:].transpose(0, 2, 1)
+        self._G[:, :old, :old], self._G[:, old:, :] = G, blocks
+        self._G[:, :old, old:] = blocks[:, :, :old].transpose(0, 2, 1)
         return True
 
     def _restart(self, weights: Float) -> None:
@@ -462,13 +461,10 @@ def _search_subspace(
     while True:
         mixes.n_passes += (is_larger := basis.expand(X, surfaces.weights))
         previous, (relaxation, best) = error, basis.minimize(surfaces, error)
-        weights, value = surfaces.weights, relaxation.value
-        above = max(value - surfaces.lower_bound, 0.0)
-        error, gap = (
-            _relative(relaxation.error, relaxation),
-            relaxation.gap_above(surfaces.lower_bound),
-        )
-        history.append((surfaces.lower_bound + gap * value, surfaces.lower_bound))
+        weights, value, bound = surfaces.weights, relaxation.value, surfaces.lower_bound
+        above, error = max(value - bound, 0.0), _relative(relaxation.error, relaxation)
+        gap = relaxation.gap_above(bound)
+        history.append((bound + gap * value, bound))
         n_waited = 0 if gap < 0.9 * best_gap else n_waited + 1
         best_gap = min(gap, best_gap)
         is_last = not is_larger or len(history) >= problem.max_iter or n_waited >= PATIENCE
@@ -494,10 +490,7 @@ def _search_subspace(
             )
             mixes.n_passes += verdict.n_passes
             certificate, X = verdict.certificate, verdict.missed
-            is_conclusive = (
-                certificate is not None and (certificate.probability or 0.0) <= PROBABILITY
-            )
-            if is_conclusive or (certificate is not None and n_refinements >= REFINEMENTS):
+            if certificate is not None and (certificate.is_sure or n_refinements >= REFINEMENTS):
                 break
             n_refinements += X is None
         if n_refinements > REFINEMENTS or (is_last and (X is None or n_waited >= PATIENCE)):
@@ -510,17 +503,9 @@ def _search_subspace(
     converged = certificate is not None
     certificate = certificate or Certificate("open", relaxation.error)
     relaxation = replace(relaxation, error=certificate.error)
-    bound = surfaces.lower_bound
-    history[-1] = (bound + relaxation.gap_above(bound) * relaxation.value, bound)
-    return Search(
-        weights,
-        relaxation,
-        np.array(history),
-        converged,
-        mixes.n_passes,
-        certificate,
-        best.alignments,
-    )
+    history[-1] = (bound + relaxation.gap_above(bound) * value, bound)
+    found = np.array(history), converged, mixes.n_passes, certificate, best.alignments
+    return Search(weights, relaxation, *found)
 
 
 def _search_whole_space(stack: Any, problem: Problem, weights: Float) -> Search:
@@ -536,11 +521,8 @@ def _search_whole_space(stack: Any, problem: Problem, weights: Float) -> Search:
     surfaces = _surfaces(stack, problem, weights, is_bound=True)
     gamma, best, history = surfaces.minimize(evaluate, problem.tol, problem.max_iter)
     # A dense eigensolver is exact but for rounding.
-    rounding = float(np.sqrt(stack.n_samples) * EPS * best.value)
-    relaxation = replace(best.state, error=rounding)
+    certificate = Certificate("proved", float(np.sqrt(stack.n_samples) * EPS * best.value))
+    relaxation = replace(best.state, error=certificate.error)
     converged = best.value - surfaces.lower_bound <= problem.tol * best.value
-    certificate = Certificate("proved", rounding)
-    passes = 2 * len(history)
-    return Search(
-        gamma, relaxation, np.array(history), converged, passes, certificate, best.alignments
-    )
+    found = np.array(history), converged, 2 * len(history), certificate, best.alignments
+    return Search(gamma, relaxation, *found)

@@ -11,7 +11,7 @@ from mkclust.stack import Stack
 from mkclust.types import Array, Float
 
 # Relative error of the eigenvalue sums that the shares are of: they are shown with two digits.
-SHARE_TOLERANCE = 5e-3
+SHARE_TOLERANCE = 2e-3
 
 
 def leading_shares(stack: Stack, solution: Solution) -> Float:
