@@ -17,7 +17,6 @@ from mkclust.methods.out_of_sample import inverse
 from mkclust.samples.samples import Samples
 from mkclust.stack import Kernel, Observed, Stack, Standardization, Standardized
 from mkclust.stack.discretize import assign, discretize
-from mkclust.stack.kernel import exact_product
 from mkclust.stack.observed import SampleMap, with_active
 from mkclust.types import Array, Float
 
@@ -191,7 +190,7 @@ class ExaminedKernels(Examined):
 def _centered(kernel: Kernel) -> Kernel:
     """Return a kernel centered."""
     n = kernel.n_samples
-    means = exact_product(kernel, to_device(np.full((n, 1), 1 / n), kernel.like))
+    means = kernel @ to_device(np.full((n, 1), 1 / n), kernel.like)
     return Standardized(kernel, Standardization(kernel.diagonal(), row_means=means[:, 0]))
 
 

@@ -144,11 +144,8 @@ class AgreementKKM(InductiveClusterer):
 
     Parameters
     ----------
-    {inputs}
-    {neighbors}
-    {approximation}
+    {inductive}
     {seeds}
-    {tables}
 
     Attributes
     ----------
@@ -165,11 +162,6 @@ class AgreementKKM(InductiveClusterer):
     history_ : ndarray of shape (1,)
         The objective.
     {notes}
-    {approximation_error}
-
-    References
-    ----------
-    {references}
 
     Examples
     --------

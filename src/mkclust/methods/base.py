@@ -64,7 +64,7 @@ from mkclust.samples.options import FILLS, IMPUTATIONS, JOINS, Selection, TableO
 from mkclust.samples.samples import Samples
 from mkclust.stack import Mix, Stack
 from mkclust.stack.discretize import assign, count_clusters, discretize
-from mkclust.stack.distinct import count_distinct, has_distinct
+from mkclust.stack.distinct import count_distinct
 from mkclust.stack.kernel import dense_of
 from mkclust.text import printable, text_table
 from mkclust.types import Array, Float, Labels
@@ -248,6 +248,7 @@ class MultipleKernelClusterer(ClusterMixin, Parameters):
             learned, further = self._common_attributes(
                 solved.training.source, stack, solution, unused
             )
+            learned |= solution.learned
             learned |= self._learned(stack, solution, learned["labels_"], *further)
             watch.switch("alignment")
             learned["alignments_"] = self._alignments(stack, solution)
@@ -580,8 +581,8 @@ class MultipleKernelClusterer(ClusterMixin, Parameters):
             )
         if self.n_clusters == 1:
             return
-        if not has_distinct(stack, self.n_clusters):
-            n_distinct = count_distinct(stack)
+        n_distinct = count_distinct(stack, self.n_clusters)
+        if n_distinct < self.n_clusters:
             raise ValueError(
                 f"n_clusters={self.n_clusters}, but only {n_distinct} of the {stack.n_samples} "
                 "samples are distinct: ask for fewer clusters"

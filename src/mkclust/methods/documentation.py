@@ -1,7 +1,7 @@
 """What the docstrings of all methods have in common, written once.
 
-A method's docstring names a section in braces on a line of its own; `fill` writes it out. The
-section ``references`` is the method's ``REFERENCES``.
+A method's docstring names a section in braces on a line of its own; `fill` writes it out, and adds
+the method's ``REFERENCES`` before the examples.
 """
 
 from collections.abc import Sequence
@@ -74,8 +74,7 @@ n_init : int, default=10
 random_state : int, RandomState instance or None, default=None
     Seed of the k-means starts, of the sample of rows they learn from beyond 100,000 samples, of an
     approximation that has none of its own, and of the search behind a certificate. With None that
-    search always takes the same random vectors. The solvers themselves are deterministic.""",
-    "tables": """\
+    search always takes the same random vectors. The solvers themselves are deterministic.
 views : dict of str to (list, slice or str) or None, default=None
     Takes one wide data frame, or array, apart into views: by the name of each view a list of its
     columns, by name or number, a slice of their numbers, or the prefix of their names, as in
@@ -183,29 +182,35 @@ agreement_seconds_, label_seconds_, alignment_seconds_ : float
     Time spent on ``agreement_`` where it is no part of the solve; on the embedding, on k-means, be
     it of the compromise, and on whatever else the fit learns; and on ``alignments_``.
 fit_seconds_ : float
-    Time of the whole fit: the sum of these six.""",
-    "approximation_error": """\
+    Time of the whole fit: the sum of these six.
 approximation_error_ : ndarray of shape (n_kernels,)
     With an approximation: the share of each kernel's trace, before any centering, that its
     features miss, on some of the samples; NaN where the feature map does not tell. Random waves
     miss nothing on average however few they are; ``mkclust.landmark_stability`` tells more.
     Certificates and objectives are those of the approximated problem.""",
 }
+# The input of the methods that take features, too.
+SECTIONS["inductive"] = "\n".join(
+    SECTIONS[name] for name in ("inputs", "neighbors", "approximation")
+)
 
 
 def fill(docstring: str | None, references: Sequence[str] = ()) -> str | None:
-    """Write out the sections that a docstring names, and its references, at their indentation."""
+    """Write out the sections that a docstring names, and the references before its examples."""
     if docstring is None:  # optimized away by python -OO
         return None
     papers = [
-        wrap(text, 96, initial_indent=f".. [{number}] ", subsequent_indent="   ")
+        line
         for number, text in enumerate(references, 1)
+        for line in wrap(text, 96, initial_indent=f".. [{number}] ", subsequent_indent="   ")
     ]
-    sections = SECTIONS | {"references": "\n".join(line for paper in papers for line in paper)}
-    lines = []
-    for line in docstring.splitlines():
+    sections = SECTIONS | {"references": "\n".join(papers)}
+    lines = docstring.splitlines()
+    if papers and "    {references}" not in lines and "    Examples" in lines:
+        place = lines.index("    Examples")
+        lines[place:place] = ["    References", "    ----------", "    {references}", ""]
+    for number, line in enumerate(lines):
         name = line.strip()
-        is_named = name.startswith("{") and name[1:-1] in sections
-        margin = line[: len(line) - len(line.lstrip())]
-        lines.append(indent(sections[name[1:-1]], margin) if is_named else line)
+        if name.startswith("{") and name[1:-1] in sections:
+            lines[number] = indent(sections[name[1:-1]], line[: -len(line.lstrip())])
     return "\n".join(lines)

@@ -56,8 +56,9 @@ class FromFeatures(Source):
 
     def extended(self, stack: Stack, rows: Array, extension: Extension | None) -> "FromFeatures":
         """Return the same with what embeds new samples."""
-        features, matrix = stack.features.embedding_map(rows)
-        return replace(self, features=features, matrix=matrix)
+        features = stack.features
+        matrix = features.coordinate_map @ to_host(rows)
+        return replace(self, features=features.learned, matrix=matrix)
 
     def attributes(self, stack: Stack) -> dict[str, Any]:
         """Return what a model shows of its input."""

@@ -19,7 +19,7 @@ from mkclust.linalg import astype, namespace, to_host
 from mkclust.methods.out_of_sample import SAME_DIAGONAL, is_training, observed_part
 from mkclust.stack import Array as HeldKernel
 from mkclust.stack import Kernel, Standardization, as_stack
-from mkclust.stack.checks import check_symmetry, describe
+from mkclust.stack.checks import describe, symmetrized
 from mkclust.stack.dissimilarity import refuse_distances
 from mkclust.stack.kernel import row_blocks
 from mkclust.text import list_first
@@ -95,7 +95,7 @@ def find_neighborhoods(model: Any, samples: Any) -> tuple[KernelNeighborhoods, .
     for index, (name, kernel) in enumerate(zip(names, kernels, strict=True)):
         # That kernels are indefinite does no harm.
         if isinstance(kernel, HeldKernel):
-            check_symmetry(kernel.matrix, describe(index, name))
+            symmetrized(kernel.matrix, describe(index, name))  # refuses what is not symmetric
         refuse_distances(kernel, describe(index, name))
     diagonals = [to_host(kernel.diagonal()) for kernel in kernels]
     sizes = [count_neighbors(model.kernel_neighbors, len(diagonal)) for diagonal in diagonals]
