@@ -65,8 +65,6 @@ CLAIMED = 0.99
 ROUNDINGS = 16
 # By so many roundings of the kernels' entries a sum of eigenvalues may be too small.
 SUM_ROUNDINGS = 2
-# Sparse kernels of more samples are not mixed into a dense matrix.
-MOST_SPARSE = 4096
 # Rows of a matrix that are changed at a time.
 ROWS = 512
 
@@ -122,12 +120,6 @@ class Verdict(NamedTuple):
     n_passes: int
 
 
-def is_in_memory(stack: Any) -> bool:
-    """Return whether a mix of the kernels is one matrix, with which products are cheap."""
-    kinds = {K.storage for K in stack.kernels}
-    return "streamed" not in kinds and ("dense" in kinds or stack.n_samples <= MOST_SPARSE)
-
-
 def rounding_of_entries(stack: Any) -> float:
     """Return the relative rounding of the entries of the kernels."""
     return max(EPS, *(K.precision for K in stack.kernels))
@@ -159,20 +151,15 @@ def certify(
     """
     if relaxation.residuals is None:  # of a dense eigendecomposition
         return Verdict(Certificate("proved", relaxation.error), None, 0)
-    n, in_memory, rounding = stack.n_samples, is_in_memory(stack), rounding_of_entries(stack)
+    n, in_memory, rounding = stack.n_samples, stack.in_memory, rounding_of_entries(stack)
     # Eigenvalues found by products in single precision may be too small for that alone.
     rounded = SUM_ROUNDINGS * rounding * relaxation.value if rounding > EPS else 0.0
-    claimed = CLAIMED * allowed_error
+    claimed, n_passes = CLAIMED * allowed_error, 0
+    if claimed <= rounded:
+        return Verdict(None, None, 0)
     may_prove = prove is True or (
         prove == "auto" and in_memory and fits(16 * n**2, available=free_bytes(relaxation.vectors))
     )
-    if claimed <= rounded:
-        return Verdict(None, None, 0)
-    single = mix_error > 0
-    options: dict[str, Any] = {"seed": seed, "key": key, "rounding": rounding}
-    options |= {"dtype": "float32" if single else "float64", "mix_error": mix_error}
-    if not in_memory:
-        options |= {"n_probes": STREAMED_PROBES, "max_steps": STREAMED_STEPS}
     on_accelerator = is_on_accelerator(relaxation.vectors)
     is_fast = n <= (PROVED_FIRST_ON_ACCELERATOR if on_accelerator else PROVED_FIRST)
     proves_first = may_prove and (prove is True or is_fast)
@@ -181,14 +168,25 @@ def certify(
         if is_long and may_refine:
             return Verdict(None, None, 0)
         proves_first = may_prove and is_long
-    n_passes, proved = 0, Certificate("proved", claimed)
+    proved = Certificate("proved", claimed)
     if proves_first:
         n_passes += 1
         if is_proved(stack.mix(coefficients).dense(), relaxation, claimed):
             return Verdict(proved, None, n_passes)
     if mix is None:
         mix, n_passes = stack.mix(coefficients), n_passes + in_memory
-    found = search_missed(mix, relaxation, claimed - rounded, **options)
+    found = search_missed(
+        mix,
+        relaxation,
+        claimed - rounded,
+        seed=seed,
+        key=key,
+        rounding=rounding,
+        n_probes=PROBES if in_memory else STREAMED_PROBES,
+        max_steps=MAX_STEPS if in_memory else STREAMED_STEPS,
+        dtype="float32" if mix_error > 0 else "float64",
+        mix_error=mix_error,
+    )
     if not in_memory:
         certificate = Certificate("searched", claimed) if found.vectors is None else None
         return Verdict(certificate, found.vectors, n_passes + found.n_products)

@@ -13,7 +13,6 @@ import numpy as np
 from mkclust.engine.certificate import (
     Certificate,
     certify,
-    is_in_memory,
     rounding_of_entries,
 )
 from mkclust.engine.cutting import CuttingSurfaces, Evaluation
@@ -207,7 +206,7 @@ def search(
         found = _search_in_steps(stack, problem, uniform, start)
     n_left = max_iter - len(found.history)
     is_large = n > MOST_WHOLE or not fits(16 * n**2, available=free_bytes(found.relaxation.vectors))
-    if found.converged or n_left <= 0 or is_large or not is_in_memory(stack):
+    if found.converged or n_left <= 0 or is_large or not stack.in_memory:
         return found
     whole = _search_whole_space(stack, replace(problem, max_iter=n_left), found.weights)
     history = np.concatenate([found.history, whole.history])
@@ -217,7 +216,7 @@ def search(
 def _search_in_steps(stack: Any, problem: Problem, weights: Float, start: Array | None) -> Search:
     """Search among a sample, on all samples in single precision, and on the kernels as they are."""
     n, m, tol, like = stack.n_samples, stack.n_kernels, problem.tol, stack.kernels[0].like
-    in_memory, is_large = is_in_memory(stack), n > FEW_SAMPLES and m > 1
+    in_memory, is_large = stack.in_memory, n > FEW_SAMPLES and m > 1
     single = is_large and tol >= LEAST_TOLERANCE_FROM_SINGLE and stack.is_safe_in_single
     dtype = "float32" if single else "float64"
     copy = stack.held() if single else None
@@ -257,7 +256,7 @@ class Sampled(NamedTuple):
 
 def _first_weights(stack: Any, problem: Problem, uniform: Float, dtype: str) -> Sampled:
     """Return the weights that a sample of the samples asks for, if there are enough of them."""
-    n, k, in_memory = stack.n_samples, problem.n_clusters, is_in_memory(stack)
+    n, k, in_memory = stack.n_samples, problem.n_clusters, stack.in_memory
     size = min(n // 4, MOST_SAMPLED if in_memory else max(MOST_STREAMED, SAMPLED_PER_CLUSTER * k))
     if problem.n_weights == 1 or size < max(FEWEST_SAMPLED, SAMPLED_PER_CLUSTER * k):
         return Sampled(uniform, None, False)
@@ -317,7 +316,7 @@ class Mixes:
 
     def __init__(self, problem: Problem, stack: Any, dtype: str):
         self._problem, self._stack, self.dtype, self.n_passes = problem, stack, dtype, 0
-        self.in_memory = is_in_memory(stack)
+        self.in_memory = stack.in_memory
         self._weights, self._mix = np.zeros(0), None
 
     def __call__(self, weights: Float) -> Any:

@@ -35,8 +35,6 @@ FEWEST_STREAMED_ROWS = 16
 TILE = 256
 # The same on a device, where each copy has to be worth starting it.
 TILE_ON_DEVICE = 4096
-# Up to so many samples a mix of sparse kernels is written out as a dense matrix.
-FEW_SAMPLES = 4096
 
 
 class Kernel:
@@ -104,12 +102,6 @@ def row_blocks(kernels: Sequence[Kernel], n_rows: int | None = None) -> Iterator
     if any(kernel.storage == "streamed" for kernel in kernels):
         height = max(2 * height, FEWEST_STREAMED_ROWS)
     return ranges(n if n_rows is None else n_rows, height)
-
-
-def is_in_memory(kernels: Sequence[Kernel]) -> bool:
-    """Return whether a mix of kernels may be written out as one dense matrix."""
-    storage = Mix(np.ones(len(kernels)), kernels).storage
-    return storage == "dense" or (storage == "sparse" and kernels[0].n_samples <= FEW_SAMPLES)
 
 
 @dataclass(frozen=True)

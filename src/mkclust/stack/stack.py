@@ -18,13 +18,14 @@ from mkclust.linalg import (
     zeros,
 )
 from mkclust.linalg.memory import fits, require_memory
-from mkclust.stack.kernel import Array, Kernel, Mix, is_in_memory, multiply, row_blocks
+from mkclust.linalg.threads import FEW_SAMPLES
+from mkclust.stack.kernel import Array, Kernel, Mix, multiply, row_blocks
 from mkclust.stack.standardized import Standardized
 from mkclust.types import Array as AnyArray
 from mkclust.types import Float
 
-# Up to so many samples kernels are written out in double precision: they take little memory.
-FEW_SAMPLES = 500
+# Up to so many samples a mix of sparse kernels is written out as a dense matrix.
+MOST_SPARSE = 4096
 # Up to so many samples all kernels are written out once for all that products are needed for.
 MOST_WRITTEN = 4096
 # Sizes of entries between which kernels can be mixed in single precision: coefficients are squares.
@@ -66,6 +67,12 @@ class Stack:
         """Number of samples, n, or of the coordinates that stand for them."""
         return self.kernels[0].n_samples
 
+    @property
+    def in_memory(self) -> bool:
+        """Whether a mix of the kernels is one matrix, with which products are cheap."""
+        storages = {kernel.storage for kernel in self.kernels}
+        return "streamed" not in storages and ("dense" in storages or self.n_samples <= MOST_SPARSE)
+
     def apply(self, V: AnyArray) -> AnyArray:
         """Multiply every kernel with V, (n, b) to (m, n, b), in one pass over the data."""
         n, b = V.shape
@@ -79,7 +86,7 @@ class Stack:
         """Return ``sum_p c_p K_p``: written out if the kernels are in memory, else a `Mix`."""
         c = np.array(coefficients, dtype=np.float64)
         # A single kernel is as cheap to multiply as a copy of it.
-        if np.count_nonzero(c) <= 1 or not is_in_memory(self.kernels):
+        if np.count_nonzero(c) <= 1 or not self.in_memory:
             return Mix(c, self.kernels)
         n = self.n_samples
         require_memory(
@@ -135,7 +142,7 @@ class Stack:
     def _write_all(self) -> "HeldStack | None":
         """Write all kernels out if that can be done."""
         n, m = self.n_samples, self.n_kernels
-        if n <= FEW_SAMPLES and is_in_memory(self.kernels):
+        if n <= FEW_SAMPLES and self.in_memory:
             return self.among(None)
         is_small = fits(4 * (m + 2) * n**2, available=free_bytes(self.kernels[0].like))
         return self.among(None, "float32") if is_small and self.is_safe_in_single else None
@@ -145,7 +152,7 @@ class Stack:
         """Whether a mix is one matrix whose entries single precision can hold."""
         sizes = self.traces() / self.n_samples
         is_safe = np.all((sizes > SINGLE_SIZES[0]) & (sizes < SINGLE_SIZES[1]))
-        return bool(is_safe) and is_in_memory(self.kernels)
+        return bool(is_safe) and self.in_memory
 
     def gram(self) -> Float:
         """Return ``Tr(K_p K_q)``, (m, m)."""
