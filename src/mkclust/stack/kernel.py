@@ -120,7 +120,7 @@ class Array(Kernel):
         """Return the entries of some rows and columns, (s, t), in float64."""
         if is_sparse(self.matrix):
             return super().block(rows, columns)
-        return astype(select(select(self.matrix, columns, axis=1), rows), "float64")
+        return astype(select(select(self.matrix, rows), columns, axis=1), "float64")
 
     def diagonal(self) -> AnyArray:
         """Return the diagonal, (n,), in float64, in memory of its own."""
