@@ -103,7 +103,7 @@ def _entries(members: Members, rows: Any, columns: Any) -> list[Array]:
     entries = []
     for kernel, place in members:
         if isinstance(rows, slice) and len(place) == kernel.n_samples:  # all samples
-            entries.append(select(kernel.rows(rows), columns, axis=1))
+            entries.append(kernel.block(rows, columns))
         else:
             entries.append(select(kernel.rows(place[rows]), place[columns], axis=1))
     return entries
