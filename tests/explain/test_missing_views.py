@@ -28,7 +28,6 @@ from mkclust.explain.aligned_tables import read_tables
 from mkclust.explain.choosing.mix import MixSettings, NullSamples
 from mkclust.explain.describe import describe_tables
 from mkclust.explain.diagnose import examine
-from mkclust.explain.held_out import alignment_error, generalization_bound
 from mkclust.explain.page import fit_page
 from mkclust.explain.page.budget import Budget
 from mkclust.explain.page.methods_paragraph import methods_paragraph
@@ -212,13 +211,6 @@ def test_parts_of_distances_lose_rows_and_columns_together(problem):
     seen = part[observed[part, 1]]
     np.testing.assert_array_equal(taken, distances[np.ix_(seen, seen)])
     assert resample(model, X, n_resamples=2).mean > 0.8
-
-
-def test_errors_of_samples_are_those_of_the_fit(with_gaps):
-    model, views = with_gaps
-    assert alignment_error(model, views) == pytest.approx(model.alignment_error_, abs=1e-10)
-    with pytest.raises(ValueError, match="missing from views; fit with join='inner'"):
-        generalization_bound(model)
 
 
 def test_the_number_of_clusters_is_found_where_samples_are_missing(with_gaps):

@@ -150,10 +150,6 @@ fill_history_ : ndarray of shape (n_fills + 1,)
 missingness_ : Missingness
     Whether the clusters follow which views samples are missing from, which `MissingnessWarning`
     warns of; only if some are.
-alignment_error_ : float
-    Mean over the training samples of one minus the alignment with the nearest centroid in the
-    feature space of the mixed kernel (see ``mkclust.generalize.alignment_error``); not there for
-    methods without ``coefficients_`` or ``predict``, nor with an approximation.
 n_neighbors_, n_components_ : int
     With ``neighbors`` only: how many every sample has, and into how many groups samples fall that
     no neighborhood of any kernel connects. More of these than clusters are warned of
