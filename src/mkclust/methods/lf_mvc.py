@@ -7,8 +7,8 @@ import numpy as np
 from mkclust.engine.certificate import rounding_of_entries
 from mkclust.engine.eigen import relax
 from mkclust.linalg import namespace, polar_factor, random_normal, side_by_side, to_device, to_host
-from mkclust.methods.base import COSINES
 from mkclust.methods.inductive import InductiveClusterer
+from mkclust.methods.mixed_kernel import COSINES
 from mkclust.methods.mixture import EIGEN_TOLERANCE, Mixture
 from mkclust.methods.out_of_sample import inverse
 from mkclust.methods.solution import Solution
@@ -190,6 +190,4 @@ class LFMVC(InductiveClusterer):
     ALLOWED: ClassVar[dict[str, Allowed]] = {"reg": Number(0)}
 
     def _solve(self, stack: Stack) -> Solution:
-        return solve_lf_mvc(
-            stack, self.n_clusters, reg=self.reg, tol=self.tol, max_iter=self.max_iter
-        )
+        return solve_lf_mvc(stack, self.n_clusters, **self._options("reg", "tol", "max_iter"))
