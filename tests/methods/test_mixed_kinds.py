@@ -14,8 +14,8 @@ from mkclust import (
     AverageKKM,
     SimpleMKKM,
     diagnose,
-    fit_report,
     suggest_n_clusters,
+    write_report,
 )
 from mkclust.exceptions import NeighborhoodsWarning
 from mkclust.explain.stability import resample
@@ -130,7 +130,7 @@ def test_models_are_diagnosed(method, names, kernels, views):
 
 
 def test_a_page_says_what_was_found(views, tmp_path):
-    page = fit_report(fit(LKAM, views), views, tmp_path / "page.html")
+    page = write_report(fit(LKAM, views), views, tmp_path / "page.html")
     assert "travel" in page.read_text()
 
 

@@ -15,11 +15,11 @@ from typer.testing import CliRunner
 
 import own_methods
 from conftest import blob_views
-from mkclust import METHODS, cli, diagnose, estimate_memory, plots
+from mkclust import METHODS, cli, diagnose, estimate_memory
 from mkclust.bench import PlanError, read_plan, run_plan
 from mkclust.bench.rows import read_rows, read_solves
 from mkclust.cli.printing import kernel_table
-from mkclust.explain.page import fit_page
+from mkclust.explain.report import report_html
 from mkclust.kernels import Nystroem
 from mkclust.methods import InductiveClusterer, MultipleKernelClusterer
 from mkclust.plots import (
@@ -33,7 +33,7 @@ pytestmark = pytest.mark.slow
 
 matplotlib.use("agg")
 OWN = [own_methods.Powered, own_methods.FirstKernel]
-QUICK = {"n_resamples": 2, "leave_one_out": False}
+QUICK = {"n_resamples": 2}
 
 
 @pytest.fixture(scope="module")
@@ -68,7 +68,7 @@ def test_the_memory_of_a_method_of_the_registry_is_that_of_its_matrices(monkeypa
 def test_an_own_method_has_a_page_displays_and_a_diagnosis(method, problem):
     views, y = problem
     model = method(3, random_state=0).fit(views)
-    words = words_of(fit_page(model, views, y=y, **QUICK))
+    words = words_of(report_html(model, views, y=y, **QUICK))
     assert model.WEIGHT_MEANING in words
     assert f"by {method.__name__}" in words
     assert diagnose(model, views, leave_one_out=False).names == ("view 0", "view 1")
@@ -80,7 +80,7 @@ def test_an_own_method_has_a_page_displays_and_a_diagnosis(method, problem):
 
 def test_the_paragraph_of_an_own_method_has_its_words_its_parameter_and_its_papers(problem):
     model = own_methods.Powered(3, strength=2.0, random_state=0).fit(problem[0])
-    words = words_of(fit_page(model, problem[0], **QUICK))
+    words = words_of(report_html(model, problem[0], **QUICK))
     assert f"by Powered [1], {model.SUMMARY} (strength = 2.0)." in words
     assert "[1] A. User. Powers of Kernels. 2026." in words
     assert "[2] The mkclust developers." in words
@@ -88,7 +88,7 @@ def test_the_paragraph_of_an_own_method_has_its_words_its_parameter_and_its_pape
 
 def test_a_method_that_says_nothing_of_itself_has_a_paragraph_without_gaps(problem):
     model = own_methods.FirstKernel(3, random_state=0).fit(problem[0])
-    words = words_of(fit_page(model, problem[0], **QUICK))
+    words = words_of(report_html(model, problem[0], **QUICK))
     assert "We combined the 2 kernels by FirstKernel. The method converged" in words
     assert "[1] The mkclust developers." in words
     assert "[2]" not in words.partition("[1] The mkclust developers.")[2][:200]
@@ -140,14 +140,12 @@ def test_page_displays_and_command_read_a_method_s_weights_by_one_sentence(setti
             warnings.simplefilter("ignore", ConvergenceWarning)
             model = method(3, random_state=0, **settings).fit(problem[0])
         against = name in ("simplemkkm", "localized-simplemkkm", "anchored-mkkm", "mkkm-mm")
-        sentence = plots.LARGE_WEIGHT if against else plots.MIXING_WEIGHT
-        if name == "agreement-kkm":
-            sentence = plots.AGREEING_WEIGHT
-        assert sentence == model.WEIGHT_MEANING
+        sentence = model.WEIGHT_MEANING
+        assert ("large weight means little agreement" in sentence) == against
         assert kernel_table(model).endswith(sentence)
         assert KernelWeightsDisplay.from_estimator(model).note == sentence
         if name in ("mkkm-mm", "mkkm"):
-            assert sentence in words_of(fit_page(model, problem[0], **QUICK))
+            assert sentence in words_of(report_html(model, problem[0], **QUICK))
     matplotlib.pyplot.close("all")
 
 

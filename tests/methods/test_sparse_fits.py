@@ -12,7 +12,7 @@ from sklearn.preprocessing import PowerTransformer
 
 from mkclust import METHODS, AverageKKM, SimpleMKKM, diagnose
 from mkclust.explain import landmark_stability
-from mkclust.explain.page.page import fit_report
+from mkclust.explain.report import write_report
 from mkclust.explain.stability import resample
 from mkclust.kernels import Linear, Nystroem, RandomFourier
 
@@ -122,7 +122,7 @@ def test_what_is_said_of_a_fit_on_sparse_views_is_what_is_said_of_dense_ones(
     np.testing.assert_allclose(
         model.mixed_kernel(views), expected.mixed_kernel(written_out(views)), atol=1e-7
     )
-    assert fit_report(model, views, tmp_path / "fit.html", n_resamples=2).exists()
+    assert write_report(model, views, tmp_path / "fit.html", n_resamples=2).exists()
     if approximation is not None:
         assert landmark_stability(model, views, n_draws=2).mean > 0.5
 

@@ -12,12 +12,12 @@ from mkclust.engine.search import search
 from mkclust.linalg import select, sum_of_squares, to_device, to_host, zeros
 from mkclust.methods.agreement_kkm import Compromise, find_compromise, names_set_aside
 from mkclust.methods.certified import CertifiedClusterer
+from mkclust.methods.documentation import LARGE_WEIGHT
 from mkclust.methods.inductive import InductiveClusterer
 from mkclust.methods.out_of_sample import inverse
 from mkclust.methods.simple_mkkm import solution_of
 from mkclust.methods.solution import Solution
 from mkclust.parameters import Allowed, Choice, Either, Number
-from mkclust.plots import LARGE_WEIGHT
 from mkclust.stack import Factored, Stack
 from mkclust.stack.discretize import discretize
 from mkclust.stack.observed import with_active

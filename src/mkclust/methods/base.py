@@ -17,7 +17,7 @@ from mkclust.kernels.neighbors import NeighborCount
 from mkclust.linalg import arrays_to_host, copy_array, select, to_host
 from mkclust.linalg.threads import one_thread_if_small
 from mkclust.methods.agreement import Agreement, measure_agreement, warn_of_agreement
-from mkclust.methods.documentation import fill
+from mkclust.methods.documentation import MIXING_WEIGHT, fill
 from mkclust.methods.fields import Parameters, learned
 from mkclust.methods.leading_shares import leading_shares
 from mkclust.methods.missingness import advise_on_missing, measure_missingness
@@ -58,7 +58,6 @@ from mkclust.parameters import (
     Number,
     check_parameter,
 )
-from mkclust.plots import MIXING_WEIGHT
 from mkclust.samples.checks import is_dask
 from mkclust.samples.options import FILLS, IMPUTATIONS, JOINS, Selection, TableOptions
 from mkclust.samples.samples import Samples
