@@ -13,7 +13,7 @@ from mkclust.explain.fitted import (
 )
 from mkclust.explain.report.collect import ReportData
 from mkclust.methods import InductiveClusterer
-from mkclust.methods.base import COMMON
+from mkclust.methods.parameter_checks import COMMON
 from mkclust.text import count, join_words
 from mkclust.version import __version__
 
