@@ -214,7 +214,8 @@ def _write(
     if request.report is not None:
         progress.phase("writing the report")
         samples, y = finished_run.kernel_choice.samples, data.y if finished_run.scores else None
-        options = {"warned": finished_run.warnings, "annotation": finished_run.annotation}
+        options: dict[str, Any] = {"warned": finished_run.warnings}
+        options["annotation"] = finished_run.annotation
         # With -k auto other numbers of clusters have been compared.
         alternatives = finished_run.suggestion or False
         with noted_failure(request.report, "written", failures):

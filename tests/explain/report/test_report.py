@@ -453,6 +453,7 @@ def test_the_methods_paragraph_names_every_step_that_changed_the_data(problem):
     given = AverageKKM(3, psd="clip", random_state=0).fit(np.stack([np.eye(20) + 1] * 2))
     said = words(page_of(given, np.stack([np.eye(20) + 1] * 2)).sections["run"])
     assert "2 kernels were given" in said
+    assert not re.search(r"[a-z)]\.[A-Z]", said)  # a space between two sentences
     assert "made positive semidefinite" in said
 
 

@@ -41,53 +41,23 @@ MAX_SAMPLES = 2000
 
 @dataclass(frozen=True, eq=False)
 class ReportData:
-    """A fitted model, and everything that its report says about it.
-
-    Attributes
-    ----------
-    model, samples : MultipleKernelClusterer, Samples
-        The fitted model, and what it was fitted on, in the order of its labels.
-    ids : list of str
-        Ids of the samples, or their numbers.
-    labels : ndarray of int of shape (n,)
-        Their clusters; -1 if nothing is known of a sample.
-    y : ndarray of shape (n,) or None
-        Their given classes.
-    scores : SampleScores
-        Silhouettes and margins.
-    description : Description or None
-        What sets the clusters apart; None if there are no views with features.
-    diagnosis : Diagnosis or None
-        Of the kernels; None for a single kernel.
-    n_diagnosed, diagnosed_ari : int, float
-        On how many samples; if not on all, ARI of a refit on these samples with the model.
-    agreed_ari : float or None
-        ARI with the clusters that the views agree on; None if they agree on none.
-    stability : Stability or None
-        Under resampling.
-    stability_note, number_note : str
-        Why there is no stability, or no comparison of numbers of clusters.
-    suggestion : NumberOfClusters or None
-        The number of clusters compared with others.
-    annotation : Annotation or None
-        Tests of other variables.
-    """
+    """A fitted model, and everything that its report says about it."""
 
     model: Any
-    samples: Samples
-    ids: list[str]
-    labels: np.ndarray
-    y: np.ndarray | None
+    samples: Samples  # what it was fitted on, in the order of its labels
+    ids: list[str]  # of the samples, or their numbers
+    labels: np.ndarray  # -1 if nothing is known of a sample
+    y: np.ndarray | None  # given classes
     scores: SampleScores
-    description: Description | None
-    diagnosis: Diagnosis | None
-    n_diagnosed: int
-    diagnosed_ari: float
-    agreed_ari: float | None
+    description: Description | None  # None if no view has features
+    diagnosis: Diagnosis | None  # None for a single kernel
+    n_diagnosed: int  # on how many samples
+    diagnosed_ari: float  # if not on all samples: ARI of a refit on these with the model
+    agreed_ari: float | None  # ARI with the clusters that the views agree on
     stability: Stability | None
-    stability_note: str
+    stability_note: str  # why there is none
     suggestion: NumberOfClusters | None
-    number_note: str
+    number_note: str  # why there is none
     annotation: Annotation | None
 
     @property
@@ -149,34 +119,26 @@ def collect(
     alternatives: bool | NumberOfClusters = False,
     max_diagnosed: float = MAX_DIAGNOSED,
 ) -> ReportData:
-    """Compute everything that the report of a fitted model says; arguments of `report_html`."""
+    """Compute everything that the report of a fitted model says."""
     check_fitted(model)
     samples, labels = in_order_of_fit(model, X), np.asarray(model.labels_)
     given = None if y is None else _in_order(y, model)
+    ids = [str(name) for name in getattr(model, "sample_ids_", range(len(labels)))]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # the fit itself has warned
-        # First of all, because it refuses samples that the model was not fitted on.
-        diagnosis, n_diagnosed, diagnosed_ari, agreed_ari = _diagnose(model, samples, max_diagnosed)
-        stability, stability_note = _stability(model, samples, n_resamples)
-        suggestion, number_note = _number_of_clusters(model, samples, alternatives)
         views = views_of_features(model, samples)
         return ReportData(
-            model=model,
-            samples=samples,
-            ids=[str(name) for name in getattr(model, "sample_ids_", range(len(labels)))],
-            labels=labels,
-            y=given,
-            scores=sample_scores(model),
-            description=describe(model, samples.only(views), n_features=5) if views else None,
-            diagnosis=diagnosis,
-            n_diagnosed=n_diagnosed,
-            diagnosed_ari=diagnosed_ari,
-            agreed_ari=agreed_ari,
-            stability=stability,
-            stability_note=stability_note,
-            suggestion=suggestion,
-            number_note=number_note,
-            annotation=annotation,
+            model,
+            samples,
+            ids,
+            labels,
+            given,
+            sample_scores(model),
+            describe(model, samples.only(views), n_features=5) if views else None,
+            *_diagnose(model, samples, max_diagnosed),
+            *_stability(model, samples, n_resamples),
+            *_number_of_clusters(model, samples, alternatives),
+            annotation,
         )
 
 

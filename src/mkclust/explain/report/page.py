@@ -19,26 +19,27 @@ import sklearn
 from mkclust.explain.annotation import Annotation
 from mkclust.explain.choosing import NumberOfClusters
 from mkclust.explain.diagnosis import likelihood_text
-from mkclust.explain.report import tables, verdict
+from mkclust.explain.fitted import certified_gap, format_gap, is_approximated, is_one_eigenproblem
+from mkclust.explain.report import methods_text, tables, verdict
 from mkclust.explain.report.collect import ReportData, collect
-from mkclust.explain.report.methods_text import methods_text, parameter_text
 from mkclust.files import write_atomically
 from mkclust.methods.agreement import BEYOND_CHANCE
 from mkclust.text import count, join_words, printable
 from mkclust.version import __version__
 
 
-def report_html(
+def write_report(
     model: Any,
     X: Any,
+    path: str | os.PathLike[str],
     y: Any = None,
     *,
     warned: Sequence[str] | None = None,
     annotation: Annotation | None = None,
     n_resamples: int | None = None,
     alternatives: bool | NumberOfClusters = False,
-) -> str:
-    """Return the report of a fitted model: one HTML page that needs nothing but a browser.
+) -> Path:
+    """Write the report of a fitted model: one HTML file that needs nothing but a browser.
 
     It begins with a verdict and cautions. Then come the clusters: their sizes, what sets them
     apart, how clear and how stable they are, and a link that saves all labels; a map of the
@@ -53,6 +54,9 @@ def report_html(
         A fitted estimator, any of ``METHODS``.
     X : array of shape (m, n, n), list or dict of kernels or views, or table of shape (n, d)
         What it was fitted on.
+    path : path
+        The file, such as ``"fit.html"``, written completely or not at all; replaced if it exists.
+        Its folder is created.
     y : array-like of shape (n,), default=None
         Given classes; the report then compares the clusters with them.
     warned : sequence of str, default=None
@@ -65,87 +69,6 @@ def report_html(
     alternatives : bool or NumberOfClusters, default=False
         Whether to compare the number of clusters with others, which takes most of the time; or
         what `suggest_n_clusters` has found already.
-
-    Returns
-    -------
-    str
-        The same for the same model and data, except for the time at which it was written.
-
-    Examples
-    --------
-    >>> from mkclust import SimpleMKKM
-    >>> from mkclust.datasets import load
-    >>> from mkclust.explain.report import report_html
-    >>> digits = load("digits")
-    >>> views = {name: view[:100] for name, view in digits.views.items()}
-    >>> model = SimpleMKKM(n_clusters=5, random_state=0).fit(views)
-    >>> page = report_html(model, views, digits.y[:100], n_resamples=2)
-    >>> page[:15], "Views and weights" in page
-    ('<!DOCTYPE html>', True)
-    """
-    environment = load_environment()  # if something is not installed, better say so now
-    from mkclust.explain.report.figures import draw_all
-
-    data = collect(
-        model, X, y, annotation=annotation, n_resamples=n_resamples, alternatives=alternatives
-    )
-    cautions = verdict.cautions(data, warned)
-    versions = {
-        "mkclust": __version__,
-        "Python": platform.python_version(),
-        "NumPy": np.__version__,
-        "SciPy": scipy.__version__,
-        "scikit-learn": sklearn.__version__,
-    }
-    css, js = (files(__package__).joinpath(name).read_text() for name in ("page.css", "page.js"))
-    return environment.get_template("page.html.j2").render(
-        data=data,
-        model=model,
-        title=verdict.title(data),
-        verdict=verdict.verdict(data, len(cautions)),
-        cautions=cautions,
-        key_figures=verdict.key_figures(data),
-        compare_numbers=verdict.compare_numbers,
-        certificate=verdict.certificate(model),
-        tables=tables,
-        Column=tables.Column,
-        p_text=likelihood_text,
-        pictures=draw_all(data),
-        labels_csv=_labels_csv(data),
-        level=BEYOND_CHANCE,
-        methods=methods_text(data, versions),
-        parameters={k: parameter_text(v) for k, v in model.get_params(deep=False).items()},
-        versions=versions,
-        seconds=getattr(model, "fit_seconds_", None),
-        written=datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"),
-        css=css,
-        js=js,
-        hashes=[_sha256(text) for text in (css, js)],
-    )
-
-
-def write_report(
-    model: Any, X: Any, path: str | os.PathLike[str], y: Any = None, **options: Any
-) -> Path:
-    """Write the report of a fitted model: one HTML file that needs nothing but a browser.
-
-    It begins with a verdict and the clusters; the rest explains them and what was run
-    (`mkclust.explain.report.report_html` has the whole order). The file is written completely or
-    not at all.
-
-    Parameters
-    ----------
-    model : MultipleKernelClusterer
-        A fitted estimator.
-    X : array of shape (m, n, n), list or dict of kernels or views, or table of shape (n, d)
-        What it was fitted on.
-    path : path
-        The file, such as ``"fit.html"``; replaced if it exists. Its folder is created.
-    y : array-like of shape (n,), default=None
-        Given classes; the report then compares the clusters with them.
-    **options
-        Those of `mkclust.explain.report.report_html`: warned, annotation, n_resamples,
-        alternatives.
 
     Returns
     -------
@@ -167,8 +90,67 @@ def write_report(
     path = Path(path)
     if path.is_dir():
         raise ValueError(f"{path}: is a folder; give the name of a file in it, such as fit.html")
-    content = report_html(model, X, y, **options).encode()
-    return write_atomically({path: content})[0]
+    options: dict[str, Any] = {"annotation": annotation, "n_resamples": n_resamples}
+    page = report_html(model, X, y, warned=warned, alternatives=alternatives, **options)
+    return write_atomically({path: page.encode()})[0]
+
+
+def report_html(
+    model: Any, X: Any, y: Any = None, *, warned: Sequence[str] | None = None, **options: Any
+) -> str:
+    """Return the report of a fitted model as text.
+
+    Parameters
+    ----------
+    model, X, y, warned, **options
+        As in `mkclust.write_report`.
+
+    Returns
+    -------
+    str
+        The same for the same model and data, except for the time at which it was written.
+    """
+    environment = load_environment()  # if something is not installed, better say so now
+    from mkclust.explain.report.figures import draw_all
+
+    data = collect(model, X, y, **options)
+    cautions = verdict.cautions(data, warned)
+    versions = {
+        "mkclust": __version__,
+        "Python": platform.python_version(),
+        "NumPy": np.__version__,
+        "SciPy": scipy.__version__,
+        "scikit-learn": sklearn.__version__,
+    }
+    css, js = (files(__package__).joinpath(name).read_text() for name in ("page.css", "page.js"))
+    return environment.get_template("page.html.j2").render(
+        data=data,
+        model=model,
+        title=verdict.title(data),
+        verdict=verdict.verdict(data, len(cautions)),
+        cautions=cautions,
+        key_figures=verdict.key_figures(data),
+        compare_numbers=verdict.compare_numbers,
+        gap=None if (gap := certified_gap(model)) is None else format_gap(gap),
+        is_approximated=is_approximated(model),
+        is_one_eigenproblem=is_one_eigenproblem(model),
+        tables=tables,
+        Column=tables.Column,
+        p_text=likelihood_text,
+        pictures=draw_all(data),
+        labels_csv=_labels_csv(data),
+        level=BEYOND_CHANCE,
+        methods=methods_text,
+        parameters={
+            k: methods_text.parameter_text(v) for k, v in model.get_params(deep=False).items()
+        },
+        versions=versions,
+        seconds=getattr(model, "fit_seconds_", None),
+        written=datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"),
+        css=css,
+        js=js,
+        hashes=[_sha256(text) for text in (css, js)],
+    )
 
 
 def load_environment() -> Any:

@@ -1,7 +1,6 @@
 """The top of a report: the verdict, cautions, and key figures."""
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 
@@ -167,34 +166,3 @@ def key_figures(data: ReportData) -> dict[str, str]:
         accuracy = scores(data.y[data.known], data.labels[data.known])["acc"]
         figures["accuracy against given classes"] = f"{accuracy:.1%}"
     return figures
-
-
-def certificate(model: Any) -> str:
-    """Return what is certified about a solution, or that nothing is."""
-    name, gap = type(model).__name__, certified_gap(model)
-    if is_one_eigenproblem(model):
-        return (
-            f"{name} has no weights to search for: the leading eigenvectors of its mixed kernel "
-            "are the global optimum of its relaxed problem, and there is nothing to certify."
-        )
-    if gap is None:
-        end = "converged" if model.converged_ else "stopped before it converged,"
-        return (
-            f"{name} {end} after {count(int(model.n_iter_), 'iteration')}. It has no certificate: "
-            "the result is at best a stationary point, and other weights may have a better "
-            "objective."
-        )
-    how, _, odds = model.certificate_.partition(" ")
-    missed = f"It is {model.certificate_} that the eigensolver missed nothing."
-    if how == "searched":
-        missed = (
-            f"A search for eigenvectors that it might have missed found none {odds}".strip() + "."
-        )
-    kind = " approximated" if is_approximated(model) else ""
-    early = "" if model.converged_ else " The solver stopped before its tolerance was reached."
-    return (
-        f"Certified: the objective is within a relative {format_gap(gap)} of the global optimum of "
-        f"the{kind} relaxed problem. {missed}{early} This does not say that clusters exist, that "
-        "their number is right, that the kernels are good, or that the final k-means step is "
-        "optimal."
-    )
