@@ -6,7 +6,7 @@ beside the bundled digits take part where ``MKCLUST_DATA`` is set.
 
 Every split shuffles the samples by its own seed: the first n train, for n = 100, 200, ..., and
 those beyond the largest n are held out for every n alike. One Gaussian kernel per view is made of
-all samples together, so that the kernels themselves do not depend on the split, as Theorem 2 assumes;
+all samples together, so that the kernels themselves do not depend on the split, as in Theorem 2;
 centering and scaling are learned from the training samples.
 
 empirical   mean alignment error of the training samples
