@@ -9,7 +9,6 @@ pytest.importorskip("typer")
 
 from typer.testing import CliRunner
 
-import mkclust
 from command_line import fail, invoke, succeed, three_clusters
 from mkclust import cli
 from mkclust.cli.progress import Progress
@@ -108,25 +107,6 @@ def test_commands_take_the_options_of_cluster_and_write_no_file(args):
     assert result.stderr == ""
     assert sorted(os.listdir()) == before
     assert "--labels" in invoke(command, "d.npz", *rest, "--labels", "x.csv").stderr
-
-
-def test_steps_of_what_takes_long_are_told():
-    views, _ = three_clusters()
-    model = mkclust.AverageKKM(3, random_state=0).fit(views)
-    steps = []
-
-    def listen(*step):
-        steps.append(step)
-
-    mkclust.diagnose(model, views, progress=listen)
-    assert steps == [(0, 2, "kernels left out in turn"), (1, 2, "kernels left out in turn")]
-    steps.clear()
-    mkclust.explain.stability.resample(model, views, n_resamples=3, progress=listen)
-    assert steps == [(done, 3, "resamples") for done in range(3)]
-    steps.clear()
-    mkclust.suggest_n_clusters(views, [2, 3], n_resamples=2, progress=listen)
-    assert {text for _, _, text in steps} == {"draws of one cloud", "shuffled views", "resamples"}
-    assert all(0 <= done < total for done, total, _ in steps)
 
 
 def test_progress_that_nobody_sees_still_measures_its_phases(capsys):

@@ -23,7 +23,7 @@ from mkclust import (
 from mkclust.cli import app
 from mkclust.exceptions import UncoveredSamplesWarning
 from mkclust.explain.report import report_html
-from mkclust.explain.stability import resample
+from mkclust.explain.stability import stability
 from mkclust.kernels import Nystroem
 from mkclust.metrics import adjusted_rand_index
 from mkclust.plots import EmbeddingDisplay, SortedKernelDisplay
@@ -221,7 +221,7 @@ def test_explanations_leave_out_samples_without_an_entry(fitted):
     assert all(np.isnan(test.p_value) for test in annotate(model, X["text 1"]).tests)
     diagnosis = diagnose(model, X)
     np.testing.assert_allclose(diagnosis.alignments, model.alignments_)
-    stable = resample(model, X, n_resamples=2)
+    stable = stability(model, X, n_resamples=2)
     assert np.isnan(stable.samples[EMPTY]).all()
     assert stable.mean > 0.8
 

@@ -30,7 +30,7 @@ from mkclust.cli.request import Request
 from mkclust.explain.fitted import certified_gap
 from mkclust.explain.memory import estimate_memory
 from mkclust.explain.report.collect import refit_size
-from mkclust.explain.stability import resample
+from mkclust.explain.stability import stability
 from mkclust.linalg.memory import available_bytes, in_units
 from mkclust.methods import METHODS
 from mkclust.methods.training import make_bank
@@ -176,7 +176,7 @@ def _stability(model: Any, choice: KernelChoice, n_resamples: int) -> float | No
         return None
     most = refit_size(model)
     try:
-        return resample(model, choice.samples, n_resamples=n_resamples, most_samples=most).mean
+        return stability(model, choice.samples, n_resamples=n_resamples, max_samples=most).mean
     except ValueError:
         # A part of the samples may be too small for so many clusters, or lack what tells them.
         return None

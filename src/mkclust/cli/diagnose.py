@@ -1,6 +1,5 @@
 """The command ``mkclust diagnose``: what each kernel brings to a clustering."""
 
-from dataclasses import fields
 from typing import Annotated, Any
 
 import typer
@@ -13,6 +12,12 @@ from mkclust.cli.outputs import agreement_record, missingness_record, strict_jso
 from mkclust.cli.printing import Progress, phase_lines
 from mkclust.explain import Diagnosis, diagnose
 
+# What is recorded of a diagnosis beside the agreement of the views.
+RECORDED = (
+    "method", "n_clusters", "names", "weights", "alignments", "top_share", "cluster_gap",
+    "agreement", "leave_one_out", "p_values", "redundancy", "noise", "duplicates", "n_samples",
+    "n_diagnosed", "refit_agreement",
+)  # fmt: skip
 LeaveOneOut = Annotated[
     bool,
     typer.Option(
@@ -35,9 +40,7 @@ def run(
         data = fitting.read_data(request, progress)
         kernel_choice, _ = fitting.fit_model(request, model, data, progress)
         progress.phase("diagnosing")
-        diagnosis = diagnose(
-            model, kernel_choice.samples, leave_one_out=leave_one_out, progress=progress.step
-        )
+        diagnosis = diagnose(model, kernel_choice.samples, leave_one_out=leave_one_out)
     if not quiet:
         show_warnings(log)
     if request.as_json:
@@ -49,10 +52,7 @@ def run(
 
 def _record(diagnosis: Diagnosis, model: Any) -> dict[str, Any]:
     """Return a diagnosis as what JSON can hold."""
-    record = {field.name: getattr(diagnosis, field.name) for field in fields(diagnosis)}
-    derived = ("redundancy", "chance", "noise", "duplicates")
-    record |= {name: getattr(diagnosis, name) for name in derived}
-    return record | {
+    return {name: getattr(diagnosis, name) for name in RECORDED} | {
         "view_agreement": agreement_record(model),
         "missingness": missingness_record(model),
     }

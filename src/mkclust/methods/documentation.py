@@ -178,7 +178,7 @@ fit_seconds_ : float
 approximation_error_ : ndarray of shape (n_kernels,)
     With an approximation: the share of each kernel's trace, before any centering, that its
     features miss, on some of the samples; NaN where the feature map does not tell. Random waves
-    miss nothing on average however few they are; ``mkclust.landmark_stability`` tells more.
+    miss nothing on average however few they are; ``mkclust.stability`` tells more.
     Certificates and objectives are those of the approximated problem.""",
 }
 # The input of the methods that take features, too.

@@ -363,7 +363,7 @@ def test_more_clusters_than_a_resample_has_samples_have_no_stability():
 
 def test_of_many_samples_some_are_used():
     views, _ = blobs(n=600, k=3)
-    found = suggest_n_clusters(views, [2, 3, 4], most_samples=200, **QUICK)
+    found = suggest_n_clusters(views, [2, 3, 4], max_samples=200, **QUICK)
     assert (found.n_samples, found.n_used, found.n_tested) == (600, 200, 200)
     assert found.n_clusters == 3
     assert "200 of 600 samples" in found.summary()
@@ -490,8 +490,8 @@ def test_numbers_that_cannot_be_are_refused(candidates, message):
         ({"n_resamples": 0}, "n_resamples=0"),
         ({"coefficients": [1, -1]}, "pass one number a kernel"),
         ({"coefficients": [1, 1, 1]}, "3 coefficients for 2 kernels"),
-        ({"most_samples": 30, "k_values": [30]}, "with 30 samples .* or raise most_samples"),
-        ({"most_samples": 5}, "most_samples=5: too few"),
+        ({"max_samples": 30, "k_values": [30]}, "with 30 samples .* or raise max_samples"),
+        ({"max_samples": 5}, "max_samples=5: too few"),
         ({"kernels": "straight"}, "kernels='straight'"),
     ],
 )

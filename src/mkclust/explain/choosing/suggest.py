@@ -12,8 +12,8 @@ from mkclust.explain.choosing.checks import check_coefficients, check_draws, che
 from mkclust.explain.choosing.clusterings import Clusterings, cluster_for_all_k
 from mkclust.explain.choosing.mix import MixSettings, NullSamples, centered
 from mkclust.explain.choosing.result import Kind, NumberOfClusters, Strength
+from mkclust.explain.parts import Parts
 from mkclust.explain.stability import (
-    Resampler,
     check_resamples,
     count_pairs,
     draw,
@@ -21,10 +21,12 @@ from mkclust.explain.stability import (
     seeded,
 )
 from mkclust.explain.steps import StepCallback, Steps, counted
-from mkclust.linalg import arrays_to_host
+from mkclust.linalg import arrays_to_host, to_host
 from mkclust.metrics import adjusted_rand_of_table
+from mkclust.samples.forms import TABLE
 from mkclust.samples.options import TableOptions
 from mkclust.samples.samples import Samples
+from mkclust.stack import as_stack
 from mkclust.stack.observed import FillRule
 from mkclust.types import Float
 
@@ -56,7 +58,7 @@ def suggest_n_clusters(
     coefficients: Any = None,
     n_resamples: int = 20,
     n_draws: int = 49,
-    most_samples: int = 2000,
+    max_samples: int = 2000,
     level: float = 0.02,
     random_state: Any = 0,
     progress: StepCallback = None,
@@ -120,7 +122,7 @@ def suggest_n_clusters(
     n_draws : int, default=49
         Number of draws without clusters; fewer are drawn where the first show that there is no
         evidence.
-    most_samples : int, default=2000
+    max_samples : int, default=2000
         Number of samples to use, drawn at random from more. The tests look at 500 of them, or 20
         for each cluster.
     level : float, default=0.02
@@ -156,11 +158,11 @@ def suggest_n_clusters(
     No evidence of clusters
     ...
     """
-    check_resamples(n_resamples, FRACTION, most_samples)
+    check_resamples(n_resamples, FRACTION, max_samples)
     check_draws(n_draws, level)
     options = TableOptions(views, join, impute, missing_views)
-    source = Resampler(X, kernels, options)
-    n_used = min(source.n_samples, most_samples)
+    source = Parts(X, kernels, options)
+    n_used = min(source.n_samples, max_samples)
     numbers = check_k_values(k_values, source.n_samples, n_used)
     n_tested = min(n_used, max(TESTED_SAMPLES, TESTED_IN_CLUSTER * numbers[-1]))
     mix = check_coefficients(coefficients)
@@ -274,13 +276,17 @@ def _count_views(part: Any) -> int:
     return len(part) if isinstance(part, dict) else 1
 
 
-def _on_host(part: Any) -> Any:
+def _on_host(part: Samples) -> Any:
     """Return some samples as NumPy's: what is done with them takes many small steps."""
-    if isinstance(part, Samples):
+    if part.missing is not None:
         return replace(part, parts=tuple(map(arrays_to_host, part.parts)))
-    if isinstance(part, dict):
-        return {name: arrays_to_host(matrix) for name, matrix in part.items()}
-    return arrays_to_host(part)
+    if part.kind == "kernels":
+        entries = to_host(
+            as_stack(part, center=False, normalize=False, validate=False).among().entries
+        )
+        return dict(zip(part.names, entries, strict=True))
+    views = {name: arrays_to_host(view) for name, view in part.views.items()}
+    return views[TABLE] if part.kind == "table" else views
 
 
 def _compare(
