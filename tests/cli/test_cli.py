@@ -11,7 +11,6 @@ import subprocess
 import sys
 import time
 import warnings
-from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
@@ -32,7 +31,6 @@ from mkclust.cli import approximation, cluster, fitting, inputs, outputs, printi
 from mkclust.cli.failures import CommandError
 from mkclust.datasets.digits import Table
 from mkclust.kernels import Nystroem
-from mkclust.samples import dask
 
 PYTHON = [sys.executable, "-m", "mkclust.cli"]
 Recommended = mkclust.METHODS[mkclust.RECOMMENDED]
@@ -937,13 +935,7 @@ def scheduler():
 
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", ["parquet", "npy", "npy by columns", "h5"])
-def test_workers_of_a_cluster_read_the_files_and_find_the_same_clusters(
-    kind, data, scheduler, monkeypatch
-):
-    monkeypatch.setattr(dask, "FEWEST_ROWS", 20)
-    monkeypatch.setattr(dask, "CHUNK_BYTES", 8)
-    # So that the picture shows a sample, of an embedding that is with the workers.
-    monkeypatch.setattr(plots.embedding, "MAX_ROWS", 30)
+def test_workers_of_a_cluster_read_the_files_and_find_the_same_clusters(kind, data, scheduler):
     if kind == "parquet":
         files = save_parquet(data)
     elif kind == "h5":
@@ -968,52 +960,10 @@ def test_workers_of_a_cluster_read_the_files_and_find_the_same_clusters(
     assert os.path.exists("fit.png")
 
 
-def test_a_cluster_that_does_not_answer_is_named_before_anything_is_read(data, monkeypatch):
-    @contextmanager
-    def refuse(address):
-        raise ConnectionError(f"{address}: nobody answers; check the address")
-        yield
-
-    def never(*_, **__):
-        raise AssertionError("something was read")
-
-    monkeypatch.setattr(fitting, "connect", refuse)
-    monkeypatch.setattr(fitting, "read_inputs", never)
-    message = fail("cluster", "missing.parquet", "-k", 3, "--cluster", "tcp://nowhere:1")
-    assert "tcp://nowhere:1: nobody answers" in message
-
-
+@pytest.mark.slow
 def test_kernels_in_a_file_are_not_taken_to_a_cluster(data, scheduler):
     np.save("K.npy", data["kernels"])
     assert "--cluster needs views" in fail("cluster", "K.npy", "-k", 3, "--cluster", scheduler)
-
-
-def test_a_file_that_workers_do_not_have_is_named(data, scheduler, monkeypatch):
-    as_dask = dask.as_dask
-
-    def elsewhere(views):
-        for view in views.values():
-            view.path = f"/elsewhere/{os.path.basename(view.path)}"
-        return as_dask(views)
-
-    monkeypatch.setattr(fitting, "as_dask", elsewhere)
-    files = save_parquet(data)
-    message = fail("cluster", *files, "-k", 3, "--cluster", scheduler)
-    assert "a worker cannot open a file" in message
-    assert "/elsewhere/" in message
-
-
-def test_chunks_are_whole_row_groups(data, monkeypatch):
-    files = save_parquet(data, row_group_size=8)
-    views = {
-        name: mkclust.datasets.load(path).views[name]
-        for name, path in zip(data["views"], files, strict=True)
-    }
-    monkeypatch.setattr(dask, "CHUNK_BYTES", 8)
-    monkeypatch.setattr(dask, "FEWEST_ROWS", 20)
-    arrays = dask.as_dask(views)
-    assert all(array.chunks[0] == (24, 24, 12) for array in arrays.values())
-    np.testing.assert_array_equal(arrays["right"].compute(), data["views"]["right"])
 
 
 # --- failures ------------------------------------------------------------------------------------

@@ -212,20 +212,6 @@ def test_an_embedding_that_was_thinned_still_counts_all_samples(ax, model):
     assert all(row.tobytes() in rows for row in shown.embedding)
 
 
-def test_results_that_are_with_workers_are_drawn_from_a_sample(views, ax):
-    da = pytest.importorskip("dask.array")
-    lazy = {name: da.from_array(view, chunks=(25, -1)) for name, view in views.items()}
-    model = SimpleMKKM(3, approximation=Nystroem(20), random_state=0).fit(lazy)
-    shown = EmbeddingDisplay.from_estimator(model, max_samples=20, ax=ax)
-    assert isinstance(shown.embedding, np.ndarray)
-    assert shown.embedding.shape == (20, 3)
-    again = Figure().subplots()
-    kernel = SortedKernelDisplay.from_estimator(model, lazy, max_samples=30, ax=again).kernel
-    assert kernel.shape == (30, 30)
-    assert "approximated by features" in again.get_xlabel()
-    assert "30 of 60 samples drawn, clusters in proportion" in again.get_xlabel()
-
-
 def test_samples_are_sorted_by_cluster_and_by_how_well_they_fit(model, views, ax):
     shown = SortedKernelDisplay.from_estimator(model, views, ax=ax)
     assert (np.diff(shown.labels) >= 0).all()

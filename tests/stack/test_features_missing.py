@@ -1,5 +1,7 @@
 """Compressed kernels of samples that are missing from some views: rows that are all NaN."""
 
+from functools import partial
+
 import numpy as np
 import pytest
 import scipy.sparse
@@ -9,9 +11,7 @@ from libraries import LIBRARIES, as_library
 from mkclust.kernels import Linear, Nystroem, RandomFourier
 from mkclust.linalg import place, to_host
 from mkclust.linalg.sparse_rows import missing_rows, spread_rows
-from mkclust.samples.blocks import check_finite, observed_samples
-from mkclust.samples.dask import spread_lazily
-from mkclust.samples.local import LocalBlocks, SpreadRows
+from mkclust.samples.blocks import Blocks, check_finite
 from mkclust.samples.samples import Samples, as_blocks
 from mkclust.stack.compare import compare
 from mkclust.stack.features import compress
@@ -86,13 +86,17 @@ def test_kernels_are_those_of_the_observed_samples_with_zeros_for_the_others(
         np.testing.assert_allclose(stack.gram(), np.einsum("pij,qij->pq", expected, expected))
         np.testing.assert_array_equal(stack.features.observed, observed)
         np.testing.assert_array_equal(stack.subset([2]).features.observed, observed[:, [2]])
-        for F, K in zip(stack.features.learned.of(views), expected, strict=True):
+        for F, K in zip(
+            stack.features.learned.of(blocks.take(np.arange(N))), expected, strict=True
+        ):
             np.testing.assert_allclose(F @ F.T, K, atol=1e-8 * largest)
         rows = np.random.default_rng(0).normal(size=(stack.n_samples, 2))
         features, matrix = stack.features.embedding_map(rows)
         (lifted,) = stack.features.lift(rows)
         atol = 1e-8 * np.abs(lifted).max()
-        np.testing.assert_allclose(features.project(views, matrix), lifted, atol=atol)
+        np.testing.assert_allclose(
+            features.project(blocks.take(np.arange(N)), matrix), lifted, atol=atol
+        )
 
 
 @pytest.mark.parametrize("keep", [True, False])
@@ -167,10 +171,7 @@ def test_sparse_views_that_lack_samples_are_computed_as_dense_ones(keep):
     dense, observed = incomplete(4)
     counts = {name: view * (rng.random(view.shape) < 0.4) for name, view in dense.items()}
     counts = with_nan({n: np.nan_to_num(v) for n, v in counts.items()}, observed)
-    sparse = {
-        name: spread_rows(scipy.sparse.csr_array(view[seen]), np.flatnonzero(seen), N, np.nan)
-        for (name, view), seen in zip(counts.items(), observed.T, strict=True)
-    }
+    sparse = {name: scipy.sparse.csr_array(view) for name, view in counts.items()}
     for map_ in (Linear(), RandomFourier(10, random_state=0)):
         found = compress(as_blocks(sparse, block_rows=25), map_, keep=keep, **STANDARD)
         expected = compress(as_blocks(counts), map_, **STANDARD)
@@ -200,52 +201,59 @@ def test_a_row_of_nan_is_a_sample_that_a_view_lacks(library, dtype):
 @pytest.mark.parametrize("library", LIBRARIES)
 def test_cells_are_refused_and_samples_in_no_view_are_named(library):
     views, observed = incomplete()
-    check_finite(as_library(library, views), 0)
+    blocks = as_blocks(as_library(library, views))
+    check_finite(blocks.take(np.arange(N)), 0)
     first, second = np.flatnonzero(observed[:, 1])[:2]
-    wrong = {name: view.copy() for name, view in views.items()}
-    wrong["view 1"][[first, second], -1] = np.inf
-    with pytest.raises(ValueError, match=rf"'view 1' .* 2 of .* sample {first}; impute"):
-        check_finite(as_library(library, wrong), 0)
-    for view in views.values():
-        view[[40, 60]] = np.nan
-    with pytest.raises(ValueError, match="every view: 47 and 67; drop"):
-        check_finite(as_library(library, views), 7)
-    with pytest.raises(ValueError, match="every view: 40 and 60; drop"):
-        compress(LocalBlocks(as_library(library, views)), Linear(), **STANDARD)
-    views["empty"] = np.full((N, 2), np.nan)
-    with pytest.raises(ValueError, match="View 'empty' has no sample.*leave it out"):
-        compress(LocalBlocks(as_library(library, views)), Linear(), **STANDARD)
+    views["view 1"][[first, second], -1] = np.inf
+    with pytest.raises(ValueError, match=rf"'view 1' .* 2 of .* sample {first};"):
+        check_finite(as_blocks(as_library(library, views)).take(np.arange(N)), 0)
+    views = {name: as_library(library, np.ones((9, 2))) for name in "ab"}
+    observed = np.ones((9, 2), bool)
+    observed[[4, 6]] = False
+    for held in (views, {name: view[:7, :] for name, view in views.items()}):
+        blocks = Blocks(held, observed)
+        with pytest.raises(ValueError, match="every view: 11 and 13; drop"):
+            check_finite(blocks.take(np.arange(9)), 7)
+        with pytest.raises(ValueError, match="every view: 4 and 6; drop"):
+            compress(blocks, Linear(), **STANDARD)
 
 
 # --- views that hold only what they have ------------------------------------------------------
 
 
 @pytest.mark.parametrize("library", [*LIBRARIES, "sparse"])
-def test_rows_are_spread_slice_by_slice_where_they_live(library):
+def test_blocks_hold_the_rows_that_each_view_has(library):
     rng = np.random.default_rng(0)
-    view, samples = rng.normal(size=(20, 3)), np.sort(rng.choice(35, 20, replace=False))
-    held = scipy.sparse.csr_array(view) if library == "sparse" else as_library(library, view)
-    spread, full = SpreadRows(held, samples, 35), np.full((35, 3), np.nan)
-    full[samples] = view
+    full, observed = rng.normal(size=(35, 3)), rng.random((35, 2)) < 0.6
+    as_held = scipy.sparse.csr_array if library == "sparse" else partial(as_library, library)
+    tables = {"all rows": as_held(full), "its own": as_held(full[observed[:, 1]])}
+    blocks = Blocks(tables, observed, 8)
+    some = np.sort(rng.choice(35, 9, replace=False))
+    parts = [(blocks.take(some), some), (blocks.take(some[:0]), some[:0])]
+    parts += [(block, np.arange(start, min(start + 8, 35))) for start, block in blocks]
+    whole = blocks.take(np.arange(35))
+    parts += [(whole, np.arange(35)), (whole.part(slice(5, 21)), np.arange(5, 21))]
+    for block, numbers in parts:
+        assert block.n_rows == len(numbers)
+        for number, (name, rows) in enumerate(block.items()):
+            has = observed[numbers, number]
+            dense = to_host(rows.toarray() if library == "sparse" else rows)
+            np.testing.assert_array_equal(dense, full[numbers[has]])
+            index = np.arange(len(numbers)) if block.index(name) is None else block.index(name)
+            np.testing.assert_array_equal(index, np.flatnonzero(has))
+    np.testing.assert_array_equal(blocks.observed(), observed)
 
-    def written(rows):
-        dense = to_host(rows.toarray() if library == "sparse" else rows)
-        dense[to_host(missing_rows(rows), None)] = np.nan
-        return dense
 
-    numbers = np.sort(rng.choice(35, 9, replace=False))
-    for rows in (slice(0, 35), slice(3, 4), slice(30, 35), numbers, numbers[:0]):
-        assert place(spread[rows]) == place(held)
-        np.testing.assert_array_equal(written(spread[rows]), full[rows])
-    blocks = LocalBlocks({"a": spread, "b": SpreadRows(held, samples, 35)}, 8)
-    np.testing.assert_array_equal(observed_samples(blocks)[:, 1], ~np.isnan(full[:, 0]))
-    for some in (numbers, np.arange(35)):
-        np.testing.assert_array_equal(written(blocks.take(some)["b"]), full[some])
-        rows, found = blocks.take_seen(some)["a"]
-        np.testing.assert_array_equal(found, np.intersect1d(some, samples))
-        np.testing.assert_array_equal(written(rows), full[found])
-    with pytest.raises(ValueError, match="20 rows of 19 samples"):
-        SpreadRows(held, samples[1:], 35)
+def test_rows_of_files_that_are_all_nan_are_missing(tmp_path):
+    views, observed = incomplete(5)
+    for name, view in views.items():
+        np.save(tmp_path / f"{name}.npy", view)
+    mapped = {name: np.load(tmp_path / f"{name}.npy", mmap_mode="r") for name in views}
+    for keep in (True, False):
+        found = compress(as_blocks(mapped, block_rows=20), Linear(), keep=keep, **STANDARD)
+        expected = compress(as_blocks(views), Linear(), **STANDARD)
+        np.testing.assert_allclose(written_out(found), written_out(expected), atol=1e-10)
+        np.testing.assert_array_equal(found.features.observed, observed)
 
 
 @pytest.mark.parametrize("height", [None, 13])
@@ -263,14 +271,16 @@ def test_samples_that_say_what_is_missing_have_the_kernels_of_views_with_nan(hei
     np.testing.assert_array_equal(found.features.observed, observed)
 
 
-@pytest.mark.parametrize("rows", [25, (40, 0, 7, 13), 60])
-def test_dask_arrays_that_hold_only_what_they_have_are_spread_chunk_by_chunk(rows):
+@pytest.mark.parametrize("chunks", [25, (40, 0, 37, 13), 90])
+def test_dask_arrays_that_lack_samples_give_the_kernels_of_arrays(chunks):
     da = pytest.importorskip("dask.array")
-    rng = np.random.default_rng(0)
-    for samples in (np.sort(rng.choice(85, 60, replace=False)), np.arange(60), np.arange(25, 85)):
-        view, full = rng.normal(size=(60, 4)).astype(np.float32), np.full((85, 4), np.nan)
-        full[samples] = view
-        spread = spread_lazily(da.from_array(view, chunks=(rows, 3)), samples, 85)
-        assert (spread.shape, spread.dtype) == ((85, 4), np.float32)
-        np.testing.assert_array_equal(spread.compute(), full)
-    assert np.isnan(spread_lazily(da.ones((0, 4)), np.arange(0), 3).compute()).all()
+    views, observed = incomplete(7)
+    lazy = {name: da.from_array(view, chunks=(chunks, 3)) for name, view in views.items()}
+    expected = compress(as_blocks(views), Linear(), **STANDARD)
+    found = compress(as_blocks(lazy), Linear(), **STANDARD)
+    np.testing.assert_allclose(written_out(found), written_out(expected), atol=1e-10)
+    np.testing.assert_array_equal(found.features.observed, observed)
+    held = {n: v[seen] for (n, v), seen in zip(lazy.items(), observed.T, strict=True)}
+    samples = Samples("views", tuple(held), tuple(held.values()), missing=~observed)
+    found = compress(as_blocks(samples), Linear(), **STANDARD)
+    np.testing.assert_allclose(written_out(found), written_out(expected), atol=1e-10)

@@ -5,8 +5,6 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
 
-import numpy as np
-
 from mkclust.cli.approximation import CHOICES, KernelChoice, check_approximation, choose_kernels
 from mkclust.cli.choosing import choose_n_clusters
 from mkclust.cli.failures import CommandError, say
@@ -16,8 +14,7 @@ from mkclust.cli.options import AUTO
 from mkclust.cli.printing import Progress
 from mkclust.cli.request import Request
 from mkclust.explain.choosing import NumberOfClusters
-from mkclust.samples import as_dask, connect
-from mkclust.samples.checks import is_dask
+from mkclust.samples import as_dask
 from mkclust.samples.options import FILLS
 
 
@@ -44,8 +41,16 @@ def connection(address: str | None, progress: Progress) -> Iterator[None]:
     if address is None:
         yield
         return
+    try:
+        from distributed import Client
+    except ImportError as error:
+        raise CommandError('--cluster needs dask: pip install "mkclust[dask]"') from error
     progress.phase(f"connecting to {address}")
-    with connect(address):
+    try:
+        client = Client(address)
+    except (OSError, ValueError) as error:
+        raise CommandError(f"--cluster {address}: {error}; check host and port") from error
+    with client:
         yield
 
 
@@ -104,7 +109,7 @@ def _rename_kernels(model: Any, names: tuple[str, ...]) -> None:
 
 
 def _fit_on_workers(model: Any, views: Mapping[str, Any]) -> None:
-    """Fit a model where the workers are; its labels come here, its embedding stays there."""
+    """Fit a model where the workers are."""
     try:
         model.fit(as_dask(views))
     except FileNotFoundError as error:
@@ -112,6 +117,3 @@ def _fit_on_workers(model: Any, views: Mapping[str, Any]) -> None:
             f"a worker cannot open a file that was read here ({error}); workers need the inputs "
             "under the same paths, such as on a shared disk"
         ) from error
-    for name, value in list(vars(model).items()):
-        if is_dask(value) and name != "embedding_":
-            setattr(model, name, np.asarray(value))

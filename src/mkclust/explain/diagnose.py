@@ -14,8 +14,8 @@ from mkclust.linalg import select
 from mkclust.methods import MultipleKernelClusterer
 from mkclust.methods.training import in_order_of_fit
 from mkclust.methods.uncovered import only_covered
+from mkclust.metrics import agreement_of_labels
 from mkclust.samples import Samples
-from mkclust.samples.dask import agreement
 
 # Alignments, of which eigenvalue sums are known to a thousandth, differ by less than this.
 SAME_ALIGNMENT = 0.01
@@ -62,7 +62,7 @@ def diagnose(
     many passes of its own, and a refit takes as many as a fit. With an approximation the kernels
     are those of the features that the model learned, in refits too; whether other landmarks would
     give other clusters, `landmark_stability` tells. Every question is then answered by sums over
-    the samples, so that dask arrays stay where they are.
+    the samples.
 
     Limits of the rule. Whatever two kernels share counts, be it a batch effect, and the more
     samples the less of it is needed. Two unlike kernels that were precomputed from one noise view
@@ -159,7 +159,7 @@ def _agreements_without_each(
 
 def _agreement(model: MultipleKernelClusterer, labels: Any, others: Any) -> float:
     """Return the adjusted Rand index between clusters of the model and others."""
-    return agreement(labels, others, model.n_clusters)
+    return agreement_of_labels(labels, others)
 
 
 def _check_same(model: MultipleKernelClusterer, examined: Examined) -> None:

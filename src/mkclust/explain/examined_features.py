@@ -6,7 +6,6 @@ made but labels, and these stay where the samples are.
 """
 
 from collections.abc import Sequence
-from dataclasses import replace
 from itertools import cycle, pairwise
 from typing import Any
 
@@ -19,8 +18,7 @@ from mkclust.linalg import astype, eigh, namespace, to_device, to_host
 from mkclust.methods import MultipleKernelClusterer
 from mkclust.methods.out_of_sample import inverse
 from mkclust.methods.uncovered import only_covered
-from mkclust.samples.blocks import Blocks, check_finite
-from mkclust.samples.checks import is_dask
+from mkclust.samples.blocks import Block, Blocks, check_finite
 from mkclust.samples.samples import Samples, as_blocks
 from mkclust.stack.feature_maps import Features
 from mkclust.types import Array, Float
@@ -63,22 +61,17 @@ class ExaminedFeatures(Examined):
 
     def _products_with_partition(self, means: Float) -> tuple[Float, Float]:
         """Sum up products of centered features with each other, and of all with the partition."""
-        features = self._features
-        # Longer than the name of any view, and so another one.
-        partition = f"partition of {list(self._samples.names)}"
+        features, H = self._features, self._model.embedding_
 
-        def products(block: dict[str, np.ndarray], _: int) -> tuple:
-            views = {name: rows for name, rows in block.items() if name != partition}
-            H, xp = astype(block[partition], "float64"), namespace(block[partition])
-            F = xp.concat([astype(part, "float64") for part in features.of(views)], axis=1)
+        def products(block: Block, start: int) -> tuple:
+            views = features.of(block)
+            F = namespace(*views).concat([astype(part, "float64") for part in views], axis=1)
             Z = F - to_device(means, F)
-            return Z.T @ Z, F.T @ H
+            return Z.T @ Z, F.T @ astype(
+                to_device(H[start : start + block.n_rows, :], F), "float64"
+            )
 
-        H = self._model.embedding_
-        if not is_dask(H):
-            H = to_device(H, self._samples.parts[0])  # it may be of another place
-        blocks = as_blocks(_with_view(self._samples, partition, H))
-        centered, toward_partition = map(to_host, blocks.total(products))
+        centered, toward_partition = map(to_host, as_blocks(self._samples).total(products))
         return centered, toward_partition
 
     def _relax_each(self, products: Float) -> list[Relaxation]:
@@ -144,15 +137,6 @@ class _LearnedMaps(TransformerMixin, BaseEstimator):
         return self.maps[0].transform(X)
 
 
-def _with_view(samples: Samples, name: str, view: Array) -> Samples:
-    """Return samples with one view more, which has all of them."""
-    missing = samples.missing
-    if missing is not None:
-        missing = np.column_stack([missing, np.zeros(len(missing), dtype=bool)])
-    names, parts = (*samples.names, name), (*samples.parts, view)
-    return replace(samples, kind="views", names=names, parts=parts, missing=missing)
-
-
 def _relax_features(products: Float, n_clusters: int) -> Relaxation:
     """Solve the relaxed k-means problem of ``F F^T`` by ``F^T F``, which has its spectrum.
 
@@ -178,7 +162,7 @@ def _orthonormal(relaxation: Relaxation, count: int) -> Float:
 def _sums(blocks: Blocks, features: Features) -> Float:
     """Return the sums of all features, side by side, having looked for entries not finite."""
 
-    def sums(block: dict[str, np.ndarray], start: int) -> Float:
+    def sums(block: Block, start: int) -> Float:
         check_finite(block, start)
         parts = features.of(block)
         xp = namespace(*parts)
@@ -198,10 +182,4 @@ def _views_of_fit(model: MultipleKernelClusterer, samples: Samples) -> Samples:
     n = as_blocks(samples).n_samples
     if n != len(model.labels_):
         raise ValueError(f"X has {n} samples, the model was fitted on {len(model.labels_)}")
-    lazy = [is_dask(samples.parts[0]), is_dask(model.labels_)]
-    if lazy[0] != lazy[1]:
-        now, then = (f"{'dask ' * each}arrays" for each in lazy)
-        raise ValueError(
-            f"X holds {now}, the model was fitted on {then}: pass what it was fitted on"
-        )
     return samples

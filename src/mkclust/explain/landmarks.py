@@ -13,7 +13,7 @@ from mkclust.explain.stability import STABLE, UNSTABLE
 from mkclust.methods import MultipleKernelClusterer
 from mkclust.methods.training import in_order_of_fit
 from mkclust.methods.uncovered import labels_in_common
-from mkclust.samples.dask import agreement
+from mkclust.metrics import agreement_of_labels
 from mkclust.samples.samples import read_views
 from mkclust.stack.feature_maps import seeds_of
 from mkclust.types import Float
@@ -191,7 +191,7 @@ def landmark_stability(
     for i in range(n_draws):
         for j in range(i):
             one, other = labels_in_common(labels[i], labels[j])
-            agreements[i, j] = agreements[j, i] = agreement(one, other, model.n_clusters)
+            agreements[i, j] = agreements[j, i] = agreement_of_labels(one, other)
     return LandmarkStability(
         method=type(model).__name__,
         approximation=" ".join(repr(model.approximation).split()),

@@ -32,7 +32,7 @@ from mkclust.kernels.view_kernels import ViewKernels
 from mkclust.linalg import copy_array, is_foreign, namespace, to_host
 from mkclust.linalg.sparse_rows import are_equal_rows
 from mkclust.parameters import Choice, check_parameter
-from mkclust.samples.local import fingerprint
+from mkclust.samples.blocks import fingerprint
 from mkclust.samples.samples import Samples, read_views
 from mkclust.types import Array
 

@@ -8,8 +8,8 @@ import numpy as np
 from mkclust.linalg import free_bytes, is_foreign, namespace, precision_of
 from mkclust.linalg.memory import require_memory
 from mkclust.linalg.sparse_rows import like_rows
+from mkclust.samples.blocks import fingerprint
 from mkclust.samples.forms import TABLE
-from mkclust.samples.local import fingerprint
 from mkclust.samples.samples import Samples
 from mkclust.types import Array
 

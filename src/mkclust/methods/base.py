@@ -59,7 +59,6 @@ from mkclust.parameters import (
     check_parameter,
 )
 from mkclust.plots import MIXING_WEIGHT
-from mkclust.samples.checks import is_dask
 from mkclust.samples.options import FILLS, IMPUTATIONS, JOINS, Selection, TableOptions
 from mkclust.samples.samples import Samples
 from mkclust.stack import Mix, Stack
@@ -604,7 +603,7 @@ class MultipleKernelClusterer(ClusterMixin, Parameters):
         learned: dict[str, Any] = source.attributes(stack) | {
             "_source": source,
             # A copy, or what was lifted beside it would live as long as the model.
-            "embedding_": embedding if is_dask(embedding) else copy_array(embedding),
+            "embedding_": copy_array(embedding),
             "weights_": solution.weights,
             "objective_": solution.objective,
             "history_": solution.history,

@@ -33,7 +33,10 @@ def column_ranks(blocks: Blocks) -> dict[str, ColumnRanks]:
     n = blocks.n_samples
     numbers = np.sort(np.random.default_rng(0).permutation(n)[:MOST_SAMPLES])
     found = {}
-    for name, (rows, samples) in blocks.take_seen(numbers).items():
+    block = blocks.take(numbers)
+    for name, rows in block.items():
+        index = block.index(name)
+        samples = numbers if index is None else numbers[index]
         height, width = rows.shape
         if width * min(height, FEWEST_SAMPLES) > MOST_RANKS:
             continue

@@ -107,8 +107,7 @@ missing_views : {None, "learn", "zero", "rescale"}, default=None
     with exact kernels, and "rescale" otherwise.""",
     "labels": """\
 labels_ : ndarray of shape (n_samples,)
-    Clusters, numbered by falling size; -1 for samples of which nothing is known. Where the views
-    are dask arrays, so are the labels and the embedding: they are kept where their chunks are.
+    Clusters, numbered by falling size; -1 for samples of which nothing is known.
 alignments_ : ndarray of shape (n_kernels,)
     The share of each kernel's own top-k eigenvalue sum that the consensus captures, 0 to 1, known
     to about 0.002. Read it beside the weights.

@@ -10,7 +10,7 @@ from mkclust.methods.column_ranks import ColumnRanks
 from mkclust.methods.out_of_sample import Extension
 from mkclust.methods.same_input import OTHER_SAMPLES, match_views, refuse_self_similarity
 from mkclust.methods.source import Source
-from mkclust.samples.blocks import Blocks, check_finite
+from mkclust.samples.blocks import Block, Blocks, check_finite
 from mkclust.samples.checks import is_in_memory
 from mkclust.samples.samples import Samples, as_blocks
 from mkclust.stack import Stack
@@ -86,15 +86,15 @@ class FromFeatures(Source):
     def embed(
         self, model: Any, X: Any, self_similarity: Any, extension: Extension | None = None
     ) -> Array:
-        """Embed new samples by their features, in blocks; dask arrays are left lazy."""
+        """Embed new samples by their features, in blocks."""
         refuse_self_similarity(self_similarity)
         features, matrix = self.features, self.matrix
 
-        def embed_block(block: dict[str, np.ndarray], start: int) -> np.ndarray:
+        def embed_block(block: Block, start: int) -> Array:
             check_finite(block, start)
             return features.project(block, matrix)
 
-        return as_blocks(self.match(self.read_new(model, X)), keep=False).map(embed_block)
+        return as_blocks(self.match(self.read_new(model, X))).map(embed_block)
 
     def _blocks(self, model: Any, X: Any) -> Blocks:
         """Return the views that the model was fitted on, in the order of the fit."""

@@ -66,9 +66,7 @@ class InductiveClusterer(
         -------
         ndarray of shape (n_new,)
             The same as ``labels_`` for the training samples; -1 for samples that have no entry in
-            any view that is used, which an `UncoveredSamplesWarning` names. Of views that are dask
-            arrays a dask array, whatever the model was fitted on; it is lazy, so that labels of any
-            number of samples can be written out chunk by chunk.
+            any view that is used, which an `UncoveredSamplesWarning` names.
         """
         check_is_fitted(self)
         samples = self._source.read_new(self, X, observed)
@@ -95,9 +93,8 @@ class InductiveClusterer(
         Returns
         -------
         ndarray of shape (n_new, n_clusters)
-            Of views that are dask arrays a lazy dask array, as in ``predict``. Rows of data frames
-            with ids are in the order of the first such frame; where ``set_output`` asks for a
-            frame of pandas, its index are the ids.
+            Rows of data frames with ids are in the order of the first such frame; where
+            ``set_output`` asks for a frame of pandas, its index are the ids.
         """
         check_is_fitted(self)
         samples = self._source.read_new(self, X, observed)

@@ -9,7 +9,6 @@ from mkclust.linalg import free_bytes, is_foreign
 from mkclust.linalg.memory import require_memory
 from mkclust.linalg.sparse_rows import row_width
 from mkclust.samples.blocks import Blocks
-from mkclust.samples.dask import DaskBlocks
 from mkclust.samples.distances import MEDIAN_ROWS
 from mkclust.samples.samples import read_views
 from mkclust.stack import Mix, Stack
@@ -117,13 +116,11 @@ def require_memory_for_features(model: Any, blocks: Blocks) -> None:
         columns = m * next(reversed(n_components(model.approximation)), 0)
         advice = "pass a smaller n_components"
     require_products(columns, m, advice)
-    if not isinstance(blocks, DaskBlocks):
-        row = next(iter(blocks.take(np.arange(min(1, n))).values()))
-        # The partition and the rows of k-means, twice for a baseline, in single precision.
-        require_memory(
-            16 * n * k,
-            f"holding the embedding of {n} samples in {k} clusters",
-            "pass dask arrays, whose results stay on the workers, or fit on some samples and "
-            "predict the others",
-            available=free_bytes(row),
-        )
+    row = next(iter(blocks.take(np.arange(min(1, n))).values()))
+    # The partition and the rows of k-means, twice for a baseline, in single precision.
+    require_memory(
+        16 * n * k,
+        f"holding the embedding of {n} samples in {k} clusters",
+        "fit on some samples and predict the others",
+        available=free_bytes(row),
+    )

@@ -9,7 +9,6 @@ import os
 import warnings
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from copy import copy
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -20,7 +19,6 @@ from sklearn.utils.validation import check_is_fitted
 from mkclust.exceptions import ModelVersionWarning
 from mkclust.files import write_atomically
 from mkclust.methods.base import MultipleKernelClusterer
-from mkclust.samples.checks import is_dask
 from mkclust.text import join_words
 from mkclust.version import __version__, versions
 
@@ -38,7 +36,7 @@ def save_model(model: Any, path: str | os.PathLike[str]) -> Path:
 
     The file holds the model with all that it needs for new samples: the training views if the
     kernels were computed from views. It also holds the versions of mkclust, NumPy, SciPy and
-    scikit-learn. Arrays on devices and dask arrays (labels, an embedding) become NumPy arrays.
+    scikit-learn. Arrays on devices become NumPy arrays.
 
     Parameters
     ----------
@@ -72,7 +70,7 @@ def save_model(model: Any, path: str | os.PathLike[str]) -> Path:
         raise TypeError(f"model is a {type(model).__name__}: pass a fitted estimator of mkclust")
     check_is_fitted(model)
     skops = import_skops()
-    content = {"format": FORMAT, "versions": versions(), "model": _without_dask(model)}
+    content = {"format": FORMAT, "versions": versions(), "model": model}
     data = skops.dumps(content)
     if nameless := [name for name in skops.get_untrusted_types(data=data) if "<" in name]:
         raise ValueError(
@@ -178,17 +176,6 @@ def _is_own_class(name: str) -> bool:
             found = getattr(importlib.import_module(module), class_name, None)
             return isinstance(found, type) and found.__module__ == module
     return False
-
-
-def _without_dask(model: Any) -> Any:
-    """Return the model with NumPy arrays instead of dask arrays."""
-    lazy = {name: value for name, value in vars(model).items() if is_dask(value)}
-    if lazy:
-        import dask
-
-        model = copy(model)
-        vars(model).update(dask.compute(lazy)[0])
-    return model
 
 
 def _check_sparse(value: Any) -> None:

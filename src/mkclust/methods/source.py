@@ -32,6 +32,7 @@ from mkclust.methods.same_input import (
     refuse_self_similarity,
     with_columns,
 )
+from mkclust.samples.blocks import Block
 from mkclust.samples.encoding import Encoding
 from mkclust.samples.missing_kernels import zero_samples
 from mkclust.samples.samples import (
@@ -424,20 +425,19 @@ class FromViews(Source):
     def embed(
         self, model: Any, X: Any, self_similarity: Any, extension: Extension | None = None
     ) -> Array:
-        """Embed new samples; dask arrays are left lazy."""
+        """Embed new samples, those of dask arrays in blocks."""
         refuse_self_similarity(self_similarity)
         samples = self.read_new(model, X)
         if not samples.is_lazy:
             return super().embed(model, check_new_table(model, samples), None, extension)
         kind = samples.kind
 
-        def embed_block(block: dict[str, np.ndarray], start: int) -> Array:
-            parts = Samples(kind, tuple(block), tuple(block.values()))
-            if kind == "views":  # new samples, of which a block may lack a view altogether
-                parts = read_views(block, encodings={})
+        def embed_block(block: Block, start: int) -> Array:
+            missing = None if block.observed is None else ~block.observed
+            parts = Samples(kind, tuple(block), tuple(block.values()), missing=missing)
             return self.embed(model, parts, None, extension)
 
-        return as_blocks(samples, keep=False).map(embed_block)
+        return as_blocks(samples).map(embed_block)
 
     def similarities(
         self, model: Any, samples: Samples, self_similarity: Any

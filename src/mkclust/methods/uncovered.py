@@ -10,8 +10,6 @@ from mkclust.exceptions import UncoveredSamplesWarning, warn
 from mkclust.linalg import select
 from mkclust.linalg.sparse_rows import spread_rows
 from mkclust.methods.out_of_sample import active_kernels
-from mkclust.samples.checks import is_dask
-from mkclust.samples.dask import persist, spread_lazily
 from mkclust.samples.samples import Samples
 from mkclust.stack import Stack
 from mkclust.stack.observed import maps_of, observed_samples
@@ -160,15 +158,9 @@ def spread_over_all(
 
 def spread_samples(values: Any, covered: np.ndarray, n: int, value: int) -> Any:
     """Return values for all of n samples, one value for those that are not covered."""
-    if not is_dask(values):
-        columns = values[:, None] if values.ndim == 1 else values
-        spread = spread_rows(columns, covered, n, value)
-        return spread[:, 0] if values.ndim == 1 else spread
-    import dask.array as da
-
-    rows = spread_lazily(values[:, None] if values.ndim == 1 else values, covered, n)
-    rows = da.where(da.isnan(rows), value, rows).astype(values.dtype)
-    return persist(rows[:, 0] if values.ndim == 1 else rows)
+    columns = values[:, None] if values.ndim == 1 else values
+    spread = spread_rows(columns, covered, n, value)
+    return spread[:, 0] if values.ndim == 1 else spread
 
 
 def only_covered(model: Any) -> Any:
@@ -190,7 +182,7 @@ def only_covered(model: Any) -> Any:
 
 def _taken(values: Array, covered: np.ndarray) -> Array:
     """Return the values of the samples that are covered."""
-    return values[covered] if is_dask(values) else select(values, covered)
+    return select(values, covered)
 
 
 def labels_in_common(one: Any, other: Any) -> tuple[Array, Array]:

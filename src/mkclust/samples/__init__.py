@@ -1,6 +1,5 @@
 """Input: every accepted form of views and kernels, understood and checked."""
 
-from mkclust.samples.cluster import connect
 from mkclust.samples.dask import as_dask
 from mkclust.samples.devices import to_device
 from mkclust.samples.options import TableOptions
@@ -11,7 +10,6 @@ __all__ = [
     "TableOptions",
     "as_blocks",
     "as_dask",
-    "connect",
     "read_samples",
     "to_device",
 ]

@@ -1,69 +1,259 @@
-"""What is asked of views whose samples are looked at in blocks."""
+"""Views that are computed with in blocks of samples: in memory, in files and on devices."""
 
-from collections.abc import Callable, Sequence
-from typing import Any, Protocol
+import hashlib
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
 
 import numpy as np
 
-from mkclust.linalg import free_bytes, namespace, select, to_host
-from mkclust.linalg.sparse_rows import finite_rows, missing_rows
+from mkclust.linalg import (
+    device,
+    free_bytes,
+    is_foreign,
+    namespace,
+    ranges,
+    select,
+    to_host,
+)
+from mkclust.linalg.sparse_rows import finite_rows, missing_rows, row_width
+from mkclust.samples.block_threads import map_blocks
+from mkclust.samples.checks import as_floats, is_in_memory, memory_map
 from mkclust.text import join_words
 from mkclust.types import Array
 
-# What is done to a block: its views by name, and the number of its first sample.
-BlockFunction = Callable[[dict[str, Array], int], Any]
-# Some rows of a view, and the numbers of their samples.
-SeenRows = tuple[Array, np.ndarray]
+# What is computed from a block, given the number of its first sample.
+BlockFunction = Callable[["Block", int], Any]
 # Bytes of a block over all views: large enough for fast products, small enough for the cache.
-# Features may be much wider than the views, so that more rows are not looked at together either.
-BLOCK_BYTES, FEWEST_ROWS, MOST_ROWS = 4 << 20, 256, 8192
-# On a device every call waits some microseconds to begin, and there is no cache to stay in: blocks
-# are large, yet leave nearly all of the memory to others.
+BLOCK_BYTES = 4 << 20
+# Samples of a block. Features may be much wider than the views, so that there are not more.
+FEWEST_ROWS, MOST_ROWS = 256, 8192
+# On a device every call waits to begin, and there is no cache: blocks are large, but leave nearly
+# all of the memory to others.
 DEVICE_BYTES, DEVICE_SHARE, MOST_DEVICE_ROWS = 512 << 20, 0.05, 1 << 17
+# Blocks of files are whole chunks, to read none twice, unless a chunk is larger than this.
+CHUNK_BYTES = 32 << 20
+# What is read at a time to tell whether a file still holds the same numbers.
+DIGEST_BYTES = 4 << 20
 
 
-class Blocks(Protocol):
-    """Several views of the same samples, looked at some samples at a time.
+class Block(dict[str, Array]):
+    """Some samples of several views: by name, the rows of those samples that the view has.
 
-    A pass over the samples is either a sum (:meth:`total`) or a result for every sample
-    (:meth:`map`); what is as long as the samples stays where the samples are. A pass that fails or
-    is interrupted raises, and returns nothing.
-
-    All views have a row for every sample. One that is all NaN is a sample that the view lacks
-    (:func:`mkclust.linalg.sparse_rows.missing_rows`).
+    Parameters
+    ----------
+    rows : mapping of str to array
+        The rows of each view.
+    n_rows : int
+        Number of samples.
+    observed : ndarray of bool of shape (n_rows, n_views) or None, default=None
+        Which samples each view has; None if all have all.
     """
 
-    @property
-    def names(self) -> tuple[str, ...]:
-        """Names of the views."""
+    def __init__(self, rows: Mapping[str, Array], n_rows: int, observed: Any = None):
+        super().__init__(rows)
+        self.n_rows = n_rows
+        self.observed = None if observed is None or observed.all() else observed
+
+    def index(self, name: str) -> np.ndarray | None:
+        """Return which of the samples a view has, sorted; None if all."""
+        if self.observed is None:
+            return None
+        has = self.observed[:, list(self).index(name)]
+        return None if has.all() else np.flatnonzero(has)
+
+    def part(self, rows: slice) -> "Block":
+        """Return the samples of a slice."""
+        n_rows = rows.stop - rows.start
+        if self.observed is None:
+            return Block({name: view[rows, :] for name, view in self.items()}, n_rows)
+        ends = np.cumsum(np.insert(self.observed, 0, False, axis=0), axis=0)[
+            [rows.start, rows.stop]
+        ]
+        parts = {n: v[a:b, :] for (n, v), (a, b) in zip(self.items(), ends.T.tolist(), strict=True)}
+        return Block(parts, n_rows, self.observed[rows])
+
+
+class Blocks:
+    """Several views of the same samples, computed with some samples at a time.
+
+    A pass over the samples is a sum (:meth:`total`) or a result for every sample (:meth:`map`).
+    Reading a block overlaps with computing those before it. A pass that fails or is interrupted
+    raises, and its threads end.
+
+    Parameters
+    ----------
+    tables : mapping of str to array-like
+        Views with ``shape``, ``dtype`` and slices by rows: of all samples, or of those that they
+        have. If there are several, a row of a file that is all NaN is a sample that the view lacks.
+    observed : ndarray of bool of shape (n_samples, n_views) or None, default=None
+        Which samples each view has; None if all have all.
+    block_rows : int or None, default=None
+        Samples of a block; None chooses.
+    """
+
+    def __init__(self, tables: Mapping[str, Any], observed: Any = None, block_rows: Any = None):
+        self._tables, self._observed = dict(tables), observed
+        first = next(iter(self._tables.values()))
+        self.names = tuple(self._tables)
+        self.n_samples = int(first.shape[0] if observed is None else len(observed))
+        self.n_features = tuple(int(table.shape[1]) for table in self._tables.values())
+        # Where the row of a sample is, for views that hold those of some samples only.
+        self._ranks: dict[str, np.ndarray] = {}
+        for name, table in self._tables.items():
+            if table.shape[0] != self.n_samples:
+                has = observed[:, self.names.index(name)]
+                self._ranks[name] = np.append(0, np.cumsum(has))
+        self._height = int(block_rows or self._choose_height(first))
 
     @property
-    def n_samples(self) -> int:
-        """Number of samples, n."""
+    def _on_disk(self) -> list[str]:
+        """The views whose rows tell which samples are missing no sooner than they are read."""
+        several = len(self.names) > 1
+        in_memory = {n: is_in_memory(t) or is_foreign(t) for n, t in self._tables.items()}
+        return [n for n in self.names if several and not in_memory[n] and n not in self._ranks]
 
-    @property
-    def n_features(self) -> tuple[int, ...]:
-        """Number of columns of each view."""
+    def total(self, function: BlockFunction) -> Any:
+        """Return the sum of a function over all blocks: an array or a tuple of arrays."""
+        total = None
+        for _, part in self._results(function):
+            total = add(total, part)
+        return total
 
-    def total(self, look: BlockFunction) -> Any:
-        """Return the sum over all blocks of what `look` makes of each: an array or a tuple."""
+    def map(self, function: BlockFunction) -> Array:
+        """Return a function of all blocks, one row per sample."""
+        result: Array = None
+        for start, part in self._results(function):
+            if result is None:
+                shape = (self.n_samples, *part.shape[1:])
+                result = namespace(part).empty(shape, dtype=part.dtype, device=device(part))
+            result[start : start + part.shape[0], ...] = part
+        return result
 
-    def map(self, look: BlockFunction) -> Array:
-        """Return what `look` makes of all blocks, one row a sample."""
+    def take(self, samples: np.ndarray) -> Block:
+        """Return some samples, given by sorted indices, in memory."""
+        everyone = len(samples) == self.n_samples
+        observed = self._observed if self._observed is None else self._observed[samples]
+        parts = {}
+        for number, name in enumerate(self.names):
+            own = samples if observed is None else samples[observed[:, number]]
+            if name in self._ranks:
+                own = self._ranks[name][own]
+            is_all = everyone and len(own) == self._tables[name].shape[0]
+            rows = slice(0, len(own)) if is_all else own  # not copied
+            parts[name] = self._take_rows(name, rows)
+        return self._block(parts, len(samples), observed)
 
-    def take(self, samples: np.ndarray) -> dict[str, Array]:
-        """Return the views of some samples, given by rising numbers, in memory."""
+    def observed(self) -> np.ndarray | None:
+        """Return which samples each view has, (n_samples, n_views); None if all have all.
 
-    def take_seen(self, samples: np.ndarray) -> dict[str, SeenRows]:
-        """Return the rows that each view has of some samples, given by rising numbers."""
+        Views in files are read for that.
+        """
+        observed = self._observed
+        if self._on_disk:
+            observed = self.map(_observed_in_block)
+        return None if observed is None or observed.all() else observed
 
+    def with_features(self, features: Array, widths: Mapping[str, int]) -> "Blocks":
+        """Return blocks of the columns of an array, so many for each view, of the same samples."""
+        ends, tables, start = np.cumsum(list(widths.values())).tolist(), {}, 0
+        for name, end in zip(widths, ends, strict=True):
+            tables[name], start = features[:, start:end], end
+        return Blocks(tables, self.observed())
 
-def block_height(widths: Sequence[int], like: Any = None) -> int:
-    """Return how many samples make a block of views of so many columns, that live beside `like`."""
-    size, most = device_bytes(like), MOST_DEVICE_ROWS
-    if size is None:
-        size, most = BLOCK_BYTES, MOST_ROWS
-    return int(np.clip(size // (8 * max(sum(widths), 1)), FEWEST_ROWS, most))
+    def __iter__(self) -> Iterator[tuple[int, Block]]:
+        """Yield the blocks in order, with the number of the first sample of each."""
+        for rows in ranges(self.n_samples, self._height):
+            yield rows.start, self._read_block(rows)
+
+    def _results(self, function: BlockFunction) -> Iterator[tuple[int, Any]]:
+        """Yield a function of every block, in order, with the number of the first sample."""
+        first = next(iter(self._tables.values()))
+        if is_foreign(first) or self.n_samples <= self._height:  # nothing to read meanwhile
+            for start, block in self:
+                yield start, function(block, start)
+            return
+        with ThreadPoolExecutor(1, "mkclust-reader") as reader:
+            yield from map_blocks(self._read_ahead(reader), function)
+
+    def _read_ahead(self, reader: ThreadPoolExecutor) -> Iterator[tuple[int, Block]]:
+        """Yield all blocks in order; the next is read meanwhile."""
+        every = list(ranges(self.n_samples, self._height))
+        future = reader.submit(self._read_block, every[0])
+        for rows, following in zip(every, [*every[1:], None], strict=True):
+            block = future.result()
+            if following is not None:
+                future = reader.submit(self._read_block, following)
+            yield rows.start, block
+
+    def _read_block(self, rows: slice) -> Block:
+        """Read the samples of a slice."""
+        observed = None if self._observed is None else self._observed[rows]
+        parts = {}
+        for number, name in enumerate(self.names):
+            if name in self._ranks:
+                start, stop = self._ranks[name][[rows.start, rows.stop]].tolist()
+                parts[name] = self._read(name, slice(start, stop))
+            else:
+                parts[name] = self._read(name, rows)
+                if observed is not None and not observed[:, number].all():
+                    parts[name] = select(parts[name], np.flatnonzero(observed[:, number]))
+        return self._block(parts, rows.stop - rows.start, observed)
+
+    def _block(self, parts: dict[str, Array], n_rows: int, observed: Any) -> Block:
+        """Return a block without the rows of files that are all NaN."""
+        for name in self._on_disk:
+            empty = to_host(missing_rows(parts[name]), None)
+            if empty.any():
+                shape = (n_rows, len(self.names))
+                observed = np.ones(shape, bool) if observed is None else observed.copy()
+                column = observed[:, self.names.index(name)]
+                column[np.flatnonzero(column)[empty]] = False
+                parts[name] = select(parts[name], np.flatnonzero(~empty))
+        return Block(parts, n_rows, observed)
+
+    def _take_rows(self, name: str, rows: Any) -> Array:
+        """Return some rows of one view; of files those between them are read along, in blocks."""
+        table = self._tables[name]
+        if isinstance(rows, slice) or is_in_memory(table) or is_foreign(table) or not len(rows):
+            return self._read(name, rows)
+        parts = []
+        for some in np.split(rows, np.flatnonzero(np.diff(rows // self._height)) + 1):
+            first = int(some[0])
+            parts.append(self._read(name, slice(first, int(some[-1]) + 1))[some - first])
+        return np.concatenate(parts)
+
+    def _read(self, name: str, rows: Any) -> Array:
+        """Return some rows of one view as floats, and say which could not be read."""
+        table = self._tables[name]
+        if is_foreign(table):
+            block = table[rows, :] if isinstance(rows, slice) else select(table, rows)
+            return as_floats(block, f"View {name!r}")
+        try:
+            part = table[rows]
+            expected = rows.stop - rows.start if isinstance(rows, slice) else len(rows)
+            if part.shape[0] != expected:
+                raise OSError(f"there are {part.shape[0]} rows instead of {expected}")
+            # A copy of a memory map, which would otherwise be read when it is computed with.
+            return as_floats(np.array(part) if memory_map(table) is not None else part, name)
+        except (OSError, RuntimeError, KeyError, IndexError) as error:
+            first, last = (rows.start, rows.stop - 1) if isinstance(rows, slice) else rows[[0, -1]]
+            raise OSError(
+                f"View {name!r} could not be read, at the rows {first} to {last}: {error}"
+            ) from error
+
+    def _choose_height(self, first: Any) -> int:
+        """Return how many samples make a block: whole chunks of files if that is possible."""
+        width = max(1, sum(map(row_width, self._tables.values())))
+        size, most = device_bytes(first), MOST_DEVICE_ROWS
+        if size is None:
+            size, most = BLOCK_BYTES, MOST_ROWS
+        height = int(np.clip(size // (8 * width), FEWEST_ROWS, most))
+        chunks = [getattr(table, "chunks", None) for table in self._tables.values()]
+        step = max(int(np.max(each[0])) if each else 1 for each in chunks)
+        if step <= height:
+            return height - height % step
+        return step if 8 * step * width <= CHUNK_BYTES else height
 
 
 def device_bytes(like: Any) -> int | None:
@@ -73,7 +263,7 @@ def device_bytes(like: Any) -> int | None:
 
 
 def add(total: Any, part: Any) -> Any:
-    """Add what was made of one block to the sum so far, None before the first."""
+    """Add what was computed from one block to the sum so far, None before the first."""
     if total is None:
         return part
     if isinstance(total, tuple):
@@ -81,72 +271,46 @@ def add(total: Any, part: Any) -> Any:
     return total + part
 
 
-def check_finite(block: dict[str, Array], samples: int | np.ndarray) -> None:
-    """Refuse entries that are not finite, naming the view and the first such sample.
-
-    Of several views some may lack a sample, whose row is all NaN there; one must have it.
+def check_finite(block: Block, samples: int | np.ndarray) -> None:
+    """Refuse entries that are not finite, and samples that no view has.
 
     Parameters
     ----------
-    block : dict of str to array of shape (n_rows, n_features)
-        Some rows of each view.
+    block : Block
+        Some samples.
     samples : int or ndarray of shape (n_rows,)
-        The number of the first sample, where they follow one another; else of every one, rising.
+        The number of the first, if they follow one another; else of each.
     """
-    absences = []
+    numbers = samples + np.arange(block.n_rows) if np.ndim(samples) == 0 else np.asarray(samples)
     for name, rows in block.items():
         finite = finite_rows(rows)
         if bool(namespace(finite).all(finite)):
             continue
-        bad = ~to_host(finite, None)
-        if len(block) > 1:
-            absences.append(to_host(missing_rows(rows), None))
-            bad &= ~absences[-1]
-        if bad.any():
-            numbers, which = _numbers_of(bad, samples)
-            raise ValueError(
-                f"View {name!r} has entries that are not finite in {len(numbers)} of {which}, "
-                f"first in sample {numbers[0]}; impute them, which impute='median' does for tables "
-                "in the memory of the host, or drop these samples from every view."
-            )
-    if len(absences) == len(block) and (lost := np.logical_and.reduce(absences)).any():
-        numbers, which = _numbers_of(lost, samples)
+        index = block.index(name)
+        bad = (numbers if index is None else numbers[index])[~to_host(finite, None)]
         raise ValueError(
-            f"{len(numbers)} of {which} {'is' if len(numbers) == 1 else 'are'} missing from every "
-            f"view: {join_words(map(str, numbers))}; drop what is observed in no view."
+            f"View {name!r} has entries that are not finite in {len(bad)} of {len(numbers)} "
+            f"samples, first in sample {bad[0]}; fill them, as impute='median' does for tables in "
+            "memory, or drop these samples from every view."
+        )
+    if block.observed is not None and not block.observed.any(axis=1).all():
+        lost = numbers[~block.observed.any(axis=1)]
+        raise ValueError(
+            f"{len(lost)} of {len(numbers)} samples are missing from every view: "
+            f"{join_words(map(str, lost))}; drop what is observed in no view."
         )
 
 
-def seen_rows(rows: Array) -> np.ndarray | None:
-    """Return the numbers of the rows of a block that its view has, rising; None where all are."""
-    missing = missing_rows(rows)
-    return (
-        np.flatnonzero(~to_host(missing, None)) if bool(namespace(missing).any(missing)) else None
-    )
+def fingerprint(view: Any) -> str | None:
+    """Return a digest of the numbers in a memory map; None for what is in memory."""
+    if memory_map(view) is None:
+        return None
+    digest = hashlib.blake2b(digest_size=16)
+    for rows in ranges(view.shape[0], max(1, DIGEST_BYTES // max(1, view[:1].nbytes))):
+        digest.update(np.ascontiguousarray(view[rows]).data)
+    return digest.hexdigest()
 
 
-def without_missing(rows: Array, samples: np.ndarray) -> SeenRows:
-    """Return the rows of those samples that a view has, and the numbers of these."""
-    seen = seen_rows(rows)
-    return (rows, samples) if seen is None else (select(rows, seen), samples[seen])
-
-
-def observed_samples(blocks: Blocks) -> np.ndarray:
-    """Return which samples each view has, bool of shape (n_samples, n_views), in one pass."""
-    return to_host(blocks.map(_observed_in_block), None)
-
-
-def _observed_in_block(block: dict[str, Array], _: int) -> Array:
+def _observed_in_block(block: Block, _: int) -> np.ndarray:
     """Return which samples of a block each view has, (n_rows, n_views)."""
-    missing = [missing_rows(rows) for rows in block.values()]
-    return ~namespace(*missing).stack(missing, axis=1)
-
-
-def _numbers_of(holds: np.ndarray, samples: int | np.ndarray) -> tuple[np.ndarray, str]:
-    """Return the samples of those looked at for which something holds, and all of them in words."""
-    numbers = samples + np.arange(len(holds)) if np.ndim(samples) == 0 else np.asarray(samples)
-    if numbers[-1] - numbers[0] == len(numbers) - 1:
-        which = f"the samples {numbers[0]} to {numbers[-1]}"
-    else:
-        which = f"{len(numbers)} samples drawn from all"
-    return numbers[holds], which
+    return np.ones((block.n_rows, len(block)), bool) if block.observed is None else block.observed

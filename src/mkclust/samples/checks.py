@@ -259,7 +259,7 @@ def dropping(names: Sequence[str]) -> str:
 def is_in_memory(table: Any) -> bool:
     """Return whether all entries of a table are in the memory of the host."""
     on_host = issparse(table) or has_columns(table) or isinstance(table, list | tuple | np.ndarray)
-    elsewhere = isinstance(table, np.memmap) or is_foreign(table) or is_dask(table)
+    elsewhere = memory_map(table) is not None or is_foreign(table) or is_dask(table)
     return on_host and not elsewhere
 
 

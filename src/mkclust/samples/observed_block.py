@@ -10,7 +10,6 @@ import numpy as np
 from mkclust.linalg import is_foreign, is_sparse, select
 from mkclust.samples.checks import is_dask, is_in_memory, memory_map
 from mkclust.samples.frames import AnnotatedMatrix, is_frame, take_rows
-from mkclust.samples.local import check_length
 from mkclust.samples.row_source import RowSource
 from mkclust.types import Array
 
@@ -174,15 +173,14 @@ class ObservedRows:
 
 def _read_rows(matrix: Any, rows: np.ndarray, kernel: int | None = None) -> np.ndarray:
     """Read some rows of a matrix in a file, or of one of several, into memory."""
-    if (owner := memory_map(matrix)) is not None:
-        check_length(owner)
     # One call for all rows from the first to the last: files are slow with lists of rows.
     first, last = (int(rows.min()), int(rows.max())) if len(rows) else (0, -1)
     between = slice(first, last + 1)
     block = np.asarray(matrix[between] if kernel is None else matrix[kernel, between])
     if len(rows) < len(block) or np.any(np.diff(rows) != 1):
         return block.take(rows - first, axis=0)
-    return block if owner is None else np.array(block)  # a slice of a map has not been read
+    # A slice of a map has not been read.
+    return block if memory_map(matrix) is None else np.array(block)
 
 
 def take_source(source: RowSource, samples: np.ndarray, kernel: int | None = None) -> Any:

@@ -19,7 +19,7 @@ from mkclust.samples.checks import (
     check_view,
     is_dask,
 )
-from mkclust.samples.dask import DaskBlocks, spread_lazily
+from mkclust.samples.dask import DaskBlocks
 from mkclust.samples.encoding import EncodedViews, Encoding, encode_views
 from mkclust.samples.forms import TABLE, check_form, depth, looks_like_kernel, named_parts
 from mkclust.samples.frames import opened, take_rows
@@ -31,7 +31,6 @@ from mkclust.samples.ids import (
     order_of,
 )
 from mkclust.samples.imputing import unmasked
-from mkclust.samples.local import LocalBlocks, SpreadRows
 from mkclust.samples.missing import missing_notes, observed_tables
 from mkclust.samples.missing_kernels import observed_kernels
 from mkclust.samples.observed_block import take_block, take_stack, take_table
@@ -544,11 +543,8 @@ def as_views(X: Any) -> dict[str, Array]:
     return read_views(X, compact=False).views
 
 
-def as_blocks(X: Any, *, block_rows: int | None = None, keep: bool = True) -> Blocks:
+def as_blocks(X: Any, *, block_rows: int | None = None) -> Blocks:
     """Return views in any accepted form as blocks of samples, without reading them.
-
-    Views are read anew in every pass, of which a fit makes about three: dask arrays that fit into
-    the memory of the workers are worth a ``persist()`` beforehand.
 
     Parameters
     ----------
@@ -558,22 +554,11 @@ def as_blocks(X: Any, *, block_rows: int | None = None, keep: bool = True) -> Bl
         or arrays of another library such as torch or CuPy, all on one device, where their blocks
         stay.
     block_rows : int or None, default=None
-        Samples of a block, where the views do not say; None chooses, on a device large ones. Dask
-        arrays say by their chunks.
-    keep : bool, default=True
-        What becomes of a result for every sample where the views are dask arrays: True computes
-        it now and keeps it where the blocks are, False leaves it lazy, to be computed each time
-        that it is asked for. Of other views it is always an array in memory, beside them.
+        Samples of a block; None chooses, on a device large ones.
 
     Returns
     -------
     Blocks
-
-    Raises
-    ------
-    ValueError, TypeError
-        If the views differ in their number of samples, one is no table of real numbers, only
-        some of them are dask arrays, or they live on different devices.
 
     Examples
     --------
@@ -584,15 +569,8 @@ def as_blocks(X: Any, *, block_rows: int | None = None, keep: bool = True) -> Bl
     [[5.0, 5.0, 5.0], [5.0, 5.0, 5.0]]
     """
     samples = read_views(X)
-    tables = samples.tables
-    if samples.missing is not None:
-        observed, n = ~samples.missing.T, len(samples.missing)
-        named = zip(tables.items(), map(np.flatnonzero, observed), strict=True)
-        spread = spread_lazily if samples.is_lazy else SpreadRows
-        tables = {name: spread(table, numbers, n) for (name, table), numbers in named}
-    if is_dask(next(iter(tables.values()))):
-        return DaskBlocks(tables, keep)
-    return LocalBlocks(tables, block_rows)
+    observed = None if samples.missing is None else ~samples.missing
+    return (DaskBlocks if samples.is_lazy else Blocks)(samples.tables, observed, block_rows)
 
 
 def _kind(X: Any, expected: Expected) -> Kind:

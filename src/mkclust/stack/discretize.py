@@ -18,8 +18,6 @@ from mkclust.linalg import (
     to_host,
 )
 from mkclust.linalg.threads import one_thread_if_small
-from mkclust.samples.cluster import compute
-from mkclust.samples.dask import is_dask, persist
 from mkclust.stack.lloyd import k_means
 from mkclust.types import Array, Float
 
@@ -58,7 +56,7 @@ def discretize(
 
     Parameters
     ----------
-    rows : array of any library, or dask array, of shape (n_samples, n_columns)
+    rows : array of any library, of shape (n_samples, n_columns)
         The embedding, one sample per row.
     n_clusters : int
         Number of clusters, k.
@@ -75,8 +73,8 @@ def discretize(
 
     Returns
     -------
-    labels : ndarray or dask array of shape (n_samples,)
-        Clusters numbered by falling size; a dask array stays where the rows are.
+    labels : ndarray of shape (n_samples,)
+        Clusters numbered by falling size.
     centers : ndarray of shape (n_clusters, n_columns)
         Their centers, in that order.
 
@@ -96,7 +94,7 @@ def discretize(
         with one_thread_if_small(sample.shape[0], FEW_ROWS):
             found = KMeans(n_clusters, **options).fit(to_host(sample, None))
         centers = found.cluster_centers_
-    labels = _assign_now(rows, centers)
+    labels = assign(rows, centers)
     # A row between two centers joins the first of them, so the order decides about sizes as sizes
     # do about the order; larger clusters only grow, which soon settles it.
     for _ in range(n_clusters):
@@ -104,7 +102,7 @@ def discretize(
         if np.array_equal(order, np.arange(n_clusters)):
             break
         centers = centers[order]
-        labels = _assign_now(rows, centers)
+        labels = assign(rows, centers)
     return labels, centers
 
 
@@ -113,20 +111,15 @@ def assign(rows: Array, centers: Float) -> Array:
 
     Parameters
     ----------
-    rows : array of any library, or dask array, of shape (n_samples, n_columns)
+    rows : array of any library, of shape (n_samples, n_columns)
         Rows of any length.
     centers : ndarray of shape (n_clusters, n_columns)
         The centers that :func:`discretize` found.
 
     Returns
     -------
-    ndarray or dask array of shape (n_samples,)
-        Lazy for a dask array.
+    ndarray of shape (n_samples,)
     """
-    if is_dask(rows):
-        return rows.rechunk({1: -1}).map_blocks(
-            _assign_block, centers, drop_axis=1, dtype=np.intp, meta=np.empty(0, np.intp)
-        )
     blocks = [rows[some, :] for some in ranges(rows.shape[0], BLOCK_ROWS)]
     labels = [_assign_block(block, centers) for block in blocks]
     return np.concatenate([np.empty(0, np.intp), *labels])
@@ -161,8 +154,8 @@ def count_clusters(labels: Array) -> int:
 
     Parameters
     ----------
-    labels : ndarray or dask array of shape (n_samples,)
-        Clusters of the samples, -1 for none; those of a dask array are counted where they are.
+    labels : ndarray of shape (n_samples,)
+        Clusters of the samples, -1 for none.
 
     Returns
     -------
@@ -173,17 +166,10 @@ def count_clusters(labels: Array) -> int:
 
 def _order_by_size(labels: Array, n_clusters: int) -> np.ndarray:
     """Return the clusters by falling size; those of one size by their first sample."""
-    found: Any = np.unique(labels, return_index=True, return_counts=True)
-    clusters, first, sizes = compute(*found) if is_dask(labels) else found
+    clusters, first, sizes = np.unique(labels, return_index=True, return_counts=True)
     all_sizes, all_first = np.zeros((2, n_clusters), np.int64)
     all_sizes[clusters], all_first[clusters] = sizes, first
     return np.lexsort((all_first, -all_sizes))
-
-
-def _assign_now(rows: Array, centers: Float) -> Array:
-    """Assign all rows; labels of a dask array are computed and kept where it is."""
-    labels = assign(rows, centers)
-    return persist(labels) if is_dask(labels) else labels
 
 
 def _assign_block(rows: Array, centers: Float) -> np.ndarray:
@@ -199,4 +185,4 @@ def _training_rows(rows: Array, all_rows: int, random_state: Any) -> Array:
         seed = check_random_state(random_state).randint(2**31 - 1)
         drawn = np.random.default_rng(seed).choice(n, all_rows // 2, replace=False)
         rows = select(rows, np.sort(drawn))
-    return compute(rows)[0] if is_dask(rows) else rows
+    return rows

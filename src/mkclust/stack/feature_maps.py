@@ -18,12 +18,11 @@ from mkclust.linalg import (
     place,
     precision_of,
     ranges,
-    select,
     to_device,
     zeros,
 )
 from mkclust.linalg.sparse_rows import spread_rows
-from mkclust.samples.blocks import Blocks, check_finite, device_bytes, observed_samples, seen_rows
+from mkclust.samples.blocks import Block, Blocks, check_finite, device_bytes
 from mkclust.samples.distances import squared_norms
 from mkclust.stack.compare import draw
 from mkclust.stack.observed import FillRule, rescaling
@@ -63,8 +62,8 @@ class PreparedMap:
 class Features:
     """Standardized features of several views: what approximates, or is, their kernels.
 
-    A sample that a view lacks, whose row there is all NaN, has features of zeros: similarities that
-    are missing count as zero, which after centering is the average one.
+    A sample that a view lacks has features of zeros: similarities that are missing count as zero,
+    which after centering is the average one.
 
     Attributes
     ----------
@@ -89,34 +88,25 @@ class Features:
     floors: Sequence[float] | None = None
     fill: FillRule = "rescale"
 
-    def of(self, block: dict[str, Array], missing: float = 0.0) -> list[Array]:
-        """Return the features of some samples, view by view, where these live.
-
-        Samples that a view lacks have features of the value `missing`.
-        """
+    def of(self, block: Block) -> list[Array]:
+        """Return the features of some samples, view by view, where these live."""
         features, index = self.of_observed(block)
-        if all(rows is None for rows in index):
+        if block.observed is None:
             return features
-        n_rows = next(iter(block.values())).shape[0]
         features = [
-            F if rows is None else spread_rows(F, rows, n_rows, missing)
+            F if rows is None else spread_rows(F, rows, block.n_rows, 0.0)
             for F, rows in zip(features, index, strict=True)
         ]
         if self.fill == "zero":
             return features
-        everyone = np.arange(n_rows)
-        observed = [np.isin(everyone, everyone if rows is None else rows) for rows in index]
-        scale = rescaling(np.stack(observed, axis=1))
+        scale = rescaling(block.observed)
         return [F * _beside(scale, F)[:, None] for F in features]
 
-    def of_observed(self, block: dict[str, Array]) -> tuple[list[Array], list[np.ndarray | None]]:
+    def of_observed(self, block: Block) -> tuple[list[Array], list[np.ndarray | None]]:
         """Return features of the rows that each view has, and the numbers of these; None if all."""
-        index = [seen_rows(rows) for rows in block.values()]
-        views = [
-            rows if observed is None else select(rows, observed)
-            for rows, observed in zip(block.values(), index, strict=True)
+        return [self._of_rows(p, rows) for p, rows in enumerate(block.values())], [
+            block.index(name) for name in block
         ]
-        return [self._of_rows(p, rows) for p, rows in enumerate(views)], index
 
     def _of_rows(self, p: int, rows: Array) -> Array:
         """Return the standardized features of rows that one view has, which may be none."""
@@ -127,14 +117,14 @@ class Features:
             F = F - _beside(self.means[p], F)
         return F if self.floors is None else F * _unit_scale(F, self.floors[p])[:, None]
 
-    def parts(self, block: dict[str, Array], start: int) -> Iterator[tuple[dict[str, Array], int]]:
+    def parts(self, block: Block, start: int) -> Iterator[tuple[Block, int]]:
         """Cut a block into parts whose features are not too large, with their first samples."""
         like = next(iter(block.values()))
         n_bytes = device_bytes(like) or WORK_BYTES
-        for rows in ranges(like.shape[0], max(FEWEST_ROWS, n_bytes // (8 * sum(self.widths)))):
-            yield {name: view[rows, :] for name, view in block.items()}, start + rows.start
+        for rows in ranges(block.n_rows, max(FEWEST_ROWS, n_bytes // (8 * sum(self.widths)))):
+            yield block.part(rows), start + rows.start
 
-    def project(self, block: dict[str, Array], matrix: Float) -> Array:
+    def project(self, block: Block, matrix: Float) -> Array:
         """Multiply the features of some samples, side by side, with a matrix, (n_columns, b)."""
         ends = np.cumsum([0, *self.widths]).tolist()
         projections = []
@@ -208,21 +198,22 @@ def draw_rows(blocks: Blocks, count: int, *, fewest: int = 1, seed: int = 0) -> 
     If a view has fewer of these than `fewest`, or a small share, samples are drawn that it has.
     """
     names, numbers = blocks.names, draw(blocks.n_samples, count, seed)
-    if len(names) == 1:  # which has all samples
-        found = {name: (rows, numbers) for name, rows in blocks.take(numbers).items()}
-    else:
-        found = blocks.take_seen(numbers)
-    few = min(len(numbers), max(fewest, SCARCE * count))
-    if len(numbers) < blocks.n_samples and any(len(own) < few for _, own in found.values()):
-        observed = observed_samples(blocks)
+    block = blocks.take(numbers)
+    check_finite(block, numbers)
+    found, few = dict(block), min(len(numbers), max(fewest, SCARCE * count))
+    if len(numbers) < blocks.n_samples and any(rows.shape[0] < few for rows in block.values()):
+        observed = blocks.observed()
+        assert observed is not None
         for name, own in zip(names, map(np.flatnonzero, observed.T), strict=True):
-            if len(found[name][1]) < few:
-                found[name] = blocks.take_seen(own[draw(len(own), count, seed)])[name]
-    for name, (rows, own) in found.items():
-        if not len(own):
+            if found[name].shape[0] < few and len(own):
+                own = own[draw(len(own), count, seed)]
+                block = blocks.take(own)
+                check_finite(block, own)
+                found[name] = block[name]
+    for name, rows in found.items():
+        if not rows.shape[0]:
             raise ValueError(f"View {name!r} has no sample: all of its rows are NaN; leave it out.")
-        check_finite({name: rows}, own)
-    return {name: rows for name, (rows, _) in found.items()}
+    return found
 
 
 def seeds_of(map_: Any) -> list[str]:

@@ -28,10 +28,9 @@ from mkclust.linalg import (
     zeros,
 )
 from mkclust.linalg.memory import available_bytes, require_memory
-from mkclust.linalg.sparse_rows import finite_rows, missing_rows
-from mkclust.samples.blocks import Blocks, add, check_finite, observed_samples
+from mkclust.samples.blocks import Block, Blocks, add, check_finite
+from mkclust.samples.dask import DaskBlocks
 from mkclust.samples.distances import squared_norms
-from mkclust.samples.local import LocalBlocks
 from mkclust.stack.checks import nothing_left
 from mkclust.stack.compare import Comparison, compare_features, draw
 from mkclust.stack.feature_maps import (
@@ -118,7 +117,7 @@ class SampleFeatures:
         return tuple(lifted[:, a:b] for a, b in pairwise(ends))
 
     @cached_property
-    def _some_samples(self) -> dict[str, Array]:
+    def _some_samples(self) -> Block:
         """Some samples that stand for all if clusters are only compared."""
         return self.blocks.take(draw(self.n_samples, COMPARED_SAMPLES))
 
@@ -192,13 +191,13 @@ def compress(
     ends = np.cumsum([0, *raw.widths]).tolist()
     require_products(ends[-1], len(raw.maps), "pass a feature map with fewer columns")
     sample = draw_rows(blocks, min(fit_samples or ERROR_SAMPLES, ERROR_SAMPLES), seed=1)
-    drawn = raw.of_observed(sample)[0]
+    drawn = [raw._of_rows(p, rows) for p, rows in enumerate(sample.values())]
     errors = [trace_error(*each) for each in zip(raw.maps, sample.values(), drawn, strict=True)]
     of_blocks = raw
-    if isinstance(blocks, LocalBlocks) and (_are_small(blocks, drawn) if keep is None else keep):
+    is_local = not isinstance(blocks, DaskBlocks)
+    if is_local and (_are_small(blocks, drawn) if keep is None else keep):
         kept = blocks.map(partial(_raw_block, raw=replace(raw, fill="zero")))
-        columns = zip(blocks.names, pairwise(ends), strict=True)
-        blocks = LocalBlocks({name: kept[:, a:b] for name, (a, b) in columns})
+        blocks = blocks.with_features(kept, dict(zip(blocks.names, raw.widths, strict=True)))
         of_blocks = replace(raw, maps=[FunctionTransformer()] * len(raw.maps))
     # Sums of squares lose their digits far from the mean; that of the sample is near.
     origins = [to_host(_column_sums(F)) / F.shape[0] for F in drawn]
@@ -230,7 +229,7 @@ def compress(
         trace_errors=np.array(errors),
         diagonals=coordinate_map.T @ products[: ends[-1], ends[-1] :],
         diagonal_products=products[ends[-1] :, ends[-1] :],
-        observed=observed_samples(blocks) if min(counts) < blocks.n_samples else None,
+        observed=blocks.observed() if min(counts) < blocks.n_samples else None,
         kernels=tuple(range(len(means))),
     )
     small = [T[:, a:b] @ T[:, a:b].T for a, b in pairwise(ends)]
@@ -260,16 +259,14 @@ def _are_small(blocks: Blocks, drawn: Sequence[Array]) -> bool:
     return free is not None and size * blocks.n_samples <= KEPT_SHARE * free
 
 
-def _raw_block(block: dict[str, Array], start: int, *, raw: Features) -> Array:
-    """Return the features of a block side by side, all NaN if a view lacks the sample."""
+def _raw_block(block: Block, start: int, *, raw: Features) -> Array:
+    """Return the features of a block side by side, zeros if a view lacks the sample."""
     rows = []
     for part, first in raw.parts(block, start):
         check_finite(part, first)
-        features = raw.of(part, np.nan)
-        for (name, view), map_, F in zip(part.items(), raw.maps, features, strict=True):
-            # Or NaN that a map makes would be taken for a sample that is missing.
-            is_fine = finite_rows(F) | missing_rows(view)
-            _require_finite(name, map_, bool(namespace(F).all(is_fine)))
+        features = raw.of(part)
+        for name, map_, F in zip(part, raw.maps, features, strict=True):
+            _require_finite(name, map_, bool(namespace(F).all(namespace(F).isfinite(F))))
         rows.append(side_by_side(*features))
     return namespace(*rows).concat(rows)
 
@@ -283,7 +280,7 @@ def _require_finite(name: str, map_: Any, is_finite: bool) -> None:
         )
 
 
-def _sum_block(block: dict[str, Array], start: int, *, shifted: Features) -> Any:
+def _sum_block(block: Block, start: int, *, shifted: Features) -> Any:
     """Return the sums of a block's features, the sums of squares, and the counts of every view."""
     total = None
     for part, first in shifted.parts(block, start):
@@ -297,7 +294,7 @@ def _sum_block(block: dict[str, Array], start: int, *, shifted: Features) -> Any
     return total
 
 
-def _multiply_block(block: dict[str, Array], start: int, *, training: Features) -> Array:
+def _multiply_block(block: Block, start: int, *, training: Features) -> Array:
     """Multiply a block's features, the diagonals of their kernels and ones with each other."""
     total = None
     for part, _ in training.parts(block, start):

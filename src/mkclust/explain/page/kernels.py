@@ -14,9 +14,8 @@ from mkclust.explain.steps import StepCallback
 from mkclust.methods import AgreementKKM, MultipleKernelClusterer
 from mkclust.methods.training import in_order_of_fit
 from mkclust.methods.uncovered import only_covered
+from mkclust.metrics import agreement_of_labels
 from mkclust.samples import Samples
-from mkclust.samples.checks import is_dask
-from mkclust.samples.dask import agreement
 from mkclust.types import Float
 
 
@@ -82,11 +81,11 @@ def open_kernels(
     Samples and labels are those of the fit, in one order.
     """
     n = budget.n_examined(model)
-    if n >= len(labels) and not is_dask(model.embedding_):
+    if n >= len(labels):
         return Examination(model, examine(model, samples), n)
     part = sample_by_cluster(labels + 1, n)  # with some that have no cluster, if there are any
     refitted, some, part = _refit(model, samples, part)
-    same = agreement(labels[part], np.asarray(refitted.labels_), model.n_clusters)
+    same = agreement_of_labels(labels[part], refitted.labels_)
     return Examination(refitted, examine(refitted, some), len(part), same)
 
 
@@ -116,7 +115,7 @@ def examine_kernels(
         left_out=several and leave_one_out,
         with_consensus=_agreements(model.labels_, examined, model.n_clusters),
         with_compromise=_agreements(compromise, examined, model.n_clusters),
-        compromise_with_consensus=agreement(compromise, model.labels_, model.n_clusters),
+        compromise_with_consensus=agreement_of_labels(compromise, model.labels_),
     )
 
 
@@ -138,7 +137,7 @@ def _agreements(labels: np.ndarray, examined: Examined, n_clusters: int) -> Floa
     """Return the adjusted Rand index of clusters with those of each kernel alone, (m,)."""
     return np.array(
         [
-            agreement(examined.of_kernel(p, labels), alone, n_clusters)
+            agreement_of_labels(examined.of_kernel(p, labels), alone)
             for p, alone in enumerate(examined.labels)
         ]
     )
