@@ -108,7 +108,7 @@ def test_new_samples_are_encoded_as_the_training_samples_were():
         np.testing.assert_array_equal(each.predict(new), model.labels_[:9])
     few = {name: frame.iloc[:1] for name, frame in views.items()}  # of one level each
     np.testing.assert_array_equal(model.predict(few), model.labels_[:1])
-    with pytest.raises(ValueError, match="View 'genes' lacks the column 'g1'"):
+    with pytest.raises(ValueError, match="View 'genes' lacks .*'g1'"):
         model.predict({**views, "genes": views["genes"].drop(columns="g1")})
 
 
@@ -160,10 +160,10 @@ def test_a_wide_table_taken_apart_is_what_its_views_are(options):
     ("views", "message"),
     [
         ({"a": ["g0", "g9"]}, "no column 'g9'.*did you mean 'g"),
-        ({"a": "clinc_"}, "no column begins with 'clinc_'.*did you mean 'clinic'"),
-        ({"a": ["g0"], "b": "g"}, "'g0' is in the views 'a' and 'b'"),
-        ({"a": ["g0", "g0"]}, "'g0' is twice in the view 'a'"),
-        ({"a": slice(9, 12)}, "no column for the view 'a'"),
+        ({"a": "clinc_"}, "'clinc_'"),
+        ({"a": ["g0"], "b": "g"}, "'g0' .* 'a' and 'b'"),
+        ({"a": ["g0", "g0"]}, "'g0' .* 'a'"),
+        ({"a": slice(9, 12)}, "no column .*'a'"),
         ({"a": [0, 7]}, "no column 7"),
     ],
 )
@@ -174,9 +174,9 @@ def test_columns_that_are_not_there_are_named_with_near_ones(views, message):
 
 def test_only_one_table_can_be_taken_apart():
     for X in (frames(), list(frames().values()), np.ones((2, 4, 4))):
-        with pytest.raises(TypeError, match="takes one table .* apart"):
+        with pytest.raises(TypeError, match="takes one table"):
             AverageKKM(3, views=VIEWS).fit(X)
-    with pytest.raises(ValueError, match="takes a table apart, and kernels='precomputed'"):
+    with pytest.raises(ValueError, match="views= takes a table apart"):
         AverageKKM(3, views=VIEWS, kernels="precomputed").fit(wide())
     with pytest.raises(ValueError, match="no names for its columns"):
         AverageKKM(3, views=VIEWS | {"genes": "g"}).fit(wide().to_numpy())

@@ -8,7 +8,7 @@ from test_fits_of_missing_samples import K, N, kernels_with_nan, pattern, views_
 
 from mkclust import AgreementKKM, AverageKKM, SimpleMKKM
 from mkclust.samples import read_samples
-from mkclust.samples.observed_block import ObservedBlock
+from mkclust.samples.row_source import RowSubset
 from mkclust.stack.observed import with_active
 
 pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")
@@ -87,7 +87,7 @@ def test_kernels_in_files_are_brought_to_another_order_by_rows_and_columns(tmp_p
     everyone = np.random.default_rng(1).permutation(8)
     for samples in (order, everyone):
         np.testing.assert_array_equal(
-            ObservedBlock(on_disk, samples)[:], M[np.ix_(samples, samples)]
+            RowSubset(on_disk, samples, is_kernel=True)[:], M[np.ix_(samples, samples)]
         )
 
 

@@ -4,7 +4,7 @@ from functools import partial
 
 import numpy as np
 import pytest
-from scipy.sparse import csr_array, issparse
+from scipy.sparse import issparse
 
 from mkclust import AverageKKM, KernelBank, agreement, suggest_n_clusters, to_device
 from mkclust.samples import read_samples
@@ -101,9 +101,9 @@ def test_new_rows_have_the_levels_columns_and_order_of_the_fit():
 
 def test_columns_that_new_rows_lack_or_add_are_named():
     encodings = read_views({"clinic": clinic()}).encodings
-    with pytest.raises(ValueError, match="View 'clinic' lacks the column 'dose'"):
+    with pytest.raises(ValueError, match="View 'clinic' lacks .*'dose'"):
         read_views({"clinic": clinic().drop(columns="dose")}, encodings=encodings)
-    with pytest.warns(UserWarning, match="'clinic' has the column 'weight', which the fit did not"):
+    with pytest.warns(UserWarning, match="'clinic' .* 'weight', which the fit did not"):
         samples = read_views({"clinic": clinic().assign(weight=1.0)}, encodings=encodings)
     np.testing.assert_array_equal(samples.views["clinic"], clinic()[["age", "dose"]])
     numbers = clinic()[["age", "dose"]].to_numpy()
@@ -185,15 +185,6 @@ def test_masked_entries_are_missing(dtype):
     np.testing.assert_array_equal(read_views([complete]).views["view 0"], table.data)
 
 
-def test_a_sparse_matrix_is_filled_where_its_entries_are_missing():
-    matrix = csr_array(np.diag([1.0, 2.0, 3.0]))
-    assert read_views({"a": matrix}, options=MEDIAN).parts[0] is matrix
-    matrix = csr_array([[1.0, 0], [np.nan, 2], [3, 0], [5, 0]])
-    filled = read_views({"a": matrix}, options=MEDIAN).parts[0]
-    assert filled.toarray().tolist() == [[1, 0], [3, 2], [3, 0], [5, 0]]
-    assert np.isnan(matrix.data).sum() == 1
-
-
 def test_infinity_is_never_imputed_and_a_column_without_values_is_named():
     frame = clinic()[["age", "dose"]]
     frame.iloc[0, 0], frame.iloc[1, 1] = np.inf, np.nan
@@ -201,21 +192,6 @@ def test_infinity_is_never_imputed_and_a_column_without_values_is_named():
         _ = read_views({"clinic": frame}, options=MEDIAN).views
     with pytest.raises(ValueError, match=r"1 column without any value.*drop\(columns=\['dose'\]\)"):
         read_views({"clinic": frame.assign(dose=np.nan)}, options=MEDIAN)
-
-
-def test_impute_is_for_tables_in_memory(tmp_path):
-    table = np.random.default_rng(0).normal(size=(N, 3))
-    table[1, 2] = np.nan
-    np.save(tmp_path / "view.npy", table)
-    for on_disk in (
-        np.load(tmp_path / "view.npy", mmap_mode="r"),
-        pytest.importorskip("torch").from_numpy(table),
-    ):
-        with pytest.raises(
-            ValueError, match="fill View 'a' beforehand, for impute is for"
-        ) as error:
-            _ = read_views({"a": on_disk}, options=MEDIAN).views
-        assert "pass impute" not in str(error.value)
 
 
 def test_a_column_of_categories_may_come_as_numbers_later():
@@ -249,11 +225,6 @@ def test_columns_of_one_name_are_refused():
         read_views({"clinic": frame.assign(dose=1.0)}, encodings=encodings)
 
 
-def test_a_view_without_columns_is_refused():
-    with pytest.raises(ValueError, match=r"'a' is empty, of shape \(10, 0\); leave it out"):
-        _ = read_views({"a": clinic()[[]], "b": clinic()}).views
-
-
 @pytest.mark.parametrize("fill", [0, np.nan])
 def test_a_frame_of_sparse_columns_is_a_sparse_view(fill):
     table = np.diag(np.arange(1.0, 5))
@@ -262,14 +233,6 @@ def test_a_frame_of_sparse_columns_is_a_sparse_view(fill):
         view = read_views({"a": X.add_prefix("g")}).views["a"]
         assert issparse(view) == (fill == 0)
         np.testing.assert_array_equal(view.toarray() if fill == 0 else view, table)
-
-
-def test_decimals_are_numbers():
-    polars = pytest.importorskip("polars")
-    frame = polars.DataFrame({"v": polars.Series([3, 2, 1], dtype=polars.Decimal(10, 2))})
-    view = read_views({"a": frame}).views["a"]
-    assert view.dtype == np.float64
-    assert view.tolist() == [[3], [2], [1]]
 
 
 def test_what_is_joined_and_filled_beforehand_goes_into_banks_and_suggestions():
@@ -336,13 +299,6 @@ def test_text_that_differs_in_every_row_is_advised_as_ids():
     with pytest.raises(ValueError, match="neither numbers nor") as refusal:
         read_views({"a": frame.set_index(frame["age"].map(str))})
     assert "set_index" not in str(refusal.value)
-
-
-def test_text_that_differs_in_every_row_of_polars_is_advised_as_an_index_of_pandas():
-    polars = pytest.importorskip("polars")
-    frame = polars.DataFrame({"age": range(40), "patient": [f"p{i}" for i in range(40)]})
-    with pytest.raises(ValueError, match="if 'patient' holds the ids.*pandas"):
-        read_views({"a": frame})
 
 
 @pytest.mark.parametrize(

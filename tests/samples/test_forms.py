@@ -50,7 +50,7 @@ def test_data_frames_serve_as_views_and_as_a_table():
     assert list(as_views([frame, nullable])) == ["view 0", "view 1"]
     assert as_views({"n": nullable})["n"].tolist() == [[1], [2], [3]]
     words = pandas.DataFrame({"age": [1, 2], "name": ["a", "b"]})
-    with pytest.raises(ValueError, match=r"View 'w' has the column 'name' \(text, such as 'a'\)"):
+    with pytest.raises(ValueError, match=r"View 'w' .* 'name' \(text, such as 'a'\)"):
         as_views({"w": words})
     with pytest.raises(ValueError, match="View 'w' has entries that are not finite: 1 NaN"):
         as_views({"w": pandas.DataFrame({"dose": pandas.array([1, None], dtype="Int64")})})
@@ -125,7 +125,7 @@ def test_views_of_floats_are_not_copied(rng):
         (np.ones((3, 0)), ValueError, r"0 feature\(s\) \(shape=\(3, 0\)\) while a minimum of 1"),
         (np.full((2, 2), np.nan), ValueError, "Input X contains NaN"),
         (np.full((2, 2), np.inf), ValueError, "Input X contains infinity"),
-        ({1: np.ones((3, 2)), "1": np.ones((3, 2))}, ValueError, "same name as text"),
+        ({1: np.ones((3, 2)), "1": np.ones((3, 2))}, ValueError, "same name"),
         ([1j * scipy.sparse.eye(3).tocsr()], ValueError, "View 'view 0' has entries of type comp"),
         (scipy.sparse.csr_array((3, 0)), ValueError, "X is empty, of shape \\(3, 0\\)"),
         (scipy.sparse.coo_array(np.ones(3)), ValueError, "X has 1 dimensions"),

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 from scipy.sparse import csr_array, issparse
 
-from mkclust.samples.frames import column_names, is_numeric, opened, read_column, take_rows
 from mkclust.samples.samples import read_samples, read_views
+from mkclust.samples.tables import as_table, column_of, is_numeric, read_column
 
 pandas = pytest.importorskip("pandas")
 N = 12
@@ -28,7 +28,8 @@ def frame_of(library):
 
 @pytest.mark.parametrize("library", ["pandas", "polars"])
 def test_a_column_knows_what_it_holds(library):
-    frame = frame_of(library)
+    table = as_table(frame_of(library), "X")
+    frame = table.values
     columns = [read_column(frame, place) for place in range(len(COLUMNS))]
     assert [column.kind for column in columns] == list(COLUMNS)
     assert [column.name for column in columns] == list(COLUMNS)
@@ -36,7 +37,9 @@ def test_a_column_knows_what_it_holds(library):
     assert columns[2].levels == ["a", "b", "c"]
     assert not is_numeric(frame)
     assert is_numeric(frame[["number"]])
-    assert column_names(frame) == list(COLUMNS)
+    assert table.columns == list(COLUMNS)
+    series = frame_of(library)["category"]
+    assert column_of("category", series).levels == ["a", "b", "c"]
 
 
 @pytest.mark.parametrize(
@@ -69,29 +72,9 @@ def test_columns_of_text_and_dates_are_refused_all_at_once_with_the_remedy():
         read_views({"a": frame, "b": frame[["number"]], "c": frame[["date"]]})
     message = str(refusal.value)
     assert "View 'a' has the columns 'text' (text, such as " in message
-    assert "View 'c' has the column 'date' (dates)" in message
+    assert "View 'c' has the columns 'date' (dates)" in message
     for remedy in ("TfidfVectorizer", "days since", "drop(columns"):
         assert remedy in message
-
-
-def test_only_columns_that_are_no_numbers_are_read_one_by_one(monkeypatch):
-    places = []
-
-    def read(frame, place):
-        places.append(place)
-        return read_column(frame, place)
-
-    monkeypatch.setattr("mkclust.samples.frames.read_column", read)
-    frame = pandas.DataFrame(np.ones((6, 20_000), dtype="float32")).add_prefix("g")
-    samples = read_views({"a": frame, "b": frame.assign(sex=list("fm") * 3)})
-    marked = np.arange(12).reshape(6, 2) % 3 == 0
-    marks = read_views({"a": pandas.DataFrame(marked).add_prefix("m")})
-    np.testing.assert_array_equal(marks.parts[0][:, 1::2], marked)
-    assert set(places) == {20_000}
-    assert samples.parts[0].shape == (6, 20_000)
-    assert samples.views["a"].dtype == np.float32
-    assert samples.columns["b"][-1] == "g19999"
-    assert samples.columns["b (categories)"] == ["sex=f", "sex=m"]
 
 
 def test_a_query_of_polars_that_has_not_been_run_is_refused():
@@ -143,14 +126,7 @@ def test_annotated_data_without_a_matrix_are_refused():
     anndata = pytest.importorskip("anndata")
     empty = anndata.AnnData(obs=pandas.DataFrame(index=["a", "b"]))
     with pytest.raises(ValueError, match="without a matrix X"):
-        opened({"a": empty})
-
-
-@pytest.mark.parametrize("library", ["pandas", "polars"])
-def test_rows_of_any_table_are_taken_in_order(library):
-    taken = take_rows(frame_of(library), np.array([3, 1]))
-    assert list(taken["text"]) == ["word 3", "word 1"]
-    assert take_rows([[1], [2]], np.array([1, 0])) == [[2], [1]]
+        read_views({"a": empty})
 
 
 def test_what_was_learned_of_columns_can_be_stored():

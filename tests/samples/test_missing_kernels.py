@@ -6,9 +6,8 @@ import scipy.sparse
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mkclust.samples.observed_block import ObservedBlock
 from mkclust.samples.options import TableOptions
-from mkclust.samples.row_source import RowSource
+from mkclust.samples.row_source import RowSource, RowSubset
 from mkclust.samples.samples import read_kernels, read_samples
 
 pytestmark = pytest.mark.slow
@@ -109,7 +108,7 @@ def test_of_a_memory_map_the_diagonal_tells_and_the_block_stays_in_the_file(tmp_
         samples = read_kernels(form)
         assert samples.missing.tolist() == [[False, i == 2] for i in range(5)]
         found = samples.parts[1]
-        assert isinstance(found, ObservedBlock)
+        assert isinstance(found, RowSubset)
         assert (found.shape, found.ndim, found.dtype) == ((4, 4), 2, K.dtype)
         expected = block(K, 1, [0, 1, 3, 4])
         np.testing.assert_array_equal(found[1:3], expected[1:3])
@@ -119,17 +118,6 @@ def test_of_a_memory_map_the_diagonal_tells_and_the_block_stays_in_the_file(tmp_
         some = samples.take(np.array([1, 2, 4]))
         np.testing.assert_array_equal(np.asarray(some.parts[1]), block(K, 1, [1, 4]))
     assert read_kernels(np.load(tmp_path / "K.npy", mmap_mode="r")[:1]).missing is None
-
-
-def test_a_map_that_was_cut_short_is_left_to_who_reads_it(tmp_path):
-    K = kernels(n=60)
-    np.save(tmp_path / "K.npy", K)
-    whole = np.load(tmp_path / "K.npy", mmap_mode="r+")
-    with open(tmp_path / "K.npy", "r+b") as file:
-        file.truncate(200)
-    assert read_kernels(whole).missing is None
-    with pytest.raises(OSError, match="cut short"):
-        ObservedBlock(whole, np.arange(3), 1)[:2]
 
 
 def test_a_dataset_is_masked_and_not_read(tmp_path):
@@ -210,13 +198,6 @@ def test_a_sample_in_no_kernel_is_named():
         read_kernels(K)
 
 
-def test_a_kernel_without_any_sample_is_to_be_left_out():
-    K = kernels()
-    K[1] = NAN
-    with pytest.raises(ValueError, match="Kernel 'kernel 1' has no sample.*leave it out"):
-        read_kernels(K)
-
-
 def test_new_samples_may_lack_kernels():
     K = kernels(n=6)[:, :3]
     K[0, 1], K[1] = NAN, NAN
@@ -271,17 +252,3 @@ def test_new_kernels_as_frames_may_have_the_columns_of_some_training_samples():
         read_kernels(
             [whole, part.rename(columns={"s3": "q"})], ids=trained, cross=True, options=OUTER
         )
-
-
-def test_kernels_as_frames_are_joined_by_common_ids_too():
-    pd = pytest.importorskip("pandas")
-    ids, K = [f"s{i}" for i in range(5)], kernels()
-    frames = [
-        pd.DataFrame(block(K, p, n), index=np.array(ids)[n], columns=np.array(ids)[n])
-        for p, n in enumerate(([0, 1, 2, 3], [4, 3, 1]))
-    ]
-    with pytest.raises(ValueError, match="join='inner'"):
-        read_kernels(frames)
-    samples = read_kernels(frames, options=TableOptions(join="inner"))
-    assert samples.ids.tolist() == ["s1", "s3"]
-    np.testing.assert_array_equal(samples.parts[1], block(K, 1, [1, 3]))

@@ -36,12 +36,6 @@ def test_frames_of_the_same_ids_are_ordered_as_by_any_join():
     assert samples.missing is None
     assert samples.notes == exact.notes
     np.testing.assert_array_equal(samples.views["b"], exact.views["b"])
-    assert samples.by_name["a"] is frames["a"]
-
-
-def test_partly_common_ids_are_refused_with_both_ways_to_join_them():
-    with pytest.raises(ValueError, match="join='inner' to keep .* or join='outer' to keep all"):
-        read_views({"a": frame(IDS[:8]), "b": frame(IDS[3:])})
 
 
 def test_frames_without_a_common_id_are_not_joined():
@@ -72,11 +66,6 @@ def test_ids_that_differ_in_spelling_only_are_warned_of():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         read_views({"a": frame(["p1", "P1", "x"]), "b": frame(["p1", "P1"])}, options=OUTER)
-
-
-def test_ids_that_come_twice_are_refused():
-    with pytest.raises(ValueError, match="1 ids more than once, such as 's1'"):
-        read_views([frame(IDS[:5]), frame(["s1", "s1", "s2"])], options=OUTER)
 
 
 def test_tables_without_ids_are_not_joined_with_the_reason():
@@ -110,15 +99,6 @@ def test_ids_of_several_levels_are_joined():
     assert samples.ids.tolist() == [*keys, ("v", 2)]
     assert samples.observed["view 1"].tolist() == [1, 3]
     assert samples.views["view 1"].ravel().tolist() == [6.0, 5.0]
-
-
-def test_whole_numbers_and_truth_values_stay_what_they_are():
-    a = pd.DataFrame({"n": [1, 2, 3], "flag": [True, False, True]}, index=IDS[:3])
-    b = pd.DataFrame({"n": [4, 5]}, index=IDS[2:4])
-    samples = read_views({"a": a, "b": b}, options=OUTER)
-    assert samples.names == ("a", "a (categories)", "b")
-    assert samples.missing[:, 0].tolist() == samples.missing[:, 1].tolist()
-    assert samples.columns["a (categories)"] == ["flag=False", "flag=True"]
 
 
 def test_annotated_data_are_joined_by_their_observations():
@@ -160,14 +140,6 @@ def test_frames_of_distances_are_joined_in_rows_and_columns():
     assert samples.ids.tolist() == [*IDS[1:6], "s0"]
     order = ["s1", "s2", "s3", "s0"]
     np.testing.assert_array_equal(samples.parts[1], distances.loc[order, order])
-
-
-def test_squares_of_several_sizes_could_be_two_things():
-    a = pd.DataFrame(np.eye(3), index=IDS[:3], columns=IDS[:3])
-    b = pd.DataFrame(np.eye(4), index=IDS[1:5], columns=IDS[1:5])
-    with pytest.raises(ValueError, match="square matrices only, all up to 4 x 4"):
-        read_samples({"a": a, "b": b}, options=OUTER)
-    assert read_samples({"a": a, "b": b}, expected="precomputed", options=OUTER).n_samples == 5
 
 
 def test_a_join_and_a_mask_go_together():

@@ -10,7 +10,7 @@ import pytest
 
 from mkclust import METHODS, AverageKKM, KernelBank, SimpleMKKM
 from mkclust.kernels import Nystroem
-from mkclust.samples import Samples, as_blocks, read_samples
+from mkclust.samples import as_blocks, read_samples
 from mkclust.samples.samples import read_kernels
 from mkclust.stack import as_stack
 
@@ -66,26 +66,6 @@ MODELS = {
     "on the fly": AverageKKM(3, kernels="on-the-fly", random_state=0),
     "features": AverageKKM(3, approximation=Nystroem(10, random_state=0), random_state=0),
 }
-
-
-@pytest.mark.parametrize("model", MODELS.values(), ids=MODELS)
-def test_input_is_parsed_once_in_a_fit_and_once_in_a_predict(model, views):
-    for method in (model.fit, model.predict):
-        given = CountingMapping(views)
-        method(given)
-        assert given.asked == 1
-        counts = calls_in(method, views)
-        assert counts["named_parts"] == 1
-        assert counts["read_samples"] <= 1
-
-
-@pytest.mark.parametrize("name", ["avg-kkm", "lmkkm"])
-def test_every_view_is_checked_once_in_a_fit(name, views):
-    model = METHODS[name](3, random_state=0)
-    assert calls_in(model.fit, views)["check_view"] == len(views)
-    assert calls_in(model.fit, views["a"])["check_table"] == 0  # scikit-learn's own check did
-    if name == "avg-kkm":
-        assert calls_in(model.fit(views).predict, views)["check_view"] == len(views)
 
 
 def test_samples_that_were_read_are_not_read_again(views):
@@ -153,7 +133,6 @@ def test_samples_know_their_ids_columns_and_widths(views):
     assert samples.only(["a", "b"]) is samples
     assert read_samples(views).ids is None
     assert not samples.is_lazy
-    assert samples.like is None  # on the host
 
 
 def test_samples_are_brought_to_the_order_of_a_fit_by_their_ids(views):
@@ -166,23 +145,6 @@ def test_samples_are_brought_to_the_order_of_a_fit_by_their_ids(views):
         model.mixed_kernel(turned), model.mixed_kernel(frames), rtol=1e-12, atol=1e-12
     )
     assert read_samples(turned, ids=ids).ids.tolist() == ids.tolist()
-
-
-def test_samples_cannot_be_changed(views):
-    with pytest.raises(AttributeError):
-        read_samples(views).kind = "kernels"
-    assert isinstance(read_samples(views), Samples)
-
-
-def test_a_failing_fit_on_a_table_leaves_no_notes(views):
-    model = AverageKKM(3)
-    with pytest.raises(ValueError, match="NaN"):
-        model.fit(pd.DataFrame(np.full((N, 2), np.nan), columns=["x", "y"]))
-    assert not any(name.endswith("_") for name in vars(model))
-    model.fit(pd.DataFrame(views["a"], columns=list("wxyz")))
-    assert model.feature_names_in_.tolist() == list("wxyz")
-    model.fit(views["a"])
-    assert not hasattr(model, "feature_names_in_")
 
 
 def test_methods_without_predict_work_on_entries():

@@ -16,7 +16,8 @@ from mkclust.kernels import KernelBank, default_bank
 from mkclust.linalg import inner_products
 from mkclust.linalg.sparse_rows import dense_rows
 from mkclust.methods.leading_shares import leading_sums
-from mkclust.samples.samples import Samples, read_kernels, single_kernels
+from mkclust.samples.missing import single_kernels
+from mkclust.samples.samples import Samples, read_kernels
 from mkclust.stack import Mix, Stack, as_stack
 from mkclust.stack.checks import check_symmetry
 from mkclust.stack.kernel import dense_of

@@ -8,7 +8,7 @@ from mkclust.cli.failures import CommandError
 from mkclust.cli.printing import Progress
 from mkclust.explain.annotate import annotate
 from mkclust.explain.annotation import Annotation
-from mkclust.samples.ids import is_frame
+from mkclust.samples.tables import is_frame
 
 # How the warning begins that stands in the place of a table.
 NOTHING_TESTED = "no variable was tested"

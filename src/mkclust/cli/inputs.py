@@ -22,10 +22,10 @@ from mkclust.datasets.parquet import ParquetTable
 from mkclust.datasets.read import load_with
 from mkclust.index import match_rows
 from mkclust.linalg.memory import available_bytes
-from mkclust.samples.forms import looks_like_kernel
-from mkclust.samples.ids import is_frame
+from mkclust.samples.join import looks_like_kernel
 from mkclust.samples.missing import lacking_words
 from mkclust.samples.samples import Samples, read_kernels, read_views
+from mkclust.samples.tables import is_frame
 
 # Files that together take more than this share of the memory there is are not loaded.
 LARGEST_SHARE_LOADED = 0.25

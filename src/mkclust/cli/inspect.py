@@ -30,9 +30,8 @@ from mkclust.cli.printing import Progress, count
 from mkclust.cli.table_request import TableRequest
 from mkclust.exceptions import KernelWarning
 from mkclust.kernels import default_bank
-from mkclust.samples.encoding import CATEGORIES
-from mkclust.samples.frames import is_frame, is_numeric, read_column
 from mkclust.samples.samples import Samples
+from mkclust.samples.tables import CATEGORIES, is_frame, is_numeric, read_column
 from mkclust.text import join_words
 
 # Kernels are told from so many samples: their kinds need no more.

@@ -6,7 +6,7 @@ from typing import Any, TypeAlias
 
 from mkclust import datasets
 from mkclust.index import has_ids, index_of
-from mkclust.samples.frames import is_frame
+from mkclust.samples.tables import is_frame
 
 
 def row_ids(view: Any) -> Any:

@@ -11,8 +11,8 @@ import numpy as np
 from mkclust import datasets
 from mkclust.cli.joining import Views, all_views, file_name, ids_aside, row_ids
 from mkclust.datasets.layout import ID_NAMES, normalize_name
-from mkclust.samples.frames import is_frame, is_numeric, read_column
-from mkclust.samples.ids import is_kernel
+from mkclust.samples.join import columns_are_ids
+from mkclust.samples.tables import is_frame, is_numeric, read_column
 
 MAX_NAMED = 3
 # What columns are called that hold what clusters are compared with.
@@ -67,7 +67,7 @@ def _turned_by_ids(views: Views) -> list[str]:
     """Name tables whose header holds the ids of the rows of another one."""
     found = []
     for text, _, view in views:
-        if not is_frame(view) or is_kernel(view):
+        if not is_frame(view) or columns_are_ids(view):
             continue
         for other, _, reference in views:
             ids = row_ids(reference)
@@ -112,7 +112,7 @@ def _square(views: Views) -> list[str]:
     """Name tables that hold distances or similarities of samples."""
     found = []
     for text, name, view in views:
-        if not is_frame(view) or not is_kernel(view):
+        if not is_frame(view) or not columns_are_ids(view):
             continue
         values = view.loc[:, view.index].to_numpy()
         if values.dtype.kind not in "iuf" or not np.allclose(values, values.T, equal_nan=True):

@@ -28,8 +28,7 @@ from mkclust.linalg import to_host
 from mkclust.methods.inductive import InductiveClusterer
 from mkclust.methods.persistence import load_model
 from mkclust.methods.uncovered import UNCOVERED
-from mkclust.samples.encoding import CATEGORIES
-from mkclust.samples.forms import TABLE
+from mkclust.samples.tables import CATEGORIES, TABLE
 from mkclust.stack.discretize import assign, normalize_rows
 from mkclust.text import join_words
 from mkclust.types import Float

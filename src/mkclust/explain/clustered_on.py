@@ -18,7 +18,7 @@ from mkclust.kernels.kinds import RULES
 from mkclust.linalg import ranges, select, to_host
 from mkclust.linalg.sparse_rows import dense_rows
 from mkclust.methods import MultipleKernelClusterer
-from mkclust.samples.encoding import Encoding
+from mkclust.samples.tables import TableEncoder
 from mkclust.text import join_words
 from mkclust.types import Array, Float
 
@@ -198,7 +198,7 @@ class ClusteredOn:
         return next(filter(None, reasons), "")
 
 
-def _sources(columns: Sequence[str], encodings: Mapping[str, Encoding]) -> tuple[str, ...]:
+def _sources(columns: Sequence[str], encodings: Mapping[str, TableEncoder]) -> tuple[str, ...]:
     """Return the names of columns, ``smoker`` for the mark ``smoker=yes``."""
     of_marks: dict[str, str] = {}
     for encoding in encodings.values():

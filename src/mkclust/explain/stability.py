@@ -27,7 +27,7 @@ from mkclust.methods.training import in_order_of_fit
 from mkclust.methods.uncovered import only_covered
 from mkclust.metrics import adjusted_rand_of_table
 from mkclust.parameters import Count, Number, check_parameter
-from mkclust.samples.checks import check_view
+from mkclust.samples.check import check_view
 from mkclust.samples.options import AS_THEY_ARE, TableOptions
 from mkclust.samples.samples import Samples, as_blocks, read_samples
 from mkclust.stack import as_stack

@@ -27,8 +27,8 @@ from mkclust.linalg.sparse_rows import (
     rows_from,
     stored_entries,
 )
+from mkclust.samples.check import check_masks
 from mkclust.samples.distances import median_distance, middle, squared_norms
-from mkclust.samples.forms import check_masks
 from mkclust.types import Array, Float
 
 # Landmarks by k-means are learned on at most so many rows.

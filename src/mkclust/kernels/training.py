@@ -9,8 +9,8 @@ from mkclust.linalg import free_bytes, is_foreign, namespace, precision_of
 from mkclust.linalg.memory import require_memory
 from mkclust.linalg.sparse_rows import like_rows
 from mkclust.samples.blocks import fingerprint
-from mkclust.samples.forms import TABLE
 from mkclust.samples.samples import Samples
+from mkclust.samples.tables import TABLE
 from mkclust.types import Array
 
 

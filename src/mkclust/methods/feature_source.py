@@ -11,7 +11,7 @@ from mkclust.methods.out_of_sample import Extension
 from mkclust.methods.same_input import OTHER_SAMPLES, match_views, refuse_self_similarity
 from mkclust.methods.source import Source
 from mkclust.samples.blocks import Block, Blocks, check_finite
-from mkclust.samples.checks import is_in_memory
+from mkclust.samples.check import in_memory
 from mkclust.samples.samples import Samples, as_blocks
 from mkclust.stack import Stack
 from mkclust.stack.discretize import assign
@@ -45,7 +45,7 @@ class FromFeatures(Source):
             return []  # others are refused when they are embedded
         tables, zero = samples.tables, {}
         for name, map_ in zip(self.widths, self.features.maps, strict=True):
-            is_held = is_foreign(tables[name]) or is_in_memory(tables[name])
+            is_held = is_foreign(tables[name]) or in_memory(tables[name])
             if is_held and isinstance(map_, PreparedMap) and map_.preparation.ignores_zeros:
                 zero[name] = map_.preparation.zero_rows(tables[name])
         return [zero.get(name) for name in samples.names]

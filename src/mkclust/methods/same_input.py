@@ -10,10 +10,10 @@ from sklearn.utils.validation import validate_data
 
 from mkclust.linalg import arrays_to_host, is_foreign, select, to_host
 from mkclust.methods.out_of_sample import observed_part
-from mkclust.samples.checks import check_entries, check_view
-from mkclust.samples.forms import TABLE, check_masks, depth
-from mkclust.samples.frames import is_frame
-from mkclust.samples.samples import Samples, single_kernels
+from mkclust.samples.check import check_entries, check_masks, check_view, n_dims
+from mkclust.samples.missing import single_kernels
+from mkclust.samples.samples import Samples
+from mkclust.samples.tables import TABLE, is_frame
 from mkclust.stack import Kernel, RowSource, Standardization, as_numbers
 from mkclust.types import Array, Float
 
@@ -54,7 +54,7 @@ def with_columns(samples: Samples, covered: np.ndarray, n_samples: int) -> Sampl
     """Return kernels of new samples with the columns of the samples that a model was fitted on."""
 
     def of_covered(kernel: Any) -> Any:
-        is_whole = depth(kernel) == 2 and kernel.shape[1] == n_samples
+        is_whole = n_dims(kernel) == 2 and kernel.shape[1] == n_samples
         return select(as_numbers(kernel, "X"), covered, axis=1) if is_whole else kernel
 
     if samples.whole is None:

@@ -33,16 +33,15 @@ from mkclust.methods.same_input import (
     with_columns,
 )
 from mkclust.samples.blocks import Block
-from mkclust.samples.encoding import Encoding
-from mkclust.samples.missing_kernels import zero_samples
+from mkclust.samples.missing import single_kernels, zero_samples
 from mkclust.samples.samples import (
     Samples,
     as_blocks,
     kernel_shapes,
     read_samples,
     read_views,
-    single_kernels,
 )
+from mkclust.samples.tables import TableEncoder
 from mkclust.stack import (
     Computed,
     RowSource,
@@ -74,7 +73,7 @@ class Source:
     # Which of them each view, or kernel, lacks, (n_samples, n_views) of bool; None if none.
     missing: np.ndarray | None = None
     # What was learned of the columns of tables, and what was understood of the input.
-    encodings: dict[str, Encoding] = field(default_factory=dict)
+    encodings: dict[str, TableEncoder] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
     # The views, and the number of that of each kernel (None for kernels of one view each), and the
     # columns of one table if they have names.

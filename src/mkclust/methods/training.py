@@ -22,9 +22,10 @@ from mkclust.methods.neighborhoods import find_neighborhoods
 from mkclust.methods.same_input import with_checked_table
 from mkclust.methods.source import FromKernels, FromViews, Source
 from mkclust.methods.uncovered import NOBODY, check_covered, only_covered, without_entries
-from mkclust.samples.checks import check_observed
-from mkclust.samples.forms import TABLE, depth, looks_like_kernel
+from mkclust.samples.check import check_observed, n_dims
+from mkclust.samples.join import looks_like_kernel
 from mkclust.samples.samples import Samples, as_blocks, read_samples, read_views
+from mkclust.samples.tables import TABLE
 from mkclust.stack import RowSource, Stack
 from mkclust.stack.discretize import normalize_rows
 from mkclust.stack.features import compress
@@ -204,7 +205,7 @@ def _check_training_table(model: Any, samples: Samples) -> Samples:
 
 def _is_kernel(part: Any) -> bool:
     """Return whether what should be a view is one kernel, or several."""
-    return isinstance(part, RowSource) or depth(part) == 3 or looks_like_kernel(part)
+    return isinstance(part, RowSource) or n_dims(part) == 3 or looks_like_kernel(part)
 
 
 def in_order_of_fit(model: Any, X: Any) -> Samples:

@@ -18,7 +18,7 @@ from mkclust.linalg import (
 )
 from mkclust.linalg.sparse_rows import finite_rows, missing_rows, row_width
 from mkclust.samples.block_threads import map_blocks
-from mkclust.samples.checks import as_floats, is_in_memory, memory_map
+from mkclust.samples.check import as_floats, in_memory, memory_map
 from mkclust.text import join_words
 from mkclust.types import Array
 
@@ -110,8 +110,8 @@ class Blocks:
     def _on_disk(self) -> list[str]:
         """The views whose rows tell which samples are missing no sooner than they are read."""
         several = len(self.names) > 1
-        in_memory = {n: is_in_memory(t) or is_foreign(t) for n, t in self._tables.items()}
-        return [n for n in self.names if several and not in_memory[n] and n not in self._ranks]
+        held = [n for n, table in self._tables.items() if in_memory(table) or is_foreign(table)]
+        return [n for n in self.names if several and n not in held and n not in self._ranks]
 
     def total(self, function: BlockFunction) -> Any:
         """Return the sum of a function over all blocks: an array or a tuple of arrays."""
@@ -215,7 +215,7 @@ class Blocks:
     def _take_rows(self, name: str, rows: Any) -> Array:
         """Return some rows of one view; of files those between them are read along, in blocks."""
         table = self._tables[name]
-        if isinstance(rows, slice) or is_in_memory(table) or is_foreign(table) or not len(rows):
+        if isinstance(rows, slice) or in_memory(table) or is_foreign(table) or not len(rows):
             return self._read(name, rows)
         parts = []
         for some in np.split(rows, np.flatnonzero(np.diff(rows // self._height)) + 1):

@@ -9,7 +9,7 @@ import scipy.sparse
 
 from mkclust.linalg import check_one_place, to_device
 from mkclust.linalg.memory import available_bytes
-from mkclust.samples.forms import check_masks
+from mkclust.samples.check import check_masks
 from mkclust.samples.row_source import RowSource
 from mkclust.samples.samples import Samples, read_kernels
 from mkclust.stack.checks import (

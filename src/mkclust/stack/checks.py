@@ -21,7 +21,7 @@ from mkclust.linalg import (
 )
 from mkclust.linalg.arrays import is_sparse_tensor
 from mkclust.linalg.memory import require_memory
-from mkclust.samples.forms import check_form
+from mkclust.samples.tables import as_table
 from mkclust.stack.kernel import Kernel
 from mkclust.stack.standardized import Standardization
 from mkclust.types import Array
@@ -54,8 +54,7 @@ def as_numbers(matrix: Array, who: str) -> Array:
             matrix = matrix.copy()  # sorting in place would change the caller's arrays
             matrix.sum_duplicates()
     else:
-        check_form(matrix, who)
-        matrix = np.asarray(matrix)
+        matrix = np.asarray(as_table(matrix, who).values)
         if matrix.dtype == object:
             try:
                 matrix = matrix.astype(np.float64)
