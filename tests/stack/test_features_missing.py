@@ -1,21 +1,18 @@
 """Compressed kernels of samples that are missing from some views: rows that are all NaN."""
 
-from functools import partial
-
 import numpy as np
 import pytest
 import scipy.sparse
 
 from conftest import blob_views
+from given_kernels import standardized, written_out
 from libraries import LIBRARIES, as_library
 from mkclust.kernels import Linear, Nystroem, RandomFourier
 from mkclust.linalg import place, to_host
-from mkclust.linalg.sparse_rows import missing_rows, spread_rows
 from mkclust.samples.blocks import Blocks, check_finite
 from mkclust.samples.samples import Samples, as_blocks
 from mkclust.stack.compare import compare
 from mkclust.stack.features import compress
-from mkclust.stack.kernel import dense_of
 
 N = 90
 STANDARD = {"center": True, "normalize": True}
@@ -44,26 +41,13 @@ def kernels_by_hand(views, observed, maps, *, center, normalize, fill):
     kernels = []
     for view, seen, map_ in zip(views.values(), observed.T, maps, strict=True):
         F = np.asarray(map_.transform(view[seen]), np.float64)
-        K = F @ F.T
-        if center:
-            C = np.eye(len(K)) - 1 / len(K)
-            K = C @ K @ C
-        if normalize:
-            d = np.sqrt(np.where(np.diag(K) > 1e-9, np.diag(K), np.inf))
-            K = K / d / d[:, None]
         full = np.zeros((len(view), len(view)))
-        full[np.ix_(seen, seen)] = K
+        full[np.ix_(seen, seen)] = standardized((F @ F.T)[None], center, normalize)[0]
         if fill == "rescale":
             s = np.sqrt(observed.shape[1] / observed.sum(axis=1))
             full = full * s * s[:, None]
         kernels.append(full)
     return np.array(kernels)
-
-
-def written_out(stack):
-    """Return the kernels over all samples that the small matrices stand for."""
-    (Q,) = stack.features.lift(np.eye(stack.n_samples))
-    return np.array([to_host(Q) @ dense_of(K) @ to_host(Q).T for K in stack.kernels])
 
 
 # --- kernels ----------------------------------------------------------------------------------
@@ -91,7 +75,7 @@ def test_kernels_are_those_of_the_observed_samples_with_zeros_for_the_others(
         ):
             np.testing.assert_allclose(F @ F.T, K, atol=1e-8 * largest)
         rows = np.random.default_rng(0).normal(size=(stack.n_samples, 2))
-        features, matrix = stack.features.embedding_map(rows)
+        features, matrix = stack.features.learned, stack.features.coordinate_map @ rows
         (lifted,) = stack.features.lift(rows)
         atol = 1e-8 * np.abs(lifted).max()
         np.testing.assert_allclose(
@@ -114,19 +98,6 @@ def test_views_may_be_complete_or_have_five_samples(keep, map_):
     assert np.isfinite(stack.features.trace_errors).all()
     with pytest.raises(ValueError, match="'view 2', observed in 5 of 90 .*n_components=6"):
         compress(as_blocks(views), Nystroem(6), **how)
-
-
-def test_the_order_of_samples_and_views_changes_nothing():
-    views, observed = incomplete(2)
-    order = np.random.default_rng(0).permutation(N)
-    expected = written_out(compress(as_blocks(views), Linear(), **STANDARD))
-    shuffled = {name: view[order] for name, view in views.items()}
-    found = compress(as_blocks(shuffled), Linear(), **STANDARD)
-    np.testing.assert_allclose(written_out(found), expected[:, order][:, :, order], atol=1e-10)
-    np.testing.assert_array_equal(found.features.observed, observed[order])
-    turned = {name: views[name] for name in reversed(views)}
-    found = written_out(compress(as_blocks(turned), Linear(), **STANDARD))
-    np.testing.assert_allclose(found, expected[::-1], atol=1e-10)
 
 
 @pytest.mark.parametrize("fill", ["zero", "rescale"])
@@ -179,30 +150,10 @@ def test_sparse_views_that_lack_samples_are_computed_as_dense_ones(keep):
         np.testing.assert_array_equal(found.features.observed, observed)
 
 
-# --- what is missing --------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("library", LIBRARIES)
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_a_row_of_nan_is_a_sample_that_a_view_lacks(library, dtype):
-    rows = np.ones((5, 3), dtype)
-    there = as_library(library, rows.copy())
-    assert not to_host(missing_rows(there), None).any()
-    rows[[1, 3]] = np.nan
-    rows[4, 0] = rows[0, 2] = np.nan  # cells
-    found = missing_rows(as_library(library, rows))
-    assert to_host(found, None).tolist() == [False, True, False, True, False]
-    spread = spread_rows(there[:2, :], np.array([1, 2]), 4, np.nan)
-    assert place(spread) == place(there)
-    assert to_host(spread, None).dtype == dtype
-    np.testing.assert_array_equal(to_host(spread), [[np.nan] * 3, [1] * 3, [1] * 3, [np.nan] * 3])
-
-
 @pytest.mark.parametrize("library", LIBRARIES)
 def test_cells_are_refused_and_samples_in_no_view_are_named(library):
     views, observed = incomplete()
-    blocks = as_blocks(as_library(library, views))
-    check_finite(blocks.take(np.arange(N)), 0)
+    check_finite(as_blocks(as_library(library, views)).take(np.arange(N)), 0)
     first, second = np.flatnonzero(observed[:, 1])[:2]
     views["view 1"][[first, second], -1] = np.inf
     with pytest.raises(ValueError, match=rf"'view 1' .* 2 of .* sample {first};"):
@@ -218,44 +169,6 @@ def test_cells_are_refused_and_samples_in_no_view_are_named(library):
             compress(blocks, Linear(), **STANDARD)
 
 
-# --- views that hold only what they have ------------------------------------------------------
-
-
-@pytest.mark.parametrize("library", [*LIBRARIES, "sparse"])
-def test_blocks_hold_the_rows_that_each_view_has(library):
-    rng = np.random.default_rng(0)
-    full, observed = rng.normal(size=(35, 3)), rng.random((35, 2)) < 0.6
-    as_held = scipy.sparse.csr_array if library == "sparse" else partial(as_library, library)
-    tables = {"all rows": as_held(full), "its own": as_held(full[observed[:, 1]])}
-    blocks = Blocks(tables, observed, 8)
-    some = np.sort(rng.choice(35, 9, replace=False))
-    parts = [(blocks.take(some), some), (blocks.take(some[:0]), some[:0])]
-    parts += [(block, np.arange(start, min(start + 8, 35))) for start, block in blocks]
-    whole = blocks.take(np.arange(35))
-    parts += [(whole, np.arange(35)), (whole.part(slice(5, 21)), np.arange(5, 21))]
-    for block, numbers in parts:
-        assert block.n_rows == len(numbers)
-        for number, (name, rows) in enumerate(block.items()):
-            has = observed[numbers, number]
-            dense = to_host(rows.toarray() if library == "sparse" else rows)
-            np.testing.assert_array_equal(dense, full[numbers[has]])
-            index = np.arange(len(numbers)) if block.index(name) is None else block.index(name)
-            np.testing.assert_array_equal(index, np.flatnonzero(has))
-    np.testing.assert_array_equal(blocks.observed(), observed)
-
-
-def test_rows_of_files_that_are_all_nan_are_missing(tmp_path):
-    views, observed = incomplete(5)
-    for name, view in views.items():
-        np.save(tmp_path / f"{name}.npy", view)
-    mapped = {name: np.load(tmp_path / f"{name}.npy", mmap_mode="r") for name in views}
-    for keep in (True, False):
-        found = compress(as_blocks(mapped, block_rows=20), Linear(), keep=keep, **STANDARD)
-        expected = compress(as_blocks(views), Linear(), **STANDARD)
-        np.testing.assert_allclose(written_out(found), written_out(expected), atol=1e-10)
-        np.testing.assert_array_equal(found.features.observed, observed)
-
-
 @pytest.mark.parametrize("height", [None, 13])
 @pytest.mark.parametrize("keep", [True, False])
 def test_samples_that_say_what_is_missing_have_the_kernels_of_views_with_nan(height, keep):
@@ -269,18 +182,3 @@ def test_samples_that_say_what_is_missing_have_the_kernels_of_views_with_nan(hei
     expected = compress(as_blocks(with_nan(views, observed)), Nystroem(9), **how)
     np.testing.assert_allclose(written_out(found), written_out(expected), atol=1e-10)
     np.testing.assert_array_equal(found.features.observed, observed)
-
-
-@pytest.mark.parametrize("chunks", [25, (40, 0, 37, 13), 90])
-def test_dask_arrays_that_lack_samples_give_the_kernels_of_arrays(chunks):
-    da = pytest.importorskip("dask.array")
-    views, observed = incomplete(7)
-    lazy = {name: da.from_array(view, chunks=(chunks, 3)) for name, view in views.items()}
-    expected = compress(as_blocks(views), Linear(), **STANDARD)
-    found = compress(as_blocks(lazy), Linear(), **STANDARD)
-    np.testing.assert_allclose(written_out(found), written_out(expected), atol=1e-10)
-    np.testing.assert_array_equal(found.features.observed, observed)
-    held = {n: v[seen] for (n, v), seen in zip(lazy.items(), observed.T, strict=True)}
-    samples = Samples("views", tuple(held), tuple(held.values()), missing=~observed)
-    found = compress(as_blocks(samples), Linear(), **STANDARD)
-    np.testing.assert_allclose(written_out(found), written_out(expected), atol=1e-10)

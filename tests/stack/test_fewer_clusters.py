@@ -1,11 +1,8 @@
 """Fewer clusters than were asked for: a warning with both numbers."""
 
-import warnings
-
 import numpy as np
 import pytest
 
-from conftest import blob_views
 from libraries import LIBRARIES, as_library
 from mkclust import METHODS, SimpleMKKM
 from mkclust.exceptions import FewerClustersWarning
@@ -28,11 +25,3 @@ def test_fewer_clusters_are_warned_about_in_every_library(library):
     K = np.outer(np.arange(1.0, 9), np.arange(1.0, 9))[None]
     with pytest.warns(FewerClustersWarning, match=r"1 cluster .* n_clusters=2"):
         SimpleMKKM(2, center=False, normalize=False).fit(as_library(library, K))
-
-
-@pytest.mark.parametrize("name", METHODS)
-def test_as_many_clusters_as_asked_for_are_not_warned_about(name):
-    views, _ = blob_views(np.random.default_rng(0), n=60, k=3)
-    with warnings.catch_warnings():
-        warnings.simplefilter("error", FewerClustersWarning)
-        METHODS[name](3, random_state=0).fit(views)

@@ -1,23 +1,20 @@
 """The commands ``mkclust bench``, which runs a plan, and ``mkclust report``, which shows it."""
 
-import shutil
-import sys
 import time
 from collections import Counter
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
 from mkclust import bench
-from mkclust.bench.journal import check_room
-from mkclust.bench.report.report import write_benchmark_report
+from mkclust.bench.journal import check_folder
+from mkclust.bench.tables import write_tables
 from mkclust.cli.failures import CommandError, expected_failures
-from mkclust.cli.printing import Progress, count
+from mkclust.cli.printing import count
 from mkclust.text import printable
 
-# Where nobody looks at a bar, a line this often, in seconds.
-LINE_EVERY = 60
+# How many different failures are printed.
 MAX_FAILURES = 20
 
 PlanFile = Annotated[
@@ -51,7 +48,7 @@ Source = Annotated[
 ]
 ReportFolder = Annotated[
     Path | None,
-    typer.Option(metavar="DIR", help="Folder for the report; by default report within DIR."),
+    typer.Option(metavar="DIR", help="Folder for the tables; by default report within DIR."),
 ]
 
 
@@ -68,82 +65,59 @@ def run(
     with expected_failures():
         contents = bench.read_plan(plan)
         if archive is not None:
-            check_room(archive)
-        with Bar() as bar:
-            summary = bench.run_plan(contents, folder, n_processes=jobs, retry=retry, watcher=bar)
+            check_folder(archive)
+        summary = _run_with_progress(contents, folder, jobs, retry)
         if archive is not None:
             bench.archive(folder, archive)
-    _print_failures(summary)
+    for name in summary.missing:
+        typer.echo(printable(f"Not available, left out: {name}"))
+    reasons = Counter(
+        f"{r['dataset']} {r['method']}: {r['status']}: {r['message']}" for r in summary.failures
+    )
+    for reason, number in reasons.most_common(MAX_FAILURES):
+        typer.echo(printable(f"No result ({count(number, 'setting')}): {reason}"))
     if summary.n_rows == len(summary.failures):
         raise CommandError(f"nothing was scored; see the messages in {summary.rows}")
     rows = f"{count(summary.n_rows, 'row')} in {summary.rows}"
     seconds = time.perf_counter() - start
     typer.echo(printable(f"{count(summary.n_new, 'new row')} in {seconds:.0f} s, {rows}"))
-    typer.echo(printable(f"Tables and figures: mkclust report {folder}"))
+    typer.echo(printable(f"Tables: mkclust report {folder}"))
+
+
+def _run_with_progress(
+    plan: bench.Plan, folder: Path, jobs: int | None, retry: bool
+) -> bench.Summary:
+    """Run a plan with a progress bar on standard error, if that is a terminal."""
+    from rich.console import Console
+    from rich.markup import escape
+    from rich.progress import (
+        BarColumn,
+        MofNCompleteColumn,
+        Progress,
+        TextColumn,
+        TimeRemainingColumn,
+    )
+
+    columns = (
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeRemainingColumn(),
+        TextColumn("{task.description}"),
+    )
+    console = Console(stderr=True)
+    with Progress(
+        *columns, console=console, transient=True, disable=not console.is_terminal
+    ) as bar:
+        task = bar.add_task("")
+
+        def watch(done: int, left: int, what: str) -> None:
+            bar.update(task, completed=done, total=done + left, description=escape(printable(what)))
+
+        return bench.run_plan(plan, folder, n_processes=jobs, retry=retry, watcher=watch)
 
 
 def report(source: Source, out: ReportFolder = None) -> None:
-    """Write the tables and figures of a benchmark, beside the paper's own figures."""
-    with Progress() as progress, expected_failures():
-        progress.phase("writing tables and drawing figures")
-        files = write_benchmark_report(source, out)
+    """Write the tables of a benchmark: scores, ranks, times and weights."""
+    with expected_failures():
+        files = write_tables(source, out)
     typer.echo(printable(f"Wrote {count(len(files), 'file')}; begin with {files[0]}"))
-
-
-def _print_failures(summary: bench.Summary) -> None:
-    """Say what was left out, and why settings have no result."""
-    for name in summary.missing:
-        typer.echo(printable(f"Not there, left out: {name}"))
-    reasons = _by_reason(summary.failures)
-    for reason, number in reasons[:MAX_FAILURES]:
-        typer.echo(printable(f"No result ({count(number, 'setting')}): {reason}"))
-    if len(reasons) > MAX_FAILURES:
-        more = f"... and {len(reasons) - MAX_FAILURES} more reasons, in {summary.rows}"
-        typer.echo(printable(more))
-
-
-def _by_reason(rows: list[dict[str, Any]]) -> list[tuple[str, int]]:
-    """Return failures in words, and how many settings each concerns."""
-    reasons = (f"{r['dataset']} {r['method']}: {r['status']}: {r['message']}" for r in rows)
-    return list(Counter(reasons).items())
-
-
-class Bar:
-    """A bar with the remaining time on a terminal; elsewhere a line now and then."""
-
-    def __init__(self) -> None:
-        self._stream = sys.stderr
-        self._live = self._stream.isatty()
-        self._last = time.monotonic()
-
-    def __enter__(self) -> "Bar":
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        if self._live:
-            self._write("", "\r")
-
-    def update(self, done: int, left: int, seconds_left: float, what: str) -> None:
-        """Show how far the run is."""
-        total = max(done + left, 1)
-        text = printable(f"{done}/{total} tasks, about {duration(seconds_left)} left, {what}")
-        if self._live:
-            cells = 20 * done // total
-            self._write(f"[{'#' * cells}{'.' * (20 - cells)}] {text}", "\r")
-        elif time.monotonic() - self._last >= LINE_EVERY:
-            self._last = time.monotonic()
-            self._write(text, "\n")
-
-    def _write(self, text: str, end: str) -> None:
-        width = shutil.get_terminal_size().columns - 1
-        clear = "\r" + " " * width + "\r" if self._live else ""
-        self._stream.write(clear + text[:width] + ("" if end == "\r" else end))
-        self._stream.flush()
-
-
-def duration(seconds: float) -> str:
-    """Return a time in the unit that suits it."""
-    if seconds < 90:
-        return f"{seconds:.0f} s"
-    minutes = seconds / 60
-    return f"{minutes:.0f} min" if minutes < 90 else f"{minutes / 60:.1f} h"

@@ -4,7 +4,7 @@ import difflib
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
-from mkclust.bench.entries import import_class
+from mkclust.bench.plan import import_class
 from mkclust.cli.failures import CommandError
 from mkclust.kernels.kinds import ALIASES, RULES
 from mkclust.methods import METHODS, MultipleKernelClusterer

@@ -69,7 +69,7 @@ def run(
         progress.phase("predicting")
         with _sound(model_file):
             X, notes = _pair(model, parts, model_file)
-            samples = model._source.read_new(model, X)
+            samples = model._source.read(model, X, is_new=True)
             rows, uncovered = model._embed(samples, None)
             clusters = assign(rows, model._centers)
             margin = margins(normalize_rows(to_host(rows)), clusters, model._centers)

@@ -12,7 +12,6 @@ from mkclust.explain.fitted import integer_seed, unfitted_copy
 from mkclust.explain.stability import STABLE, UNSTABLE
 from mkclust.methods import MultipleKernelClusterer
 from mkclust.methods.training import in_order_of_fit
-from mkclust.methods.uncovered import labels_in_common
 from mkclust.metrics import agreement_of_labels
 from mkclust.samples.samples import read_views
 from mkclust.stack.feature_maps import seeds_of
@@ -190,8 +189,9 @@ def landmark_stability(
     agreements = np.eye(n_draws)
     for i in range(n_draws):
         for j in range(i):
-            one, other = labels_in_common(labels[i], labels[j])
-            agreements[i, j] = agreements[j, i] = agreement_of_labels(one, other)
+            agreements[i, j] = agreements[j, i] = agreement_of_labels(
+                labels[i].labels_, labels[j].labels_
+            )
     return LandmarkStability(
         method=type(model).__name__,
         approximation=" ".join(repr(model.approximation).split()),
