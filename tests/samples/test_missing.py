@@ -383,3 +383,12 @@ def test_a_view_that_is_observed_for_very_few_samples_is_named(n_observed, kerne
     else:
         with pytest.warns(UserWarning, match=said):
             model.fit(arrays)
+
+
+def test_a_mask_of_frames_that_lost_their_first_rows_is_matched_by_id():
+    a = pd.DataFrame(np.arange(12.0).reshape(6, 2)).iloc[2:]
+    b = a.iloc[::-1]
+    observed = pd.DataFrame({"a": [True] * 3 + [False], "b": [True] * 4}, index=b.index)
+    samples = read_views({"a": a, "b": b}, observed=observed)  # sample 2 is missing from a
+    assert samples.ids.tolist() == [2, 3, 4, 5]
+    assert samples.missing.tolist() == [[True, False]] + [[False, False]] * 3

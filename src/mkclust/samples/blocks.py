@@ -90,9 +90,17 @@ class Blocks:
         Which samples each view has; None if all have all.
     block_rows : int or None, default=None
         Samples of a block; None chooses.
+    is_unread : bool, default=False
+        Whether the views come from files, although they are in memory.
     """
 
-    def __init__(self, tables: Mapping[str, Any], observed: Any = None, block_rows: Any = None):
+    def __init__(
+        self,
+        tables: Mapping[str, Any],
+        observed: Any = None,
+        block_rows: Any = None,
+        is_unread: bool = False,
+    ):
         self._tables, self._observed = dict(tables), observed
         first = next(iter(self._tables.values()))
         self.names = tuple(self._tables)
@@ -105,13 +113,10 @@ class Blocks:
                 has = observed[:, self.names.index(name)]
                 self._ranks[name] = np.append(0, np.cumsum(has))
         self._height = int(block_rows or self._choose_height(first))
-
-    @property
-    def _on_disk(self) -> list[str]:
-        """The views whose rows tell which samples are missing no sooner than they are read."""
-        several = len(self.names) > 1
+        # The views whose rows tell which samples are missing no sooner than they are read.
         held = [n for n, table in self._tables.items() if in_memory(table) or is_foreign(table)]
-        return [n for n in self.names if several and n not in held and n not in self._ranks]
+        held = [*self._ranks, *([] if is_unread else held)]
+        self._on_disk = [n for n in self.names if len(self.names) > 1 and n not in held]
 
     def total(self, function: BlockFunction) -> Any:
         """Return the sum of a function over all blocks: an array or a tuple of arrays."""

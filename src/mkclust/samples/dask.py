@@ -14,6 +14,8 @@ from mkclust.types import Array
 FAN_IN = 4
 # What a worker reads at a time from files, over all views, and samples at least.
 CHUNK_BYTES, FEWEST_ROWS = 32 << 20, 1024
+# Samples of a chunk if no view has all samples.
+_ROWS = 10 * MOST_ROWS
 
 
 class DaskBlocks(Blocks):
@@ -35,9 +37,11 @@ class DaskBlocks(Blocks):
     def __init__(self, tables: Mapping[str, Any], observed: Any = None, block_rows: Any = None):
         super().__init__(tables, observed, block_rows or MOST_ROWS)
         complete = [table for name, table in self._tables.items() if name not in self._ranks]
-        finest = min(complete or [_even_chunks(self)], key=lambda table: max(table.chunks[0]))
+        heights = [_ROWS] * (self.n_samples // _ROWS) + [self.n_samples % _ROWS]
+        if complete:
+            heights = min((table.chunks[0] for table in complete), key=max)
         # Filters leave chunks without rows.
-        self._starts = np.cumsum([0, *(height for height in finest.chunks[0] if height)])
+        self._starts = np.cumsum([0, *(height for height in heights if height)])
         self._chunks = []
         for name, table in self._tables.items():
             ends = self._ranks[name][self._starts] if name in self._ranks else self._starts
@@ -94,18 +98,9 @@ def _compute_chunk(
                 f"View {name!r}: the chunk of the samples {start} to {stop - 1} has "
                 f"{chunk.shape[0]} rows; call compute_chunk_sizes() on the dask array"
             )
-    blocks = _Chunk(dict(zip(names, chunks, strict=True)), observed, height)
+    tables = dict(zip(names, chunks, strict=True))
+    blocks = Blocks(tables, observed, height, is_unread=True)
     return combine(function(block, start + first) for first, block in blocks)
-
-
-class _Chunk(Blocks):
-    """The blocks of one chunk, whose rows tell which samples are missing."""
-
-    @property
-    def _on_disk(self) -> list[str]:
-        """All views, if there are several."""
-        several = len(self.names) > 1
-        return [name for name in self.names if several and name not in self._ranks]
 
 
 def _add_all(parts: Iterable) -> Any:
@@ -116,13 +111,6 @@ def _add_all(parts: Iterable) -> Any:
 def _concatenate(parts: Iterable) -> np.ndarray:
     """Return the rows of results in one array."""
     return np.concatenate(list(parts))
-
-
-def _even_chunks(blocks: Blocks) -> Any:
-    """Return an array of all samples, cut evenly, if every view holds those of some only."""
-    import dask.array as da
-
-    return da.empty((blocks.n_samples, 1), chunks=(10 * MOST_ROWS, 1))
 
 
 class MappedTable:

@@ -457,7 +457,10 @@ def read_views(
             columns = list(each.columns)
         tables[name] = Table(each, tables[name].index, columns)
     encoded = _encode(tables, titles, options.impute, encodings, missing is not None, is_table)
-    is_table = is_table and list(encoded.arrays) == [TABLE]
+    if is_table and list(encoded.arrays) != [TABLE]:  # with categories
+        is_table = False
+        numbers = check_view(encoded.arrays[TABLE], "X") if TABLE in encoded.arrays else None
+        encoded.arrays |= {} if numbers is None else {TABLE: numbers}
     several = len(encoded.arrays) > len(tables)
     places = [list(tables).index(source) for source in encoded.sources]
     samples = Samples(
@@ -799,12 +802,3 @@ def _missing_note(missing: np.ndarray, names: Sequence[str], is_joined: bool) ->
     """Say how many samples each view lacks."""
     words = lacking_words(missing, names)
     return f"{'outer join: ' * is_joined}{len(missing):,} samples; {words}"
-
-
-def kernel_shapes(kernels: Any, count: int) -> list[tuple[int, ...]]:
-    """Return the shapes of kernels in any form; what is one whole is not taken apart."""
-    if isinstance(kernels, RowSource):
-        return [(kernels.n_samples, kernels.n_samples)] * count
-    if hasattr(kernels, "shape"):  # to take a file apart is to read it
-        return [tuple(kernels.shape[1:])] * count
-    return [np.shape(K) for K in kernels]
