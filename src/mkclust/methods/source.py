@@ -36,7 +36,7 @@ from mkclust.samples.samples import (
     read_samples,
     read_views,
 )
-from mkclust.samples.tables import TableEncoder
+from mkclust.samples.tables import TABLE, TableEncoder
 from mkclust.stack import RowSource, Stack, as_numbers, as_stack, row_sums
 from mkclust.stack.build import stack_observed
 from mkclust.stack.observed import SampleMap, maps_of
@@ -238,9 +238,10 @@ class FromViews(Source):
 
     def match(self, model: Any, samples: Samples) -> Samples:
         """Return views in the order of the fit, or refuse others."""
-        if samples.kind == "table" and not samples.is_lazy and not is_foreign(samples.parts[0]):
-            return check_table(model, samples, is_new=True)
         widths = {name: view.shape[1] for name, view in self.bank.views_.items()}
+        is_held = not samples.is_lazy and not is_foreign(samples.parts[0])
+        if samples.kind == "table" and list(widths) == [TABLE] and is_held:
+            return check_table(model, samples, is_new=True)
         return match_views(samples, widths, self.bank.columns_)
 
     def zero_rows(self, samples: Samples) -> dict[int, np.ndarray]:

@@ -13,12 +13,10 @@ from mkclust.types import Array
 class RowSource(Protocol):
     """Kernels over the same samples, known by their rows.
 
-    A source may know more: ``diagonal()``, the self-similarities, (m, n); ``only(indices)`` and
-    ``among(samples)``, sources of some of its kernels or samples; ``step`` and ``block_rows``, how
-    many rows come together and how many to ask for; ``write(start, stop, out)``, which writes rows
-    in place; ``product(index, X)``, a kernel times a thin matrix, or None. Rows are asked for from
-    one thread at a time. A source of another library than NumPy has ``like``, an array beside its
-    rows, and may have ``parts(start, stop)``, which gives the m blocks.
+    Rows are asked for from one thread at a time, which need not be the one that made the source. A
+    source whose rows are arrays of another library than NumPy has the ``dtype`` of that library,
+    and is asked from the thread that asks the stack. A source that knows more than its rows, such
+    as its diagonal, is a subclass of `mkclust.stack.Source`.
     """
 
     @property

@@ -29,7 +29,7 @@ from mkclust.linalg.memory import available_bytes, require_memory
 from mkclust.samples.blocks import Block, Blocks, add, check_finite
 from mkclust.samples.dask import DaskBlocks
 from mkclust.stack.checks import nothing_left
-from mkclust.stack.compare import ALL_COMPARED, draw
+from mkclust.stack.compare import compared_samples, draw
 from mkclust.stack.feature_maps import (
     Features,
     LearnPreparations,
@@ -115,7 +115,7 @@ class SampleFeatures:
 
         If two kernels have few of the drawn samples in common, some more that they have are drawn.
         """
-        drawn = [draw(self.n_samples, ALL_COMPARED)]
+        drawn = [compared_samples(self.n_samples)]
         observed = np.ones((self.n_samples, 1), bool) if self.observed is None else self.observed
         for p, q in combinations_with_replacement(range(observed.shape[1]), 2):
             have = observed[:, p] & observed[:, q]
