@@ -793,7 +793,7 @@ def test_every_switch_of_every_method_is_checked(method):
 def test_switches_of_stacks_banks_and_feature_maps_are_checked():
     with pytest.raises(ValueError, match="streamed='no': pass True, False or None"):
         as_stack(gaussian_kernels(), streamed="no")
-    with pytest.raises(ValueError, match="on_the_fly must be True or False; found 'no'"):
+    with pytest.raises(ValueError, match="on_the_fly='no': pass True or False"):
         KernelBank(on_the_fly="no").fit(TABLE)
     for map_ in (Nystroem(True), Nystroem(5, width=True), RandomFourier(5, width=True)):
         with pytest.raises(ValueError, match="=True: pass"):
