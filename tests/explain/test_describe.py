@@ -8,10 +8,10 @@ from scipy import sparse
 
 from conftest import blob_views
 from mkclust import AverageKKM, describe
+from mkclust.data import read_samples
+from mkclust.data.options import TableOptions
+from mkclust.data.samples import read_views
 from mkclust.explain.aligned_tables import read_tables
-from mkclust.samples import read_samples
-from mkclust.samples.options import TableOptions
-from mkclust.samples.samples import read_views
 
 
 @pytest.fixture(scope="module")

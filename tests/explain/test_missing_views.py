@@ -22,6 +22,7 @@ from mkclust import (
     write_back,
 )
 from mkclust.cli.inputs import _common_labels
+from mkclust.data.samples import read_samples
 from mkclust.datasets import Dataset
 from mkclust.exceptions import MissingnessWarning, UncoveredSamplesWarning
 from mkclust.explain.aligned_tables import read_tables
@@ -36,7 +37,6 @@ from mkclust.explain.stability import Resampler, resample
 from mkclust.kernels import Nystroem, default_bank
 from mkclust.methods.training import in_order_of_fit
 from mkclust.metrics import adjusted_rand_index
-from mkclust.samples.samples import read_samples
 
 pytestmark = pytest.mark.slow
 

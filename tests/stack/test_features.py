@@ -14,10 +14,10 @@ from threadpoolctl import threadpool_limits
 from conftest import blob_views
 from given_kernels import written_out
 from libraries import FOREIGN, LIBRARIES, as_library
+from mkclust.data.blocks import Block
+from mkclust.data.samples import as_blocks
 from mkclust.kernels import Linear, Nystroem, RandomFourier
 from mkclust.linalg import is_foreign, place, to_host
-from mkclust.samples.blocks import Block
-from mkclust.samples.samples import as_blocks
 from mkclust.stack import as_stack
 from mkclust.stack.compare import compare
 from mkclust.stack.feature_maps import Features

@@ -7,10 +7,10 @@ import scipy.sparse
 from conftest import blob_views
 from given_kernels import standardized, written_out
 from libraries import LIBRARIES, as_library
+from mkclust.data.blocks import Blocks, check_finite
+from mkclust.data.samples import Samples, as_blocks
 from mkclust.kernels import Linear, Nystroem, RandomFourier
 from mkclust.linalg import place, to_host
-from mkclust.samples.blocks import Blocks, check_finite
-from mkclust.samples.samples import Samples, as_blocks
 from mkclust.stack.compare import compare
 from mkclust.stack.features import compress
 

@@ -6,9 +6,9 @@ from typing import Any
 from mkclust import datasets
 from mkclust.cli.failures import CommandError
 from mkclust.cli.printing import Progress
+from mkclust.data.tables import is_frame
 from mkclust.explain.annotate import annotate
 from mkclust.explain.annotation import Annotation
-from mkclust.samples.tables import is_frame
 
 # How the warning begins that stands in the place of a table.
 NOTHING_TESTED = "no variable was tested"

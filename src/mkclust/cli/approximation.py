@@ -6,11 +6,11 @@ from typing import Any
 
 from mkclust.cli.failures import CommandError, one_line
 from mkclust.cli.inputs import Data
+from mkclust.data.samples import Samples
 from mkclust.kernels import KernelBank, Nystroem, default_bank
 from mkclust.linalg.memory import available_bytes, in_units
 from mkclust.methods import METHODS
 from mkclust.methods.inductive import InductiveClusterer
-from mkclust.samples.samples import Samples
 
 CHOICES = ("auto", "nystroem", "none")
 LANDMARKS = 200

@@ -71,13 +71,13 @@ from mkclust.cli.outputs import (
 )
 from mkclust.cli.printing import MAX_ROWS, Progress, count, fit_summary, phase_lines, score_table
 from mkclust.cli.request import LABELS, Request
+from mkclust.data import Samples
 from mkclust.explain.describe import describe, views_of_features
 from mkclust.explain.description import Description
 from mkclust.explain.page import fit_page
 from mkclust.files import write_atomically
 from mkclust.methods import RECOMMENDED
 from mkclust.methods.persistence import save_model
-from mkclust.samples import Samples
 from mkclust.text import join_words, printable
 
 # Features of each cluster and view in the record of a run.

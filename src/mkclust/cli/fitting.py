@@ -13,9 +13,9 @@ from mkclust.cli.method import build_model, check_choice, kernels_by_view
 from mkclust.cli.options import AUTO
 from mkclust.cli.printing import Progress
 from mkclust.cli.request import Request
+from mkclust.data import as_dask
+from mkclust.data.options import FILLS
 from mkclust.explain.choosing import NumberOfClusters
-from mkclust.samples import as_dask
-from mkclust.samples.options import FILLS
 
 
 def new_model(request: Request) -> Any:

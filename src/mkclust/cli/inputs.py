@@ -17,15 +17,15 @@ from mkclust.cli.joining import contributions, paired_by_row, row_ids
 from mkclust.cli.near_misses import problems, suspicions
 from mkclust.cli.printing import count
 from mkclust.cli.table_request import TableRequest, check_drops
+from mkclust.data.join import looks_like_kernel
+from mkclust.data.missing import lacking_words
+from mkclust.data.samples import Samples, read_kernels, read_views
+from mkclust.data.tables import is_frame
 from mkclust.datasets.arrays import is_hdf5
 from mkclust.datasets.parquet import ParquetTable
 from mkclust.datasets.read import load_with
 from mkclust.index import match_rows
 from mkclust.linalg.memory import available_bytes
-from mkclust.samples.join import looks_like_kernel
-from mkclust.samples.missing import lacking_words
-from mkclust.samples.samples import Samples, read_kernels, read_views
-from mkclust.samples.tables import is_frame
 
 # Files that together take more than this share of the memory there is are not loaded.
 LARGEST_SHARE_LOADED = 0.25

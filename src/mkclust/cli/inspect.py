@@ -28,10 +28,10 @@ from mkclust.cli.options import (
 from mkclust.cli.outputs import strict_json
 from mkclust.cli.printing import Progress, count
 from mkclust.cli.table_request import TableRequest
+from mkclust.data.samples import Samples
+from mkclust.data.tables import CATEGORIES, is_frame, is_numeric, read_column
 from mkclust.exceptions import KernelWarning
 from mkclust.kernels import default_bank
-from mkclust.samples.samples import Samples
-from mkclust.samples.tables import CATEGORIES, is_frame, is_numeric, read_column
 from mkclust.text import join_words
 
 # Kernels are told from so many samples: their kinds need no more.

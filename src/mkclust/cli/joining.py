@@ -5,8 +5,8 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from mkclust import datasets
+from mkclust.data.tables import is_frame
 from mkclust.index import has_ids, index_of
-from mkclust.samples.tables import is_frame
 
 
 def row_ids(view: Any) -> Any:

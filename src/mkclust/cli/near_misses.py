@@ -10,9 +10,9 @@ import numpy as np
 
 from mkclust import datasets
 from mkclust.cli.joining import Views, all_views, file_name, ids_aside, row_ids
+from mkclust.data.join import columns_are_ids
+from mkclust.data.tables import is_frame, is_numeric, read_column
 from mkclust.datasets.layout import ID_NAMES, normalize_name
-from mkclust.samples.join import columns_are_ids
-from mkclust.samples.tables import is_frame, is_numeric, read_column
 
 MAX_NAMED = 3
 # What columns are called that hold what clusters are compared with.

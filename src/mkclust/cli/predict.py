@@ -22,13 +22,13 @@ from mkclust.cli.options import Drop, Id, Inputs, Json, LabelsFile, Quiet, Sampl
 from mkclust.cli.outputs import check_outputs, strict_json
 from mkclust.cli.printing import Progress, cluster_sizes
 from mkclust.cli.table_request import TableRequest
+from mkclust.data.tables import CATEGORIES, TABLE
 from mkclust.explain.sample_scores import margins
 from mkclust.files import write_atomically
 from mkclust.linalg import to_host
 from mkclust.methods.inductive import InductiveClusterer
 from mkclust.methods.persistence import load_model
 from mkclust.methods.uncovered import UNCOVERED
-from mkclust.samples.tables import CATEGORIES, TABLE
 from mkclust.stack.discretize import assign, normalize_rows
 from mkclust.text import join_words
 from mkclust.types import Float

@@ -9,8 +9,8 @@ from typing import Any
 from mkclust import datasets
 from mkclust.cli.failures import CommandError
 from mkclust.cli.method import check_choice
+from mkclust.data.options import IMPUTATIONS, JOINS, TableOptions
 from mkclust.datasets.layout import SAMPLES_IN, TableLayout
-from mkclust.samples.options import IMPUTATIONS, JOINS, TableOptions
 
 
 @dataclass(frozen=True)

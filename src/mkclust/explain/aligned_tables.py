@@ -12,11 +12,11 @@ from typing import Any
 import numpy as np
 from scipy.sparse import csr_array, issparse
 
+from mkclust.data import Samples
+from mkclust.data.samples import read_samples
+from mkclust.data.tables import Column, by_name, column_of, is_frame
 from mkclust.index import has_ids, index_of, match_rows
 from mkclust.linalg import is_foreign, to_host
-from mkclust.samples import Samples
-from mkclust.samples.samples import read_samples
-from mkclust.samples.tables import Column, by_name, column_of, is_frame
 from mkclust.types import Float
 
 

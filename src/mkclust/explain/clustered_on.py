@@ -13,12 +13,12 @@ import numpy as np
 from scipy.special import gammaln
 from scipy.stats import rankdata
 
+from mkclust.data.tables import TableEncoder
 from mkclust.explain.fitted import fitted_samples, kernel_source
 from mkclust.kernels.kinds import RULES
 from mkclust.linalg import ranges, select, to_host
 from mkclust.linalg.sparse_rows import dense_rows
 from mkclust.methods import MultipleKernelClusterer
-from mkclust.samples.tables import TableEncoder
 from mkclust.text import join_words
 from mkclust.types import Array, Float
 

@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 
+from mkclust.data import Samples
 from mkclust.explain.diagnosis import Diagnosis
 from mkclust.explain.examined import Examined, ExaminedKernels
 from mkclust.explain.examined_features import ExaminedFeatures
@@ -15,7 +16,6 @@ from mkclust.methods import MultipleKernelClusterer
 from mkclust.methods.training import in_order_of_fit
 from mkclust.methods.uncovered import only_covered
 from mkclust.metrics import agreement_of_labels
-from mkclust.samples import Samples
 
 # Alignments, of which eigenvalue sums are known to a thousandth, differ by less than this.
 SAME_ALIGNMENT = 0.01

@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from mkclust.data.samples import Samples
 from mkclust.engine.certificate import rounding_of_entries
 from mkclust.engine.eigen import Relaxation, relax
 from mkclust.explain.fitted import observed_of_kernels, unfitted_copy
@@ -15,7 +16,6 @@ from mkclust.linalg import inner_products, select, to_device
 from mkclust.methods import MultipleKernelClusterer
 from mkclust.methods.out_of_sample import inverse
 from mkclust.methods.training import open_again
-from mkclust.samples.samples import Samples
 from mkclust.stack import Kernel, Observed, Stack, Standardization, Standardized
 from mkclust.stack.discretize import assign, discretize
 from mkclust.stack.observed import SampleMap, with_active

@@ -12,14 +12,14 @@ from typing import Any
 import numpy as np
 from sklearn.base import BaseEstimator, TransformerMixin
 
+from mkclust.data.blocks import Block, Blocks, check_finite
+from mkclust.data.samples import Samples, as_blocks
 from mkclust.engine.eigen import Relaxation
 from mkclust.explain.examined import Examined, Refit
 from mkclust.linalg import astype, eigh, namespace, to_device, to_host
 from mkclust.methods import MultipleKernelClusterer
 from mkclust.methods.out_of_sample import inverse
 from mkclust.methods.uncovered import only_covered
-from mkclust.samples.blocks import Block, Blocks, check_finite
-from mkclust.samples.samples import Samples, as_blocks
 from mkclust.stack.feature_maps import Features
 from mkclust.types import Array, Float
 

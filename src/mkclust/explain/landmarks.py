@@ -8,12 +8,12 @@ import numpy as np
 from sklearn.base import clone
 from sklearn.utils import check_random_state
 
+from mkclust.data.samples import read_views
 from mkclust.explain.fitted import integer_seed, unfitted_copy
 from mkclust.explain.stability import STABLE, UNSTABLE
 from mkclust.methods import MultipleKernelClusterer
 from mkclust.methods.training import in_order_of_fit
 from mkclust.metrics import agreement_of_labels
-from mkclust.samples.samples import read_views
 from mkclust.stack.feature_maps import seeds_of
 from mkclust.types import Float
 

@@ -6,12 +6,12 @@ from typing import Any
 
 import numpy as np
 
+from mkclust.data.block_threads import n_block_threads
+from mkclust.data.blocks import MOST_ROWS
+from mkclust.data.dask import FAN_IN
 from mkclust.linalg.memory import available_bytes, in_units
 from mkclust.methods import METHODS
 from mkclust.methods.memory_checks import fit_bytes
-from mkclust.samples.block_threads import n_block_threads
-from mkclust.samples.blocks import MOST_ROWS
-from mkclust.samples.dask import FAN_IN
 from mkclust.stack.feature_maps import FIT_SAMPLES
 from mkclust.stack.features import KEPT_SHARE, product_bytes
 

@@ -10,6 +10,9 @@ import numpy as np
 from scipy.optimize import linear_sum_assignment
 from sklearn.utils import check_random_state
 
+from mkclust.data.check import check_view
+from mkclust.data.options import AS_THEY_ARE, TableOptions
+from mkclust.data.samples import Samples, as_blocks, read_samples
 from mkclust.explain.fitted import (
     check_fitted,
     integer_seed,
@@ -27,9 +30,6 @@ from mkclust.methods.training import in_order_of_fit
 from mkclust.methods.uncovered import only_covered
 from mkclust.metrics import adjusted_rand_of_table
 from mkclust.parameters import Count, Number, check_parameter
-from mkclust.samples.check import check_view
-from mkclust.samples.options import AS_THEY_ARE, TableOptions
-from mkclust.samples.samples import Samples, as_blocks, read_samples
 from mkclust.stack import as_stack
 from mkclust.types import Float
 

@@ -176,7 +176,7 @@ fit_seconds_ : float
     Time of the whole fit: the sum of these six.
 approximation_error_ : ndarray of shape (n_kernels,)
     With an approximation: the share of each kernel's trace, before any centering, that its
-    features miss, on some of the samples; NaN where the feature map does not tell. Random waves
+    features miss, on some of the samples; NaN if the feature map does not tell. Random waves
     miss nothing on average however few they are; ``mkclust.landmark_stability`` tells more.
     Certificates and objectives are those of the approximated problem.""",
 }

@@ -5,6 +5,9 @@ from typing import Any
 
 import numpy as np
 
+from mkclust.data.blocks import Block, Blocks, check_finite
+from mkclust.data.check import in_memory
+from mkclust.data.samples import Samples, as_blocks
 from mkclust.linalg import arrays_to_host, is_foreign, ranges, select, to_host
 from mkclust.linalg.sparse_rows import dense_rows
 from mkclust.methods.out_of_sample import Extension
@@ -15,9 +18,6 @@ from mkclust.methods.same_input import (
     refuse_self_similarity,
 )
 from mkclust.methods.source import Source
-from mkclust.samples.blocks import Block, Blocks, check_finite
-from mkclust.samples.check import in_memory
-from mkclust.samples.samples import Samples, as_blocks
 from mkclust.stack import Stack
 from mkclust.stack.discretize import assign
 from mkclust.stack.feature_maps import PreparedMap

@@ -8,6 +8,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
+from mkclust.data.samples import Samples
 from mkclust.exceptions import FewerClustersWarning, MissingnessWarning, MissingViewsWarning, warn
 from mkclust.linalg import copy_array, select
 from mkclust.linalg.threads import one_thread_if_small
@@ -28,7 +29,6 @@ from mkclust.methods.uncovered import (
     used_kernels,
     without_entries,
 )
-from mkclust.samples.samples import Samples
 from mkclust.stack import Stack
 from mkclust.stack.discretize import assign, count_clusters, discretize
 from mkclust.types import Array, Float

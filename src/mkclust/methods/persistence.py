@@ -25,7 +25,7 @@ from mkclust.version import __version__, versions
 FORMAT = 3
 SUFFIX = ".skops"
 # Packages whose classes fitted models consist of; creating one runs nothing but this library.
-TRUSTED_PACKAGES = ("mkclust.kernels.", "mkclust.methods.", "mkclust.samples.", "mkclust.stack.")
+TRUSTED_PACKAGES = ("mkclust.kernels.", "mkclust.methods.", "mkclust.data.", "mkclust.stack.")
 # Types of other libraries in fitted models that skops does not trust by itself.
 TRUSTED_TYPES = ("scipy.sparse._csr.csr_array", "scipy.sparse._csc.csc_array")
 

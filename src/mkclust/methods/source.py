@@ -12,6 +12,15 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from mkclust.data.blocks import Block
+from mkclust.data.missing import single_kernels, zero_samples
+from mkclust.data.samples import (
+    Samples,
+    as_blocks,
+    read_samples,
+    read_views,
+)
+from mkclust.data.tables import TABLE, TableEncoder
 from mkclust.index import make_index
 from mkclust.kernels import KernelBank
 from mkclust.kernels.neighbors import Neighborhoods
@@ -28,15 +37,6 @@ from mkclust.methods.same_input import (
     match_views,
     refuse_self_similarity,
 )
-from mkclust.samples.blocks import Block
-from mkclust.samples.missing import single_kernels, zero_samples
-from mkclust.samples.samples import (
-    Samples,
-    as_blocks,
-    read_samples,
-    read_views,
-)
-from mkclust.samples.tables import TABLE, TableEncoder
 from mkclust.stack import RowSource, Stack, as_numbers, as_stack, row_sums
 from mkclust.stack.build import stack_observed
 from mkclust.stack.observed import SampleMap, maps_of

@@ -9,6 +9,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from sklearn.base import clone
 
+from mkclust.data.check import check_observed, n_dims
+from mkclust.data.join import looks_like_kernel
+from mkclust.data.samples import Samples, as_blocks, read_samples, read_views
+from mkclust.data.tables import TABLE
 from mkclust.kernels import KernelBank, default_bank
 from mkclust.kernels.bank import expected_input
 from mkclust.kernels.kinds import learn_preparations, rules_of
@@ -18,10 +22,6 @@ from mkclust.methods.neighborhoods import find_neighborhoods
 from mkclust.methods.same_input import check_same_kernel, check_same_samples, check_table
 from mkclust.methods.source import FromKernels, FromViews
 from mkclust.methods.uncovered import NOBODY, check_covered, only_covered, without_entries
-from mkclust.samples.check import check_observed, n_dims
-from mkclust.samples.join import looks_like_kernel
-from mkclust.samples.samples import Samples, as_blocks, read_samples, read_views
-from mkclust.samples.tables import TABLE
 from mkclust.stack import RowSource, Stack
 from mkclust.stack.features import compress
 from mkclust.stack.observed import with_maps

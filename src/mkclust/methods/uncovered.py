@@ -6,11 +6,11 @@ from typing import Any
 
 import numpy as np
 
+from mkclust.data.samples import Samples
 from mkclust.exceptions import UncoveredSamplesWarning, warn
 from mkclust.linalg import select
 from mkclust.linalg.sparse_rows import spread_rows
 from mkclust.methods.out_of_sample import active_kernels
-from mkclust.samples.samples import Samples
 from mkclust.stack import Stack
 from mkclust.stack.observed import maps_of, observed_samples
 from mkclust.text import count, join_words

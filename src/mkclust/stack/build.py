@@ -8,11 +8,11 @@ from typing import Any, Literal
 import numpy as np
 import scipy.sparse
 
+from mkclust.data.missing import single_kernels
+from mkclust.data.row_source import RowSource, RowSubset
+from mkclust.data.samples import Samples, read_kernels
 from mkclust.linalg import check_one_place, to_device
 from mkclust.linalg.memory import available_bytes, require_memory
-from mkclust.samples.missing import single_kernels
-from mkclust.samples.row_source import RowSource, RowSubset
-from mkclust.samples.samples import Samples, read_kernels
 from mkclust.stack.checks import (
     as_numbers,
     check_diagonal,

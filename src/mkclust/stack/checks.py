@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse
 
+from mkclust.data.tables import as_table
 from mkclust.linalg import (
     FactoredMatrix,
     as_floats,
@@ -22,7 +23,6 @@ from mkclust.linalg import (
 )
 from mkclust.linalg.arrays import is_sparse_tensor
 from mkclust.linalg.memory import require_memory
-from mkclust.samples.tables import as_table
 from mkclust.stack.kernel import Kernel
 from mkclust.stack.standardized import Standardization
 from mkclust.text import list_first

@@ -11,6 +11,8 @@ from scipy.sparse import issparse
 from sklearn.base import clone
 from sklearn.kernel_approximation import Nystroem, RBFSampler
 
+from mkclust.data.blocks import Block, Blocks, check_finite, device_bytes
+from mkclust.data.distances import squared_norms
 from mkclust.linalg import (
     copy_array,
     is_foreign,
@@ -22,8 +24,6 @@ from mkclust.linalg import (
     zeros,
 )
 from mkclust.linalg.sparse_rows import spread_rows
-from mkclust.samples.blocks import Block, Blocks, check_finite, device_bytes
-from mkclust.samples.distances import squared_norms
 from mkclust.stack.compare import draw
 from mkclust.stack.observed import FillRule, rescaling
 from mkclust.types import Array, Float

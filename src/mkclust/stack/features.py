@@ -17,6 +17,8 @@ from scipy.linalg import solve_triangular
 from scipy.linalg.lapack import dpstrf as pstrf
 from sklearn.preprocessing import FunctionTransformer
 
+from mkclust.data.blocks import Block, Blocks, add, check_finite
+from mkclust.data.dask import DaskBlocks
 from mkclust.linalg import (
     astype,
     free_bytes,
@@ -26,8 +28,6 @@ from mkclust.linalg import (
     to_host,
 )
 from mkclust.linalg.memory import available_bytes, require_memory
-from mkclust.samples.blocks import Block, Blocks, add, check_finite
-from mkclust.samples.dask import DaskBlocks
 from mkclust.stack.checks import nothing_left
 from mkclust.stack.compare import compared_samples, draw
 from mkclust.stack.feature_maps import (

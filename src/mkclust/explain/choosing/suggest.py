@@ -7,6 +7,8 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
+from mkclust.data.options import TableOptions
+from mkclust.data.samples import Samples
 from mkclust.explain.choosing.borders import count_at_borders
 from mkclust.explain.choosing.checks import check_coefficients, check_draws, check_k_values
 from mkclust.explain.choosing.clusterings import Clusterings, cluster_for_all_k
@@ -23,8 +25,6 @@ from mkclust.explain.stability import (
 from mkclust.explain.steps import StepCallback, Steps, counted
 from mkclust.linalg import arrays_to_host
 from mkclust.metrics import adjusted_rand_of_table
-from mkclust.samples.options import TableOptions
-from mkclust.samples.samples import Samples
 from mkclust.stack.observed import FillRule
 from mkclust.types import Float
 

@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 
+from mkclust.data import Samples
 from mkclust.explain.choosing import NumberOfClusters, suggest_n_clusters
 from mkclust.explain.choosing.checks import FEWEST_SAMPLES
 from mkclust.explain.fitted import is_approximated
@@ -12,7 +13,6 @@ from mkclust.explain.page.budget import Budget
 from mkclust.explain.steps import StepCallback
 from mkclust.kernels import default_bank
 from mkclust.methods.training import make_bank
-from mkclust.samples import Samples
 from mkclust.types import Float
 
 # Numbers of clusters below and above that of the fit that are tried.

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from mkclust.data import Samples
 from mkclust.explain.aligned_tables import count_entries, read_tables
 from mkclust.explain.choosing import NumberOfClusters
 from mkclust.explain.describe import describe_tables, views_of_features
@@ -35,7 +36,6 @@ from mkclust.methods.missingness import Missingness
 from mkclust.methods.training import in_order_of_fit
 from mkclust.methods.uncovered import UNCOVERED, only_covered
 from mkclust.plots.neighbor_map import SampleMap, map_samples
-from mkclust.samples import Samples
 from mkclust.types import Float
 
 # The share of the samples in a resample.

@@ -4,6 +4,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from mkclust.data import Samples
 from mkclust.explain.diagnose import diagnose_examined, examine
 from mkclust.explain.diagnosis import Diagnosis
 from mkclust.explain.examined import Examined
@@ -15,7 +16,6 @@ from mkclust.methods import AgreementKKM, MultipleKernelClusterer
 from mkclust.methods.training import in_order_of_fit
 from mkclust.methods.uncovered import only_covered
 from mkclust.metrics import agreement_of_labels
-from mkclust.samples import Samples
 from mkclust.types import Float
 
 

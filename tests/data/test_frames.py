@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 from scipy.sparse import csr_array, issparse
 
-from mkclust.samples.samples import read_samples, read_views
-from mkclust.samples.tables import as_table, column_of, is_numeric, read_column
+from mkclust.data.samples import read_samples, read_views
+from mkclust.data.tables import as_table, column_of, is_numeric, read_column
 
 pandas = pytest.importorskip("pandas")
 N = 12

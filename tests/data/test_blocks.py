@@ -8,8 +8,8 @@ import pytest
 from sklearn import config_context, get_config
 from threadpoolctl import threadpool_limits
 
+from mkclust.data.samples import as_blocks
 from mkclust.linalg.threads import n_threads
-from mkclust.samples.samples import as_blocks
 
 N = 500
 

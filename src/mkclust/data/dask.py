@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from mkclust.samples.blocks import MOST_ROWS, BlockFunction, Blocks, add
-from mkclust.samples.check import as_floats
+from mkclust.data.blocks import MOST_ROWS, BlockFunction, Blocks, add
+from mkclust.data.check import as_floats
 from mkclust.types import Array
 
 # Partial sums that one task adds up: few, for each may be as large as all features squared.

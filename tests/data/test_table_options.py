@@ -2,7 +2,7 @@
 
 import pytest
 
-from mkclust.samples.options import TableOptions
+from mkclust.data.options import TableOptions
 
 
 def test_samples_that_views_lack_are_rescaled_or_left_at_zero_before_anything_is_learned():

@@ -5,9 +5,9 @@ import pytest
 
 from conftest import blob_views
 from mkclust import AverageKKM, SimpleMKKM
+from mkclust.data import as_blocks, as_dask
+from mkclust.data.samples import read_samples
 from mkclust.kernels import Linear, Nystroem
-from mkclust.samples import as_blocks, as_dask
-from mkclust.samples.samples import read_samples
 
 da = pytest.importorskip("dask.array")
 

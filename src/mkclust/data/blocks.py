@@ -7,6 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from mkclust.data.block_threads import map_blocks
+from mkclust.data.check import as_floats, in_memory, memory_map
 from mkclust.linalg import (
     device,
     free_bytes,
@@ -17,8 +19,6 @@ from mkclust.linalg import (
     to_host,
 )
 from mkclust.linalg.sparse_rows import finite_rows, missing_rows, row_width
-from mkclust.samples.block_threads import map_blocks
-from mkclust.samples.check import as_floats, in_memory, memory_map
 from mkclust.text import join_words
 from mkclust.types import Array
 

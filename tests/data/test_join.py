@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mkclust.samples.options import TableOptions
-from mkclust.samples.samples import read_views
+from mkclust.data.options import TableOptions
+from mkclust.data.samples import read_views
 
 pandas = pytest.importorskip("pandas")
 INNER = TableOptions(join="inner")

@@ -9,9 +9,9 @@ import pandas as pd
 import pytest
 
 from mkclust import METHODS, AverageKKM, KernelBank, SimpleMKKM
+from mkclust.data import as_blocks, read_samples
+from mkclust.data.samples import read_kernels
 from mkclust.kernels import Nystroem
-from mkclust.samples import as_blocks, read_samples
-from mkclust.samples.samples import read_kernels
 from mkclust.stack import as_stack
 
 N = 40

@@ -6,9 +6,9 @@ import scipy.sparse
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mkclust.samples.options import TableOptions
-from mkclust.samples.row_source import RowSource, RowSubset
-from mkclust.samples.samples import read_kernels, read_samples
+from mkclust.data.options import TableOptions
+from mkclust.data.row_source import RowSource, RowSubset
+from mkclust.data.samples import read_kernels, read_samples
 
 pytestmark = pytest.mark.slow
 

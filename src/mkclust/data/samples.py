@@ -10,19 +10,17 @@ import pandas as pd
 from scipy.sparse import issparse
 from sklearn.utils import check_array
 
-from mkclust.index import key_of, make_index
-from mkclust.linalg import is_foreign, select
-from mkclust.samples.blocks import Blocks
-from mkclust.samples.check import check_entries, check_together, check_view, is_dask, n_dims
-from mkclust.samples.dask import DaskBlocks
-from mkclust.samples.join import (
+from mkclust.data.blocks import Blocks
+from mkclust.data.check import check_entries, check_together, check_view, is_dask, n_dims
+from mkclust.data.dask import DaskBlocks
+from mkclust.data.join import (
     Alignment,
     align,
     columns_are_ids,
     columns_like_rows,
     looks_like_kernel,
 )
-from mkclust.samples.missing import (
+from mkclust.data.missing import (
     cut_missing,
     empty_rows,
     empty_samples,
@@ -31,9 +29,9 @@ from mkclust.samples.missing import (
     take_block,
     take_rows,
 )
-from mkclust.samples.options import AS_THEY_ARE, TableOptions
-from mkclust.samples.row_source import RowSource, take_source
-from mkclust.samples.tables import (
+from mkclust.data.options import AS_THEY_ARE, TableOptions
+from mkclust.data.row_source import RowSource, take_source
+from mkclust.data.tables import (
     CATEGORIES,
     TABLE,
     Table,
@@ -45,6 +43,8 @@ from mkclust.samples.tables import (
     split_columns,
     text_names,
 )
+from mkclust.index import key_of, make_index
+from mkclust.linalg import is_foreign, select
 from mkclust.text import count, join_words
 from mkclust.types import Array
 
@@ -249,7 +249,7 @@ def read_samples(
     Examples
     --------
     >>> import numpy as np
-    >>> from mkclust.samples.samples import read_samples
+    >>> from mkclust.data.samples import read_samples
     >>> samples = read_samples({"shape": np.ones((4, 2)), "color": np.ones((4, 3))})
     >>> samples.kind, samples.names, samples.n_samples
     ('views', ('shape', 'color'), 4)
@@ -630,7 +630,7 @@ def as_views(X: Any) -> dict[str, Array]:
     Examples
     --------
     >>> import numpy as np
-    >>> from mkclust.samples.samples import as_views
+    >>> from mkclust.data.samples import as_views
     >>> views = as_views([np.ones((4, 2), dtype=int), np.ones((4, 3), dtype="float32")])
     >>> {name: (view.shape, str(view.dtype)) for name, view in views.items()}
     {'view 0': ((4, 2), 'float64'), 'view 1': ((4, 3), 'float32')}
@@ -663,7 +663,7 @@ def as_blocks(X: Any, *, block_rows: int | None = None) -> Blocks:
     Examples
     --------
     >>> import numpy as np
-    >>> from mkclust.samples import as_blocks
+    >>> from mkclust.data import as_blocks
     >>> blocks = as_blocks({"a": np.ones((5, 2)), "b": np.ones((5, 3))}, block_rows=2)
     >>> blocks.total(lambda block, start: block["a"].T @ block["b"]).tolist()
     [[5.0, 5.0, 5.0], [5.0, 5.0, 5.0]]

@@ -7,11 +7,11 @@ import numpy as np
 import pandas as pd
 from scipy.sparse import issparse
 
+from mkclust.data.check import in_memory, is_dask, memory_map, n_dims
+from mkclust.data.row_source import RowSource, RowSubset, take_source
 from mkclust.index import has_ids, index_of, match_rows
 from mkclust.linalg import is_foreign, is_sparse, namespace, select, to_host
 from mkclust.linalg.sparse_rows import zero_rows
-from mkclust.samples.check import in_memory, is_dask, memory_map, n_dims
-from mkclust.samples.row_source import RowSource, RowSubset, take_source
 from mkclust.text import count, join_words
 
 # So many samples are named in a message.

@@ -6,12 +6,12 @@ from typing import Any
 import numpy as np
 from scipy.sparse import issparse
 
+from mkclust.data.check import as_numbers, check_masks, is_dask
+from mkclust.data.samples import read_views
+from mkclust.data.tables import as_table, by_name, is_frame
 from mkclust.linalg import is_foreign, namespace, place
 from mkclust.linalg import to_device as to_same_device
 from mkclust.linalg.arrays import detached, is_sparse_tensor, on_torch_device
-from mkclust.samples.check import as_numbers, check_masks, is_dask
-from mkclust.samples.samples import read_views
-from mkclust.samples.tables import as_table, by_name, is_frame
 from mkclust.types import Array
 
 COMPUTED = ("float32", "float64")
@@ -44,7 +44,7 @@ def to_device(X: Any, device: Any = None, *, like: Any = None, dtype: Any = None
     >>> import numpy as np
     >>> from mkclust import SimpleMKKM
     >>> from mkclust.datasets import load
-    >>> from mkclust.samples.devices import to_device
+    >>> from mkclust.data.devices import to_device
     >>> views = {name: view[:300] for name, view in load("digits").views.items()}
     >>> copies = to_device(views, like=np.empty(0), dtype="float32")  # or to_device(views, "cuda")
     >>> {str(view.dtype) for view in copies.values()}

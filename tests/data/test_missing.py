@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mkclust import AverageKKM
-from mkclust.samples.options import TableOptions
-from mkclust.samples.samples import as_views, read_samples, read_views
+from mkclust.data.options import TableOptions
+from mkclust.data.samples import as_views, read_samples, read_views
 
 pd = pytest.importorskip("pandas")
 OUTER = TableOptions(join="outer")

@@ -7,10 +7,10 @@ import pytest
 import scipy.sparse
 
 from libraries import LIBRARIES, as_library
+from mkclust.data.blocks import Blocks
+from mkclust.data.samples import as_blocks
 from mkclust.linalg import to_host
 from mkclust.linalg.sparse_rows import missing_rows
-from mkclust.samples.blocks import Blocks
-from mkclust.samples.samples import as_blocks
 
 
 def counted(block, start):

@@ -5,9 +5,9 @@ import warnings
 import numpy as np
 import pytest
 
+from mkclust.data.options import TableOptions
+from mkclust.data.samples import read_samples, read_views
 from mkclust.exceptions import IdSpellingWarning
-from mkclust.samples.options import TableOptions
-from mkclust.samples.samples import read_samples, read_views
 
 pd = pytest.importorskip("pandas")
 OUTER = TableOptions(join="outer")

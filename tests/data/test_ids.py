@@ -6,9 +6,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mkclust import AverageKKM, KernelBank, SimpleMKKM, diagnose, to_device
+from mkclust.data.samples import as_views
 from mkclust.explain.stability import resample
 from mkclust.kernels import Nystroem
-from mkclust.samples.samples import as_views
 from mkclust.stack import as_stack
 
 pandas = pytest.importorskip("pandas")

@@ -13,9 +13,9 @@ from pandas.api.types import infer_dtype, is_bool_dtype, is_numeric_dtype
 from scipy.sparse import issparse
 from sklearn.impute import SimpleImputer
 
+from mkclust.data.check import as_numbers, dropping, in_memory, n_dims
 from mkclust.index import has_ids, is_whole, key_of
 from mkclust.linalg import is_foreign, select
-from mkclust.samples.check import as_numbers, dropping, in_memory, n_dims
 from mkclust.text import count, did_you_mean, join_words, list_first
 from mkclust.types import Float
 

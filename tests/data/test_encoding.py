@@ -7,9 +7,9 @@ import pytest
 from scipy.sparse import issparse
 
 from mkclust import AverageKKM, KernelBank, agreement, suggest_n_clusters, to_device
-from mkclust.samples import read_samples
-from mkclust.samples.options import TableOptions
-from mkclust.samples.samples import read_views
+from mkclust.data import read_samples
+from mkclust.data.options import TableOptions
+from mkclust.data.samples import read_views
 
 pandas = pytest.importorskip("pandas")
 MEDIAN = TableOptions(impute="median")

@@ -2,8 +2,8 @@ import numpy as np
 import pytest
 import scipy.sparse
 
+from mkclust.data.samples import as_views
 from mkclust.kernels import KernelBank
-from mkclust.samples.samples import as_views
 
 
 @pytest.fixture
