@@ -897,12 +897,12 @@ def test_clusters_are_tested_against_variables_of_another_file(data):
     assert tests["column 2"]["reason"] == "it is constant"
     assert "clustered on" in tests["column 3"]["reason"]
     np.save("K.npy", data["kernels"])
-    if has_plotly := importlib.util.find_spec("plotly") is not None:
+    if has_jinja2 := importlib.util.find_spec("jinja2") is not None:
         arguments += ["--report", "fit.html"]
     result = succeed("cluster", "K.npy", *arguments)
     (note,) = read_run()["annotation"]["notes"]
     assert note in result.stdout
-    if has_plotly:
+    if has_jinja2:
         page = Path("fit.html").read_text(encoding="utf-8")
         assert "Against other variables" in page
         assert note in page
@@ -942,8 +942,6 @@ def test_workers_of_a_cluster_read_the_files_and_find_the_same_clusters(
 ):
     monkeypatch.setattr(dask, "FEWEST_ROWS", 20)
     monkeypatch.setattr(dask, "CHUNK_BYTES", 8)
-    # So that the picture shows a sample, of an embedding that is with the workers.
-    monkeypatch.setattr(plots.embedding, "MAX_ROWS", 30)
     if kind == "parquet":
         files = save_parquet(data)
     elif kind == "h5":
