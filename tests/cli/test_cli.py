@@ -895,12 +895,12 @@ def test_clusters_are_tested_against_variables_of_another_file(data):
     assert tests["column 2"]["reason"] == "it is constant"
     assert "clustered on" in tests["column 3"]["reason"]
     np.save("K.npy", data["kernels"])
-    if has_plotly := importlib.util.find_spec("plotly") is not None:
+    if has_jinja2 := importlib.util.find_spec("jinja2") is not None:
         arguments += ["--report", "fit.html"]
     result = succeed("cluster", "K.npy", *arguments)
     (note,) = read_run()["annotation"]["notes"]
     assert note in result.stdout
-    if has_plotly:
+    if has_jinja2:
         page = Path("fit.html").read_text(encoding="utf-8")
         assert "Against other variables" in page
         assert note in page

@@ -129,19 +129,6 @@ def test_steps_of_what_takes_long_are_told():
     assert all(0 <= done < total for done, total, _ in steps)
 
 
-def test_the_page_tells_its_steps():
-    pytest.importorskip("plotly")
-    views, _ = three_clusters()
-    model = mkclust.AverageKKM(3, random_state=0).fit(views)
-    steps = []
-    from mkclust.explain.page import fit_page
-
-    fit_page(model, views, n_resamples=2, progress=lambda *step: steps.append(step))
-    # In tests/explain/page all of them are counted.
-    assert {text for _, _, text in steps} >= {"making the kernels", "resamples"}
-    assert all(0 <= done < total for done, total, _ in steps)
-
-
 def test_progress_that_nobody_sees_still_measures_its_phases(capsys):
     with Progress(quiet=True) as progress:
         progress.phase("reading")

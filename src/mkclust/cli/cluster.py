@@ -74,7 +74,7 @@ from mkclust.cli.request import LABELS, Request
 from mkclust.data import Samples
 from mkclust.explain.describe import describe, views_of_features
 from mkclust.explain.description import Description
-from mkclust.explain.page import fit_page
+from mkclust.explain.report import write_report
 from mkclust.files import write_atomically
 from mkclust.methods import RECOMMENDED
 from mkclust.methods.persistence import save_model
@@ -209,23 +209,17 @@ def _write(
         progress.phase("drawing")
         with noted_failure(request.plot, "drawn", failures):
             write_atomically(
-                {request.plot: lambda path: plots.save(plots.plot_fit(model, data.y), path)}
+                {request.plot: lambda path: plots.plot_fit(model, data.y).savefig(path, dpi=150)}
             )
     if request.report is not None:
-        progress.phase("looking closer, for the report")
+        progress.phase("writing the report")
         samples, y = finished_run.kernel_choice.samples, data.y if finished_run.scores else None
+        options: dict[str, Any] = {"warned": finished_run.warnings}
+        options["annotation"] = finished_run.annotation
+        # With -k auto other numbers of clusters have been compared.
+        alternatives = finished_run.suggestion or False
         with noted_failure(request.report, "written", failures):
-            page = fit_page(
-                model,
-                samples,
-                y=y,
-                warned=finished_run.warnings,
-                annotation=finished_run.annotation,
-                # With -k auto other numbers have been tried.
-                alternatives=True if finished_run.suggestion is None else finished_run.suggestion,
-                progress=progress.step,
-            )
-            write_atomically({request.report: page.encode()})
+            write_report(model, samples, request.report, y, alternatives=alternatives, **options)
     if request.save is not None:
         progress.phase("saving the model")
         with noted_failure(request.save, "saved", failures):

@@ -29,7 +29,7 @@ from mkclust.cli.printing import Progress, count, phase_lines
 from mkclust.cli.request import Request
 from mkclust.explain.fitted import certified_gap
 from mkclust.explain.memory import estimate_memory
-from mkclust.explain.page.budget import DEFAULT_BUDGET
+from mkclust.explain.report.collect import refit_size
 from mkclust.explain.stability import resample
 from mkclust.linalg.memory import available_bytes, in_units
 from mkclust.methods import METHODS
@@ -174,7 +174,7 @@ def _stability(model: Any, choice: KernelChoice, n_resamples: int) -> float | No
     """Return how far clusters of parts of the samples agree with a model's, None if unknown."""
     if n_resamples == 0 or model.n_clusters == 1:
         return None
-    most = DEFAULT_BUDGET.resampling_plan(model)["most_samples"]
+    most = refit_size(model)
     try:
         return resample(model, choice.samples, n_resamples=n_resamples, most_samples=most).mean
     except ValueError:

@@ -58,7 +58,7 @@ def run(out: Folder = Path("demo"), seed: Seed = 0) -> None:
         progress.phase("drawing")
         write_atomically(
             {
-                picture: lambda path: plots.save(plots.plot_fit(model, y), path),
+                picture: lambda path: plots.plot_fit(model, y).savefig(path, dpi=150),
                 labels: labels_csv(model),
             }
         )

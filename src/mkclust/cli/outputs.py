@@ -24,11 +24,11 @@ from mkclust.cli.inputs import Data, input_path
 from mkclust.explain.annotation import Annotation
 from mkclust.explain.choosing import NumberOfClusters
 from mkclust.explain.description import Description
+from mkclust.explain.report.page import load_environment
 from mkclust.explain.sample_scores import sample_scores
 from mkclust.methods.persistence import SUFFIX, import_skops
 from mkclust.methods.uncovered import UNCOVERED
 from mkclust.version import versions
-from mkclust.web import plotting_script
 
 # What the baseline of a model is, in a table of scores: its clusters are those of AgreementKKM.
 COMPROMISE = "what the views agree on"
@@ -86,7 +86,7 @@ def check_report(path: Path | None) -> None:
     if path.suffix.lower() not in (".html", ".htm"):
         raise CommandError(f"{path}: {_suffix(path)} for a report, which is a page: name it .html")
     try:
-        plotting_script()
+        load_environment()
     except ImportError as error:
         raise CommandError(f"writing {path}: {error}") from None
 

@@ -10,7 +10,7 @@ from sklearn.utils.validation import check_is_fitted
 from mkclust.data.options import TableOptions
 from mkclust.linalg import arrays_to_host
 from mkclust.methods.agreement import Agreement
-from mkclust.methods.documentation import fill
+from mkclust.methods.documentation import MIXING_WEIGHT, fill
 from mkclust.methods.fields import Parameters, learned
 from mkclust.methods.fitting import Stopwatch, learn, solve_covered, solve_timed, warn_of_fit
 from mkclust.methods.mixed_kernel import SUM, describe_mixed_kernel, mixed_kernel
@@ -20,7 +20,6 @@ from mkclust.methods.solution import Solution
 from mkclust.methods.training import read_training
 from mkclust.methods.uncovered import observed_of, spread_over_all, warn_of_uncovered
 from mkclust.parameters import Allowed
-from mkclust.plots import MIXING_WEIGHT
 from mkclust.stack import Mix, Stack
 from mkclust.stack.kernel import dense_of
 from mkclust.text import printable, text_table

@@ -7,6 +7,10 @@ the method's ``REFERENCES`` before the examples.
 from collections.abc import Sequence
 from textwrap import indent, wrap
 
+# How to read weights, in the words that stand beside them wherever they are shown.
+MIXING_WEIGHT = "A weight says how the kernels are mixed; it is not importance."
+LARGE_WEIGHT = "A large weight means little agreement with the consensus; it is not importance."
+
 SECTIONS = {
     "inputs": """\
 n_clusters : int, default=8
