@@ -153,18 +153,7 @@ def adjusted_rand_of_table(table: np.ndarray) -> float:
 
 
 def agreement_of_labels(labels: Any, others: Any) -> float:
-    """Return the adjusted Rand index on the samples that have a cluster in both clusterings.
-
-    Parameters
-    ----------
-    labels, others : array-like of int of shape (n_samples,)
-        Clusters, -1 for samples without one.
-
-    Returns
-    -------
-    float
-        NaN if no sample is left.
-    """
+    """Return the adjusted Rand index on samples with a cluster in both; NaN if there are none."""
     labels, others = np.asarray(labels), np.asarray(others)
     both = (labels >= 0) & (others >= 0)
     return float(adjusted_rand_score(labels[both], others[both])) if both.any() else np.nan

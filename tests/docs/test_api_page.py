@@ -40,11 +40,11 @@ PUBLIC = {
     explain: [name for name in explain.__all__ if name not in mkclust.__all__],
     generalize: generalize.__all__,
     methods: [name for name in methods.__all__ if name not in mkclust.__all__],
-    # From counts, where the library has no labels at hand.
+    # From counts, or for labels of the library itself.
     metrics: [
         name
         for name in functions_of(metrics)
-        if name not in (*mkclust.__all__, "adjusted_rand_of_table")
+        if name not in (*mkclust.__all__, "adjusted_rand_of_table", "agreement_of_labels")
     ],
 }
 
