@@ -516,7 +516,7 @@ def _align_tables(
 
 def _height(values: Any) -> int:
     """Return the number of rows of a table, zero if it is none."""
-    shape = getattr(values, "shape", ())
+    shape: tuple[Any, ...] = getattr(values, "shape", ())
     return int(shape[0]) if len(shape) == 2 and shape[0] == shape[0] else 0
 
 
@@ -737,9 +737,9 @@ def _in_order(samples: Samples, ids: Any) -> Samples:
     parts = found.by_name
     for name, part in samples.by_name.items():
         encoder = samples.encodings.get(name)
-        labels = [] if encoder is None or samples.ids is None else encoder.labels
+        labels = [] if encoder is None or samples.missing is not None else encoder.labels
         # Columns that are the ids of the rows stay in their order.
-        if labels and list(map(key_of, labels)) == list(map(key_of, samples.ids.tolist())):
+        if labels and list(map(key_of, labels)) == list(map(key_of, samples.index.tolist())):
             parts[name] = select(select(part, order), order, axis=1)
     return replace(found, parts=tuple(parts.values()), ids=samples.index[order].to_numpy())
 

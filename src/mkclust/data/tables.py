@@ -400,19 +400,20 @@ class TableEncoder:
             keys = [list(map(key_of, each)) for each in (names, wanted)]
             if all(len(set(each)) == len(each) for each in keys):
                 names, wanted = keys
-        if lacking := [name for name in wanted if name not in set(names)]:
-            counted = [list(each) == list(range(len(each))) for each in (table.columns, self.names)]
+        places, fitted = {name: place for place, name in enumerate(names)}, set(wanted)
+        if lacking := [name for name in wanted if name not in places]:
+            both: list[Any] = [table.columns, self.names]
+            counted = [list(each) == list(range(len(each))) for each in both]
             if any(counted) and not all(map(is_whole, names + wanted)):
                 return table  # as many as there are, in their order, as those of arrays
             raise ValueError(
                 f"{title} lacks the columns {join_words(map(repr, lacking))} of the fit; pass the "
                 "same columns, in any order."
             )
-        if others := [name for name in names if name not in set(wanted)]:
+        if others := [name for name in names if name not in fitted]:
             message = f"{title} has the columns {join_words(map(repr, others))}"
             message += ", which the fit did not have: left out."
             warnings.warn(message, UserWarning, stacklevel=2)
-        places = {name: place for place, name in enumerate(names)}
         return table.take_columns([places[name] for name in wanted])
 
     def check_numbers(self, table: Table, title: str) -> None:
