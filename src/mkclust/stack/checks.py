@@ -57,6 +57,8 @@ def as_numbers(matrix: Array, who: str) -> Array:
             matrix.sum_duplicates()
     else:
         check_form(matrix, who)
+        if n_masked := np.ma.count_masked(matrix) if np.ma.isMaskedArray(matrix) else 0:
+            raise ValueError(f"{who} has {n_masked} masked entries, which are missing; fill them")
         matrix = np.asarray(matrix)
         if matrix.dtype == object:
             try:
