@@ -11,14 +11,13 @@ from sklearn.utils.validation import check_is_fitted
 from mkclust.linalg import arrays_to_host, to_device, to_host
 from mkclust.linalg.sparse_rows import spread_rows
 from mkclust.methods.base import MultipleKernelClusterer
-from mkclust.methods.learned_rows import LearnedRows
+from mkclust.methods.learned_rows import LearnedRows, learn_seen_regressions
 from mkclust.methods.out_of_sample import (
     Extension,
     eigenvector_projections,
     inverse,
     sum_of_products,
 )
-from mkclust.methods.seen_regression import learn_seen_regressions
 from mkclust.methods.solution import Solution
 from mkclust.methods.uncovered import (
     UNCOVERED,
@@ -56,7 +55,7 @@ class InductiveClusterer(
             training samples, or features.
         self_similarity : array of shape (m, n_new), default=None
             With precomputed kernels and ``normalize=True``: the new samples' similarities to
-            themselves, k(x, x). None serves where they are known: kernels with a constant
+            themselves, k(x, x). None is enough if they are known: kernels with a constant
             diagonal, and the training kernels themselves.
         observed : array of bool of shape (n_new, n_views), default=None
             Which views, or kernels, have which new samples, as in ``fit``.
@@ -95,7 +94,7 @@ class InductiveClusterer(
         -------
         ndarray of shape (n_new, n_clusters)
             Of views that are dask arrays a lazy dask array, as in ``predict``. Rows of data frames
-            with ids are in the order of the first such frame; where ``set_output`` asks for a
+            with ids are in the order of the first such frame; if ``set_output`` asks for a
             frame of pandas, its index are the ids.
         """
         check_is_fitted(self)
