@@ -27,7 +27,7 @@ pytest.importorskip("typer")
 
 from typer.testing import CliRunner
 
-from mkclust import cli, metrics, plots
+from mkclust import cli, metrics
 from mkclust.cli import approximation, cluster, fitting, inputs, outputs, printing
 from mkclust.cli.failures import CommandError
 from mkclust.datasets.digits import Table
@@ -1181,11 +1181,11 @@ def test_expected_errors_of_a_fit_become_one_line_and_old_outputs_stay(error, da
     ],
 )
 def test_the_labels_of_a_finished_fit_stay_when_its_picture_fails(error, word, data, monkeypatch):
-    def broken(figure, path):
+    def broken(figure, path, **options):
         path.write_bytes(b"half a picture")
         raise error
 
-    monkeypatch.setattr(plots, "save", broken)
+    monkeypatch.setattr("matplotlib.figure.Figure.savefig", broken)
     save_npz("d.npz", data)
     result = invoke("cluster", "d.npz", "-k", 3, "--plot", "fit.png")
     assert result.exit_code == 2
