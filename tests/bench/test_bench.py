@@ -30,7 +30,6 @@ from mkclust.bench.prepare import Prepared
 from mkclust.bench.report import figure
 from mkclust.bench.rows import canonical, choose, read_rows, read_solves
 from mkclust.bench.run import partition_name, row_key
-from mkclust.cli.bench import Bar, duration
 from mkclust.metrics import scores
 from mkclust.stack.discretize import discretize
 from pairs import slow
@@ -823,21 +822,6 @@ def test_mistakes_on_the_command_line_are_one_line(folder, monkeypatch, argument
 
 
 @pytest.mark.slow
-def test_a_bar_shows_how_far_a_run_is_and_is_gone_in_the_end(monkeypatch, capsys):
-    monkeypatch.setattr(sys.stderr, "isatty", lambda: True, raising=False)
-    with Bar() as bar:
-        bar.update(5, 15, 90.0, "digits avg-kkm")
-    shown = capsys.readouterr().err
-    assert "[#####...............] 5/20 tasks, about 2 min left, digits avg-kkm" in shown
-    assert shown.endswith("\r")
-
-
-@pytest.mark.slow
-def test_durations_are_told_in_the_unit_that_suits_them():
-    assert [duration(s) for s in (3, 89, 600, 9000)] == ["3 s", "89 s", "10 min", "2.5 h"]
-
-
-@pytest.mark.slow
 @pytest.mark.parametrize("name", ["quick", "paper", "resample", "released/plan", "times"])
 def test_the_plans_that_come_with_the_library_can_be_read(name):
     plan = read_plan(Path(__file__).parents[2] / "benchmarks" / f"{name}.toml")
@@ -859,13 +843,3 @@ def test_names_and_messages_cannot_steer_the_terminal(folder, troublesome):
     assert result.exit_code == 0, result.stderr
     assert r"one\x1b]0;title\x07 their\x1b[2J\u202e: failed: ValueError: \x1b[2J" in result.stdout
     assert not set("\x1b\x07\u202e") & set(result.stdout + result.stderr)
-
-
-@pytest.mark.slow
-def test_the_bar_cannot_steer_the_terminal(capsys):
-    bar = Bar()
-    bar._last = -1e9
-    bar.update(1, 1, 3.0, "one\x1b[2J avg-kkm")
-    shown = capsys.readouterr().err
-    assert r"1/2 tasks, about 3 s left, one\x1b[2J avg-kkm" in shown
-    assert "\x1b" not in shown

@@ -21,7 +21,7 @@ from mkclust import (
     suggest_n_clusters,
     write_back,
 )
-from mkclust.cli.inputs import _common_labels
+from mkclust.cli.inputs import common_labels
 from mkclust.datasets import Dataset
 from mkclust.exceptions import MissingnessWarning, UncoveredSamplesWarning
 from mkclust.explain.aligned_tables import read_tables
@@ -328,9 +328,9 @@ def test_labels_of_samples_that_a_file_lacks_are_those_of_another_file():
     left, right = pd.DataFrame(views["left"], ids)[:50], pd.DataFrame(views["right"], ids)[10:]
     first = Dataset("a", {"a": left}, None, y[:50], ("a",))
     second = Dataset("b", {"b": right}, None, y[10:], ("b",))
-    np.testing.assert_array_equal(_common_labels([first, second], ids), y)
-    with pytest.warns(UserWarning, match="no scores: 10 of 60 samples are missing"):
-        assert _common_labels([first, replace(second, y=None)], ids) is None
+    np.testing.assert_array_equal(common_labels([first, second], ids), y)
+    with pytest.warns(UserWarning, match="no scores: 10 of 60 samples"):
+        assert common_labels([first, replace(second, y=None)], ids) is None
 
 
 @pytest.mark.parametrize(

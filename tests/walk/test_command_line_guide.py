@@ -94,7 +94,7 @@ def test_the_words_of_the_guide_hold(run):
     assert of("suggest").startswith("3 clusters")
     assert "3 clusters" in of("-k auto")
     assert "6 new samples, 3 clusters" in of("predict")
-    assert "Certificate: " in of("--anchor auto")
+    assert "Certificate: " in of("anchored-mkkm")
     assert "age" in of("--annotate")
     assert "55 samples" in of("--join inner")
     assert "Same labels as run.json records" in of("rerun")
