@@ -9,7 +9,7 @@ ONE_THREAD := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MKL_NUM_THREADS=1
 # What is compiled is written down, for tests start processes, and each would compile it again.
 COMPILED := PYTHONDONTWRITEBYTECODE=
 # What a build of the documentation makes.
-GENERATED := docs/_build docs/api/generated docs/api/lessons docs/lessons docs/sg_execution_times.rst
+GENERATED := docs/_build docs/api/generated docs/api/lessons docs/lessons docs/results docs/sg_execution_times.rst
 
 # uv installs in a fraction of the time; without it, pip does.
 install = $(BIN)/python -m pip install --quiet --disable-pip-version-check uv && \

@@ -4,9 +4,13 @@ import sys
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
-sys.path[:0] = [str(ROOT / "src"), str(Path(__file__).parent / "extensions")]
+sys.path[:0] = [str(ROOT / "src"), str(ROOT / "docs"), str(ROOT / "docs" / "extensions")]
+
+from make_results import write_results  # noqa: E402
 
 from mkclust.version import __version__  # noqa: E402
+
+write_results()
 
 project = "mkclust"
 author = "The mkclust developers"

@@ -1,12 +1,8 @@
 """Pages of results, made of the rows that benchmarks have left in the repository.
 
-    python docs/make_results.py             # writes docs/results/*.md
-    python docs/make_results.py FOLDER      # or elsewhere
-
-The build of the documentation calls ``write_results(folder)``. Words are in
-``docs/results_templates``, and every figure comes from ``benchmarks/results`` or
-``benchmarks/speed/results``; ``tests/docs`` holds the pages that are committed to both. Tables are
-those of ``mkclust.bench.tables``, of ``benchmarks/speed/table.py`` and of the benchmarks.
+The build of the documentation calls `write_results`, which writes ``docs/results/*.md``. Words are
+in ``docs/results_templates``; every number comes from ``benchmarks/results`` or
+``benchmarks/speed/results``.
 """
 
 import contextlib
@@ -21,17 +17,18 @@ ROOT = Path(__file__).resolve().parents[1]
 BENCHMARKS = ROOT / "benchmarks"
 RESULTS = BENCHMARKS / "results"
 TEMPLATES = ROOT / "docs" / "results_templates"
-sys.path[:0] = [str(ROOT / "src"), str(BENCHMARKS)]  # a checkout need not be installed
+sys.path[:0] = [str(ROOT / "src"), str(BENCHMARKS), str(BENCHMARKS / "paper")]
+
+import compare  # noqa: E402
 
 import agreement  # noqa: E402
 import first_answer  # noqa: E402
 import missing_views_table as missing  # noqa: E402
 from mkclust import METHODS  # noqa: E402
 from mkclust.bench import tables  # noqa: E402
+from mkclust.bench.rows import read_rows  # noqa: E402
 from speed import table as speed_table  # noqa: E402
 from speed.table import markdown  # noqa: E402
-
-MADE = "% Made by docs/make_results.py: change the rows or docs/results_templates, not this page."
 
 
 def read_json(name):
@@ -56,24 +53,33 @@ def captured(function, *arguments):
     return text.getvalue().strip()
 
 
-def in_markdown(*made):
-    """Return tables of a benchmark, one below the other."""
-    return "\n\n".join(tables.to_markdown(table).strip() for table in made)
+def score_tables(rows, selection):
+    """Return the tables of all scores, one below the other."""
+    frame = tables.outcomes(rows, selection)
+    made = [tables.SELECTIONS[selection], *tables.caveat_notes(rows)]
+    for score, title in tables.TITLES.items():
+        made += [f"**{title}**", tables.score_table(frame, score).to_markdown()]
+    return "\n\n".join(made)
 
 
 def paper():
     """Return what reproduces of the paper, and the scores of all methods."""
-    results, resampled = (tables.Results.read(RESULTS / name) for name in ("paper", "resample"))
+    rows, resampled, released = (
+        read_rows(RESULTS / name) for name in ("paper", "resample", "released")
+    )
+    default = tables.outcomes(rows)
+    ranking = tables.rank_methods(tables.score_matrix(default, "acc"))
+    reproduction = compare.reproduction(compare.comparison(rows))
     return {
-        "n_rows": f"{results.n_rows:,}",
-        "n_resampled": f"{resampled.n_rows:,}",
-        "machine": "; ".join(results.machines),
-        "reproduction": in_markdown(tables.reproduction_table(results)),
-        "default": in_markdown(*tables.score_tables(results, "default")),
-        "oracle": in_markdown(*tables.score_tables(results, "oracle")),
-        "ranks": in_markdown(tables.rank_table(results.run(), "acc", "default")),
-        "resampled": in_markdown(*tables.score_tables(resampled, "default")),
-        "released": (RESULTS / "released/scores-default.md").read_text().strip(),
+        "n_rows": f"{len(rows):,}",
+        "n_resampled": f"{len(resampled):,}",
+        "machine": "; ".join(sorted({row["machine"] for row in rows})),
+        "reproduction": reproduction.to_markdown(index=False),
+        "default": score_tables(rows, "default"),
+        "oracle": score_tables(rows, "oracle"),
+        "ranks": f"{ranking.summary()}\n\n{ranking.table.to_markdown(floatfmt='.2f')}",
+        "resampled": score_tables(resampled, "default"),
+        "released": score_tables(released, "default"),
     }
 
 
@@ -152,13 +158,14 @@ def speed():
         [name, *(digits(rows[name][key], 1) for key in keys for rows in (first, second))]
         for name in first
     ]
+    seconds = tables.time_table(read_rows(RESULTS / "times"))
     return {
         "simple": speed_table.render(speed_table.read_results(BENCHMARKS / "speed/results")),
         "methods": markdown(header, body),
         "problems": "; ".join(methods["problems"]),
         "methods_command": methods["command"],
         "methods_machine": f"{described(methods['machine'])}; {methods['note']}",
-        "times": in_markdown(tables.time_table(tables.Results.read(RESULTS / "times").run())),
+        "times": tables.in_seconds(seconds),
     }
 
 
@@ -279,10 +286,5 @@ def write_results(folder=ROOT / "docs" / "results"):
     made = {"index": {"pages": "\n".join(PAGES)}} | {name: make() for name, make in PAGES.items()}
     for name, values in made.items():
         template = Template((TEMPLATES / f"{name}.md.in").read_text(encoding="utf-8"))
-        text = f"{MADE}\n\n{template.substitute(values)}"
-        (folder / f"{name}.md").write_text(text, encoding="utf-8")
+        (folder / f"{name}.md").write_text(template.substitute(values), encoding="utf-8")
     return [folder / f"{name}.md" for name in made]
-
-
-if __name__ == "__main__":
-    write_results(*sys.argv[1:2])

@@ -7,8 +7,8 @@ from pathlib import Path
 import numpy as np
 
 from mkclust import KernelBank
+from mkclust.bench.data import make_kernels
 from mkclust.bench.plan import import_loaders
-from mkclust.bench.prepare import make_kernels
 from mkclust.datasets import load
 
 import_loaders(Path(__file__).parents[1] / "paper" / "datasets.py")

@@ -48,28 +48,27 @@ print(done.stdout)
 # Every repetition is one row, on disk before the next task begins. A run that was killed continues
 # where it stopped.
 
-from mkclust.bench.tables import Results, score_tables, to_markdown
+from mkclust.bench.rows import read_rows
+from mkclust.bench.tables import outcomes, score_table
 
-results = Results.read(Path(folder.name) / "results")
-row = results.run().entry("digits", "simplemkkm").rows[0]
+rows = read_rows(Path(folder.name) / "results")
+row = next(row for row in rows if row["method"] == "simplemkkm")
 print({key: row[key] for key in ("method", "seed", "acc", "nmi", "ari", "n_iter", "gap", "status")})
 
 # %%
 # The tables keep two things apart. *Default settings* were chosen without looking at the true
 # classes.
 
-for table in score_tables(results, "default"):
-    print(to_markdown(table))
+default = outcomes(rows, "default")
+print(score_table(default, "acc").T.to_string())
 
 # %%
 # With settings chosen by the *true classes*, as in the paper, a method with a grid has more tries
 # than one without. No user without labels gets these figures.
 
-run = results.run()
-names = ["agreement-kkm", "avg-kkm", "simplemkkm", "mkkm-mir"]
-for name in names:
-    default, best = (run.entry("digits", name).outcome("acc", by) for by in ("default", "oracle"))
-    print(f"{name:14} default {default.mean:.1f}  by the true classes {best.mean:.1f}")
+oracle = outcomes(rows, "oracle")
+print(default[default["score"] == "acc"].set_index("method")["mean"].round(1).to_dict())
+print(oracle[oracle["score"] == "acc"].set_index("method")["mean"].round(1).to_dict())
 
 # %%
 # The repetitions, as a picture. Their spread comes from the starts of k-means, and says nothing
@@ -78,8 +77,9 @@ for name in names:
 import matplotlib.pyplot as plt
 
 figure, ax = plt.subplots(figsize=(7, 2.5), layout="constrained")
+names = ["agreement-kkm", "avg-kkm", "simplemkkm", "mkkm-mir"]
 for height, name in enumerate(names):
-    values = list(run.entry("digits", name).outcome("acc", "default").values.values())
+    values = [100 * row["acc"] for row in rows if row["method"] == name and row["default"]]
     ax.plot(values, [height] * len(values), "o", alpha=0.6)
 ax.set_yticks(range(len(names)), names)
 ax.set(xlabel="accuracy in percent, default settings")
@@ -87,5 +87,5 @@ plt.show()
 folder.cleanup()
 
 # %%
-# ``mkclust report DIR`` writes all tables and figures. :doc:`/guides/benchmark` explains plans,
+# ``mkclust report DIR`` writes all tables. :doc:`/guides/benchmark` explains plans,
 # rows and tables, and says which data the paper's own experiments need.

@@ -1,4 +1,4 @@
-"""A plan is checked line by line, its rows survive anything, and every failure is a row."""
+"""A plan is checked key by key, its rows survive anything, and every failure is a row."""
 
 import errno
 import json
@@ -7,7 +7,6 @@ import os
 import random
 import resource
 import signal
-import stat
 import subprocess
 import sys
 import time
@@ -22,14 +21,13 @@ from command_line import invoke, succeed
 from conftest import blob_views
 from forked import FORKS, get_forks, run_with_forks
 from mkclust import METHODS
-from mkclust.bench import DatasetEntry, Plan, PlanError, archive, read_plan, run_plan
-from mkclust.bench.entries import find_entry, shorten_grid
-from mkclust.bench.execute import Solve, save_partition, subsample
-from mkclust.bench.journal import Journal, Lock, check_room
-from mkclust.bench.prepare import Prepared
-from mkclust.bench.report import figure
-from mkclust.bench.rows import canonical, choose, read_rows, read_solves
-from mkclust.bench.run import partition_name, row_key
+from mkclust.bench import DatasetEntry, MethodEntry, Plan, PlanError, archive, read_plan, run_plan
+from mkclust.bench.data import Prepared
+from mkclust.bench.execute import subsample
+from mkclust.bench.journal import Journal, Lock, check_folder
+from mkclust.bench.plan import shorten_grid
+from mkclust.bench.rows import best_settings, read_rows, read_solves
+from mkclust.bench.run import row_key
 from mkclust.metrics import scores
 from mkclust.stack.discretize import discretize
 from pairs import slow
@@ -104,7 +102,7 @@ def test_scores_are_those_of_a_solve_by_hand_and_a_discretization_with_the_rows_
     run(path, folder / "out")
     plan = read_plan(path)
     prepared = Prepared.read(plan.datasets[0], plan.folder)
-    model = METHODS["mkkm-mir"](3, kernels="precomputed", reg=2.0).fit(prepared.samples)
+    model = METHODS["mkkm-mir"](3, kernels="precomputed", reg=2.0).fit(prepared.kernels)
     for row in read_rows(folder / "out"):
         assert row["seed"] == 7 + row["repetition"]
         labels, _ = discretize(
@@ -115,39 +113,26 @@ def test_scores_are_those_of_a_solve_by_hand_and_a_discretization_with_the_rows_
 
 
 @pytest.mark.slow
-def test_a_setting_is_solved_once_for_all_its_repetitions(folder):
-    grid = '{ method = "lf-mvc", grid = { reg = [0.5, 4.0, 8.0] } }'
-    run(write_plan(folder, grid), folder / "out")
-    seconds = {}
-    for row in read_rows(folder / "out"):
-        seconds.setdefault(row["parameters"], set()).add(row["solve_seconds"])
-    assert all(len(values) == 1 for values in seconds.values())
-    assert len(read_solves(folder / "out")) == len(seconds) == 4
-    assert not (folder / "out" / "partitions").exists()
-
-
-@pytest.mark.slow
 def test_grid_points_are_compared_and_the_chosen_repeated(folder):
     grid = '{ method = "lkam", grid = { reg = [0.01, 1.0, 50.0], neighbors = [0.1, 0.6] } }'
     run(write_plan(folder, grid), folder / "out")
     rows = read_rows(folder / "out")
     repeated = {row["parameters"] for row in rows if row["repetition"] == 3}
-    assert repeated == set(choose(rows).settings())
+    best = best_settings(rows)
+    assert repeated == set(best.values())
     means = {}
     for row in rows:
         if row["repetition"] < 2:
             means.setdefault(row["parameters"], []).append(row["nmi"])
-    best = max(np.mean(values) for values in means.values())
-    assert np.mean(means[choose(rows).oracle["nmi"]]) == pytest.approx(best)
-    assert choose(rows).default == "{}"
-    stability = {row["parameters"]: row["stability"] for row in rows}
-    assert stability[choose(rows).stable] == max(stability.values())
+    highest = max(np.mean(values) for values in means.values())
+    assert np.mean(means[best["nmi"]]) == pytest.approx(highest)
+    assert best["default"] == "{}"
 
 
 @pytest.mark.slow
 def test_a_grid_point_that_is_the_default_is_run_once():
     reg = METHODS["mkkm-mir"]().reg
-    entry = find_entry({"method": "mkkm-mir", "grid": {"reg": [reg, 3.0]}})
+    entry = MethodEntry("m", "mkkm-mir", grid={"reg": [reg, 3.0]})
     assert entry.settings(None, 2) == [{}, {"reg": 3.0}]
 
 
@@ -174,7 +159,7 @@ def test_refits_on_a_part_of_the_samples_use_the_same_part_for_every_method(fold
     assert len({tuple(part) for part in parts}) == 4
     for row in rows:
         part = prepared.part(parts[row["repetition"]])
-        model = METHODS[row["method"]](3, kernels="precomputed").fit(part.samples)
+        model = METHODS[row["method"]](3, kernels="precomputed").fit(part.kernels)
         labels, _ = discretize(
             model.embedding_, 3, n_init=2, init="random", random_state=row["seed"]
         )
@@ -221,10 +206,9 @@ def test_reference_points_are_the_best_single_kernel_and_concatenated_features(f
     single = [row for row in rows if row["method"] == "best-single-kernel"]
     assert {row["parameters"] for row in single} == {'{"kernel": 0}', '{"kernel": 1}'}
     assert all(row["oracle"] and not row["default"] for row in single)
-    assert choose(single).default is None
-    assert choose(single).stable is None
+    assert "default" not in best_settings(single)
     prepared = Prepared.read(read_plan(folder / "plan.toml").datasets[0], folder)
-    model = METHODS["avg-kkm"](3, kernels="precomputed").fit([prepared.matrices[1]])
+    model = METHODS["avg-kkm"](3, kernels="precomputed").fit([prepared.kernels[1]])
     labels, _ = discretize(model.embedding_, 3, n_init=2, init="random", random_state=0)
     [row] = [r for r in single if r["parameters"] == '{"kernel": 1}' and r["repetition"] == 0]
     assert row["acc"] == pytest.approx(scores(prepared.y, labels)["acc"])
@@ -254,7 +238,7 @@ def troublesome(folder, monkeypatch):
         "    def fit_predict(self, X): return np.ones(10**9).sum()\n"
     )
     monkeypatch.delitem(sys.modules, "troublesome", raising=False)
-    monkeypatch.setenv("PYTHONPATH", str(folder))
+    monkeypatch.setenv("PYTHONPATH", str(folder), prepend=os.pathsep)
     monkeypatch.syspath_prepend(str(folder))
     return folder
 
@@ -290,17 +274,6 @@ def test_whatever_a_method_does_becomes_a_row_and_the_run_goes_on(troublesome):
 
 
 @pytest.mark.slow
-def test_the_end_of_a_spawned_process_becomes_a_row(troublesome, spawned):
-    run(write_plan(troublesome, '"troublesome:Dies", "troublesome:Leaves"'), troublesome / "out")
-    rows = {row["method"]: row for row in read_rows(troublesome / "out")}
-    assert {name: row["status"] for name, row in rows.items()} == {
-        "dies": "memory",
-        "leaves": "failed",
-    }
-    assert "exit code 3" in rows["leaves"]["message"]
-
-
-@pytest.mark.slow
 def test_one_failing_repetition_leaves_the_others(troublesome):
     text = (troublesome / "troublesome.py").read_text()
     (troublesome / "troublesome.py").write_text(
@@ -326,8 +299,6 @@ def test_a_clusterer_cannot_change_what_the_next_one_gets(troublesome):
     run(write_plan(troublesome, '"avg-kkm"'), troublesome / "alone")
     beside = [row for row in read_rows(troublesome / "out") if row["method"] == "avg-kkm"]
     assert without_times(beside) == without_times(read_rows(troublesome / "alone"))
-    [row] = [row for row in read_rows(troublesome / "out") if row["method"] == "writes"]
-    assert "read-only" in row["message"]
 
 
 @pytest.mark.slow
@@ -372,15 +343,6 @@ def test_a_method_without_its_input_is_skipped(folder):
     [row] = read_rows(folder / "out")
     assert row["status"] == "skipped"
     assert "kernels only" in row["message"]
-
-
-@pytest.mark.slow
-def test_a_file_without_classes_becomes_rows_that_say_so(folder):
-    np.savez(folder / "blind.npz", a=np.eye(5), b=np.ones((5, 2)))
-    path = write_plan(folder, '"avg-kkm", "mkkm"', datasets='{ path = "blind.npz" }')
-    summary = run(path, folder / "out")
-    assert [row["status"] for row in summary.failures] == ["failed", "failed"]
-    assert all("no classes" in row["message"] for row in summary.failures)
 
 
 # --- kills ------------------------------------------------------------------------------------
@@ -472,7 +434,7 @@ def test_a_torn_line_is_removed_and_a_damaged_one_refused(tmp_path):
     whole = path.read_bytes()
     for cut in range(1, 9):
         path.write_bytes(whole + b'{"n": 3}\n'[:cut])
-        assert [row["n"] for row in Journal(path, lambda row: row["n"]).objects] == [1, 2]
+        assert list(Journal(path, lambda row: row["n"]).objects) == [1, 2]
         assert path.read_bytes() == whole
     path.write_bytes(whole + b"{{\n")
     with pytest.raises(ValueError, match="line 3: is not a row"):
@@ -503,7 +465,7 @@ def test_a_full_disk_is_told_before_the_first_solve(tmp_path, monkeypatch):
 
     monkeypatch.setattr(os, "fsync", full)
     with pytest.raises(OSError, match="No space left"):
-        check_room(tmp_path)
+        check_folder(tmp_path)
     assert not list(tmp_path.iterdir())
 
 
@@ -518,81 +480,47 @@ def test_one_run_at_a_time_writes_into_a_folder(tmp_path):
 # --- bad plans --------------------------------------------------------------------------------
 
 MISTAKES = [
-    ("memory_limit = inf", 1, "memory_limit: is inf"),
-    ("seed = 4294967290", 1, "seed: and the repetitions exceed"),
-    ('datasets = [{ path = "." }]', 1, "path: .: no such file"),
-    ('datasets = [{ path = "plan.toml" }]', 1, "path: plan.toml: give a file of"),
-    ('methods = [{ method = "lkam", parameters = { n_clusters = 3 } }]', 1, "set by the benchmark"),
-    ('methods = [{ method = "lkam", grid = { n_init = [3] } }]', 1, "set by the benchmark"),
-    ('methods = [{ method = "sklearn.decomposition:PCA" }]', 1, "not a scikit-learn clusterer"),
-    ('methods = [{ method = "sklearn.pipeline:Pipeline" }]', 1, "missing 1 required"),
-    ('methods = [{ method = ":X" }]', 1, "write package.module:Class"),
-    ('methods = [{ method = ".x:X" }]', 1, "write package.module:Class"),
-    ('methods = [{ method = "lkam", parameters = { reg = 2020-01-01 } }]', 1, "parameters:"),
-    ('methods = ["lkam", { method = "mkkm", max_samples = 0 }]', 1, "max_samples: is 0"),
-    ("repetitions = 0", 1, "repetitions: is 0; give a whole number"),
-    ("n_inti = 3", 1, "n_inti: unknown key; did you mean 'n_init'?"),
-    ("resample = 1.5", 1, "resample: is 1.5"),
-    ('init = "randm"', 1, "init: is 'randm'"),
-    ('missing = "ask"', 1, "missing: is 'ask'; give 'error' or 'skip'"),
-    ('datasets = ["digitz"]', 1, "'digitz': unknown data set; did you mean 'digit'?"),
-    ('datasets = [{ name = "ccv", max_setings = 3 }]', 1, "did you mean 'max_settings'"),
-    ('datasets = [{ path = "none.npz" }]', 1, "none.npz: no such file"),
-    ('datasets = ["digits", "digits"]', 1, "has 'digits' twice"),
-    ("datasets = []", 1, "at least one entry"),
-    ("datasets = [3]", 1, "has the entry 3"),
-    ('methods = ["simplemkm"]', 1, "unknown method; did you mean 'simplemkkm'?"),
-    ('methods = [{ method = "lkam", grid = { rge = [1.0] } }]', 1, "did you mean 'reg'"),
-    ('methods = [{ method = "lkam", grid = { reg = [-1.0] } }]', 1, "grid: reg=-1.0"),
-    ('methods = [{ method = "lkam", grid = { reg = 1.0 } }]', 1, "a table of lists"),
-    ('methods = [{ method = "lkam", parameters = { reg = "x" } }]', 1, "parameters: reg='x'"),
-    ('methods = [{ method = "sklearn.cluster:KMean" }]', 1, "did you mean sklearn.cluster:KMeans?"),
-    ('methods = [{ method = "nowhere:X" }]', 1, "cannot be imported"),
-    ('methods = [{ method = "sklearn.cluster:k_means" }]', 1, "not a scikit-learn clusterer"),
-    ('methods = [{ method = "sklearn.cluster:KMeans", grid = "authors" }]', 1, "give lists"),
-    ('methods = [{ method = "best-single-kernel", grid = { a = [1] } }]', 1, "grid: best-single"),
-    ('methods = [{ name = "x" }]', 1, "without method"),
-    ("methods = [", 3, "Invalid"),
+    ("memory_limit = inf", "memory_limit: is inf"),
+    ("seed = 4294967290", "seed: and the repetitions exceed"),
+    ("repetitions = 0", "repetitions: is 0"),
+    ("repetitions = 3\ngrid_repetitions = 4", "grid_repetitions: is more than the 3"),
+    ("n_inti = 3", "n_inti: .*'n_init'"),
+    ("resample = 1.5", "resample: is 1.5"),
+    ('missing = "ask"', "missing: is 'ask'"),
+    ('datasets = ["digitz"]', "datasets: 'digitz'.*'digits'"),
+    ('datasets = [{ name = "digits", max_setings = 3 }]', "max_setings: .*'max_settings'"),
+    ('datasets = [{ path = "none.npz" }]', "path: none.npz"),
+    ('datasets = ["digits", "digits"]', "datasets: has 'digits' twice"),
+    ("datasets = []", "datasets: must be a list"),
+    ("datasets = [3]", "datasets: has the entry 3"),
+    ('methods = ["simplemkm"]', "methods: 'simplemkm'.*'simplemkkm'"),
+    ('methods = [{ name = "x" }]', "methods: has an entry without method"),
+    ('methods = ["lkam", { method = "mkkm", max_samples = 0 }]', "max_samples: is 0"),
+    ('methods = [{ method = "lkam", parameters = { n_clusters = 3 } }]', "parameters: n_clusters"),
+    ('methods = [{ method = "lkam", parameters = { reg = 2020-01-01 } }]', "parameters: lkam"),
+    ('methods = [{ method = "lkam", parameters = { reg = "x" } }]', "parameters: lkam: reg='x'"),
+    ('methods = [{ method = "lkam", grid = { n_init = [3] } }]', "grid: n_init"),
+    ('methods = [{ method = "lkam", grid = { rge = [1.0] } }]', "grid: .*'reg'"),
+    ('methods = [{ method = "lkam", grid = { reg = [-1.0] } }]', "grid: lkam: reg=-1.0"),
+    ('methods = [{ method = "lkam", grid = { reg = 1.0 } }]', "grid: .*a table of lists"),
+    ('methods = [{ method = "lkam", input = "views" }]', "input: lkam"),
+    ('methods = [{ method = "best-single-kernel", grid = { a = [1] } }]', "grid: best-single"),
+    ('methods = [{ method = "sklearn.cluster:KMeans", grid = "authors" }]', "grid: .*KMeans"),
+    ('methods = [{ method = "sklearn.cluster:KMean" }]', "methods: .*'KMeans'"),
+    ('methods = [{ method = "sklearn.decomposition:PCA" }]', "methods: .*PCA is not"),
+    ('methods = [{ method = "nowhere:X" }]', "methods: 'nowhere:X' cannot be imported"),
+    ('methods = [{ method = ".x:X" }]', "methods: .*package.module:Class"),
+    ("methods = [", "line"),
 ]
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize(("line", "number", "message"), MISTAKES, ids=[m[0] for m in MISTAKES])
-def test_a_plan_with_a_mistake_names_the_line_and_the_key(folder, line, number, message):
+@pytest.mark.parametrize(("line", "message"), MISTAKES, ids=[m[0] for m in MISTAKES])
+def test_a_plan_with_a_mistake_names_the_key(folder, line, message):
     standard = {"datasets": 'datasets = ["digits"]', "methods": 'methods = ["avg-kkm"]'}
-    key = line.split(" = ")[0]
-    lines = ["# a comment: " + line, *(v for k, v in standard.items() if k != key)]
-    lines.insert(2, line)
-    path = folder / "plan.toml"
-    path.write_text("\n".join(lines))
-    with pytest.raises(PlanError) as caught:
-        read_plan(path)
-    assert message in str(caught.value)
-    if number == 1:
-        assert f"line {lines.index(line) + 1}:" in str(caught.value)
-    else:
-        assert "line" in str(caught.value)
-
-
-@pytest.mark.slow
-def test_the_line_is_that_of_the_entry_with_the_mistake(folder):
-    path = folder / "plan.toml"
-    path.write_text(
-        'datasets = [ # "max_settings = 0"\n  "digits",\n]\n'
-        'methods = [\n  { method = "lkam", name = "a, ]#", max_settings = 3 },\n'
-        '  { method = "lkam", grid = { reg = [1.0], neighbors = [0.1] }, max_settings = 0 },\n]\n'
-    )
-    with pytest.raises(PlanError, match="line 6: max_settings: is 0"):
-        read_plan(path)
-    path.write_text(
-        '[[datasets]]\nname = "digits"\n[[methods]]\nmethod = "lkam"\nmax_settings = 3\n'
-        '[[methods]]\nmethod = "mkkm"\nmax_settings = 0\n'
-    )
-    with pytest.raises(PlanError, match="line 8: max_settings: is 0"):
-        read_plan(path)
-    path.write_text('datasets = ["digits"]\nmethods = [\n"mkkm",\n"lkam",\n"mkkm"]\n')
-    with pytest.raises(PlanError, match="line 5: methods: has 'mkkm' twice"):
-        read_plan(path)
+    lines = [v for k, v in standard.items() if k != line.split(" = ")[0]]
+    (folder / "plan.toml").write_text("\n".join([line, *lines]))
+    with pytest.raises(PlanError, match=message):
+        read_plan(folder / "plan.toml")
 
 
 @pytest.mark.slow
@@ -619,20 +547,6 @@ def test_a_script_that_runs_itself_again_is_told(folder):
 
 
 @pytest.mark.slow
-def test_more_grid_repetitions_than_repetitions_are_refused(folder):
-    path = write_plan(folder, '"mkkm"', repetitions=3, grid_repetitions=4)
-    with pytest.raises(PlanError, match="line 2: grid_repetitions: is more than the 3"):
-        read_plan(path)
-
-
-@pytest.mark.slow
-def test_a_plan_of_few_repetitions_compares_by_as_few(folder):
-    path = folder / "plan.toml"
-    path.write_text('repetitions = 2\ndatasets = ["digits"]\nmethods = ["mkkm"]')
-    assert read_plan(path).grid_repetitions == 2
-
-
-@pytest.mark.slow
 def test_a_data_set_that_is_not_there_is_told_before_the_first_solve(folder, monkeypatch):
     monkeypatch.setenv("MKCLUST_DATA", str(folder))
     path = write_plan(folder, '"avg-kkm"', datasets='"flo102", { path = "one.npz" }')
@@ -646,21 +560,6 @@ def test_a_data_set_that_is_not_there_is_told_before_the_first_solve(folder, mon
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
-def test_a_read_only_folder_is_told_before_the_first_solve(folder):
-    (folder / "out").mkdir()
-    (folder / "out").chmod(stat.S_IREAD | stat.S_IEXEC)
-    with pytest.raises(OSError, match="denied"):
-        run(write_plan(folder, '"avg-kkm"'), folder / "out")
-
-
-@pytest.mark.slow
-def test_a_folder_that_cannot_be_made_is_told_before_the_first_solve(folder):
-    with pytest.raises(OSError, match="one.npz"):
-        run(write_plan(folder, '"avg-kkm"'), folder / "one.npz" / "out")
-
-
-@pytest.mark.slow
 def test_rows_of_another_protocol_are_not_mixed_in(folder):
     run(write_plan(folder, '"avg-kkm"'), folder / "out")
     with pytest.raises(ValueError, match="holds rows with n_init = 2, the plan says 3"):
@@ -671,41 +570,15 @@ def test_rows_of_another_protocol_are_not_mixed_in(folder):
 @pytest.mark.parametrize(
     ("methods", "datasets", "message"),
     [
-        ('"avg-kkm"', '{ path = "one.npz", n_clusters = 4 }', "other data"),
-        ('"avg-kkm"', '{ path = "two.npz", name = "one" }', "other data"),
-        ('{ method = "mkkm", name = "avg-kkm" }', '{ path = "one.npz" }', "another method"),
+        ('"avg-kkm"', '{ path = "one.npz", n_clusters = 4 }', "fingerprint"),
+        ('"avg-kkm"', '{ path = "two.npz", name = "one" }', "fingerprint"),
+        ('{ method = "mkkm", name = "avg-kkm" }', '{ path = "one.npz" }', "entry"),
     ],
 )
 def test_rows_of_something_else_are_not_mixed_in(folder, methods, datasets, message):
     run(write_plan(folder, '"avg-kkm"'), folder / "out")
-    with pytest.raises(ValueError, match=f"rows of one avg-kkm are of {message}"):
+    with pytest.raises(ValueError, match=f"rows of one avg-kkm have another {message}"):
         run(write_plan(folder, methods, datasets=datasets), folder / "out")
-
-
-@pytest.mark.slow
-def test_another_default_under_the_same_name_is_refused(folder):
-    entry = '{{ method = "mkkm-mir", name = "m", parameters = {{ reg = {} }} }}'
-    run(write_plan(folder, entry.format(2.0)), folder / "out")
-    with pytest.raises(ValueError, match="other parameters"):
-        run(write_plan(folder, entry.format(0.25)), folder / "out")
-
-
-@pytest.mark.slow
-def test_a_partition_left_by_a_kill_is_used_for_its_own_data_only(folder):
-    path = write_plan(folder, '{ method = "lf-mvc", grid = { reg = [0.5] } }')
-    plan = read_plan(path)
-    prepared = Prepared.read(plan.datasets[0], plan.folder)
-    own = METHODS["lf-mvc"](3, kernels="precomputed").fit(prepared.samples)
-    record = {"n_iter": 0, "converged": False, "gap": 0, "alignments": 0, "solve_seconds": 99}
-    for fingerprint, used in ((prepared.fingerprint, True), ("another", False)):
-        out = folder / fingerprint
-        (out / "partitions").mkdir(parents=True)
-        name = partition_name("one", fingerprint, "lf-mvc", {"reg": 0.5})
-        left = Solve(own.embedding_, 0.5, record)
-        save_partition(str(out / "partitions" / name), left)
-        run(path, out)
-        rows = [row for row in read_rows(out) if row["parameters"] == '{"reg": 0.5}']
-        assert all((row["solve_seconds"] == 99) == used for row in rows)
 
 
 @pytest.mark.slow
@@ -742,8 +615,8 @@ def test_an_archive_chooses_the_same_settings_and_keeps_their_rows(folder):
     whole, kept = read_rows(folder / "out"), read_rows(folder / "kept")
     for method in ("lkam", "avg-kkm"):
         of = [[row for row in rows if row["method"] == method] for rows in (whole, kept)]
-        assert choose(of[0]) == choose(of[1])
-        chosen = choose(of[0]).settings()
+        assert best_settings(of[0]) == best_settings(of[1])
+        chosen = best_settings(of[0]).values()
         repeated = [row for row in of[0] if row["parameters"] in chosen]
         there = [row for row in of[1] if row["repetition"] is not None]
         assert without_times(repeated) == without_times(there)
@@ -764,13 +637,8 @@ def test_an_archive_chooses_the_same_settings_and_keeps_their_rows(folder):
 
 
 @pytest.mark.slow
-def test_settings_are_written_in_one_way():
-    assert canonical({"b": 1, "a": 0.5}) == canonical({"a": 0.5, "b": 1}) == '{"a": 0.5, "b": 1}'
-
-
-@pytest.mark.slow
 def test_a_plan_can_be_made_without_a_file(folder):
-    entry = find_entry({"method": "avg-kkm"})
+    entry = MethodEntry("avg-kkm", "avg-kkm")
     plan = Plan((DatasetEntry("one", path="one.npz"),), (entry,), repetitions=2, folder=folder)
     assert run_plan(plan, folder / "out", n_processes=1).n_rows == 2
 
@@ -785,7 +653,7 @@ def command(*arguments):
 
 
 @pytest.mark.slow
-def test_bench_and_report_work_from_the_command_line(folder, monkeypatch):
+def test_bench_and_report_work_from_the_command_line(folder):
     path = write_plan(folder, '"avg-kkm", "simplemkkm", { method = "lmkkm", max_samples = 9 }')
     found = command("bench", path, "--out", folder / "out", "--archive", folder / "kept")
     assert found.returncode == 0, found.stderr
@@ -793,8 +661,6 @@ def test_bench_and_report_work_from_the_command_line(folder, monkeypatch):
     assert "No result (1 setting): one lmkkm: skipped: 60 samples" in found.stdout
     found = command("report", folder / "out", "--out", folder / "out-report")
     assert found.returncode == 0, found.stderr
-    # The pictures were drawn once; here the tables are looked at.
-    monkeypatch.setattr(figure, "render", lambda _: dict.fromkeys(figure.FORMATS, b""))
     succeed("report", folder / "kept", "--out", folder / "kept-report")
     for source in ("out", "kept"):
         assert (folder / f"{source}-report" / "README.md").exists()
@@ -806,10 +672,9 @@ def test_bench_and_report_work_from_the_command_line(folder, monkeypatch):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["bench", "plan.toml"], "plan.toml, line 4: init: is 'x'"),
+        (["bench", "plan.toml"], "plan.toml: init: is 'x'"),
         (["bench", "none.toml"], "none.toml: No such file"),
-        (["report", "nowhere"], "nowhere: is not a folder with rows.jsonl"),
-        (["report", "."], "holds no rows.jsonl"),
+        (["report", "nowhere"], "nowhere: has no rows.jsonl"),
     ],
 )
 def test_mistakes_on_the_command_line_are_one_line(folder, monkeypatch, arguments, message):
@@ -821,8 +686,10 @@ def test_mistakes_on_the_command_line_are_one_line(folder, monkeypatch, argument
     assert found.stderr.count("\n") == 1
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("name", ["quick", "paper", "resample", "released/plan", "times"])
+PLANS = ["quick", "paper/plan", "paper/resample", "released/plan", "paper/times"]
+
+
+@pytest.mark.parametrize("name", PLANS)
 def test_the_plans_that_come_with_the_library_can_be_read(name):
     plan = read_plan(Path(__file__).parents[2] / "benchmarks" / f"{name}.toml")
     assert plan.datasets

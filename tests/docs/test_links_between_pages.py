@@ -10,7 +10,7 @@ ROOT = Path(__file__).parents[2]
 FILES = [
     *(ROOT / name for name in ("README.md", "CONTRIBUTING.md", "CHANGELOG.md")),
     *sorted((ROOT / "benchmarks").rglob("README.md")),
-    *sorted(p for p in (ROOT / "docs").rglob("*.md") if "_build" not in p.parts),
+    *sorted(p for p in (ROOT / "docs").rglob("*.md") if not {"_build", "results"} & set(p.parts)),
 ]
 CODE = re.compile(r"^(`{3,}|~{3,}).*?^\1|(?<!`)(`+)(?!`).+?(?<!`)\2(?!`)", re.MULTILINE | re.DOTALL)
 LINK = re.compile(r"\]\(<?(?![a-z]+:)([^)\s>]+)>?(?:\s+\"[^\"]*\")?\)")
@@ -35,8 +35,10 @@ def anchors(path: Path) -> frozenset[str]:
 
 
 def source_of(path: Path) -> Path:
-    """Return what a page of the site is made of: a lesson is made of its script."""
+    """Return what a page of the site is made of: lessons of scripts, results of templates."""
     lessons = ROOT / "docs" / "lessons"
+    if path.parent == ROOT / "docs" / "results":
+        return ROOT / "docs" / "results_templates" / f"{path.name}.in"
     if path.parent != lessons:
         return path
     course = ROOT / "docs" / "course"

@@ -11,13 +11,10 @@ from mkclust.bench.rows import read_rows
 
 pytestmark = pytest.mark.slow
 
-pytest.importorskip("matplotlib")
 BENCH, REPORT = commands("docs/guides/benchmark.md")
 
 
-def test_the_quick_plan_of_the_guide_ends_in_a_report_that_shows_its_pictures(
-    tmp_path, monkeypatch
-):
+def test_the_quick_plan_of_the_guide_ends_in_tables(tmp_path, monkeypatch):
     monkeypatch.chdir(ROOT)
     monkeypatch.setattr(multiprocessing, "get_context", get_forks)
     assert BENCH == ["bench", "benchmarks/quick.toml"]
@@ -32,7 +29,5 @@ def test_the_quick_plan_of_the_guide_ends_in_a_report_that_shows_its_pictures(
     page = folder / "report" / "README.md"
     assert f"begin with {page}" in succeed("report", folder).stdout
     text = page.read_text()
-    shown = [line.rpartition("(")[2][:-1] for line in text.splitlines() if line.startswith("![")]
-    assert len(shown) > 5
-    assert all((page.parent / name).stat().st_size > 0 for name in shown)
-    assert "| digits | digits | 1,797 | 4 | 10 |" in text
+    assert "| digits" in text
+    assert (page.parent / "scores-default.csv").stat().st_size > 0

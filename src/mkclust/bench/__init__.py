@@ -1,8 +1,6 @@
 """Benchmarks: a plan is data, every result is one flat row, and a killed run goes on."""
 
-from mkclust.bench.entries import MethodEntry
-from mkclust.bench.plan import DatasetEntry, Plan, PlanError
-from mkclust.bench.reader import read_plan
+from mkclust.bench.plan import DatasetEntry, MethodEntry, Plan, PlanError, read_plan
 from mkclust.bench.rows import archive
 from mkclust.bench.run import Summary, run_plan
 

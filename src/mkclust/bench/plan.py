@@ -1,17 +1,42 @@
 """A plan is data: which data sets, which methods, which settings, how many repetitions."""
 
+import importlib
 import importlib.util
+import inspect
+import itertools
+import math
 import sys
+import tomllib
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
-from mkclust.bench.entries import MethodEntry
+import numpy as np
+
+from mkclust.bench.rows import canonical
 from mkclust.datasets import CATALOG
+from mkclust.datasets.catalog import find_entry
+from mkclust.methods import METHODS, MultipleKernelClusterer
+from mkclust.text import did_you_mean
+
+# Reference points for every comparison: k-means on every kernel alone, of which the true classes
+# choose the best, and k-means on all standardized features side by side.
+BEST_SINGLE_KERNEL, CONCATENATED = "best-single-kernel", "concatenated-kmeans"
+
+# What a clusterer that is not a method on kernels can be fitted on.
+INPUTS = ("concatenated", "views", "kernels", "average-kernel")
+
+# Parameters that the benchmark sets; it sets the second group for methods on kernels only.
+RESERVED = ("random_state",)
+RESERVED_ON_KERNELS = ("n_clusters", "kernels", "center", "normalize", "psd", "n_init")
+
+# The largest seed that k-means takes.
+MAX_SEED = 2**32 - 1
 
 
 class PlanError(ValueError):
-    """Say what is wrong with a plan, in which line and at which key."""
+    """A plan has a mistake; the message names the file and the key."""
 
 
 @dataclass(frozen=True)
@@ -21,7 +46,7 @@ class DatasetEntry:
     Attributes
     ----------
     name : str
-        A name that :func:`mkclust.datasets.load` knows, or the name to give the data in `path`.
+        A name that :func:`mkclust.datasets.load` knows, or the name for the data in `path`.
     path : str
         A file to read instead, relative to the plan.
     precomputed : bool
@@ -29,7 +54,7 @@ class DatasetEntry:
     n_clusters : int or None
         Number of clusters; by default that of the classes.
     max_settings : int or None
-        Most grid points of a method on this set.
+        Maximum number of grid points of a method on this data set.
     """
 
     name: str
@@ -37,6 +62,72 @@ class DatasetEntry:
     precomputed: bool = False
     n_clusters: int | None = None
     max_settings: int | None = None
+
+
+@dataclass(frozen=True)
+class MethodEntry:
+    """A method of a plan.
+
+    Attributes
+    ----------
+    name : str
+        Its name in the rows.
+    method : str
+        A key of ``METHODS``, "best-single-kernel", or "package.module:Class".
+    parameters : dict
+        Parameters of all its settings.
+    grid : dict of str to list
+        Parameters to vary; every combination is a setting beside the default one.
+    input : str
+        What a scikit-learn clusterer is fitted on: "concatenated" (standardized features side by
+        side), "views", "kernels" or "average-kernel". Empty for methods that are solved on the
+        kernels of the data.
+    max_samples : int or None
+        Larger data sets are skipped.
+    max_settings : int or None
+        Maximum number of grid points; a larger grid is thinned evenly.
+    """
+
+    name: str
+    method: str
+    parameters: dict[str, Any] = field(default_factory=dict)
+    grid: dict[str, list] = field(default_factory=dict)
+    input: str = ""
+    max_samples: int | None = None
+    max_settings: int | None = None
+
+    @property
+    def source(self) -> str:
+        """What the entry runs, without parameters."""
+        return f"{self.method} on {self.input}" if self.input else self.method
+
+    @property
+    def oracle(self) -> bool:
+        """Whether the true classes choose the result."""
+        return self.method == BEST_SINGLE_KERNEL
+
+    def estimator(self) -> type:
+        """Return the class behind the entry."""
+        name = "avg-kkm" if self.oracle else self.method
+        return METHODS.get(name) or import_class(name)
+
+    def settings(self, max_settings: int | None, n_kernels: int) -> list[dict[str, Any]]:
+        """Return the settings to run, without repetition: the default first, then the grid.
+
+        A setting has the parameters that differ from the defaults of the class.
+        """
+        if self.oracle:
+            return [{"kernel": index} for index in range(n_kernels)]
+        limits = [limit for limit in (max_settings, self.max_settings) if limit is not None]
+        grid = shorten_grid(self.grid, min(limits, default=None))
+        defaults = {} if self.input else _defaults(self.estimator())
+        points = ({}, *(dict(zip(grid, v, strict=True)) for v in itertools.product(*grid.values())))
+        unique: dict[str, dict[str, Any]] = {}
+        for point in points:
+            values = (self.parameters | point).items()
+            setting = {n: v for n, v in values if n not in defaults or defaults[n] != v}
+            unique.setdefault(canonical(setting), setting)
+        return list(unique.values())
 
 
 @dataclass(frozen=True)
@@ -50,28 +141,26 @@ class Plan:
     methods : tuple of MethodEntry
         Methods with their settings.
     repetitions : int
-        Repetitions of the settings that stand for a method: its default, the best of its grid by
-        each score, the most stable one.
+        Repetitions of a method's default setting and of the best of its grid by each score.
     grid_repetitions : int
         Repetitions by which grid points are compared.
     seed : int
-        Seed of the first repetition; the next have the following numbers.
+        Seed of the first repetition; the next ones have the following numbers.
     n_init : int
-        Starts of k-means in a repetition; the best counts.
+        Starts of k-means in a repetition; the best one counts.
     init : str
         How k-means starts: "random" (from random samples) or "k-means++".
     resample : float
-        1: solve once on all samples and discretize repeatedly. Less than that: every repetition
-        is a refit on that share of the samples, the same for all methods.
+        1: solve once on all samples and discretize repeatedly. Less than 1: every repetition is a
+        refit on that share of the samples, the same for all methods.
     time_limit : float or None
-        Most seconds of a solve.
+        Maximum seconds of a solve.
     memory_limit : float or None
-        Most GB of a process.
+        Maximum GB of a process.
     threads : int
-        Threads of a process. The rows do not depend on the number of processes; the last digits
-        of a solve may depend on this.
+        Threads of a process.
     missing : str
-        What to do about data sets that are not there: "error" or "skip".
+        What to do about data sets that are not available: "error" or "skip".
     loaders : str
         A Python file, relative to the plan, that adds data sets to ``mkclust.datasets.CATALOG``.
     folder : Path
@@ -101,22 +190,16 @@ class Plan:
 
 
 def find_datasets(plan: Plan) -> tuple[list[DatasetEntry], list[str]]:
-    """Return the data sets of a plan that are there, by their names there, and names of the others.
-
-    Where only a substitute is there, it has the substitute's name.
-    """
-    present: list[DatasetEntry] = []
+    """Return the available data sets of a plan, under the names of what is read, and the others."""
+    present: dict[str, DatasetEntry] = {}
     missing: list[str] = []
     for entry in plan.datasets:
-        if entry.path:
-            present.append(entry)
-            continue
-        name = CATALOG[entry.name].find()
+        name = entry.name if entry.path else CATALOG[entry.name].find()
         if name is None:
             missing.append(entry.name)
-        elif name not in [other.name for other in present]:  # a substitute may be named as well
-            present.append(replace(entry, name=name))
-    return present, missing
+        else:
+            present.setdefault(name, replace(entry, name=name))
+    return list(present.values()), missing
 
 
 def import_loaders(path: Path) -> None:
@@ -132,3 +215,284 @@ def import_loaders(path: Path) -> None:
         except BaseException:
             del sys.modules[name]
             raise
+
+
+def import_class(text: str) -> type:
+    """Import the clusterer that "package.module:Class" names; this runs the module's code."""
+    module, _, name = text.partition(":")
+    if not all(part.isidentifier() for part in (*module.split("."), name)):
+        raise ValueError(f"{text!r}: write package.module:Class")
+    try:
+        imported = importlib.import_module(module)
+    except (Exception, SystemExit) as error:
+        advice = "; install it, or add its folder to PYTHONPATH"
+        raise ValueError(
+            f"{text!r} cannot be imported ({type(error).__name__}: {error})"
+            + (advice if isinstance(error, ModuleNotFoundError) else "")
+        ) from None
+    value = getattr(imported, name, None)
+    if value is None:
+        known = [key for key, each in vars(imported).items() if inspect.isclass(each)]
+        raise ValueError(f"{module} has no class {name!r}; {_nearest(name, known)}")
+    if not inspect.isclass(value) or not hasattr(value, "fit_predict"):
+        raise ValueError(f"{text} is not a scikit-learn clusterer: it has no fit_predict")
+    return value
+
+
+def shorten_grid(grid: Mapping[str, list], most: int | None) -> dict[str, list]:
+    """Return a grid of at most `most` points: the longest axes are thinned evenly, ends stay.
+
+    Examples
+    --------
+    >>> from mkclust.bench.plan import shorten_grid
+    >>> shorten_grid({"reg": [1, 2, 4, 8, 16], "neighbors": [0.1, 0.2]}, 6)
+    {'reg': [1, 4, 16], 'neighbors': [0.1, 0.2]}
+    """
+    counts = {name: len(values) for name, values in grid.items()}
+    while most is not None and math.prod(counts.values()) > most:
+        counts[max(counts, key=counts.__getitem__)] -= 1
+    shorter = {}
+    for name, values in grid.items():
+        ends = (0, len(values) - 1) if counts[name] > 1 else (len(values) // 2,) * 2
+        shorter[name] = [values[int(i)] for i in np.rint(np.linspace(*ends, counts[name]))]
+    return shorter
+
+
+# Which values a key may have, and how to say so.
+_Rule = tuple[Callable[[Any], bool], str]
+
+
+def _whole(least: int) -> _Rule:
+    return lambda v: type(v) is int and v >= least, f"a whole number of at least {least}"
+
+
+def _one_of(*words: str) -> _Rule:
+    return lambda value: value in words, " or ".join(map(repr, words))
+
+
+def _is_number(value: Any, high: float = math.inf) -> bool:
+    return type(value) in (int, float) and 0 < value <= high and math.isfinite(value)
+
+
+def _is_grid(value: Any) -> bool:
+    lists = isinstance(value, dict) and all(isinstance(v, list) and v for v in value.values())
+    return value == "authors" or lists
+
+
+_TEXT: _Rule = (lambda value: isinstance(value, str) and value != "", "a text")
+_POSITIVE: _Rule = (_is_number, "a positive number")
+_PLAN: dict[str, _Rule] = {
+    "repetitions": _whole(1),
+    "grid_repetitions": _whole(1),
+    "seed": _whole(0),
+    "n_init": _whole(1),
+    "init": _one_of("random", "k-means++"),
+    "resample": (lambda value: _is_number(value, 1), "a number above 0, at most 1"),
+    "time_limit": _POSITIVE,
+    "memory_limit": _POSITIVE,
+    "threads": _whole(1),
+    "missing": _one_of("error", "skip"),
+    "loaders": _TEXT,
+}
+_DATASET: dict[str, _Rule] = {
+    "name": _TEXT,
+    "path": _TEXT,
+    "precomputed": (lambda value: isinstance(value, bool), "true or false"),
+    "n_clusters": _whole(1),
+    "max_settings": _whole(1),
+}
+_METHOD: dict[str, _Rule] = {
+    "method": _TEXT,
+    "name": _TEXT,
+    "parameters": (lambda value: isinstance(value, dict), "a table, such as {reg = 0.5}"),
+    "grid": (_is_grid, 'a table of lists, such as {reg = [0.5, 1.0]}, or "authors"'),
+    "input": _one_of(*INPUTS),
+    "max_samples": _whole(1),
+    "max_settings": _whole(1),
+}
+
+
+def read_plan(path: str | Path) -> Plan:
+    """Read a plan from a TOML file, and check all of it.
+
+    Classes that it names are imported last, when everything else has been checked.
+
+    Parameters
+    ----------
+    path : str or path-like
+        The plan. ``datasets`` and ``methods`` are lists; an entry is a name or a table.
+
+    Returns
+    -------
+    Plan
+
+    Raises
+    ------
+    PlanError
+        With the key of a mistake, and the nearest known name instead of an unknown one.
+    """
+    path = Path(path)
+    try:
+        content = tomllib.loads(path.read_text(encoding="utf-8-sig"))
+    except UnicodeDecodeError as error:
+        raise PlanError(f"{path}: is not text ({error.reason}); a plan is a TOML file") from None
+    except tomllib.TOMLDecodeError as error:
+        raise PlanError(f"{path}: {error}") from None
+    try:
+        return _plan(content, path.parent)
+    except PlanError as error:
+        raise PlanError(f"{path}: {error}") from None
+
+
+def _plan(content: dict[str, Any], folder: Path) -> Plan:
+    """Return the plan that a file describes."""
+    lists = {key: content.pop(key, None) for key in ("datasets", "methods")}
+    _check(content, _PLAN, "plan", (*_PLAN, *lists))
+    for key, entries in lists.items():
+        if not isinstance(entries, list) or not entries:
+            _refuse(key, "must be a list of names or tables, with at least one entry")
+    repetitions = content.get("repetitions", Plan.repetitions)
+    if content.get("seed", 0) + repetitions > MAX_SEED:
+        _refuse("seed", f"and the repetitions exceed {MAX_SEED}; choose a smaller one")
+    if content.get("grid_repetitions", 0) > repetitions:
+        _refuse("grid_repetitions", f"is more than the {repetitions} repetitions")
+    content.setdefault("grid_repetitions", min(Plan.grid_repetitions, repetitions))
+    tables = {
+        key: [_table(item, key, short, rules) for item in lists[key]]
+        for key, short, rules in (("datasets", "name", _DATASET), ("methods", "method", _METHOD))
+    }
+    if "loaders" in content:
+        _run_loaders(folder / content["loaders"])
+    datasets = [_dataset(table, folder) for table in tables["datasets"]]
+    named = [_method_name(table) for table in tables["methods"]]
+    for key, names in (("datasets", [d.name for d in datasets]), ("methods", named)):
+        if twice := [name for name in names if names.count(name) > 1]:
+            _refuse(key, f"has {twice[0]!r} twice; give one of them another name")
+    k_means = {k: content.get(k, getattr(Plan, k)) for k in ("n_init", "init")}
+    pairs = zip(named, tables["methods"], strict=True)
+    methods = [_method(name, table, k_means) for name, table in pairs]
+    return Plan(tuple(datasets), tuple(methods), **content, folder=folder)
+
+
+def _run_loaders(file: Path) -> None:
+    if not file.is_file() or file.suffix != ".py":
+        _refuse("loaders", f"{file}: no such Python file")
+    try:
+        import_loaders(file)
+    except Exception as error:
+        _refuse("loaders", f"{file}: cannot be run ({type(error).__name__}: {error})")
+
+
+def _dataset(table: dict[str, Any], folder: Path) -> DatasetEntry:
+    if "path" in table:
+        file = folder / table["path"]
+        if not file.exists():  # a part of a file, perhaps: FILE::NAME
+            file = folder / table["path"].rpartition("::")[0]
+        if not file.is_file():
+            _refuse("path", f"{table['path']}: no such file")
+        return DatasetEntry(**{"name": file.stem} | table)
+    if "name" not in table:
+        _refuse("datasets", f"has an entry without name or path: {table}")
+    entry = find_entry(table["name"])
+    if entry is None:
+        advice = _nearest(table["name"], list(CATALOG))
+        _refuse("datasets", f"{table['name']!r}: unknown data set; {advice}")
+    if table.get("precomputed"):
+        _refuse("precomputed", "belongs to a path; a named data set knows it")
+    return DatasetEntry(**table | {"name": entry.name})
+
+
+def _method_name(table: dict[str, Any]) -> str:
+    """Return the name of a method in the rows, after a check that imports nothing."""
+    if "method" not in table:
+        _refuse("methods", f"has an entry without method: {table}")
+    method = table["method"]
+    known = (*METHODS, BEST_SINGLE_KERNEL, CONCATENATED)
+    if ":" not in method and method not in known:
+        _refuse("methods", f"{method!r}: unknown method; {_nearest(method, known)}")
+    if method in known[-2:]:
+        for key in table.keys() & {"parameters", "grid", "input", "max_settings"}:
+            _refuse(key, f"{method} has no such key; remove it")
+    if method in METHODS and "input" in table:
+        _refuse("input", f"{method} takes kernels, and has no such key; remove it")
+    return table.get("name", method.rpartition(":")[2].lower() if ":" in method else method)
+
+
+def _method(name: str, table: dict[str, Any], k_means: dict[str, Any]) -> MethodEntry:
+    """Return a method with its class imported and its parameters checked."""
+    table = table | {"name": name}
+    if table["method"] == CONCATENATED:
+        table |= {"method": "sklearn.cluster:KMeans", "parameters": k_means}
+    entry = MethodEntry(**table | {"grid": {}})
+    if entry.oracle:
+        return entry
+    try:
+        estimator = entry.estimator()
+    except ValueError as error:
+        _refuse("methods", str(error))
+    if not entry.input and not issubclass(estimator, MultipleKernelClusterer):
+        entry = replace(entry, input=INPUTS[0])
+    grid = table.get("grid", {})
+    if grid == "authors":
+        grid = getattr(estimator, "GRID", None)
+        if grid is None:
+            _refuse("grid", f'"authors": {estimator.__name__} has no GRID; write lists')
+    entry = replace(entry, grid=dict(grid))
+    _check_parameters(entry, estimator)
+    return entry
+
+
+def _check_parameters(entry: MethodEntry, estimator: type) -> None:
+    """Refuse parameters that a class does not have, or refuses before it sees data."""
+    known = list(_defaults(estimator))
+    reserved = RESERVED if entry.input else (*RESERVED, *RESERVED_ON_KERNELS)
+    points = [{name: value} for name, values in entry.grid.items() for value in values]
+    for key, setting in (("parameters", entry.parameters), *(("grid", point) for point in points)):
+        for name in setting:
+            if name not in known:
+                advice = _nearest(name, known)
+                _refuse(key, f"{entry.name} has no parameter {name!r}; {advice}")
+            if name in reserved:
+                _refuse(key, f"{name} is set by the benchmark; remove it")
+        try:
+            canonical(setting)
+            model = estimator(**setting)
+            if not entry.input:
+                model.check_parameters()
+        except (ValueError, TypeError) as error:
+            _refuse(key, f"{entry.name}: {error}")
+
+
+def _defaults(estimator: type) -> dict[str, Any]:
+    """Return the parameters of a class, with their defaults."""
+    parameters = inspect.signature(estimator).parameters.values()
+    return {parameter.name: parameter.default for parameter in parameters}
+
+
+def _table(item: Any, key: str, short: str, rules: dict[str, _Rule]) -> dict[str, Any]:
+    """Return an entry as a table; a text is the short form of one."""
+    table = {short: item} if isinstance(item, str) else item
+    if not isinstance(table, dict):
+        _refuse(key, f"has the entry {table!r}; write a name or a table")
+    _check(table, rules, key, tuple(rules))
+    return table
+
+
+def _check(table: Mapping, rules: Mapping[str, _Rule], of: str, known: tuple[str, ...]) -> None:
+    """Refuse unknown keys, and values that their keys may not have."""
+    for key, value in table.items():
+        if key not in known:
+            _refuse(key, f"unknown key of {of}; {_nearest(key, known)}")
+        holds, advice = rules[key]
+        if not holds(value):
+            _refuse(key, f"is {value!r}; write {advice}")
+
+
+def _nearest(name: str, known: Iterable[str]) -> str:
+    """Return the advice that names what may have been meant."""
+    known = list(known)
+    return did_you_mean(name, known).strip(" ()") or f"choose among {', '.join(known)}"
+
+
+def _refuse(key: str, message: str) -> NoReturn:
+    raise PlanError(f"{key}: {message}")

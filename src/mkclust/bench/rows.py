@@ -1,48 +1,19 @@
-"""The rows of a benchmark: how they are read and archived, and which settings they speak for."""
+"""The rows of a benchmark: how they are read and archived, and which settings are repeated."""
 
 import gzip
 import json
 import math
-import zlib
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from statistics import stdev
-from typing import Any, NoReturn
+from typing import Any
 
-from mkclust.bench.row_checks import check_row, check_solve
 from mkclust.files import write_atomically
 
 Row = dict[str, Any]
 
-# The scores of the paper; a setting is chosen for each of them apart.
+# The scores of the paper; the best setting of a grid is chosen for each of them separately.
 SCORES = ("acc", "nmi", "purity")
-# The text of a setting without parameters: a method's own defaults.
-DEFAULT = "{}"
-
-
-@dataclass(frozen=True)
-class Choice:
-    """The settings of one method on one data set that stand for it in a table.
-
-    Attributes
-    ----------
-    oracle : dict of str to str
-        For each score the setting with the best mean: chosen by the true classes.
-    default : str or None
-        The default setting, where there is one.
-    stable : str or None
-        The setting whose clusters change least under resampling: chosen without classes.
-    """
-
-    oracle: dict[str, str] = field(default_factory=dict)
-    default: str | None = None
-    stable: str | None = None
-
-    def settings(self) -> list[str]:
-        """Return all chosen settings, each once."""
-        named = [self.default, *self.oracle.values(), self.stable]
-        return list(dict.fromkeys(name for name in named if name is not None))
 
 
 def canonical(parameters: Mapping[str, Any]) -> str:
@@ -50,7 +21,7 @@ def canonical(parameters: Mapping[str, Any]) -> str:
 
     Examples
     --------
-    >>> from mkclust.bench.tables import canonical
+    >>> from mkclust.bench.rows import canonical
     >>> canonical({"reg": 0.5, "neighbors": 0.1})
     '{"neighbors": 0.1, "reg": 0.5}'
     """
@@ -58,86 +29,91 @@ def canonical(parameters: Mapping[str, Any]) -> str:
 
 
 def read_rows(path: str | Path) -> list[Row]:
-    """Read the rows of a benchmark, from its folder or from a file.
+    """Read the rows of a benchmark.
 
     Parameters
     ----------
     path : str or path-like
-        A folder with ``rows.jsonl`` or ``rows.jsonl.gz``, or such a file. A last line that a kill
-        has torn is left out.
+        A folder with ``rows.jsonl`` or ``rows.jsonl.gz``, or such a file. A last line that a killed
+        run left incomplete is ignored.
 
     Returns
     -------
     list of dict
-        One a line.
+        One per line.
 
     Raises
     ------
     ValueError
-        If there is no such file, or it is damaged: with the line that is no row, and why.
+        If there is no such file, or a line is damaged.
     """
-    return list(_read(_find(Path(path), "rows.jsonl"), check_row))
+    path = Path(path)
+    files = [path, path / "rows.jsonl", path / "rows.jsonl.gz"]
+    file = next((file for file in files if file.is_file()), None)
+    if file is None:
+        raise ValueError(f"{path}: has no rows.jsonl; run mkclust bench PLAN --out {path}")
+    return _read(file)
 
 
 def read_solves(path: str | Path) -> list[Row]:
-    """Read what was recorded of each solve beside the rows; nothing where that is missing.
+    """Read the weights and objectives of each solve, recorded beside the rows.
 
     Parameters
     ----------
     path : str or path-like
-        A folder with ``solves.jsonl`` or ``solves.jsonl.gz``, or a file of rows beside it.
+        A folder with ``solves.jsonl`` or ``solves.jsonl.gz``.
 
     Returns
     -------
     list of dict
-        One a solve.
+        One per solve; empty if there is no such file.
     """
-    path = Path(path)
-    folder = path if path.is_dir() else path.parent
-    files = [folder / name for name in ("solves.jsonl", "solves.jsonl.gz")]
-    return next((list(_read(file, check_solve)) for file in files if file.exists()), [])
+    files = [Path(path) / name for name in ("solves.jsonl", "solves.jsonl.gz")]
+    return next((_read(file) for file in files if file.exists()), [])
 
 
-def choose(rows: Iterable[Row]) -> Choice:
-    """Choose the settings of one method on one data set that stand for it.
+def best_settings(rows: Iterable[Row]) -> dict[str, str]:
+    """Return the settings of one method on one data set that are repeated in full.
 
     Grid points are compared by their first repetitions (``grid_repetitions`` of them) or by their
-    summaries, so that those repeated more often have no advantage. Ties go to the setting that
-    comes first in the order of their texts.
+    summaries, so that those repeated more often have no advantage. Of equal settings the first in
+    alphabetical order is taken.
 
     Parameters
     ----------
     rows : iterable of dict
-        Rows of one data set, one method and one way of resampling.
+        Rows of one data set, one method and one share of the samples.
 
     Returns
     -------
-    Choice
+    dict of str to str
+        The setting with the best mean by each score, and that of "default".
     """
-    by_setting: dict[str, list[Row]] = {}
-    oracle_only = False
-    for row in rows:
-        oracle_only |= bool(row.get("oracle"))
+    compared: dict[str, list[Row]] = {}
+    for row in sorted(rows, key=lambda row: row["parameters"]):
         if row["status"] == "ok":
-            by_setting.setdefault(row["parameters"], []).append(row)
-    first_rows = {name: _first_rows(by_setting[name]) for name in sorted(by_setting)}
-    oracle = {}
-    for score in SCORES:
-        best = _best({name: _mean(group, score) for name, group in first_rows.items()})
-        if best is not None:
-            oracle[score] = best
-    if oracle_only:
-        return Choice(oracle)
-    default = next((name for name, group in first_rows.items() if is_default(group[0])), None)
-    stabilities = {name: group[0].get("stability") for name, group in first_rows.items()}
-    return Choice(oracle, default, _best(stabilities))
+            compared.setdefault(row["parameters"], []).append(row)
+    compared = {name: _first_rows(group) for name, group in compared.items()}
+    best = {
+        score: max(compared, key=lambda name: mean(row[score] for row in compared[name]))
+        for score in SCORES
+        if compared
+    }
+    default = [name for name, group in compared.items() if group[0]["default"]]
+    return best | ({"default": default[0]} if default else {})
+
+
+def mean(values: Iterable[float]) -> float:
+    """Return a mean, rounded so that the order of the sum does not decide between equals."""
+    values = list(values)
+    return round(math.fsum(values) / len(values), 12)
 
 
 def archive(folder: str | Path, target: str | Path) -> Path:
     """Write a compressed copy of a benchmark that gives the same tables.
 
-    The settings that stand for a method keep all their rows and what is known of their solves;
-    every grid point has one more row, of the means of the repetitions that compared it.
+    The settings that are repeated in full keep all their rows and solves; every grid point has one
+    more row, with the means of the repetitions that compared it.
 
     Parameters
     ----------
@@ -151,32 +127,45 @@ def archive(folder: str | Path, target: str | Path) -> Path:
     Path
         The file of rows.
     """
-    target = Path(target)
-    target.mkdir(parents=True, exist_ok=True)
-    groups: dict[tuple[Any, ...], list[Row]] = {}
+    groups: dict[tuple, list[Row]] = {}
     for row in read_rows(folder):
-        key = (row["dataset"], row["method"], row["resample"])
-        groups.setdefault(key, []).append(row)
-    rows_to_keep: list[Row] = []
-    chosen_settings: set[tuple[Any, ...]] = set()
+        groups.setdefault((row["dataset"], row["method"], row["resample"]), []).append(row)
+    rows: list[Row] = []
+    kept: set[tuple] = set()
     for key in sorted(groups):
-        chosen = choose(groups[key]).settings()
-        chosen_settings |= {(*key, name) for name in chosen}
-        rows_to_keep += _condense(groups[key], set(chosen))
-    order = ("dataset", "method", "resample", "parameters")
-    solves = [
-        solve
-        for solve in read_solves(folder)
-        if tuple(solve[name] for name in order) in chosen_settings
-    ]
-    solves.sort(key=lambda solve: (*(solve[name] for name in order), solve["repetition"] or 0))
-    _write(target / "solves.jsonl.gz", solves)
-    return _write(target / "rows.jsonl.gz", rows_to_keep)
+        repeated = set(best_settings(groups[key]).values())
+        kept |= {(*key, setting) for setting in repeated}
+        rows += _condense(groups[key], repeated)
+    names = ("dataset", "method", "resample", "parameters")
+    solves = [s for s in read_solves(folder) if tuple(s[name] for name in names) in kept]
+    solves.sort(key=lambda s: (*(s[name] for name in names), s["repetition"] or 0))
+    files = {Path(target) / "rows.jsonl.gz": rows, Path(target) / "solves.jsonl.gz": solves}
+    contents = {path: gzip.compress(as_lines(each), mtime=0) for path, each in files.items()}
+    return write_atomically(contents)[0]
 
 
-def is_default(row: Row) -> bool:
-    """Return whether a row is of an entry's own default setting."""
-    return bool(row.get("default", row["parameters"] == DEFAULT))
+def as_lines(objects: Iterable[Row]) -> bytes:
+    """Return objects as lines of JSON."""
+    return "".join(json.dumps(each, allow_nan=False) + "\n" for each in objects).encode()
+
+
+def _read(path: Path) -> list[Row]:
+    rows: list[Row] = []
+    try:
+        content = (gzip.open if path.suffix == ".gz" else open)(path, "rb").read()
+    except (EOFError, gzip.BadGzipFile) as error:
+        raise ValueError(f"{path}: is damaged ({error}); restore it from a copy") from None
+    for number, line in enumerate(content.splitlines(keepends=True), start=1):
+        try:
+            row = json.loads(line)
+            rows.append(row | {"default": row.get("default", row["parameters"] == "{}")})
+        except (ValueError, TypeError, KeyError) as error:
+            if line.endswith(b"\n"):
+                raise ValueError(
+                    f"{path}, line {number}: is not a row of a benchmark ({error}); remove it, or "
+                    "run the benchmark again"
+                ) from None
+    return rows
 
 
 def _first_rows(rows: list[Row]) -> list[Row]:
@@ -187,85 +176,20 @@ def _first_rows(rows: list[Row]) -> list[Row]:
     return sorted(first or rows, key=lambda row: row["repetition"])
 
 
-def _best(values: Mapping[str, float | None]) -> str | None:
-    """Return the setting with the largest value, the first of these; None without values."""
-    numbers = {name: value for name, value in values.items() if value is not None}
-    return max(numbers, key=numbers.__getitem__, default=None)
-
-
-def _mean(rows: list[Row], score: str) -> float | None:
-    """Return the mean of a score, None where it is not known."""
-    values = [row[score] for row in rows if row.get(score) is not None]
-    # Rounded, so that the order of a sum does not decide between equal settings.
-    return round(math.fsum(values) / len(values), 12) if values else None
-
-
-def _find(path: Path, name: str) -> Path:
-    """Return the file of rows that a path means."""
-    if path.is_file():
-        return path
-    for candidate in (path / name, path / f"{name}.gz"):
-        if candidate.is_file():
-            return candidate
-    kind = "holds no" if path.is_dir() else "is not a folder with"
-    raise ValueError(f"{path}: {kind} {name} or {name}.gz; run mkclust bench PLAN --out {path}")
-
-
-def _read(path: Path, check: Callable[[Any], None]) -> Iterator[Row]:
-    """Yield the objects of a file of JSON lines, checked, but for a torn last one."""
-    for number, line in enumerate(_lines(path), start=1):
-        try:
-            row = json.loads(line)
-        except (ValueError, RecursionError):
-            if not line.endswith(b"\n"):
-                return
-            _refuse(path, number, "is not a JSON object")
-        try:
-            check(row)
-        except ValueError as error:
-            _refuse(path, number, str(error))
-        yield row
-
-
-def _lines(path: Path) -> Iterator[bytes]:
-    """Yield the lines of a file, or say where it is damaged."""
-    number = 0
-    try:
-        with (gzip.open if path.suffix == ".gz" else open)(path, "rb") as file:
-            for line in file:
-                yield line
-                number += 1
-    except (EOFError, zlib.error, gzip.BadGzipFile) as error:
-        kind = "ends too early" if isinstance(error, EOFError) else f"is damaged ({error})"
-        raise ValueError(
-            f"{path}: {kind}, behind line {number}; restore the file from a copy, or write it "
-            "anew by mkclust bench PLAN --archive FOLDER"
-        ) from None
-
-
-def _refuse(path: Path, number: int, reason: str) -> NoReturn:
-    """Refuse a file for one of its lines."""
-    remedy = "restore the file from a copy" if path.suffix == ".gz" else "remove the line"
-    raise ValueError(f"{path}, line {number}: {reason}; {remedy}, or run the benchmark again")
-
-
-def _condense(rows: list[Row], chosen: set[str]) -> list[Row]:
-    """Return the rows of chosen settings and of failures, and a summary of every grid point."""
+def _condense(rows: list[Row], repeated: set[str]) -> list[Row]:
+    """Return the rows of repeated settings and of failures, and a summary of every grid point."""
     by_setting: dict[str, list[Row]] = {}
     for row in sorted(rows, key=lambda row: (row["parameters"], row["repetition"] or 0)):
         by_setting.setdefault(row["parameters"], []).append(row)
-    rows_to_keep: list[Row] = []
+    kept: list[Row] = []
     for name, group in by_setting.items():
         scored = [row for row in group if row["status"] == "ok" and row["repetition"] is not None]
-        if name in chosen:
-            rows_to_keep += scored
-        rows_to_keep += [row for row in group if row["status"] != "ok" or row["repetition"] is None]
-        has_summary = any(row["repetition"] is None for row in group)
+        others = [row for row in group if row["status"] != "ok" or row["repetition"] is None]
+        kept += (scored if name in repeated else []) + others
+        has_summary = any(row["repetition"] is None for row in others)
         if len(by_setting) > 1 and scored and not has_summary:
-            rows_to_keep.append(
-                _summary([r for r in scored if r["repetition"] < r["grid_repetitions"]])
-            )
-    return rows_to_keep
+            kept.append(_summary([r for r in scored if r["repetition"] < r["grid_repetitions"]]))
+    return kept
 
 
 def _summary(rows: list[Row]) -> Row:
@@ -276,9 +200,3 @@ def _summary(rows: list[Row]) -> Row:
         summary[score] = math.fsum(values) / len(values)
         summary[f"{score}_std"] = stdev(values) if len(values) > 1 else 0.0
     return summary
-
-
-def _write(path: Path, objects: Iterable[dict[str, Any]]) -> Path:
-    """Write lines, compressed, completely or not at all; the same lines give the same bytes."""
-    text = "".join(json.dumps(each, allow_nan=False) + "\n" for each in objects)
-    return write_atomically({path: gzip.compress(text.encode(), mtime=0)})[0]

@@ -8,13 +8,13 @@ from typing import Annotated
 import typer
 
 from mkclust import bench
-from mkclust.bench.journal import check_room
-from mkclust.bench.report.report import write_benchmark_report
-from mkclust.cli.errors import CommandError, echo
-from mkclust.cli.progress import Progress, session
+from mkclust.bench.journal import check_folder
+from mkclust.bench.tables import write_tables
+from mkclust.cli.errors import CommandError, echo, one_line
+from mkclust.cli.progress import session
 from mkclust.text import count
 
-# How many reasons for failures are printed.
+# How many different failures are printed.
 MAX_FAILURES = 20
 
 PlanFile = Annotated[
@@ -27,10 +27,13 @@ PlanFile = Annotated[
 ]
 Folder = Annotated[
     Path | None,
-    typer.Option(metavar="DIR", help="Folder for the results; by default bench/NAME-OF-PLAN."),
+    typer.Option(
+        metavar="DIR",
+        help="Folder for the results; by default bench/ followed by the name of the plan.",
+    ),
 ]
 Jobs = Annotated[
-    int | None, typer.Option(min=1, help="Number of processes; by default one per core.")
+    int | None, typer.Option(min=1, help="Number of processes; by default one for each core.")
 ]
 Retry = Annotated[bool, typer.Option("--retry", help="Run again what failed before.")]
 Archive = Annotated[
@@ -45,20 +48,8 @@ Source = Annotated[
 ]
 ReportFolder = Annotated[
     Path | None,
-    typer.Option(metavar="DIR", help="Folder for the report; by default report within DIR."),
+    typer.Option(metavar="DIR", help="Folder for the tables; by default report within DIR."),
 ]
-
-
-class Watcher:
-    """Passes on how far a run is."""
-
-    def __init__(self, progress: Progress) -> None:
-        self.progress = progress
-
-    def update(self, done: int, left: int, seconds_left: float, what: str) -> None:
-        """Show how far the run is."""
-        minutes = f"about {seconds_left / 60:.0f} min left"
-        self.progress.step(done, done + left, f"tasks, {minutes}, {what}")
 
 
 def run(
@@ -74,34 +65,33 @@ def run(
     with session() as progress:
         contents = bench.read_plan(plan)
         if archive is not None:
-            check_room(archive)
+            check_folder(archive)
         progress.phase(f"running {plan}")
-        watcher = Watcher(progress)
-        summary = bench.run_plan(contents, folder, n_processes=jobs, retry=retry, watcher=watcher)
+
+        def watch(done: int, left: int, what: str) -> None:
+            progress.step(done, done + left, what)
+
+        summary = bench.run_plan(contents, folder, n_processes=jobs, retry=retry, watcher=watch)
         if archive is not None:
             bench.archive(folder, archive)
-    lines = [f"Not there, left out: {name}" for name in summary.missing]
+    lines = [f"Not available, left out: {name}" for name in summary.missing]
     reasons = Counter(
-        f"{row['dataset']} {row['method']}: {row['status']}: {row['message']}"
-        for row in summary.failures
+        f"{r['dataset']} {r['method']}: {r['status']}: {r['message']}" for r in summary.failures
     )
-    for reason, number in list(reasons.items())[:MAX_FAILURES]:
-        lines.append(f"No result ({count(number, 'setting')}): {' '.join(reason.split())}")
-    if len(reasons) > MAX_FAILURES:
-        lines.append(f"... and {len(reasons) - MAX_FAILURES} more reasons, in {summary.rows}")
-    if lines:
-        echo("\n".join(lines))
+    for reason, number in reasons.most_common(MAX_FAILURES):
+        lines.append(f"No result ({count(number, 'setting')}): {one_line(reason)}")
     if summary.n_rows == len(summary.failures):
+        echo("\n".join(lines))
         raise CommandError(f"nothing was scored; see the messages in {summary.rows}")
     rows = f"{count(summary.n_rows, 'row')} in {summary.rows}"
     seconds = time.perf_counter() - start
-    echo(f"{count(summary.n_new, 'new row')} in {seconds:.0f} s, {rows}")
-    echo(f"Tables and figures: mkclust report {folder}")
+    lines.append(f"{count(summary.n_new, 'new row')} in {seconds:.0f} s, {rows}")
+    echo("\n".join([*lines, f"Tables: mkclust report {folder}"]))
 
 
 def report(source: Source, out: ReportFolder = None) -> None:
-    """Write the tables and figures of a benchmark, beside the paper's own figures."""
+    """Write the tables of a benchmark: scores, ranks, times and weights."""
     with session() as progress:
-        progress.phase("writing tables and drawing figures")
-        files = write_benchmark_report(source, out)
+        progress.phase("writing tables")
+        files = write_tables(source, out)
     echo(f"Wrote {count(len(files), 'file')}; begin with {files[0]}")

@@ -7,7 +7,7 @@ from typing import Any
 
 import typer
 
-from mkclust.bench.entries import import_class
+from mkclust.bench.plan import import_class
 from mkclust.cli.errors import CommandError, one_line
 from mkclust.cli.inputs import Data, input_path, layouts_of, read_inputs
 from mkclust.cli.options import AUTO
@@ -109,7 +109,7 @@ def new_model(request: Request) -> Any:
         if name in parameters:
             raise CommandError(f"--set {setting}: {name} is set twice")
         if name not in known:
-            others = [key for key, each in METHODS.items() if hasattr(each(), name)]
+            others = [key for key, each in METHODS.items() if name in each().get_params()]
             near = f"; only {join_words(others)} has it" if others else did_you_mean(name, known)
             raise CommandError(f"--set {name}: {request.method} has no such parameter{near}")
         parameters[name] = parse_value(text)

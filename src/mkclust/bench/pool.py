@@ -1,4 +1,4 @@
-"""Processes that do tasks within limits of time and memory; a parent that outlives them all."""
+"""Processes that do tasks within limits of time and memory; the parent survives all of them."""
 
 import contextlib
 import multiprocessing
@@ -7,41 +7,30 @@ import os
 import signal
 import threading
 import time
+import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from mkclust.bench.execute import Task, TaskResult, describe_data, execute, silence_warnings
+from mkclust.bench.data import NotApplicableError, Prepared
+from mkclust.bench.execute import Task, TaskResult, execute
 from mkclust.bench.plan import DatasetEntry, Plan, import_loaders
-from mkclust.bench.prepare import NotApplicableError, Prepared
 
-# How often a process looks whether its parent is still there, in seconds.
+# How often a process checks whether its parent is alive, in seconds.
 HEARTBEAT = 0.5
 
 
 @dataclass(frozen=True)
 class Failure:
-    """Why a task has no result: the status of its row, and words."""
+    """Why a task has no result: the status of its row, and a message."""
 
     status: str
     message: str
 
 
-@dataclass
-class _Worker:
-    """A process, its line to the parent, and what it is doing."""
-
-    process: Any
-    line: Any
-    job: Any = None
-    ready: bool = False
-    started: float = 0.0
-    solving_since: float | None = None
-
-
 @dataclass(frozen=True)
 class Finished:
-    """A job that has ended: a task with its outcome, or a data set with its facts."""
+    """A finished job: a task with its rows, a data set with its facts, or a failure."""
 
     job: Task | DatasetEntry
     result: TaskResult | dict[str, Any] | Failure
@@ -49,15 +38,27 @@ class Finished:
 
 
 @dataclass
+class _Worker:
+    """A process, the pipe to it, and its present job."""
+
+    process: Any
+    pipe: Any
+    job: Any = None
+    ready: bool = False
+    started: float = 0.0
+    solving_since: float | None = None
+
+
+@dataclass
 class Pool:
-    """Several processes, each with a job at a time.
+    """Several processes with one job each at a time.
 
     Parameters
     ----------
     plan : Plan
-        The protocol, with its limits.
+        The plan, with its limits.
     n_processes : int
-        How many.
+        Number of processes.
     """
 
     plan: Plan
@@ -69,65 +70,48 @@ class Pool:
 
     def __exit__(self, *_: object) -> None:
         for worker in self._workers:
-            self._end(worker)
+            _end(worker)
 
     @property
-    def n_free(self) -> int:
-        """How many more jobs can begin at once."""
-        return self.n_processes - sum(worker.job is not None for worker in self._workers)
-
-    @property
-    def running(self) -> list[tuple[Task | DatasetEntry, float]]:
-        """The jobs that are going on, and for how many seconds."""
-        now = time.monotonic()
-        return [(w.job, now - w.started) for w in self._workers if w.job is not None]
-
-    @property
-    def busy(self) -> bool:
-        """Whether any job is going on."""
-        return any(worker.job is not None for worker in self._workers)
+    def running(self) -> list[Task | DatasetEntry]:
+        """The present jobs."""
+        return [worker.job for worker in self._workers if worker.job is not None]
 
     def begin(self, job: Task | DatasetEntry) -> None:
-        """Give a job to a free process, one that has the data set in memory if there is one."""
-        free = [worker for worker in self._workers if worker.job is None]
-        if not free:
-            free = [self._start()]
+        """Give a job to a free process, preferably one that has the data set in memory."""
+        free = [worker for worker in self._workers if worker.job is None] or [self._start()]
         name = _dataset(job).name
         worker = next((w for w in free if w.process.name == name), free[0])
         worker.process.name = name
         worker.job, worker.started, worker.solving_since = job, time.monotonic(), None
-        # A process that died between two jobs is noticed when its end of the line is read.
+        # A process that died between two jobs is noticed when its pipe is read.
         with contextlib.suppress(OSError):
-            worker.line.send(job)
+            worker.pipe.send(job)
 
     def wait(self, seconds: float) -> list[Finished]:
-        """Wait for jobs to end, and return those that have."""
+        """Wait for jobs to finish, and return those that have."""
         deadline = time.monotonic() + seconds
         finished: list[Finished] = []
         while not finished and (remaining := deadline - time.monotonic()) > 0:
-            lines = {worker.line: worker for worker in self._workers if worker.job is not None}
-            limits = [self._seconds_left(worker) for worker in lines.values()]
-            ready = multiprocessing.connection.wait(
-                list(lines), max(0.0, min([remaining, *limits]))
-            )
-            for line in ready:
-                finished += self._hear(lines[line])
-            for worker in lines.values():
+            busy = {worker.pipe: worker for worker in self._workers if worker.job is not None}
+            patience = min([remaining, *map(self._seconds_left, busy.values())])
+            for pipe in multiprocessing.connection.wait(list(busy), max(0.0, patience)):
+                finished += self._receive(busy[pipe])
+            for worker in busy.values():
                 if worker.job is not None and self._seconds_left(worker) <= 0:
                     limit = f"the solve took more than the limit of {self.plan.time_limit:g} s"
                     finished.append(self._lose(worker, Failure("time", limit)))
         return finished
 
     def _seconds_left(self, worker: _Worker) -> float:
-        """Return how long a solve may still take."""
         if worker.solving_since is None or self.plan.time_limit is None:
             return float("inf")
         return worker.solving_since + self.plan.time_limit - time.monotonic()
 
-    def _hear(self, worker: _Worker) -> Iterator[Finished]:
-        """Take a message of a process, or notice its death."""
+    def _receive(self, worker: _Worker) -> Iterator[Finished]:
+        """Receive a message of a process, or notice its death."""
         try:
-            kind, content = worker.line.recv()
+            kind, content = worker.pipe.recv()
         except (EOFError, OSError):
             worker.process.join(5)
             code = worker.process.exitcode
@@ -138,7 +122,10 @@ class Pool:
                     f"a process ended before its first task (exit code {code}); in a script, run "
                     "plans under if __name__ == '__main__'"
                 ) from None
-            yield self._lose(worker, _death(code))
+            failure = Failure("failed", f"the process ended by itself (exit code {code})")
+            if code == -signal.SIGKILL:
+                failure = Failure("memory", "the process was killed, probably out of memory")
+            yield self._lose(worker, failure)
             return
         if kind == "ready":
             worker.ready = True
@@ -149,61 +136,48 @@ class Pool:
             worker.job = worker.solving_since = None
 
     def _lose(self, worker: _Worker, failure: Failure) -> Finished:
-        """Give up a process with its job."""
-        finished = Finished(worker.job, failure, time.monotonic() - worker.started)
+        """Give up a process and its job."""
         self._workers.remove(worker)
-        self._end(worker)
-        return finished
+        _end(worker)
+        return Finished(worker.job, failure, time.monotonic() - worker.started)
 
     def _start(self) -> _Worker:
-        """Start a process that waits for jobs."""
-        # Not a copy of this process: libraries with threads of their own do not survive that.
+        # Not forked: libraries with threads of their own do not survive that.
         context = multiprocessing.get_context("spawn")
-        line, other_end = context.Pipe()
+        pipe, other_end = context.Pipe()
         process = context.Process(target=work, args=(other_end, self.plan), daemon=True)
         process.start()
         other_end.close()
-        worker = _Worker(process, line)
-        self._workers.append(worker)
-        return worker
-
-    def _end(self, worker: _Worker) -> None:
-        """End a process at once."""
-        worker.line.close()
-        worker.process.kill()
-        worker.process.join()
+        self._workers.append(_Worker(process, pipe))
+        return self._workers[-1]
 
 
-def work(line: Any, plan: Plan) -> None:
-    """Do what comes over the line, until it is closed."""
+def work(pipe: Any, plan: Plan) -> None:
+    """Do the jobs that come through a pipe, until it is closed."""
     from threadpoolctl import threadpool_limits
 
     # An interrupt from the keyboard reaches all processes; the parent alone decides.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     threading.Thread(target=_follow, args=(os.getppid(),), daemon=True).start()
     _limit_memory(plan.memory_limit)
-    silence_warnings()
-    prepared: tuple[str, Prepared] | None = None
-    line.send(("ready", None))
-    with threadpool_limits(plan.threads):
+    warnings.simplefilter("ignore")  # a row says whether a solve converged
+    prepared: Prepared | None = None
+    name = None
+    pipe.send(("ready", None))
+    with threadpool_limits(plan.threads), contextlib.suppress(EOFError, OSError):
         while True:
-            try:
-                job = line.recv()
-            except (EOFError, OSError):
-                return
+            job = pipe.recv()
             entry = _dataset(job)
             try:
-                if prepared is None or prepared[0] != entry.name:
-                    prepared = None  # the old kernels go before the new ones come
+                if prepared is None or name != entry.name:
+                    prepared = None  # free the old kernels first
                     if plan.loaders:
                         import_loaders(plan.folder / plan.loaders)
-                    prepared = entry.name, Prepared.read(entry, plan.folder)
+                    name, prepared = entry.name, Prepared.read(entry, plan.folder)
                 if isinstance(job, DatasetEntry):
-                    result: Any = describe_data(prepared[1])
+                    result: Any = prepared.facts
                 else:
-                    result = execute(
-                        job, plan, prepared[1], lambda solving: line.send(("clock", solving))
-                    )
+                    result = execute(job, plan, prepared, lambda on: pipe.send(("clock", on)))
             except NotApplicableError as error:
                 result = Failure("skipped", str(error))
             except MemoryError as error:
@@ -211,12 +185,17 @@ def work(line: Any, plan: Plan) -> None:
             except Exception as error:  # whatever a method raises becomes a row
                 words = " ".join(str(error).split())
                 result = Failure("failed", f"{type(error).__name__}: {words}")
-            line.send(("done", result))
+            pipe.send(("done", result))
 
 
 def _dataset(job: Task | DatasetEntry) -> DatasetEntry:
-    """Return the data set of a job."""
     return job if isinstance(job, DatasetEntry) else job.dataset
+
+
+def _end(worker: _Worker) -> None:
+    worker.pipe.close()
+    worker.process.kill()
+    worker.process.join()
 
 
 def _follow(parent: int) -> None:
@@ -227,7 +206,7 @@ def _follow(parent: int) -> None:
 
 
 def _limit_memory(gigabytes: float | None) -> None:
-    """Let allocations beyond the limit fail, where the system can."""
+    """Let allocations beyond the limit fail, if the system can."""
     if gigabytes is None:
         return
     try:
@@ -236,10 +215,3 @@ def _limit_memory(gigabytes: float | None) -> None:
         return
     _, hard = resource.getrlimit(resource.RLIMIT_DATA)
     resource.setrlimit(resource.RLIMIT_DATA, (int(gigabytes * 1e9), hard))
-
-
-def _death(exitcode: int | None) -> Failure:
-    """Return in words how a process has ended."""
-    if exitcode == -signal.SIGKILL:
-        return Failure("memory", "the process was killed, most likely because memory ran out")
-    return Failure("failed", f"the process ended by itself (exit code {exitcode})")

@@ -1,7 +1,7 @@
 """How the error of SimpleMKKM on new samples falls with the number of training samples.
 
-Run ``python benchmarks/generalization.py``; it prints a table for each data set, and writes
-``results/generalization.json`` and ``results/generalization.png`` beside itself. Real data sets
+Run ``python benchmarks/paper/generalization.py``; it prints a table for each data set, and writes
+``benchmarks/results/generalization.json`` and a picture beside it. Real data sets
 beside the bundled digits take part where ``MKCLUST_DATA`` is set.
 
 Every split shuffles the samples by its own seed: the first n train, for n = 100, 200, ..., and
@@ -41,10 +41,10 @@ import numpy as np
 import sklearn
 
 import mkclust
+from datasets import load
 from mkclust import KernelBank, SimpleMKKM
 from mkclust.exceptions import WeightsWarning
 from mkclust.explain.held_out import alignment_error, generalization_bound, informative_sample_size
-from paper.datasets import load
 
 REAL = {"Digit": "uci_digit/UCI.mat", "BBCSport": "multiview/BBCSport.mat"}
 SIZES = (100, 200, 400, 800, 1600)
@@ -232,7 +232,7 @@ def rounded(value):
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--splits", type=int, default=20)
-    default = Path(__file__).parent / "results/generalization.json"
+    default = Path(__file__).parents[1] / "results/generalization.json"
     parser.add_argument("--out", type=Path, default=default)
     options = parser.parse_args()
     if options.splits < 2:
@@ -249,7 +249,7 @@ def main():
         show(results[-1])
     print(f"\n{time.perf_counter() - started:.0f} s")
     record = {
-        "command": f"python benchmarks/generalization.py --splits {options.splits}",
+        "command": f"python benchmarks/paper/generalization.py --splits {options.splits}",
         "score": "alignment error",
         "delta": 0.05,
         "versions": {

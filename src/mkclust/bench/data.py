@@ -14,20 +14,18 @@ from mkclust.bench.plan import DatasetEntry
 from mkclust.datasets import Dataset, load
 from mkclust.kernels import KernelBank, default_bank
 from mkclust.linalg import inner_products
-from mkclust.linalg.sparse_rows import dense_rows
 from mkclust.methods.leading_shares import leading_sums
-from mkclust.samples.samples import Samples, read_kernels, single_kernels
 from mkclust.stack import Mix, Stack, as_stack
 from mkclust.stack.checks import check_symmetry
 from mkclust.stack.kernel import dense_of
 from mkclust.types import Float
 
-# Rows of every kernel that a fingerprint of the data looks at.
+# Number of rows of every kernel that the fingerprint of the data is made of.
 FINGERPRINT_ROWS = 64
 
 
 class NotApplicableError(ValueError):
-    """Say why a method does not apply to a data set."""
+    """A method does not apply to a data set."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,22 +36,22 @@ class Prepared:
     ----------
     data : Dataset
         With classes.
-    samples : Samples
-        Its kernels, m matrices of shape (n, n).
+    kernels : list of array of shape (n, n)
+        Its kernels.
     names : tuple of str
         Their names.
     n_clusters : int
-        Number of clusters to look for.
+        Number of clusters to find.
     """
 
     data: Dataset
-    samples: Samples
+    kernels: list[Any]
     names: tuple[str, ...]
     n_clusters: int
 
     @classmethod
     def read(cls, entry: DatasetEntry, folder: Path) -> "Prepared":
-        """Read a data set of a plan and make its kernels."""
+        """Read a data set of a plan and compute its kernels."""
         if entry.path:
             data = load(folder / entry.path, kernels=entry.precomputed, on_disk=False)
             data = replace(data, name=entry.name)
@@ -65,7 +63,7 @@ class Prepared:
         for name, kernel in zip(names, kernels, strict=True):
             check_symmetry(kernel, str(name))
         n_clusters = entry.n_clusters or int(data.n_classes or 0)
-        return cls(data, read_kernels(kernels), tuple(names), n_clusters)
+        return cls(data, list(kernels), tuple(names), n_clusters)
 
     @property
     def y(self) -> np.ndarray:
@@ -73,30 +71,31 @@ class Prepared:
         assert self.data.y is not None
         return self.data.y
 
-    @property
-    def matrices(self) -> list[Any]:
-        """The single kernels."""
-        whole = self.samples.whole
-        return list(self.samples.parts) if whole is None else single_kernels(whole)
-
     @cached_property
-    def fingerprint(self) -> str:
-        """A short text that other data, or other kernels of them, would hardly share."""
+    def facts(self) -> dict[str, Any]:
+        """What a row says about its data set; the fingerprint tells other data or kernels apart."""
         digest = hashlib.sha256(repr((self.names, self.n_clusters, len(self.y))).encode())
         digest.update(np.unique(self.y, return_inverse=True)[1].astype("<i8").tobytes())
         rows = np.unique(np.linspace(0, len(self.y) - 1, FINGERPRINT_ROWS).astype(int))
-        for kernel in self.matrices:
+        for kernel in self.kernels:
             part = kernel[rows]
             part = part.toarray() if scipy.sparse.issparse(part) else np.asarray(part)
             # To a few digits: the last ones differ between machines.
             size = np.abs(part).max() or 1.0
             digest.update(np.rint(part / size * 1e4).astype("<i4").tobytes())
-        return digest.hexdigest()[:16]
+        return {
+            "fingerprint": digest.hexdigest()[:16],
+            "paper": self.data.paper,
+            "caveat": self.data.caveat,
+            "n_samples": len(self.y),
+            "n_kernels": len(self.names),
+            "n_clusters": self.n_clusters,
+        }
 
     def part(self, indices: np.ndarray) -> "Prepared":
-        """Return the same of some of the samples."""
+        """Return the same for some of the samples."""
         views = self.data.views and {name: view[indices] for name, view in self.data.views.items()}
-        kernels = [K[indices][:, indices] for K in self.matrices]
+        kernels = [K[indices][:, indices] for K in self.kernels]
         data = replace(
             self.data,
             views=views,
@@ -104,21 +103,16 @@ class Prepared:
             y=self.y[indices],
             kernel_names=tuple(views) if views is not None else self.names,
         )
-        return Prepared(data, read_kernels(kernels), self.names, self.n_clusters)
-
-    def single(self, index: int) -> "Prepared":
-        """Return the same with one of the kernels only."""
-        kernel, names = read_kernels([self.matrices[index]]), self.names[index : index + 1]
-        return replace(self, samples=kernel, names=names)
+        return replace(self, data=data, kernels=kernels)
 
     @cached_property
     def stack(self) -> Stack:
         """The kernels, centered and scaled on the fly."""
-        return as_stack(self.samples, validate=False, names=self.names)
+        return as_stack(self.kernels, validate=False, names=self.names)
 
     @cached_property
     def leading_sums(self) -> Float:
-        """Each kernel's own top-k eigenvalue sum, the most that a partition can capture of it."""
+        """The sum of the k largest eigenvalues of each kernel."""
         return leading_sums(self.stack, self.n_clusters)
 
     def alignments(self, H: Float) -> Float:
@@ -126,38 +120,29 @@ class Prepared:
         return np.clip(inner_products(self.stack.apply(H), H) / self.leading_sums, 0, 1)
 
     def input(self, kind: str) -> Any:
-        """Return what a clusterer is fitted on; it cannot change what the next one gets."""
+        """Return what a clusterer is fitted on, as copies."""
         if kind == "kernels":
-            return [_read_only(kernel) for kernel in self.matrices]
+            return [kernel.copy() for kernel in self.kernels]
         if kind == "average-kernel":
-            # Not centered: what clusters by similarities takes negative ones for mistakes.
-            stack = as_stack(self.samples, center=False, validate=False)
+            # Not centered: clusterers that take similarities refuse negative ones.
+            stack = as_stack(self.kernels, center=False, validate=False)
             return dense_of(Mix(np.full(stack.n_kernels, 1 / stack.n_kernels), stack.kernels))
         if self.data.views is None:
             raise NotApplicableError(
                 f"{self.data.name} has kernels only, no features for {kind} input"
             )
         if kind == "views":
-            return {name: _read_only(view) for name, view in self.data.views.items()}
-        tables = [dense_rows(view) for view in self.data.views.values()]
-        return np.hstack([StandardScaler().fit_transform(table) for table in tables])
-
-
-def _read_only(array: Any) -> Any:
-    """Return an array that cannot be written to, without a copy where it is dense."""
-    if scipy.sparse.issparse(array):
-        return array.copy()
-    view = np.asarray(array).view()
-    view.flags.writeable = False
-    return view
+            return {name: view.copy() for name, view in self.data.views.items()}
+        tables = [v.toarray() if scipy.sparse.issparse(v) else v for v in self.data.views.values()]
+        return np.hstack([StandardScaler().fit_transform(np.asarray(table)) for table in tables])
 
 
 def make_kernels(data: Dataset) -> tuple[Any, Any]:
-    """Return the kernels of a data set, made as it says where it holds views only, and names."""
+    """Return the kernels of a data set and their names; those of views are made as it says."""
     if data.kernels is not None:
         return data.kernels, data.kernel_names
     assert data.views is not None
-    # Of papers, whose kernels are of rows as they are.
+    # As papers do: a Gaussian of the rows as they are.
     plain = default_bank(len(data.views) > 1, "gaussian")
     bank = plain if data.bank is None else KernelBank(**data.bank)
     return bank.fit_transform(data.views), bank.kernel_names_

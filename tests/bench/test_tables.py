@@ -1,0 +1,177 @@
+"""Tables from rows: what stands for a method, which differences count, and the paper's numbers."""
+
+import sys
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import stats
+
+from mkclust.bench.rows import read_rows, read_solves
+from mkclust.bench.tables import (
+    dataset_labels,
+    not_worse,
+    outcomes,
+    rank_methods,
+    score_matrix,
+    score_table,
+    time_table,
+    weight_table,
+    write_tables,
+)
+
+BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
+
+
+def made_row(method="mkkm", repetition=0, acc=0.5, **others):
+    """Return a row as a benchmark writes it."""
+    row = {"dataset": "a", "method": method, "parameters": "{}", "default": True, "resample": 1.0}
+    row |= {"repetition": repetition, "seed": repetition, "status": "ok", "solve_seconds": 1.0}
+    row |= {"grid_repetitions": 2, "converged": True, "message": "", "acc": acc}
+    return row | {"nmi": row["acc"], "purity": row["acc"]} | others
+
+
+def one(frame, method, score="acc"):
+    """Return the outcome of one method in one score."""
+    [row] = frame[(frame["method"] == method) & (frame["score"] == score)].to_dict("records")
+    return row
+
+
+def test_means_and_deviations_are_those_of_the_repetitions():
+    values = [0.5, 0.6, 0.75]
+    rows = [made_row(repetition=r, acc=v) for r, v in enumerate(values)]
+    found = one(outcomes(rows), "mkkm")
+    assert found["mean"] == pytest.approx(100 * np.mean(values))
+    assert found["std"] == pytest.approx(100 * np.std(values, ddof=1))
+    assert (found["n"], found["parameters"], found["problem"]) == (3, "{}", "")
+
+
+def test_the_true_classes_choose_only_in_the_oracle_table():
+    grid = [made_row("lkam", r, 0.4) for r in range(2)]
+    grid += [made_row("lkam", r, 0.9, parameters='{"reg": 2.0}', default=False) for r in range(2)]
+    single = [made_row("single", r, 0.95, oracle=True, default=False) for r in range(2)]
+    default, oracle = (outcomes(grid + single, by) for by in ("default", "oracle"))
+    assert one(default, "lkam")["mean"] == pytest.approx(40)
+    assert one(oracle, "lkam")["mean"] == pytest.approx(90)
+    assert "single" not in set(default["method"])
+    assert one(oracle, "single")["oracle"]
+    assert "[o]" in score_table(oracle, "acc").loc["a", "single"]
+
+
+def test_failures_are_named_and_have_no_mean():
+    rows = [made_row(), made_row("onkc", acc=None, status="time", message="more than 9 s")]
+    found = one(outcomes(rows), "onkc")
+    assert found["n"] == 0
+    assert found["problem"] == "time: more than 9 s"
+    assert score_table(outcomes(rows), "acc").loc["a", "onkc"] == "-"
+
+
+def test_equal_methods_are_both_best_and_clear_differences_count():
+    rng = np.random.default_rng(0)
+    noise = rng.normal(size=20)
+    scores = {
+        "best": dict(enumerate(0.9 + 0.01 * noise)),
+        "same": dict(enumerate(0.9 + 0.01 * noise)),
+        "close": dict(enumerate(0.9 + 0.01 * rng.normal(size=20))),
+        "worse": dict(enumerate(0.5 + 0.01 * noise)),
+    }
+    assert {"best", "same"} <= not_worse(scores) <= {"best", "same", "close"}
+    assert not_worse({"alone": {0: 1.0}}) == set()
+    assert not_worse({"a": {0: 1.0, 1: 0.5}, "b": {0: 1.0, 1: 0.5}}) == set()
+
+
+def test_the_correction_for_many_pairs_is_holms():
+    rng = np.random.default_rng(1)
+    scores = {name: dict(enumerate(rng.normal(size=12))) for name in "abcd"}
+    best = max(scores, key=lambda name: np.mean(list(scores[name].values())))
+    pairs = [(a, b) for a in "abcd" for b in "abcd" if a < b]
+    p = [stats.ttest_rel(*([*scores[n].values()] for n in pair)).pvalue for pair in pairs]
+    order, rejected = np.argsort(p), set()
+    for step, index in enumerate(order):
+        if p[index] * (len(p) - step) > 0.05:
+            break
+        rejected.add(pairs[index])
+    expected = {n for n in "abcd" if n == best or tuple(sorted((n, best))) not in rejected}
+    assert not_worse(scores) == expected
+
+
+def test_ranks_agree_with_scipys_test_and_leave_gaps_out():
+    rng = np.random.default_rng(2)
+    scores = pd.DataFrame(rng.random((9, 4)), columns=list("abcd"))
+    scores.index = [f"d{i}" for i in range(9)]
+    ranking = rank_methods(scores)
+    expected = stats.friedmanchisquare(*(scores[name] for name in "abcd"))
+    assert (ranking.chi2, ranking.chi2_p_value) == pytest.approx(tuple(expected))
+    # Demsar (2006): 4 classifiers on 14 data sets.
+    enough = pd.DataFrame(rng.random((14, 4)), columns=list("abcd"))
+    assert rank_methods(enough).critical_difference == pytest.approx(1.25, abs=0.01)
+    scores.loc["d0", "a"] = np.nan
+    assert rank_methods(scores).datasets_left_out in (("d0",), ())
+    assert rank_methods(scores).methods_left_out in (("a",), ())
+    with pytest.raises(ValueError, match="two methods"):
+        rank_methods(scores[["a"]])
+
+
+def test_a_caveat_travels_with_the_name_of_a_data_set():
+    rows = [made_row(paper="Flo17", caveat="substitute"), made_row(dataset="b")]
+    assert dataset_labels(rows) == {"a": "Flo17 (substitute)", "b": "b"}
+    twice = [made_row(paper="Cal-5"), made_row(dataset="b", paper="Cal-5", caveat="truncated")]
+    assert dataset_labels(twice) == {"a": "Cal-5: a", "b": "Cal-5: b (truncated)"}
+
+
+def test_refits_on_parts_of_the_samples_are_never_mixed_with_whole_data():
+    rows = [made_row(acc=0.2), made_row(acc=0.8, resample=0.8)]
+    frame = outcomes(rows)
+    assert sorted(frame.loc[frame["score"] == "acc", "mean"]) == pytest.approx([20, 80])
+
+
+def test_seconds_are_medians_and_weights_stand_beside_alignments():
+    rows = [made_row(repetition=r, solve_seconds=s) for r, s in enumerate((1.0, 9.0, 2.0))]
+    assert time_table(rows).loc["a", "mkkm"] == 2.0
+    solve = made_row() | {"kernel_names": ["x", "y"], "weights": [0.75, 0.25]}
+    table = weight_table([solve | {"alignments": [0.5, 0.125]}])
+    assert table[["kernel", "weight", "alignment"]].to_numpy().tolist() == [
+        ["x", 0.75, 0.5],
+        ["y", 0.25, 0.125],
+    ]
+
+
+def test_the_same_rows_give_the_same_files(tmp_path):
+    source = BENCHMARKS / "results/released"
+    first, second = (write_tables(source, tmp_path / name) for name in ("one", "two"))
+    assert [path.name for path in first] == [path.name for path in second]
+    assert all(a.read_bytes() == b.read_bytes() for a, b in zip(first, second, strict=True))
+    text = first[0].read_text()
+    assert "| Digit" in text
+    assert "Every method with its default setting" in text
+
+
+@pytest.fixture(scope="module")
+def compare():
+    """Return the script that compares rows with the paper."""
+    sys.path.insert(0, str(BENCHMARKS / "paper"))
+    import compare
+
+    return compare
+
+
+def test_uci_digit_reproduces_the_papers_numbers(compare):
+    rows = [row for row in read_rows(BENCHMARKS / "results/paper") if row["dataset"] == "digit"]
+    frame = compare.comparison(rows)
+    ours = frame[(frame["selection"] == "default") & (frame["method"] == "simplemkkm")]
+    assert len(ours) == 3
+    assert ours["difference"].abs().max() <= 0.5
+    counts = compare.reproduction(frame).set_index(["settings", "data set"])
+    assert counts.loc[("default", "Digit"), ["numbers", "within 0.5"]].tolist() == [27, 24]
+
+
+@pytest.mark.slow
+def test_one_command_makes_the_papers_tables_and_figures(compare, tmp_path):
+    results = BENCHMARKS / "results"
+    rows, solves = read_rows(results / "paper"), read_solves(results / "paper")
+    files = compare.write(rows, solves, read_rows(results / "times"), tmp_path)
+    assert {path.suffix for path in files} == {".md", ".csv", ".png"}
+    assert all(path.stat().st_size > 1000 for path in files)
+    matrix = score_matrix(outcomes(rows), "acc")
+    assert f"{matrix.loc['Digit', 'simplemkkm']:.1f}" in files[0].read_text()
