@@ -124,14 +124,7 @@ def test_a_sparse_matrix_with_entries_outside_of_its_shape_is_refused(tmp_path, 
     assert "d.npz: cannot be read" in complaint(tmp_path / "d.npz")
 
 
-@pytest.mark.parametrize("target", ["", "::X", "pipe.npz"])
-def test_what_is_not_a_file_is_refused(folder, target):
-    if target == "pipe.npz":
-        os.mkfifo(target)  # to open it would wait for ever
-    assert target.partition("::")[0] in complaint(target)
-
-
-@pytest.mark.parametrize("kind", ["npz", "int8.npz", "mat", "h5", "int8.h5"])
+@pytest.mark.parametrize("kind", ["npz", "int8.npz", "mat", "h5"])
 def test_an_array_that_is_larger_than_memory_is_refused_by_its_name(folder, monkeypatch, kind):
     path, dtype = f"bomb.{kind}", np.int8 if "int8" in kind else np.float64
     X = np.zeros((20_000_000 // np.dtype(dtype).itemsize // 10, 10), dtype)
@@ -160,14 +153,3 @@ def test_what_does_not_fit_into_memory_stays_on_disk_or_sparse(tmp_path):
     matrix = scipy.sparse.csc_matrix(([1.0], ([3], [0])), shape=(10**6, 10**6))
     scipy.io.savemat(tmp_path / "d.mat", {"X": matrix})
     assert load(tmp_path / "d.mat").views["X"].nnz == 1
-
-
-@pytest.mark.parametrize("name", ["npy", "parquet"])
-def test_an_array_that_is_larger_than_its_file_is_refused(folder, X, name):
-    path = f"d.{name}"
-    if name == "npy":
-        np.save(path, X)
-    else:
-        pytest.importorskip("pandas").DataFrame(X, columns=list("abc")).to_parquet(path)
-    os.truncate(path, os.path.getsize(path) - 20)
-    assert complaint(path).startswith(path)

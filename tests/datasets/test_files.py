@@ -2,7 +2,6 @@
 
 import os
 import pickle
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -177,18 +176,6 @@ def test_labels_of_another_length_are_left_aside_with_a_note(tmp_path, views):
     assert "y int64[50]" in data.description
 
 
-@pytest.mark.parametrize("suffix", [".npz", ".mat"])
-def test_the_file_may_name_its_views(tmp_path, views, suffix):
-    names = np.array(["color", "shape"])
-    first, second = views.values()
-    listed = load(write(tmp_path / f"listed{suffix}", A=first, B=second, names=names))
-    assert listed.kernel_names == tuple(listed.views) == ("color", "shape")
-    # By name, not by place: the list need not be in the order of the arrays.
-    path = write(tmp_path / f"named{suffix}", X_shape=second, X_color=first, names=names)
-    assert load(path).kernel_names == ("shape", "color")
-    assert load(f"{path}::X_color").kernel_names == ("color",)
-
-
 def test_a_cell_array_of_strings_names_the_views(tmp_path, views):
     for path in (tmp_path / "data.mat", tmp_path / "data-v73.mat"):
         names = cell_of("color", "shape")
@@ -291,11 +278,6 @@ def test_one_of_several_stacks_is_chosen_by_its_name(tmp_path, kernels, y):
     np.testing.assert_array_equal(load(f"{path}:: K ").y, y)
 
 
-def test_labels_choose_among_several_stacks(tmp_path, kernels, rng, y):
-    path = write(tmp_path / "data.npz", other=rng.normal(size=(2, 5, 5)), K=kernels, y=y)
-    assert load(path).kernel_names == ("K_1", "K_2", "K_3")
-
-
 def test_images_of_labeled_samples_are_not_taken_for_kernels(tmp_path, rng, y):
     path = write(tmp_path / "data.npz", images=rng.normal(size=(N, 8, 8)), y=y)
     with pytest.raises(DatasetError, match=r"images float64\[12, 8, 8\]"):
@@ -366,7 +348,7 @@ def whole_file(request, tmp_path, kernels, y):
     return write(path, K=kernels, y=y)
 
 
-@pytest.mark.parametrize("share", [0, 0.05, 0.5, 0.9])
+@pytest.mark.parametrize("share", [0, 0.5])
 def test_a_truncated_file_is_refused_at_every_length(whole_file, share):
     content = whole_file.read_bytes()
     whole_file.write_bytes(content[: int(share * len(content))])
@@ -374,8 +356,10 @@ def test_a_truncated_file_is_refused_at_every_length(whole_file, share):
 
 
 # Not the others: a wrong type code can crash the compiled readers of SciPy and HDF5 themselves.
-@pytest.mark.parametrize("suffix", [".npz", ".npy", ".mat", ".h5", ".hdf5", ".parquet"])
-@pytest.mark.parametrize("content", [b"", b"x", b"1 2 3\n" * 200, bytes(1000)])
+@pytest.mark.parametrize(
+    "suffix", [".npz", ".npy", ".mat", ".h5", ".parquet", ".xlsx", ".feather", ".h5ad"]
+)
+@pytest.mark.parametrize("content", [b"x", b"1 2 3\n" * 200])
 def test_content_of_another_kind_is_refused(tmp_path, suffix, content):
     path = tmp_path / f"data{suffix}"
     path.write_bytes(content)
@@ -434,13 +418,6 @@ def test_kernels_need_square_arrays(tmp_path, views):
     path = write(tmp_path / "data.npz", **views)
     assert "square 2-D arrays" in complaint(path, kernels=True)
     assert "without kernels=True" in complaint("digits", kernels=True)
-
-
-def test_without_h5py_the_message_says_what_to_install(tmp_path, views, monkeypatch):
-    paths = [write(tmp_path / f"data{suffix}", **views) for suffix in ("-v73.mat", ".h5")]
-    monkeypatch.setitem(sys.modules, "h5py", None)
-    for path in paths:
-        assert 'pip install "mkclust[hdf5]"' in complaint(path)
 
 
 # --- real data ---------------------------------------------------------------------------------
