@@ -140,6 +140,7 @@ def test_kernels_are_asked_for_by_the_name_of_a_view(views):
     assert "'gaussian'" in fail("cluster", "d.npz", "-k", 3, "--kernels", "left=gausian")
     np.save("K.npy", kernels())
     assert "--kernels" in fail("cluster", "K.npy", "-k", 3, "--kernels", "cosine")
+    assert "--landmarks" in fail("cluster", "K.npy", "-k", 3, "--landmarks", 9)
 
 
 def test_the_kernels_of_a_known_data_set_are_said_and_recorded(views, monkeypatch):
@@ -192,11 +193,6 @@ def test_a_setting_that_cannot_be_is_refused_before_anything_is_read(method, set
     assert word in fail("cluster", "missing.npz", "-k", 3, "--method", method, "--set", setting)
 
 
-def test_a_setting_given_twice_is_refused():
-    twice = ("--set", "tol=1", "--set", "tol=2")
-    assert "twice" in fail("cluster", "d.npz", "-k", 3, "--method", "simplemkkm", *twice)
-
-
 def test_the_defaults_of_an_own_method_stay_as_they_are(views, monkeypatch):
     class Linear(mkclust.AverageKKM):
         def __init__(self, n_clusters=8, *, kernels="linear", n_init=3, random_state=None):
@@ -234,11 +230,6 @@ def test_landmarks_approximate_the_kernels_if_asked_for(method, views):
     assert ("for the approximated kernels" in result.stdout) == (method == "simplemkkm")
 
 
-def test_small_data_have_exact_kernels_unless_told_otherwise():
-    assert "landmarks" not in succeed("cluster", "d.npz", "-k", 3).stdout
-    assert read_run()["landmarks"] is None
-
-
 @pytest.mark.parametrize(
     "args",
     [
@@ -250,11 +241,6 @@ def test_small_data_have_exact_kernels_unless_told_otherwise():
 )
 def test_landmarks_that_cannot_be_are_refused(args):
     assert args[1] in fail("cluster", "d.npz", "-k", 3, *args)
-
-
-def test_landmarks_of_kernels_are_refused():
-    np.save("K.npy", kernels())
-    assert "--landmarks" in fail("cluster", "K.npy", "-k", 3, "--landmarks", 9)
 
 
 @pytest.mark.slow
@@ -384,14 +370,6 @@ def test_the_record_stands_beside_the_labels_and_nothing_else_is_written(labels,
     assert result.stdout.endswith(f"Wrote {Path(labels)}\nWrote {Path(record)}\n")
 
 
-def test_an_output_behind_a_link_is_written_through_it(folder):
-    (folder / "real").mkdir()
-    (folder / "labels.csv").symlink_to(folder / "real" / "kept.csv")
-    succeed("cluster", "d.npz", "-k", 3)
-    assert os.path.islink("labels.csv")
-    assert len(read_labels("real/kept.csv")) == 60
-
-
 @pytest.mark.slow
 def test_a_picture_a_page_and_a_model_are_written_if_asked_for():
     for package in ("matplotlib", "skops"):
@@ -517,16 +495,6 @@ def test_warnings_are_plain_lines_and_are_kept_in_the_record(monkeypatch):
 )
 def test_a_wrong_argument_is_named(args, word):
     assert word in fail("cluster", *args)
-
-
-@pytest.mark.parametrize("kind", ["truncated", "wrong", "empty", "missing"])
-def test_a_file_that_cannot_be_read_is_named(kind):
-    content = Path("d.npz").read_bytes()
-    os.remove("d.npz")
-    damaged = {"truncated": content[: len(content) // 2], "wrong": b"hello\n" * 9, "empty": b""}
-    if kind != "missing":
-        Path("d.npz").write_bytes(damaged[kind])
-    assert "d.npz" in fail("cluster", "d.npz", "-k", 3)
 
 
 # --- other variables ------------------------------------------------------------------------------

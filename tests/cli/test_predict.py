@@ -1,6 +1,5 @@
 import csv
 import json
-import pickle
 from pathlib import Path
 
 import numpy as np
@@ -54,27 +53,6 @@ def test_predictions_of_the_training_samples_are_their_labels():
         succeed("cluster", "old.npz", "-k", 3, "--save", "model.skops", *options)
         succeed("predict", "model.skops", "old.npz", "--labels", "again.csv")
         np.testing.assert_array_equal(clusters("again.csv"), clusters("labels.csv"))
-
-
-@pytest.mark.parametrize("beside", [[], ["right"]])
-@pytest.mark.parametrize("categories", [False, True])
-def test_new_rows_of_tables_are_filled_and_encoded_as_those_of_the_fit(beside, categories):
-    pd = pytest.importorskip("pandas")
-    for part in ("old", "new"):
-        views = np.load(f"{part}.npz")
-        for name in ("left", *beside):
-            frame = pd.DataFrame(views[name]).add_prefix(name)
-            frame.iloc[3, 0] = np.nan
-            if categories:
-                frame["sign"] = np.where(frame.iloc[:, 1] > 0, "plus", "minus")
-            frame.to_csv(f"{part} {name}.csv", index_label="id")
-    files = {part: [f"{part} {name}.csv" for name in ("left", *beside)] for part in ("old", "new")}
-    options = ("-k", 3, "--impute", "median", "--save", "model.skops")
-    result = succeed("cluster", *files["old"], *options)
-    assert "left" in result.stdout.partition("Clusters by what sets them apart")[2]
-    succeed("predict", "model.skops", *files["old"], "--labels", "again.csv")
-    np.testing.assert_array_equal(clusters("again.csv"), clusters("labels.csv"))
-    succeed("predict", "model.skops", *files["new"], "--labels", "new.csv")
 
 
 def test_one_table_is_predicted_from_one_table():
@@ -140,26 +118,6 @@ def test_a_foreign_file_is_refused_by_the_name_of_what_it_holds():
     Path("model.skops").write_bytes(b"nothing of the kind")
     message = fail("predict", "model.skops", "new.npz", "--labels", "new.csv")
     assert "model.skops: is not a model" in message
-
-
-class Trap:
-    """What leaves a file where it is unpickled."""
-
-    def __reduce__(self):
-        return (Path.touch, (Path("sprung"),))
-
-
-@pytest.mark.parametrize("name", ["model.skops", "model.pkl", "model.joblib"])
-def test_a_pickle_is_refused_and_runs_nothing(name):
-    Path(name).write_bytes(pickle.dumps(Trap()))
-    assert name in fail("predict", name, "new.npz", "--labels", "new.csv")
-    assert not Path("sprung").exists()
-    assert not Path("new.csv").exists()
-
-
-def test_a_prediction_does_not_replace_the_model():
-    succeed("cluster", "old.npz", "-k", 3, "--save", "model.skops")
-    assert "is an input" in fail("predict", "model.skops", "new.npz", "--labels", "model.skops")
 
 
 def test_predict_prints_json_or_nothing():

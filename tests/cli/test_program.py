@@ -2,7 +2,6 @@
 
 import os
 import shlex
-import shutil
 import signal
 import subprocess
 import sys
@@ -61,6 +60,8 @@ def test_the_program_exits_with_0_or_2_and_without_typer_it_says_what_to_install
     done = program("cluster", "d.npz", "-k", 0)
     assert done.returncode == 2
     assert done.stderr.count("\n") == 1
+    done = program("cluster", "--help", env=os.environ | {"COLUMNS": "100"})
+    assert len(done.stdout.splitlines()) <= 75
     done = program(code="import sys; sys.modules['typer'] = None; import mkclust.cli")
     assert done.returncode == 2
     assert 'pip install "mkclust[cli]"' in done.stderr
@@ -170,18 +171,3 @@ def test_the_demo_joins_files_explains_its_result_and_ends_with_a_command(small_
 def test_a_demo_into_a_file_is_refused(folder):
     (folder / "demo").touch()
     assert "demo" in fail("demo")
-
-
-def test_make_demo_runs_the_demo_last():
-    make = shutil.which("make") or pytest.skip("needs make")
-    # A make around this one would have both tell their folders.
-    outside = {name: text for name, text in os.environ.items() if not name.startswith("MAKE")}
-    told = subprocess.run(
-        [make, "-n", "demo"],
-        cwd=Path(__file__).parents[2],
-        capture_output=True,
-        text=True,
-        check=True,
-        env=outside,
-    )
-    assert told.stdout.splitlines()[-1] == ".venv/bin/mkclust demo"

@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import fields, replace
 from typing import Annotated, Any
 
 import numpy as np
@@ -163,7 +163,8 @@ def compare(
     """Cluster with several methods, and show how far they agree and how stable each is."""
     request = Request.of(context)
     names = list(METHODS) if methods is None else [name.strip() for name in methods.split(",")]
-    outcomes: dict[str, Outcome] = {}
+    labels: dict[str, np.ndarray] = {}
+    found: dict[str, dict[str, Any]] = {}
     left_out: dict[str, str] = {}
     with session(quiet=quiet) as progress:
         for name in names:
@@ -172,57 +173,37 @@ def compare(
         progress.phase(f"comparing {len(names)} methods")
         for done, name in enumerate(names):
             progress.step(done, len(names), name)
+            own = replace(request, method=name)
             try:
-                outcomes[name] = _outcome(
-                    replace(request, method=name), data, n_resamples, methods is not None
-                )
+                if methods is None:
+                    _refuse_slow(prepare(own, new_model(own), data), own)
+                labels[name], found[name] = _try_method(own, data, n_resamples)
             except (CommandError, ValueError, ArithmeticError, MemoryError) as error:
                 left_out[name] = one_line(error) or type(error).__name__
-        if not outcomes:
+        if not found:
             raise CommandError(f"no method gave clusters; {names[0]}: {left_out[names[0]]}")
-    labels = [outcome.labels for outcome in outcomes.values()]
-    agreement = [[metrics.adjusted_rand_index(a, b) for b in labels] for a in labels]
-    record = {
-        "methods": {name: outcome.record() for name, outcome in outcomes.items()},
-        "adjusted_rand_index": agreement,
-        "left_out": left_out,
-        "caution": CAUTION,
-    }
-    _show(_comparison(outcomes, agreement, left_out), record, progress, context)
+    pairs = [[metrics.adjusted_rand_index(a, b) for b in labels.values()] for a in labels.values()]
+    record = {"methods": found, "adjusted_rand_index": pairs, "left_out": left_out}
+    text = _comparison(found, pairs, left_out)
+    _show(text, record | {"caution": CAUTION}, progress, context)
 
 
-@dataclass(frozen=True, eq=False)
-class Outcome:
-    """What one method makes of the samples."""
-
-    labels: np.ndarray
-    stability: float | None
-    gap: float | None
-    seconds: float
-    set_aside: tuple[str, ...]
-    scores: dict[str, float] | None
-
-    def record(self) -> dict[str, Any]:
-        """Return it for JSON."""
-        values = {field.name: getattr(self, field.name) for field in fields(self)[1:]}
-        return {"cluster_sizes": np.bincount(self.labels[self.labels >= 0])} | values
-
-
-def _outcome(request: Request, data: Data, n_resamples: int, may_be_slow: bool) -> Outcome:
-    """Fit a method, or refuse one that would take too long."""
-    if not may_be_slow:
-        _refuse_slow(prepare(request, new_model(request), data), request)
+def _try_method(
+    request: Request, data: Data, n_resamples: int
+) -> tuple[np.ndarray, dict[str, Any]]:
+    """Return the clusters of a method, and what is compared of it."""
     start = time.perf_counter()
     fitted = models.fit(request, data, Progress([], quiet=True))
     seconds, model = time.perf_counter() - start, fitted.model
-    return Outcome(
-        labels=np.asarray(model.labels_),
-        stability=_stability(fitted, n_resamples),
-        gap=getattr(model, "duality_gap_", None),
-        seconds=seconds,
-        set_aside=tuple(getattr(model, "set_aside_", ())),
-        scores=next(iter(all_scores(model, data.labels_for(model)).values()), None),
-    )
+    labels, scores = np.asarray(model.labels_), all_scores(model, data.labels_for(model))
+    return labels, {
+        "cluster_sizes": np.bincount(labels[labels >= 0]),
+        "stability": _stability(fitted, n_resamples),
+        "gap": getattr(model, "duality_gap_", None),
+        "seconds": seconds,
+        "set_aside": list(getattr(model, "set_aside_", ())),
+        "scores": next(iter(scores.values()), None),
+    }
 
 
 def _refuse_slow(prepared: Fit, request: Request) -> None:
@@ -249,23 +230,22 @@ def _stability(fitted: Fit, n_resamples: int) -> float | None:
 
 
 def _comparison(
-    outcomes: dict[str, Outcome], agreement: Sequence[Sequence[float]], left_out: dict[str, str]
+    found: dict[str, dict[str, Any]], pairs: Sequence[Sequence[float]], left_out: dict[str, str]
 ) -> str:
     """Return the comparison in tables and sentences."""
-    titles = [f"{number:2} {name}" for number, name in enumerate(outcomes, start=1)]
-    scored = all(outcome.scores is not None for outcome in outcomes.values())
-    rows = [["method", "stability", "gap", "seconds", *(["ARI (%)"] if scored else [])]]
-    for title, each in zip(titles, outcomes.values(), strict=True):
-        row = [title, _cell(each.stability, ".2f"), _cell(each.gap, ".1e"), f"{each.seconds:.2f}"]
-        rows.append([*row, f"{100 * each.scores['ari']:.1f}"] if scored and each.scores else row)
-    pairs = [
-        [title, *(f"{x:.2f}" for x in row)] for title, row in zip(titles, agreement, strict=True)
-    ]
-    numbers = map(str, range(1, len(titles) + 1))
-    lines = [text_table(rows), "", text_table([["adjusted Rand index", *numbers], *pairs]), ""]
-    for name, each in outcomes.items():
-        if each.set_aside:
-            lines.append(f"{name} sets aside: {join_words(each.set_aside)}.")
+    titles = [f"{number:2} {name}" for number, name in enumerate(found, start=1)]
+    rows = [["method", "stability", "gap", "seconds", "ARI (%)"]]
+    for title, each in zip(titles, found.values(), strict=True):
+        score = None if each["scores"] is None else 100 * each["scores"]["ari"]
+        cells = {"stability": ".2f", "gap": ".1e", "seconds": ".2f"}
+        row = [_cell(each[name], form) for name, form in cells.items()]
+        rows.append([title, *row, _cell(score, ".1f")])
+    matrix = [["adjusted Rand index", *map(str, range(1, len(titles) + 1))]]
+    matrix += [[t, *(f"{x:.2f}" for x in row)] for t, row in zip(titles, pairs, strict=True)]
+    lines = [text_table(rows), "", text_table(matrix), ""]
+    for name, each in found.items():
+        if each["set_aside"]:
+            lines.append(f"{name} sets aside: {join_words(each['set_aside'])}.")
     lines += [f"Left out: {name}: {reason}." for name, reason in left_out.items()]
     lines.append(
         "Stability: the agreement of clusters of parts of the samples with those of all. Gap: how "
