@@ -2,6 +2,9 @@
 
 import numpy as np
 
+from mkclust.linalg import to_host
+from mkclust.stack.kernel import dense_of
+
 N, M = 70, 3
 
 
@@ -25,6 +28,12 @@ def standardized(kernels, center=True, normalize=True):
             K = K / np.outer(lengths, lengths)
         result.append(K)
     return np.stack(result)
+
+
+def written_out(stack):
+    """Return the kernels over all samples that the small matrices of features stand for."""
+    (Q,) = stack.features.lift(np.eye(stack.n_samples))
+    return np.array([to_host(Q) @ dense_of(K) @ to_host(Q).T for K in stack.kernels])
 
 
 def on_disk(K, folder, kind="load"):

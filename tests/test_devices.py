@@ -1,78 +1,50 @@
-"""The contract of all methods on arrays of other libraries than NumPy: the same, where they live.
+"""Arrays of other libraries than NumPy: the same answers, computed where the arrays are.
 
 Beyond 200 samples eigenvectors are found by iteration, up to there by whole decompositions: what
 depends on that is tested on either side.
 """
 
-import dataclasses
 import functools
-import gc
 import pickle
-import re
 import sys
 import warnings
-import weakref
 
 import numpy as np
 import pytest
 import scipy.sparse
 
-import mkclust
-import mkclust.linalg
-import mkclust.samples.devices
 from libraries import FOREIGN, LIBRARIES, TORCH, as_library
 from mkclust import (
-    LFMVC,
-    LMKKM,
     METHODS,
-    MKKM,
-    ONKC,
     AnchoredMKKM,
     AverageKKM,
     SimpleMKKM,
     diagnose,
     landmark_stability,
     suggest_n_clusters,
+    to_device,
 )
-from mkclust.engine.row_simplex import minimize_over_rows
-from mkclust.explain.held_out import alignment_errors, generalization_bound
-from mkclust.explain.page import fit_page
-from mkclust.explain.page.budget import Budget
-from mkclust.explain.page.findings import find
 from mkclust.explain.stability import resample
 from mkclust.kernels import Nystroem
 from mkclust.linalg import is_foreign, place, polar_factor, psd_part, set_diagonal, to_host
 from mkclust.methods import solve_lmkkm
-from mkclust.methods.mixture import Mixture
 from mkclust.metrics import clustering_accuracy
-from mkclust.plots import (
-    ConvergenceDisplay,
-    EmbeddingDisplay,
-    KernelWeightsDisplay,
-    SortedKernelDisplay,
-    plot_fit,
-)
-from mkclust.plots.neighbor_map import map_samples
-from mkclust.samples.devices import to_device
+from mkclust.plots import EmbeddingDisplay, SortedKernelDisplay
 from mkclust.stack import as_stack
 from pairs import slow
-from problems import low_rank, projector, random_kernels, symmetrized
+from problems import projector, random_kernels, symmetrized
 
-QUICK = ("simplemkkm", "lmkkm", "lf-mvc")  # the others only by `make test-all`
-NAMES = sorted(METHODS)
-INDUCTIVE = [name for name in NAMES if hasattr(METHODS[name], "predict")]
+METHODS_TESTED = ("simplemkkm", "lmkkm", "lf-mvc")  # the others by slow tests
+INDUCTIVE = ("simplemkkm", "lf-mvc")
 SIZES = [90, 260]
 K_CLUSTERS, N_KERNELS = 3, 3
-# What is searched for another way than by the default settings.
+# Settings that take another path than the default ones.
 VARIANTS = [
     ("simplemkkm", {"solver": "reduced-gradient", "tol": 1e-10}),
     ("mkkm-mm", {"solver": "saddle"}),
-    ("lkam", {"neighbors": 0.1}),
     ("lkam", {"neighbors": 1.0}),
-    ("localized-simplemkkm", {"neighbors": 0.1, "mask": "published"}),
     ("localized-simplemkkm", {"neighbors": 9, "mask": "cosine"}),
     ("onkc", {"proximity": 0.05}),
-    ("lmkkm", {"tol": 1e-6}),
 ]
 
 pytestmark = [
@@ -81,30 +53,15 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning"),
     pytest.mark.filterwarnings("ignore:the learned kernel has rank"),
 ]
-
-
-def quick_first(names):
-    """Return names of methods, those that are not among the quick ones marked slow."""
-    return [name if name in QUICK else slow(name)[0] for name in names]
-
-
 over_libraries = pytest.mark.parametrize("library", FOREIGN)
-over_methods = pytest.mark.parametrize("name", quick_first(NAMES))
-over_inductive_methods = pytest.mark.parametrize("name", quick_first(INDUCTIVE))
+over_methods = pytest.mark.parametrize("name", METHODS_TESTED)
+needs_torch = pytest.mark.skipif(not TORCH, reason="torch is not installed")
 
 
 @functools.cache
 def kernels(n):
     """Return kernels of three views with the same clusters, clear enough for k-means to agree."""
     return random_kernels(n, N_KERNELS + 1, k=K_CLUSTERS)[1:]
-
-
-def unscaled(n, seed=0):
-    """Return linear kernels of whole numbers, whose diagonals vary, with loose clusters."""
-    rng = np.random.default_rng(seed)
-    places = rng.integers(-3, 4, size=(N_KERNELS, K_CLUSTERS, 4))[:, np.arange(n) % K_CLUSTERS]
-    X = places + rng.integers(-2, 3, size=(N_KERNELS, n, 4))
-    return (X @ X.transpose(0, 2, 1)).astype(np.float64)
 
 
 def indefinite(n):
@@ -116,71 +73,53 @@ def indefinite(n):
 
 
 @functools.cache
-def fitted(name, library, n, precision="float64", tight=True):
-    """Return a model fitted on kernels of a library; every test looks at the same ones."""
+def fitted(name, library, n):
+    """Return a model fitted on kernels of a library."""
     method = METHODS[name]
-    options = {"tol": 1e-12, "max_iter": 300} if tight and "tol" in vars(method()) else {}
-    if name == "lmkkm":
-        options = {}  # its objective falls for long after the weights have settled
+    is_tight = name != "lmkkm" and "tol" in method().get_params()
+    options = {"tol": 1e-12, "max_iter": 300} if is_tight else {}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         model = method(K_CLUSTERS, random_state=0, n_init=3, **options)
-        return model.fit(as_library(library, kernels(n).astype(precision)))
+        return model.fit(as_library(library, kernels(n)))
 
 
-def assert_alike(model, expected, *, atol=1e-6, subspace=1e-5, moved=1):
-    """Hold a model against one that NumPy has fitted."""
+def assert_alike(model, expected, *, atol=1e-6, subspace=1e-5):
+    """Compare a model with one that NumPy has fitted."""
     np.testing.assert_allclose(model.weights_, expected.weights_, atol=atol)
     apart = np.abs(projector(to_host(model.embedding_)) - projector(expected.embedding_)).max()
     assert apart < subspace
-    # A sample that moves may change the order of sizes, and so the numbers of all.
     share = clustering_accuracy(expected.labels_, model.labels_)
-    assert round((1 - share) * len(model.labels_)) <= moved
+    assert round((1 - share) * len(model.labels_)) <= 1
 
 
 def fit_both(method, library, K, **options):
-    """Fit by NumPy and by another library."""
+    """Fit by another library and by NumPy."""
     settings = {"n_clusters": K_CLUSTERS, "random_state": 0, "n_init": 3} | options
-    theirs = as_library(library, K)
-    return method(**settings).fit(theirs), method(**settings).fit(K)
+    return method(**settings).fit(as_library(library, K)), method(**settings).fit(K)
 
 
-# The same as by NumPy --------------------------------------------------------------------------
+# Models ----------------------------------------------------------------------------------------
 
 
 @over_libraries
 @pytest.mark.parametrize("n", SIZES)
-@over_methods
-def test_weights_labels_and_embedding_are_those_of_numpy(name, n, library):
+@pytest.mark.parametrize(
+    "name", [*METHODS_TESTED, *slow(*(name for name in METHODS if name not in METHODS_TESTED))]
+)
+def test_a_fit_is_that_of_numpy_and_its_embedding_stays_where_the_kernels_are(name, n, library):
     model, expected = fitted(name, library, n), fitted(name, "numpy", n)
     assert_alike(model, expected)
     assert model.objective_ == pytest.approx(expected.objective_, rel=1e-6)
     np.testing.assert_allclose(model.alignments_, expected.alignments_, atol=2e-3)
-
-
-@over_libraries
-@pytest.mark.parametrize("n", SIZES)
-@over_methods
-def test_what_is_as_long_as_the_kernels_is_numpys_and_the_embedding_stays(name, n, library):
-    model = fitted(name, library, n)
+    if hasattr(model, "duality_gap_"):
+        assert 0 <= model.duality_gap_ <= model.tol
     for attribute in ("weights_", "alignments_", "history_", "coefficients_", "sample_weights_"):
         found = getattr(model, attribute, np.zeros(1))
         assert type(found) is np.ndarray, attribute
         assert found.dtype == np.float64, attribute
     assert type(model.labels_) is np.ndarray
-    assert np.issubdtype(model.labels_.dtype, np.integer)
     assert place(model.embedding_) == place(as_library(library, np.zeros(1)))
-    assert to_host(model.embedding_, None).dtype == np.float64
-    H = to_host(model.embedding_)
-    np.testing.assert_allclose(H.T @ H, np.eye(K_CLUSTERS), atol=1e-10)
-
-
-@pytest.mark.slow
-@over_libraries
-@over_methods
-def test_single_precision_is_close(name, library):
-    model = fitted(name, library, 260, "float32", tight=False)
-    assert_alike(model, fitted(name, "numpy", 260, tight=False), atol=1e-3, subspace=1e-2)
     assert to_host(model.embedding_, None).dtype == np.float64
 
 
@@ -194,202 +133,106 @@ def test_other_settings_agree_with_numpy_too(name, options, library):
 
 
 @over_libraries
-def test_onkc_completes_a_partition_that_kernels_of_low_rank_leave_open(library):
-    K = low_rank(np.random.default_rng(2), 60, 2, 5)  # of rank one and two
-    model, expected = fit_both(ONKC, library, K, n_clusters=5, center=False, normalize=False)
-    assert model.kernel_rank_ == expected.kernel_rank_ < 5
-    assert_alike(model, expected)
-
-
-@over_libraries
 @over_methods
 def test_the_mixed_kernel_comes_to_the_host(name, library):
     n, some = 90, np.array([5, 80, 0, 33])
-    model = fitted(name, library, n)
-    theirs = as_library(library, list(kernels(n)))
+    model, theirs = fitted(name, library, n), as_library(library, list(kernels(n)))
     whole = model.mixed_kernel(theirs)
     assert type(whole) is np.ndarray
-    assert whole.dtype == np.float64
     expected = fitted(name, "numpy", n).mixed_kernel(kernels(n))
     np.testing.assert_allclose(whole, expected, atol=1e-6)
-    np.testing.assert_allclose(model.mixed_kernel(theirs, some), whole[np.ix_(some, some)])
     np.testing.assert_allclose(model.mixed_kernel(kernels(n), some), whole[np.ix_(some, some)])
-    assert model.mixed_kernel(theirs, []).shape == (0, 0)
-
-
-# The certificate -------------------------------------------------------------------------------
 
 
 @over_libraries
 @pytest.mark.parametrize("n", SIZES)
-@pytest.mark.parametrize("tol", [1e-5, 1e-9])
-def test_the_gap_is_certified_wherever_the_kernels_are(n, tol, library):
-    model, expected = fit_both(SimpleMKKM, library, kernels(n), tol=tol)
-    assert model.converged_
-    assert 0 <= model.duality_gap_ <= tol
-    apart = abs(model.objective_ - expected.objective_)
-    assert apart <= (model.duality_gap_ + expected.duality_gap_) * expected.objective_
-    assert np.max(model.lower_bounds_) <= expected.objective_ * (1 + expected.duality_gap_)
-
-
-@functools.cache
-def anchored(anchor, n, library):
-    """Return a model with an anchor, and its kernels, the first of them noise."""
+def test_an_anchor_holds_as_it_does_with_numpy(n, library):
     K = kernels(n).copy()
     X = np.random.default_rng(5).normal(size=(n, 40))
     K[0] = X @ X.T  # which is set aside
-    model = AnchoredMKKM(K_CLUSTERS, anchor=anchor, tol=1e-11, n_init=3, random_state=0)
-    return model.fit(as_library(library, K)), K
-
-
-@over_libraries
-@pytest.mark.parametrize("n", SIZES)
-@pytest.mark.parametrize("anchor", [0.5, "auto"])
-def test_anchors_hold_as_they_do_with_numpy(anchor, n, library):
-    (model, K), (expected, _) = (anchored(anchor, n, each) for each in (library, "numpy"))
+    model, expected = fit_both(AnchoredMKKM, library, K, tol=1e-11)
     assert model.anchor_ == expected.anchor_
     assert model.set_aside_ == expected.set_aside_ == ("kernel 0",)
     assert_alike(model, expected)
-    assert model.baseline_agreement_ == pytest.approx(expected.baseline_agreement_, abs=0.05)
-    np.testing.assert_array_equal(model.predict(as_library(library, K)), model.labels_)
     np.testing.assert_array_equal(model.predict(K), model.labels_)
 
 
-# New samples and storage -----------------------------------------------------------------------
-
-
 @over_libraries
-@over_inductive_methods
-def test_predict_takes_kernels_of_any_place_whatever_the_model_was_fitted_on(name, library):
+@pytest.mark.parametrize("name", INDUCTIVE)
+def test_predict_takes_kernels_of_any_library_whatever_the_model_was_fitted_on(name, library):
     n = 260
-    theirs, ours = fitted(name, library, n), fitted(name, "numpy", n)
     K = as_library(library, list(kernels(n)))
-    for model in (theirs, ours):
-        np.testing.assert_array_equal(model.predict(K), model.labels_)
-        np.testing.assert_array_equal(model.predict(kernels(n)), model.labels_)
+    for model in (fitted(name, library, n), fitted(name, "numpy", n)):
+        for X in (K, kernels(n)):
+            np.testing.assert_array_equal(model.predict(X), model.labels_)
         assert type(model.predict(K)) is np.ndarray
         assert place(model.transform(K)) == place(K[0])
         assert place(model.transform(kernels(n))) == "NumPy"
-    np.testing.assert_allclose(
-        projector(to_host(ours.transform(K))), projector(ours.embedding_), atol=1e-4
-    )
 
 
-@over_libraries
-def test_new_samples_may_bring_their_own_similarity_in_the_same_library(library):
-    K = unscaled(70)
-    train, new = np.arange(60), np.arange(60, 70)
-    known, cross = K[:, train][:, :, train], K[:, new][:, :, train]
-    own = np.einsum("pii->pi", K)[:, new]
-    model, expected = fit_both(SimpleMKKM, library, known, tol=1e-11)
-    found = model.transform(as_library(library, list(cross)), as_library(library, own))
-    np.testing.assert_allclose(
-        projector(to_host(found)), projector(expected.transform(cross, own)), atol=1e-6
-    )
-    np.testing.assert_array_equal(model.predict(cross, own), expected.predict(cross, own))
-
-
-def foreign_parts(thing, path="model"):
-    """Return the paths at which something holds arrays of other libraries than NumPy."""
+def foreign_parts(thing):
+    """Return the arrays of other libraries than NumPy that something holds."""
     if is_foreign(thing):
-        return [path]
+        return [thing]
     if isinstance(thing, dict):
-        parts = thing.items()
+        parts = thing.values()
     elif isinstance(thing, list | tuple | set):
-        parts = enumerate(thing)
+        parts = thing
     elif type(thing).__module__.startswith("mkclust"):
-        parts = vars(thing).items()
+        parts = vars(thing).values()
     else:
         return []
-    return [found for key, part in parts for found in foreign_parts(part, f"{path}.{key}")]
+    return [found for part in parts for found in foreign_parts(part)]
 
 
 @over_libraries
 @over_methods
-def test_a_stored_model_asks_for_no_device(name, library):
-    n = 90
-    model = fitted(name, library, n)
-    assert foreign_parts(model)  # what this looks for is there before
+def test_a_stored_model_needs_no_device(name, library):
+    model = fitted(name, library, 90)
+    assert foreign_parts(model)
     loaded = pickle.loads(pickle.dumps(model))
     assert foreign_parts(loaded) == []
-    np.testing.assert_array_equal(loaded.labels_, model.labels_)
     np.testing.assert_array_equal(loaded.embedding_, to_host(model.embedding_))
-    np.testing.assert_allclose(
-        loaded.mixed_kernel(kernels(n)), model.mixed_kernel(kernels(n)), atol=1e-10
-    )
     if name in INDUCTIVE:
-        np.testing.assert_array_equal(loaded.predict(kernels(n)), model.labels_)
-
-
-# Nothing large comes to the host ---------------------------------------------------------------
+        np.testing.assert_array_equal(loaded.predict(kernels(90)), model.labels_)
 
 
 @pytest.fixture
-def arrivals(library, monkeypatch):
-    """Return a list that fills with the shapes of all that comes to the host."""
+def copied_shapes(library, monkeypatch):
+    """Return a list that fills with the shapes of all that is copied to the host."""
     shapes = []
     if library == "strict":
-        owner, door = np, "from_dlpack"
+        owner, name = np, "from_dlpack"
     elif library in ("torch", "cuda"):
         import torch
 
-        owner, door = torch.Tensor, "numpy"
+        owner, name = torch.Tensor, "numpy"
     else:
-        pytest.skip("nothing can stand in the door of this library")
-    original = getattr(owner, door)
+        pytest.skip("copies of this library cannot be watched")
+    original = getattr(owner, name)
 
     def counted(array, *args, **options):
         shapes.append(tuple(array.shape))
         return original(array, *args, **options)
 
-    monkeypatch.setattr(owner, door, counted)
+    monkeypatch.setattr(owner, name, counted)
     return shapes
 
 
 @over_libraries
 @over_methods
-def test_no_kernel_comes_to_the_host(name, library, arrivals):
+def test_no_kernel_is_copied_to_the_host(name, library, copied_shapes):
     n = 260  # views are compared by up to 256 samples, on the host
     K = as_library(library, list(kernels(n)))
     model = METHODS[name](K_CLUSTERS, kernels="precomputed", random_state=0, n_init=1).fit(K)
     if name in INDUCTIVE:
         model.predict(K)
-    # Rows for k-means, and small matrices that have nothing to do with samples.
-    long = [shape for shape in arrivals if max(shape, default=1) >= n]
-    assert long
+    long = [shape for shape in copied_shapes if max(shape, default=1) >= n]
+    assert long  # rows for k-means
     assert max(map(np.prod, long)) <= 2 * K_CLUSTERS * n
 
 
-@over_libraries
-def test_the_door_to_the_host_is_watched(library, arrivals):
-    to_host(as_library(library, np.zeros((7, 11))))
-    assert arrivals == [(7, 11)]
-
-
-# What kernels may look like --------------------------------------------------------------------
-
-
-@over_libraries
-@pytest.mark.parametrize("form", ["array", "list", "dict"])
-def test_kernels_come_in_one_array_a_list_or_a_dict(form, library):
-    K, names = kernels(90), ["a", "b", "c"]
-    given = {"array": K, "list": list(K), "dict": dict(zip(names, K, strict=True))}[form]
-    given = as_library(library, given)
-    model = SimpleMKKM(K_CLUSTERS, kernels="precomputed", random_state=0, tol=1e-12).fit(given)
-    assert_alike(model, fitted("simplemkkm", "numpy", 90))
-    assert list(model.kernel_names_) == (
-        names if form == "dict" else [f"kernel {p}" for p in "012"]
-    )
-    np.testing.assert_array_equal(model.predict(given), model.labels_)
-    model.mixed_kernel(given, [0, 1])
-
-
-@pytest.mark.slow
-@over_libraries
-@pytest.mark.parametrize("settings", [{"center": False}, {"normalize": False}])
-@over_methods
-def test_kernels_need_be_neither_centered_nor_scaled(name, settings, library):
-    assert_alike(*fit_both(METHODS[name], library, kernels(60), **settings), atol=1e-5)
+# Forms of kernels ------------------------------------------------------------------------------
 
 
 @pytest.mark.slow
@@ -400,43 +243,6 @@ def test_indefinite_kernels_are_repaired_where_they_are(psd, n, library):
     model, expected = fit_both(AverageKKM, library, indefinite(n), psd=psd)
     assert_alike(model, expected)
     assert model.objective_ == pytest.approx(expected.objective_, rel=1e-6)
-    model, expected = fit_both(SimpleMKKM, library, indefinite(n), psd=psd, tol=1e-10)
-    assert_alike(model, expected, atol=1e-4, subspace=1e-3)
-
-
-@over_libraries
-@over_methods
-def test_one_kernel_and_one_cluster_are_enough(name, library):
-    model, expected = fit_both(METHODS[name], library, kernels(60)[1:2])
-    np.testing.assert_allclose(model.weights_, [1.0])
-    assert_alike(model, expected)
-    model, expected = fit_both(METHODS[name], library, kernels(60), n_clusters=1)
-    assert_alike(model, expected, atol=1e-5)
-    assert np.all(model.labels_ == 0)
-
-
-@over_libraries
-@over_methods
-def test_almost_as_many_clusters_as_samples_are_possible(name, library):
-    n = 12
-    K = random_kernels(n, N_KERNELS, seed=3)
-    model, expected = fit_both(METHODS[name], library, K, n_clusters=n - 1, n_init=1)
-    np.testing.assert_allclose(model.weights_, expected.weights_, atol=1e-4)
-    assert tuple(model.embedding_.shape) == (n, n - 1)
-    assert len(np.unique(model.labels_)) == n - 1
-
-
-@over_libraries
-def test_whole_numbers_become_double_precision(library):
-    K = unscaled(60)
-    expected = SimpleMKKM(K_CLUSTERS, random_state=0, tol=1e-11).fit(K)
-    model = SimpleMKKM(K_CLUSTERS, random_state=0, tol=1e-11)
-    assert_alike(model.fit(as_library(library, K.astype(np.int32))), expected)
-
-
-# Torch's own ways ------------------------------------------------------------------------------
-
-needs_torch = pytest.mark.skipif(not TORCH, reason="torch is not installed")
 
 
 @needs_torch
@@ -444,194 +250,97 @@ needs_torch = pytest.mark.skipif(not TORCH, reason="torch is not installed")
 def test_half_precision_is_computed_with_in_single(half):
     import torch
 
-    K = np.clip(unscaled(60), -128, 128)  # what either kind can hold
-    K = symmetrized(K + 200 * np.eye(60))
-    theirs = torch.asarray(K).to(getattr(torch, half))
-    exact = theirs.to(torch.float64).numpy()
+    theirs = torch.asarray(kernels(90)).to(getattr(torch, half))
     settings = {"n_clusters": K_CLUSTERS, "random_state": 0, "psd": "shift"}
     model = SimpleMKKM(**settings).fit(theirs)
-    assert_alike(model, SimpleMKKM(**settings).fit(exact), atol=1e-3, subspace=1e-2)
-    assert model.embedding_.dtype == torch.float64
+    expected = SimpleMKKM(**settings).fit(theirs.to(torch.float64).numpy())
+    assert_alike(model, expected, atol=1e-3, subspace=1e-2)
 
 
 @needs_torch
-@pytest.mark.parametrize("name", ["simplemkkm", "lmkkm", "onkc", "lkam", "lf-mvc"])
-def test_kernels_that_want_gradients_are_read_without(name):
+@over_methods
+def test_tensors_with_gradients_and_other_strides_are_read_like_others(name):
     import torch
 
-    K = torch.asarray(kernels(90)).clone().requires_grad_(True)
-    model = METHODS[name](K_CLUSTERS, random_state=0, n_init=3).fit(K)
+    K = torch.asarray(kernels(90)).permute(1, 2, 0).contiguous().permute(2, 0, 1)
+    model = METHODS[name](K_CLUSTERS, random_state=0, n_init=3).fit(K.requires_grad_(True))
     assert not model.embedding_.requires_grad
-    assert K.grad is None
     expected = METHODS[name](K_CLUSTERS, random_state=0, n_init=3).fit(kernels(90))
     assert_alike(model, expected, atol=1e-5)
-    np.testing.assert_allclose(
-        model.mixed_kernel(K, [0, 1]), expected.mixed_kernel(kernels(90), [0, 1]), atol=1e-5
-    )
-
-
-@pytest.mark.slow
-@needs_torch
-@pytest.mark.parametrize("name", ["simplemkkm", "lmkkm", "onkc", "lkam", "lf-mvc"])
-@pytest.mark.parametrize("order", ["strided", "transposed", "kernels last"])
-def test_the_order_of_memory_does_not_matter(order, name):
-    import torch
-
-    n = 90
-    K = torch.asarray(kernels(n))
-    if order == "strided":
-        store = torch.full((N_KERNELS, 2 * n, 2 * n), torch.nan, dtype=torch.float64)
-        given = store[:, ::2, 1::2]
-        given[:] = K
-    elif order == "transposed":
-        given = K.transpose(1, 2)
-    else:
-        given = K.permute(1, 2, 0).contiguous().permute(2, 0, 1)
-    assert not given.is_contiguous()
-    model = METHODS[name](K_CLUSTERS, random_state=0, n_init=3).fit(given)
-    expected = METHODS[name](K_CLUSTERS, random_state=0, n_init=3).fit(kernels(n))
-    assert_alike(model, expected)
-
-
-# What is refused -------------------------------------------------------------------------------
 
 
 @over_libraries
-def test_kernels_of_two_places_are_refused_and_both_are_named(library):
+def test_kernels_in_two_places_are_refused(library):
     K = list(kernels(90))
     K[1] = as_library(library, K[1])
-    both = re.escape(f"kernel 0 is an array of NumPy and kernel 1 one of {place(K[1])}")
-    with pytest.raises(ValueError, match=both):
+    with pytest.raises(ValueError, match="kernel 0 .*NumPy and kernel 1"):
         SimpleMKKM(K_CLUSTERS, kernels="precomputed").fit(K)
-    with pytest.raises(ValueError, match=both):
+    with pytest.raises(ValueError, match="kernel 0 .*NumPy and kernel 1"):
         fitted("simplemkkm", library, 90).predict(K)
 
 
-@over_libraries
-def test_what_is_no_number_is_found_with_the_usual_message(library):
+def spoiled(change):
+    """Return kernels with entries changed."""
     K = kernels(90).copy()
-    K[1, 3, 4] = K[1, 4, 3] = np.nan
-    K[1, 7, 7] = np.inf
-    with pytest.raises(ValueError, match="kernel 1 .*2 entries are NaN and 1 infinite"):
+    change(K)
+    return K
+
+
+@over_libraries
+@pytest.mark.parametrize(
+    ("K", "message"),
+    [
+        (spoiled(lambda K: np.fill_diagonal(K[1], np.nan)), "kernel 1"),
+        (spoiled(lambda K: K[2].__setitem__((5, 6), 3.0)), "kernel 2 is not symmetric"),
+        (indefinite(90), "kernel 0 is indefinite.*psd='clip'"),
+        (kernels(90) + 0j, "kernel 0 .*complex128"),
+    ],
+)
+def test_arrays_that_are_not_kernels_are_refused(K, message, library):
+    with pytest.raises(ValueError, match=message):
         SimpleMKKM(K_CLUSTERS).fit(as_library(library, K))
-    with pytest.raises(ValueError, match="kernel 1 .*2 entries are NaN and 1 infinite"):
-        fitted("simplemkkm", library, 90).predict(as_library(library, list(K)))
 
 
 @over_libraries
-def test_what_is_no_kernel_is_refused(library):
-    K = kernels(90).copy()
-    K[2, 5, 6] += 0.1
-    with pytest.raises(ValueError, match=r"kernel 2 is not symmetric.* 0\.1 "):
-        SimpleMKKM(K_CLUSTERS).fit(as_library(library, K))
-    with pytest.raises(ValueError, match="kernel 0 is indefinite.*psd='clip'"):
-        SimpleMKKM(K_CLUSTERS).fit(as_library(library, indefinite(90)))
-    with pytest.raises(ValueError, match=r"kernel 0 has the type .*complex128"):
-        SimpleMKKM(K_CLUSTERS).fit(as_library(library, kernels(90) + 0j))
-    wide = as_library(library, [kernels(90)[0], kernels(90)[1][:, :50]])
-    with pytest.raises(ValueError, match="kernel 1 is not square"):
-        SimpleMKKM(K_CLUSTERS, kernels="precomputed").fit(wide)
+def test_lmkkm_needs_memory_on_the_device(library, monkeypatch):
+    monkeypatch.setattr("mkclust.methods.lmkkm.free_bytes", lambda like: 1000)
+    with pytest.raises(MemoryError, match="3 kernels of 90 samples.* the device's memory"):
+        solve_lmkkm(as_stack(as_library(library, kernels(90))), K_CLUSTERS)
 
 
-@over_libraries
-def test_lmkkm_asks_the_device_for_room(library, monkeypatch):
-    monkeypatch.setattr("mkclust.methods.lmkkm.free_bytes", lambda like: 100_000)
-    stack = as_stack(as_library(library, kernels(90)))
-    with pytest.raises(MemoryError, match="3 kernels of 90 samples, takes .* the device's memory"):
-        solve_lmkkm(stack, K_CLUSTERS)
+# Linear algebra --------------------------------------------------------------------------------
 
 
-# The pieces ------------------------------------------------------------------------------------
-
-
-@over_libraries
-@pytest.mark.parametrize("count", [0, 4, 30])
-def test_the_positive_part_of_a_matrix_is_that_of_numpy(count, library):
-    M = np.random.default_rng(0).normal(size=(30, 30))
-    M = M + M.T
-    part, values, vectors = psd_part(as_library(library, M), count=count, likely_rank=2)
-    expected, known, _ = psd_part(M.copy(), count=count)
-    assert type(values) is np.ndarray
+@pytest.mark.parametrize("library", LIBRARIES)
+@pytest.mark.parametrize(("count", "likely_rank"), [(0, None), (4, 2), (5, 4), (30, 4)])
+def test_the_positive_part_of_a_matrix_is_that_of_its_eigenvalues(count, likely_rank, library):
+    rng = np.random.default_rng(5)
+    Q = np.linalg.qr(rng.normal(size=(30, 30)))[0]
+    spectrum = np.r_[[7.0, 7, 7, 2], -rng.random(26)]
+    M = symmetrized([(Q * spectrum) @ Q.T])[0]
+    part, values, vectors = psd_part(
+        as_library(library, M.copy()), count=count, likely_rank=likely_rank
+    )
     assert place(part) == place(vectors) == place(as_library(library, M))
-    np.testing.assert_allclose(values, known, atol=1e-12)
-    np.testing.assert_allclose(to_host(part), expected, atol=1e-12)
-    np.testing.assert_array_equal(to_host(part), to_host(part).T)
+    np.testing.assert_allclose(to_host(part), (Q * np.maximum(spectrum, 0)) @ Q.T, atol=1e-12)
+    np.testing.assert_allclose(values, np.sort(spectrum)[::-1][: max(count, 4)], atol=1e-12)
     V = to_host(vectors)
     np.testing.assert_allclose(M @ V, V * values, atol=1e-11)
 
 
 @over_libraries
-def test_the_polar_factor_of_a_thin_matrix_is_that_of_numpy(library):
+def test_polar_factors_and_diagonals_are_those_of_numpy(library):
     X = np.random.default_rng(1).normal(size=(50, 4))
-    found = polar_factor(as_library(library, X))
-    assert place(found) == place(as_library(library, X))
-    np.testing.assert_allclose(to_host(found), polar_factor(X), atol=1e-13)
+    np.testing.assert_allclose(
+        to_host(polar_factor(as_library(library, X))), polar_factor(X), atol=1e-13
+    )
+    found, expected = as_library(library, X @ X.T), X @ X.T
+    set_diagonal(found, as_library(library, np.arange(50.0)))
+    np.fill_diagonal(expected, np.arange(50.0))
+    np.testing.assert_array_equal(to_host(found), expected)
 
 
-@over_libraries
-@pytest.mark.parametrize("n", [1, 9, 10, 25])
-def test_a_diagonal_is_written_square_by_square(n, library, monkeypatch):
-    monkeypatch.setattr("mkclust.linalg.arrays.DIAGONAL_ROWS", 10)
-    M = np.random.default_rng(0).normal(size=(n, n))
-    for values in (-np.inf, np.arange(float(n))):
-        found, expected = as_library(library, M.copy()), M.copy()
-        set_diagonal(found, values if isinstance(values, float) else as_library(library, values))
-        np.fill_diagonal(expected, values)
-        np.testing.assert_array_equal(to_host(found), expected)
-
-
-@over_libraries
-@pytest.mark.parametrize("seed", range(3))
-def test_weights_of_samples_are_minimized_as_by_numpy(seed, library):
-    rng = np.random.default_rng(seed)
-    n, m = 25, 4
-    X = rng.normal(size=(m, n, n)) / np.sqrt(n)
-    Q = X @ X.transpose(0, 2, 1)
-    bound = 1.01 * np.linalg.eigvalsh(Q)[:, -1] * np.ones((n, 1))
-    start = rng.dirichlet(np.ones(m), size=n)
-    theirs = as_library(library, Q)
-
-    def product(x):
-        xp = mkclust.linalg.namespace(x)
-        return xp.stack([theirs[p, :, :] @ x[:, p] for p in range(m)], axis=1)
-
-    found = minimize_over_rows(product, as_library(library, bound), as_library(library, start))
-    expected = minimize_over_rows(lambda x: np.einsum("pij,jp->ip", Q, x), bound, start)
-    assert found.converged
-    assert place(found.point) == place(theirs)
-    assert found.value == pytest.approx(expected.value, rel=1e-9)
-    np.testing.assert_allclose(to_host(found.point), expected.point, atol=1e-4)
-
-
-@over_libraries
-def test_a_solver_leaves_its_solution_where_the_kernels_are(library):
-    K = as_library(library, kernels(90))
-    stack = as_stack(K)
-    for method in (MKKM, LMKKM, ONKC, LFMVC):
-        solution = method(K_CLUSTERS)._solve(stack)
-        assert place(solution.partition) == place(K)
-        for field in dataclasses.fields(solution):
-            part = getattr(solution, field.name)
-            if field.name in ("weights", "history", "coefficients", "sample_weights"):
-                assert not is_foreign(part), field.name
-            if field.name == "kernel" and part is not None:
-                assert place(part) == place(K)
-        assert all(place(P) == place(K) for P in solution.projections or [])
-
-
-# Around a model ------------------------------------------------------------------------------
-
-
-@pytest.fixture
-def no_silent_copies(library, monkeypatch):
-    """Let tensors of the host refuse to become NumPy's unasked, as those of a device do."""
-    if library == "torch":
-        import torch
-
-        def refuse(*args, **options):
-            raise TypeError("a tensor of a device does not become a NumPy array by itself")
-
-        monkeypatch.setattr(torch.Tensor, "__array__", refuse)
+# What explains a model -------------------------------------------------------------------------
 
 
 @functools.cache
@@ -643,406 +352,111 @@ def views(n=90):
     return shared | {"noise": rng.normal(size=(n, 5))}
 
 
-FORMS = {
-    "kernels": {},
-    "views": {},
-    "on the fly": {"kernels": "on-the-fly"},
-    "features": {"approximation": Nystroem(20)},
-    "uncentered features": {"approximation": Nystroem(20), "center": False},
-}
-over_forms = pytest.mark.parametrize("form", FORMS)
-
-
-def samples(form):
-    """Return what a model of a form is fitted on, by NumPy."""
-    if form != "kernels":
-        return views()
-    X = np.random.default_rng(3).normal(size=(90, 30))
-    return np.concatenate([kernels(90), [X @ X.T]])
-
-
 @functools.cache
-def model_of(form, library):
-    """Return a model fitted on one of the forms."""
-    model = SimpleMKKM(K_CLUSTERS, random_state=0, n_init=2, **FORMS[form])
-    return model.fit(as_library(library, samples(form)))
-
-
-@functools.cache
-def diagnosis_by_numpy(form):
-    """Return what NumPy says of its own model, for all libraries."""
-    return diagnose(model_of(form, "numpy"), samples(form))
+def explained(library, approximation):
+    """Return what the library says about a model fitted on views of an array library."""
+    X = as_library(library, views())
+    features = Nystroem(20) if approximation else None
+    model = SimpleMKKM(K_CLUSTERS, approximation=features, random_state=0, n_init=2).fit(X)
+    diagnosis = diagnose(model, X)
+    numbers = [getattr(diagnosis, name) for name in ("redundancy", "agreement", "leave_one_out")]
+    drawn = SortedKernelDisplay.from_estimator(model, X, max_samples=40).kernel
+    plane = projector(EmbeddingDisplay.from_estimator(model).embedding)
+    resampled = resample(model, X, n_resamples=3)
+    return diagnosis.noise, [*numbers, drawn, plane, resampled.samples]
 
 
 @pytest.mark.slow
 @over_libraries
-@over_forms
-def test_a_diagnosis_says_the_same_of_a_model_fitted_elsewhere(form, library, no_silent_copies):
-    expected = diagnosis_by_numpy(form)
-    assert len(expected.noise) == 1
-    model, theirs = model_of(form, library), as_library(library, samples(form))
-    for X in (theirs, samples(form)):
-        found = diagnose(model, X)
-        assert found.noise == expected.noise
-        for name in ("top_share", "cluster_gap", "redundancy", "agreement", "leave_one_out"):
-            np.testing.assert_allclose(
-                getattr(found, name), getattr(expected, name), atol=1e-5, err_msg=name
-            )
-
-
-@pytest.mark.slow
-@over_libraries
-@pytest.mark.parametrize("form", ["kernels", "views", "features"])
-def test_the_page_of_a_fit_finds_the_same_wherever_it_was_fitted(form, library, no_silent_copies):
-    y, less = np.arange(90) % K_CLUSTERS, {"n_resamples": 2, "leave_one_out": False}
-    expected = find(model_of(form, "numpy"), samples(form), y=y, **less)
-    X, theirs = as_library(library, samples(form)), as_library(library, y)
-    found = find(model_of(form, library), X, y=theirs, **less)
-    np.testing.assert_array_equal(found.y, y)
-    # Maps of neighbors part by the last digits; planes do not.
-    assert found.placed.method == expected.placed.method == "neighbors"
-    assert np.isfinite(found.placed.points).all()
-    planes = [
-        map_samples(to_host(which.model.embedding_), "plane").points for which in (found, expected)
-    ]
-    np.testing.assert_allclose(*np.abs(planes), atol=1e-3)
-    np.testing.assert_allclose(found.silhouettes, expected.silhouettes, atol=1e-3)
-    np.testing.assert_allclose(found.similarities.entries, expected.similarities.entries, atol=1e-3)
-    np.testing.assert_allclose(found.kernels.with_consensus, expected.kernels.with_consensus)
-    np.testing.assert_allclose(
-        found.resampling.stability.samples, expected.resampling.stability.samples
+@pytest.mark.parametrize("approximation", [False, True])
+def test_what_explains_a_model_says_the_same_wherever_it_was_fitted(approximation, library):
+    (noise, numbers), (known, expected) = (
+        explained(each, approximation) for each in (library, "numpy")
     )
+    assert noise == known
+    for found, number in zip(numbers, expected, strict=True):
+        np.testing.assert_allclose(found, number, atol=1e-4)
 
 
 @pytest.mark.slow
 @over_libraries
-@pytest.mark.parametrize("form", ["kernels", "features"])
-def test_a_page_of_some_samples_takes_them_from_where_they_live(form, library, no_silent_copies):
-    X = as_library(library, samples(form))
-    budget = Budget(entries_examined=1, samples_examined=60, samples_compressed=60)
-    less = {"n_resamples": 0, "leave_one_out": False, "budget": budget}
-    found = find(model_of(form, library), X, **less).kernels
-    expected = find(model_of(form, "numpy"), samples(form), **less).kernels
-    assert found.n_samples == expected.n_samples < 90
-    assert found.refit_agreement == pytest.approx(expected.refit_agreement)
-    np.testing.assert_allclose(found.with_consensus, expected.with_consensus)
-
-
-@pytest.mark.slow
-@over_libraries
-def test_a_page_is_written_of_a_model_fitted_elsewhere(library, no_silent_copies):
-    pytest.importorskip("plotly")
-    less = {"n_resamples": 2, "leave_one_out": False}
-    page = fit_page(model_of("views", library), as_library(library, views()), **less)
-    assert page.startswith("<!DOCTYPE html>")
-    written = page.count("looks like noise")
-    assert written > 0
-
-
-@pytest.mark.slow
-@over_libraries
-@over_forms
-def test_every_picture_can_be_drawn(form, library, no_silent_copies, monkeypatch):
-    matplotlib = pytest.importorskip("matplotlib")
-    matplotlib.use("Agg")
-    monkeypatch.setattr("mkclust.plots.embedding.MAX_ROWS", 50)
-    expected, ours = model_of(form, "numpy"), model_of(form, library)
-    X = as_library(library, samples(form))
-    shown = EmbeddingDisplay.from_estimator(ours)
-    known = EmbeddingDisplay.from_estimator(expected)
-    np.testing.assert_allclose(projector(shown.embedding), projector(known.embedding), atol=1e-4)
-    assert shown.embedding.shape == (50, K_CLUSTERS)
-    mixed = SortedKernelDisplay.from_estimator(ours, X, max_samples=40)
-    known = SortedKernelDisplay.from_estimator(expected, samples(form), max_samples=40)
-    np.testing.assert_allclose(mixed.kernel, known.kernel, atol=1e-4)
-    weights = KernelWeightsDisplay.from_estimator(ours)
-    np.testing.assert_allclose(weights.weights, expected.weights_, atol=1e-4)
-    history = ConvergenceDisplay.from_estimator(ours).history
-    assert history[-1] == pytest.approx(expected.objective_, rel=1e-4)
-    page = plot_fit(ours, as_library(library, np.arange(90) % K_CLUSTERS))
-    assert {ax.get_title(loc="left").split()[0] for ax in page.axes} >= {"Embedding", "Share"}
-    again = EmbeddingDisplay(embedding=ours.embedding_, labels=as_library(library, ours.labels_))
-    assert again.plot().ax_ is not None
-    matplotlib.pyplot.close("all")
-
-
-@functools.cache
-def suggested(form, library):
-    """Return how many clusters the samples of a form are said to have."""
-    X = samples(form)["a"] if form == "table" else samples(form)
+def test_clusters_are_counted_and_landmarks_drawn_wherever_the_views_are(library):
+    X = as_library(library, views())
     options = {"n_draws": 49, "n_resamples": 3, "most_samples": 80}
-    return suggest_n_clusters(as_library(library, X), [2, 3, 4], **options)
-
-
-@pytest.mark.slow
-@over_libraries
-@pytest.mark.parametrize("form", ["kernels", "views", "table"])
-def test_a_number_of_clusters_is_suggested_from_arrays_of_any_place(
-    form, library, no_silent_copies
-):
-    found, expected = suggested(form, library), suggested(form, "numpy")
+    found, expected = (suggest_n_clusters(given, [2, 3, 4], **options) for given in (X, views()))
     assert found.n_clusters == expected.n_clusters == K_CLUSTERS
-    np.testing.assert_allclose(found.silhouettes, expected.silhouettes, atol=1e-6)
-    np.testing.assert_allclose(found.p_cloud, expected.p_cloud)
-
-
-@pytest.mark.slow
-@over_libraries
-@over_forms
-def test_resamples_are_taken_where_the_samples_live(form, library, no_silent_copies):
-    expected = resample(model_of(form, "numpy"), samples(form), n_resamples=3)
-    X = as_library(library, samples(form))
-    found = resample(model_of(form, library), X, n_resamples=3)
-    np.testing.assert_allclose(found.samples, expected.samples)
-    np.testing.assert_allclose(found.agreements, expected.agreements)
-
-
-@pytest.mark.slow
-@over_libraries
-@pytest.mark.parametrize("form", ["kernels", "views", "on the fly"])
-def test_errors_of_samples_and_their_bound_are_numpys(form, library, no_silent_copies):
-    ours, expected = model_of(form, library), model_of(form, "numpy")
-    found = alignment_errors(ours, as_library(library, samples(form)))
-    assert type(found) is np.ndarray
-    np.testing.assert_allclose(found, alignment_errors(expected, samples(form)), atol=1e-4)
-    assert generalization_bound(ours) == pytest.approx(generalization_bound(expected), abs=1e-4)
-
-
-@over_libraries
-def test_landmarks_are_drawn_anew_where_the_views_live(library, no_silent_copies):
     model = AverageKKM(K_CLUSTERS, approximation=Nystroem(15), random_state=0, n_init=2)
-    found = landmark_stability(model, as_library(library, views()), n_draws=3)
-    expected = landmark_stability(model, views(), n_draws=3)
+    found, expected = (landmark_stability(model, given, n_draws=3) for given in (X, views()))
     np.testing.assert_allclose(found.agreements, expected.agreements)
-    np.testing.assert_allclose(found.approximation_errors, expected.approximation_errors, atol=1e-6)
 
 
-# The way there ---------------------------------------------------------------------------------
+# Copies to a device ----------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("library", LIBRARIES)
-@pytest.mark.parametrize("form", ["array", "list", "tuple", "dict", "table", "rows"])
-def test_what_goes_to_a_device_keeps_its_form(form, library):
-    K, table = kernels(12), np.arange(12.0).reshape(4, 3)
-    given = {
-        "array": K,
-        "list": list(K),
-        "tuple": tuple(K),
-        "dict": dict(zip([1, "b", "c"], K, strict=True)),
-        "table": table,
-        "rows": table.tolist(),
-    }[form]
-    like = as_library(library, np.zeros(1))
+@over_libraries
+@pytest.mark.parametrize("form", [list, tuple, lambda K: dict(enumerate(K))])
+def test_what_goes_to_a_device_keeps_its_form_and_is_a_copy(form, library):
+    K = kernels(12).copy()
+    given, like = form(K), as_library(library, np.zeros(1))
     moved = to_device(given, like=like)
-    if form in ("array", "table", "rows"):
-        parts, expected = [moved], [np.asarray(given)]
-    else:
-        assert type(moved) is type(given)
-        parts, expected = (list(getattr(x, "values", lambda x=x: x)()) for x in (moved, given))
-    if form == "dict":
-        assert list(moved) == [1, "b", "c"]
-    for part, known in zip(parts, expected, strict=True):
-        assert place(part) == place(like)
-        np.testing.assert_array_equal(to_host(part, None), known)
+    assert type(moved) is type(given)
+    K[:] = 0
+    for p, expected in enumerate(kernels(12)):
+        assert place(moved[p]) == place(like)
+        np.testing.assert_array_equal(to_host(moved[p]), expected)
+    assert to_device(moved[0], like=like) is moved[0]
 
 
 @pytest.mark.parametrize("library", LIBRARIES)
-@pytest.mark.parametrize("dtype", ["int32", "float32", "float64", "bool", ">f8"])
-def test_the_type_of_numbers_is_kept_unless_another_is_asked_for(dtype, library):
-    X = {"a": np.ones((5, 2), dtype), "b": np.ones((5, 3))}
+@pytest.mark.parametrize("dtype", ["int32", "float32", "bool", ">f8"])
+def test_the_type_of_numbers_is_kept_unless_another_is_asked_for(dtype, library, tmp_path):
+    np.save(tmp_path / "view.npy", np.ones((5, 2), dtype))
+    X = {"a": np.load(tmp_path / "view.npy", mmap_mode="r"), "b": np.ones((5, 3))}
     like = as_library(library, np.zeros(1))
     kept, single = to_device(X, like=like), to_device(X, like=like, dtype=np.float32)
     assert to_host(kept["a"], None).dtype.name == np.dtype(dtype).name
-    assert to_host(kept["b"], None).dtype == np.float64
     assert {to_host(part, None).dtype.name for part in single.values()} == {"float32"}
 
 
-@pytest.mark.parametrize("library", LIBRARIES)
-def test_files_go_there_some_rows_at_a_time(library, tmp_path, monkeypatch):
-    monkeypatch.setattr("mkclust.samples.devices.COPIED_BYTES", 3 * 20 * 4)
-    K = kernels(20).astype(np.float32)
-    np.save(tmp_path / "kernels.npy", K)
-    stored = np.load(tmp_path / "kernels.npy", mmap_mode="r")
-    like = as_library(library, np.zeros(1))
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")  # torch warns of memory that cannot be written to
-        moved = to_device(stored, like=like)
-        several = to_device(list(stored), like=like, dtype="float64")
-    np.testing.assert_array_equal(to_host(moved, None), K)
-    assert moved.dtype == as_library(library, K[:0]).dtype
-    np.testing.assert_array_equal(to_host(several[2]), K[2])
-
-
-@over_libraries
-def test_it_is_a_copy_and_the_way_back_is_the_same(library):
-    K = kernels(20).copy()
-    there = to_device(K, like=as_library(library, np.zeros(1)))
-    K[:] = 0
-    back = to_device(there, like=np.zeros(1))
-    assert type(back) is np.ndarray
-    np.testing.assert_array_equal(back, kernels(20))
-    assert to_device(there, like=there) is there
-    assert place(to_device([there], like=there, dtype="float32")[0]) == place(there)
-
-
-@over_libraries
-def test_what_does_not_fit_is_refused_before_anything_is_copied(library, monkeypatch):
-    like, K = as_library(library, np.zeros(1)), kernels(90)
-    needed = int(K.nbytes * (1 + 1 / 3 + 0.1))  # a mix of three kernels beside them, and a tenth
-
-    def there_are(free):
-        monkeypatch.setattr("mkclust.samples.devices.free_bytes", lambda like: free)
-
-    def nothing(*args):
-        raise AssertionError("something was copied")
-
-    there_are(needed - 1)
-    with monkeypatch.context() as context:
-        context.setattr("mkclust.samples.devices._copy", nothing)
-        message = "3 kernels of 90 samples to .* takes .* MiB of the device's memory, and .*"
-        for given in (K, dict(enumerate(K))):
-            with pytest.raises(MemoryError, match=message + "dtype='float32'.*on-the-fly"):
-                to_device(given, like=like)
-    assert place(to_device(K, like=like, dtype="float32")) == place(like)
-    there_are(needed)
-    assert place(to_device(list(K), like=like)[0]) == place(like)
-    # Of whole numbers a fit makes another copy, in double precision.
-    with pytest.raises(MemoryError, match="3 kernels"):
-        to_device(K.astype(np.int32), like=like)
-    # What is there already takes nothing, and views need no room for a mix.
-    there_are(0)
-    assert to_device(like[None, :], like=like) is not None
-    tall = {"a": np.zeros((300, 4)), "b": np.zeros((300, 5))}
-    there_are(300 * 9 * 8)
-    assert set(to_device(tall, like=like)) == {"a", "b"}
-    there_are(300 * 9 * 8 - 1)
-    with pytest.raises(MemoryError, match="copying 2 views to .* fewer columns"):
-        to_device(tall, like=like)
-
-
-def test_the_host_is_asked_for_room_too(monkeypatch):
+def test_what_does_not_fit_is_refused(monkeypatch):
     monkeypatch.setattr("mkclust.linalg.memory.available_bytes", lambda: 1000)
-    with pytest.raises(MemoryError, match="3 kernels of 90 samples to NumPy .* of memory, and"):
+    with pytest.raises(MemoryError, match="3 kernels of 90 samples to NumPy"):
         to_device(kernels(90), like=np.zeros(1), dtype="float32")
 
 
-@over_libraries
-def test_a_copy_that_fails_halfway_leaves_nothing_there(library, monkeypatch):
-    made, original = [], mkclust.samples.devices.empty
-
-    class Broken:
-        shape, dtype = (20, 20), np.dtype(np.float64)
-
-        def __getitem__(self, rows):
-            raise OSError("the file is gone")
-
-    def watched(*args):
-        array = original(*args)
-        made.append(weakref.ref(array))
-        return array
-
-    monkeypatch.setattr("mkclust.samples.devices.empty", watched)
-    with pytest.raises(OSError, match="the file is gone") as caught:
-        to_device([kernels(20)[0], Broken()], like=as_library(library, np.zeros(1)))
-    gc.collect()
-    assert caught.tb is not None  # the error is still there to be read
-    assert [reference() for reference in made] == [None, None]
-
-
 @needs_torch
-def test_a_device_is_named_as_torch_names_it():
+@pytest.mark.filterwarnings("ignore:Sparse CSR tensor support")
+def test_torch_names_devices_and_its_sparse_tensors_are_refused():
     import torch
 
     K = kernels(20)
-    for device in ("cpu", torch.device("cpu")):
-        moved = to_device(K, device, dtype=torch.float32)
-        assert moved.dtype == torch.float32
-        assert moved.device.type == "cpu"
-    for device in ("gpu", "cuda:77"):
-        with pytest.raises(ValueError, match=f"device='{device}' cannot be used by torch"):
-            to_device(K, device)
-    half = torch.asarray(K).to(torch.bfloat16)
-    assert to_device(half, "cpu") is half
-    with pytest.raises(ValueError, match="bfloat16, which cannot be brought to NumPy"):
-        to_device(half, like=K)
-    assert to_device(half, like=K, dtype="float32").dtype == np.float32
+    assert to_device(K, "cpu", dtype=torch.float32).dtype == torch.float32
+    with pytest.raises(ValueError, match="device='cuda:77'"):
+        to_device(K, "cuda:77")
+    dense = torch.asarray(K[0])
+    with pytest.raises(ValueError, match=r"kernel 1 .*to_dense\(\)"):
+        as_stack([dense, dense.to_sparse()])
+    with pytest.raises(TypeError, match=r"'view 1' .*to_dense\(\)"):
+        to_device([dense, dense.to_sparse()], "cpu")
 
 
-def test_without_torch_the_way_to_get_it_is_told(monkeypatch):
+def test_without_torch_the_error_says_how_to_get_it(monkeypatch):
     monkeypatch.setitem(sys.modules, "torch", None)
     with pytest.raises(ImportError, match="pip install torch"):
         to_device(kernels(20), "cuda")
 
 
 @pytest.mark.parametrize(
-    ("X", "message"),
+    ("X", "options", "message"),
     [
-        ([scipy.sparse.eye(4).tocsr(), np.eye(4)], r"'view 0' is a sparse matrix.*toarray"),
-        ({"a": np.array([["x", "y"], ["z", "w"]])}, "'a' has the type <U1"),
-        ([], "X is an empty list"),
-        (np.arange(4.0), r"X has the shape \(4,\)"),
-        (np.ma.masked_less(np.eye(3), 0.5), "X has 6 masked entries"),
+        ([scipy.sparse.eye(4).tocsr(), np.eye(4)], {"like": np.zeros(1)}, "'view 0' .*toarray"),
+        ({"a": np.array([["x", "y"]])}, {"like": np.zeros(1)}, "'a' has the type <U1"),
+        ([], {"like": np.zeros(1)}, "X is an empty list"),
+        (np.arange(4.0), {"like": np.zeros(1)}, r"X has the shape \(4,\)"),
+        (np.eye(3), {}, "pass one of the two"),
+        (np.eye(3), {"like": np.zeros(1), "dtype": "float16"}, "dtype='float16'"),
     ],
 )
-def test_what_cannot_go_to_a_device_is_refused(X, message):
+def test_what_cannot_go_to_a_device_is_refused(X, options, message):
     with pytest.raises((TypeError, ValueError), match=message):
-        to_device(X, like=np.zeros(1))
-
-
-def test_a_place_is_told_once_and_types_are_those_that_are_computed_with():
-    with pytest.raises(ValueError, match="pass one of the two"):
-        to_device(kernels(20))
-    with pytest.raises(ValueError, match="pass one of the two"):
-        to_device(kernels(20), "cpu", like=np.zeros(1))
-    with pytest.raises(ValueError, match="dtype='float16': pass 'float32', 'float64'"):
-        to_device(kernels(20), like=np.zeros(1), dtype="float16")
-
-
-@needs_torch
-@pytest.mark.filterwarnings("ignore:Sparse CSR tensor support")
-def test_sparse_tensors_are_told_apart():
-    import torch
-
-    dense = torch.asarray(kernels(20)[0])
-    for sparse in (dense.to_sparse(), dense.to_sparse_csr()):
-        with pytest.raises(ValueError, match=r"kernel 1 is a sparse tensor.*to_dense\(\)"):
-            as_stack([dense, sparse])
-        with pytest.raises(TypeError, match=r"'view 1' is a sparse matrix.*to_dense\(\)"):
-            to_device([dense, sparse], "cpu")
-
-
-# Smallest eigenvalues that many others are close to ---------------------------------------------
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("library", LIBRARIES)
-@pytest.mark.parametrize("n", [150, 260])
-def test_a_shift_is_enough_where_many_eigenvalues_are_the_smallest(n, library):
-    K = kernels(n)[0] - 0.3 * np.linalg.norm(kernels(n)[0], 2) * np.eye(n)[::-1]
-    shifted = as_stack(as_library(library, K[None]), psd="shift", normalize=False).kernels[0]
-    values = np.linalg.eigvalsh(to_host(shifted.rows(slice(None))))
-    assert values[0] >= -1e-10 * values[-1]
-    assert values[0] <= 5e-3 * values[-1]
-
-
-@pytest.mark.parametrize("library", LIBRARIES)
-def test_traces_are_asked_for_once(library):
-    stack, asked = as_stack(as_library(library, kernels(90))), []
-
-    class Counted:
-        def __getattr__(self, name):
-            asked.append(name)
-            return getattr(stack, name)
-
-    mixture = Mixture(Counted(), K_CLUSTERS)
-    for _ in range(3):
-        mixture.unexplained(mixture.relax(mixture.uniform))
-    assert asked.count("traces") == 1
-
-
-@over_libraries
-def test_features_ask_the_device_for_room(library, monkeypatch):
-    monkeypatch.setattr("mkclust.methods.memory_checks.free_bytes", lambda like: 1000)
-    model = SimpleMKKM(K_CLUSTERS, approximation=Nystroem(20))
-    with pytest.raises(MemoryError, match="embedding of 90 samples .* the device's memory"):
-        model.fit(as_library(library, views()))
+        to_device(X, **options)

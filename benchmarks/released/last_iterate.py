@@ -6,10 +6,10 @@ import numpy as np
 
 from mkclust import MKKMMM
 from mkclust.engine.eigen import Relaxation
+from mkclust.engine.simplex import best_response
 from mkclust.methods import Solution
-from mkclust.methods.alternate import Alternation
-from mkclust.methods.kamm import alternate_with_best_weights
-from mkclust.methods.mkkm_mm import alternate_with_worst_weights
+from mkclust.methods.alternate import Iterates
+from mkclust.methods.mixture import Mixture
 from mkclust.stack import Stack
 from mkclust.types import Float
 
@@ -22,8 +22,8 @@ def alternate_to_the_cap(
     tol: float,
     max_iter: int,
     order: float = np.inf,
-) -> Alternation:
-    """Answer each side's move in turns, in cycles too, and return the last iterate."""
+) -> Iterates:
+    """Alternate between the two sides, in cycles too, and return the last iterate."""
     relaxation = relax(weights)
     answer, value = respond(relaxation)
     history, converged = [value], False
@@ -33,26 +33,40 @@ def alternate_to_the_cap(
         relaxation = relax(weights)
         answer, value = respond(relaxation)
         history.append(value)
-    n_iter = len(history) - 1
-    return Alternation(weights, relaxation, np.array(history), converged, n_iter, cycle=0)
+    return Iterates(weights, relaxation, np.array(history), converged, len(history) - 1)
 
 
 def solve_mkkm_mm_last(
     stack: Stack, n_clusters: int, *, tol: float = 1e-4, max_iter: int = 10
 ) -> Solution:
     """Solve as the released code of MKKM-MM does."""
-    return alternate_with_worst_weights(
-        stack, n_clusters, alternate_to_the_cap, tol=tol, max_iter=max_iter
+    mixture = Mixture(stack, n_clusters)
+
+    def respond(relaxation: Relaxation) -> tuple[Float, float]:
+        unexplained = mixture.unexplained(relaxation)
+        length = float(np.linalg.norm(unexplained))
+        return unexplained / length, length
+
+    start = np.full(stack.n_kernels, stack.n_kernels**-0.5)
+    found = alternate_to_the_cap(
+        start, mixture.relax, respond, tol=tol, max_iter=max_iter - 1, order=2
     )
+    return mixture.loop_solution(found._replace(n_iter=found.n_iter + 1), found.weights)
 
 
 def solve_kamm_a_last(
     stack: Stack, n_clusters: int, *, tol: float = 1e-4, max_iter: int = 50
 ) -> Solution:
     """Solve KAMM-A by as many turns as are asked for."""
-    return alternate_with_best_weights(
-        stack, n_clusters, alternate_to_the_cap, tol=tol, max_iter=max_iter
+    mixture = Mixture(stack, n_clusters)
+    found = alternate_to_the_cap(
+        mixture.uniform,
+        lambda gamma: mixture.relax(gamma**2),
+        lambda relaxation: (best_response(mixture.alignments(relaxation))[0], relaxation.value),
+        tol=tol,
+        max_iter=max_iter,
     )
+    return mixture.loop_solution(found, found.weights**2)
 
 
 class LastIterateMKKMMM(MKKMMM):

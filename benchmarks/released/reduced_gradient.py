@@ -1,15 +1,13 @@
 """SimpleMKKM's released routine, step by step."""
 
-from collections.abc import Callable
-from typing import Any
-
 import numpy as np
 
 from mkclust.engine.cutting import CuttingSurfaces
 from mkclust.engine.eigen import Relaxation
 from mkclust.engine.simplex import longest_step, reduced_direction
 from mkclust.methods import Solution
-from mkclust.methods.reduced_gradient import Evaluator
+from mkclust.methods.mixture import Mixture
+from mkclust.stack import Stack
 from mkclust.types import Float
 
 GOLDEN = (1 + np.sqrt(5)) / 2
@@ -18,12 +16,7 @@ SMALLEST_STEP = 1e-5
 
 
 def descend_as_released(
-    stack: Any,
-    n_clusters: int,
-    *,
-    eta: float = 1e-3,
-    max_iter: int = 200,
-    eigensolver: Callable[[Any, int], Relaxation] | None = None,
+    stack: Stack, n_clusters: int, *, eta: float = 1e-3, max_iter: int = 200
 ) -> Solution:
     """Minimize SimpleMKKM's objective as the released routine does, its quirks included.
 
@@ -37,39 +30,39 @@ def descend_as_released(
         Relative width at which the golden section stops.
     max_iter : int, default=200
         Number of descent steps at which to give up; the routine itself has no such cap.
-    eigensolver : callable, default=None
-        ``eigensolver(operator, n_clusters) -> Relaxation``; by default eigenvectors are iterated
-        from those of the previous evaluation.
 
     Returns
     -------
     Solution
         Its partition is that of the last end of a bracket, which the next gradient is taken from.
     """
-    evaluate = Evaluator(stack, n_clusters, eigensolver=eigensolver)
-    gamma = evaluate.uniform
-    partition = baseline = evaluate(gamma)
+    mixture = Mixture(stack, n_clusters)
+    gamma = mixture.uniform
+    partition = mixture.relax(gamma**2)
     surfaces = CuttingSurfaces(len(gamma))
     history, bounds, converged = [partition.value], [], False
     while not converged and len(history) <= max_iter:
-        alignments = evaluate.alignments(partition)
+        alignments = mixture.alignments(partition)
         surfaces.add(alignments)
         bounds.append(surfaces.lower_bound)
         gradient = 2 * gamma * alignments
         direction = reduced_direction(gamma, gradient / np.linalg.norm(gradient))
         reached, cost, partition = _take_step(
-            evaluate, gamma, direction, history[-1], partition, eta
+            mixture, gamma, direction, history[-1], partition, eta
         )
         converged = bool(np.max(np.abs(reached - gamma)) < SMALLEST_STEP)
         gamma = reached
         history.append(cost)
-    surfaces.add(evaluate.alignments(partition))
+    surfaces.add(mixture.alignments(partition))
     bounds.append(surfaces.lower_bound)
-    return evaluate.descended(gamma, partition, baseline, history, bounds, converged)
+    n_iter, lower = len(history) - 1, np.array(bounds)
+    return mixture.solution(
+        partition, gamma, gamma**2, history, converged, n_iter, lower_bounds=lower
+    )
 
 
 def _take_step(
-    evaluate: Evaluator,
+    mixture: Mixture,
     gamma: Float,
     direction: Float,
     start_cost: float,
@@ -77,6 +70,10 @@ def _take_step(
     eta: float,
 ) -> tuple[Float, float, Relaxation]:
     """Take one outer step: expand while that pays, then narrow by the golden section."""
+
+    def evaluate(weights: Float) -> Relaxation:
+        return mixture.relax(weights**2)
+
     pivot, tiny = int(np.argmax(gamma)), 1e-16
     point, best = gamma, start_cost
     width = longest_step(point, direction)

@@ -33,9 +33,9 @@ def true_gap(kernels, solution):
     """Return how far the objective of symmetric kernels lies above the certified bound."""
     exact = as_stack(kernels.astype(np.float64), validate=False).among().entries
     mixed = np.einsum("p,pij->ij", solution.weights**2, exact)
-    if solution.anchor:
+    if solution.baseline is not None:
         H = solution.baseline.vectors[:, :K]
-        mixed += solution.anchor * solution.baseline.value / K * H @ H.T
+        mixed += solution.learned["anchor_"] * solution.baseline.value / K * H @ H.T
     J = np.linalg.eigvalsh((mixed + mixed.T) / 2)[-K:].sum()
     return (J - solution.lower_bound) / J
 

@@ -17,11 +17,9 @@ from agreeing import (
     two_camps,
     written_out_agreement,
 )
-from conftest import blob_views, gaussian_kernels
-from libraries import FOREIGN, as_library
+from conftest import gaussian_kernels
 from mkclust import METHODS, AgreementKKM, KernelBank, agreement
 from mkclust.exceptions import GroupsWarning, NoAgreementWarning, OrderWarning
-from mkclust.kernels import Linear, Nystroem
 from mkclust.methods.agreement import BEYOND_CHANCE, measure_agreement
 from mkclust.metrics import adjusted_rand_index
 from mkclust.stack import MatrixRows, as_stack
@@ -99,14 +97,6 @@ def test_two_of_three_marked_samples_in_common_are_no_agreement():
     assert found.pair_chances[0, 1] == pytest.approx(0.005, rel=0.5)
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize(("n", "n_marked"), [(60, 3), (100, 5), (40, 2)])
-def test_views_that_mark_few_samples_at_random_do_not_agree(n, n_marked):
-    rng = np.random.default_rng(0)
-    views = {str(p): marks(n, rng.choice(n, n_marked, replace=False)) for p in range(60)}
-    assert not measure_agreement(stack_of(views, validate=False)).any_share
-
-
 def series(rng, n, rho, n_columns=5):
     """Return an autoregressive series."""
     steps = rng.normal(size=(n, n_columns))
@@ -132,16 +122,6 @@ def test_independent_series_may_agree_by_the_order_of_their_rows(rho):
     assert not shuffled.by_order.any()
 
 
-@pytest.mark.parametrize("kind", ["features", "missing", "missing features", "many rows"])
-def test_the_order_of_rows_is_seen_in_every_kind_of_stack(kind):
-    rng = np.random.default_rng(1)
-    views = {name: series(rng, 2100 if kind == "many rows" else 300, 0.95) for name in "ab"}
-    if kind.startswith("missing"):
-        views["a"][:20] = views["b"][-20:] = np.nan
-    options = {"approximation": Linear()} if "features" in kind else {"kernels": "gaussian"}
-    assert agreement(views, **options).by_order[0, 1]
-
-
 @pytest.mark.parametrize("times", [2, 3, 5])
 def test_a_view_given_several_times_has_the_weight_that_it_has_once(times):
     views, _ = named_blobs(np.random.default_rng(4))
@@ -156,26 +136,6 @@ def test_a_view_given_several_times_has_the_weight_that_it_has_once(times):
     assert len({weights[name].round(12) for name in copies}) == 1
     compromises = [np.tensordot(a.coefficients(), a.alignments, 1)[:3] for a in (once, found)]
     np.testing.assert_allclose(*compromises, rtol=1e-9)
-
-
-def test_nearly_the_same_view_is_a_copy_and_a_related_one_is_not():
-    rng = np.random.default_rng(6)
-    view = rng.normal(size=(80, 6))
-    near, far = (view + s * rng.normal(size=view.shape) for s in (0.01, 0.3))
-    found = agreement({"view": view, "near": near, "far": far})
-    assert found.copies == (("view", "near"),)
-    assert found.weights() == pytest.approx([0.25, 0.25, 0.5], abs=1e-3)
-
-
-def test_of_equally_many_views_those_that_agree_more_are_included():
-    rng = np.random.default_rng(1)
-    views, _ = two_camps(rng)
-    views["a1"] = views["a0"] + rng.normal(size=views["a0"].shape)
-    views["b1"] = views["b1"] + 4 * rng.normal(size=views["b1"].shape)
-    for order in (list(views), list(views)[::-1]):
-        found = agreement({name: views[name] for name in order})
-        assert len(found.groups) == 2
-        assert {found.names[p] for p in found.chosen} == {"a0", "a1"}
 
 
 def test_kernels_of_one_view_are_one_independent_view():
@@ -238,30 +198,6 @@ def test_every_kind_of_stack_gives_the_same_agreement(kind, n):
     same(measure_agreement(STACKS[kind](K)), measure_agreement(as_stack(K)), atol=1e-9, rtol=1e-9)
 
 
-@pytest.mark.parametrize("library", FOREIGN)
-@pytest.mark.parametrize("n", [60, 300])
-def test_every_library_gives_the_same_agreement(library, n):
-    K = four_kernels(n)
-    for X in (K, list(K)):
-        found = measure_agreement(as_stack(as_library(library, X)))
-        same(found, measure_agreement(as_stack(K)), atol=1e-9, rtol=1e-9)
-        assert isinstance(found.alignments, np.ndarray)
-        assert found.set_aside == ("kernel 3",)
-
-
-def test_features_that_span_the_kernels_give_the_same_agreement():
-    rng = np.random.default_rng(10)
-    views = named_blobs(rng)[0] | {"dice": one_hot(rng, 60, 3)}
-    # Features stand for the formula of a kernel, without shared neighborhoods.
-    whole = agreement(views, kernels="gaussian")
-    options = {"kernels": "gaussian", "random_state": 0}
-    found = agreement(views, approximation=Nystroem(60), **options)
-    same(found, whole, atol=1e-5, rtol=1e-3)
-    rough = agreement(views, approximation=Nystroem(20), **options)
-    assert rough.set_aside == found.set_aside == ("dice",)
-    assert rough.n_samples == 60
-
-
 def test_chances_are_corrected_for_the_number_of_pairs_and_sharing_does_not_depend_on_it():
     kernels = four_kernels()
     few, many = (measure_agreement(as_stack(K)) for K in (kernels[:2], kernels))
@@ -308,42 +244,3 @@ def test_every_method_says_so_if_nothing_agrees(name):
     assert found.is_testable
     assert not found.any_share
     assert found.weights().tolist() == found.coefficients().tolist() == [0.2] * 5
-
-
-@pytest.mark.parametrize("kernels", [ONE_GAUSSIAN, KernelBank()])
-def test_one_view_alone_has_nothing_to_agree_with(kernels):
-    found = agreement(np.random.default_rng(0).normal(size=(40, 4)), kernels=kernels)
-    assert found.n_independent_views == 1
-    assert not found.is_testable
-    assert found.summary() == found.verdict()
-    assert found.copies == found.set_aside == ()
-    np.testing.assert_allclose(found.weights(), 1 / len(found.names))
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("n", range(2, 11))
-@pytest.mark.parametrize("kind", ["blobs", "noise", "copies"])
-def test_everything_is_finite_for_few_samples_and_nothing_is_warned_of(n, kind):
-    rng = np.random.default_rng(n)
-    views, _ = blob_views(rng, n=n, k=2, strengths=(0, 0, 0) if kind == "noise" else (5, 5, 5))
-    views = [views[0]] * 3 if kind == "copies" else views
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        model = AgreementKKM(2, kernels=ONE_GAUSSIAN, random_state=0).fit(views)
-    found = model.agreement_
-    for values in (found.alignments, found.norms, found.scores, found.chances, model.weights_):
-        assert np.isfinite(values).all()
-    assert kind != "noise" or not found.set_aside
-    assert "nan" not in found.summary()
-
-
-def test_a_summary_has_the_verdict_and_a_line_per_view():
-    rng = np.random.default_rng(11)
-    views, _ = named_blobs(rng)
-    found = agreement(views | {"copy": views["real 0"], "dice": one_hot(rng, 60, 3)})
-    verdict, copies, header, *lines = found.summary().splitlines()
-    assert verdict == found.verdict()
-    assert copies.endswith("real 0 and copy.")
-    assert header.split()[-2:] == ["chance", "weight"]
-    assert [line[:6].strip() for line in lines] == list(found.names)
-    assert "real 0" not in lines[3][6:]  # the closest view is never a copy

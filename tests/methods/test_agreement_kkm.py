@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 from agreeing import (
     inserted,
     named_blobs,
-    one_hot,
     strangers,
     written_out_compromise,
 )
@@ -23,7 +22,6 @@ from mkclust import (
     KernelBank,
 )
 from mkclust.linalg import to_host
-from mkclust.methods import solve_agreement_kkm
 from mkclust.metrics import adjusted_rand_index
 from mkclust.stack import as_stack
 from mkclust.stack.discretize import discretize
@@ -76,18 +74,6 @@ def test_clusters_are_those_of_a_dense_eigensolver_on_the_compromise_written_out
     assert adjusted_rand_index(labels, model.labels_) > 0.98
 
 
-def test_a_solution_has_one_entry_per_kernel_and_says_which_are_included():
-    rng = np.random.default_rng(0)
-    views = kernels_of({"dice": one_hot(rng, 60, 3)} | named_blobs(rng)[0])
-    solution = solve_agreement_kkm(as_stack(views), 3)
-    assert solution.included == [1, 2, 3]
-    assert solution.weights.shape == solution.coefficients.shape == (4,)
-    assert solution.weights[0] == solution.coefficients[0] == 0
-    assert solution.weights.sum() == pytest.approx(1)
-    assert solution.coefficients.sum() == pytest.approx(1)
-    assert solution.converged
-
-
 @pytest.mark.parametrize("kind", ["nothing agrees", "one table"])
 def test_where_nothing_can_be_compared_it_is_the_average_kernel(kind):
     views = strangers(np.random.default_rng(0), 60)
@@ -111,37 +97,6 @@ def test_views_that_share_nothing_change_nothing(method, seed, n, n_others):
     others = dict(everyone[i] for i in rng.permutation(5)[:n_others])
     without = method(3, random_state=0).fit(views)
     model = method(3, random_state=0).fit(inserted(rng, views, others))
-    check_that_nothing_changed(model, without, others)
-
-
-@pytest.mark.parametrize("method", METHODS_THAT_SET_ASIDE)
-@pytest.mark.parametrize("form", ["float32", "sparse"])
-def test_kernels_that_share_nothing_change_nothing_in_any_form(method, form):
-    rng = np.random.default_rng(70)
-    views, _ = named_blobs(rng, n=210)
-    others = {name: strangers(rng, 210)[name] for name in ("noise", "3 levels")}
-
-    def fit(views):
-        kernels = {name: K.astype(np.float32) for name, K in kernels_of(views).items()}
-        if form == "sparse":
-            kernels = {
-                n: scipy.sparse.csr_array(np.where(K > 0.2, K, 0)) for n, K in kernels.items()
-            }
-        return method(3, kernels="precomputed", psd="shift", random_state=0).fit(kernels)
-
-    check_that_nothing_changed(fit(inserted(rng, views, others)), fit(views), others)
-
-
-@pytest.mark.parametrize("method", METHODS_THAT_SET_ASIDE)
-def test_several_kernels_per_view_that_share_nothing_change_nothing(method):
-    rng = np.random.default_rng(4)
-    views, _ = named_blobs(rng, n=70)
-    bank = KernelBank(widths=(0.5, 2.0), polynomials=(), linear="cosine")
-    without = method(3, kernels=bank, random_state=0).fit(views)
-    views["dice"] = one_hot(rng, 70, 4)
-    model = method(3, kernels=bank, random_state=0).fit(views)
-    others = [name for name in model.kernel_names_ if name.startswith("dice")]
-    assert len(others) == 3
     check_that_nothing_changed(model, without, others)
 
 

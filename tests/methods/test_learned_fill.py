@@ -8,7 +8,7 @@ from scipy.optimize import minimize
 
 from conftest import blob_views
 from libraries import LIBRARIES, as_library
-from mkclust import LMKKM, METHODS, MKKM, KernelBank, SimpleMKKM
+from mkclust import LMKKM, METHODS, MKKM, SimpleMKKM
 from mkclust.engine.simplex import best_response
 from mkclust.kernels import Nystroem
 from mkclust.linalg import inner_products, to_host
@@ -18,7 +18,7 @@ from mkclust.metrics import adjusted_rand_index
 from mkclust.stack import as_stack
 from mkclust.stack.build import stack_observed
 from mkclust.stack.kernel import dense_of
-from mkclust.stack.observed import maps_of, observed_samples, with_maps
+from mkclust.stack.observed import observed_samples, with_maps
 from problems import FAMILIES, random_weights, top_eigenvalue_sum, wishart
 
 pytestmark = pytest.mark.slow
@@ -148,22 +148,6 @@ def test_a_fill_has_features_along_what_the_partition_says_of_a_sample():
         np.testing.assert_allclose(Phi @ Phi.T, dense_of(second.kernels[p]), atol=1e-10)
 
 
-def test_a_fill_is_as_long_as_what_the_partition_explains_of_observed_samples():
-    rng = np.random.default_rng(1)
-    n, k = 14, 3
-    observed = random_mask(rng, n, 2, 0.4)
-    stack = incomplete_stack(wishart(rng, n, 2, k), observed)
-    H, rule = np.linalg.qr(rng.normal(size=(n, k)))[0], AlignedFills()
-    filled = filled_by(rule, stack, H)
-    for p, length in rule.lengths.items():
-        seen = observed[:, p]
-        Phi = features(to_host(dense_of(stack.kernels[p]))[np.ix_(seen, seen)])
-        explained = H[seen] @ np.linalg.lstsq(H[seen], Phi, rcond=None)[0]
-        assert length == pytest.approx(np.sqrt(np.mean(np.sum(explained**2, axis=1))))
-        lengths = np.sqrt(to_host(filled.kernels[p].diagonal())[~seen])
-        np.testing.assert_allclose(lengths, length)
-
-
 @pytest.mark.parametrize("seed", range(5))
 def test_regression_leaves_the_least_that_any_fill_leaves_unexplained(seed):
     rng = np.random.default_rng(seed)
@@ -184,49 +168,6 @@ def test_regression_leaves_the_least_that_any_fill_leaves_unexplained(seed):
     Phi = X.copy()
     Phi[missing] = best.x.reshape(len(missing), 3)
     np.testing.assert_allclose(filled, Phi @ Phi.T, atol=1e-4 * np.abs(filled).max())
-
-
-def test_samples_that_the_partition_says_nothing_of_stay_made_of_nothing():
-    # Every kernel is explained entirely: a missing sample is predicted to be at the mean.
-    rng = np.random.default_rng(1)
-    X = [rng.normal(size=(20, 1)), rng.normal(size=(20, 2))]
-    kernels = np.stack([x @ x.T for x in X])
-    stack = incomplete_stack(kernels, random_mask(rng, 20, 2, 0.3))
-    model = SimpleMKKM(3)
-    H = model._minimize(stack).partition
-    for sample_map in AlignedFills()(stack, H):
-        assert np.abs(sample_map.fill.right).max() == 0
-
-
-def test_kernels_of_the_same_samples_share_one_fill():
-    rng = np.random.default_rng(2)
-    n, k = 15, 3
-    kernels, observed = wishart(rng, n, 3, k), random_mask(rng, n, 2, 0.4)
-    stacks = [
-        as_stack(kernels[indices][:, has][:, :, has], center=False, normalize=False)
-        for indices, has in zip(([0, 2], [1]), observed.T, strict=True)
-    ]
-    stack = stack_observed(stacks, observed, [[0, 2], [1]], "zero")
-    solution = SimpleMKKM(k, missing_views="learn").solve(stack)
-    first, second, third = maps_of(solution.stack.kernels)
-    assert first is third
-    assert first is not second
-    assert np.all(np.diff(solution.fill_history) >= 0)
-    filled = dense_kernels(solution.stack)
-    value = top_eigenvalue_sum(filled, solution.weights, k)
-    assert solution.objective == pytest.approx(value, rel=1e-6)
-
-
-@pytest.mark.parametrize("library", LIBRARIES)
-@pytest.mark.parametrize("method", [SimpleMKKM, MKKM])
-def test_fills_are_the_same_whatever_library_the_kernels_are_of(library, method):
-    rng = np.random.default_rng(3)
-    kernels, observed = wishart(rng, 20, 3, 2), random_mask(rng, 20, 3, 0.4)
-    model = method(2, missing_views="learn")
-    expected = model.solve(incomplete_stack(kernels, observed))
-    solution = model.solve(incomplete_stack(kernels, observed, library=library))
-    np.testing.assert_allclose(solution.fill_history, expected.fill_history, rtol=1e-6)
-    assert type(solution.stack.kernels[0].map.fill.left) is type(solution.partition)
 
 
 @pytest.mark.parametrize("library", LIBRARIES)
@@ -275,34 +216,6 @@ def test_a_fit_learns_and_predicts_its_own_labels(method):
     mixed = model.mixed_kernel(views)
     assert np.linalg.eigvalsh(mixed)[0] > -1e-9
     assert mixed.diagonal().min() > 0.1 * mixed.diagonal().max()
-
-
-@pytest.mark.parametrize("method", [SimpleMKKM, MKKM])
-def test_nothing_missing_is_a_fit_without_imputation(method):
-    views, _ = blob_views(np.random.default_rng(5), n=90, k=3)
-    plain = method(3, random_state=0).fit(views)
-    model = method(3, missing_views="learn", random_state=0).fit(views)
-    np.testing.assert_allclose(model.weights_, plain.weights_, rtol=1e-12, atol=1e-12)
-    np.testing.assert_array_equal(model.labels_, plain.labels_)
-    np.testing.assert_allclose(model.embedding_, plain.embedding_, rtol=1e-12, atol=1e-12)
-    assert not hasattr(model, "fill_history_")
-    # New samples may lack views all the same.
-    new = [view[:20].copy() for view in views]
-    new[1][::2] = np.nan
-    assert adjusted_rand_index(model.predict(new), model.labels_[:20]) > 0.8
-
-
-@pytest.mark.parametrize("method", [SimpleMKKM, MKKM])
-def test_views_of_several_kernels_and_kernels_alone_are_learned(method):
-    views, _, observed = missing_views(n=80)
-    bank = KernelBank(widths=(0.5, 2.0), polynomials=(), linear=None)
-    model = method(3, kernels=bank, missing_views="learn", random_state=0).fit(views)
-    assert len(model.kernel_names_) == 6
-    np.testing.assert_array_equal(model.predict(views), model.labels_)
-    kernels = np.stack([view @ view.T for view in map(np.nan_to_num, views.values())])
-    model = method(3, missing_views="learn", random_state=0).fit(kernels, observed=observed)
-    assert len(model.fill_history_) > 1
-    np.testing.assert_array_equal(model.predict(kernels, observed=observed), model.labels_)
 
 
 def test_methods_that_cannot_learn_what_is_missing_say_so():

@@ -31,7 +31,7 @@ def left(entries, H):
 
 def check_pair(entries, solution, k):
     """Check that partition, weights and objective belong together, by a dense eigensolver."""
-    theta, H = solution.sample_weights, solution.partition
+    theta, H = solution.learned["sample_weights_"], solution.partition
     assert theta.min() >= 0
     np.testing.assert_allclose(theta.sum(axis=1), 1, atol=1e-14)
     np.testing.assert_allclose(solution.weights, theta.mean(axis=0), atol=1e-15)
@@ -51,7 +51,9 @@ def test_the_authors_iterations_are_reproduced(golden):
     assert solution.converged
     np.testing.assert_allclose(solution.history[:-1], -golden["lmkkm_obj"], rtol=1e-9)
     np.testing.assert_allclose(solution.history[:-1] / 2, golden["lmkkm_qp"][:, 0], rtol=1e-9)
-    np.testing.assert_allclose(solution.sample_weights, golden["lmkkm_Theta"], atol=5e-6)
+    np.testing.assert_allclose(
+        solution.learned["sample_weights_"], golden["lmkkm_Theta"], atol=5e-6
+    )
 
 
 @pytest.mark.data
@@ -88,7 +90,7 @@ def test_the_weights_are_optimal_for_the_partition_before_them():
     stack = as_stack(kernels)
     before, after = solve_lmkkm(stack, 4, max_iter=4), solve_lmkkm(stack, 4, max_iter=5)
     blocks = left(stack.among().entries, before.partition)
-    theta = after.sample_weights
+    theta = after.learned["sample_weights_"]
     gradient = np.einsum("pij,jp->ip", blocks, theta)
     value = float(np.vdot(theta, gradient))
     assert value == pytest.approx(after.history[-2], rel=1e-9)
@@ -96,7 +98,7 @@ def test_the_weights_are_optimal_for_the_partition_before_them():
     excess = gradient - gradient.min(axis=1, keepdims=True)
     assert float((theta * excess).sum()) <= 1e-7 * value
     rng = np.random.default_rng(1)
-    for other in [before.sample_weights, *rng.dirichlet(np.ones(3), size=(5, 150))]:
+    for other in [before.learned["sample_weights_"], *rng.dirichlet(np.ones(3), size=(5, 150))]:
         assert np.vdot(other, np.einsum("pij,jp->ip", blocks, other)) >= value
 
 
@@ -106,7 +108,9 @@ def test_kernels_of_low_rank_are_explained_entirely():
     entries = np.stack([X @ X.T for X in views])
     solution = solve_lmkkm(raw_stack(entries), 5, max_iter=5)
     check_pair(entries, solution, 5)
-    assert solution.objective <= 1e-9 * np.trace(mixed(entries, solution.sample_weights))
+    assert solution.objective <= 1e-9 * np.trace(
+        mixed(entries, solution.learned["sample_weights_"])
+    )
     assert solution.converged
 
 
@@ -117,7 +121,7 @@ def test_a_sample_that_a_kernel_does_not_see_may_lean_on_it():
     entries[1, 7], entries[1, :, 7] = 0, 0
     solution = solve_lmkkm(raw_stack(entries), 3)
     check_pair(entries, solution, 3)
-    assert solution.sample_weights[7, 1] > 0.99
+    assert solution.learned["sample_weights_"][7, 1] > 0.99
 
 
 def test_indefinite_kernels_that_were_not_looked_at_are_refused():

@@ -127,7 +127,7 @@ def kernels_with_an_outlier(n):
 def test_a_sample_in_no_neighborhood_is_named_and_still_gets_a_label(n):
     kernels, size = kernels_with_an_outlier(n), n // 4
     options = {"neighbors": size, "center": False, "random_state": 0}
-    with pytest.warns(UserWarning, match=r"1 sample is in no neighborhood \(0\): .*mask='counts'"):
+    with pytest.warns(UserWarning, match=r"1 sample is in no neighborhood \(0\).*mask='counts'"):
         model = LocalizedSimpleMKKM(3, mask="published", **options).fit(kernels)
     np.testing.assert_allclose(model.embedding_[0], 0, atol=1e-12)
     assert np.isfinite(model.embedding_).all()
@@ -169,9 +169,8 @@ def test_views_of_noise_are_warned_of_where_they_mislead():
 def test_a_mask_is_the_sum_over_the_neighborhoods_of_all_samples(make, size, mask):
     kernels = make(31, 3)
     found = neighborhood_mask(raw(kernels), size, mask)
-    expected, some = mask_by_a_loop(kernels, size, mask), np.array([3, 30, 0])
-    np.testing.assert_allclose(found.rows(slice(None)), expected, rtol=1e-14)
-    np.testing.assert_allclose(found.rows(some), expected[some], rtol=1e-14)
+    expected = mask_by_a_loop(kernels, size, mask)
+    np.testing.assert_allclose(found, expected, rtol=1e-14)
 
 
 @pytest.mark.parametrize(

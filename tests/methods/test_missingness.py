@@ -86,16 +86,6 @@ def test_many_views_have_rarer_patterns_counted_together():
     assert missingness.to_dict()["patterns"][-1]["missing_from"] is None
 
 
-def test_parts_of_one_table_are_one_test_and_one_sentence():
-    labels = np.repeat([0, 1], 50)
-    column = np.arange(100) < 60
-    observed = np.column_stack([np.ones(100, bool), column, column])
-    missingness = measure_missingness(labels, observed, ["blood", "visit", "visit (categories)"])
-    assert len(set(missingness.view_p_values[1:])) == 1
-    assert missingness.view_p_values[0] == 1
-    assert "'visit' and 'visit (categories)' are missing" in missingness.verdict()
-
-
 def test_a_single_cluster_follows_nothing():
     observed = np.array([[True, False], [True, True], [False, True]])
     missingness = measure_missingness(np.zeros(3, dtype=int), observed, "ab")

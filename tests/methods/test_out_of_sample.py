@@ -1,5 +1,3 @@
-import tracemalloc
-
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -7,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from conftest import blob_views
-from mkclust import METHODS, AnchoredMKKM, KernelBank, SimpleMKKM
+from mkclust import KernelBank, SimpleMKKM
 from mkclust.explain.held_out import (
     alignment_error,
     alignment_errors,
@@ -67,23 +65,6 @@ def leading(K, k):
 
 
 @pytest.mark.parametrize(("center", "normalize"), STANDARDS)
-@pytest.mark.parametrize("form", [list, np.asarray, lambda K: [sp.csr_array(k) for k in K]])
-def test_new_samples_are_embedded_as_the_formulas_say(joint, center, normalize, form):
-    K, cross, own = parts(joint)
-    c = np.array([0.2, 0.5, 0.3])
-    by_hand = [standardize_by_hand(*x, center, normalize) for x in zip(K, cross, own, strict=True)]
-    mixed, mixed_cross = (
-        sum(w * pair[i] for w, pair in zip(c, by_hand, strict=True)) for i in (0, 1)
-    )
-    values, H = leading(mixed, 4)
-    stack = as_stack(K, center=center, normalize=normalize)
-    extension = Extension.by(stack, eigenvector_projections(stack, c, H, values))
-    np.testing.assert_allclose(
-        embed(extension, form(cross), own), mixed_cross @ H / values, atol=1e-11
-    )
-
-
-@pytest.mark.parametrize(("center", "normalize"), STANDARDS)
 def test_a_model_embeds_new_samples_as_the_formulas_say(joint, center, normalize):
     K, cross, own = parts(joint)
     model = SimpleMKKM(4, center=center, normalize=normalize, random_state=0).fit(K)
@@ -109,18 +90,6 @@ def test_a_model_embeds_new_samples_as_the_formulas_say(joint, center, normalize
 
 def unit(rows):
     return rows / np.linalg.norm(rows, axis=1, keepdims=True)
-
-
-@pytest.mark.parametrize(("center", "normalize"), STANDARDS)
-def test_a_copy_of_a_training_sample_is_embedded_where_the_sample_is(joint, center, normalize):
-    K, _, _ = parts(joint)
-    model = SimpleMKKM(4, center=center, normalize=normalize, random_state=0).fit(K)
-    rows = np.array([7, 3, 7])
-    own = np.diagonal(K, axis1=1, axis2=2)[:, rows]
-    np.testing.assert_allclose(
-        model.transform(K[:, rows], own), model.transform(K)[rows], atol=1e-12
-    )
-    np.testing.assert_array_equal(model.predict(K[:, rows], own), model.labels_[rows])
 
 
 @pytest.mark.parametrize("center", [True, False])
@@ -196,43 +165,6 @@ def test_shuffled_training_samples_are_not_taken_for_the_training_samples(joint)
     )
 
 
-def test_without_scaling_no_self_similarity_is_needed(joint):
-    K, cross, own = parts(joint)
-    extension = extension_of(K, normalize=False)
-    np.testing.assert_array_equal(embed(extension, cross), embed(extension, cross, own))
-
-
-@pytest.mark.parametrize("dtype", [np.float32, np.int64])
-def test_other_types_of_numbers_are_embedded_in_double_precision(dtype):
-    X = np.random.default_rng(0).integers(-5, 6, size=(N + NEW, 60))
-    joint = (X @ X.T)[None]
-    K, cross, own = (part.astype(np.float64) for part in parts(joint))
-    extension = extension_of(K)
-    found = embed(extension, cross.astype(dtype), own)
-    assert found.dtype == np.float64
-    np.testing.assert_allclose(found, embed(extension, cross, own), atol=1e-6)
-
-
-@pytest.mark.parametrize("dtype", [np.float64, np.float32])
-def test_embedding_takes_less_memory_than_one_kernel(dtype):
-    X = np.random.default_rng(0).normal(size=(2, 1500, 8)).astype(dtype)
-    kernels = list(X @ X.transpose(0, 2, 1))
-    stack = as_stack(kernels, validate=False)
-    H, _ = np.linalg.qr(X[0].astype(np.float64))
-    extension = Extension.by(stack, [H / 2, H / 2])
-    own = np.stack([np.diag(K) for K in kernels])
-    tracemalloc.start()
-    embed(extension, kernels, own)
-    _, peak = tracemalloc.get_traced_memory()
-    tracemalloc.stop()
-    assert peak < kernels[0].nbytes
-
-
-def test_embedding_no_samples_gives_no_rows(joint):
-    K, cross, own = parts(joint)
-    assert embed(extension_of(K), cross[:, :0], own[:, :0]).shape == (0, 3)
-
-
 # How well the clusters fit samples -------------------------------------------------------------
 
 
@@ -268,47 +200,6 @@ def test_errors_are_those_of_centroids_in_feature_space(center, normalize, n_ker
     np.testing.assert_allclose(alignment_errors(model, cross, own), expected[N:], atol=scale)
     assert alignment_error(model, cross, own) == pytest.approx(expected[N:].mean(), abs=scale)
     assert model.alignment_error_ == pytest.approx(expected[:N].mean(), abs=scale)
-
-
-@pytest.mark.parametrize("name", ["avg-kkm", "mkkm-mm", "lf-mvc", "lmkkm"])
-def test_every_method_that_mixes_and_predicts_knows_its_training_error(name):
-    views, _ = blob_views(np.random.default_rng(0), n=60, k=3, strengths=(2, 1))
-    model = METHODS[name](3, random_state=0).fit(views)
-    if hasattr(model, "predict") and hasattr(model, "coefficients_"):
-        assert alignment_error(model, views) == pytest.approx(model.alignment_error_, abs=1e-10)
-    else:
-        assert not hasattr(model, "alignment_error_")
-        for refused in (lambda: alignment_error(model, views), lambda: generalization_bound(model)):
-            with pytest.raises(ValueError, match=f"{type(model).__name__} has no mix"):
-                refused()
-
-
-def test_an_anchored_model_has_the_errors_of_its_own_mix():
-    features, _ = blob_views(np.random.default_rng(0), n=N + NEW)
-    K, cross, own = linear_kernels(features)
-    model = AnchoredMKKM(4, anchor=1.0, random_state=0).fit(K)
-    expected = errors_in_feature_space(features, model)
-    np.testing.assert_allclose(alignment_errors(model, cross, own), expected[N:], atol=1e-12)
-    assert model.alignment_error_ == pytest.approx(expected[:N].mean(), abs=1e-12)
-
-
-@pytest.mark.parametrize("psd", ["shift", "clip"])
-def test_a_repaired_kernel_has_an_error_but_no_bound(psd):
-    rng = np.random.default_rng(0)
-    X, other = rng.normal(size=(2, N, 8))
-    K = np.stack([X @ X.T - 0.05 * other @ other.T, other @ other.T])
-    model = SimpleMKKM(3, psd=psd, random_state=0).fit(K)
-    assert alignment_error(model, K) == pytest.approx(model.alignment_error_, abs=1e-10)
-    with pytest.raises(ValueError, match="kernel 0 was indefinite"):
-        generalization_bound(model)
-
-
-def test_the_error_of_no_samples_is_refused_and_errors_of_none_are_none(joint):
-    K, cross, own = parts(joint)
-    model = SimpleMKKM(3, random_state=0).fit(K)
-    assert alignment_errors(model, cross[:, :0], own[:, :0]).shape == (0,)
-    with pytest.raises(ValueError, match="no samples"):
-        alignment_error(model, cross[:, :0], own[:, :0])
 
 
 # Theorems --------------------------------------------------------------------------------------
@@ -349,32 +240,6 @@ def test_the_bound_is_that_of_the_theorem(joint):
     assert generalization_bound(model) == generalization_bound(model, 0.05)
 
 
-@pytest.mark.parametrize("k", [1, 3, 40])
-@pytest.mark.parametrize("error", [0.0, 0.3, 0.99])
-@pytest.mark.parametrize("delta", [1e-6, 0.05])
-def test_the_bound_turns_informative_at_the_size_told(k, error, delta):
-    def bound(n):
-        return error + (np.sqrt(np.pi / 2) * k + np.sqrt(2 * np.log(1 / delta))) / np.sqrt(n)
-
-    n = informative_sample_size(k, error, delta)
-    assert bound(n) < 1 <= bound(n - 1)
-
-
-@pytest.mark.parametrize(("center", "normalize"), STANDARDS[1:])
-def test_the_bound_is_for_centered_and_scaled_kernels(joint, center, normalize):
-    K, _, _ = parts(joint)
-    model = SimpleMKKM(3, center=center, normalize=normalize, random_state=0).fit(K)
-    with pytest.raises(ValueError, match="center=True and normalize=True"):
-        generalization_bound(model)
-
-
-def test_the_bound_is_for_coefficients_that_sum_to_one_at_most(joint):
-    K, _, _ = parts(joint)
-    model = METHODS["mkkm-mm"](3, random_state=0).fit(K)
-    with pytest.raises(ValueError, match=r"coefficients of MKKMMM sum to 1\."):
-        generalization_bound(model)
-
-
 @pytest.mark.parametrize("delta", [-0.1, 0, 1, 2, np.nan])
 def test_a_probability_lies_between_zero_and_one(joint, delta):
     model = SimpleMKKM(3, random_state=0).fit(parts(joint)[0])
@@ -382,9 +247,3 @@ def test_a_probability_lies_between_zero_and_one(joint, delta):
         generalization_bound(model, delta)
     with pytest.raises(ValueError, match="delta"):
         informative_sample_size(3, 0.5, delta)
-
-
-@pytest.mark.parametrize("error", [-0.1, 1, 1.5, np.nan])
-def test_an_error_that_no_sample_size_makes_up_for_is_refused(error):
-    with pytest.raises(ValueError, match="error="):
-        informative_sample_size(3, error)

@@ -10,10 +10,7 @@ from sklearn.metrics import adjusted_rand_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import PowerTransformer
 
-from mkclust import METHODS, AverageKKM, SimpleMKKM, diagnose
-from mkclust.explain import landmark_stability
-from mkclust.explain.page.page import fit_report
-from mkclust.explain.stability import resample
+from mkclust import METHODS, AverageKKM, SimpleMKKM
 from mkclust.kernels import Linear, Nystroem, RandomFourier
 
 N, K = 90, 3
@@ -84,18 +81,6 @@ def test_sparse_views_are_clustered_as_dense_ones_and_so_are_new_samples(views, 
     np.testing.assert_array_equal(pickle.loads(pickle.dumps(model)).predict(new), labels)
 
 
-@pytest.mark.parametrize("parameters", [{}, {"approximation": Nystroem(25)}])
-@pytest.mark.parametrize("form", ["csr", "csc", "coo", "dok", "lil"])
-def test_one_sparse_table_is_clustered_as_the_dense_one(views, form, parameters):
-    table = views["words"].asformat(form)
-    model = AverageKKM(K, random_state=0, **parameters).fit(table)
-    expected = AverageKKM(K, random_state=0, **parameters).fit(table.toarray() * 1.0)
-    np.testing.assert_array_equal(model.labels_, expected.labels_)
-    np.testing.assert_array_equal(model.predict(table), model.labels_)
-    with pytest.raises(ValueError, match="119"):
-        model.predict(table.tocsc()[:, :119])
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("name", METHODS)
 def test_every_method_takes_sparse_views(views, name):
@@ -104,46 +89,11 @@ def test_every_method_takes_sparse_views(views, name):
     np.testing.assert_array_equal(model.labels_, expected.labels_)
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("approximation", [None, Nystroem(25)])
-def test_what_is_said_of_a_fit_on_sparse_views_is_what_is_said_of_dense_ones(
-    views, approximation, tmp_path
-):
-    views = {name: views[name] for name in ("words", "signs", "dense")}
-    model, expected = (
-        SimpleMKKM(K, approximation=approximation, random_state=0).fit(X)
-        for X in (views, written_out(views))
-    )
-    assert str(diagnose(model, views)) == str(diagnose(expected, written_out(views)))
-    found = resample(model, views, n_resamples=3)
-    np.testing.assert_array_equal(
-        found.samples, resample(expected, written_out(views), n_resamples=3).samples
-    )
-    np.testing.assert_allclose(
-        model.mixed_kernel(views), expected.mixed_kernel(written_out(views)), atol=1e-7
-    )
-    assert fit_report(model, views, tmp_path / "fit.html", n_resamples=2).exists()
-    if approximation is not None:
-        assert landmark_stability(model, views, n_draws=2).mean > 0.5
-
-
 def test_a_map_that_takes_no_sparse_rows_is_refused_with_another(views):
     model = AverageKKM(K, approximation=PowerTransformer())
     message = r"View 'signs': PowerTransformer takes no sparse rows.*pass Nystroem or RandomFour"
     with pytest.raises(ValueError, match=message):
         model.fit({"signs": views["signs"], "words": views["words"]})
-
-
-def test_entries_that_are_not_finite_are_found_in_blocks(views):
-    words = scipy.sparse.csr_array(views["words"], dtype=float)
-    words.data[words.indptr[7]] = np.nan
-    with pytest.raises(ValueError, match=r"View 'words' has entries that are not .* sample 7;"):
-        AverageKKM(K, approximation=Nystroem(9)).fit({"words": words, "dense": views["dense"]})
-
-
-def test_one_symmetric_sparse_matrix_could_be_a_kernel_and_is_refused(views):
-    with pytest.raises(ValueError, match=r"one symmetric 90 x 90 matrix.*\[K\] and kernels="):
-        SimpleMKKM(K).fit(views["links"])
 
 
 def test_wide_sparse_views_are_fitted_by_features_without_being_written_out():

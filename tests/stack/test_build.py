@@ -83,13 +83,6 @@ def test_the_scale_of_a_kernel_does_not_matter_if_it_is_scaled(scale):
     np.testing.assert_allclose(found, expected, atol=1e-11)
 
 
-def test_a_data_frame_is_read_as_an_array():
-    pandas = pytest.importorskip("pandas")
-    K = integer_kernels()
-    stack = as_stack([pandas.DataFrame(k) for k in K])
-    np.testing.assert_allclose(stack.among().entries, standardized(K), atol=1e-11)
-
-
 @pytest.mark.parametrize("streamed", [False, True])
 def test_one_entry_that_differs_from_its_mirror_image_is_seen(streamed):
     X = np.random.default_rng(0).normal(size=(700, 4))

@@ -57,12 +57,6 @@ def test_sums_are_those_of_the_entries(kind):
     np.testing.assert_allclose(comparison.entries(some), entries[:, some][:, :, some], atol=1e-9)
 
 
-def test_a_multiple_of_the_identity_has_nothing_off_its_diagonal():
-    (comparison,) = compare(as_stack(np.stack([np.eye(N), 3 * np.eye(N)]), center=False))
-    assert not comparison.products.products.any()
-    assert not comparison.products.totals.any()
-
-
 @pytest.mark.parametrize("streamed", [False, True])
 def test_of_many_samples_some_stand_for_all(streamed):
     n = ALL_COMPARED + 60

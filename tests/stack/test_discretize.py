@@ -71,14 +71,6 @@ def test_neither_the_lengths_of_the_rows_nor_a_rotation_matter():
         np.testing.assert_array_equal(discretize(same, 3, random_state=0)[0], y)
 
 
-def test_the_seed_decides():
-    rows = noisy_rows()
-    states = (4, 4, np.random.RandomState(4))
-    found = [discretize(rows, 7, n_init=1, random_state=state)[0] for state in states]
-    np.testing.assert_array_equal(found[0], found[1])
-    np.testing.assert_array_equal(found[0], found[2])
-
-
 @pytest.mark.parametrize("library", LIBRARIES)
 def test_of_centers_that_tie_the_first_is_taken_whatever_the_rounding(library):
     centers = np.array([[0.5, 0.5], [0.5, -0.5], [-0.5, 0.5]])
@@ -99,11 +91,6 @@ def test_labels_are_the_nearest_centers_also_if_centers_tie(n_init):
         labels, centers = discretize(rows, 2, n_init=n_init, random_state=seed)
         np.testing.assert_array_equal(nearest_center(normalize_rows(rows), centers), labels)
         assert np.all(np.diff(np.bincount(labels, minlength=2)) <= 0)
-
-
-def test_as_many_clusters_as_rows_are_single():
-    labels, _ = discretize(np.eye(6) + 0.1, 6, random_state=0)
-    np.testing.assert_array_equal(labels, np.arange(6))
 
 
 @pytest.mark.parametrize("library", LIBRARIES)
@@ -190,19 +177,3 @@ def test_a_seed_begins_where_it_begins_in_scikit_learn(library, init):
     found = nearest_center(rows, centers)
     assert np.mean(found == expected.labels_) > 0.98
     assert np.mean(found == KMeans(9, n_init=1, random_state=99).fit(rows).labels_) < 0.5
-
-
-@pytest.mark.parametrize("library", LIBRARIES)
-@pytest.mark.parametrize("distinct", [1, 3])
-def test_fewer_distinct_rows_than_clusters_end_at_those_rows(library, distinct):
-    rows = np.repeat(np.random.default_rng(0).normal(size=(distinct, 3)), 40, 0)
-    centers = centers_of(library, rows, 5)
-    np.testing.assert_allclose(cdist(rows, centers).min(axis=1), 0, atol=1e-7)
-
-
-@pytest.mark.parametrize("library", LIBRARIES)
-def test_one_cluster_is_the_mean_and_as_many_as_rows_are_the_rows(library):
-    rows = np.random.default_rng(0).normal(size=(30, 3))
-    np.testing.assert_allclose(centers_of(library, rows, 1), [rows.mean(axis=0)], atol=1e-12)
-    alone = centers_of(library, rows, 30)
-    np.testing.assert_allclose(np.sort(alone, 0), np.sort(rows, 0), atol=1e-12)

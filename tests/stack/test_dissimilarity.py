@@ -2,7 +2,6 @@
 
 import numpy as np
 import pytest
-import scipy.sparse as sp
 from scipy.spatial.distance import pdist, squareform
 from sklearn.neighbors import kneighbors_graph
 
@@ -35,34 +34,10 @@ def test_distances_of_many_kinds_are_recognized(metric, psd):
         as_stack([distances(metric, X)], psd=psd, center=psd == "clip")
 
 
-@pytest.mark.parametrize("n", [10, 60, 400])
-@pytest.mark.parametrize("copies", [1, 3])
-def test_distances_of_any_number_of_samples_and_their_copies_are_recognized(n, copies):
-    X = np.repeat(np.random.default_rng(0).normal(size=(n, 3)), copies, axis=0)
-    with refused():
-        as_stack([distances(X=X)], psd="clip")
-
-
 @pytest.mark.parametrize("library", LIBRARIES)
 def test_distances_are_recognized_in_every_library(library):
     with refused():
         as_stack(as_library(library, distances()[None]), psd="clip")
-
-
-@pytest.mark.parametrize(
-    "form",
-    [
-        lambda D: D.astype(np.float32),
-        sp.csr_array,
-        lambda D: D.round().astype(int),
-        # The diagonal of a difference of products that round.
-        lambda D: D + 1e-4 * np.diag(np.random.default_rng(0).normal(size=N)),
-    ],
-    ids=["float32", "sparse", "integers", "rounded"],
-)
-def test_distances_are_recognized_in_every_form(form):
-    with refused():
-        as_stack([form(distances())], psd="clip")
 
 
 @pytest.mark.parametrize("streamed", [False, True])

@@ -5,17 +5,16 @@ import pytest
 import scipy.sparse
 
 from conftest import blob_views
+from given_kernels import standardized, written_out
 from libraries import LIBRARIES, as_library
 from mkclust.kernels import Linear, Nystroem, RandomFourier
 from mkclust.linalg import place, to_host
-from mkclust.linalg.sparse_rows import missing_rows, spread_rows
-from mkclust.samples.blocks import check_finite, observed_samples
-from mkclust.samples.dask import spread_lazily
-from mkclust.samples.local import LocalBlocks, SpreadRows
+from mkclust.linalg.sparse_rows import spread_rows
+from mkclust.samples.blocks import check_finite
+from mkclust.samples.local import LocalBlocks
 from mkclust.samples.samples import Samples, as_blocks
 from mkclust.stack.compare import compare
 from mkclust.stack.features import compress
-from mkclust.stack.kernel import dense_of
 
 N = 90
 STANDARD = {"center": True, "normalize": True}
@@ -44,26 +43,13 @@ def kernels_by_hand(views, observed, maps, *, center, normalize, fill):
     kernels = []
     for view, seen, map_ in zip(views.values(), observed.T, maps, strict=True):
         F = np.asarray(map_.transform(view[seen]), np.float64)
-        K = F @ F.T
-        if center:
-            C = np.eye(len(K)) - 1 / len(K)
-            K = C @ K @ C
-        if normalize:
-            d = np.sqrt(np.where(np.diag(K) > 1e-9, np.diag(K), np.inf))
-            K = K / d / d[:, None]
         full = np.zeros((len(view), len(view)))
-        full[np.ix_(seen, seen)] = K
+        full[np.ix_(seen, seen)] = standardized((F @ F.T)[None], center, normalize)[0]
         if fill == "rescale":
             s = np.sqrt(observed.shape[1] / observed.sum(axis=1))
             full = full * s * s[:, None]
         kernels.append(full)
     return np.array(kernels)
-
-
-def written_out(stack):
-    """Return the kernels over all samples that the small matrices stand for."""
-    (Q,) = stack.features.lift(np.eye(stack.n_samples))
-    return np.array([to_host(Q) @ dense_of(K) @ to_host(Q).T for K in stack.kernels])
 
 
 # --- kernels ----------------------------------------------------------------------------------
@@ -89,7 +75,7 @@ def test_kernels_are_those_of_the_observed_samples_with_zeros_for_the_others(
         for F, K in zip(stack.features.learned.of(views), expected, strict=True):
             np.testing.assert_allclose(F @ F.T, K, atol=1e-8 * largest)
         rows = np.random.default_rng(0).normal(size=(stack.n_samples, 2))
-        features, matrix = stack.features.embedding_map(rows)
+        features, matrix = stack.features.learned, stack.features.coordinate_map @ rows
         (lifted,) = stack.features.lift(rows)
         atol = 1e-8 * np.abs(lifted).max()
         np.testing.assert_allclose(features.project(views, matrix), lifted, atol=atol)
@@ -110,19 +96,6 @@ def test_views_may_be_complete_or_have_five_samples(keep, map_):
     assert np.isfinite(stack.features.trace_errors).all()
     with pytest.raises(ValueError, match="'view 2', observed in 5 of 90 .*n_components=6"):
         compress(as_blocks(views), Nystroem(6), **how)
-
-
-def test_the_order_of_samples_and_views_changes_nothing():
-    views, observed = incomplete(2)
-    order = np.random.default_rng(0).permutation(N)
-    expected = written_out(compress(as_blocks(views), Linear(), **STANDARD))
-    shuffled = {name: view[order] for name, view in views.items()}
-    found = compress(as_blocks(shuffled), Linear(), **STANDARD)
-    np.testing.assert_allclose(written_out(found), expected[:, order][:, :, order], atol=1e-10)
-    np.testing.assert_array_equal(found.features.observed, observed[order])
-    turned = {name: views[name] for name in reversed(views)}
-    found = written_out(compress(as_blocks(turned), Linear(), **STANDARD))
-    np.testing.assert_allclose(found, expected[::-1], atol=1e-10)
 
 
 @pytest.mark.parametrize("fill", ["zero", "rescale"])
@@ -178,25 +151,6 @@ def test_sparse_views_that_lack_samples_are_computed_as_dense_ones(keep):
         np.testing.assert_array_equal(found.features.observed, observed)
 
 
-# --- what is missing --------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("library", LIBRARIES)
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_a_row_of_nan_is_a_sample_that_a_view_lacks(library, dtype):
-    rows = np.ones((5, 3), dtype)
-    there = as_library(library, rows.copy())
-    assert not to_host(missing_rows(there), None).any()
-    rows[[1, 3]] = np.nan
-    rows[4, 0] = rows[0, 2] = np.nan  # cells
-    found = missing_rows(as_library(library, rows))
-    assert to_host(found, None).tolist() == [False, True, False, True, False]
-    spread = spread_rows(there[:2, :], np.array([1, 2]), 4, np.nan)
-    assert place(spread) == place(there)
-    assert to_host(spread, None).dtype == dtype
-    np.testing.assert_array_equal(to_host(spread), [[np.nan] * 3, [1] * 3, [1] * 3, [np.nan] * 3])
-
-
 @pytest.mark.parametrize("library", LIBRARIES)
 def test_cells_are_refused_and_samples_in_no_view_are_named(library):
     views, observed = incomplete()
@@ -217,37 +171,6 @@ def test_cells_are_refused_and_samples_in_no_view_are_named(library):
         compress(LocalBlocks(as_library(library, views)), Linear(), **STANDARD)
 
 
-# --- views that hold only what they have ------------------------------------------------------
-
-
-@pytest.mark.parametrize("library", [*LIBRARIES, "sparse"])
-def test_rows_are_spread_slice_by_slice_where_they_live(library):
-    rng = np.random.default_rng(0)
-    view, samples = rng.normal(size=(20, 3)), np.sort(rng.choice(35, 20, replace=False))
-    held = scipy.sparse.csr_array(view) if library == "sparse" else as_library(library, view)
-    spread, full = SpreadRows(held, samples, 35), np.full((35, 3), np.nan)
-    full[samples] = view
-
-    def written(rows):
-        dense = to_host(rows.toarray() if library == "sparse" else rows)
-        dense[to_host(missing_rows(rows), None)] = np.nan
-        return dense
-
-    numbers = np.sort(rng.choice(35, 9, replace=False))
-    for rows in (slice(0, 35), slice(3, 4), slice(30, 35), numbers, numbers[:0]):
-        assert place(spread[rows]) == place(held)
-        np.testing.assert_array_equal(written(spread[rows]), full[rows])
-    blocks = LocalBlocks({"a": spread, "b": SpreadRows(held, samples, 35)}, 8)
-    np.testing.assert_array_equal(observed_samples(blocks)[:, 1], ~np.isnan(full[:, 0]))
-    for some in (numbers, np.arange(35)):
-        np.testing.assert_array_equal(written(blocks.take(some)["b"]), full[some])
-        rows, found = blocks.take_seen(some)["a"]
-        np.testing.assert_array_equal(found, np.intersect1d(some, samples))
-        np.testing.assert_array_equal(written(rows), full[found])
-    with pytest.raises(ValueError, match="20 rows of 19 samples"):
-        SpreadRows(held, samples[1:], 35)
-
-
 @pytest.mark.parametrize("height", [None, 13])
 @pytest.mark.parametrize("keep", [True, False])
 def test_samples_that_say_what_is_missing_have_the_kernels_of_views_with_nan(height, keep):
@@ -261,16 +184,3 @@ def test_samples_that_say_what_is_missing_have_the_kernels_of_views_with_nan(hei
     expected = compress(as_blocks(with_nan(views, observed)), Nystroem(9), **how)
     np.testing.assert_allclose(written_out(found), written_out(expected), atol=1e-10)
     np.testing.assert_array_equal(found.features.observed, observed)
-
-
-@pytest.mark.parametrize("rows", [25, (40, 0, 7, 13), 60])
-def test_dask_arrays_that_hold_only_what_they_have_are_spread_chunk_by_chunk(rows):
-    da = pytest.importorskip("dask.array")
-    rng = np.random.default_rng(0)
-    for samples in (np.sort(rng.choice(85, 60, replace=False)), np.arange(60), np.arange(25, 85)):
-        view, full = rng.normal(size=(60, 4)).astype(np.float32), np.full((85, 4), np.nan)
-        full[samples] = view
-        spread = spread_lazily(da.from_array(view, chunks=(rows, 3)), samples, 85)
-        assert (spread.shape, spread.dtype) == ((85, 4), np.float32)
-        np.testing.assert_array_equal(spread.compute(), full)
-    assert np.isnan(spread_lazily(da.ones((0, 4)), np.arange(0), 3).compute()).all()

@@ -1,11 +1,8 @@
 """Fewer clusters than were asked for: a warning with both numbers."""
 
-import warnings
-
 import numpy as np
 import pytest
 
-from conftest import blob_views
 from libraries import LIBRARIES, as_library
 from mkclust import METHODS, AverageKKM, SimpleMKKM
 from mkclust.exceptions import FewerClustersWarning
@@ -37,11 +34,3 @@ def test_fewer_clusters_are_warned_about_if_labels_are_a_dask_array():
     model = AverageKKM(2, approximation=Linear(), center=False, normalize=False, random_state=0)
     with pytest.warns(FewerClustersWarning, match=r"1 cluster .* n_clusters=2"):
         model.fit([da.from_array(x * scales, chunks=(60, -1)) for scales in ([1, 1], [1, 2, 0])])
-
-
-@pytest.mark.parametrize("name", METHODS)
-def test_as_many_clusters_as_asked_for_are_not_warned_about(name):
-    views, _ = blob_views(np.random.default_rng(0), n=60, k=3)
-    with warnings.catch_warnings():
-        warnings.simplefilter("error", FewerClustersWarning)
-        METHODS[name](3, random_state=0).fit(views)

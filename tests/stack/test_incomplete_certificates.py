@@ -2,10 +2,8 @@
 
 import numpy as np
 import pytest
-import scipy.sparse
 from scipy.optimize import minimize
 
-from libraries import as_library
 from mkclust import METHODS
 from mkclust.methods.simple_mkkm import solve_simple_mkkm
 from mkclust.samples.samples import Samples
@@ -128,74 +126,6 @@ def test_no_certificate_of_kernels_that_lack_samples_is_false(kind):
         assert solution.objective - best <= (solution.gap + rounding) * solution.objective, seed
         assert solution.converged, seed
         assert solution.gap < 1e-5, seed
-
-
-def memory_map(folder, number, K):
-    """Return a kernel in a file."""
-    path = folder / f"{number}.npy"
-    np.save(path, K)
-    return np.load(path, mmap_mode="r")
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("fill", ["zero", "rescale"])
-@pytest.mark.parametrize("seed", [0, 3, 5, 6, 8])
-def test_all_stacks_of_kernels_that_lack_samples_agree(seed, fill, tmp_path):
-    parts, observed, k = random_problem(seed)
-    expected = as_stack(as_samples(parts, observed), fill=fill)
-    first = solve_simple_mkkm(expected, k)
-    rng = np.random.default_rng(seed)
-    V, c = rng.normal(size=(len(observed), 3)), rng.uniform(size=len(parts))
-    some = rng.permutation(len(observed))[:9]
-    files = iter(memory_map(tmp_path, p, K) for p, K in enumerate(parts))
-    others = {
-        "in files": as_stack(as_samples(parts, observed, lambda _: next(files)), fill=fill),
-        "streamed": as_stack(as_samples(parts, observed), fill=fill, streamed=True),
-        "sparse": as_stack(as_samples(parts, observed, scipy.sparse.csr_array), fill=fill),
-        "strict": as_stack(
-            as_samples(parts, observed, lambda K: as_library("strict", K)), fill=fill
-        ),
-    }
-    for kind, stack in others.items():
-        there = as_library("strict", V) if kind == "strict" else V
-        pairs = [
-            (stack.among().entries, expected.among().entries),
-            (stack.among(some).entries, expected.among(some).entries),
-            (stack.apply(there), expected.apply(V)),
-            (stack.mix(c) @ there, expected.mix(c) @ V),
-            (stack.gram(), expected.gram()),
-            (stack.traces(), expected.traces()),
-        ]
-        for found, wanted in pairs:
-            np.testing.assert_allclose(_on_host(found), wanted, atol=1e-8, err_msg=kind)
-        solution = solve_simple_mkkm(stack, k)
-        assert solution.objective == pytest.approx(first.objective, rel=1e-8), kind
-        np.testing.assert_allclose(solution.weights, first.weights, atol=1e-4, err_msg=kind)
-
-
-def _on_host(array):
-    return np.asarray(getattr(array, "_array", array))
-
-
-@pytest.mark.slow
-@pytest.mark.filterwarnings("ignore")  # such small problems are warned of in many ways
-@pytest.mark.parametrize("name", METHODS)
-def test_every_method_fits_kernels_that_lack_samples_and_predicts_its_own_labels(name):
-    for seed in (2, 13, 14, 20):
-        parts, observed, _ = random_problem(seed)
-        samples = as_samples(parts, observed)
-        missing_views = "zero" if seed % 2 else "rescale"
-        model = METHODS[name](
-            2, kernels="precomputed", missing_views=missing_views, random_state=0
-        ).fit(samples)
-        assert len(model.labels_) == len(observed)
-        assert np.isfinite(model.embedding_).all()
-        assert np.array_equal(model.observed_, observed)
-        if hasattr(model, "predict"):
-            assert np.array_equal(model.predict(samples), model.labels_), seed
-        mixed = model.mixed_kernel(samples)
-        assert np.isfinite(mixed).all()
-        assert np.linalg.eigvalsh(mixed)[0] > -1e-6 * np.abs(mixed).max() * len(mixed)
 
 
 @pytest.mark.filterwarnings("ignore")

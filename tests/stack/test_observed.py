@@ -65,12 +65,6 @@ def test_scattering_is_the_adjoint_of_gathering(seed, n, n_missing, rank, scaled
     assert np.isclose(np.vdot(sample_map.gather(V), Y), np.vdot(V, sample_map.scatter(Y)))
 
 
-def test_observed_and_missing_samples_are_all_samples():
-    sample_map = random_map(np.random.default_rng(1), 20, 13)
-    assert sorted([*sample_map.samples, *sample_map.missing]) == list(range(20))
-    assert (sample_map.n_observed, len(sample_map.missing)) == (13, 7)
-
-
 def test_a_filled_kernel_keeps_its_observed_block_and_stays_positive_semidefinite():
     rng = np.random.default_rng(2)
     sample_map, F = random_map(rng, 15, 9, rank=2), rng.normal(size=(9, 4))
@@ -79,17 +73,6 @@ def test_a_filled_kernel_keeps_its_observed_block_and_stays_positive_semidefinit
     assert np.allclose(filled[observed], F @ F.T, atol=1e-12)
     assert np.linalg.eigvalsh(filled)[0] > -1e-10
     assert np.abs(filled[sample_map.missing]).max() > 0.1
-
-
-def test_the_arguments_are_left_alone():
-    rng = np.random.default_rng(3)
-    sample_map = random_map(rng, 10, 6, rank=2, scaled=True)
-    V, Y = rng.normal(size=(10, 3)), rng.normal(size=(6, 3))
-    before = V.copy(), Y.copy()
-    sample_map.gather(V)[:] = 0
-    sample_map.scatter(Y)[:] = 0
-    assert np.array_equal(V, before[0])
-    assert np.array_equal(Y, before[1])
 
 
 @pytest.mark.parametrize("library", LIBRARIES)

@@ -16,7 +16,7 @@ from mkclust.kernels import KernelBank, default_bank
 from mkclust.linalg import inner_products
 from mkclust.methods.leading_shares import leading_sums
 from mkclust.stack import Mix, Stack, as_stack
-from mkclust.stack.checks import check_symmetry
+from mkclust.stack.checks import symmetrized
 from mkclust.stack.kernel import dense_of
 from mkclust.types import Float
 
@@ -60,10 +60,10 @@ class Prepared:
         if data.y is None:
             raise ValueError(f"{data.name}: has no classes to compare with; store them as y")
         kernels, names = make_kernels(data)
-        for name, kernel in zip(names, kernels, strict=True):
-            check_symmetry(kernel, str(name))
+        pairs = zip(kernels, names, strict=True)
+        kernels = [symmetrized(kernel, str(name)) for kernel, name in pairs]
         n_clusters = entry.n_clusters or int(data.n_classes or 0)
-        return cls(data, list(kernels), tuple(names), n_clusters)
+        return cls(data, kernels, tuple(names), n_clusters)
 
     @property
     def y(self) -> np.ndarray:

@@ -5,7 +5,6 @@ from typing import Any
 from mkclust.methods import AgreementKKM
 from mkclust.methods.agreement import Agreement, measure_agreement
 from mkclust.methods.training import open_training, read_training
-from mkclust.methods.uncovered import without_entries
 
 
 def agreement(X: Any, **options: Any) -> Agreement:
@@ -41,6 +40,5 @@ def agreement(X: Any, **options: Any) -> Agreement:
     """
     model = AgreementKKM(1, **options)
     model.check_parameters()
-    samples = read_training(model, X)
-    training = open_training(model, samples, lost=without_entries(samples.missing))
+    training = open_training(model, read_training(model, X))
     return measure_agreement(training.source.stack(model, training.kernels))

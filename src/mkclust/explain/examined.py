@@ -10,14 +10,14 @@ import numpy as np
 
 from mkclust.engine.certificate import rounding_of_entries
 from mkclust.engine.eigen import Relaxation, relax
-from mkclust.explain.fitted import kernel_source, observed_of_kernels, unfitted_copy
+from mkclust.explain.fitted import observed_of_kernels, unfitted_copy
 from mkclust.linalg import inner_products, select, to_device
 from mkclust.methods import MultipleKernelClusterer
 from mkclust.methods.out_of_sample import inverse
+from mkclust.methods.training import open_again
 from mkclust.samples.samples import Samples
 from mkclust.stack import Kernel, Observed, Stack, Standardization, Standardized
 from mkclust.stack.discretize import assign, discretize
-from mkclust.stack.kernel import exact_product
 from mkclust.stack.observed import SampleMap, with_active
 from mkclust.types import Array, Float
 
@@ -130,14 +130,14 @@ class ExaminedKernels(Examined):
 
     def __init__(self, model: MultipleKernelClusterer, samples: Samples, seed: int):
         super().__init__(model, seed)
-        self._stack = _stack_of_fit(model, samples)
+        self._stack = open_again(model, samples)
         self.n_samples = self._stack.n_samples
         k = model.n_clusters
         self.relaxations = [relax(K, k, tol=EIGEN_TOLERANCE) for K in self._stack.kernels]
 
     def mixed_kernel(self, samples: np.ndarray) -> Float:
         """Return the similarities by which the model clusters, among some samples, (s, s)."""
-        return self._model.mixed_kernel_of(self._stack, samples)
+        return self._model.mixed_kernel(self._stack, samples)
 
     def captured(self) -> Float:
         """Return what the model's partition captures of each kernel, ``Tr(H^T K_p H)``."""
@@ -191,7 +191,7 @@ class ExaminedKernels(Examined):
 def _centered(kernel: Kernel) -> Kernel:
     """Return a kernel centered."""
     n = kernel.n_samples
-    means = exact_product(kernel, to_device(np.full((n, 1), 1 / n), kernel.like))
+    means = kernel @ to_device(np.full((n, 1), 1 / n), kernel.like)
     return Standardized(kernel, Standardization(kernel.diagonal(), row_means=means[:, 0]))
 
 
@@ -205,10 +205,3 @@ def _of_samples(stack: Stack, samples: np.ndarray | None, is_rescaled: bool) -> 
             kernel = Observed(kernel.kernel, SampleMap(places, len(samples), scale))
         kernels.append(kernel)
     return replace(stack, kernels=with_active(kernels, range(len(kernels))))
-
-
-def _stack_of_fit(model: MultipleKernelClusterer, samples: Samples) -> Stack:
-    """Return the kernels that the model was fitted on, standardized as in fit."""
-    is_computed = kernel_source(model) == "bank" and model.bank_.on_the_fly
-    written_out = model.NEEDS_ENTRIES or not is_computed
-    return model._source.training_stack(model, samples, written_out=written_out)

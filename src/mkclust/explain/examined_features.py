@@ -194,7 +194,6 @@ def _widths(features: Features, blocks: Blocks) -> list[int]:
 
 def _views_of_fit(model: MultipleKernelClusterer, samples: Samples) -> Samples:
     """Return the views in the order of the fit, refusing others than those of the fit."""
-    samples = model._source.match(samples)
     n = as_blocks(samples).n_samples
     if n != len(model.labels_):
         raise ValueError(f"X has {n} samples, the model was fitted on {len(model.labels_)}")

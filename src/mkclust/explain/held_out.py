@@ -45,7 +45,7 @@ def alignment_errors(model: Any, X: Any, self_similarity: Array | None = None) -
        Kernel K-means. ICML 2020. Section 4.
     """
     _check_mixes(model)
-    samples = model._source.read_new(model, X)
+    samples = model._source.read(model, X, is_new=True)
     cosines, uncovered = model._embed(samples, self_similarity, model._centroids)
     errors = to_host(1 - namespace(cosines).max(cosines, axis=1))
     errors[uncovered] = np.nan

@@ -12,7 +12,6 @@ from mkclust.explain.fitted import integer_seed, unfitted_copy
 from mkclust.explain.stability import STABLE, UNSTABLE
 from mkclust.methods import MultipleKernelClusterer
 from mkclust.methods.training import in_order_of_fit
-from mkclust.methods.uncovered import labels_in_common
 from mkclust.samples.dask import agreement
 from mkclust.samples.samples import read_views
 from mkclust.stack.feature_maps import seeds_of
@@ -190,8 +189,7 @@ def landmark_stability(
     agreements = np.eye(n_draws)
     for i in range(n_draws):
         for j in range(i):
-            one, other = labels_in_common(labels[i], labels[j])
-            agreements[i, j] = agreements[j, i] = agreement(one, other, model.n_clusters)
+            agreements[i, j] = agreements[j, i] = _agreement(labels[i], labels[j])
     return LandmarkStability(
         method=type(model).__name__,
         approximation=" ".join(repr(model.approximation).split()),
@@ -199,6 +197,15 @@ def landmark_stability(
         agreements=agreements,
         approximation_errors=np.array(errors),
     )
+
+
+def _agreement(one: MultipleKernelClusterer, other: MultipleKernelClusterer) -> float:
+    """Return the agreement of the labels of two fits, of samples that both cover."""
+    first, second = one.labels_, other.labels_
+    if one._covered is not None or other._covered is not None:
+        both = (np.asarray(first) >= 0) & (np.asarray(second) >= 0)
+        first, second = first[both], second[both]
+    return agreement(first, second, one.n_clusters)
 
 
 def _seeds_of(model: MultipleKernelClusterer) -> list[str]:

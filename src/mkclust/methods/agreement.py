@@ -23,7 +23,7 @@ from mkclust.exceptions import NoAgreementWarning, OrderWarning, warn
 from mkclust.linalg import to_host
 from mkclust.stack import Stack
 from mkclust.stack.compare import Comparison, compare, draw
-from mkclust.text import join_words
+from mkclust.text import join_words, text_table
 from mkclust.types import Float
 
 # Two views share something beyond chance if its p-value is below this: one in ten thousand among
@@ -68,16 +68,15 @@ class Agreement:
     norms : ndarray of shape (m,)
         Debiased norms of the kernels: small for noise.
     scores : ndarray of shape (m, m)
-        The same alignments in standard deviations of what chance makes of them: exact over all
+        The alignments in standard deviations of what chance makes of them: exact over all
         permutations of the samples of one view.
     pair_chances : ndarray of shape (m, m)
         How likely chance makes two of them so much alike; one within an independent view.
     lowest_chances : ndarray of shape (m, m)
         The same if the two were copies: what so many samples can tell.
     pair_samples : ndarray of int of shape (m, m)
-        On how many samples every two kernels were compared, and each by itself: those that both
-        have. With fewer than four in common nothing can be told about two kernels: their alignment
-        is zero, and their chances are one.
+        On how many samples every two kernels were compared: those that both have. With fewer than
+        four nothing can be told: their alignment is zero, and their chances are one.
     by_order : ndarray of bool of shape (m, m)
         Which kernels are alike beyond chance, but may be so by the order of the rows alone:
         neighboring rows are alike in both, and if the rows of one are shifted by a few, the two are
@@ -118,17 +117,14 @@ class Agreement:
 
     @cached_property
     def _can_be_copies(self) -> np.ndarray:
-        """Which pairs have enough samples in common to be called copies, (m, m)."""
         return _can_be_copies(self.pair_samples)
 
     @property
     def _are_other_views(self) -> np.ndarray:
-        """Which pairs are of two independent views, (m, m)."""
         return np.asarray(self.independent_views[:, None] != self.independent_views)
 
     @property
     def _links(self) -> np.ndarray:
-        """Which kernels share something beyond chance, (m, m)."""
         return np.asarray(self.pair_chances < BEYOND_CHANCE)
 
     @property
@@ -151,16 +147,15 @@ class Agreement:
         kernels = np.flatnonzero(self.shares)
         links = self._links | ~self._are_other_views
         number = _components(links[np.ix_(kernels, kernels)])
-        groups = [kernels[number == each] for each in np.unique(number)]
+        groups = [kernels[number == each].tolist() for each in np.unique(number)]
 
-        def rank(group: np.ndarray) -> tuple[int, float]:
-            """Return what groups are sorted by."""
+        def rank(group: list[int]) -> tuple[int, float]:
             n_views = len(np.unique(self.independent_views[group]))
             # To the digits of single precision, so that rounding does not order equal groups.
-            return n_views, round(float(self._agreement_sums(group.tolist()).mean()), 6)
+            return n_views, round(float(self._agreement_sums(group).mean()), 6)
 
         # The sort is stable: of groups that are equal in both, the first view's comes first.
-        return tuple(tuple(map(int, group)) for group in sorted(groups, key=rank, reverse=True))
+        return tuple(map(tuple, sorted(groups, key=rank, reverse=True)))
 
     @property
     def is_incomplete(self) -> bool:
@@ -276,20 +271,19 @@ class Agreement:
                 "the clusters may match none of them." + self._unknown_pairs()
             )
         groups = [join_words([self.names[p] for p in group]) for group in self.groups]
+        sentence = f"{len(self.chosen)} of {m} views agree beyond chance: {groups[0]}."
         if len(groups) > 1:
+            which = "The first is used, the others are set aside." if sets_aside else "All count."
             sentence = (
                 f"The views fall into {len(groups)} groups that share nothing with each other: "
-                f"{'; '.join(groups)}. "
-                + ("The first is used, the others are set aside." if sets_aside else "All count.")
+                f"{'; '.join(groups)}. {which}"
             )
         elif len(self.chosen) == m:
             sentence = f"{all_of_them} views agree beyond chance."
-        else:
-            sentence = f"{len(self.chosen)} of {m} views agree beyond chance: {groups[0]}."
-        unlike = [name for name, shares in zip(self.names, self.shares, strict=True) if not shares]
-        if unlike:
+        if not self.shares.all():
+            unlike = join_words([self.names[p] for p in np.flatnonzero(~self.shares)])
             lead = "Set aside, sharing" if sets_aside else "Mixed in, though sharing"
-            sentence += f" {lead} nothing with any other view: {join_words(unlike)}."
+            sentence += f" {lead} nothing with any other view: {unlike}."
         return " ".join([sentence + self._unknown_pairs(), *self.order_sentences()])
 
     def order_sentences(self) -> list[str]:
@@ -319,8 +313,7 @@ class Agreement:
 
     def closest(self, p: int) -> int:
         """Return the kernel of another independent view that is most like a kernel."""
-        others = self.independent_views != self.independent_views[p]
-        return int(np.argmax(np.where(others, self.scores[p], -np.inf)))
+        return int(np.argmax(np.where(self._are_other_views[p], self.scores[p], -np.inf)))
 
     def summary(self) -> str:
         """Return the verdict, and for every view its closest partner and what chance would do.
@@ -333,31 +326,19 @@ class Agreement:
         lines += [f"Close copies, counted as one view: {join_words(one)}." for one in self.copies]
         if self.n_independent_views == 1:
             return "\n".join(lines)
-        width = max(map(len, ("view", *self.names)))
+        rows = [["view", "closest to", "alignment", "deviations", "chance", "weight"]]
+        rows[0] += ["samples in common"] * self.is_incomplete
         weights, chances = self.weights(), self.chances
-        heading = f"{'view':{width}}  closest to        alignment  deviations  chance   weight"
-        lines.append(heading + ("  samples in common" if self.is_incomplete else ""))
         for p, name in enumerate(self.names):
             q = self.closest(p)
-            lines.append(
-                f"{name:{width}}  {self.names[q]:16.16}  {self.alignments[p, q]:9.3f}  "
-                f"{self.scores[p, q]:10.1f}  {_in_words(chances[p, q]):<7}  {weights[p]:6.2f}"
-                + (f"  {self.pair_samples[p, q]:17}" if self.is_incomplete else "")
-            )
-        return "\n".join(lines)
+            numbers = f"{self.alignments[p, q]:.3f}", f"{self.scores[p, q]:.1f}"
+            rows.append([name, self.names[q], *numbers, _in_words(chances[p, q])])
+            rows[-1].append(f"{weights[p]:.2f}")
+            rows[-1] += [str(self.pair_samples[p, q])] * self.is_incomplete
+        return "\n".join([*lines, text_table(rows)])
 
     def plot(self, ax: Any = None) -> Any:
-        """Draw the alignments as a picture.
-
-        Parameters
-        ----------
-        ax : matplotlib Axes, default=None
-            Where to; None makes a figure.
-
-        Returns
-        -------
-        AgreementDisplay
-        """
+        """Draw the alignments, in a figure of its own or given axes; return the display."""
         from mkclust.plots import AgreementDisplay
 
         return AgreementDisplay(

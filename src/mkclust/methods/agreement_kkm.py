@@ -19,25 +19,13 @@ from mkclust.types import Array, Float
 
 @dataclass(frozen=True)
 class Compromise:
-    """The kernels that are included, and how they are mixed.
+    """The kernels that are included, and how they are mixed."""
 
-    Attributes
-    ----------
-    agreement : Agreement
-        What all kernels share.
-    stack : Stack
-        The kernels that are included.
-    indices : list of int
-        Which they are.
-    weights, coefficients : ndarray of the length of indices
-        Their weights; what mixes them.
-    """
-
-    agreement: Agreement
-    stack: Stack
-    indices: list[int]
+    agreement: Agreement  # of all kernels
+    stack: Stack  # the included ones
+    indices: list[int]  # which they are
     weights: Float
-    coefficients: Float
+    coefficients: Float  # what mixes them
 
     def scatter(self, values: Float) -> Float:
         """Return values of the included kernels, with zeros for the others, (m,)."""
@@ -73,7 +61,8 @@ def solve_agreement_kkm(stack: Stack, n_clusters: int, *, learn_missing: bool = 
               K = \sum_{p \text{ included}} \frac{v_p}{d_p} K_p
 
     :math:`d_p` is the debiased norm of a kernel (``mkclust.engine.agreement``), and :math:`v_p` its
-    weight (``Agreement.weights``); the coefficients are scaled to sum to one.
+    weight (``Agreement.weights``); the coefficients are scaled to sum to one. What kernels agree on
+    is always measured on what was observed, also if what stands for missing samples is learned.
 
     Parameters
     ----------
@@ -82,8 +71,7 @@ def solve_agreement_kkm(stack: Stack, n_clusters: int, *, learn_missing: bool = 
     n_clusters : int
         Number of clusters, k.
     learn_missing : bool, default=False
-        Whether to learn what stands for samples that are missing from kernels. What these agree on
-        is always measured on what was observed.
+        Whether to learn what stands for samples that are missing from kernels.
 
     Returns
     -------
@@ -144,11 +132,8 @@ class AgreementKKM(InductiveClusterer):
 
     Parameters
     ----------
-    {inputs}
-    {neighbors}
-    {approximation}
+    {inductive}
     {seeds}
-    {tables}
 
     Attributes
     ----------
@@ -165,11 +150,6 @@ class AgreementKKM(InductiveClusterer):
     history_ : ndarray of shape (1,)
         The objective.
     {notes}
-    {approximation_error}
-
-    References
-    ----------
-    {references}
 
     Examples
     --------

@@ -8,19 +8,21 @@ import numpy as np
 from mkclust.engine.eigen import Relaxation
 from mkclust.types import Float
 
-# Iterates repeat where they come back to within this share of a step, which ends an alternation;
-# and they all but repeat within the other share, which is said of one that its cap has ended.
-REPEATED, NEARLY_REPEATED = 1e-3, 0.1
+# An alternation is in a cycle if it returns to within this share of a step.
+REPEATED = 1e-3
+# One that its cap has ended is reported as a cycle within this share.
+NEARLY_REPEATED = 0.1
 
 
-class Descent(NamedTuple):
-    """Where block descent ended; the relaxation is that of the final weights."""
+class Iterates(NamedTuple):
+    """Weights and partition at the end of a loop, and how it got there."""
 
     weights: Any
     relaxation: Relaxation
     history: Float
     converged: bool
     n_iter: int
+    cycle: int = 0
 
 
 def descend(
@@ -33,32 +35,14 @@ def descend(
     tol: float,
     max_iter: int,
     recorded: Literal["before", "after"] = "before",
-) -> Descent:
+) -> Iterates:
     """Minimize an objective over partition and weights in turns.
 
-    Parameters
-    ----------
-    weights : object
-        Where to start.
-    relax : callable
-        ``relax(weights)`` solves for the partition.
-    measure : callable
-        ``measure(relaxation)`` returns all that the weights need to know of a partition.
-    update : callable
-        ``update(measured)`` returns the best weights for it.
-    objective : callable
-        ``objective(weights, measured)``.
-    tol : float
-        Relative change of the recorded objective at which to stop, from the third iteration on.
-    max_iter : int
-        Most updates of the weights.
-    recorded : {"before", "after"}, default="before"
-        Whether the objective is recorded before or after the update of the weights: what is
-        compared with ``tol``. One more is recorded at the end, that of the final pair.
-
-    Returns
-    -------
-    Descent
+    ``relax(weights)`` solves for the partition, ``measure(relaxation)`` returns what the weights
+    depend on, ``update(measured)`` the best weights for it, and ``objective(weights, measured)``
+    their value. The loop stops, from the third iteration on, if the objective ``recorded`` before
+    or after the update changes by less than the share ``tol``. The history ends with the objective
+    of the pair that is returned.
     """
     relaxation = relax(weights)
     measured = measure(relaxation)
@@ -70,26 +54,12 @@ def descend(
         weights = updated
         relaxation = relax(weights)
         measured = measure(relaxation)
-        converged = len(history) > 2 and _settled(history[-2], history[-1], tol)
+        converged = len(history) > 2 and (
+            history[-1] == 0 or abs(history[-2] - history[-1]) < tol * abs(history[-2])
+        )
     n_iter = len(history)
     history.append(objective(weights, measured))
-    return Descent(weights, relaxation, np.array(history), converged, n_iter)
-
-
-def _settled(before: float, now: float, tol: float) -> bool:
-    """Return whether an objective has come to rest; below zero, where it ends, it cannot fall."""
-    return now == 0 or abs(before - now) < tol * abs(before)
-
-
-class Alternation(NamedTuple):
-    """Where plain alternation ended: one of its iterates."""
-
-    weights: Float
-    relaxation: Relaxation
-    history: Float
-    converged: bool
-    n_iter: int
-    cycle: int
+    return Iterates(weights, relaxation, np.array(history), converged, n_iter)
 
 
 def alternate(
@@ -100,32 +70,14 @@ def alternate(
     tol: float,
     max_iter: int,
     order: float = np.inf,
-) -> Alternation:
-    """Answer each side's move in turns where their interests differ.
+) -> Iterates:
+    """Alternate between two sides with opposite goals.
 
-    Nothing makes this descend, and it may repeat itself for ever. A repetition is noticed and
-    ends it, and the iterate with the least objective is returned, so that the result does not hang
-    on whether the cap is even or odd. The start is no iterate: it has answered nothing.
-
-    Parameters
-    ----------
-    weights : ndarray of shape (m,)
-        Where to start.
-    relax : callable
-        ``relax(weights)`` solves for the partition.
-    respond : callable
-        ``respond(relaxation)`` returns the weights that answer a partition, and the objective by
-        which iterates are compared.
-    tol : float
-        Change of the weights at which to stop.
-    max_iter : int
-        Most answers.
-    order : float, default=inf
-        Which norm of a change is meant.
-
-    Returns
-    -------
-    Alternation
+    ``relax(weights)`` solves for the partition, ``respond(relaxation)`` returns the weights that
+    answer it, and the objective by which iterates are compared. The loop stops if the weights
+    change by less than ``tol`` in the norm of some ``order``. Nothing makes it descend: a cycle
+    ends it, too, and the iterate with the least objective is returned, so that the result does not
+    depend on whether the cap is even or odd. The start is not an iterate.
     """
     trail = [weights]
     relaxation = relax(weights)
@@ -137,8 +89,7 @@ def alternate(
         relaxation = relax(weights)
         answer, value = respond(relaxation)
         history.append(value)
-        step = float(np.linalg.norm(weights - trail[-1], order))
-        converged = step < tol
+        converged = float(np.linalg.norm(weights - trail[-1], order)) < tol
         if converged or len(trail) == 1 or value < best[0]:
             best = (value, weights, relaxation)
         if not converged:
@@ -149,11 +100,11 @@ def alternate(
     value, weights, relaxation = best
     if value != history[-1]:
         history.append(value)
-    return Alternation(weights, relaxation, np.array(history), converged, len(trail) - 1, cycle)
+    return Iterates(weights, relaxation, np.array(history), converged, len(trail) - 1, cycle)
 
 
 def _cycle(trail: list[Float], weights: Float, share: float) -> int:
-    """Return after how many steps the weights have come back to where they were, or zero."""
+    """Return after how many steps the weights have returned to an earlier iterate, or zero."""
     if len(trail) < 2:
         return 0
     step = np.max(np.abs(weights - trail[-1]))

@@ -11,36 +11,20 @@ from mkclust.stack import Stack
 
 
 def solve_average_kkm(stack: Stack, n_clusters: int, *, learn_missing: bool = False) -> Solution:
-    r"""Solve relaxed kernel k-means on the average of the kernels.
+    """Solve relaxed kernel k-means on the average of the kernels, see `AverageKKM`.
 
-    .. math:: \max_{H^\top H = I_k} \mathrm{Tr}(\bar K H H^\top), \qquad
-              \bar K = \frac1m \sum_p K_p
-
-    Parameters
-    ----------
-    stack : Stack
-        The kernels.
-    n_clusters : int
-        Number of clusters, k.
-    learn_missing : bool, default=False
-        Whether to learn what stands for samples that are missing from kernels.
-
-    Returns
-    -------
-    Solution
+    ``learn_missing`` says whether to learn what stands for samples missing from kernels.
     """
-    if learn_missing:
-        return learn_fills(
-            stack, partial(_relax, n_clusters=n_clusters), AlignedFills(), goal="rising"
-        )
-    return _relax(stack, n_clusters=n_clusters)
+    relax = partial(_relax, n_clusters=n_clusters)
+    return (
+        learn_fills(stack, relax, AlignedFills(), goal="rising") if learn_missing else relax(stack)
+    )
 
 
 def _relax(stack: Stack, previous: Solution | None = None, *, n_clusters: int) -> Solution:
-    """Solve for kernels as they are filled."""
     mixture = Mixture(stack, n_clusters)
-    relaxation = mixture.relax(mixture.uniform)
     uniform = mixture.uniform
+    relaxation = mixture.relax(uniform)
     return mixture.solution(relaxation, uniform, uniform, [relaxation.value], True, 1)
 
 
@@ -55,11 +39,8 @@ class AverageKKM(InductiveClusterer):
 
     Parameters
     ----------
-    {inputs}
-    {neighbors}
-    {approximation}
+    {inductive}
     {seeds}
-    {tables}
 
     Attributes
     ----------
@@ -73,7 +54,6 @@ class AverageKKM(InductiveClusterer):
     history_ : ndarray of shape (1,)
         The objective.
     {notes}
-    {approximation_error}
 
     Examples
     --------

@@ -19,16 +19,8 @@ ColumnRanks = tuple[np.ndarray, np.ndarray]
 def column_ranks(blocks: Blocks) -> dict[str, ColumnRanks]:
     """Return the ranks of some samples in every column, by which the column can be recognized.
 
-    Parameters
-    ----------
-    blocks : Blocks
-        The samples, finite.
-
-    Returns
-    -------
-    dict of str to (ndarray of int of shape (s,), ndarray of uint8 of shape (s, n_columns))
-        By view, rising numbers of samples that it has, and the ranks of their values, equal ones
-        of equal values. Views with too many columns are left out.
+    By view, rising numbers of samples that it has, (s,), and the ranks of their values, (s,
+    n_columns), equal ones of equal values. Views with too many columns are left out.
     """
     n = blocks.n_samples
     numbers = np.sort(np.random.default_rng(0).permutation(n)[:MOST_SAMPLES])

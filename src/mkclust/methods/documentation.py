@@ -1,7 +1,7 @@
 """What the docstrings of all methods have in common, written once.
 
-A method's docstring names a section in braces on a line of its own; `fill` writes it out. The
-section ``references`` is the method's ``REFERENCES``.
+A method's docstring names a section in braces on a line of its own; `fill` writes it out, and adds
+the method's ``REFERENCES`` before the examples.
 """
 
 from collections.abc import Sequence
@@ -12,23 +12,19 @@ SECTIONS = {
 n_clusters : int, default=8
     Number of clusters, k.
 kernels : {"auto", "on-the-fly", "precomputed"}, str, view, dict or KernelBank, default="auto"
-    How X is read. "auto" takes a 3-D array as kernels, and makes one kernel each of a list or dict
-    of views, arrays or SciPy's sparse matrices, which suits the kind of the view: counts,
-    histograms, categories, links and columns of very different sizes are told from the numbers, as
-    `KernelBank` describes under ``rules``, and ``bank_.explain()`` says what was made of each view
-    and why. One table becomes a bank of
-    twelve kernels, or the one kernel of its kind; a list of square matrices of one size is
-    refused as ambiguous. "gaussian" takes rows as they are: one Gaussian kernel a view, as wide
-    as the median distance, and twelve of a table. So do "self-tuning", "linear", "cosine",
+    How X is read. "auto" takes a 3-D array as kernels. Each view of a list or dict, an array or a
+    sparse matrix of SciPy, gets the kernel of its kind: counts, histograms, categories, links and
+    columns of very different sizes are recognized by their numbers (see ``rules`` of `KernelBank`;
+    ``bank_.explain()`` says what was made of each view, and why). One table gets twelve kernels, or
+    the one of its kind. A list of square matrices of one size is refused as ambiguous. A name makes
+    that kernel of each view: "gaussian" (twelve of a table), "self-tuning", "linear", "cosine",
     "polynomial", "laplacian", "chi2", "hellinger", "jaccard", "overlap" (or "categorical"), and
-    "from_distances" for views that are distances between samples: one kernel a view, as
-    `KernelBank` describes them. A dict from names of views to kernels or kinds, such as
-    ``{"text": "sparse", "pixels": "cosine"}``, decides for these views, and a `mkclust.view` in
-    place of a name says what transformer rows go through before. "on-the-fly" makes the
-    kernels of "auto", but computes them anew whenever they are multiplied with, and never holds
-    them. "precomputed" takes kernels only. A `KernelBank` says which kernels to make of views or a
-    table. With an approximation, names and a dict say what is done to the rows of each view
-    before they are mapped.
+    "from_distances" for views that are distances between samples. A dict from names of views to
+    kernels or kinds, such as ``{"text": "sparse", "pixels": "cosine"}``, decides for these views; a
+    `mkclust.view` in place of a name says what transformer rows go through before. "on-the-fly"
+    computes the kernels of "auto" anew whenever they are used, and never holds them.
+    "precomputed" takes kernels only. A `KernelBank` says in full which kernels to make. With an
+    approximation, names and a dict say what is done to the rows of each view before.
 center : bool, default=True
     Center every kernel in its feature space (on the fly; nothing is copied).
 normalize : bool, default=True
@@ -44,7 +40,7 @@ neighbors : None, int, float or "auto", default=None
     to it by that kernel, as far as they are similar at all. An integer of at least 2, a share of
     the samples, or "auto": 20, and fewer of less than 60 samples. These kernels are sparse and kept
     on the host, and positive semidefinite whatever the kernels were: ``psd`` has nothing to repair.
-    Kernels are compared as scaled to a unit diagonal, precomputed ones where ``normalize`` says so.
+    Kernels are compared as scaled to a unit diagonal, precomputed ones if ``normalize`` says so.
     A table gets one Gaussian kernel, for those of all widths have the same neighbors.""",
     "approximation": """\
 approximation : transformer or None, default=None
@@ -74,29 +70,25 @@ n_init : int, default=10
 random_state : int, RandomState instance or None, default=None
     Seed of the k-means starts, of the sample of rows they learn from beyond 100,000 samples, of an
     approximation that has none of its own, and of the search behind a certificate. With None that
-    search always takes the same random vectors. The solvers themselves are deterministic.""",
-    "tables": """\
+    search always takes the same random vectors. The solvers themselves are deterministic.
 views : dict of str to (list, slice or str) or None, default=None
     Takes one wide data frame, or array, apart into views: by the name of each view a list of its
     columns, by name or number, a slice of their numbers, or the prefix of their names, as in
     ``{"mrna": ["g1", "g2"], "mirna": "mirna_"}``. Columns in no view are left out. This is how
     several views go through scikit-learn's pipelines and searches, which pass one table on.
 
-    Categorical and boolean columns of data frames, and columns of text with at most 20 different
-    values that repeat (twice on average at least), become a view of their own, ``NAME
-    (categories)``, of one mark for each value, in which the similarity of two samples is the share
-    of equal categories. Other text and dates are refused with advice.
+    Categorical and boolean columns of data frames, and text with at most 20 different values that
+    repeat, become a view of their own, ``NAME (categories)``, one-hot encoded, in which the
+    similarity of two samples is the share of equal categories. Other text and dates are refused.
 join : {"exact", "inner", "outer"}, default="exact"
     Data frames of views are aligned by their ids (the index of pandas, the observations of
     AnnData; the default index, polars and arrays mean the order of rows). "exact" takes the same
-    ids in any order, and refuses others; "inner" keeps the samples that all frames have, in the
-    order of the first frame with ids; "outer" keeps all, those included that are missing from some
-    frames.
+    ids in any order, "inner" the samples that all frames have, in the order of the first frame with
+    ids, and "outer" all samples, those included that are missing from some frames.
 impute : {None, "median"}, default=None
-    Missing cells (NaN, None, masked entries) are refused, all named at once, or by "median" filled
-    with the median of their column, and those of categories with the most frequent one. What is
-    filled in is learned, and fills the cells of new samples, too; infinity is never imputed. Views
-    on disk, of dask and on devices are left as they are.
+    Missing cells (NaN, None, masked entries) are refused, all named at once, or filled with the
+    median of their column, categories with the most frequent one. What is filled in is learned, and
+    fills the cells of new samples, too. Views on disk, of dask and on devices are left as they are.
 missing_views : {None, "learn", "zero", "rescale"}, default=None
     A sample that is missing from a view altogether (not in its frame, a row of NaN, NaN throughout
     the row and the column of a kernel, or marked in ``observed``) has no part in the kernels of
@@ -147,18 +139,17 @@ kernel_names_ : tuple of str
     Names of the kernels.
 agreement_ : Agreement
     What the kernels share beyond chance (`mkclust.agreement`); not there for one kernel alone.
-    Where samples are missing from views, every two are compared on the samples both have.
+    If samples are missing from views, every two are compared on the samples both have.
 uncovered_samples_ : ndarray
-    Ids, or else numbers, of the samples that have no entry in any view that is used: rows of zeros
-    of views whose kernels compare directions, or data only in views that were set aside. They have
-    the label -1, and the clusters are found without them (`UncoveredSamplesWarning`). Only if
-    there are any.
+    Ids, or else numbers, of the samples that have no entry in any view that is used
+    (`UncoveredSamplesWarning`). They have the label -1, and the clusters are found without them.
+    Only if there are any.
 fill_history_ : ndarray of shape (n_fills + 1,)
     The objective without and with each of the fills of missing samples; only if
     ``missing_views="learn"`` had something to learn. ``history_`` is that of the last solve.
 missingness_ : Missingness
     Whether the clusters follow which views samples are missing from, which `MissingnessWarning`
-    warns of; only where some are.
+    warns of; only if some are.
 alignment_error_ : float
     Mean over the training samples of one minus the alignment with the nearest centroid in the
     feature space of the mixed kernel (see ``mkclust.generalize.alignment_error``); not there for
@@ -170,9 +161,9 @@ n_neighbors_, n_components_ : int
 bank_ : KernelBank
     What made the kernels of views or a table; not there for precomputed kernels.
 sample_ids_ : ndarray of shape (n_samples,)
-    The index of the data frames in X, in the order of ``labels_``; only where they have ids.
+    The index of the data frames in X, in the order of ``labels_``; only if they have ids.
 observed_ : ndarray of bool of shape (n_samples, n_views)
-    Which views, or precomputed kernels, have which samples; only where some are missing.
+    Which views, or precomputed kernels, have which samples; only if some are missing.
 view_names_in_ : tuple of str
     Names of the views, those of categorical columns included; not there for precomputed kernels.
 n_features_in_ : int
@@ -180,32 +171,38 @@ n_features_in_ : int
 kernel_seconds_, check_seconds_, solve_seconds_ : float
     Time spent on making the kernels, on checking them, and on solving.
 agreement_seconds_, label_seconds_, alignment_seconds_ : float
-    Time spent on ``agreement_`` where it is no part of the solve; on the embedding, on k-means, be
-    it of the compromise, and on whatever else the fit learns; and on ``alignments_``.
+    Time spent on ``agreement_`` if it is no part of the solve; on the embedding, k-means and
+    whatever else the fit learns; and on ``alignments_``.
 fit_seconds_ : float
-    Time of the whole fit: the sum of these six.""",
-    "approximation_error": """\
+    Time of the whole fit: the sum of these six.
 approximation_error_ : ndarray of shape (n_kernels,)
     With an approximation: the share of each kernel's trace, before any centering, that its
     features miss, on some of the samples; NaN where the feature map does not tell. Random waves
     miss nothing on average however few they are; ``mkclust.landmark_stability`` tells more.
     Certificates and objectives are those of the approximated problem.""",
 }
+# The input of the methods that take features, too.
+SECTIONS["inductive"] = "\n".join(
+    SECTIONS[name] for name in ("inputs", "neighbors", "approximation")
+)
 
 
 def fill(docstring: str | None, references: Sequence[str] = ()) -> str | None:
-    """Write out the sections that a docstring names, and its references, at their indentation."""
+    """Write out the sections that a docstring names, and the references before its examples."""
     if docstring is None:  # optimized away by python -OO
         return None
     papers = [
-        wrap(text, 96, initial_indent=f".. [{number}] ", subsequent_indent="   ")
+        line
         for number, text in enumerate(references, 1)
+        for line in wrap(text, 96, initial_indent=f".. [{number}] ", subsequent_indent="   ")
     ]
-    sections = SECTIONS | {"references": "\n".join(line for paper in papers for line in paper)}
-    lines = []
-    for line in docstring.splitlines():
+    sections = SECTIONS | {"references": "\n".join(papers)}
+    lines = docstring.splitlines()
+    if papers and "    {references}" not in lines and "    Examples" in lines:
+        place = lines.index("    Examples")
+        lines[place:place] = ["    References", "    ----------", "    {references}", ""]
+    for number, line in enumerate(lines):
         name = line.strip()
-        is_named = name.startswith("{") and name[1:-1] in sections
-        margin = line[: len(line) - len(line.lstrip())]
-        lines.append(indent(sections[name[1:-1]], margin) if is_named else line)
+        if name.startswith("{") and name[1:-1] in sections:
+            lines[number] = indent(sections[name[1:-1]], line[: -len(line.lstrip())])
     return "\n".join(lines)

@@ -20,7 +20,6 @@ from mkclust.methods.out_of_sample import (
 )
 from mkclust.methods.seen_regression import learn_seen_regressions
 from mkclust.methods.solution import Solution
-from mkclust.methods.source import Source
 from mkclust.methods.uncovered import (
     UNCOVERED,
     observed_of,
@@ -71,7 +70,7 @@ class InductiveClusterer(
             number of samples can be written out chunk by chunk.
         """
         check_is_fitted(self)
-        samples = self._source.read_new(self, X, observed)
+        samples = self._source.read(self, X, observed, is_new=True)
         rows, uncovered = self._embed(samples, self_similarity)
         labels = assign(rows, self._centers)
         if len(uncovered):
@@ -100,13 +99,11 @@ class InductiveClusterer(
             frame of pandas, its index are the ids.
         """
         check_is_fitted(self)
-        samples = self._source.read_new(self, X, observed)
+        samples = self._source.read(self, X, observed, is_new=True)
         rows, _ = self._embed(samples, self_similarity)
         asked = getattr(self, "_sklearn_output_config", {})
-        if (
-            samples.ids is None
-            or asked.get("transform", get_config()["transform_output"]) != "pandas"
-        ):
+        form = asked.get("transform", get_config()["transform_output"])
+        if samples.ids is None or form != "pandas":
             return rows
         import pandas as pd
 
@@ -120,37 +117,36 @@ class InductiveClusterer(
         By another extension than that of the fit, if there is one. Returned are the numbers of
         the samples of which nothing is known, too; their rows are zero.
         """
-        source, uncovered = self._source, uncovered_among_new(self, samples)
+        source, n, uncovered = self._source, samples.n_samples, uncovered_among_new(self, samples)
+        if extension is not None:
+            source = replace(source, extension=extension)
         if not len(uncovered):
-            return source.embed(self, samples, self_similarity, extension), uncovered
-        n = samples.n_samples
+            return source.embed(self, samples, self_similarity), uncovered
         warn_of_uncovered(uncovered, n, samples.ids)
-        others = np.delete(np.arange(n), uncovered)
-        if not len(others):
+        covered = np.delete(np.arange(n), uncovered)
+        if not len(covered):
             return np.zeros((n, self.n_clusters)), uncovered
         if self_similarity is not None:
-            self_similarity = to_host(arrays_to_host(self_similarity))[:, others]
-        rows = source.embed(self, source.take_new(samples, others), self_similarity, extension)
-        return spread_rows(rows, others, n, 0.0), uncovered
+            self_similarity = to_host(arrays_to_host(self_similarity))[:, covered]
+        rows = source.embed(self, source.take_new(samples, covered), self_similarity)
+        return spread_rows(rows, covered, n, 0.0), uncovered
 
-    def _common_attributes(
-        self, source: Source, stack: Stack, solution: Solution, lost: np.ndarray
-    ) -> tuple[dict[str, Any], list[Array]]:
-        """Return what every method learns, and how well the clusters fit the training samples."""
-        learned, further = super()._common_attributes(source, stack, solution, lost)
-        learned["_n_features_out"] = self.n_clusters
-        if solution.coefficients is not None and stack.features is None:
-            labels = learned["labels_"]
-            members = (labels[:, None] == np.unique(labels[labels >= 0])).astype(np.float64)
-            means = to_device(members / members.sum(axis=0), stack.kernels[0].like)
-            # New samples are compared with the centroids in the feature space of the mix.
-            projections = [float(c) * means for c in solution.coefficients]
-            rule = self.table_options.fill_rule
-            centroids = Extension.by(stack, projections, rule, solution.included)
-            similarities = to_host(centroids.embed_training(stack))
-            errors = np.delete(1 - similarities.max(axis=1), lost)
-            learned |= {"alignment_error_": float(errors.mean()), "_centroids": centroids}
-        return learned, further
+    def _learned_of_new(
+        self, stack: Stack, solution: Solution, labels: Array, lost: np.ndarray
+    ) -> dict[str, Any]:
+        """Return how well the clusters fit the training samples, by centroids for new ones."""
+        learned: dict[str, Any] = {"_n_features_out": self.n_clusters}
+        if solution.coefficients is None or stack.features is not None:
+            return learned
+        members = (labels[:, None] == np.unique(labels[labels >= 0])).astype(np.float64)
+        means = to_device(members / members.sum(axis=0), stack.kernels[0].like)
+        # New samples are compared with the centroids in the feature space of the mix.
+        projections = [float(c) * means for c in solution.coefficients]
+        rule = self.table_options.fill_rule
+        centroids = Extension.by(stack, projections, rule, solution.included)
+        errors = 1 - to_host(centroids.embed_training(stack)).max(axis=1)
+        mean = float(np.delete(errors, lost).mean())
+        return learned | {"alignment_error_": mean, "_centroids": centroids}
 
     def _rows(self, stack: Stack, solution: Solution) -> tuple[Array, Extension | None]:
         """Embed the training samples as new ones are, so that their labels agree."""
@@ -189,7 +185,4 @@ class InductiveClusterer(
             return replace(extension, learned=learned)
         rows = extension.embed_training(stack)
         regressions = learn_seen_regressions(stack, rows, extension.active)
-        return replace(
-            extension.with_regressions(regressions),
-            learned=replace(learned, regressions=[each.pattern() for each in regressions]),
-        )
+        return extension.with_regressions(learned, regressions)

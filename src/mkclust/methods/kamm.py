@@ -1,13 +1,12 @@
 """KAMM-R and KAMM-A: SimpleMKKM's two ablations, one for its min-max, one for its optimization."""
 
-from collections.abc import Callable
 from typing import ClassVar
 
 import numpy as np
 
 from mkclust.engine.eigen import Relaxation
 from mkclust.engine.simplex import best_response, longest_step, reduced_direction
-from mkclust.methods.alternate import Alternation, alternate
+from mkclust.methods.alternate import alternate
 from mkclust.methods.inductive import InductiveClusterer
 from mkclust.methods.mixture import Mixture
 from mkclust.methods.simple_mkkm import SimpleMKKM
@@ -15,52 +14,31 @@ from mkclust.methods.solution import Solution
 from mkclust.stack import Stack
 from mkclust.types import Float
 
-# Weights that differ by less, relatively, are equal up to rounding.
+# Weights that differ by less, relative to the largest, are equal up to rounding.
 WEIGHT_ROUNDING = 1e-9
 
 
 def solve_kamm_r(
     stack: Stack, n_clusters: int, *, tol: float = 1e-4, max_iter: int = 200
 ) -> Solution:
-    r"""Maximize over the weights too: reduced gradient ascent.
+    """Maximize the objective of `KAMMR` by reduced gradient ascent.
 
-    .. math:: \max_{\gamma \in \Delta} J(\gamma), \qquad
-              J(\gamma) = \max_{H^\top H = I_k} \mathrm{Tr}(K_\gamma H H^\top), \quad
-              K_\gamma = \sum_p \gamma_p^2 K_p
-
-    J is convex, so it rises all the way along a direction in which it rises at first, and the
-    longest step is the exact line search. Each step ends one weight, so after at most m - 1 of
-    them a single kernel is left: a local maximum, not always the largest.
-
-    Parameters
-    ----------
-    stack : Stack
-        The kernels.
-    n_clusters : int
-        Number of clusters, k.
-    tol : float, default=1e-4
-        Kernels whose slopes differ by less than this share count as alike: the ascent rests.
-    max_iter : int, default=200
-        Most steps.
-
-    Returns
-    -------
-    Solution
-        Its history is J before the first and after every step, rising.
+    It is convex, so it rises all the way along a direction in which it rises at first: the longest
+    step is the exact line search. Each step ends one weight, so that after at most m - 1 of them a
+    single kernel is left: a local maximum.
     """
     mixture = Mixture(stack, n_clusters)
     gamma = mixture.uniform
     relaxation = mixture.relax(gamma**2)
     history, converged = [relaxation.value], False
-    while not converged and len(history) <= max_iter:
+    while len(history) <= max_iter:
         gradient = 2 * gamma * mixture.alignments(relaxation)  # Theorem 1
         change = _ascent(gamma, gradient, tol)
-        # However short, a step ends a weight; the ascent is at its end only if none leads up.
-        converged = not change.any()
-        if converged:
+        if not change.any():
+            converged = True
             break
         gamma = gamma + change
-        gamma[gamma < WEIGHT_ROUNDING] = 0  # what the step ended, but for rounding
+        gamma[gamma < WEIGHT_ROUNDING] = 0
         gamma /= gamma.sum()
         relaxation = mixture.relax(gamma**2)
         history.append(relaxation.value)
@@ -70,11 +48,9 @@ def solve_kamm_r(
 
 def _ascent(gamma: Float, gradient: Float, tol: float) -> Float:
     """Return the longest step along the reduced gradient."""
-    # Of several largest weights the one that gains most pays for the others, not the first: the
-    # order of the kernels must not decide.
-    pivot = int(
-        np.argmax(np.where(gamma >= (1 - WEIGHT_ROUNDING) * gamma.max(), gradient, -np.inf))
-    )
+    # Among equal largest weights the steepest is the pivot: the order of kernels must not decide.
+    is_largest = gamma >= (1 - WEIGHT_ROUNDING) * gamma.max()
+    pivot = int(np.argmax(np.where(is_largest, gradient, -np.inf)))
     order = np.r_[pivot, np.delete(np.arange(len(gamma)), pivot)]
     same = np.abs(gradient - gradient[pivot]) <= tol * np.abs(gradient[pivot])
     slope = np.where(same, gradient[pivot], gradient)
@@ -86,22 +62,20 @@ def _ascent(gamma: Float, gradient: Float, tol: float) -> Float:
 class KAMMR(InductiveClusterer):
     r"""SimpleMKKM with its minimum turned into a maximum (an ablation [1]_).
 
-    .. math:: \max_{\gamma \in \Delta} \max_{H^\top H = I_k} \mathrm{Tr}(K_\gamma H H^\top)
+    .. math:: \max_{\gamma \in \Delta} \max_{H^\top H = I_k} \mathrm{Tr}(K_\gamma H H^\top),
+              \qquad K_\gamma = \sum_p \gamma_p^2 K_p
 
     A convex function has its maximum over a simplex at a corner: one kernel gets all the weight
-    and the others are ignored. It is here to show what SimpleMKKM's minimum is good for.
+    and the others are ignored. It shows what SimpleMKKM's minimum is good for.
 
     Parameters
     ----------
-    {inputs}
-    {neighbors}
-    {approximation}
+    {inductive}
     tol : float, default=1e-4
         Kernels whose slopes differ by less than this share count as alike: the ascent rests.
     max_iter : int, default=200
         Most steps; one fewer than there are kernels is always enough.
     {seeds}
-    {tables}
 
     Attributes
     ----------
@@ -115,11 +89,6 @@ class KAMMR(InductiveClusterer):
     history_ : ndarray of shape (n_iter_ + 1,), or (1,) if no step leads up
         The objective before the first and after every step, rising.
     {notes}
-    {approximation_error}
-
-    References
-    ----------
-    {references}
 
     Examples
     --------
@@ -141,102 +110,49 @@ class KAMMR(InductiveClusterer):
     REFERENCES: ClassVar[tuple[str, ...]] = SimpleMKKM.REFERENCES
 
     def _solve(self, stack: Stack) -> Solution:
-        """Solve by reduced gradient ascent."""
         return solve_kamm_r(stack, self.n_clusters, tol=self.tol, max_iter=self.max_iter)
 
 
 def solve_kamm_a(
-    stack: Stack,
-    n_clusters: int,
-    *,
-    tol: float = 1e-4,
-    max_iter: int = 50,
+    stack: Stack, n_clusters: int, *, tol: float = 1e-4, max_iter: int = 50
 ) -> Solution:
-    r"""Seek SimpleMKKM's minimum by alternation.
+    """Alternate between the two sides of the problem of `KAMMA`.
 
-    .. math:: \min_{\gamma \in \Delta} \max_{H^\top H = I_k} \mathrm{Tr}(K_\gamma H H^\top),
-              \qquad K_\gamma = \sum_p \gamma_p^2 K_p
-
-    H is the leading eigenvectors of the mixed kernel, and the weights that are best for H are
-    :math:`\gamma_p \propto 1 / \mathrm{Tr}(K_p H H^\top)`. A fixed point would be the minimum, but
-    nothing leads there: unless the kernels are much alike, the alternation moves away from it and
-    ends in a cycle. Then the iterate with the least objective is returned; the uniform weights it
-    starts from, which are often better, are none.
-
-    Parameters
-    ----------
-    stack : Stack
-        The kernels.
-    n_clusters : int
-        Number of clusters, k.
-    tol : float, default=1e-4
-        Largest change of a weight at which to stop.
-    max_iter : int, default=50
-        Most iterations.
-
-    Returns
-    -------
-    Solution
-        Its history is the objective of the start and of every iterate, and that of the returned one
-        if it is not the last.
+    Its history is the objective of the start and of every iterate, and that of the returned one if
+    it is not the last.
     """
-    return alternate_with_best_weights(stack, n_clusters, alternate, tol=tol, max_iter=max_iter)
-
-
-def alternate_with_best_weights(
-    stack: Stack,
-    n_clusters: int,
-    take_turns: Callable[..., Alternation],
-    *,
-    tol: float,
-    max_iter: int,
-) -> Solution:
-    """Answer a partition by the weights that are best for it."""
     mixture = Mixture(stack, n_clusters)
 
     def respond(relaxation: Relaxation) -> tuple[Float, float]:
         return best_response(mixture.alignments(relaxation))[0], relaxation.value
 
-    alternation = take_turns(
-        mixture.uniform,
-        lambda gamma: mixture.relax(gamma**2),
-        respond,
-        tol=tol,
-        max_iter=max_iter,
+    found = alternate(
+        mixture.uniform, lambda gamma: mixture.relax(gamma**2), respond, tol=tol, max_iter=max_iter
     )
-    return mixture.solution(
-        alternation.relaxation,
-        alternation.weights,
-        alternation.weights**2,
-        alternation.history,
-        alternation.converged,
-        alternation.n_iter,
-        cycle=alternation.cycle,
-    )
+    return mixture.loop_solution(found, found.weights**2)
 
 
 class KAMMA(InductiveClusterer):
     r"""SimpleMKKM's problem by alternation instead of descent (an ablation [1]_).
 
-    .. math:: \min_{\gamma \in \Delta} \max_{H^\top H = I_k} \mathrm{Tr}(K_\gamma H H^\top)
+    .. math:: \min_{\gamma \in \Delta} \max_{H^\top H = I_k} \mathrm{Tr}(K_\gamma H H^\top),
+              \qquad K_\gamma = \sum_p \gamma_p^2 K_p
 
-    Alternation between the two sides of a min-max problem need not lead anywhere. If kernels
-    are much alike it finds SimpleMKKM's minimum; otherwise it mostly ends in a cycle far from it:
-    ``converged_`` and a warning say so, and the best iterate is returned (the start, uniform
-    weights, is none, though often better). It is here to show what SimpleMKKM's optimization is
+    H is the leading eigenvectors of the mixed kernel, and the best weights for H are
+    :math:`\gamma_p \propto 1 / \mathrm{Tr}(K_p H H^\top)`. A fixed point would be the minimum, but
+    nothing leads there: if kernels are much alike the alternation finds it, otherwise it mostly
+    ends in a cycle far from it. ``converged_`` and a warning say so, and the best iterate is
+    returned, the uniform weights at the start left out. It shows what SimpleMKKM's optimization is
     good for.
 
     Parameters
     ----------
-    {inputs}
-    {neighbors}
-    {approximation}
+    {inductive}
     tol : float, default=1e-4
         Largest change of a weight at which to stop.
     max_iter : int, default=50
         Most iterations.
     {seeds}
-    {tables}
 
     Attributes
     ----------
@@ -251,11 +167,6 @@ class KAMMA(InductiveClusterer):
         The objective of the uniform weights and of each iterate, neither falling nor rising, closed
         by that of the returned one if it is not the last.
     {notes}
-    {approximation_error}
-
-    References
-    ----------
-    {references}
 
     Examples
     --------
@@ -277,5 +188,4 @@ class KAMMA(InductiveClusterer):
     REFERENCES: ClassVar[tuple[str, ...]] = SimpleMKKM.REFERENCES
 
     def _solve(self, stack: Stack) -> Solution:
-        """Solve by alternation."""
         return solve_kamm_a(stack, self.n_clusters, tol=self.tol, max_iter=self.max_iter)

@@ -17,9 +17,7 @@ SHARE_TOLERANCE = 1e-3
 def leading_shares(stack: Stack, solution: Solution) -> Float:
     """Return the share of each kernel's own top-k eigenvalue sum that a partition captures."""
     H = solution.partition
-    sums = solution.shared_sums
-    if sums is None or len(sums) != stack.n_kernels:
-        sums = inner_products(stack.apply(H), H)
+    sums = inner_products(stack.apply(H), H)
     largest = leading_sums(stack, H.shape[1], H)
     shares = np.divide(sums, largest, out=np.zeros_like(largest), where=largest > 0)
     return np.clip(shares, 0, 1)

@@ -79,23 +79,11 @@ def learn_fills(
 ) -> Solution:
     """Solve and fill in turns, from missing samples that are made of nothing.
 
-    Parameters
-    ----------
-    stack : Stack
-        The kernels, some of which lack samples.
-    solve : callable
-        ``solve(stack, previous)`` returns the solution for kernels that are filled, beginning with
-        the solution for the fills before, or with None.
-    rule : callable
-        ``rule(stack, partition)`` returns the next maps.
-    goal : {"rising", "falling"}
-        What fills do to the objective. One that does the opposite is not taken, and the last.
-
-    Returns
-    -------
-    Solution
-        Of the last fills, with the kernels as they are filled and the objective after each fill.
-        What it certifies holds for these fills.
+    ``solve(stack, previous)`` returns the solution for kernels that are filled, beginning with the
+    solution for the fills before, or with None; ``rule(stack, partition)`` returns the next maps.
+    The goal says what fills do to the objective: one that does the opposite is not taken, and the
+    last. Returned is the solution for the last fills, with the kernels as they are filled and the
+    objective after each fill. What it certifies holds for these fills.
     """
     sign = {"rising": 1.0, "falling": -1.0}[goal]
     stack = _with_maps(stack, _each_map(stack, lambda before, kernels: _plain(before)))

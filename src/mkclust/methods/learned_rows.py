@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 
 from mkclust.linalg import namespace, select, to_device, to_host
-from mkclust.methods.seen_regression import SeenRegression, choose_regressions
 from mkclust.stack import Stack
 from mkclust.types import Array, Float
 
@@ -39,16 +38,14 @@ class LearnedRows:
     :math:`M_p h`. A sample that no kernel lacks keeps its b(x), and one in kernels of which enough
     other samples have more is embedded by what these teach (`mkclust.methods.seen_regression`).
 
-    Attributes
-    ----------
-    predictions : ndarray of shape (n_kernels, k, k)
-        What a row is multiplied with for what it predicts of each kernel.
-    regressions : sequence of SeenRegression
-        What some kernels tell of samples that are in no others.
     """
 
+    # What a row is multiplied with for what it predicts of each kernel, (n_kernels, k, k).
     predictions: Float
-    regressions: Sequence[SeenRegression] = ()
+    # Patterns of kernels, each with a regression for samples that no others have, (m,) of bool.
+    patterns: Sequence[np.ndarray] = ()
+    # The kernels that are mixed at all: whether others have a sample does not matter.
+    active: np.ndarray | None = None
 
     @classmethod
     def of(cls, stack: Stack, coefficients: Float, H: Array, reciprocals: Float) -> "LearnedRows":
@@ -56,24 +53,19 @@ class LearnedRows:
         return cls(coefficients[:, None, None] * grams_of(stack, H) * reciprocals)
 
     def complete(self, rows: Array, seen: np.ndarray) -> Array:
-        """Make up for kernels that lack samples, where all others have been added up.
+        """Make up for kernels that lack samples, given the sum over the kernels that have them.
 
-        Parameters
-        ----------
-        rows : array of shape (n_new, k + k * n_regressions)
-            What the kernels that have them contribute to the embedding of samples, and to what each
-            regression makes of them.
-        seen : ndarray of bool of shape (n_new, n_kernels)
-            Which kernels have which samples.
-
-        Returns
-        -------
-        array of shape (n_new, k)
+        Rows are what these contribute to the embedding, and to what each regression makes of the
+        samples, (n_new, k + k * n_regressions); seen says which kernels have which samples.
         """
         k = self.predictions.shape[1]
         completed = self._complete(select(rows, slice(0, k), axis=1), seen)
-        others = select(rows, slice(k, None), axis=1)
-        return choose_regressions(others, completed, seen, self.regressions)
+        for number, pattern in enumerate(self.patterns, start=1):
+            is_pattern = ((seen & self.active) == pattern).all(axis=1).astype(np.float64)
+            predicted = select(rows, slice(number * k, (number + 1) * k), axis=1)
+            chosen = to_device(is_pattern, rows)[:, None]
+            completed = completed + chosen * (predicted - completed)
+        return completed
 
     def _complete(self, rows: Array, seen: np.ndarray) -> Array:
         """Return rows with what they predict of the kernels that lack them, (n_new, k)."""

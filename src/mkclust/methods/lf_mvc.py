@@ -5,10 +5,10 @@ from typing import ClassVar, NamedTuple
 import numpy as np
 
 from mkclust.engine.certificate import rounding_of_entries
-from mkclust.engine.eigen import Relaxation, relax
+from mkclust.engine.eigen import relax
 from mkclust.linalg import namespace, polar_factor, random_normal, side_by_side, to_device, to_host
-from mkclust.methods.base import COSINES
 from mkclust.methods.inductive import InductiveClusterer
+from mkclust.methods.mixed_kernel import COSINES
 from mkclust.methods.mixture import EIGEN_TOLERANCE, Mixture
 from mkclust.methods.out_of_sample import inverse
 from mkclust.methods.solution import Solution
@@ -33,82 +33,40 @@ class Fusion(NamedTuple):
 
 
 def solve_lf_mvc(
-    stack: Stack,
-    n_clusters: int,
-    *,
-    reg: float = 2.0,
-    tol: float = 1e-6,
-    max_iter: int = 100,
+    stack: Stack, n_clusters: int, *, reg: float = 2.0, tol: float = 1e-6, max_iter: int = 100
 ) -> Solution:
-    r"""Maximize the alignment of a consensus with the partitions of the single kernels.
+    """Maximize the objective of `LFMVC` over consensus, rotations and weights in turns.
 
-    .. math:: \max_{F,\, W_p,\, b} \mathrm{Tr}\Bigl(F^\top \sum_p b_p H_p W_p\Bigr)
-              + \lambda\, \mathrm{Tr}(F^\top H_0), \qquad
-              F^\top F = W_p^\top W_p = I_k, \quad \|b\|_2 = 1, \quad b \ge 0
-
-    :math:`H_p` are the k leading eigenvectors of the single kernels and :math:`H_0` those of their
-    average. F, the rotations :math:`W_p` and the weights b are each the exact maximizer for the
-    others fixed, so the objective rises, to a stationary point. It is at most
-    :math:`k (\sqrt m + \lambda)`. The rotations start by turning every partition towards
-    :math:`H_0`, so that nothing depends on the basis in which eigenvectors come. After the m + 1
-    eigenproblems no kernel is read any more.
-
-    Parameters
-    ----------
-    stack : Stack
-        The kernels.
-    n_clusters : int
-        Number of clusters, k.
-    reg : float, default=2.0
-        The paper's :math:`\lambda`: how much the average kernel's partition counts.
-    tol : float, default=1e-6
-        Relative change of the objective at which to stop, from the third iteration on.
-    max_iter : int, default=100
-        Most iterations.
-
-    Returns
-    -------
-    Solution
-        Its history is the objective after each update of the weights, and that of the final
-        partition, rotations and weights. It has no combined kernel, but projections.
+    After the m + 1 eigenproblems no kernel is read any more. The solution has no combined kernel,
+    but projections.
     """
     mixture = Mixture(stack, n_clusters)
     average = mixture.relax(mixture.uniform)
     single = [relax(kernel, n_clusters, tol=EIGEN_TOLERANCE) for kernel in stack.kernels]
     n, rounding = stack.n_samples, rounding_of_entries(stack)
-
-    def inverse_eigenvalues(relaxation: Relaxation) -> Float:
-        return inverse(relaxation.eigenvalues[:n_clusters], n, rounding)
-
-    def determined(relaxation: Relaxation) -> Array:
-        # If a kernel has rank below k, any vector of its null space would do as well as another:
-        # which one an eigensolver returns must not matter, so these columns are zeros.
-        V = relaxation.vectors[:, :n_clusters]
-        return V * to_device(inverse_eigenvalues(relaxation) > 0, V, "float64")
-
-    H_0, *H = map(determined, [average, *single])
+    # H_p = K_p H_p Lambda^-1. Columns in the null space of a kernel of rank below k become zeros:
+    # which of these vectors an eigensolver returns must not matter.
+    inverses = [inverse(r.eigenvalues[:n_clusters], n, rounding) for r in (average, *single)]
+    H_0, *H = (
+        relaxation.vectors[:, :n_clusters] * to_device(values > 0, relaxation.vectors, "float64")
+        for relaxation, values in zip((average, *single), inverses, strict=True)
+    )
     fusion = fuse(H, H_0, reg=float(reg), tol=tol, max_iter=max_iter)
-
-    # H = K H Lambda^-1 for every kernel, and for the average of all.
-    def coefficients(V: Array, relaxation: Relaxation, turn: Float) -> Array:
-        return V @ to_device(inverse_eigenvalues(relaxation)[:, None] * turn, V)
-
     R = to_host(namespace(fusion.total).linalg.qr(fusion.total)[1])
     _, lengths, Vt = np.linalg.svd(R)
     root = (Vt.T * inverse(lengths, n, rounding)) @ Vt  # (X^T X)^(-1/2)
-    shared = coefficients(H_0, average, reg / stack.n_kernels * root)
-    projections = [
-        coefficients(H_p, relaxation, A_p @ root) + shared
-        for H_p, relaxation, A_p in zip(H, single, fusion.shares, strict=True)
-    ]
+    turns = [reg / stack.n_kernels * root, *(A_p @ root for A_p in fusion.shares)]
+    shared, *own = (
+        V @ to_device(values[:, None] * turn, V)
+        for V, values, turn in zip((H_0, *H), inverses, turns, strict=True)
+    )
     return Solution(
         partition=fusion.partition,
         weights=fusion.weights,
         objective=float(fusion.history[-1]),
         history=fusion.history,
         converged=fusion.converged,
-        projections=projections,
-        baseline=average,
+        projections=[part + shared for part in own],
         n_iter=len(fusion.history) - 1,
         n_passes=mixture.n_passes + 1,
     )
@@ -123,32 +81,15 @@ def fuse(
     tol: float = 1e-6,
     max_iter: int = 100,
 ) -> Fusion:
-    """Find the consensus of orthonormal partitions, starting near one of them.
+    """Find the consensus of m orthonormal partitions H, starting near one of them, H_0.
 
-    Parameters
-    ----------
-    H : list of m arrays of shape (n_samples, n_clusters)
-        The partitions to align.
-    H_0 : array of shape (n_samples, n_clusters)
-        The partition to stay near.
-    reg : float
-        How much it counts.
-    align : bool, default=True
-        Turn every partition towards ``H_0`` at the start: turning the columns of any partition
-        then turns the consensus at most. Otherwise the rotations start at the identity.
-    tol : float, default=1e-6
-        Relative change of the objective at which to stop, from the third iteration on.
-    max_iter : int, default=100
-        Most iterations.
-
-    Returns
-    -------
-    Fusion
+    With ``align``, every partition is turned towards ``H_0`` at the start, so that the result does
+    not depend on the signs of eigenvectors; without, the rotations start at the identity.
     """
     m, (n, k) = len(H), H_0.shape
     partitions = side_by_side(*H)
-    # Partitions orthogonal to each other leave open how to turn one to the other. A fixed pattern
-    # of the samples then decides: unlike signs of eigenvectors, it is the same on every machine.
+    # How to turn partitions that are orthogonal to each other is decided by a fixed pattern of the
+    # samples: unlike signs of eigenvectors, it is the same on every machine.
     pattern = random_normal((n, k), H_0, 0)
     xp = namespace(H_0)
 
@@ -173,7 +114,7 @@ def fuse(
             return Fusion(F, b, W, A, X, np.array(history), converged)
         for p in np.flatnonzero(b > SMALLEST_WEIGHT):
             W[p] = polar_factor(M[p], ties[p])
-        # Nuclear norms, except for rotations that were kept: only these may give negative ones.
+        # Nuclear norms, except for rotations that were kept, which may give negative numbers.
         c = np.maximum(np.sum(M * W, axis=(1, 2)), 0)
         length = float(np.linalg.norm(c))
         b = c / length if length > 0 else np.full(m, m**-0.5)
@@ -190,17 +131,15 @@ class LFMVC(InductiveClusterer):
 
     Every kernel is clustered alone, into its k leading eigenvectors :math:`H_p`; what is mixed are
     these partitions, each turned by a rotation :math:`W_p`, not the kernels. The consensus F also
-    stays near the partition :math:`H_0` of the average kernel. After the eigenproblems of the
-    kernels and of their average, one each, an iteration takes time linear in the samples. The
-    problem is not convex; the result is a stationary point. The rotations start by turning every
-    partition towards that of the average kernel, so that the result does not depend on the signs of
-    eigenvectors, which differ from machine to machine.
+    stays near the partition :math:`H_0` of the average kernel. F, the rotations and the weights b
+    are each the exact maximizer for the others fixed, so the objective rises, to a stationary point
+    of at most :math:`k (\sqrt m + \lambda)`. After one eigenproblem per kernel and that of their
+    average, an iteration takes time linear in the samples. The rotations start by turning every
+    partition towards :math:`H_0`: the result does not depend on the signs of eigenvectors.
 
     Parameters
     ----------
-    {inputs}
-    {neighbors}
-    {approximation}
+    {inductive}
     reg : float, default=2.0
         The paper's :math:`\lambda`, at least zero: how much the average kernel's partition counts.
         Its authors search powers of two from 2^-15 to 2^15 (``GRID``). Small values may need
@@ -210,7 +149,6 @@ class LFMVC(InductiveClusterer):
     max_iter : int, default=100
         Most iterations.
     {seeds}
-    {tables}
 
     Attributes
     ----------
@@ -224,11 +162,6 @@ class LFMVC(InductiveClusterer):
         The objective after each update of the weights, rising; the last is that of the final
         partition, rotations and weights.
     {notes}
-    {approximation_error}
-
-    References
-    ----------
-    {references}
 
     Examples
     --------
@@ -257,11 +190,6 @@ class LFMVC(InductiveClusterer):
     ALLOWED: ClassVar[dict[str, Allowed]] = {"reg": Number(0)}
 
     def _solve(self, stack: Stack) -> Solution:
-        """Solve by block ascent."""
         return solve_lf_mvc(
-            stack,
-            self.n_clusters,
-            reg=self.reg,
-            tol=self.tol,
-            max_iter=self.max_iter,
+            stack, self.n_clusters, reg=self.reg, tol=self.tol, max_iter=self.max_iter
         )

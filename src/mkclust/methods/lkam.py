@@ -1,6 +1,7 @@
 """LKAM: multiple kernel k-means that trusts similarities between neighbors only."""
 
-from typing import Any, ClassVar
+from dataclasses import replace
+from typing import ClassVar
 
 import numpy as np
 
@@ -17,7 +18,7 @@ from mkclust.methods.mkkm_mir import descend_regularized
 from mkclust.methods.solution import Solution
 from mkclust.parameters import Allowed, Number
 from mkclust.stack import Stack
-from mkclust.types import Array, Float
+from mkclust.types import Float
 
 
 def solve_lkam(
@@ -29,7 +30,20 @@ def solve_lkam(
     tol: float = 1e-6,
     max_iter: int = 10,
 ) -> Solution:
-    r"""Align kernels with a partition within the neighborhood of every sample.
+    """Minimize the objective of `LKAM`: that of `MKKMMiR` for kernels among neighbors.
+
+    These are written out: m + 1 matrices of n x n beside the kernels.
+    """
+    size = neighborhood_size(neighbors, stack.n_samples, n_clusters)
+    local, correlations = localize(stack, neighborhood_mask(stack, size))
+    solution = descend_regularized(
+        local, n_clusters, reg * correlations, tol=tol, max_iter=max_iter
+    )
+    return replace(solution, learned={"n_neighbors_": size})
+
+
+class LKAM(MultipleKernelClusterer):
+    r"""Multiple kernel clustering with local kernel alignment maximization [1]_.
 
     .. math:: \min_{\gamma \in \Delta,\, H^\top H = I_k} \sum_p \gamma_p^2\, z_p(H)
               + \frac\lambda2 \gamma^\top M \gamma
@@ -37,43 +51,9 @@ def solve_lkam(
     .. math:: z_p(H) = \frac1n \sum_{ab} A_{ab} K_{p,ab} (I - H H^\top)_{ab}, \qquad
               M_{pq} = \frac1n \sum_{ab} A_{ab} K_{p,ab} K_{q,ab}
 
-    :math:`A_{ab}` counts the samples in whose neighborhood both a and b are. With kernels
-    :math:`A \circ K_p / n` the problem is that of MKKM-MiR with this M. They are written out:
-    m + 1 matrices of n x n beside the kernels, and some six more for more than about n / 6
-    clusters.
-
-    Parameters
-    ----------
-    stack : Stack
-        The kernels.
-    n_clusters : int
-        Number of clusters, k.
-    reg : float, default=1.0
-        The paper's lambda.
-    neighbors : float, int or "auto", default=0.5
-        The size of a neighborhood: the paper's tau, a share of the samples; a count of them; or
-        "auto" (`neighborhood_size`).
-    tol : float, default=1e-6
-        Relative change of the objective at which to stop.
-    max_iter : int, default=10
-        Most iterations.
-
-    Returns
-    -------
-    Solution
-        Its history is the objective before each update of the weights, and that of the final pair.
-    """
-    size = neighborhood_size(neighbors, stack.n_samples, n_clusters)
-    local, correlations = localize(stack, neighborhood_mask(stack, size))
-    return descend_regularized(local, n_clusters, reg * correlations, tol=tol, max_iter=max_iter)
-
-
-class LKAM(MultipleKernelClusterer):
-    r"""Multiple kernel clustering with local kernel alignment maximization [1]_.
-
-    MKKM-MiR, with every kernel's similarities counted only between samples that are neighbors of
-    a common sample, the more often the more (see `solve_lkam` for the formula). The neighborhoods
-    are those of the average kernel. It has no partition of samples it has not seen.
+    MKKM-MiR, with every similarity multiplied by :math:`A_{ab}`, the number of samples in whose
+    neighborhood both a and b are. The neighborhoods are those of the average kernel. The method has
+    no partition of new samples.
 
     Parameters
     ----------
@@ -89,7 +69,6 @@ class LKAM(MultipleKernelClusterer):
     max_iter : int, default=10
         Most iterations.
     {seeds}
-    {tables}
 
     Attributes
     ----------
@@ -105,10 +84,6 @@ class LKAM(MultipleKernelClusterer):
     history_ : ndarray of shape (n_iter_ + 1,)
         The objective of each weights with their partition, falling.
     {notes}
-
-    References
-    ----------
-    {references}
 
     Examples
     --------
@@ -147,7 +122,6 @@ class LKAM(MultipleKernelClusterer):
     COPIES: ClassVar[int] = 1
 
     def _solve(self, stack: Stack) -> Solution:
-        """Solve by block descent."""
         return solve_lkam(
             stack,
             self.n_clusters,
@@ -157,14 +131,6 @@ class LKAM(MultipleKernelClusterer):
             max_iter=self.max_iter,
         )
 
-    def _learned(
-        self, stack: Stack, solution: Solution, labels: Array, *further: Array
-    ) -> dict[str, Any]:
-        """Return the size of the neighborhoods."""
-        size = neighborhood_size(self.neighbors, stack.n_samples, self.n_clusters)
-        return {"n_neighbors_": size}
-
     def _mixed_among(self, stack: Stack, samples: np.ndarray | None) -> Float:
-        """Return the mix among samples that exist, by the share of neighborhoods they share."""
         mask = neighborhood_mask(stack, self.n_neighbors_)
         return mix_among_neighbors(stack, self.coefficients_, mask, samples)

@@ -22,9 +22,8 @@ from mkclust.stack.kernel import dense_of, row_blocks
 from mkclust.stack.stack import HeldStack
 from mkclust.types import Array, Float
 
-# The neighborhoods of neighbors="auto" have this part of the samples that a cluster has on average.
-# Measured on seven data sets with two kinds of kernels: above a cluster's size the gain fades, and
-# below half of it good clusters may fall apart.
+# neighbors="auto" takes this part of the samples that a cluster has on average. Measured on seven
+# data sets: above a cluster's size the gain fades, below half of it good clusters may fall apart.
 AUTO_PART_OF_CLUSTER = 2 / 3
 # But not fewer samples: less than about ten neighbors are harmful.
 AUTO_FEWEST = 20
@@ -56,19 +55,7 @@ class NeighborhoodSize:
 
 
 def neighborhood_size(neighbors: Neighbors, n_samples: int, n_clusters: int) -> int:
-    """Return how many samples a neighborhood has.
-
-    Parameters
-    ----------
-    neighbors : float, int or "auto"
-        A share of the samples, a count, or "auto": two thirds of the samples that a cluster has on
-        average, but at least 20, and at most a third of all samples.
-    n_samples, n_clusters : int
-        Number of samples, and of clusters.
-
-    Returns
-    -------
-    int
+    """Return how many samples a neighborhood has, for a share of them, a count, or "auto".
 
     Examples
     --------
@@ -90,53 +77,13 @@ def neighborhood_size(neighbors: Neighbors, n_samples: int, n_clusters: int) -> 
     return max(1, int(np.floor(neighbors * n_samples + 0.5)))
 
 
-@dataclass(frozen=True)
-class Mask:
-    """What the similarities of every two samples are multiplied with.
+def neighborhood_mask(stack: Stack, size: int, kind: MaskKind = "published") -> Array:
+    """Return what the similarities of every two samples are multiplied with, (n, n).
 
-    Attributes
-    ----------
-    counts : array of shape (n, n)
-        In how many neighborhoods both samples are.
-    is_cosine : bool
-        Whether these are divided by the roots of the numbers of neighborhoods that the one and the
-        other are in, rather than by the number of samples.
-    """
-
-    counts: Array
-    is_cosine: bool
-
-    @property
-    def n_neighborhoods(self) -> Array:
-        """In how many neighborhoods each sample is."""
-        return astype(namespace(self.counts).linalg.diagonal(self.counts), "float64")
-
-    def rows(self, index: Any) -> Array:
-        """Return some rows of the mask, (s, n), in float64."""
-        counts, sizes = astype(select(self.counts, index), "float64"), self.n_neighborhoods
-        if not self.is_cosine:
-            return counts / self.counts.shape[0]
-        # Every sample is in its own neighborhood, if in no other.
-        return counts / namespace(counts).sqrt(select(sizes, index)[:, None] * sizes)
-
-
-def neighborhood_mask(stack: Stack, size: int, kind: MaskKind = "published") -> Mask:
-    """Return by how much the neighborhoods of the average kernel count two samples' similarity.
-
-    Parameters
-    ----------
-    stack : Stack
-        The kernels.
-    size : int
-        How many samples a neighborhood has, see `neighborhood_size`.
-    kind : {"published", "counts", "cosine"}, default="published"
-        "published": the share of the neighborhoods that both samples are in, a sample itself left
-        out of its own unless all are wanted. "counts": the same with every sample in its own.
-        "cosine": the cosine of two samples' memberships, every sample in its own neighborhood.
-
-    Returns
-    -------
-    Mask
+    "published" is the share of the neighborhoods, by the average kernel, that both samples are in,
+    a sample itself left out of its own unless all are wanted. "counts" is the same with every
+    sample in its own, and "cosine" then divides by the roots of the shares that the one and the
+    other are in.
     """
     n, m = stack.n_samples, stack.n_kernels
     average = dense_of(Mix(np.full(m, 1 / m), stack.kernels))
@@ -147,11 +94,16 @@ def neighborhood_mask(stack: Stack, size: int, kind: MaskKind = "published") -> 
     members = empty((n, n), average, "float32")
     for part in row_blocks(stack.kernels):
         members[part, :] = astype(_nearest(average[part, :], size), "float32")
-    return Mask(members.T @ members, kind == "cosine")
+    mask = astype(members.T @ members, "float64")
+    if kind != "cosine":
+        return mask / n
+    xp = namespace(mask)
+    roots = xp.sqrt(xp.linalg.diagonal(mask))
+    return mask / roots / roots[:, None]
 
 
 def _nearest(similarities: Array, size: int) -> Array:
-    """Return which entries are among the largest of their row, so many of each."""
+    """Return which entries are among the largest of their row, ``size`` of each."""
     xp, rest = namespace(similarities), similarities.shape[1] - size
     if is_foreign(similarities):
         smallest = xp.sort(similarities, axis=1)[:, rest : rest + 1]
@@ -163,13 +115,13 @@ def _nearest(similarities: Array, size: int) -> Array:
     return is_above | (is_equal & (xp.cumulative_sum(astype(is_equal, "int32"), axis=1) <= n_left))
 
 
-def localize(stack: Stack, mask: Mask) -> tuple[Stack, Float]:
-    """Return the kernels times a mask, written out, and their correlations M."""
+def localize(stack: Stack, mask: Array) -> tuple[Stack, Float]:
+    """Return the kernels times a mask B, written out, and ``sum_ab B_ab K_p,ab K_q,ab``."""
     entries, m = stack.among().entries, stack.n_kernels
     xp, total = namespace(entries), zeros((m, m), entries)
     for part in row_blocks(stack.kernels):
         block = entries[:, part, :]
-        local = block * mask.rows(part)
+        local = block * mask[part, :]
         total += xp.reshape(local, (m, -1)) @ xp.reshape(block, (m, -1)).T
         entries[:, part, :] = local
     correlations = to_host(total)
@@ -183,9 +135,9 @@ def localize(stack: Stack, mask: Mask) -> tuple[Stack, Float]:
 
 
 def mix_among_neighbors(
-    stack: Stack, coefficients: Float, mask: Mask, samples: np.ndarray | None
+    stack: Stack, coefficients: Float, mask: Array, samples: np.ndarray | None
 ) -> Array:
     """Return the mix of kernels times a mask, all of it or among some samples."""
     index = np.arange(stack.n_samples) if samples is None else samples
-    mixed = Mix(coefficients, stack.kernels).rows(index) * mask.rows(index)
+    mixed = Mix(coefficients, stack.kernels).rows(index) * select(mask, index)
     return mixed if samples is None else select(mixed, samples, axis=1)

@@ -6,9 +6,8 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 
 from mkclust.exceptions import warn
-from mkclust.linalg import to_host
+from mkclust.linalg import namespace, to_host
 from mkclust.methods.localize import (
-    Mask,
     MaskKind,
     NeighborhoodSize,
     Neighbors,
@@ -36,39 +35,9 @@ def solve_localized_simple_mkkm(
     prove: bool | Literal["auto"] = "auto",
     random_state: Any = None,
 ) -> Solution:
-    r"""Solve SimpleMKKM on kernels among neighbors, to a certified relative gap.
+    """Solve `SimpleMKKM` for kernels among neighbors: the problem of `LocalizedSimpleMKKM`.
 
-    .. math:: \min_{\gamma \in \Delta} \max_{H^\top H = I_k}
-              \mathrm{Tr}((B \circ K_\gamma) H H^\top), \qquad K_\gamma = \sum_p \gamma_p^2 K_p
-
-    With :math:`A_{ab}`, the number of samples in whose neighborhood both a and b are, the mask is
-    :math:`B = A / n`, or :math:`B_{ab} = A_{ab} / \sqrt{A_{aa} A_{bb}}`. Either is
-    positive semidefinite, so that :math:`B \circ K_p` are kernels, and the problem is SimpleMKKM's
-    with these. They are written out: m + 1 matrices of n x n beside the kernels.
-
-    Parameters
-    ----------
-    stack : Stack
-        The kernels.
-    n_clusters : int
-        Number of clusters, k.
-    neighbors : float, int or "auto", default="auto"
-        The size of a neighborhood: the paper's tau, a share of the samples; a count of them; or
-        "auto" (`neighborhood_size`).
-    mask : {"counts", "published", "cosine"}, default="counts"
-        How shared neighborhoods count, see `LocalizedSimpleMKKM`.
-    tol : float, default=1e-6
-        Relative gap at which to stop.
-    max_iter : int, default=200
-        Number of iterations at which to give up.
-    prove : bool or "auto", default="auto"
-        As in `solve_simple_mkkm`.
-    random_state : int, RandomState or None, default=None
-        As in `solve_simple_mkkm`.
-
-    Returns
-    -------
-    Solution
+    These are written out: m + 1 matrices of n x n beside the kernels.
     """
     size = neighborhood_size(neighbors, stack.n_samples, n_clusters)
     local, _ = localize(stack, neighborhood_mask(stack, size, mask))
@@ -86,17 +55,15 @@ class LocalizedSimpleMKKM(SimpleClusterer):
     .. math:: \min_{\gamma \in \Delta} \max_{H^\top H = I_k}
               \mathrm{Tr}((B \circ K_\gamma) H H^\top), \qquad K_\gamma = \sum_p \gamma_p^2 K_p
 
-    Similarities of far samples tell little, and most of a kernel's entries are such. The
-    neighborhoods are those of the average of the kernels, centered and of unit diagonal, and stay
-    as they are; with the mask B, which they make, kernels remain kernels, so that the problem is
-    convex as SimpleMKKM's is, and certified alike. Masked kernels are not centered: k clusters show
-    in k eigenvalues rather than k - 1. It has no partition of samples it has not seen.
+    Similarities of distant samples tell little. The neighborhoods are those of the average kernel,
+    and stay as they are; with the mask B, kernels remain positive semidefinite, so that the problem
+    is convex as SimpleMKKM's is, and certified alike. Masked kernels are not centered: k clusters
+    show in k eigenvalues rather than k - 1. The method has no partition of new samples.
 
     **What a weight means.** ``weights_`` are mixing weights, not importance: a large one means
     little agreement with the consensus among neighbors. Views that share nothing with the others
-    mislead the neighborhoods as well as the weights, more than they do SimpleMKKM: if there are
-    such, and the clusters are not those that the views agree on, a `WeightsWarning` says so. Leave
-    them out, or take `AgreementKKM` or `AnchoredMKKM`, which set them aside.
+    mislead the neighborhoods as well as the weights: a `WeightsWarning` says so if the clusters are
+    not those that the views agree on. `AgreementKKM` and `AnchoredMKKM` set such views aside.
 
     Parameters
     ----------
@@ -117,7 +84,6 @@ class LocalizedSimpleMKKM(SimpleClusterer):
     {solver}
     {proof}
     {seeds}
-    {tables}
 
     Attributes
     ----------
@@ -135,10 +101,6 @@ class LocalizedSimpleMKKM(SimpleClusterer):
     history_ : ndarray of shape (n_iter_,), with the start before it for the reduced gradient
         Best objective after each iteration, falling, what the residuals leave open counted in.
     {notes}
-
-    References
-    ----------
-    {references}
 
     Examples
     --------
@@ -172,41 +134,34 @@ class LocalizedSimpleMKKM(SimpleClusterer):
     COPIES: ClassVar[int] = 1
 
     def _solve(self, stack: Stack) -> Solution:
-        """Solve on the kernels among neighbors."""
-        mask = neighborhood_mask(stack, self._size(stack), self.mask)
+        size = neighborhood_size(self.neighbors, stack.n_samples, self.n_clusters)
+        mask = neighborhood_mask(stack, size, self.mask)
         _warn_of_isolated_samples(mask)
         solution = self._minimize(localize(stack, mask)[0])
-        return replace(solution, shared_sums=None)  # these are of the localized kernels
+        return replace(solution, learned={"n_neighbors_": size})
 
     def _learned(
         self, stack: Stack, solution: Solution, labels: Array, *further: Array
     ) -> dict[str, Any]:
-        """Return the certificate and what the compromise finds; warn if noise misled."""
         learned = super()._learned(stack, solution, labels, *further)
         # Other clusters are what neighborhoods are for, unless views of noise are in them.
         if solution.agreement is not None and solution.agreement.set_aside:
             warn_of_other_clusters(solution, learned["baseline_agreement_"])
-        return learned | {"n_neighbors_": self._size(stack)}
-
-    def _size(self, stack: Stack) -> int:
-        """Return how many samples a neighborhood has."""
-        return neighborhood_size(self.neighbors, stack.n_samples, self.n_clusters)
+        return learned
 
     def _mixed_among(self, stack: Stack, samples: np.ndarray | None) -> Float:
-        """Return the mix among samples that exist, by the neighborhoods they share."""
         mask = neighborhood_mask(stack, self.n_neighbors_, self.mask)
         return mix_among_neighbors(stack, self.coefficients_, mask, samples)
 
 
-def _warn_of_isolated_samples(mask: Mask) -> None:
+def _warn_of_isolated_samples(mask: Array) -> None:
     """Say which samples are in no neighborhood."""
-    isolated = np.flatnonzero(to_host(mask.n_neighborhoods) == 0)
-    if not len(isolated):
-        return
-    samples, have = ("sample is", "it has") if len(isolated) == 1 else ("samples are", "they have")
-    warn(
-        f"{len(isolated)} {samples} in no neighborhood ({list_first(isolated)}): {have} no "
-        "similarity to any other sample, so the cluster means nothing; raise neighbors, "
-        "or pass mask='counts'",
-        UserWarning,
-    )
+    isolated = np.flatnonzero(to_host(namespace(mask).linalg.diagonal(mask)) == 0)
+    if len(isolated):
+        verb = "sample is" if len(isolated) == 1 else "samples are"
+        warn(
+            f"{len(isolated)} {verb} in no neighborhood ({list_first(isolated)}), without any "
+            "similarity to other samples: the cluster means nothing; raise neighbors, or pass "
+            "mask='counts'",
+            UserWarning,
+        )

@@ -9,7 +9,6 @@ from mkclust.linalg import free_bytes, is_foreign
 from mkclust.linalg.memory import require_memory
 from mkclust.linalg.sparse_rows import row_width
 from mkclust.samples.blocks import Blocks
-from mkclust.samples.dask import DaskBlocks
 from mkclust.samples.distances import MEDIAN_ROWS
 from mkclust.samples.samples import read_views
 from mkclust.stack import Mix, Stack
@@ -20,13 +19,6 @@ from mkclust.stack.sources import BLOCK_BYTES, FEWEST_ROWS
 
 # Entries with a larger rounding are stored in single precision.
 SINGLE_PRECISION = 1e-10
-FEWER = "ask for fewer clusters, use fewer samples"
-FEATURES = "pass views with approximation=Nystroem(n_components=200), features in place of kernels"
-OTHER_METHOD = (
-    "needs the entries of the kernels; use fewer samples, or a method that needs products only, "
-    "such as SimpleMKKM"
-)
-ON_THE_FLY = "pass kernels='on-the-fly' (KernelBank(on_the_fly=True)) to compute them when needed"
 
 
 def fit_bytes(
@@ -42,21 +34,10 @@ def fit_bytes(
 ) -> int:
     """Return about how many bytes a fit with exact kernels takes at its peak, beside its input.
 
-    Parameters
-    ----------
-    method : MultipleKernelClusterer or type
-        The method, which says how many matrices it needs.
-    storage : {"dense", "precomputed", "sparse", "on-the-fly", "streamed"}
-        Kernels that the fit holds; that its user holds, densely or not; or that are computed or
-        read some rows at a time.
-    n_samples, n_kernels, n_clusters : int
-        Sizes of the problem.
-    itemsize : int, default=8
-        Bytes of an entry of the kernels.
-    n_features : int, default=0
-        Columns of all views, if the fit computes the kernels.
-    on_device : bool, default=False
-        Whether the kernels are on a device, where more of their rows are compared at a time.
+    Storage is that of kernels that the fit holds ("dense"), that its user holds ("precomputed",
+    "sparse"), or that are computed ("on-the-fly") or read ("streamed") some rows at a time. An
+    entry takes itemsize bytes; n_features are the columns of all views of which the fit makes
+    kernels. On a device more rows are compared at a time.
     """
     n, m, k = n_samples, n_kernels, n_clusters
     # Thin matrices, at most the eigenvectors of every kernel, and the views as they are kept.
@@ -98,18 +79,23 @@ def _require(model: Any, storage: str, n: int, m: int, like: Any, **sizes: int) 
     """Refuse a fit that does not fit where an array is, on a device or on the host."""
     name, k = type(model).__name__, model.n_clusters
     beside = "" if storage in ("dense", "on-the-fly") else ", beside the kernels themselves,"
-    advice = f"{ON_THE_FLY if storage == 'dense' else FEWER}, or {FEATURES}"
+    advice = "ask for fewer clusters, use fewer samples"
+    if storage == "dense":
+        advice = "pass kernels='on-the-fly' (KernelBank(on_the_fly=True)) to compute them when used"
+    advice += ", or pass views with approximation=Nystroem(n_components=200), features for kernels"
+    if model.NEEDS_ENTRIES:
+        advice = f"{name} needs all entries of the kernels: use SimpleMKKM, or fewer samples"
     require_memory(
         fit_bytes(model, storage, n, m, k, on_device=is_foreign(like), **sizes),
         f"finding {k} clusters by {m} kernels of {n} samples with {name}{beside}",
-        f"{name} {OTHER_METHOD}" if model.NEEDS_ENTRIES else advice,
+        advice,
         available=free_bytes(like),
     )
 
 
 def require_memory_for_features(model: Any, blocks: Blocks) -> None:
-    """Refuse features and embeddings that do not fit into memory, before any pass."""
-    m, n, k = len(blocks.names), blocks.n_samples, model.n_clusters
+    """Refuse features whose products do not fit into memory, before any pass."""
+    m = len(blocks.names)
     if isinstance(model.approximation, Linear):
         columns, advice = sum(blocks.n_features), "pass approximation=Nystroem()"
     else:
@@ -117,13 +103,3 @@ def require_memory_for_features(model: Any, blocks: Blocks) -> None:
         columns = m * next(reversed(n_components(model.approximation)), 0)
         advice = "pass a smaller n_components"
     require_products(columns, m, advice)
-    if not isinstance(blocks, DaskBlocks):
-        row = next(iter(blocks.take(np.arange(min(1, n))).values()))
-        # The partition and the rows of k-means, twice for a baseline, in single precision.
-        require_memory(
-            16 * n * k,
-            f"holding the embedding of {n} samples in {k} clusters",
-            "pass dask arrays, whose results stay on the workers, or fit on some samples and "
-            "predict the others",
-            available=free_bytes(row),
-        )

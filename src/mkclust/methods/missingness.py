@@ -28,9 +28,7 @@ PERMUTATIONS_PER_TEST = 300
 BLOCK_ENTRIES = 1 << 22
 # Statistics of permutations that differ by less, relatively, are equal up to rounding.
 ROUNDING = 1e-12
-# A cluster is named if its share of missing samples differs by this much from that of all samples.
-NAMED_DIFFERENCE = 0.1
-# And by so many standard deviations.
+# Clusters are named whose share of missing samples is so many standard deviations from that of all.
 NAMED_DEVIATIONS = 3.0
 # If more clusters differ, those that differ most are named.
 MOST_NAMED = 3
@@ -40,13 +38,7 @@ MUCH_MISSING = 0.1
 
 
 def advise_on_missing(observed: np.ndarray) -> str | None:
-    """Say what a method that cannot learn does to samples that views lack; None if few are.
-
-    Parameters
-    ----------
-    observed : ndarray of bool of shape (n_samples, n_views)
-        Which views have which samples.
-    """
+    """Say what a method that cannot learn does to samples that views lack; None if few are."""
     share = 1 - float(observed.mean())
     if share < MUCH_MISSING:
         return None
@@ -129,20 +121,12 @@ class Missingness:
 
     @property
     def follows(self) -> bool:
-        """Whether clusters follow the patterns, or a view: beyond chance, and not just a little.
-
-        The p-value has to be at most 0.01, and the adjusted mutual information above 0.01.
-        """
+        """Whether clusters follow the patterns, or a view: p-value <= 0.01, agreement > 0.01."""
         by_patterns = self.p_value <= LEVEL and self.agreement > NOTEWORTHY
         return bool(self.followed_views) or bool(by_patterns)
 
     def verdict(self) -> str:
-        """Return in a sentence whether the clusters follow which views are missing.
-
-        Returns
-        -------
-        str
-        """
+        """Return in a sentence whether the clusters follow which views are missing."""
         if len(self.sizes) < 2:
             return "A single cluster cannot follow which views are missing."
         if names := self.followed_views:
@@ -169,12 +153,7 @@ class Missingness:
         return f"The clusters {finding} ({_numbers(self.agreement, self.p_value)})."
 
     def warning(self) -> str:
-        """Return the verdict with what to do about it, for a warning.
-
-        Returns
-        -------
-        str
-        """
+        """Return the verdict with what to do about it, for a warning."""
         return (
             f"{self.verdict()} The clusters may be an effect of how missing samples are "
             "treated: compare them with the clusters of the samples that all views have "
@@ -183,12 +162,7 @@ class Missingness:
         )
 
     def summary(self) -> str:
-        """Return the verdict, and how many samples of each pattern are in each cluster.
-
-        Returns
-        -------
-        str
-        """
+        """Return the verdict, and how many samples of each pattern are in each cluster."""
         rows = [["missing from", *map(str, range(len(self.sizes))), "samples"]]
         for pattern, counts in self.rows():
             rows.append([pattern, *map(str, counts.tolist()), str(int(counts.sum()))])
@@ -199,44 +173,28 @@ class Missingness:
         return self.summary()
 
     def rows(self) -> list[tuple[str, np.ndarray]]:
-        """Return every pattern in words with its samples in each cluster, the rarer ones last.
-
-        Returns
-        -------
-        list of (str, ndarray of int of shape (n_clusters,))
-        """
+        """Return every pattern in words with its samples in each cluster, the rarer ones last."""
         titles = [join_words(pattern) if pattern else "no view" for pattern in self.patterns]
         rows = list(zip(titles, self.counts, strict=True))
         return rows + ([("rarer patterns", self.other_counts)] if self.other_counts.any() else [])
 
     def to_dict(self) -> dict[str, Any]:
-        """Return it as JSON takes it.
-
-        Returns
-        -------
-        dict
-            ``verdict``, ``follows``, ``agreement``, ``p_value``, ``n_permutations``; ``views``,
-            each with its ``view``, ``n_missing``, ``agreement`` and ``p_value``; and ``patterns``,
-            each with the views that it is ``missing_from``, None for all rarer ones, and the number
-            of its samples in each cluster (``clusters``).
-        """
+        """Return it as JSON takes it; rarer patterns are missing from None."""
+        numbers = (self.view_counts.sum(axis=1), self.view_agreements, self.view_p_values)
+        columns = self.view_names, *(each.tolist() for each in numbers)
         keys = ("view", "n_missing", "agreement", "p_value")
-        n_missing = self.view_counts.sum(axis=1).tolist()
-        values = (n_missing, self.view_agreements.tolist(), self.view_p_values.tolist())
-        views = [
-            dict(zip(keys, view, strict=True))
-            for view in zip(self.view_names, *values, strict=True)
-        ]
-        lacking = [list(pattern) for pattern in self.patterns]
+        views = [dict(zip(keys, row, strict=True)) for row in zip(*columns, strict=True)]
+        missing_from = [*map(list, self.patterns), None]
         patterns = [
             {"missing_from": names, "clusters": counts.tolist()}
-            for names, (_, counts) in zip([*lacking, None], self.rows(), strict=False)
+            for names, (_, counts) in zip(missing_from, self.rows(), strict=False)
         ]
-        numbers = {name: getattr(self, name) for name in ("agreement", "p_value", "n_permutations")}
         return {
             "verdict": self.verdict(),
             "follows": self.follows,
-            **numbers,
+            "agreement": self.agreement,
+            "p_value": self.p_value,
+            "n_permutations": self.n_permutations,
             "views": views,
             "patterns": patterns,
         }
@@ -251,15 +209,11 @@ class Missingness:
         sizes = self.sizes
         share, shares = missing.sum() / sizes.sum(), missing / np.maximum(sizes, 1)
         deviations = (shares - share) / np.sqrt(share * (1 - share) / np.maximum(sizes, 1))
-        differs = np.abs(shares - share) >= NAMED_DIFFERENCE
-        differs &= (np.abs(deviations) > NAMED_DEVIATIONS) & (sizes > 0)
-        if not differs.any():
-            differs[np.argmax(np.abs(deviations))] = True
+        order = np.argsort(-np.abs(deviations), kind="stable")[:MOST_NAMED]
+        n_named = max(1, int(np.sum(np.abs(deviations[order]) > NAMED_DEVIATIONS)))
         # Clusters that mostly lack a view before those that mostly have it.
-        order = sorted(np.flatnonzero(differs).tolist(), key=lambda c: -deviations[c])
-        if len(order) > MOST_NAMED:
-            order = sorted(order, key=lambda c: -abs(deviations[c]))[:MOST_NAMED]
-        clusters = join_words([f"{100 * shares[c]:.0f} % of cluster {c}" for c in order])
+        named = sorted(order[:n_named].tolist(), key=lambda c: -deviations[c])
+        clusters = join_words([f"{100 * shares[c]:.0f} % of cluster {c}" for c in named])
         return f"{100 * share:.0f} % of the samples, but from {clusters}"
 
 
@@ -273,20 +227,8 @@ def measure_missingness(
 ) -> Missingness:
     """Return how clusters and the missing views of samples go together.
 
-    The cost is one pass over the samples: permutations are drawn as tables of counts.
-
-    Parameters
-    ----------
-    labels : ndarray of int of shape (n_samples,)
-        Clusters, from zero.
-    observed : ndarray of bool of shape (n_samples, n_views)
-        Which views have which samples.
-    view_names : sequence of str
-        Names of the views.
-
-    Returns
-    -------
-    Missingness
+    Labels are clusters from zero, and observed says which views have which samples, (n_samples,
+    n_views) of bool. The cost is one pass over the samples: permutations are tables of counts.
     """
     names = tuple(map(str, view_names))
     lacks, table = _count_patterns(np.asarray(labels), ~np.asarray(observed, dtype=bool))
@@ -328,10 +270,10 @@ def _count_patterns(labels: np.ndarray, missing: np.ndarray) -> tuple[np.ndarray
     They are (n_patterns, n_views) of bool, True if a view lacks the samples, and (n_patterns,
     n_clusters).
     """
-    numbers = np.zeros(len(missing), dtype=np.int64)
-    for byte in np.packbits(missing, axis=1).T:  # eight views at a time
-        numbers = np.unique(numbers * 256 + byte, return_inverse=True)[1]
-    first = np.unique(numbers, return_index=True)[1]
+    # Rows as text of bytes: much faster than by axis=0 for a million samples.
+    rows = np.packbits(missing, axis=1)
+    keys = np.ascontiguousarray(rows).view(f"V{rows.shape[1]}")[:, 0]
+    _, first, numbers = np.unique(keys, return_index=True, return_inverse=True)
     table = np.zeros((len(first), int(labels.max()) + 1), dtype=np.int64)
     np.add.at(table, (numbers, labels), 1)
     lacks = missing[first]

@@ -20,36 +20,12 @@ def solve_mkkm(
     max_iter: int = 50,
     weights: Float | None = None,
 ) -> Solution:
-    r"""Minimize what a partition leaves unexplained of the mixed kernel, over both.
+    """Minimize the objective of `MKKM` over partition and weights in turns.
 
-    .. math:: \min_{\gamma \in \Delta,\, H^\top H = I_k} \sum_p \gamma_p^2\, a_p(H), \qquad
-              a_p(H) = \mathrm{Tr}(K_p (I - H H^\top))
-
-    H is the leading eigenvectors of :math:`\sum_p \gamma_p^2 K_p`, and
-    :math:`\gamma_p \propto 1 / a_p(H)`. Each is the exact minimizer for the other fixed, so the
-    objective falls to a stationary point. A kernel of rank k or less can be explained entirely:
-    it then takes all the weight, shared with others like it.
-
-    Parameters
-    ----------
-    stack : Stack
-        The kernels.
-    n_clusters : int
-        Number of clusters, k.
-    tol : float, default=1e-4
-        Relative change of the objective at which to stop.
-    max_iter : int, default=50
-        Most iterations.
-    weights : ndarray of shape (n_kernels,), default=None
-        Weights to start from; None starts from equal ones.
-
-    Returns
-    -------
-    Solution
-        Its history is the objective after each update of the weights, and that of the final pair.
+    ``weights``, of shape (n_kernels,), are those to start from; None starts from equal ones.
     """
     mixture = Mixture(stack, n_clusters)
-    descent = descend(
+    found = descend(
         mixture.uniform if weights is None else weights,
         lambda gamma: mixture.relax(gamma**2),
         mixture.unexplained,
@@ -59,14 +35,7 @@ def solve_mkkm(
         max_iter=max_iter,
         recorded="after",
     )
-    return mixture.solution(
-        descent.relaxation,
-        descent.weights,
-        descent.weights**2,
-        descent.history,
-        descent.converged,
-        descent.n_iter,
-    )
+    return mixture.loop_solution(found, found.weights**2)
 
 
 class MKKM(InductiveClusterer):
@@ -75,9 +44,11 @@ class MKKM(InductiveClusterer):
     .. math:: \min_{\gamma \in \Delta,\, H^\top H = I_k}
               \mathrm{Tr}(K_\gamma (I - H H^\top)), \qquad K_\gamma = \sum_p \gamma_p^2 K_p
 
-    It rewards the kernel that k directions explain best, which need not be the one with the best
-    clusters: a kernel of low rank tends to take most of the weight. The problem is not convex; the
-    result is a stationary point.
+    H is the leading eigenvectors of :math:`K_\gamma`, and :math:`\gamma_p \propto 1 / a_p` with
+    :math:`a_p = \mathrm{Tr}(K_p (I - H H^\top))`: each is the exact minimizer for the other fixed,
+    so the objective falls to a stationary point. The kernel that k directions explain best gets
+    most of the weight, which need not be the one with the best clusters; kernels of rank k or less
+    share all of it.
 
     With ``missing_views="learn"``, the default, it is also minimized over what stands for samples
     that are missing from views [2]_: their features are regressions of those observed on the
@@ -86,15 +57,12 @@ class MKKM(InductiveClusterer):
 
     Parameters
     ----------
-    {inputs}
-    {neighbors}
-    {approximation}
+    {inductive}
     tol : float, default=1e-4
         Relative change of the objective at which to stop.
     max_iter : int, default=50
         Most iterations.
     {seeds}
-    {tables}
 
     Attributes
     ----------
@@ -109,7 +77,6 @@ class MKKM(InductiveClusterer):
     history_ : ndarray of shape (n_iter_ + 1,)
         The objective after each update of the weights, falling; the last is that of the final pair.
     {notes}
-    {approximation_error}
 
     References
     ----------
@@ -141,13 +108,16 @@ class MKKM(InductiveClusterer):
     LEARNS_MISSING: ClassVar[bool] = True
 
     def _solve(self, stack: Stack) -> Solution:
-        """Solve by block descent, with what was learned of missing samples if asked for."""
         if not self._learns_missing(stack):
             return self._descend(stack)
         return learn_fills(stack, self._descend, RegressedFills(), goal="falling")
 
     def _descend(self, stack: Stack, previous: Solution | None = None) -> Solution:
-        """Solve by block descent from the weights of an earlier solution, if there is one."""
-        weights = None if previous is None else previous.weights
-        tol, max_iter = self.tol, self.max_iter
-        return solve_mkkm(stack, self.n_clusters, tol=tol, max_iter=max_iter, weights=weights)
+        """Begin with the weights of an earlier solution, if there is one."""
+        return solve_mkkm(
+            stack,
+            self.n_clusters,
+            tol=self.tol,
+            max_iter=self.max_iter,
+            weights=None if previous is None else previous.weights,
+        )

@@ -19,37 +19,9 @@ SMALLEST_WEIGHT = 1e-6
 
 
 def solve_mkkm_mir(
-    stack: Stack,
-    n_clusters: int,
-    *,
-    reg: float = 0.5,
-    tol: float = 1e-6,
-    max_iter: int = 100,
+    stack: Stack, n_clusters: int, *, reg: float = 0.5, tol: float = 1e-6, max_iter: int = 100
 ) -> Solution:
-    r"""Minimize what a partition leaves unexplained, and how much the mixed kernels overlap.
-
-    .. math:: \min_{\gamma \in \Delta,\, H^\top H = I_k} \sum_p \gamma_p^2\, a_p(H)
-              + \frac\lambda2 \gamma^\top M \gamma, \qquad
-              a_p(H) = \mathrm{Tr}(K_p (I - H H^\top)), \quad M_{pq} = \mathrm{Tr}(K_p K_q)
-
-    Parameters
-    ----------
-    stack : Stack
-        The kernels.
-    n_clusters : int
-        Number of clusters, k.
-    reg : float, default=0.5
-        The paper's lambda.
-    tol : float, default=1e-6
-        Relative change of the objective at which to stop.
-    max_iter : int, default=100
-        Most iterations.
-
-    Returns
-    -------
-    Solution
-        Its history is the objective before each update of the weights, and that of the final pair.
-    """
+    """Minimize the objective of `MKKMMiR` over partition and weights in turns."""
     return descend_regularized(stack, n_clusters, reg * stack.gram(), tol=tol, max_iter=max_iter)
 
 
@@ -62,9 +34,9 @@ def descend_regularized(
     max_iter: int,
     mix: Callable[[Float], Float] = np.square,
 ) -> Solution:
-    """Minimize ``sum_p gamma_p^2 a_p(H) + gamma^T overlap gamma / 2`` by turns.
+    """Minimize ``sum_p gamma_p^2 a_p(H) + gamma^T overlap gamma / 2`` in turns.
 
-    H belongs to the kernels mixed by ``mix(gamma)``. With squares each step is the exact minimizer
+    H belongs to the kernels mixed by ``mix(gamma)``: with squares each step is the exact minimizer
     for the other variable fixed, and the objective falls.
     """
     mixture = Mixture(stack, n_clusters)
@@ -72,7 +44,7 @@ def descend_regularized(
     def hessian(unexplained: Float) -> Float:
         return overlap + 2 * np.diag(unexplained)
 
-    descent = descend(
+    found = descend(
         mixture.uniform,
         lambda gamma: mixture.relax(mix(gamma)),
         mixture.unexplained,
@@ -81,14 +53,7 @@ def descend_regularized(
         tol=tol,
         max_iter=max_iter,
     )
-    return mixture.solution(
-        descent.relaxation,
-        descent.weights,
-        mix(descent.weights),
-        descent.history,
-        descent.converged,
-        descent.n_iter,
-    )
+    return mixture.loop_solution(found, mix(found.weights))
 
 
 class MKKMMiR(InductiveClusterer):
@@ -103,9 +68,7 @@ class MKKMMiR(InductiveClusterer):
 
     Parameters
     ----------
-    {inputs}
-    {neighbors}
-    {approximation}
+    {inductive}
     reg : float, default=0.5
         The paper's lambda, not negative. The authors search 2^-15, 2^-14, ..., 2^10 (``GRID``).
     tol : float, default=1e-6
@@ -113,7 +76,6 @@ class MKKMMiR(InductiveClusterer):
     max_iter : int, default=100
         Most iterations.
     {seeds}
-    {tables}
 
     Attributes
     ----------
@@ -127,11 +89,6 @@ class MKKMMiR(InductiveClusterer):
     history_ : ndarray of shape (n_iter_ + 1,)
         The objective of each weights with their partition, falling.
     {notes}
-    {approximation_error}
-
-    References
-    ----------
-    {references}
 
     Examples
     --------
@@ -159,11 +116,6 @@ class MKKMMiR(InductiveClusterer):
     ALLOWED: ClassVar[dict[str, Allowed]] = {"reg": Number(0)}
 
     def _solve(self, stack: Stack) -> Solution:
-        """Solve by block descent."""
         return solve_mkkm_mir(
-            stack,
-            self.n_clusters,
-            reg=self.reg,
-            tol=self.tol,
-            max_iter=self.max_iter,
+            stack, self.n_clusters, reg=self.reg, tol=self.tol, max_iter=self.max_iter
         )

@@ -1,92 +1,40 @@
 """MKKM-MM: the partition that is best for the kernels it explains worst."""
 
-from collections.abc import Callable
-from dataclasses import replace
 from typing import Any, ClassVar, Literal
 
 import numpy as np
 
 from mkclust.engine.eigen import Relaxation
 from mkclust.engine.simplex import minimize_quadratic
-from mkclust.methods.alternate import Alternation, alternate
+from mkclust.methods.alternate import alternate
 from mkclust.methods.inductive import InductiveClusterer
 from mkclust.methods.mixture import Mixture
 from mkclust.methods.solution import Solution
 from mkclust.parameters import Allowed, Choice
 from mkclust.plots import LARGE_WEIGHT
 from mkclust.stack import Stack
-from mkclust.types import Array, Float
+from mkclust.types import Float
 
 
 def solve_mkkm_mm(
-    stack: Stack,
-    n_clusters: int,
-    *,
-    tol: float = 1e-4,
-    max_iter: int = 10,
+    stack: Stack, n_clusters: int, *, tol: float = 1e-4, max_iter: int = 10
 ) -> Solution:
-    r"""Alternate between a partition and the weights that are worst for it.
+    """Alternate between a partition and the weights that are worst for it, see `MKKMMM`.
 
-    .. math:: \min_{H^\top H = I_k} \max_{\theta \ge 0,\, \|\theta\|_2 \le 1}
-              \sum_p \theta_p\, a_p(H), \qquad a_p(H) = \mathrm{Tr}(K_p (I - H H^\top))
-
-    The worst weights are :math:`\theta = a(H) / \|a(H)\|_2`; H is the leading eigenvectors of
-    :math:`\sum_p \theta_p K_p`. Nothing makes this converge, and it often ends in a cycle of two:
-    then the iterate with the least :math:`\|a(H)\|_2` is returned, that of the uniform weights at
-    the start left out.
-
-    Parameters
-    ----------
-    stack : Stack
-        The kernels.
-    n_clusters : int
-        Number of clusters, k.
-    tol : float, default=1e-4
-        Change of the weights (l2 norm) at which to stop.
-    max_iter : int, default=10
-        Most iterations; the first has uniform weights.
-
-    Returns
-    -------
-    Solution
-        Its history is ``|a(H)|_2`` of every iteration, and that of the returned one if it is not
-        the last.
+    The first iteration has uniform weights. The history is the objective of every iteration, and
+    that of the returned one if it is not the last.
     """
-    return alternate_with_worst_weights(stack, n_clusters, alternate, tol=tol, max_iter=max_iter)
-
-
-def alternate_with_worst_weights(
-    stack: Stack,
-    n_clusters: int,
-    take_turns: Callable[..., Alternation],
-    *,
-    tol: float,
-    max_iter: int,
-) -> Solution:
-    """Answer a partition by the weights that are worst for it."""
     mixture = Mixture(stack, n_clusters)
 
     def respond(relaxation: Relaxation) -> tuple[Float, float]:
         unexplained = mixture.unexplained(relaxation)
-        return _worst_weights(unexplained), float(np.linalg.norm(unexplained))
+        # If nothing is left unexplained, all weights are equally bad.
+        worst = unexplained if unexplained.any() else mixture.uniform
+        return _unit(worst), float(np.linalg.norm(unexplained))
 
-    alternation = take_turns(
-        _unit(mixture.uniform),
-        mixture.relax,
-        respond,
-        tol=tol,
-        max_iter=max_iter - 1,
-        order=2,
-    )
-    return mixture.solution(
-        alternation.relaxation,
-        alternation.weights,
-        alternation.weights,
-        alternation.history,
-        alternation.converged,
-        alternation.n_iter + 1,
-        cycle=alternation.cycle,
-    )
+    start = _unit(mixture.uniform)
+    found = alternate(start, mixture.relax, respond, tol=tol, max_iter=max_iter - 1, order=2)
+    return mixture.loop_solution(found._replace(n_iter=found.n_iter + 1), found.weights)
 
 
 def solve_mkkm_mm_saddle(
@@ -97,65 +45,48 @@ def solve_mkkm_mm_saddle(
     max_iter: int = 100,
     random_state: Any = None,
 ) -> Solution:
-    r"""Find the weights whose best partition leaves most unexplained, certified.
+    r"""Find the saddle point of `MKKMMM`, to a certified relative gap ``tol``.
 
     .. math:: \max_{\theta \ge 0,\, \|\theta\|_2 \le 1} g(\theta), \qquad
               g(\theta) = \min_{H^\top H = I_k} \sum_p \theta_p\, a_p(H)
 
-    g is concave, the least of linear functions, so planes :math:`a(H_j)` seen so far bound it from
-    above: by the norm of the shortest vector in their convex hull, whose direction is tried next.
-
-    Parameters
-    ----------
-    stack : Stack
-        The kernels.
-    n_clusters : int
-        Number of clusters, k.
-    tol : float, default=1e-8
-        Certified relative gap at which to stop.
-    max_iter : int, default=100
-        Most iterations.
-    random_state : int, RandomState or None, default=None
-        As in `solve_simple_mkkm`.
-
-    Returns
-    -------
-    Solution
-        Its history is the best ``g`` so far, rising, beside certified ``upper_bounds``.
+    g is concave, the least of linear functions, so the planes :math:`a(H_j)` seen so far bound it
+    from above: by the norm of the shortest vector in their convex hull, whose direction is the next
+    to try. The history is the best g so far, rising.
     """
     mixture = Mixture(stack, n_clusters)
     theta = _unit(mixture.uniform)
-    planes: list[Float] = []
-    lower: list[float] = []
-    upper: list[float] = []
+    planes, history = list[Float](), list[float]()
     while True:
         relaxation = mixture.relax(theta)
         planes.append(mixture.unexplained(relaxation))
         value = float(theta @ planes[-1])
-        if not lower or value > lower[-1]:
+        if not history or value > history[-1]:
             best = (theta, relaxation)
-        lower.append(max([value, *lower[-1:]]))
+        history.append(max([value, *history[-1:]]))
         A = np.array(planes)
         shortest = minimize_quadratic(A @ A.T) @ A
-        upper.append(float(np.linalg.norm(shortest)))
-        gap = upper[-1] - lower[-1] + best[1].error
+        bound = float(np.linalg.norm(shortest))
         # If nothing is left unexplained, the errors of the eigenvalues are rounding.
-        converged = gap <= tol * upper[-1] or upper[-1] == 0
-        if converged or len(lower) >= max_iter:
+        converged = bound == 0 or bound - history[-1] + best[1].error <= tol * bound
+        if converged or len(history) >= max_iter:
             break
-        theta = shortest / upper[-1]
+        theta = shortest / bound
     theta, relaxation = best
-    allowed = tol * upper[-1] - (max(upper[-1] - lower[-1], 0.0) if converged else 0.0)
+    distance = max(bound - history[-1], 0.0)
+    allowed = tol * bound - (distance if converged else 0.0)
     certificate = mixture.certify(relaxation, theta, allowed, random_state=random_state)
+    gap = (distance + certificate.error) / bound if bound else 0.0
     return mixture.solution(
-        replace(relaxation, error=certificate.error if upper[-1] else 0.0),
+        relaxation,
         theta,
         theta,
-        lower,
+        history,
         converged and certificate.kind != "open",
-        len(lower),
-        upper_bounds=np.array(upper),
+        len(history),
+        gap=gap,
         certificate=certificate,
+        learned={"duality_gap_": gap, "certificate_": str(certificate)},
     )
 
 
@@ -164,28 +95,21 @@ def _unit(weights: Float) -> Float:
     return weights / np.linalg.norm(weights)
 
 
-def _worst_weights(unexplained: Float) -> Float:
-    """Return the weights of unit norm under which most is left unexplained."""
-    # If nothing is, all weights are as bad; the uniform ones prefer no kernel.
-    return _unit(unexplained if unexplained.any() else np.ones_like(unexplained))
-
-
 class MKKMMM(InductiveClusterer):
     r"""Multiple kernel k-means by min-max optimization [1]_.
 
     .. math:: \min_{H^\top H = I_k} \max_{\theta \ge 0,\, \|\theta\|_2 \le 1}
-              \mathrm{Tr}(K_\theta (I - H H^\top)), \qquad K_\theta = \sum_p \theta_p K_p
+              \sum_p \theta_p\, a_p(H), \qquad a_p(H) = \mathrm{Tr}(K_p (I - H H^\top))
 
     The kernels that the partition explains worst get the largest weights. The authors alternate
-    between the two sides, which often ends in a cycle; ``converged_`` and a warning say so, and the
-    best iterate after the start is returned. ``solver="saddle"`` finds the true saddle point,
-    certified.
+    between :math:`\theta = a(H) / \|a(H)\|_2` and the leading eigenvectors H of
+    :math:`\sum_p \theta_p K_p`, which often ends in a cycle of two. ``converged_`` and a warning
+    say so, and the iterate with the least :math:`\|a(H)\|_2` is returned, the start left out.
+    ``solver="saddle"`` finds the true saddle point, certified.
 
     Parameters
     ----------
-    {inputs}
-    {neighbors}
-    {approximation}
+    {inductive}
     solver : {"alternate", "saddle"}, default="alternate"
         The authors' alternation, or the weights of the saddle point.
     tol : float, default=1e-4
@@ -195,7 +119,6 @@ class MKKMMM(InductiveClusterer):
     max_iter : int, default=10
         Most iterations of the alternation; the saddle point may take ten times as many.
     {seeds}
-    {tables}
 
     Attributes
     ----------
@@ -217,11 +140,6 @@ class MKKMMM(InductiveClusterer):
         Only for the saddle point: how it is known that no eigenvector was missed, as SimpleMKKM
         tells it.
     {notes}
-    {approximation_error}
-
-    References
-    ----------
-    {references}
 
     Examples
     --------
@@ -249,7 +167,6 @@ class MKKMMM(InductiveClusterer):
     ALLOWED: ClassVar[dict[str, Allowed]] = {"solver": Choice(("alternate", "saddle"))}
 
     def _solve(self, stack: Stack) -> Solution:
-        """Alternate, or find the saddle point."""
         if self.solver == "saddle":
             return solve_mkkm_mm_saddle(
                 stack,
@@ -259,11 +176,3 @@ class MKKMMM(InductiveClusterer):
                 random_state=self.random_state,
             )
         return solve_mkkm_mm(stack, self.n_clusters, tol=self.tol, max_iter=self.max_iter)
-
-    def _learned(
-        self, stack: Stack, solution: Solution, labels: Array, *further: Array
-    ) -> dict[str, Any]:
-        """Return the certificate of a saddle point."""
-        if self.solver != "saddle":
-            return {}
-        return {"duality_gap_": solution.gap, "certificate_": str(solution.certificate)}

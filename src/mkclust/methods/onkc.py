@@ -1,6 +1,6 @@
 """ONKC: learn a kernel in the neighborhood of the mixed one."""
 
-from typing import Any, ClassVar, NamedTuple
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 
@@ -39,8 +39,7 @@ class NearbyKernel(NamedTuple):
 
     kernel: Array  # G
     leading: Array  # its k leading eigenvectors
-    n_positive: int  # how many eigenvalues are above zero
-    rank: int  # how many are above rounding
+    rank: int  # how many eigenvalues are above rounding
     cost: float  # the two terms of the objective that depend on G
 
 
@@ -53,67 +52,27 @@ def solve_onkc(
     tol: float = 1e-3,
     max_iter: int = 50,
 ) -> Solution:
-    r"""Minimize what a partition leaves unexplained of a kernel near the mixed one.
+    """Minimize the objective of `ONKC` over partition, weights and G in turns.
 
-    .. math:: \min_{\gamma \in \Delta,\, H^\top H = I_k,\, G \succeq 0}
-              \mathrm{Tr}(G (I - H H^\top)) + \frac\rho2 \|G - K_\gamma\|_F^2
-              + \frac\lambda2 \gamma^\top M \gamma, \qquad
-              K_\gamma = \sum_p \gamma_p K_p, \quad M_{pq} = \mathrm{Tr}(K_p K_q)
-
-    In turns, H is the k leading eigenvectors of G, the weights solve a quadratic program on the
-    simplex in which G enters by :math:`\mathrm{Tr}(K_p G)`, and G is the positive semidefinite part
-    of :math:`B = K_\gamma - (I - H H^\top) / \rho`. Each is the exact minimizer for the other two
-    fixed, so the objective falls to a stationary point. The start is uniform weights and the
-    leading eigenvectors of their mix.
-
-    G has at least the rank of :math:`H^\top K_\gamma H`: mixed kernels of rank below k, or a weight
-    that vanishes, may take it below k. What H then lacks comes from the next eigenvectors of B;
-    directions in which no kernel extends are those of the samples' entrywise exponential kernel,
-    so that H is determined by the kernels whatever the order of the samples.
-
-    An iteration takes one eigendecomposition of an n x n matrix, :math:`O(n^3)`, and two passes
-    over the kernels, :math:`O(m n^2)`; before the first come :math:`O(m^2 n^2)` for M. About four
-    n x n matrices are held beside the kernels, and some six for more than about n / 6 clusters.
-
-    Parameters
-    ----------
-    stack : Stack
-        The kernels.
-    n_clusters : int
-        Number of clusters, k.
-    reg : float, default=1.0
-        Weight of the regularization, lambda.
-    proximity : float, default=1.0
-        How close G stays to the mixed kernel, rho: the smaller, the lower is its rank.
-    tol : float, default=1e-3
-        Relative change of the objective at which to stop, from the third iteration on.
-    max_iter : int, default=50
-        Most iterations.
-
-    Returns
-    -------
-    Solution
-        Partition, weights and kernel are those of the last iteration: the first two both made from
-        the kernel before, the kernel made from them. The history is the objective after each
-        iteration.
+    An iteration takes one eigendecomposition of an n x n matrix and two passes over the kernels.
+    Partition, weights and G are those of the last iteration: the first two both made from the G
+    before, G made from them. The history is the objective after each iteration.
     """
     M, totals = stack.gram(), stack.traces()
     gamma = np.full(stack.n_kernels, 1 / stack.n_kernels)
     H = _first_partition(stack, gamma, n_clusters)
     reg, proximity = float(reg), float(proximity)
     nearby = find_nearby_kernel(stack, gamma, H, proximity)
-    history: list[float] = []
-    converged = False
+    history, converged = list[float](), False
     while not converged and len(history) < max_iter:
-        H, likely_rank = nearby.leading, nearby.n_positive
+        H, likely_rank = nearby.leading, nearby.rank
         alignments = _alignments(stack, nearby.kernel)
         del nearby  # its G makes room for the next
         gamma = minimize_quadratic((proximity + reg) * M, -proximity * alignments)
         gamma = drop_small(gamma, SMALLEST_WEIGHT)
         nearby = find_nearby_kernel(stack, gamma, H, proximity, likely_rank)
         history.append(nearby.cost + reg / 2 * float(gamma @ M @ gamma))
-        is_zero = history[-1] <= ZERO_SHARE * float(totals @ gamma)
-        converged = is_zero or (
+        converged = history[-1] <= ZERO_SHARE * float(totals @ gamma) or (
             len(history) > 2 and abs(history[-2] - history[-1]) < tol * history[-2]
         )
     return Solution(
@@ -123,10 +82,9 @@ def solve_onkc(
         history=np.array(history),
         converged=converged,
         coefficients=gamma,
-        kernel=nearby.kernel,
         n_iter=len(history),
         n_passes=2 * len(history) + 2,
-        kernel_rank=nearby.rank,
+        learned={"kernel_rank_": nearby.rank},
     )
 
 
@@ -138,9 +96,8 @@ def _first_partition(stack: Stack, gamma: Float, k: int) -> Array:
     rank = int((values > stack.n_samples * rounding_of_entries(stack) * values[0]).sum())
     if rank == k:
         return H
-    # The null space of the mix is that of every mix, and nothing in it is to be preferred. The
-    # entrywise exponential is a kernel of full rank on the same similarities: it continues with
-    # products of the features, the simplest first.
+    # The null space of this mix is that of every mix. The entrywise exponential is a kernel of full
+    # rank on the same similarities: H does not depend on the order of the samples.
     H, K = H[:, :rank], dense_of(mixed)
     xp = namespace(K)
     E = xp.exp(K / (float(xp.max(xp.abs(K))) or 1.0))
@@ -151,8 +108,7 @@ def _first_partition(stack: Stack, gamma: Float, k: int) -> Array:
 
 def _alignments(stack: Stack, G: Array) -> Float:
     """Return ``Tr(K_p G)`` for every kernel."""
-    # Entry by entry and not by thin products with eigenvectors: G may have full rank, and products
-    # in single precision would not lie in the range of M.
+    # Entry by entry, since G may have full rank.
     xp, sums = namespace(G), np.zeros(stack.n_kernels)
     for part in row_blocks(stack.kernels):
         for p, kernel in enumerate(stack.kernels):
@@ -180,7 +136,6 @@ def find_nearby_kernel(
     return NearbyKernel(
         kernel=G,
         leading=copy_array(vectors[:, :k]),
-        n_positive=int((values > 0).sum()),
         rank=int((values > rounding).sum()),
         cost=max(float(unexplained), 0.0) + rho / 2 * sum_of_squares(K),
     )
@@ -194,12 +149,12 @@ class ONKC(MultipleKernelClusterer):
               + \frac\lambda2 \gamma^\top M \gamma, \qquad
               K_\gamma = \sum_p \gamma_p K_p, \quad M_{pq} = \mathrm{Tr}(K_p K_q)
 
-    The samples are clustered by a kernel G of their own, which need not be a mix of those given but
-    stays near one. The problem is not convex; the result is a stationary point. G is known on the
-    samples only, so the method is transductive: it has no ``predict``.
-
-    Every iteration decomposes an n x n matrix, and about four such matrices are held beside the
-    kernels.
+    The samples are clustered by a kernel G of their own, near a mix of those given. In turns, H is
+    the k leading eigenvectors of G, the weights solve a quadratic program on the simplex in which G
+    enters by :math:`\mathrm{Tr}(K_p G)`, and G is the positive semidefinite part of
+    :math:`B = K_\gamma - (I - H H^\top) / \rho`. Each is the exact minimizer for the other two
+    fixed, so the objective falls to a stationary point. G is known on the samples only: the method
+    has no ``predict``. About four n x n matrices are held beside the kernels.
 
     Parameters
     ----------
@@ -216,7 +171,6 @@ class ONKC(MultipleKernelClusterer):
     max_iter : int, default=50
         Most iterations.
     {seeds}
-    {tables}
 
     Attributes
     ----------
@@ -235,20 +189,11 @@ class ONKC(MultipleKernelClusterer):
         does not hold: the next in order, and a warning says so.
     {notes}
 
-    See Also
-    --------
-    solve_onkc : The solver, whose solution also holds G.
-
-    References
-    ----------
-    {references}
-
     Examples
     --------
     >>> from mkclust import ONKC
     >>> from mkclust.datasets import load
-    >>> digits = load("digits")
-    >>> views = {name: view[:300] for name, view in digits.views.items()}
+    >>> views = {name: view[:300] for name, view in load("digits").views.items()}
     >>> model = ONKC(n_clusters=10, random_state=0).fit(views)
     >>> model.converged_, bool((model.history_[1:] <= model.history_[:-1]).all())
     (True, True)
@@ -280,34 +225,20 @@ class ONKC(MultipleKernelClusterer):
     MATRICES: ClassVar[int] = 4
 
     def _solve(self, stack: Stack) -> Solution:
-        """Solve by block descent."""
-        return solve_onkc(
-            stack,
-            self.n_clusters,
-            reg=self.reg,
-            proximity=self.proximity,
-            tol=self.tol,
-            max_iter=self.max_iter,
-        )
+        options = {"reg": self.reg, "proximity": self.proximity, "tol": self.tol}
+        solution = solve_onkc(stack, self.n_clusters, max_iter=self.max_iter, **options)
+        rank = solution.learned["kernel_rank_"]
+        if rank < self.n_clusters:
+            warn(
+                f"the learned kernel has rank {rank}, too low for n_clusters={self.n_clusters}: it "
+                f"says nothing about the embedding beyond the first {rank} columns; raise "
+                f"proximity (now {self.proximity:g}), or ask for fewer clusters if the kernels "
+                "given are of low rank themselves",
+                UserWarning,
+            )
+        return solution
 
     def _mixed_among(self, stack: Stack, samples: np.ndarray | None) -> Array:
-        """Return G among samples that exist, which partition and weights determine."""
         H, rho = to_device(self.embedding_, stack.kernels[0].like), float(self.proximity)
         G = find_nearby_kernel(stack, self.weights_, H, rho, self.kernel_rank_).kernel
         return G if samples is None else select(select(G, samples), samples, axis=1)
-
-    def _learned(
-        self, stack: Stack, solution: Solution, labels: Array, *further: Array
-    ) -> dict[str, Any]:
-        """Return the rank of G; warn if it leaves the partition open."""
-        assert solution.kernel_rank is not None
-        rank, k = solution.kernel_rank, self.n_clusters
-        if rank < k:
-            warn(
-                f"the learned kernel has rank {rank}, too low for n_clusters={k}: it says nothing "
-                f"about the embedding beyond the first {rank} columns; raise proximity (now "
-                f"{self.proximity:g}), or ask for fewer clusters if the kernels given are of "
-                "low rank themselves",
-                UserWarning,
-            )
-        return {"kernel_rank_": rank}

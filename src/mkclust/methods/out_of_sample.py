@@ -11,14 +11,12 @@ from mkclust.linalg import (
     is_foreign,
     namespace,
     precision_of,
-    select,
     side_by_side,
     to_device,
     to_host,
     zeros,
 )
 from mkclust.methods.learned_rows import LearnedRows
-from mkclust.methods.seen_regression import SeenRegression
 from mkclust.stack import Array as HeldKernel
 from mkclust.stack import (
     Kernel,
@@ -31,7 +29,7 @@ from mkclust.stack import (
 )
 from mkclust.stack.checks import symmetrized
 from mkclust.stack.kernel import multiply, row_blocks
-from mkclust.stack.observed import FillRule, SampleMap, rescaling
+from mkclust.stack.observed import FillRule, SampleMap, maps_of, rescaling
 from mkclust.types import Array, Float
 
 # Self-similarities that differ by no more than this share are the same.
@@ -67,24 +65,16 @@ def eigenvector_projections(
 
 @dataclass(frozen=True)
 class Similarities:
-    """The similarities of those new samples that some kernels have.
+    """The similarities of those new samples that some kernels have."""
 
-    Attributes
-    ----------
-    kernels : sequence of int
-        The numbers of these kernels among all.
-    rows : ndarray of int of shape (n_seen,)
-        The numbers of the new samples that they have, rising.
-    cross : sequence of matrices of shape (n_seen, n_observed), or what computes them
-        Similarities of these to the training samples that each kernel has; or an object whose
-        ``blocks()`` yields some rows of all kernels at a time.
-    self_similarity : array of shape (n_kernels, n_seen) or None
-        Their similarities to themselves; None if they follow from the training samples'.
-    """
-
+    # The numbers of these kernels among all.
     kernels: Sequence[int]
+    # The numbers of the new samples that they have, rising.
     rows: np.ndarray
+    # Similarities of these to the training samples that each kernel has, (n_seen, n_observed) by
+    # kernel; or an object whose ``blocks()`` yields some rows of all kernels at a time.
     cross: Any
+    # Their similarities to themselves, (n_kernels, n_seen); None if they follow from the others'.
     self_similarity: Array | None = None
 
 
@@ -97,31 +87,19 @@ class Extension:
     The sum is over the kernels that have x; what makes up for the others is a rule, or learned.
     Leading eigenvectors H of a mix, with eigenvalues :math:`\Lambda`, have
     :math:`P_p = c_p H \Lambda^{-1}`.
-
-    Attributes
-    ----------
-    names : sequence of str
-        Names of the kernels.
-    standardizations : sequence of Standardization
-        How similarities by each kernel are centered and scaled.
-    projections : sequence of arrays of shape (n_observed, k)
-        What they are then multiplied with.
-    samples : sequence of (ndarray of int of shape (n_observed,) or None)
-        The numbers of the training samples that each kernel has; None for all.
-    active : ndarray of bool of shape (n_kernels,)
-        Which kernels count when samples are scaled up for those that lack them.
-    rule : {"zero", "rescale"}
-        Whether they are.
-    learned : LearnedRows or None
-        What makes up for kernels that lack samples in place of the rule, if that was learned.
     """
 
     names: Sequence[str]
+    # How similarities by each kernel are centered and scaled, ...
     standardizations: Sequence[Standardization]
+    # ... and what they are then multiplied with, (n_observed, k).
     projections: Sequence[Array]
+    # The numbers of the training samples that each kernel has; None for all.
     samples: Sequence[np.ndarray | None]
+    # Which kernels count when samples are scaled up for those that lack them, (m,) of bool.
     active: np.ndarray
     rule: FillRule = "rescale"
+    # What makes up for kernels that lack samples in place of the rule, if that was learned.
     learned: LearnedRows | None = None
 
     @classmethod
@@ -134,21 +112,13 @@ class Extension:
     ) -> "Extension":
         """Return the extension of ``sum_p K_p P_p``, the kernels as they are in the stack.
 
-        Parameters
-        ----------
-        stack : Stack
-            The kernels.
-        projections : sequence of m arrays of shape (n_samples, k)
-            What each is multiplied with.
-        rule : {"zero", "rescale"}, default="rescale"
-            Whether samples that some kernels lack are scaled up.
-        active : sequence of int, default=None
-            The kernels that then count; None for all.
+        If samples are scaled up, then for the active kernels that lack them, None for all.
         """
-        is_active = np.array([bool(namespace(P).any(P != 0)) for P in projections])
-        maps = [kernel.map if isinstance(kernel, Observed) else None for kernel in stack.kernels]
+        maps = maps_of(stack.kernels)
         if any(each is not None for each in maps):
             is_active = active_kernels(stack, active)
+        else:
+            is_active = np.array([bool(namespace(P).any(P != 0)) for P in projections])
         pairs = zip(maps, projections, strict=True)
         return cls(
             stack.names,
@@ -163,90 +133,86 @@ class Extension:
         """Return what is stored of it: arrays of the host."""
         return {name: arrays_to_host(value) for name, value in vars(self).items()}
 
-    def with_regressions(self, regressions: Sequence[SeenRegression]) -> "Extension":
+    def with_regressions(
+        self, learned: LearnedRows, regressions: Sequence[tuple[np.ndarray, Float]]
+    ) -> "Extension":
         """Return the same with what regressions make of samples in columns of their own."""
         projections = []
         for p, (P, samples) in enumerate(zip(self.projections, self.samples, strict=True)):
             every = slice(None) if samples is None else samples
-            further = [select(each.projection(p), every) for each in regressions]
-            projections.append(side_by_side(P, *further))
-        return replace(self, projections=projections)
+            further = [a[every] * (seen[p] / seen.sum()) for seen, a in regressions]
+            projections.append(side_by_side(P, *(to_device(each, P) for each in further)))
+        patterns = [seen for seen, _ in regressions]
+        learned = replace(learned, patterns=patterns, active=self.active)
+        return replace(self, projections=projections, learned=learned)
 
     def embed_training(self, stack: Stack) -> Array:
         """Embed the training samples as new ones are embedded, (n_samples, k).
 
         Their embedding is H itself but for rounding, and for what a tolerance left open.
         """
-        n, seen, rows = stack.n_samples, np.zeros((stack.n_samples, stack.n_kernels), bool), None
         groups: dict[bytes, list[int]] = {}
         for p, samples in enumerate(self.samples):
             groups.setdefault(b"" if samples is None else samples.tobytes(), []).append(p)
+        parts = []
         for numbers in groups.values():
             samples, kernels = self.samples[numbers[0]], [stack.kernels[p] for p in numbers]
+            rows = np.arange(stack.n_samples) if samples is None else samples
             thin = [to_device(self.projections[p], stack.kernels[p].like) for p in numbers]
-            own = _embedded(list(map(observed_part, kernels)), thin)
-            if samples is not None:
-                own = SampleMap(samples, n).scatter(own)
-            seen[np.ix_(np.arange(n) if samples is None else samples, np.array(numbers))] = True
-            rows = own if rows is None else rows + own
-        return self._complete(rows, seen)
+            parts.append((numbers, rows, _embedded(list(map(observed_part, kernels)), thin)))
+        return self._sum(parts, stack.n_samples)
 
     def embed(self, similarities: Sequence[Similarities], n_new: int) -> Array:
         """Embed new samples, (n_new, k), where their similarities live."""
-        seen, rows = np.zeros((n_new, len(self.names)), bool), None
-        for part in similarities:
-            if not len(part.rows) and n_new:
-                continue
-            seen[np.ix_(part.rows, np.array(part.kernels))] = True
-            own = SampleMap(part.rows, n_new).scatter(self._embed_some(part))
-            rows = own if rows is None else rows + own
-        if rows is None:
+        parts = [
+            (part.kernels, part.rows, self._embed_some(part))
+            for part in similarities
+            if len(part.rows) or not n_new
+        ]
+        if not parts:
             raise ValueError("X is empty, it has no samples: pass at least one")
-        return self._complete(rows, seen)
+        return self._sum(parts, n_new)
+
+    def _sum(self, parts: Sequence[tuple[Sequence[int], np.ndarray, Array]], n: int) -> Array:
+        """Return the embedding, given what some kernels contribute to the samples they have.
+
+        What makes up for kernels that lack samples is added.
+        """
+        seen, total = np.zeros((n, len(self.names)), bool), None
+        for kernels, rows, contribution in parts:
+            seen[np.ix_(rows, np.asarray(kernels))] = True
+            own = contribution if len(rows) == n else SampleMap(rows, n).scatter(contribution)
+            total = own if total is None else total + own
+        if self.learned is not None:
+            return self.learned.complete(total, seen)
+        if self.rule == "zero" or seen.all():
+            return total
+        return total * to_device(rescaling(seen, self.active), total)[:, None]
 
     def _embed_some(self, part: Similarities) -> Array:
         """Return what some kernels contribute to the samples that they have, (n_seen, k)."""
         own, whole = part.self_similarity, slice(0, len(part.rows))
-        blocks = part.cross.blocks() if isinstance(part.cross, Source) else [(whole, part.cross)]
+        blocks: Any = [(whole, part.cross)]
+        if isinstance(part.cross, Source):
+            blocks = part.cross.blocks()
         embedded = []
         for rows, matrices in blocks:
-            parts = [
-                self._project(p, _nth(matrices, place), None if own is None else own[place, rows])
-                for place, p in enumerate(part.kernels)
-            ]
+            parts = []
+            for place, p in enumerate(part.kernels):
+                cross = matrices[place, ...] if is_foreign(matrices) else matrices[place]
+                parts.append(self._project(p, cross, None if own is None else own[place, rows]))
             embedded.append(sum(parts[1:], parts[0]))
         return namespace(*embedded).concat(embedded)
 
     def _project(self, p: int, cross: Array, self_similarity: Array | None) -> Array:
         """Return what one kernel contributes to samples, (n_seen, k)."""
-        standardization, name = self.standardizations[p], self.names[p]
-        is_known = is_training(standardization, cross)
+        how, name = self.standardizations[p], self.names[p]
+        is_known = is_training(how, cross)
         if is_known:
             cross = symmetrized(cross, name)
-        if self_similarity is None and standardization.scale is not None:
-            constant = standardization.constant_self_similarity()
-            if is_known:
-                self_similarity = standardization.diagonal - standardization.shift
-            elif constant is not None:
-                self_similarity = zeros((cross.shape[0],), cross) + constant
-            else:
-                raise ValueError(
-                    f"{name}: scaling new samples needs their similarity to themselves, and "
-                    "it is not constant for this kernel; pass self_similarity, an array of k(x, x) "
-                    "with a row for each kernel and a column for each new sample, or fit with "
-                    "normalize=False"
-                )
-        return standardization.project(
-            cross, self.projections[p], self_similarity, is_training=is_known
-        )
-
-    def _complete(self, rows: Array, seen: np.ndarray) -> Array:
-        """Make up for kernels that lack samples, given the sum over the kernels that have them."""
-        if self.learned is not None:
-            return self.learned.complete(rows, seen)
-        if self.rule == "zero" or seen.all():
-            return rows
-        return rows * to_device(rescaling(seen, self.active), rows)[:, None]
+        if self_similarity is None and how.scale is not None:
+            self_similarity = own_similarity(name, how, cross, is_known)
+        return how.project(cross, self.projections[p], self_similarity, is_training=is_known)
 
 
 def observed_part(kernel: Any) -> Standardized:
@@ -285,11 +251,6 @@ def sum_of_products(kernels: Sequence[Kernel], thin: Sequence[Array]) -> Array:
     return namespace(*parts).concat(parts)
 
 
-def _nth(matrices: Any, index: int) -> Array:
-    """Return one of several matrices, be they in a list or in one array."""
-    return matrices[index, ...] if is_foreign(matrices) else matrices[index]
-
-
 def is_training(standardization: Standardization, cross: Array) -> bool:
     """Return whether similarities are all those of the training samples to each other.
 
@@ -308,3 +269,17 @@ def is_training(standardization: Standardization, cross: Array) -> bool:
     columns = to_device(probe, cross, precision_of(cross))
     left, right = to_host(cross @ columns), to_host(cross.T @ columns)
     return bool(np.abs(left - right).max() <= 1e-3 * np.abs(left).max())
+
+
+def own_similarity(name: str, how: Standardization, cross: Array, is_known: bool) -> Array:
+    """Return new samples' similarities to themselves: those of the fit, or all alike."""
+    if is_known:
+        return how.diagonal - how.shift
+    constant = how.constant_self_similarity()
+    if constant is None:
+        raise ValueError(
+            f"{name}: scaling new samples needs their similarity to themselves, and it is not "
+            "constant for this kernel; pass self_similarity, an array of k(x, x) with a row for "
+            "each kernel and a column for each new sample, or fit with normalize=False"
+        )
+    return zeros((cross.shape[0],), cross) + constant

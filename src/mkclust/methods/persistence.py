@@ -6,9 +6,8 @@ names of types. A file that names a type that is not trusted is refused as a who
 
 import importlib
 import os
-import warnings
-from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from copy import copy
 from pathlib import Path
 from types import ModuleType
@@ -17,7 +16,7 @@ from typing import Any
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
-from mkclust.exceptions import ModelVersionWarning
+from mkclust.exceptions import ModelVersionWarning, warn
 from mkclust.files import write_atomically
 from mkclust.methods.base import MultipleKernelClusterer
 from mkclust.samples.checks import is_dask
@@ -87,10 +86,9 @@ def load_model(
 ) -> MultipleKernelClusterer:
     """Read a fitted model that `save_model` has written.
 
-    Loading runs no code from the file. A file is refused if it names a type that is neither a part
-    of models of this library nor one of NumPy, SciPy and scikit-learn that skops trusts. A model of
-    another format is refused, too. If mkclust, NumPy, SciPy or scikit-learn had other versions when
-    the model was saved, a `ModelVersionWarning` names them.
+    Loading runs no code from the file. A file of another format is refused, and one that names a
+    type that is neither part of models of this library nor trusted by skops. If mkclust, NumPy,
+    SciPy or scikit-learn had other versions, a `ModelVersionWarning` names them.
 
     Parameters
     ----------
@@ -106,20 +104,28 @@ def load_model(
         The model, with the same predictions as the one that was saved.
     """
     path, skops = Path(path), import_skops()
-    with _as_no_model(path):
+    try:
         names = skops.get_untrusted_types(file=path)
-        safe = {*TRUSTED_TYPES, *trusted, *filter(_is_own_class, names)}
-    if foreign := sorted(set(names) - safe):
+        foreign = sorted({n for n in names if not _is_own_class(n)} - {*TRUSTED_TYPES, *trusted})
+        if not foreign:
+            content = skops.load(path, trusted=names)
+            stored, saved, model = content["format"], dict(content["versions"]), content["model"]
+            _check_sparse(model)
+    except OSError:
+        raise  # missing, a folder, not readable
+    except Exception as error:  # whatever a damaged or crafted file raises
+        reason = " ".join(f"{type(error).__name__}: {error}".split())
+        raise ValueError(
+            f"{path}: is not a model that mkclust.save_model has written, or is damaged "
+            f"({reason}). Pickle and joblib files can run any code and are not opened"
+        ) from error
+    if foreign:
         raise ValueError(
             f"{path}: names {join_words(foreign)}, which is not part of a model of mkclust "
             f"{__version__} and could run other code; nothing was loaded. If another version of "
             "mkclust wrote the file, load it with that version. If the type is your own, load the "
             "model with mkclust.load_model(path, trusted=[...])"
         )
-    with _as_no_model(path):
-        content = skops.load(path, trusted=names)
-        stored, saved, model = content["format"], dict(content["versions"]), content["model"]
-        _check_sparse(model)
     if stored != FORMAT:
         raise ValueError(
             f"{path}: was written by mkclust {saved.get('mkclust')} in format {stored!r}; mkclust "
@@ -135,11 +141,10 @@ def load_model(
         if saved.get(name) != here[name]
     ]
     if others:
-        warnings.warn(
+        warn(
             f"{path} was saved with {join_words(others)}: predictions may differ; fit the model "
             "again if that matters",
             ModelVersionWarning,
-            stacklevel=2,
         )
     return model
 
@@ -152,21 +157,6 @@ def import_skops() -> ModuleType:
         raise ImportError(
             'models are saved and loaded by skops; install it with: pip install "mkclust[save]"'
         ) from None
-
-
-@contextmanager
-def _as_no_model(path: Path) -> Iterator[None]:
-    """Have one error for whatever a damaged or crafted file raises."""
-    try:
-        yield
-    except OSError:
-        raise  # missing, a folder, not readable
-    except Exception as error:
-        reason = " ".join(f"{type(error).__name__}: {error}".split())
-        raise ValueError(
-            f"{path}: is not a model that mkclust.save_model has written, or is damaged "
-            f"({reason}). Pickle and joblib files can run any code and are not opened"
-        ) from error
 
 
 def _is_own_class(name: str) -> bool:

@@ -5,7 +5,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from mkclust.engine.certificate import Certificate, rounding_of_entries
+from mkclust.engine.certificate import rounding_of_entries
 from mkclust.engine.cutting import CuttingSurfaces
 from mkclust.engine.eigen import Relaxation
 from mkclust.engine.simplex import longest_step, reduced_direction
@@ -13,7 +13,7 @@ from mkclust.methods.mixture import Mixture
 from mkclust.methods.solution import Solution
 from mkclust.types import Float
 
-# The largest change of a weight at which the paper stops.
+# Largest change of a weight at which the paper stops.
 PAPER_STEP = 1e-4
 
 
@@ -27,47 +27,23 @@ def solve_reduced_gradient(
     prove: bool | Literal["auto"] = "auto",
     random_state: Any = None,
 ) -> Solution:
-    r"""Minimize J over the simplex by reduced gradient descent (Algorithm 1).
+    """Minimize the objective of `SimpleMKKM` by reduced gradient descent.
 
-    .. math:: J(\gamma) = \max_{H^\top H = I_k} \mathrm{Tr}(K_\gamma H H^\top),
-              \qquad K_\gamma = \sum_p \gamma_p^2 K_p
-
-    Parameters
-    ----------
-    stack : Stack
-        The kernels.
-    n_clusters : int
-        Number of clusters, k.
-    tol : float, default=1e-6
-        Certified relative gap at which to stop.
-    max_iter : int, default=200
-        Number of descent steps at which to give up.
-    stopping : {"gap", "step"}, default="gap"
-        Stop at the gap, or as the paper does when no weight changes by more than 1e-4.
-    prove : bool or "auto", default="auto"
-        Whether to prove at the end, by a Cholesky factorization, that no eigenvector was missed.
-        "auto" does so where a random search cannot tell; False only searches.
-    random_state : int, RandomState or None, default=None
-        What the random vectors of a search for missed eigenvectors depend on; with None they are
-        always the same.
-
-    Returns
-    -------
-    Solution
+    See `SimpleMKKM` for the objective and the parameters. The history begins with the uniform
+    weights.
 
     References
     ----------
     .. [1] X. Liu, E. Zhu, J. Liu, T. Hospedales, Y. Wang, M. Wang. SimpleMKKM: Simple Multiple
        Kernel K-means. ICML 2020. Theorem 1, Eqs. 6-9, Algorithm 1.
     """
-    evaluate = Evaluator(stack, n_clusters)
-    gamma = evaluate.uniform
-    partition = evaluate(gamma)
+    mixture = Mixture(stack, n_clusters)
+    gamma = mixture.uniform
+    partition = mixture.relax(gamma**2)
     surfaces = CuttingSurfaces(stack.n_kernels, 2 * rounding_of_entries(stack))
-    baseline = partition
     history, bounds, step, converged = [partition.value], [], None, False
     while True:
-        alignments = evaluate.alignments(partition)
+        alignments = mixture.alignments(partition)
         surfaces.add(alignments)
         bounds.append(surfaces.lower_bound)
         if stopping == "gap":
@@ -76,7 +52,7 @@ def solve_reduced_gradient(
             break
         gradient = 2 * gamma * alignments  # Theorem 1
         direction = reduced_direction(gamma, gradient)
-        step, reached = _armijo(evaluate, gamma, direction, partition, gradient, step)
+        step, reached = _armijo(mixture, gamma, direction, partition, gradient, step)
         if step == 0:
             # Stationary: one kernel, or a kink from which no single gradient leads down.
             converged = stopping == "step"
@@ -87,53 +63,25 @@ def solve_reduced_gradient(
     allowed = tol * partition.value
     if stopping == "gap" and converged:
         allowed -= max(partition.value - surfaces.lower_bound, 0.0)
-    certificate = evaluate.certify(
+    certificate = mixture.certify(
         partition, gamma**2, allowed, prove=prove, random_state=random_state
     )
-    return evaluate.descended(
+    partition = replace(partition, error=certificate.error)
+    return mixture.solution(
+        partition,
         gamma,
-        replace(partition, error=certificate.error),
-        baseline,
+        gamma**2,
         history,
-        bounds,
         converged and certificate.kind != "open",
-        certificate,
+        len(history) - 1,
+        gap=partition.gap_above(surfaces.lower_bound),
+        lower_bounds=np.array(bounds),
+        certificate=certificate,
     )
-
-
-class Evaluator(Mixture):
-    """J and its maximizer as a function of the weights."""
-
-    def __call__(self, gamma: Float) -> Relaxation:
-        """Return the leading eigenvectors of the kernels mixed by squared weights."""
-        return self.relax(gamma**2)
-
-    def descended(
-        self,
-        gamma: Float,
-        partition: Relaxation,
-        baseline: Relaxation,
-        history: list[float],
-        bounds: list[float],
-        converged: bool,
-        certificate: Certificate | None = None,
-    ) -> Solution:
-        """Return what a descent found; its history begins with the uniform weights."""
-        return self.solution(
-            partition,
-            gamma,
-            gamma**2,
-            history,
-            converged,
-            len(history) - 1,
-            baseline=baseline,
-            lower_bounds=np.array(bounds),
-            certificate=certificate,
-        )
 
 
 def _armijo(
-    evaluate: Evaluator,
+    mixture: Mixture,
     gamma: Float,
     direction: Float,
     partition: Relaxation,
@@ -148,7 +96,7 @@ def _armijo(
     guess = 0.1 / np.abs(direction).max() if last_step is None else 4 * last_step
     step = min(guess, longest_step(gamma, direction))
     while step * np.abs(direction).max() > np.finfo(np.float64).eps:
-        reached = evaluate(gamma + step * direction)
+        reached = mixture.relax((gamma + step * direction) ** 2)
         rise = reached.value - partition.value
         if rise <= 1e-4 * step * slope:
             return step, reached

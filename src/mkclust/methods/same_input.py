@@ -6,19 +6,21 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
+from sklearn.base import BaseEstimator
+from sklearn.utils import check_array
 from sklearn.utils.validation import validate_data
 
-from mkclust.linalg import arrays_to_host, is_foreign, select, to_host
+from mkclust.linalg import arrays_to_host, is_foreign, to_host
 from mkclust.methods.out_of_sample import observed_part
 from mkclust.samples.checks import check_entries, check_view
-from mkclust.samples.forms import TABLE, check_masks, depth
+from mkclust.samples.forms import TABLE, check_masks
 from mkclust.samples.frames import is_frame
-from mkclust.samples.samples import Samples, single_kernels
-from mkclust.stack import Kernel, RowSource, Standardization, as_numbers
+from mkclust.samples.samples import Samples
+from mkclust.stack import Kernel, RowSource, Standardization
 from mkclust.types import Array, Float
 
-# What differs by less than this share of the largest self-similarity is rounding.
-ROUNDING = 1e-6
+# What differs by less than this share of the largest self-similarity is rounding, in float32.
+ROUNDING = 1e-5
 OTHER_SAMPLES = "X holds other samples than the model was fitted on: pass the same"
 
 
@@ -36,79 +38,76 @@ def match_views(
     return samples.only(list(widths))
 
 
+def count_parts(samples: Samples) -> int:
+    """Return the number of views or kernels."""
+    whole = samples.whole
+    if whole is None:
+        return len(samples.parts)
+    return whole.n_kernels if isinstance(whole, RowSource) else whole.shape[0]
+
+
 def match_kernels(samples: Samples, names: Sequence[str]) -> Samples:
     """Return kernels in the order of those that a model was fitted on, or refuse others."""
-    whole, count = samples.whole, len(samples.parts)
-    if whole is not None:
-        count = whole.n_kernels if isinstance(whole, RowSource) else whole.shape[0]
-    if count != len(names):
+    if (count := count_parts(samples)) != len(names):
         raise ValueError(f"X has {count} kernels, the model was fitted on {len(names)}")
-    if whole is not None or not samples.names_given:
+    if samples.whole is not None or not samples.names_given:
         return samples
     if missing := [name for name in names if name not in samples.names]:
         raise ValueError(f"X lacks the kernel {missing[0]!r}, it has {list(samples.names)}")
     return samples.only(names)
 
 
-def with_columns(samples: Samples, covered: np.ndarray, n_samples: int) -> Samples:
-    """Return kernels of new samples with the columns of the samples that a model was fitted on."""
-
-    def of_covered(kernel: Any) -> Any:
-        is_whole = depth(kernel) == 2 and kernel.shape[1] == n_samples
-        return select(as_numbers(kernel, "X"), covered, axis=1) if is_whole else kernel
-
-    if samples.whole is None:
-        return replace(samples, parts=tuple(map(of_covered, samples.parts)))
-    names = tuple(f"kernel {p}" for p in range(samples.whole.shape[0]))
-    parts = tuple(map(of_covered, single_kernels(samples.whole)))
-    return replace(samples, names=names, parts=parts, whole=None)
-
-
-def check_same_missing(samples: Samples, fitted: np.ndarray | None) -> None:
-    """Refuse samples that are missing from other views than those that a model was fitted on."""
-    missing = samples.missing
-    if missing is None and fitted is None:
-        return
-    if missing is None or fitted is None or not np.array_equal(missing, fitted):
+def check_same_samples(samples: Samples, n_samples: int, missing: np.ndarray | None) -> None:
+    """Refuse another number of samples, or samples that are missing from other views."""
+    if samples.n_samples != n_samples:
+        raise ValueError(
+            f"X has {samples.n_samples} samples, the model was fitted on {n_samples}: pass the same"
+        )
+    given, nobody = samples.missing, np.zeros(0)
+    if not np.array_equal(
+        nobody if given is None else given, nobody if missing is None else missing
+    ):
         raise ValueError(
             "X lacks other samples than the model was fitted on, view by view: pass the same, with "
             "observed as it was in the fit by way of mkclust.samples.read_samples"
         )
 
 
-def check_same_kernel(kernel: Kernel, name: str, fitted: Standardization) -> None:
-    """Refuse a kernel whose diagonal, or means over the samples, are not those of the fit."""
+def fingerprint(kernel: Kernel) -> tuple[Float, Float]:
+    """Return the diagonal and the row means, as far as known, by which a kernel is recognized."""
     given = observed_part(kernel).for_new_samples
-    differences = [np.abs(to_host(given.diagonal) - to_host(fitted.diagonal)).max()]
-    if given.row_means is not None and fitted.row_means is not None:
-        differences.append(np.abs(to_host(given.row_means) - to_host(fitted.row_means)).max())
-    if max(differences) > ROUNDING * np.abs(to_host(fitted.diagonal)).max():
-        raise ValueError(
-            f"{name} is not the kernel that the model was fitted on: its means over the "
-            "samples, or its diagonal, differ; pass the same kernels, samples in the same order"
-        )
+    means = np.zeros(0) if given.row_means is None else to_host(given.row_means)
+    return to_host(given.diagonal), means
 
 
-def check_new_table(model: Any, samples: Samples) -> Samples:
-    """Return new samples, of which one table is compared by scikit-learn with that of the fit."""
-    if samples.kind != "table" or is_foreign(samples.parts[0]):
+def check_same_kernel(kernel: Kernel, name: str, fitted: tuple[Float, Float]) -> None:
+    """Refuse a kernel whose diagonal, or means over the samples, are not those of the fit."""
+    limit = ROUNDING * np.abs(fitted[0]).max()
+    for now, then in zip(fingerprint(kernel), fitted, strict=True):
+        if np.abs(now - then).max(initial=0) > limit:
+            raise ValueError(
+                f"{OTHER_SAMPLES}, in the same order: the diagonal of {name}, or its means over "
+                "the samples, differ"
+            )
+
+
+def check_table(model: Any, samples: Samples, *, is_new: bool) -> Samples:
+    """Return one table as scikit-learn checks it, a new one compared with that of the fit."""
+    table = samples.parts[0]
+    if is_foreign(table):  # on a device, which scikit-learn does not know
         return samples
-    with warnings.catch_warnings():
-        if TABLE in samples.columns:  # filled cells are in an array, compared by name already
-            warnings.filterwarnings("ignore", "X does not have valid feature names", UserWarning)
-        table = validate_data(
-            model,
-            samples.parts[0],
-            reset=False,
-            dtype=[np.float64, np.float32],
-            ensure_all_finite=False,
-            accept_sparse="csr",
-        )
-    return with_checked_table(samples, table)
-
-
-def with_checked_table(samples: Samples, table: Any) -> Samples:
-    """Return one table that scikit-learn has checked, if its entries are finite."""
+    options: dict[str, Any] = {"dtype": [np.float64, np.float32], "accept_sparse": "csr"}
+    options["ensure_all_finite"] = False
+    if is_new:
+        with warnings.catch_warnings():
+            if TABLE in samples.columns:  # an array of encoded columns, compared by name already
+                warnings.filterwarnings("ignore", "X does not have valid feature", UserWarning)
+            table = validate_data(model, table, reset=False, **options)
+    else:  # without the notes that validate_data takes: a fit that fails leaves none
+        if TABLE not in samples.columns:  # scikit-learn refuses names of several types
+            validate_data(BaseEstimator(), table, skip_check_array=True)
+        options |= {"input_name": "X", "estimator": model, "ensure_min_samples": 2}
+        table = check_array(table, **options)
     table = check_view(table, "X")
     check_entries({TABLE: table}, {TABLE: "X"}, samples.columns)
     return replace(samples, parts=(table,), is_checked=True)
@@ -156,7 +155,7 @@ def check_self_similarity(
     if np.any(wrong):
         kernel, sample = np.argwhere(wrong)[0]
         raise ValueError(
-            f"self_similarity has {int(wrong.sum())} entries that are no similarity of a "
+            f"self_similarity has {int(wrong.sum())} entries that cannot be the similarity of a "
             "sample to itself (NaN, infinite, negative, or zero for a sample that is similar "
             f"to others), first {values[kernel, sample]:g} for "
             f"{model.kernel_names_[kernel]} and new sample {sample}: pass k(x, x)"

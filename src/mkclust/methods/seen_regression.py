@@ -11,14 +11,12 @@ where T are samples that all kernels of S and others have, :math:`\bar K_S` is t
 kernels of S among these, and :math:`H_T` are their rows of the embedding, all of one length.
 """
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import replace
 
 import numpy as np
 import scipy.linalg
 
-from mkclust.linalg import arrays_to_host, select, to_device, to_host
+from mkclust.linalg import to_host
 from mkclust.stack import Stack
 from mkclust.stack.compare import draw
 from mkclust.stack.discretize import normalize_rows
@@ -35,59 +33,14 @@ FEWEST_A_CLUSTER, MOST_SAMPLES = 5, 2000
 MOST_PATTERNS = 16
 
 
-@dataclass(frozen=True)
-class SeenRegression:
-    """What some kernels tell of the embedding of samples that are in no others.
-
-    Attributes
-    ----------
-    seen : ndarray of bool of shape (n_kernels,)
-        The kernels.
-    active : ndarray of bool of shape (n_kernels,)
-        Those that are mixed at all: whether others have a sample does not matter.
-    coefficients : array of shape (n_samples, k) or None
-        What each training sample contributes by its similarity, zero for those not learned from;
-        None if projections hold it.
-    """
-
-    seen: np.ndarray
-    active: np.ndarray
-    coefficients: Array | None = None
-
-    def __getstate__(self) -> dict[str, Any]:
-        """Return what is stored of it: arrays of the host."""
-        return {name: arrays_to_host(value) for name, value in vars(self).items()}
-
-    def pattern(self) -> "SeenRegression":
-        """Return the same without the coefficients."""
-        return SeenRegression(self.seen, self.active)
-
-    def is_pattern_of(self, seen: np.ndarray) -> np.ndarray:
-        """Return which samples are in these kernels and in no others, (n_new,) of bool."""
-        return np.asarray(((seen & self.active) == self.seen).all(axis=1))
-
-    def projection(self, index: int) -> Array:
-        """Return what the similarities by one kernel are multiplied with, (n_samples, k)."""
-        assert self.coefficients is not None
-        return self.coefficients * float(self.seen[index] / self.seen.sum())
-
-
-def learn_seen_regressions(stack: Stack, H: Array, active: np.ndarray) -> list[SeenRegression]:
+def learn_seen_regressions(
+    stack: Stack, H: Array, active: np.ndarray
+) -> list[tuple[np.ndarray, Float]]:
     """Learn to embed samples by the kernels that they are in, for every pattern of these.
 
-    Parameters
-    ----------
-    stack : Stack
-        Kernels that lack samples.
-    H : array of shape (n_samples, k)
-        The embedding.
-    active : ndarray of bool of shape (n_kernels,)
-        The kernels that are mixed.
-
-    Returns
-    -------
-    list of SeenRegression
-        Without patterns that too few samples can teach.
+    H is the embedding, and active are the kernels that are mixed. Returned are patterns, (m,) of
+    bool, each with what every training sample contributes by its similarity, (n_samples, k), zero
+    for those not learned from. Patterns that too few samples can teach are left out.
     """
     observed = observed_samples(stack.kernels)
     if observed is None:
@@ -109,8 +62,7 @@ def learn_seen_regressions(stack: Stack, H: Array, active: np.ndarray) -> list[S
         if len(teachers) >= fewest:
             teachers = teachers[draw(len(teachers), MOST_SAMPLES)]
             coefficients = _learn(stack.subset(np.flatnonzero(seen).tolist()), teachers, targets)
-            beside = to_device(coefficients, stack.kernels[0].like)
-            regressions.append(SeenRegression(seen, active, beside))
+            regressions.append((seen, coefficients))
     return regressions
 
 
@@ -122,27 +74,3 @@ def _learn(stack: Stack, teachers: np.ndarray, targets: Float) -> Float:
     coefficients = np.zeros_like(targets)
     coefficients[teachers] = scipy.linalg.solve(similarities, targets[teachers], assume_a="pos")
     return coefficients
-
-
-def choose_regressions(
-    wide: Array, rows: Array, seen: np.ndarray, regressions: Sequence[SeenRegression]
-) -> Array:
-    """Return rows of the embedding, of samples whose pattern was learned those predicted.
-
-    Parameters
-    ----------
-    wide : array of shape (n_new, k * n_regressions)
-        What each regression makes of every sample, side by side.
-    rows : array of shape (n_new, k)
-        What the embedding is otherwise.
-    seen : ndarray of bool of shape (n_new, n_kernels)
-        Which kernels have which samples.
-    regressions : sequence of SeenRegression
-        What was learned.
-    """
-    k = rows.shape[1]
-    for number, regression in enumerate(regressions):
-        is_pattern = to_device(regression.is_pattern_of(seen).astype(np.float64), rows)
-        predicted = select(wide, slice(number * k, (number + 1) * k), axis=1)
-        rows = rows + is_pattern[:, None] * (predicted - rows)
-    return rows

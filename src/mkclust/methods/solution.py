@@ -1,7 +1,8 @@
 """What a solver returns."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 
@@ -25,53 +26,41 @@ class Solution:
     objective : float
         The objective of this partition and these weights.
     history : ndarray of shape (n_iter,) or (n_iter + 1,)
-        The objective after each iteration, before it the start where that was evaluated. Where
-        eigenvectors are found to a tolerance, what their residuals leave open is counted in.
+        The objective after each iteration, preceded by that of the start if it was evaluated.
     converged : bool
         Whether the method's own stopping rule was met.
     coefficients : ndarray of shape (n_kernels,) or None
         The combined kernel is ``sum_p coefficients_p K_p``.
     relaxation : Relaxation or None
-        Eigenvectors, eigenvalues and products of the combined kernel.
-    projections : sequence of m ndarrays of shape (n_samples, n_clusters), or None
-        Where the partition is no eigenvector of a combined kernel but still a function of
+        Eigenvectors and eigenvalues of the combined kernel.
+    projections : sequence of m arrays of shape (n_samples, n_clusters), or None
+        If the partition is not made of eigenvectors of a combined kernel, but still a function of
         similarities: its rows are ``sum_p k_p(x) projections_p``.
-    sample_weights : ndarray of shape (n_samples, n_kernels) or None
-        Weights of each sample, where a method has them; ``weights`` are their means.
-    kernel : array of shape (n_samples, n_samples) or None
-        The kernel a method learns where it is no combination of those given.
-    kernel_rank : int or None
-        Its rank, up to rounding.
-    baseline : Relaxation or None
-        The same of the uniform combination, where it was computed on the way.
+    n_iter, n_passes : int
+        Number of iterations, and how often every kernel was read.
+    gap : float
+        Relative distance to the global optimum at most, NaN if the method has no bound. It includes
+        what the residuals of the eigenvectors leave open.
     lower_bounds : ndarray of the shape of history, or None
         Certified lower bounds on the global minimum.
-    upper_bounds : ndarray of the shape of history, or None
-        Certified upper bounds on the global maximum, where the objective is one.
     certificate : Certificate or None
-        How the eigenvalue sum behind the bound is known, where the method has a bound.
-    n_iter : int
-        Number of iterations.
-    n_passes : int
-        How often every kernel was read.
-    anchor : float
-        How strongly the partition was drawn to that of the compromise.
-    agreement : Agreement or None
-        What the kernels share, where that was asked.
-    included : sequence of int or None
-        Which kernels are mixed, where others may be set aside.
+        How the eigenvalue sum behind the bound is known.
     cycle : int
-        Length of the cycle that the iterates were seen to repeat, zero where there is none.
-    seconds : float
-        What the solve took, where an estimator timed it.
-    shared_sums : ndarray of shape (n_kernels,) or None
-        ``Tr(H^T K_p H)`` of every kernel and the partition H, where the solver knows them.
+        Length of the cycle that the iterates repeat, or zero.
+    agreement : Agreement or None
+        What the kernels share, if the solver measured it.
+    included : sequence of int or None
+        Which kernels are mixed, if others may be set aside.
+    baseline : Relaxation or None
+        The partition of the compromise, if the solver computed it.
     stack : Stack or None
-        The kernels that it is of, where samples that are missing from some became something else
-        than they were given as.
+        The kernels that were solved, if samples missing from some were filled in or rescaled.
     fill_history : ndarray of shape (n_fills + 1,) or None
-        The objective before anything stood for missing samples, and after each time that what
-        stands for them was learned.
+        The objective without fills, and after each time that fills were learned.
+    seconds : float
+        Duration of the solve, if an estimator measured it.
+    learned : mapping of str to object
+        Further attributes of the fitted model, by name.
     """
 
     partition: Array
@@ -81,42 +70,22 @@ class Solution:
     converged: bool
     coefficients: Float | None = None
     relaxation: Relaxation | None = None
-    projections: Sequence[Float] | None = None
-    sample_weights: Float | None = None
-    kernel: Array | None = None
-    kernel_rank: int | None = None
-    baseline: Relaxation | None = None
-    lower_bounds: Float | None = None
-    upper_bounds: Float | None = None
-    certificate: Certificate | None = None
+    projections: Sequence[Array] | None = None
     n_iter: int = 0
     n_passes: int = 0
-    anchor: float = 0.0
+    gap: float = float("nan")
+    lower_bounds: Float | None = None
+    certificate: Certificate | None = None
+    cycle: int = 0
     agreement: Agreement | None = None
     included: Sequence[int] | None = None
-    cycle: int = 0
-    seconds: float = 0.0
-    shared_sums: Float | None = None
+    baseline: Relaxation | None = None
     stack: Stack | None = None
     fill_history: Float | None = None
+    seconds: float = 0.0
+    learned: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def lower_bound(self) -> float:
-        """The best certified lower bound, NaN where the method has none."""
+        """The best certified lower bound, NaN if the method has none."""
         return float("nan") if self.lower_bounds is None else float(np.max(self.lower_bounds))
-
-    @property
-    def gap(self) -> float:
-        """Relative distance to the global optimum at most, NaN where the method has no bound.
-
-        What the residuals of the eigenvectors leave open counts as distance.
-        """
-        if self.upper_bounds is not None and self.relaxation is not None:
-            bound = float(np.min(self.upper_bounds))
-            distance = max(bound - self.objective, 0.0) + self.relaxation.error
-            if bound <= 0:  # nothing is left unexplained
-                return float("inf") if distance else 0.0
-            return distance / bound
-        if self.relaxation is None or self.lower_bounds is None:
-            return float("nan")
-        return self.relaxation.gap_above(self.lower_bound)

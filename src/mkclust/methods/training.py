@@ -1,34 +1,30 @@
 """From what is passed to what a model is fitted on, and what it was fitted on passed once more."""
 
+import warnings
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
-from sklearn.base import BaseEstimator, clone
-from sklearn.utils import check_array
-from sklearn.utils.validation import validate_data
+from sklearn.base import clone
 
 from mkclust.kernels import KernelBank, default_bank
 from mkclust.kernels.by_name import expected_input
 from mkclust.kernels.chosen_rules import learn_preparations, rules_of
-from mkclust.linalg import arrays_to_host, is_foreign, select, to_host
-from mkclust.linalg.memory import require_memory
 from mkclust.methods.column_ranks import column_ranks
 from mkclust.methods.feature_source import FromFeatures
 from mkclust.methods.memory_checks import require_memory_for_features, require_memory_for_views
 from mkclust.methods.neighborhoods import find_neighborhoods
-from mkclust.methods.same_input import with_checked_table
-from mkclust.methods.source import FromKernels, FromViews, Source
+from mkclust.methods.same_input import check_same_kernel, check_same_samples, check_table
+from mkclust.methods.source import FromKernels, FromViews
 from mkclust.methods.uncovered import NOBODY, check_covered, only_covered, without_entries
 from mkclust.samples.checks import check_observed
 from mkclust.samples.forms import TABLE, depth, looks_like_kernel
 from mkclust.samples.samples import Samples, as_blocks, read_samples, read_views
 from mkclust.stack import RowSource, Stack
-from mkclust.stack.discretize import normalize_rows
 from mkclust.stack.features import compress
-from mkclust.types import Float
+from mkclust.stack.observed import with_maps
 
 
 class Training(NamedTuple):
@@ -38,7 +34,21 @@ class Training(NamedTuple):
     fitted: np.ndarray | None  # the numbers of those that are fitted; None if all are
     source: Any  # FromKernels, FromViews or FromFeatures
     kernels: Any  # what its ``stack`` takes
-    empty: np.ndarray | None  # which kernels have nothing of which samples; None if none
+    empty: np.ndarray  # which kernels have nothing of which samples, (n, m) of bool
+
+
+def read_training(model: Any, X: Any, observed: Any = None) -> Samples:
+    """Read what was passed to ``fit``."""
+    options = model.table_options
+    if model.approximation is not None:
+        samples = read_views(X, options=options, observed=observed)
+    else:
+        expected = expected_input(model.kernels)
+        samples = read_samples(X, expected=expected, options=options, observed=observed)
+        if samples.kind == "table" and not samples.is_lazy:
+            samples = check_table(model, samples, is_new=False)
+    check_observed(samples.missing, samples.names)
+    return samples
 
 
 def open_training(
@@ -49,6 +59,8 @@ def open_training(
     Fitted are the numbers of the samples that are left, lost the places among these of others to
     leave out.
     """
+    if fitted is None and samples.missing is not None:
+        lost = np.union1d(lost, without_entries(samples.missing))
     while True:
         if len(lost):
             fitted = np.delete(np.arange(samples.n_samples) if fitted is None else fitted, lost)
@@ -60,20 +72,11 @@ def open_training(
             return Training(samples, fitted, source, kernels, empty)
 
 
-def read_training(model: Any, X: Any, observed: Any = None) -> Samples:
-    """Read what was passed to ``fit``."""
-    options = model.table_options
-    if model.approximation is not None:
-        samples = read_views(X, options=options, observed=observed)
-    else:
-        expected = expected_input(model.kernels)
-        samples = read_samples(X, expected=expected, options=options, observed=observed)
-    check_observed(samples.missing, samples.names)
-    return samples
+def open_samples(model: Any, samples: Samples, *, on_the_fly: bool = False) -> tuple[Any, Any]:
+    """Return what a model is fitted on, and the kernels that its ``stack`` takes.
 
-
-def open_samples(model: Any, samples: Samples) -> tuple[Source, Any]:
-    """Return what a model is fitted on, and the kernels that its ``stack`` takes."""
+    If that is asked for and possible, kernels of views are computed on the fly.
+    """
     if model.approximation is not None:
         return _compress(model, samples)
     if samples.kind == "kernels":
@@ -84,38 +87,35 @@ def open_samples(model: Any, samples: Samples) -> tuple[Source, Any]:
         names, kernels = zip(*((each.name, each.found.kernel()) for each in found), strict=True)
         samples = replace(samples, names=names, parts=kernels, whole=None)
         return replace(source, found=found), samples
-    return _make_kernels(model, samples)
+    return _make_kernels(model, samples, on_the_fly)
 
 
-def _make_kernels(model: Any, samples: Samples) -> tuple[FromViews, list[Any]]:
+def _make_kernels(model: Any, samples: Samples, on_the_fly: bool) -> tuple[FromViews, list[Any]]:
     """Return the bank of views and their kernels."""
     if samples.is_lazy:
         raise ValueError(
             "X holds dask arrays, and exact kernels are computed in this process: pass an "
             "approximation, such as mkclust.kernels.Nystroem(200), or NumPy arrays"
         )
-    feature_names = None
-    if samples.kind == "table":
-        if TABLE in samples.columns:
-            feature_names = np.array(samples.columns[TABLE], dtype=object)
-        else:
-            # scikit-learn refuses names of several types.
-            validate_data(BaseEstimator(), samples.parts[0], skip_check_array=True)
-        samples = _check_training_table(model, samples)
     bank = make_bank(model, several_views=samples.kind == "views")
-    require_memory_for_views(model, bank, samples)
-    known = _known(samples, bank.fit(samples).explain().splitlines())
+    if not on_the_fly:
+        require_memory_for_views(model, bank, samples)
+    names = samples.columns.get(TABLE)
     source = FromViews(
+        **_known(samples, bank.fit(samples).explain().splitlines()),
         bank=bank,
         view_names=tuple(bank.views_),
         kernel_views=bank.kernel_views_,
-        feature_names=feature_names,
-        **known,
+        feature_names=None if names is None else np.array(names, object),
     )
+    on_the_fly = on_the_fly and (bank.is_definite or model.psd == "error")
+    if on_the_fly:
+        bank.set_params(on_the_fly=True)
     kernels: list[Any] = []
-    for part, _ in source.parts():
+    for part, _ in source.parts(samples.missing is not None):
         kernels.append(part.training_kernels())
-        if part.on_the_fly and model.NEEDS_ENTRIES and not part.only_neighborhoods:
+        needs_entries = model.NEEDS_ENTRIES and not part.only_neighborhoods
+        if part.on_the_fly and needs_entries and not on_the_fly:
             kernels[-1] = kernels[-1].entries(type(model).__name__)
     return source, kernels
 
@@ -172,34 +172,16 @@ def _compress(model: Any, samples: Samples) -> tuple[FromFeatures, Stack]:
     names = samples.columns.get(TABLE)
     widths = dict(zip(blocks.names, blocks.n_features, strict=True))
     source = FromFeatures(
+        **_known(samples),
         view_names=tuple(widths),
         widths=widths,
         columns=samples.columns,
-        feature_names=np.array(names, object) if names is not None else None,
+        feature_names=None if names is None else np.array(names, object),
         # Of dask arrays, all that lead to these samples would be computed once more.
         ranks={} if samples.is_lazy else column_ranks(blocks),
         features=stack.features.learned,
-        **_known(samples),
     )
     return source, stack
-
-
-def _check_training_table(model: Any, samples: Samples) -> Samples:
-    """Return a table as scikit-learn checks it, but on a device, which it does not know."""
-    table = samples.parts[0]
-    if is_foreign(table):
-        return samples
-    # Without the notes that validate_data takes, for a failing fit is to leave none.
-    table = check_array(
-        table,
-        input_name="X",
-        estimator=model,
-        dtype=[np.float64, np.float32],
-        ensure_all_finite=False,
-        ensure_min_samples=2,
-        accept_sparse="csr",
-    )
-    return with_checked_table(samples, table)
 
 
 def _is_kernel(part: Any) -> bool:
@@ -207,74 +189,28 @@ def _is_kernel(part: Any) -> bool:
     return isinstance(part, RowSource) or depth(part) == 3 or looks_like_kernel(part)
 
 
+def open_again(model: Any, X: Any, *, on_the_fly: bool = False) -> Stack:
+    """Return the kernels that a model was fitted on, made, centered and scaled as in the fit."""
+    source = model._source
+    samples = source.read(model, X)
+    check_same_samples(samples, len(model.labels_), source.missing)
+    with warnings.catch_warnings():  # which came in the fit
+        warnings.simplefilter("ignore")
+        again, kernels = open_samples(model, samples, on_the_fly=on_the_fly)
+        stack = again.stack(model, kernels)
+    for kernel, name, fitted in zip(stack.kernels, stack.names, source.fingerprints, strict=True):
+        check_same_kernel(kernel, name, fitted)
+    return replace(stack, kernels=with_maps(stack.kernels, source.maps))
+
+
 def in_order_of_fit(model: Any, X: Any) -> Samples:
     """Read what a model was fitted on with the rows of data frames in the order of its labels.
 
     Samples of which nothing is known are left out, as in ``only_covered(model)``.
-
-    Parameters
-    ----------
-    model : MultipleKernelClusterer
-        Fitted.
-    X : array, list, dict or source of rows
-        What it was fitted on; frames may have their rows in any order.
-
-    Returns
-    -------
-    Samples
     """
     source, covered = model._source, model._covered
     if covered is None or (isinstance(X, Samples) and X.n_samples == len(covered)):
         return source.read(only_covered(model), X)
     samples = source.read(model, X)
-    n = len(model.labels_)
-    if samples.n_samples != n:
-        raise ValueError(f"X has {samples.n_samples} samples, the model was fitted on {n}")
+    check_same_samples(samples, len(model.labels_), samples.missing)
     return samples.take(covered)
-
-
-def embedding_cosines(model: Any, samples: np.ndarray | None) -> Float:
-    """Return the cosines between the rows that k-means clusters, where no kernels are mixed.
-
-    Parameters
-    ----------
-    model : MultipleKernelClusterer
-        Fitted.
-    samples : ndarray of int of shape (s,) or None
-        Their numbers; None for all.
-
-    Returns
-    -------
-    ndarray of shape (s, s)
-    """
-    rows = model.embedding_ if samples is None else select(model.embedding_, samples)
-    rows = normalize_rows(to_host(rows))
-    return rows @ rows.T
-
-
-def check_samples(
-    samples: Any, n_samples: int, *, available: int | None = None
-) -> np.ndarray | None:
-    """Return the numbers of some samples, None for all, or say why there are no such samples."""
-    indices = None if samples is None else np.asarray(arrays_to_host(samples))
-    if indices is not None:
-        if indices.ndim != 1 or (indices.size and indices.dtype.kind not in "iu"):
-            raise ValueError(
-                f"samples is an array of shape {indices.shape} and type {indices.dtype}: pass the "
-                "numbers of the samples in a list, or np.flatnonzero(mask) for a mask"
-            )
-        indices = indices.astype(np.intp)
-        outside = indices[(indices < 0) | (indices >= n_samples)]
-        if len(outside):
-            raise ValueError(
-                f"samples names the sample {outside[0]}, the model was fitted on {n_samples}: pass "
-                f"numbers from 0 to {n_samples - 1}"
-            )
-    count = n_samples if indices is None else len(indices)
-    require_memory(
-        3 * 8 * count**2,
-        f"writing out the similarities of {count} samples",
-        "pass samples, the numbers of some of them",
-        available=available,
-    )
-    return indices

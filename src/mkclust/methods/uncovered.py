@@ -30,17 +30,12 @@ PER_SAMPLE = {
 }
 
 
-def without_entries(empty: np.ndarray | None, is_used: Any = slice(None)) -> np.ndarray:
-    """Return the numbers of the samples that no used view, or kernel, has, rising.
+def without_entries(empty: np.ndarray, is_used: Any = slice(None)) -> np.ndarray:
+    """Return the rising numbers of the samples of which no used view, or kernel, has anything.
 
-    Parameters
-    ----------
-    empty : ndarray of bool of shape (n_samples, n_views) or None
-        Which views have nothing of which samples; None if all have something of all.
-    is_used : ndarray of bool of shape (n_views,), default=slice(None)
-        Which of the views are used.
+    Empty says which views have nothing of which samples, (n_samples, n_views) of bool.
     """
-    return NOBODY if empty is None else np.flatnonzero(empty[:, is_used].all(axis=1))
+    return np.flatnonzero(empty[:, is_used].all(axis=1))
 
 
 def observed_of(stack: Stack) -> np.ndarray | None:
@@ -49,12 +44,10 @@ def observed_of(stack: Stack) -> np.ndarray | None:
     return observed_samples(stack.kernels) if features is None else features.observed
 
 
-def empty_in_kernels(stack: Stack, empty: np.ndarray | None = None) -> np.ndarray | None:
-    """Return which kernels lack which samples, or have nothing of them, (n, m); None if none."""
+def missing_from(stack: Stack, shape: tuple[int, ...]) -> np.ndarray:
+    """Return which kernels lack which samples, (n, m) of bool."""
     observed = observed_of(stack)
-    if observed is None:
-        return empty
-    return ~observed if empty is None else empty | ~observed
+    return np.zeros(shape, bool) if observed is None else ~observed
 
 
 def used_kernels(
@@ -62,28 +55,13 @@ def used_kernels(
 ) -> np.ndarray:
     """Return which kernels are used in a mix, (m,) of bool; all if a method mixes none.
 
-    What was learned of a sample counts for it in all kernels but those that are set aside.
-
-    Parameters
-    ----------
-    stack : Stack
-        The kernels, as they are filled.
-    coefficients : ndarray of shape (m,) or None
-        Of the mix, if there is one.
-    active : sequence of int, default=None
-        The kernels that are not set aside; None for all.
+    What was learned of a sample counts for it in all active kernels, those that are not set aside.
     """
     if coefficients is None:
         return np.ones(stack.n_kernels, bool)
     if any(each is not None and each.fill is not None for each in maps_of(stack.kernels)):
         return active_kernels(stack, active)
     return np.asarray(coefficients) != 0
-
-
-def kernels_that_have(numbers: np.ndarray, stack: Stack, empty: np.ndarray | None) -> list[str]:
-    """Return the names of the kernels that have something of some samples."""
-    has = np.zeros(stack.n_kernels, bool) if empty is None else (~empty[numbers]).any(axis=0)
-    return [stack.names[p] for p in np.flatnonzero(has).tolist()]
 
 
 def leaves_samples(stack: Stack, lost: np.ndarray) -> bool:
@@ -93,28 +71,14 @@ def leaves_samples(stack: Stack, lost: np.ndarray) -> bool:
 
 
 def uncovered_among_new(model: Any, samples: Samples) -> np.ndarray:
-    """Return the numbers of the new samples that have no entry in any view that is used, rising.
-
-    Parameters
-    ----------
-    model : MultipleKernelClusterer
-        A fitted model.
-    samples : Samples
-        New samples, as they were read.
-    """
-    source, names = model._source, samples.names
-    empty = source.empty(samples, model)
-    coefficients = getattr(model, "coefficients_", None)
-    if empty is None or coefficients is None:
+    """Return the rising numbers of the new samples that have no entry in any view that is used."""
+    source, coefficients = model._source, getattr(model, "coefficients_", None)
+    empty = source.of_kernels(source.empty(samples))
+    if coefficients is None:
         return without_entries(empty)
     is_learned = hasattr(model, "fill_history_")
     is_used = source.extension.active if is_learned else np.asarray(coefficients) != 0
-    known = getattr(model, "view_names_in_", model.kernel_names_)
-    views = range(len(is_used)) if source.kernel_views is None else source.kernel_views
-    used = {known[view] for view in np.asarray(views)[is_used]}
-    return without_entries(
-        empty, np.array([name in used for name in (names if set(names) == set(known) else known)])
-    )
+    return without_entries(empty, is_used)
 
 
 def spread_over_all(
@@ -122,30 +86,17 @@ def spread_over_all(
 ) -> np.ndarray:
     """Bring what was learned of the samples that are covered to all samples, in place.
 
-    Parameters
-    ----------
-    learned : dict of str to object
-        The attributes of a fit.
-    samples : Samples
-        All samples.
-    fitted : ndarray of int or None
-        The numbers of those that were fitted, rising; None if all were.
-    lost : ndarray of int
-        The numbers, among these, of those that only views have that are not used.
-
-    Returns
-    -------
-    ndarray of int
-        The numbers of the samples that are not covered, rising.
+    Fitted are the numbers of those that were fitted, None if all were; lost the places among these
+    of those that only views have that are not used. Returned are the numbers of the samples that
+    are not covered, rising.
     """
     n = samples.n_samples
-    everyone = np.arange(n)
-    rows = everyone if fitted is None else fitted
+    rows = np.arange(n) if fitted is None else fitted
     kept = np.delete(np.arange(len(rows)), lost)
     for name, value in PER_SAMPLE.items():
         if name in learned:
             learned[name] = spread_samples(_taken(learned[name], kept), rows[kept], n, value)
-    uncovered = np.delete(everyone, rows[kept])
+    uncovered = np.delete(np.arange(n), rows[kept])
     learned["uncovered_samples_"] = uncovered if samples.ids is None else samples.ids[uncovered]
     if fitted is not None:
         if samples.missing is not None:
@@ -160,15 +111,15 @@ def spread_over_all(
 
 def spread_samples(values: Any, covered: np.ndarray, n: int, value: int) -> Any:
     """Return values for all of n samples, one value for those that are not covered."""
-    if not is_dask(values):
-        columns = values[:, None] if values.ndim == 1 else values
-        spread = spread_rows(columns, covered, n, value)
-        return spread[:, 0] if values.ndim == 1 else spread
-    import dask.array as da
+    columns = values[:, None] if values.ndim == 1 else values
+    if is_dask(values):
+        import dask.array as da
 
-    rows = spread_lazily(values[:, None] if values.ndim == 1 else values, covered, n)
-    rows = da.where(da.isnan(rows), value, rows).astype(values.dtype)
-    return persist(rows[:, 0] if values.ndim == 1 else rows)
+        rows = spread_lazily(columns, covered, n)
+        spread = persist(da.where(da.isnan(rows), value, rows).astype(values.dtype))
+    else:
+        spread = spread_rows(columns, covered, n, value)
+    return spread[:, 0] if values.ndim == 1 else spread
 
 
 def only_covered(model: Any) -> Any:
@@ -193,14 +144,6 @@ def _taken(values: Array, covered: np.ndarray) -> Array:
     return values[covered] if is_dask(values) else select(values, covered)
 
 
-def labels_in_common(one: Any, other: Any) -> tuple[Array, Array]:
-    """Return the labels of two fits of the same samples, of those that both cover."""
-    if one._covered is None and other._covered is None:
-        return one.labels_, other.labels_
-    both = np.flatnonzero((np.asarray(one.labels_) >= 0) & (np.asarray(other.labels_) >= 0))
-    return _taken(one.labels_, both), _taken(other.labels_, both)
-
-
 def check_covered(n_covered: int, n_samples: int, n_clusters: int) -> None:
     """Refuse more clusters than there are samples of which something is known."""
     if n_covered < max(n_clusters, 2):
@@ -213,24 +156,9 @@ def check_covered(n_covered: int, n_samples: int, n_clusters: int) -> None:
 
 
 def warn_of_uncovered(
-    uncovered: np.ndarray,
-    n_samples: int,
-    ids: np.ndarray | None,
-    aside: Sequence[str] = (),
+    uncovered: np.ndarray, n_samples: int, ids: np.ndarray | None, aside: Sequence[str] = ()
 ) -> None:
-    """Warn of samples that have no entry in any view that is used.
-
-    Parameters
-    ----------
-    uncovered : ndarray of int
-        The numbers of these samples.
-    n_samples : int
-        How many samples there are.
-    ids : ndarray of shape (n_samples,) or None
-        Ids of the samples.
-    aside : sequence of str, default=()
-        Views without a weight that have some of them.
-    """
+    """Warn of samples that have no entry in any view that is used, and name views set aside."""
     have, them = ("has", "it") if len(uncovered) == 1 else ("have", "them")
     named = join_words(uncovered if ids is None else ids[uncovered])
     only = f", only in {join_words(aside)}, which a method such as AverageKKM uses" if aside else ""

@@ -1,5 +1,6 @@
 """From what a user has to a sound stack of kernels over the same samples."""
 
+import sys
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, Literal
@@ -8,14 +9,14 @@ import numpy as np
 import scipy.sparse
 
 from mkclust.linalg import check_one_place, to_device
-from mkclust.linalg.memory import available_bytes
-from mkclust.samples.forms import check_masks
+from mkclust.linalg.memory import available_bytes, require_memory
+from mkclust.samples.observed_block import ObservedBlock, single_kernels
 from mkclust.samples.row_source import RowSource
 from mkclust.samples.samples import Samples, read_kernels
 from mkclust.stack.checks import (
     as_numbers,
     check_diagonal,
-    check_square,
+    check_shapes,
     describe,
     learn_centering,
     learn_scale,
@@ -25,14 +26,18 @@ from mkclust.stack.checks import (
 from mkclust.stack.dissimilarity import refuse_distances
 from mkclust.stack.kernel import Array, Computed, Kernel
 from mkclust.stack.observed import FillRule, Observed, SampleMap, with_active
-from mkclust.stack.on_disk import better_streamed, has_files, is_dataset, require_memory_to_load
 from mkclust.stack.repair import make_positive
-from mkclust.stack.row_pass import RowPass
-from mkclust.stack.sources import DatasetKernel, GivenRows, MatrixRows, Source
+from mkclust.stack.sources import GivenRows, MatrixRows, Source, examine_rows
 from mkclust.stack.stack import Stack
 from mkclust.stack.standardized import Standardized
+from mkclust.types import Float
 
-PSD_CHOICES = ("error", "clip", "shift")
+CHOICES = {"psd": ("error", "clip", "shift"), "streamed": (True, False, None)}
+# Kernels in files are streamed if one matrix of their size, and what must be copied to compute
+# with them, would take more than this: solvers form such a matrix.
+LARGEST_IN_MEMORY = 2 * 2**30
+# Or more than this share of the memory there is: who keeps kernels in files has none to spare.
+LARGEST_SHARE_IN_MEMORY = 0.25
 
 
 def as_stack(
@@ -110,19 +115,20 @@ def as_stack(
     >>> stack.n_kernels, stack.n_samples, stack.traces().round(6).tolist()
     (2, 20, [20.0, 20.0])
     """
-    flags = {"center": center, "normalize": normalize, "validate": validate}
-    _check_options(flags, streamed, psd)
+    options: dict[str, Any] = {"center": center, "normalize": normalize, "validate": validate}
+    options |= {"streamed": streamed, "psd": psd}
+    for option, value in options.items():
+        choices = CHOICES.get(option, (True, False))
+        if value not in choices:
+            raise ValueError(f"{option}={value!r}: choose one of {', '.join(map(repr, choices))}")
     samples = read_kernels(kernels)
     if samples.missing is not None:
-        options: dict[str, Any] = {**flags, "psd": psd, "streamed": streamed}
         return _stack_incomplete(samples, names, views, fill, options)
-    is_streamed = _is_streamed(samples, streamed, psd)
-    if not is_streamed:
-        require_memory_to_load(samples, psd)
-    given, names = _open(samples, names, is_streamed)
+    given = _opened(samples, streamed, psd)
+    names = _named(samples, names, given.n_kernels if isinstance(given, Source) else len(given))
     numbers = range(len(names)) if kernel_numbers is None else kernel_numbers
     labels = [describe(number, name) for number, name in zip(numbers, names, strict=True)]
-    raw, means, largest = _checked(given, labels, symmetry=validate, means=center)
+    raw, means, largest = _checked(given, labels, symmetry=validate)
     standardized = []
     for kernel, mean, most, label in zip(raw, means, largest, labels, strict=True):
         centered = Standardized(kernel, learn_centering(kernel, mean, label, center))
@@ -137,6 +143,106 @@ def as_stack(
     return Stack(tuple(standardized), tuple(names), tuple(numbers_of_views))
 
 
+def _named(samples: Samples, names: Sequence[str] | None, count: int) -> list[str]:
+    """Return one name per kernel."""
+    if names is None:
+        names = samples.names or [f"kernel {index}" for index in range(count)]
+    if len(names) != count:
+        raise ValueError(f"{len(names)} names for {count} kernels: give each one a name")
+    return [str(name) for name in names]
+
+
+def _opened(samples: Samples, streamed: bool | None, psd: str) -> Source | list[Any]:
+    """Return a source of rows if kernels are to be streamed, else the kernels one by one."""
+    whole, asked = samples.whole, "streamed=False" if psd == "error" else f"psd={psd!r}"
+    is_source = isinstance(whole, RowSource)
+    if (streamed or is_source) and (streamed is False or psd != "error"):
+        raise ValueError(
+            f"{asked} needs the kernels in memory, and these are read some rows at a time: "
+            "pass arrays, such as K[:], if they fit"
+        )
+    if is_source:
+        return whole if isinstance(whole, Source) else GivenRows(whole)
+    parts = list(samples.parts) if whole is None else _taken_apart(whole)
+    if not parts:
+        raise ValueError("no kernels: the list is empty; pass at least one n x n matrix")
+    stored = [part for part in parts if _is_stored(part)]
+    if streamed is None and psd == "error" and stored:
+        largest = LARGEST_SHARE_IN_MEMORY * (available_bytes() or np.inf)
+        streamed = _bytes_needed(stored) > min(LARGEST_IN_MEMORY, largest)
+    if streamed:
+        return MatrixRows([part if _is_stored(part) else as_numbers(part, "X") for part in parts])
+    if stored:
+        require_memory(
+            _bytes_needed(stored),
+            f"{asked} needs the kernels in memory, and loading {len(stored)} kernels of "
+            f"{stored[0].shape[-1]} samples and mixing them",
+            "pass streamed=None and psd='error' to read some rows at a time, or use fewer samples",
+        )
+    return parts
+
+
+def _taken_apart(whole: Any) -> list[Any]:
+    """Return the kernels of an array or a dataset of shape (m, n, n), those in files unread."""
+    if scipy.sparse.issparse(whole) or whole.ndim == 2:
+        raise ValueError(
+            f"one matrix of shape {whole.shape} where several kernels belong: pass K[None] or "
+            "[K] if it is the only kernel"
+        )
+    if whole.shape[0] == whole.shape[1] != whole.shape[2]:
+        raise ValueError(
+            f"an array of shape {tuple(whole.shape)}, samples x samples x kernels as MATLAB has "
+            "them: the first axis has to count the kernels; pass np.moveaxis(K, 2, 0)"
+        )
+    return single_kernels(whole)
+
+
+def _is_stored(part: Any) -> bool:
+    """Return whether a kernel is in a file; without h5py loaded, nothing is a dataset of it."""
+    h5py = sys.modules.get("h5py")
+    is_dataset = h5py is not None and isinstance(part, h5py.Dataset)
+    return is_dataset or isinstance(part, np.memmap | ObservedBlock)
+
+
+def _bytes_needed(stored: list[Any]) -> int:
+    """Return how much memory kernels in files and a mix of them take, beside the files."""
+    needed = max(part.shape[-1] ** 2 * min(part.dtype.itemsize, 8) for part in stored)
+    for part in stored:
+        if part.dtype not in (np.float64, np.float32):
+            needed += 8 * part.shape[-1] ** 2
+        elif not isinstance(part, np.memmap):
+            needed += part.dtype.itemsize * part.shape[-1] ** 2
+    return needed
+
+
+def _checked(
+    given: Source | list[Any], labels: Sequence[str], *, symmetry: bool
+) -> tuple[list[Kernel], list[Any], Float]:
+    """Return sound kernels as they came, their row means, and their largest entries if streamed."""
+    m = range(len(labels))
+    if isinstance(given, Source):
+        if isinstance(given, MatrixRows):
+            check_shapes(given.matrices, labels)
+        sums, diagonals, largest = examine_rows(given, labels, symmetry)
+        kernels: list[Kernel] = [Computed(given, p, diagonals[p, :]) for p in m]
+        return kernels, [sums[p, :] / given.n_samples for p in m], largest
+    pairs = zip(given, labels, strict=True)
+    matrices = [K if isinstance(K, Kernel) else as_numbers(K, label) for K, label in pairs]
+    check_shapes(matrices, labels)
+    kernels, means = [], []
+    for K, label in zip(matrices, labels, strict=True):
+        if isinstance(K, Kernel):
+            ones = to_device(np.ones((K.n_samples, 1)), K.like)
+            sums = (K @ ones)[:, 0]
+        else:
+            K = Array(symmetrized(K, label) if symmetry else K)
+            sums = row_sums(K.matrix, label)
+        kernels.append(K)
+        means.append(sums / K.n_samples)
+    check_one_place([kernel.like for kernel in kernels], labels)
+    return kernels, means, np.zeros(len(labels))
+
+
 def _scaled(centered: Standardized, label: str, numbers: np.ndarray | None) -> Standardized:
     """Return a centered kernel, scaled to a unit diagonal."""
     scale = learn_scale(centered.diagonal(), centered.kernel, label, numbers)
@@ -148,90 +254,15 @@ def _scaled(centered: Standardized, label: str, numbers: np.ndarray | None) -> S
     )
 
 
-def _is_streamed(samples: Samples, streamed: bool | None, psd: str) -> bool:
-    """Return whether kernels are read some rows at a time; refuse what then cannot be done."""
-    is_source = isinstance(samples.whole, RowSource | Source)
-    if not (streamed or is_source):
-        in_files = streamed is None and psd == "error" and has_files(samples)
-        return in_files and better_streamed(samples, available_bytes())
-    if streamed is False or psd != "error":
-        asked = "streamed=False" if streamed is False else f"psd={psd!r}"
-        raise ValueError(
-            f"{asked} needs the kernels in memory, and these are read some rows at a time: "
-            "pass arrays, such as K[:], if they fit"
-        )
-    return True
-
-
-def _open(
-    samples: Samples, names: Sequence[str] | None, is_streamed: bool
-) -> tuple[Any, list[str]]:
-    """Return a source of rows, or a list of matrices and kernels, and their names."""
-    if isinstance(samples.whole, Source):
-        return samples.whole, _named(samples.whole.n_kernels, names)
-    if isinstance(samples.whole, RowSource):
-        return GivenRows(samples.whole), _named(samples.whole.n_kernels, names)
-    matrices, names, whole = _collect(samples, names, lazily=is_streamed)
-    return (MatrixRows(matrices, whole) if is_streamed else matrices), names
-
-
-def _checked(
-    given: Any, labels: Sequence[str], *, symmetry: bool, means: bool
-) -> tuple[list[Kernel], list[Any], Sequence[float]]:
-    """Return sound kernels as they came, their row means, and their largest entries if streamed."""
-    if isinstance(given, Source):
-        if isinstance(given, MatrixRows):
-            _check_sizes(given.matrices, labels)
-        found = RowPass(given, labels, symmetry)
-        n = given.n_samples
-        kernels: list[Kernel] = [
-            Computed(given, p, found.diagonals[p, :]) for p in range(given.n_kernels)
-        ]
-        return kernels, [found.sums[p, :] / n for p in range(given.n_kernels)], found.largest
-    kernels = []
-    for matrix, label in zip(given, labels, strict=True):
-        if isinstance(matrix, Kernel):
-            kernels.append(matrix)
-            continue
-        matrix = as_numbers(matrix, label)
-        check_square(matrix, label)
-        kernels.append(Array(symmetrized(matrix, label) if symmetry else matrix))
-    _check_same_size(kernels, labels)
-    check_one_place([kernel.like for kernel in kernels], labels)
-    return (
-        kernels,
-        [_row_means(*pair) for pair in zip(kernels, labels, strict=True)],
-        [0.0] * len(labels),
-    )
-
-
-def _row_means(kernel: Kernel, label: str) -> Any:
-    """Return the mean of every row, having made sure that all entries are finite."""
-    if isinstance(kernel, Array):
-        return row_sums(kernel.matrix, label) / kernel.n_samples
-    ones = to_device(np.ones((kernel.n_samples, 1)), kernel.like)
-    return (kernel @ ones)[:, 0] / kernel.n_samples
-
-
 def stack_observed(
-    stacks: Sequence[Stack],
-    observed: np.ndarray,
-    places: Sequence[Sequence[int]],
-    fill: FillRule,
+    stacks: Sequence[Stack], observed: np.ndarray, places: Sequence[Sequence[int]], fill: FillRule
 ) -> Stack:
     """Stack kernels of which each has some samples.
 
-    Parameters
-    ----------
-    stacks : sequence of Stack
-        Kernels over the samples that they have, those of each with the same samples.
-    observed : ndarray of bool of shape (n_samples, n_stacks)
-        Which samples these are.
-    places : sequence of sequences of int
-        The number of each of their kernels among all.
-    fill : {"zero", "rescale"}
-        What becomes of samples that are missing: they are similar to nobody; or, besides, every
-        sample is scaled up to the total self-similarity of one that all kernels have.
+    The kernels of each of the `stacks` are over the samples that a column of `observed`, bool of
+    shape (n_samples, n_stacks), has; `places` are their numbers among all. `fill` says what becomes
+    of samples that are missing: they are similar to nobody ("zero"); or, besides, every sample is
+    scaled up to the total self-similarity of one that all kernels have ("rescale").
     """
     n, scale = len(observed), np.ones(len(observed)) if fill == "rescale" else None
     found: dict[int, tuple[Kernel, str, int]] = {}
@@ -252,104 +283,19 @@ def _stack_incomplete(
 ) -> Stack:
     """Stack kernels that lack samples, those with the same samples together."""
     assert samples.missing is not None
-    names = _named(len(samples.parts), samples.names if names is None else names)
+    names = _named(samples, names, len(samples.parts))
     views = range(len(names)) if views is None else views
     patterns, number = np.unique(samples.missing.T, axis=0, return_inverse=True)
     groups = [np.flatnonzero(number == each).tolist() for each in range(len(patterns))]
-    stacks = [
-        as_stack(
-            Samples("kernels", _some(names, group), _some(samples.parts, group), names_given=True),
-            views=_some(views, group),
+    stacks = []
+    for group, pattern in zip(groups, patterns, strict=True):
+        parts = tuple(samples.parts[p] for p in group)
+        stack = as_stack(
+            Samples("kernels", tuple(names[p] for p in group), parts, names_given=True),
+            views=[views[p] for p in group],
             kernel_numbers=group,
             sample_numbers=np.flatnonzero(~pattern),
             **options,
         )
-        for group, pattern in zip(groups, patterns, strict=True)
-    ]
+        stacks.append(stack)
     return stack_observed(stacks, ~patterns.T, groups, fill)
-
-
-def _some(values: Sequence[Any], indices: Sequence[int]) -> tuple[Any, ...]:
-    """Return some of the values."""
-    return tuple(values[index] for index in indices)
-
-
-def _check_options(flags: dict[str, Any], streamed: Any, psd: Any) -> None:
-    """Refuse values that an option cannot have."""
-    for name, flag in flags.items():
-        if not isinstance(flag, bool | np.bool_):
-            raise ValueError(f"{name}={flag!r}: pass True or False")
-    if not (streamed is None or isinstance(streamed, bool | np.bool_)):
-        raise ValueError(f"streamed={streamed!r}: pass True, False or None")
-    if psd not in PSD_CHOICES:
-        raise ValueError(f"psd={psd!r}: choose one of {', '.join(map(repr, PSD_CHOICES))}")
-
-
-def _check_sizes(matrices: Sequence[Any], labels: Sequence[str]) -> None:
-    """Raise if matrices are not square, or have entries of a wrong type."""
-    for matrix, label in zip(matrices, labels, strict=True):
-        check_square(matrix, label)
-        as_numbers(matrix[:0], label)  # refuses types that are not numbers
-
-
-def _check_same_size(kernels: Sequence[Kernel], labels: Sequence[str]) -> None:
-    """Raise if kernels are not over the same samples."""
-    for kernel, label in zip(kernels, labels, strict=True):
-        if kernel.n_samples != kernels[0].n_samples:
-            raise ValueError(
-                f"kernels of different sizes: {labels[0]} has {kernels[0].n_samples} samples, "
-                f"{label} has {kernel.n_samples}; all kernels must be over the same samples"
-            )
-
-
-def _collect(
-    samples: Samples, names: Sequence[str] | None, *, lazily: bool = False
-) -> tuple[list, list[str], Any]:
-    """Return the single kernels, their names, and the one array or dataset that holds them all.
-
-    Lazily, what is on disk stays there.
-    """
-    whole, kernels = None, samples.whole
-    if kernels is None:
-        matrices = list(samples.parts)
-        names = samples.names if names is None else names
-        if samples.names_given and len(set(map(str, names))) < len(names):
-            raise ValueError(f"two kernels have the same name, among {names}: rename one of them")
-    elif scipy.sparse.issparse(kernels) or getattr(kernels, "ndim", 0) == 2:
-        raise ValueError(
-            f"one matrix of shape {kernels.shape} where several kernels belong: pass K[None] or "
-            "[K] if it is the only kernel"
-        )
-    elif kernels.ndim == 3 and kernels.shape[0] == kernels.shape[1] != kernels.shape[2]:
-        raise ValueError(
-            f"an array of shape {tuple(kernels.shape)}, samples x samples x kernels as MATLAB has "
-            "them: the first axis has to count the kernels; pass np.moveaxis(K, 2, 0)"
-        )
-    elif lazily and is_dataset(kernels):
-        whole = kernels
-        matrices = [DatasetKernel(kernels, index) for index in range(kernels.shape[0])]
-    else:
-        kernels = kernels[()] if is_dataset(kernels) else kernels
-        for index, matrix in enumerate(kernels if np.ma.is_masked(kernels) else ()):
-            check_masks(matrix, describe(index, _named(len(kernels), names)[index]))
-        if not lazily and isinstance(kernels, np.ndarray) and kernels.flags.c_contiguous:
-            kernels = whole = np.asarray(kernels)
-        matrices = [kernels[p, :, :] for p in range(kernels.shape[0])]
-    if not matrices:
-        raise ValueError("no kernels: the list is empty; pass at least one n x n matrix")
-    if lazily:
-        on_disk = (np.memmap, DatasetKernel)
-        matrices = [
-            matrix if isinstance(matrix, on_disk) or is_dataset(matrix) else as_numbers(matrix, "")
-            for matrix in matrices
-        ]
-    return matrices, _named(len(matrices), names), whole
-
-
-def _named(count: int, names: Sequence[str] | None) -> list[str]:
-    """Return one name a kernel."""
-    if names is None:
-        names = [f"kernel {index}" for index in range(count)]
-    if len(names) != count:
-        raise ValueError(f"{len(names)} names for {count} kernels: give each one a name")
-    return [str(name) for name in names]

@@ -1,6 +1,7 @@
 """What is wrong with a kernel, where, and what can be done about it."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
 
 import numpy as np
 import scipy.sparse
@@ -24,6 +25,7 @@ from mkclust.linalg.memory import require_memory
 from mkclust.samples.forms import check_form
 from mkclust.stack.kernel import Kernel
 from mkclust.stack.standardized import Standardization
+from mkclust.text import list_first
 from mkclust.types import Array
 
 # Rows and columns of the tiles that are held against their mirror images, on a host and a device.
@@ -33,7 +35,7 @@ EXACT = 1e-13
 
 
 def describe(index: int, name: str) -> str:
-    """Return how a message calls a kernel: by its number, and by its name where it has one."""
+    """Return how a message calls a kernel: by its number, and by its name if it has one."""
     return name if name == f"kernel {index}" else f"kernel {index} ({name!r})"
 
 
@@ -73,17 +75,24 @@ def as_numbers(matrix: Array, who: str) -> Array:
     return matrix
 
 
-def check_square(matrix: Array, who: str) -> None:
-    """Raise where a kernel is no square matrix, or one without samples."""
-    if matrix.ndim != 2:
-        raise ValueError(f"{who} has the shape {tuple(matrix.shape)}: a kernel has two dimensions")
-    if matrix.shape[0] != matrix.shape[1]:
-        raise ValueError(
-            f"{who} is not square, its shape is {tuple(matrix.shape)}: pass similarities of all "
-            "samples to all samples, or pass samples x features tables as views"
-        )
-    if matrix.shape[0] == 0:
-        raise ValueError(f"{who} is empty, it has no samples: pass at least two")
+def check_shapes(matrices: Sequence[Any], labels: Sequence[str]) -> None:
+    """Raise if kernels are not square matrices over the same samples, or have no samples."""
+    for matrix, who in zip(matrices, labels, strict=True):
+        shape, n = tuple(matrix.shape), matrices[0].shape[0]
+        if len(shape) != 2:
+            raise ValueError(f"{who} has the shape {shape}: a kernel has two dimensions")
+        if shape[0] != shape[1]:
+            raise ValueError(
+                f"{who} is not square, its shape is {shape}: pass similarities of all samples to "
+                "all samples, or pass samples x features tables as views"
+            )
+        if not n:
+            raise ValueError(f"{who} is empty, it has no samples: pass at least two")
+        if shape[0] != n:
+            raise ValueError(
+                f"kernels of different sizes: {labels[0]} has {n} samples, {who} has {shape[0]}; "
+                "all kernels must be over the same samples"
+            )
 
 
 def row_sums(matrix: Array, who: str) -> Array:
@@ -94,30 +103,37 @@ def row_sums(matrix: Array, who: str) -> Array:
         sums = xp.concat(parts) if parts else zeros((0,), matrix)
     else:
         with np.errstate(invalid="ignore", over="ignore"):
-            sums = matrix.sum(axis=1, dtype=np.float64)
-        sums = sums if is_foreign(sums) else np.asarray(sums).reshape(-1)
-    finite = bool(namespace(sums).all(namespace(sums).isfinite(sums)))
-    if not finite:
-        n_nan = sum(int(count(part, "isnan")) for part in _row_blocks(matrix))
-        n_inf = sum(int(count(part, "isinf")) for part in _row_blocks(matrix))
-        if n_nan + n_inf == 0:
-            raise ValueError(f"{who} has entries so large that sums overflow: rescale it")
-        raise ValueError(
-            f"{who} contains NaN or infinity: {n_nan} entries are NaN and {n_inf} infinite; "
-            "drop those samples or repair the kernel"
-        )
+            sums = np.asarray(matrix.sum(axis=1, dtype=np.float64)).reshape(-1)
+    if not bool(namespace(sums).all(namespace(sums).isfinite(sums))):
+        raise entries_error(_row_blocks(matrix), who)
     return sums
 
 
-def check_symmetry(matrix: Array, who: str) -> bool:
-    """Raise where a kernel is far from symmetric; return whether it is symmetric as it is.
+def entries_error(blocks: Iterable[Array], who: str, where: str = "") -> ValueError:
+    """Return why sums of entries are not finite."""
+    n_nan = n_inf = 0
+    for block in blocks:
+        entries = to_host(block)
+        n_nan, n_inf = n_nan + int(np.isnan(entries).sum()), n_inf + int(np.isinf(entries).sum())
+    if n_nan + n_inf == 0:
+        return ValueError(f"{who} has entries so large that sums overflow: rescale it")
+    return ValueError(
+        f"{who} contains NaN or infinity: {n_nan} entries are NaN and {n_inf} infinite{where}; "
+        "drop those samples or repair the kernel"
+    )
+
+
+def symmetrized(matrix: Array, who: str) -> Array:
+    """Return a kernel that is symmetric as it is, or ``(K + K^T) / 2``; raise if it is far off.
 
     Products and factorizations read either half of a kernel, so that what both differ by counts in
-    full against a certificate, in single precision, too: only `EXACT` stands for nothing.
+    full against a certificate, in single precision, too: only `EXACT` stands for nothing. What is
+    not finite is left to other checks.
     """
     if isinstance(matrix, FactoredMatrix):
-        return True
-    if scipy.sparse.issparse(matrix):
+        return matrix
+    is_sparse = scipy.sparse.issparse(matrix)
+    if is_sparse:
         largest, difference = abs(matrix).max(), abs(matrix - matrix.T).max()
     else:
         largest, difference = _largest_difference(matrix)
@@ -126,17 +142,9 @@ def check_symmetry(matrix: Array, who: str) -> bool:
             f"{who} is not symmetric: entries mirrored at the diagonal differ by up to "
             f"{difference:.3g} (largest entry {largest:.3g}); if that is meant, pass (K + K.T) / 2"
         )
-    return not difference > EXACT * largest
-
-
-def symmetrized(matrix: Array, who: str) -> Array:
-    """Return a kernel that is symmetric as it is, or ``(K + K^T) / 2``; raise where it is far off.
-
-    What is not finite is left to other checks.
-    """
-    if check_symmetry(matrix, who):
+    if not difference > EXACT * largest:
         return matrix
-    if scipy.sparse.issparse(matrix):
+    if is_sparse:
         return ((matrix + matrix.T) / 2).tocsr().astype(matrix.dtype)
     n, precision = matrix.shape[0], precision_of(matrix)
     require_memory(
@@ -145,11 +153,7 @@ def symmetrized(matrix: Array, who: str) -> Array:
         "pass (K + K.T) / 2, which is not copied",
         available=free_bytes(matrix),
     )
-    return write_symmetric_part(matrix, empty((n, n), matrix, precision))
-
-
-def write_symmetric_part(matrix: Array, out: Array) -> Array:
-    """Write ``(K + K^T) / 2``, which may be in the place of the dense matrix itself."""
+    out = empty((n, n), matrix, precision)
     for rows, columns in _tiles(matrix):
         tile = (matrix[rows, columns] + matrix[columns, rows].T) / 2
         out[rows, columns], out[columns, rows] = tile, tile.T
@@ -165,25 +169,20 @@ def _tiles(matrix: Array) -> Iterator[tuple[slice, slice]]:
 def _largest_difference(matrix: Array) -> tuple[float, float]:
     """Return the largest entry of a dense matrix, and the most that mirrored ones differ by.
 
-    Tile against mirrored tile, so that nothing of the kernel's size is allocated; the largest entry
-    is zero where nothing differs, and the difference where one is not finite.
+    Nothing of the kernel's size is allocated. Both are zero if nothing differs, or if a difference
+    is not finite.
     """
-    xp = namespace(matrix)
-    different = [
-        (rows, columns)
-        for rows, columns in _tiles(matrix)
-        if not xp.all(matrix[rows, columns] == matrix[columns, rows].T)
-    ]
-    if not different:
-        return 0.0, 0.0
-    with np.errstate(invalid="ignore"):
-        differences = [
-            float(xp.max(xp.abs(matrix[rows, columns] - matrix[columns, rows].T)))
-            for rows, columns in different
-        ]
-    if not np.all(np.isfinite(differences)):
-        return 0.0, 0.0
-    return max(float(xp.max(xp.abs(part))) for part in _row_blocks(matrix)), max(differences)
+    xp, most = namespace(matrix), 0.0
+    for rows, columns in _tiles(matrix):
+        tile, mirrored = matrix[rows, columns], matrix[columns, rows].T
+        if not xp.all(tile == mirrored):
+            with np.errstate(invalid="ignore"):
+                difference = float(xp.max(xp.abs(tile - mirrored)))
+            if not np.isfinite(difference):
+                return 0.0, 0.0
+            most = max(most, difference)
+    largest = max(float(xp.max(xp.abs(part))) for part in _row_blocks(matrix)) if most else 0.0
+    return largest, most
 
 
 def learn_centering(kernel: Kernel, row_means: Array, who: str, center: bool) -> Standardization:
@@ -191,12 +190,8 @@ def learn_centering(kernel: Kernel, row_means: Array, who: str, center: bool) ->
     diagonal = kernel.diagonal()
     standardization = Standardization(diagonal, row_means if center else None)
     xp, rounding = namespace(diagonal), 1e3 * kernel.precision
-
-    def mean_size(vector: Array) -> float:
-        """Return the mean absolute value of a vector."""
-        return float(xp.mean(xp.abs(vector)))
-
-    typical = mean_size(diagonal)
+    typical = float(xp.mean(xp.abs(diagonal)))
+    left = float(xp.mean(xp.abs(standardization.centered_diagonal())))
     smallest = np.finfo(np.float32 if kernel.precision > 1e-10 else np.float64).smallest_normal
     # What is small beside the diagonal has to have its digits, too.
     if 0 < typical < float(smallest) / kernel.precision:
@@ -204,14 +199,13 @@ def learn_centering(kernel: Kernel, row_means: Array, who: str, center: bool) ->
             f"{who} has entries so small that digits are lost, self-similarities of "
             f"{typical:.3g} on average: multiply it with a constant"
         )
-    if mean_size(standardization.centered_diagonal()) <= rounding * typical:
+    if left <= rounding * typical:
         # An indefinite kernel may have a zero diagonal and something beside it.
         probe = np.random.default_rng(0).standard_normal((kernel.n_samples, 1))
         image = to_host(kernel @ to_device(probe - probe.mean() if center else probe, diagonal))
         rest = np.abs(image - image.mean() if center else image).max()
         if rest <= rounding * np.abs(probe).sum() * typical:
-            constant = center and bool(xp.any(diagonal != 0))
-            raise ValueError(f"{who} is {nothing_left(typical if constant else 0)} leave it out")
+            raise ValueError(f"{who} is {nothing_left(typical if center else 0)} leave it out")
     return standardization
 
 
@@ -224,11 +218,12 @@ def learn_scale(lengths: Array, kernel: Kernel, who: str, numbers: np.ndarray | 
     rounding = 10 * kernel.precision * float(xp.mean(xp.abs(kernel.diagonal())))
     is_empty = lengths <= max(1e-10 * float(xp.mean(lengths)), rounding)
     if bool(xp.any(is_empty)):
-        empty = np.flatnonzero(to_host(is_empty, None))
-        empty = empty if numbers is None else numbers[empty]
+        found = np.flatnonzero(to_host(is_empty, None))
+        samples = list_first(found if numbers is None else numbers[found])
+        have = f"sample {samples} has" if len(found) == 1 else f"samples {samples} have"
         raise ValueError(
-            f"{who}: {_listing(empty)} zero self-similarity (after centering: at the very mean of "
-            "all samples) and cannot be scaled to a unit diagonal; drop those samples, leave the "
+            f"{who}: {have} zero self-similarity (after centering: at the very mean of all "
+            "samples) and cannot be scaled to a unit diagonal; drop those samples, leave the "
             "kernel out, or pass normalize=False"
         )
     return 1 / xp.sqrt(lengths)
@@ -252,12 +247,14 @@ def check_diagonal(
 
 def nothing_left(size: float) -> str:
     """Say in what a kernel of entries of about some size is as good as none."""
-    if not size:
-        return "zero;"
     return (
-        f"constant up to rounding: its entries are about {size:.3g}, and nothing is left of it "
-        "after centering. If it is made of columns with a large offset, such as values of 1e8 "
-        "that differ by 1, subtract the offset from the columns; else"
+        "zero;"
+        if not size
+        else (
+            f"constant up to rounding: its entries are about {size:.3g}, and nothing is left of it "
+            "after centering. If it is made of columns with a large offset, such as values of 1e8 "
+            "that differ by 1, subtract the offset from the columns; else"
+        )
     )
 
 
@@ -267,18 +264,3 @@ def _row_blocks(matrix: Array) -> Iterator[Array]:
     for rows in ranges(matrix.shape[0], height):
         block = matrix[rows, :]
         yield block.data if scipy.sparse.issparse(block) else block
-
-
-def count(part: Array, what: str) -> int:
-    """Return how many entries satisfy a function of their library, such as "isnan"."""
-    xp = namespace(part)
-    return int(xp.sum(xp.astype(getattr(xp, what)(part), xp.int64)))
-
-
-def _listing(samples: Array) -> str:
-    """Return 'sample 3 has' or 'samples 1, 2, 3, 4, 5 and 17 more have'."""
-    if len(samples) == 1:
-        return f"sample {samples[0]} has"
-    first = ", ".join(map(str, samples[:5]))
-    more = f" and {len(samples) - 5} more" if len(samples) > 5 else ""
-    return f"samples {first}{more} have"

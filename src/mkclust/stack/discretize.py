@@ -88,7 +88,13 @@ def discretize(
     >>> discretize(rows, 2, random_state=0)[0].tolist()
     [0, 0, 1]
     """
-    sample = normalize_rows(_training_rows(rows, all_rows or ALL_ROWS, random_state))
+    n, most, some = rows.shape[0], all_rows or ALL_ROWS, rows
+    if n > most:
+        # A generator's choice needs no list of all n, unlike that of a RandomState.
+        seed = check_random_state(random_state).randint(2**31 - 1)
+        drawn = np.random.default_rng(seed).choice(n, most // 2, replace=False)
+        some = select(rows, np.sort(drawn))
+    sample = normalize_rows(compute(some)[0] if is_dask(some) else some)
     options: Any = {"n_init": n_init, "init": init, "random_state": random_state}
     if is_on_accelerator(sample):
         centers = k_means(sample, n_clusters, **options)
@@ -96,32 +102,23 @@ def discretize(
         with one_thread_if_small(sample.shape[0], FEW_ROWS):
             found = KMeans(n_clusters, **options).fit(to_host(sample, None))
         centers = found.cluster_centers_
-    labels = _assign_now(rows, centers)
     # A row between two centers joins the first of them, so the order decides about sizes as sizes
     # do about the order; larger clusters only grow, which soon settles it.
-    for _ in range(n_clusters):
+    for step in range(n_clusters + 1):
+        labels = assign(rows, centers)
+        labels = persist(labels) if is_dask(labels) else labels
         order = _order_by_size(labels, n_clusters)
-        if np.array_equal(order, np.arange(n_clusters)):
+        if step == n_clusters or np.array_equal(order, np.arange(n_clusters)):
             break
         centers = centers[order]
-        labels = _assign_now(rows, centers)
     return labels, centers
 
 
 def assign(rows: Array, centers: Float) -> Array:
-    """Return the number of the center nearest to the direction of each row.
+    """Return the number of the center nearest to the direction of each row, (n_samples,).
 
-    Parameters
-    ----------
-    rows : array of any library, or dask array, of shape (n_samples, n_columns)
-        Rows of any length.
-    centers : ndarray of shape (n_clusters, n_columns)
-        The centers that :func:`discretize` found.
-
-    Returns
-    -------
-    ndarray or dask array of shape (n_samples,)
-        Lazy for a dask array.
+    The rows are an array of any library, or a dask array, whose labels are lazy; the centers are
+    those that :func:`discretize` found.
     """
     if is_dask(rows):
         return rows.rechunk({1: -1}).map_blocks(
@@ -133,20 +130,7 @@ def assign(rows: Array, centers: Float) -> Array:
 
 
 def nearest_center(rows: Array, centers: Float) -> Array:
-    """Return the number of the center nearest to each row, the first of those that tie.
-
-    Parameters
-    ----------
-    rows : array of shape (n_samples, n_columns)
-        Rows of unit length.
-    centers : ndarray of shape (n_clusters, n_columns)
-        The centers.
-
-    Returns
-    -------
-    array of shape (n_samples,)
-        Where the rows live.
-    """
+    """Return the number of the center nearest to each row of unit length, the first if some tie."""
     xp = namespace(rows)
     if is_foreign(rows):
         centers = to_device(centers, rows, precision_of(rows))
@@ -157,17 +141,7 @@ def nearest_center(rows: Array, centers: Float) -> Array:
 
 
 def count_clusters(labels: Array) -> int:
-    """Return how many clusters have samples.
-
-    Parameters
-    ----------
-    labels : ndarray or dask array of shape (n_samples,)
-        Clusters of the samples, -1 for none; those of a dask array are counted where they are.
-
-    Returns
-    -------
-    int
-    """
+    """Return how many clusters have samples, given labels, -1 for none, also in a dask array."""
     return int(np.sum(np.asarray(np.unique(labels)) >= 0))
 
 
@@ -180,23 +154,6 @@ def _order_by_size(labels: Array, n_clusters: int) -> np.ndarray:
     return np.lexsort((all_first, -all_sizes))
 
 
-def _assign_now(rows: Array, centers: Float) -> Array:
-    """Assign all rows; labels of a dask array are computed and kept where it is."""
-    labels = assign(rows, centers)
-    return persist(labels) if is_dask(labels) else labels
-
-
 def _assign_block(rows: Array, centers: Float) -> np.ndarray:
     """Assign the rows of one block; labels come to the host."""
     return to_host(nearest_center(normalize_rows(rows), centers), np.intp)
-
-
-def _training_rows(rows: Array, all_rows: int, random_state: Any) -> Array:
-    """Return all rows, or half of the given number of them, drawn by their numbers alone."""
-    n = rows.shape[0]
-    if n > all_rows:
-        # A generator's choice needs no list of all n, unlike that of a RandomState.
-        seed = check_random_state(random_state).randint(2**31 - 1)
-        drawn = np.random.default_rng(seed).choice(n, all_rows // 2, replace=False)
-        rows = select(rows, np.sort(drawn))
-    return compute(rows)[0] if is_dask(rows) else rows

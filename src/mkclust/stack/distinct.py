@@ -13,17 +13,12 @@ from mkclust.stack.standardized import Standardized
 COMPARED = 4
 
 
-def has_distinct(stack: Stack, count: int) -> bool:
-    """Return whether so many samples differ, which some of them mostly show."""
-    if COMPARED * count < stack.n_samples:
-        some = stack.among(draw(stack.n_samples, COMPARED * count))
-        if _count(some, stack) >= count:
-            return True
-    return count_distinct(stack) >= count
-
-
-def count_distinct(stack: Stack) -> int:
-    """Return how many samples the kernels tell apart, up to rounding."""
+def count_distinct(stack: Stack, enough: int) -> int:
+    """Return how many samples differ, up to rounding; of some of them if these are enough."""
+    if COMPARED * enough < stack.n_samples:
+        found = _count(stack.among(draw(stack.n_samples, COMPARED * enough)), stack)
+        if found >= enough:
+            return found
     return _count(stack, stack)
 
 

@@ -64,28 +64,16 @@ class Features:
     """Standardized features of several views: what approximates, or is, their kernels.
 
     A sample that a view lacks, whose row there is all NaN, has features of zeros: similarities that
-    are missing count as zero, which after centering is the average one.
-
-    Attributes
-    ----------
-    maps : sequence of transformers
-        One fitted feature map per view.
-    widths : sequence of int
-        Number of columns of each view's features.
-    means : sequence of ndarray of shape (n_columns,), or None
-        Column means of each view's features; None if they are not centered.
-    floors : sequence of float, or None
-        The squared length of a sample's features below which it is rounding, for each view; None
-        if features are not scaled to unit length.
-    fill : {"zero", "rescale"}
-        What becomes of a sample that some of the V views lack: features of zeros there ("zero"), or
-        its other features times ``sqrt(V / V_i)`` besides, with V_i the views that have it, so that
-        its similarity to itself, summed over the views, is that of a complete one ("rescale").
+    are missing count as zero, which after centering is the average one. With ``fill="rescale"`` its
+    other features are besides multiplied with ``sqrt(V / V_i)``, V_i of the V views having it, so
+    that its similarity to itself, summed over the views, is that of a complete one.
     """
 
-    maps: Sequence[Any]
-    widths: Sequence[int]
-    means: Sequence[Float] | None = None
+    maps: Sequence[Any]  # one fitted feature map per view
+    widths: Sequence[int]  # number of columns of each view's features
+    means: Sequence[Float] | None = None  # of their columns; None if they are not centered
+    # The squared length of a sample's features below which it is rounding, for each view; None if
+    # features are not scaled to unit length.
     floors: Sequence[float] | None = None
     fill: FillRule = "rescale"
 
@@ -98,34 +86,31 @@ class Features:
         if all(rows is None for rows in index):
             return features
         n_rows = next(iter(block.values())).shape[0]
-        features = [
-            F if rows is None else spread_rows(F, rows, n_rows, missing)
-            for F, rows in zip(features, index, strict=True)
-        ]
+        observed = np.ones((n_rows, len(features)), bool)
+        for p, rows in enumerate(index):
+            if rows is not None:
+                observed[:, p] = np.isin(np.arange(n_rows), rows)
+                features[p] = spread_rows(features[p], rows, n_rows, missing)
         if self.fill == "zero":
             return features
-        everyone = np.arange(n_rows)
-        observed = [np.isin(everyone, everyone if rows is None else rows) for rows in index]
-        scale = rescaling(np.stack(observed, axis=1))
+        scale = rescaling(observed)
         return [F * _beside(scale, F)[:, None] for F in features]
 
     def of_observed(self, block: dict[str, Array]) -> tuple[list[Array], list[np.ndarray | None]]:
         """Return features of the rows that each view has, and the numbers of these; None if all."""
-        index = [seen_rows(rows) for rows in block.values()]
-        views = [
-            rows if observed is None else select(rows, observed)
-            for rows, observed in zip(block.values(), index, strict=True)
-        ]
-        return [self._of_rows(p, rows) for p, rows in enumerate(views)], index
-
-    def _of_rows(self, p: int, rows: Array) -> Array:
-        """Return the standardized features of rows that one view has, which may be none."""
-        if not rows.shape[0]:
-            return zeros((0, self.widths[p]), rows, precision_of(rows))
-        F = _transform(self.maps[p], rows)
-        if self.means is not None:
-            F = F - _beside(self.means[p], F)
-        return F if self.floors is None else F * _unit_scale(F, self.floors[p])[:, None]
+        features, index = [], [seen_rows(rows) for rows in block.values()]
+        for p, rows in enumerate(block.values()):
+            rows = rows if index[p] is None else select(rows, index[p])
+            if not rows.shape[0]:
+                features.append(zeros((0, self.widths[p]), rows, precision_of(rows)))
+                continue
+            F = _transform(self.maps[p], rows)
+            if self.means is not None:
+                F = F - _beside(self.means[p], F)
+            if self.floors is not None:
+                F = F * _unit_scale(F, self.floors[p])[:, None]
+            features.append(F)
+        return features, index
 
     def parts(self, block: dict[str, Array], start: int) -> Iterator[tuple[dict[str, Array], int]]:
         """Cut a block into parts whose features are not too large, with their first samples."""
@@ -181,14 +166,15 @@ def learn_maps(
             rows = preparations[name].apply(rows)
         map_ = clone(approximation)
         unset = [seed for seed in seeds_of(map_) if map_.get_params()[seed] is None]
-        map_.set_params(**dict.fromkeys(unset, _seed_of_view(seed, name)))
+        # The seed of a view is the same whichever views are beside it.
+        own = np.random.SeedSequence([seed, crc32(name.encode())]).generate_state(1)[0]
+        map_.set_params(**dict.fromkeys(unset, int(own)))
         try:
             # A copy, for a map may keep what it learns from, and it may be the caller's array.
             first = _transform(map_.fit(copy_array(rows)), rows[:1, :])
         except (ValueError, TypeError) as error:
-            if isinstance(error, TypeError) and not (is_foreign(rows) or issparse(rows)):
-                raise
-            message = error if isinstance(error, ValueError) else _unfit(map_, rows)
+            is_array = not (is_foreign(rows) or issparse(rows))
+            message = error if is_array or isinstance(error, ValueError) else _unfit(map_, rows)
             n = rows.shape[0]
             lacks = f", observed in {n} of {count} samples" if n < count else ""
             raise ValueError(f"View {name!r}{lacks}: {message}") from error
@@ -207,16 +193,13 @@ def draw_rows(blocks: Blocks, count: int, *, fewest: int = 1, seed: int = 0) -> 
 
     If a view has fewer of these than `fewest`, or a small share, samples are drawn that it has.
     """
-    names, numbers = blocks.names, draw(blocks.n_samples, count, seed)
-    if len(names) == 1:  # which has all samples
-        found = {name: (rows, numbers) for name, rows in blocks.take(numbers).items()}
-    else:
-        found = blocks.take_seen(numbers)
+    numbers = draw(blocks.n_samples, count, seed)
+    found = blocks.take_seen(numbers)
     few = min(len(numbers), max(fewest, SCARCE * count))
     if len(numbers) < blocks.n_samples and any(len(own) < few for _, own in found.values()):
-        observed = observed_samples(blocks)
-        for name, own in zip(names, map(np.flatnonzero, observed.T), strict=True):
+        for name, has in zip(blocks.names, observed_samples(blocks).T, strict=True):
             if len(found[name][1]) < few:
+                own = np.flatnonzero(has)
                 found[name] = blocks.take_seen(own[draw(len(own), count, seed)])[name]
     for name, (rows, own) in found.items():
         if not len(own):
@@ -252,36 +235,24 @@ def trace_error(map_: Any, rows: Array, F: Array) -> float:
     return 1 - float(namespace(F).sum(squared_norms(F))) / trace if trace else 0.0
 
 
-def _seed_of_view(seed: int, name: str) -> int:
-    """Return the seed of one view's feature map: the same whichever views are beside it."""
-    return int(np.random.SeedSequence([seed, crc32(name.encode())]).generate_state(1)[0])
-
-
 def _transform(map_: Any, rows: Array) -> Array:
     """Return the features of rows, where the rows live."""
-    if not is_foreign(rows):
-        F = map_.transform(rows)
-        return F if issparse(F) else np.asarray(F)
     try:
         F = map_.transform(rows)
     except TypeError as error:
         raise ValueError(_unfit(map_, rows)) from error
-    if place(F) != place(rows):
+    if is_foreign(rows) and place(F) != place(rows):
         raise ValueError(_unfit(map_, rows))
-    return F
+    return F if is_foreign(F) or issparse(F) else np.asarray(F)
 
 
 def _unfit(map_: Any, rows: Array) -> str:
     """Return that a map takes NumPy arrays only, and what to do about it."""
     name = type(getattr(map_, "map_", map_)).__name__
-    if issparse(rows):
-        return (
-            f"{name} takes no sparse rows, as these are: pass Nystroem or "
-            "RandomFourier of mkclust.kernels, or a pipeline that begins with TruncatedSVD"
-        )
+    kind = "sparse" if issparse(rows) else f"one of {place(rows)}"
     return (
-        f"{name} computes with NumPy arrays only, and this is one of {place(rows)}: "
-        "pass Nystroem, RandomFourier or Linear of mkclust.kernels, or the views as NumPy arrays"
+        f"{name} computes with dense NumPy arrays only, and this is {kind}: pass Nystroem or "
+        "RandomFourier of mkclust.kernels, or the views as dense NumPy arrays"
     )
 
 

@@ -9,7 +9,7 @@ vector over the samples is ``Q`` times a vector in these coordinates.
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
-from itertools import pairwise
+from itertools import combinations_with_replacement, pairwise
 from typing import Any
 
 import numpy as np
@@ -17,7 +17,6 @@ from scipy.linalg import solve_triangular
 from scipy.linalg.lapack import dpstrf as pstrf
 from sklearn.preprocessing import FunctionTransformer
 
-from mkclust.engine.agreement import OffDiagonalProducts
 from mkclust.linalg import (
     astype,
     free_bytes,
@@ -25,15 +24,13 @@ from mkclust.linalg import (
     precision_of,
     side_by_side,
     to_host,
-    zeros,
 )
 from mkclust.linalg.memory import available_bytes, require_memory
 from mkclust.linalg.sparse_rows import finite_rows, missing_rows
 from mkclust.samples.blocks import Blocks, add, check_finite, observed_samples
-from mkclust.samples.distances import squared_norms
 from mkclust.samples.local import LocalBlocks
 from mkclust.stack.checks import nothing_left
-from mkclust.stack.compare import Comparison, compare_features, draw
+from mkclust.stack.compare import ALL_COMPARED, draw
 from mkclust.stack.feature_maps import (
     Features,
     LearnPreparations,
@@ -42,7 +39,8 @@ from mkclust.stack.feature_maps import (
     trace_error,
 )
 from mkclust.stack.kernel import Array as HeldKernel
-from mkclust.stack.observed import FillRule
+from mkclust.stack.kernel import Factored, Kernel
+from mkclust.stack.observed import FillRule, Observed, SampleMap
 from mkclust.stack.stack import Stack
 from mkclust.types import Array, Float
 
@@ -50,6 +48,8 @@ from mkclust.types import Array, Float
 ERROR_SAMPLES = 2_000
 # Samples that stand for all if clusters are only compared.
 COMPARED_SAMPLES = 10_000
+# If two kernels have fewer of the drawn samples in common, so many more are drawn that they have.
+FEW_COMMON = 256
 # Features that take no more than this share of the free memory are computed once, and not anew in
 # every pass.
 KEPT_SHARE = 0.125
@@ -63,35 +63,20 @@ RANK_TOLERANCE = 1e-13
 
 @dataclass(frozen=True)
 class SampleFeatures:
-    """The samples behind compressed kernels, and how vectors in coordinates become theirs.
+    """The samples behind compressed kernels, and how vectors in coordinates become theirs."""
 
-    Attributes
-    ----------
-    learned, training : Features
-        The standardized features of any samples, given as views, and those of `blocks`.
-    blocks : Blocks
-        The training samples, or their features if these were kept.
-    coordinate_map : ndarray of shape (n_columns, n_coordinates)
-        ``T^(-1)``: features times this are the samples' coordinates.
-    trace_errors : ndarray of shape (n_kernels,)
-        The share of each kernel's trace that its features miss, on a sample; NaN if not known.
-    diagonals, diagonal_products : ndarray of shape (n_coordinates, n_views + 1), and the products
-        The diagonals of the kernels of all views, and ones, in coordinates; and the products of
-        these vectors with each other, over the samples.
-    observed : ndarray of bool of shape (n_samples, n_kernels) or None
-        Which samples each kernel has; None if none is missing.
-    kernels : tuple of int
-        The numbers of the views whose kernels are in the stack.
-    """
-
+    # The standardized features of any samples, given as views, and those of `blocks`.
     learned: Features = field(repr=False)
     training: Features = field(repr=False)
+    # The training samples, or their features if these were kept.
     blocks: Blocks = field(repr=False)
+    # ``T^(-1)``, (n_columns, n_coordinates): features times this are the samples' coordinates.
     coordinate_map: Float = field(repr=False)
+    # The share of each kernel's trace that its features miss, on a sample; NaN if not known.
     trace_errors: Float
-    diagonals: Float = field(repr=False)
-    diagonal_products: Float = field(repr=False)
+    # Which samples each kernel has, bool of shape (n_samples, n_kernels); None if all.
     observed: np.ndarray | None = field(repr=False)
+    # The numbers of the views whose kernels are in the stack.
     kernels: tuple[int, ...]
 
     @property
@@ -126,39 +111,29 @@ class SampleFeatures:
         """Return vectors over some samples that stand for all, the same in every call."""
         return self.training.project(self._some_samples, self.coordinate_map @ to_host(vectors))
 
-    def embedding_map(self, rows: Array) -> tuple[Features, Float]:
-        """Return features, and what takes them to rows: the same for old and new samples."""
-        return self.learned, self.coordinate_map @ to_host(rows)
+    def compared_kernels(self) -> list[Kernel]:
+        """Return the kernels of some samples by which they are compared, on the host.
 
-    def compare(self, stack: Stack) -> list[Comparison]:
-        """Return what every two kernels share off their diagonals, on the samples both have."""
-        if self.observed is not None:
-            return compare_features(self.observed, self._features_of)
-        kernels = tuple(range(stack.n_kernels))
-        return [Comparison(kernels, kernels, self._off_diagonal_products(stack), self._entries)]
-
-    def _features_of(self, samples: np.ndarray) -> list[Float]:
-        """Return the features of some samples on the host, not scaled up for missing views."""
+        If two kernels have few of the drawn samples in common, some more that they have are drawn.
+        """
+        drawn = [draw(self.n_samples, ALL_COMPARED)]
+        observed = np.ones((self.n_samples, 1), bool) if self.observed is None else self.observed
+        for p, q in combinations_with_replacement(range(observed.shape[1]), 2):
+            have = observed[:, p] & observed[:, q]
+            if have[drawn[0]].sum() < FEW_COMMON:
+                common = np.flatnonzero(have)
+                drawn.append(common[draw(len(common), FEW_COMMON)])
+        samples = np.unique(np.concatenate(drawn))
+        # Not scaled up for views that are missing.
         features = replace(self.training, fill="zero").of(self.blocks.take(samples))
-        return [to_host(features[p]) for p in self.kernels]
-
-    def _entries(self, samples: np.ndarray) -> Float:
-        """Write the kernels out among some samples, (m, s, s), on the host."""
-        return np.stack([F @ F.T for F in self._features_of(samples)])
-
-    def _off_diagonal_products(self, stack: Stack) -> OffDiagonalProducts:
-        """Return what pairs of kernels share off their diagonals, over all samples."""
-        some = list(self.kernels)
-        ones, diagonals = self.diagonals[:, -1], self.diagonals[:, some]
-        products = self.diagonal_products[np.ix_(some, some)]
-        images = stack.apply(ones[:, None])[:, :, 0]  # K_p 1
-        mixed = diagonals.T @ images.T  # of a diagonal with the row sums of a kernel
-        return OffDiagonalProducts(
-            self.n_samples,
-            stack.gram() - products,
-            images @ images.T - mixed - mixed.T + products,
-            images @ ones - stack.traces(),
-        )
+        rows = [to_host(features[p]) for p in self.kernels]
+        if self.observed is None:
+            return [Factored(F) for F in rows]
+        index = [np.flatnonzero(has) for has in observed[samples].T]
+        return [
+            Observed(Factored(F[has]), SampleMap(has, len(samples)))
+            for F, has in zip(rows, index, strict=True)
+        ]
 
 
 def compress(
@@ -174,10 +149,7 @@ def compress(
     fit_samples: int | None = None,
     keep: bool | None = None,
 ) -> Stack:
-    """Learn feature maps, and compress the kernels of their features.
-
-    Two passes over the samples are made, for the means and for the products; a third finds out
-    which samples are missing, if some are.
+    """Learn feature maps, and compress the kernels of their features, in two passes.
 
     The `approximation`, a transformer in scikit-learn's manner, is cloned for each view and learns
     from `fit_samples` samples (20,000 by default, or ten per landmark if these are more), with what
@@ -195,15 +167,17 @@ def compress(
     drawn = raw.of_observed(sample)[0]
     errors = [trace_error(*each) for each in zip(raw.maps, sample.values(), drawn, strict=True)]
     of_blocks = raw
-    if isinstance(blocks, LocalBlocks) and (_are_small(blocks, drawn) if keep is None else keep):
+    if keep is None:
+        n_bytes = blocks.n_samples * np.dtype(precision_of(drawn[0])).itemsize * ends[-1]
+        free = free_bytes(drawn[0])
+        keep = n_bytes <= KEPT_SHARE * ((available_bytes() if free is None else free) or 0)
+    if keep and isinstance(blocks, LocalBlocks):
         kept = blocks.map(partial(_raw_block, raw=replace(raw, fill="zero")))
         columns = zip(blocks.names, pairwise(ends), strict=True)
         blocks = LocalBlocks({name: kept[:, a:b] for name, (a, b) in columns})
         of_blocks = replace(raw, maps=[FunctionTransformer()] * len(raw.maps))
     # Sums of squares lose their digits far from the mean; that of the sample is near.
     origins = [to_host(_column_sums(F)) / F.shape[0] for F in drawn]
-    for name, map_, origin in zip(blocks.names, raw.maps, origins, strict=True):
-        _require_finite(name, map_, bool(np.isfinite(origin).all()))
     shifted = replace(of_blocks, means=origins)
     *sums, squares, counts = map(to_host, blocks.total(partial(_sum_block, shifted=shifted)))
     means, floors = [], []
@@ -212,12 +186,17 @@ def compress(
         shift = sums[p] / counts[p]
         means.append(origins[p] + shift)
         variance = squares[p] / counts[p] - float(shift @ shift)
-        floors.append(_floor(name, variance, float(means[p] @ means[p]), center))
+        length = variance + float(means[p] @ means[p])
+        left = variance if center else length
+        if not left > CONSTANT * length:
+            what = nothing_left(length)
+            raise ValueError(f"View {name!r} has a kernel that is {what} leave it out")
+        floors.append(float(max(AT_THE_MEAN * left, CONSTANT * length)))
     standard: dict[str, Any] = {"fill": fill, "means": means if center else None}
     standard["floors"] = floors if normalize else None
     training = replace(of_blocks, **standard)
     products = to_host(blocks.total(partial(_multiply_block, training=training)))
-    T, coordinate_map = _factor(products[: ends[-1], : ends[-1]], ends)
+    T, coordinate_map = _factor(products, ends)
     if len(T) == n_clusters - 1:
         # As many as centered clusters span; the last direction is one that no kernel has.
         T = np.pad(T, ((0, 1), (0, 0)))
@@ -228,8 +207,6 @@ def compress(
         blocks=blocks,
         coordinate_map=coordinate_map,
         trace_errors=np.array(errors),
-        diagonals=coordinate_map.T @ products[: ends[-1], ends[-1] :],
-        diagonal_products=products[ends[-1] :, ends[-1] :],
         observed=observed_samples(blocks) if min(counts) < blocks.n_samples else None,
         kernels=tuple(range(len(means))),
     )
@@ -250,14 +227,6 @@ def require_products(n_columns: int, n_views: int, advice: str) -> None:
         f"multiplying the {n_columns} features of {n_views} views with each other",
         f"{advice}, or fewer views",
     )
-
-
-def _are_small(blocks: Blocks, drawn: Sequence[Array]) -> bool:
-    """Return whether the features of all samples take little memory, given those of some."""
-    size = np.dtype(precision_of(drawn[0])).itemsize * sum(F.shape[1] for F in drawn)
-    free = free_bytes(drawn[0])
-    free = available_bytes() if free is None else free
-    return free is not None and size * blocks.n_samples <= KEPT_SHARE * free
 
 
 def _raw_block(block: dict[str, Array], start: int, *, raw: Features) -> Array:
@@ -289,22 +258,18 @@ def _sum_block(block: dict[str, Array], start: int, *, shifted: Features) -> Any
     for part, first in shifted.parts(block, start):
         check_finite(part, first)
         features, _ = shifted.of_observed(part)
-        squares = [squared_norms(F) if F.shape[0] else zeros((1,), F) for F in features]
         xp = namespace(*features)
+        squares = xp.stack([xp.sum(F * F, dtype=xp.float64) for F in features])
         counts = np.array([float(F.shape[0]) for F in features])
-        sums = (*map(_column_sums, features), xp.stack([xp.sum(each) for each in squares]), counts)
-        total = add(total, sums)
+        total = add(total, (*map(_column_sums, features), squares, counts))
     return total
 
 
 def _multiply_block(block: dict[str, Array], start: int, *, training: Features) -> Array:
-    """Multiply a block's features, the diagonals of their kernels and ones with each other."""
+    """Multiply a block's features with each other."""
     total = None
     for part, _ in training.parts(block, start):
-        features = [astype(F, "float64") for F in training.of(part)]
-        diagonals = [squared_norms(F)[:, None] for F in features]
-        ones = zeros((features[0].shape[0], 1), features[0]) + 1.0
-        columns = side_by_side(*features, *diagonals, ones)
+        columns = side_by_side(*(astype(F, "float64") for F in training.of(part)))
         total = add(total, columns.T @ columns)
     return total
 
@@ -313,18 +278,6 @@ def _column_sums(F: Array) -> Array:
     """Return the sum of every column, in float64 and where the features live."""
     xp = namespace(F)
     return xp.sum(F, axis=0, dtype=xp.float64)
-
-
-def _floor(name: str, variance: float, mean_length: float, center: bool) -> float:
-    """Return the squared length below which a sample's features are rounding.
-
-    A view whose features are nothing but rounding is refused.
-    """
-    length = variance + mean_length
-    left = variance if center else length
-    if not left > CONSTANT * length:
-        raise ValueError(f"View {name!r} has a kernel that is {nothing_left(length)} leave it out")
-    return float(max(AT_THE_MEAN * left, CONSTANT * length))
 
 
 def _factor(gram: Float, ends: Sequence[int]) -> tuple[Float, Float]:

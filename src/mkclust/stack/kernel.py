@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 
@@ -22,7 +22,8 @@ from mkclust.linalg import (
 from mkclust.types import Array as AnyArray
 from mkclust.types import Float
 
-Storage = Literal["dense", "sparse", "streamed"]
+# How entries are held; of several kernels together, as the first of these that one of them is.
+STORAGES = ("streamed", "dense", "sparse")
 
 # Entries that are computed at a time on a host: a block of rows stays in a core's cache.
 BLOCK_ENTRIES = 2**16
@@ -39,23 +40,13 @@ class Kernel:
 
     A subclass answers ``rows`` and ``diagonal``; products follow from the rows unless it has
     a cheaper way.
-
-    Attributes
-    ----------
-    n_samples : int
-        Number of samples, n.
-    like : array
-        An array that says where vectors over the samples live.
-    storage : {"dense", "sparse", "streamed"}
-        How the entries are held; streamed ones are read or computed in every pass.
-    precision : float
-        Relative rounding of the entries.
     """
 
-    n_samples: Any
-    like: Any
-    storage: Any
-    precision: Any
+    like: Any  # an array that says where vectors over the samples live, n long
+    storage: Any  # "dense", "sparse", or "streamed": read or computed in every pass
+    n_samples: Any = property(lambda self: self.like.shape[0])  # n
+    precision: Any = property(lambda self: rounding_of(self.like))  # relative rounding of entries
+    shape: Any = property(lambda self: (self.n_samples, self.n_samples))
 
     def rows(self, index: Any) -> AnyArray:
         """Return the rows of a slice or of an array of numbers, (s, n), in float64."""
@@ -83,9 +74,8 @@ def row_blocks(kernels: Sequence[Kernel], n_rows: int | None = None) -> Iterator
 
 def is_in_memory(kernels: Sequence[Kernel]) -> bool:
     """Return whether a mix of kernels may be written out as one dense matrix."""
-    storages = {kernel.storage for kernel in kernels}
-    is_small = kernels[0].n_samples <= FEW_SAMPLES
-    return "streamed" not in storages and ("dense" in storages or is_small)
+    storage = Mix(np.ones(len(kernels)), kernels).storage
+    return storage == "dense" or (storage == "sparse" and kernels[0].n_samples <= FEW_SAMPLES)
 
 
 @dataclass(frozen=True)
@@ -93,16 +83,12 @@ class Array(Kernel):
     """A kernel held as a matrix: dense, of any library, or sparse, of SciPy."""
 
     matrix: Any
-
-    n_samples = property(lambda self: self.matrix.shape[0])
     like = property(lambda self: self.matrix)
     storage = property(lambda self: "sparse" if is_sparse(self.matrix) else "dense")
-    precision = property(lambda self: rounding_of(self.matrix))
 
     def rows(self, index: Any) -> AnyArray:
         """Return some rows, (s, n), in float64; it may be a part of the matrix itself."""
-        part = select(self.matrix, index)
-        return astype(part.toarray() if is_sparse(part) else part, "float64")
+        return _dense(select(self.matrix, index))
 
     def diagonal(self) -> AnyArray:
         """Return the diagonal, (n,), in float64, in memory of its own."""
@@ -132,15 +118,11 @@ class Factored(Kernel):
 
     F: Any
     storage: Any = "sparse"
-
-    n_samples = property(lambda self: self.F.shape[0])
     like = property(lambda self: self.F)
-    precision = property(lambda self: rounding_of(self.F))
 
     def rows(self, index: Any) -> AnyArray:
         """Return some rows, (s, n), in float64."""
-        part = select(self.F, index) @ self.F.T
-        return astype(part.toarray() if is_sparse(part) else part, "float64")
+        return _dense(select(self.F, index) @ self.F.T)
 
     def diagonal(self) -> AnyArray:
         """Return the diagonal, (n,), in float64."""
@@ -154,19 +136,23 @@ class Factored(Kernel):
         return astype(self.F @ (self.F.T @ X), precision_of(V))
 
 
+def _dense(rows: Any) -> AnyArray:
+    """Return rows, sparse or not, as an array of float64."""
+    return astype(rows.toarray() if is_sparse(rows) else rows, "float64")
+
+
 class Wrapped(Kernel):
     """A kernel between two thin maps: ``after(kernel @ before(V), V)``."""
 
     kernel: Kernel
-
     n_samples = property(lambda self: self.kernel.n_samples)
     like = property(lambda self: self.kernel.like)
     storage = property(lambda self: self.kernel.storage)
     precision = property(lambda self: self.kernel.precision)
 
     def before(self, V: AnyArray) -> AnyArray:
-        """Return what the inner kernel is multiplied with."""
-        raise NotImplementedError(f"{type(self).__name__} must define before")
+        """Return what the inner kernel is multiplied with, by default the same."""
+        return V
 
     def after(self, Y: AnyArray, V: AnyArray) -> AnyArray:
         """Return the product, given that of the inner kernel."""
@@ -183,10 +169,6 @@ class Shifted(Wrapped):
 
     kernel: Kernel
     shift: float
-
-    def before(self, V: AnyArray) -> AnyArray:
-        """Return what the inner kernel is multiplied with: the same."""
-        return V
 
     def after(self, Y: AnyArray, V: AnyArray) -> AnyArray:
         """Return the product, given that of the inner kernel."""
@@ -211,18 +193,9 @@ class Mix(Kernel):
 
     coefficients: Float
     kernels: Sequence[Kernel]
-
     n_samples = property(lambda self: self.kernels[0].n_samples)
     like = property(lambda self: self.kernels[0].like)
-
-    @property
-    def storage(self) -> Storage:
-        """How the entries are held."""
-        storages = {kernel.storage for kernel in self.kernels}
-        if "streamed" in storages:
-            return "streamed"
-        return "dense" if "dense" in storages else "sparse"
-
+    storage = property(lambda self: min((k.storage for k in self.kernels), key=STORAGES.index))
     precision = property(lambda self: max(kernel.precision for kernel in self.kernels))
 
     def _terms(self) -> list[tuple[float, Kernel]]:
@@ -235,8 +208,7 @@ class Mix(Kernel):
         (c, kernel), *others = self._terms()
         total = c * kernel.rows(index)
         for c, kernel in others:
-            part = kernel.rows(index)
-            total += c * part
+            total += c * kernel.rows(index)
         return total
 
     def diagonal(self) -> AnyArray:
@@ -261,18 +233,18 @@ def multiply(kernels: Sequence[Kernel], columns: Sequence[AnyArray]) -> list[Any
     """
     results: list[Any] = [None] * len(kernels)
     wrappers: list[list[tuple[Wrapped, AnyArray]]] = [[] for _ in kernels]
-    by_source: dict[int, tuple[Any, list[tuple[int, int, AnyArray]]]] = {}
+    sources: dict[int, list[tuple[int, Computed, AnyArray]]] = {}
     for p, (kernel, V) in enumerate(zip(kernels, columns, strict=True)):
         while isinstance(kernel, Wrapped):
             wrappers[p].append((kernel, V))
             V, kernel = kernel.before(V), kernel.kernel
         if isinstance(kernel, Computed):
-            source, wanted = by_source.setdefault(id(kernel.source), (kernel.source, []))
-            wanted.append((p, kernel.index, V))
+            sources.setdefault(id(kernel.source), []).append((p, kernel, V))
         else:
             results[p] = kernel @ V
-    for source, wanted in by_source.values():
-        products = source.products([(index, V) for _, index, V in wanted])
+    for wanted in sources.values():
+        source = wanted[0][1].source
+        products = source.products([(kernel.index, V) for _, kernel, V in wanted])
         for (p, _, _), product in zip(wanted, products, strict=True):
             results[p] = product
     for p, wrapped in enumerate(wrappers):
@@ -283,26 +255,14 @@ def multiply(kernels: Sequence[Kernel], columns: Sequence[AnyArray]) -> list[Any
 
 @dataclass(frozen=True)
 class Computed(Kernel):
-    """One of the kernels of a source of rows (`mkclust.stack.sources`): read, or computed.
-
-    Attributes
-    ----------
-    source : Source
-        Gives some rows of all its kernels at a time.
-    index : int
-        The number of this kernel in it.
-    self_similarities : array of shape (n,)
-        The diagonal.
-    """
+    """One of the kernels of a source of rows (`mkclust.stack.sources`): read, or computed."""
 
     source: Any
     index: int
     self_similarities: AnyArray
     storage: Any = "streamed"
-
-    n_samples = property(lambda self: self.source.n_samples)
     like = property(lambda self: self.self_similarities)
-    precision = property(lambda self: self.source.precision)
+    precision = property(lambda self: rounding_of(self.source))
 
     def rows(self, index: Any) -> AnyArray:
         """Return some rows, (s, n), in float64."""
@@ -331,11 +291,3 @@ def dense_of(kernel: Kernel) -> AnyArray:
         half = (out[part, rest] + out[rest, part].T) / 2
         out[part, rest], out[rest, part] = half, half.T
     return out
-
-
-def exact_product(kernel: Kernel, V: AnyArray) -> AnyArray:
-    """Return ``K @ V`` in float64, whatever the entries are stored in."""
-    if kernel.precision <= 1e-10:
-        return kernel @ V
-    parts = [kernel.rows(part) @ V for part in row_blocks([kernel])]
-    return namespace(V).concat(parts)

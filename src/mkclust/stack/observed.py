@@ -3,7 +3,7 @@ r"""From vectors over all samples to vectors over those that a kernel has, and b
 A kernel K that lacks some of n samples is, over all of them, :math:`E^\top K E`, with a thin
 product on either side of K. Column i of E says what sample i is made of in the kernel's feature
 space: an observed sample of itself, a missing one of nothing, or of a combination of observed ones.
-Whatever E is, :math:`E^\top K E` is positive semidefinite where K is.
+Whatever E is, :math:`E^\top K E` is positive semidefinite if K is.
 """
 
 from collections.abc import Sequence
@@ -16,10 +16,10 @@ import numpy as np
 from mkclust.linalg import (
     arrays_to_host,
     namespace,
-    place,
     precision_of,
     select,
     to_device,
+    to_host,
     zeros,
 )
 from mkclust.stack.kernel import Kernel, Wrapped
@@ -31,22 +31,19 @@ FillRule = Literal["zero", "rescale"]
 
 @dataclass(frozen=True)
 class Fill:
-    """What missing samples are made of: column j of ``left @ right^T`` says so for sample j.
+    """What missing samples are made of: column j of ``left @ right^T`` says so for sample j."""
 
-    Attributes
-    ----------
-    left : array of shape (n_observed, r)
-        Over the observed samples.
-    right : array of shape (n_samples, r)
-        Over all samples; zero on the observed ones, which are made of themselves.
-    """
-
-    left: Array
-    right: Array
+    left: Array  # over the observed samples, (n_observed, r)
+    right: Array  # over all samples, (n_samples, r); zero on the observed ones
 
     def __getstate__(self) -> dict[str, Any]:
         """Return what is stored of it: arrays of the host."""
         return {name: arrays_to_host(value) for name, value in vars(self).items()}
+
+    def beside(self, V: Array) -> tuple[Array, Array]:
+        """Return both sides where vectors live, in their number type."""
+        precision = precision_of(V)
+        return to_device(self.left, V, precision), to_device(self.right, V, precision)
 
 
 @dataclass(frozen=True)
@@ -56,17 +53,6 @@ class SampleMap:
     .. math:: E = (S + L R^\top)\, \mathrm{diag}(s)
 
     S selects the observed samples, L and R are the two sides of the fill, and s is the scale.
-
-    Attributes
-    ----------
-    samples : ndarray of int of shape (n_observed,)
-        Rising numbers of the observed samples, on the host.
-    n_samples : int
-        Number of all samples, n.
-    scale : array of shape (n_samples,) or None
-        What every sample is multiplied with; None for ones.
-    fill : Fill or None
-        What missing samples are made of; None for nothing, so that their similarities are zero.
 
     Examples
     --------
@@ -79,10 +65,10 @@ class SampleMap:
     array([1., 0., 3.])
     """
 
-    samples: np.ndarray
-    n_samples: int
-    scale: Array | None = None
-    fill: Fill | None = None
+    samples: np.ndarray  # rising numbers of the observed samples, on the host
+    n_samples: int  # number of all samples, n
+    scale: Array | None = None  # what every sample is multiplied with; None for ones
+    fill: Fill | None = None  # what missing samples are made of; None for similarities of zero
 
     @property
     def n_observed(self) -> int:
@@ -96,92 +82,43 @@ class SampleMap:
 
     @cached_property
     def positions(self) -> np.ndarray:
-        """Every sample's position among the observed ones, after the last where it is missing."""
+        """Every sample's position among the observed ones, after the last if it is missing."""
         positions = np.full(self.n_samples, self.n_observed)
         positions[self.samples] = np.arange(self.n_observed)
         return positions
 
     def gather(self, V: Array) -> Array:
         """Return ``E @ V``, (n_samples, b) to (n_observed, b), where V lives."""
-        precision = precision_of(V)
         if self.scale is not None:
-            V = V * to_device(self.scale, V, precision)[:, None]
-        samples, _ = self._numbers_beside(V)
-        Y = select(V, samples)
+            V = V * to_device(self.scale, V, precision_of(V))[:, None]
+        Y = select(V, self.samples)
         if self.fill is None:
             return Y
-        left, right = (to_device(side, V, precision) for side in (self.fill.left, self.fill.right))
+        left, right = self.fill.beside(V)
         return Y + left @ (right.T @ V)
 
     def scatter(self, Y: Array) -> Array:
         """Return ``E^T @ Y``, (n_observed, b) to (n_samples, b), where Y lives."""
-        xp, precision, (_, positions) = namespace(Y), precision_of(Y), self._numbers_beside(Y)
         # Missing samples read the row of zeros at the end: no library need write by numbers.
-        V = select(xp.concat([Y, zeros((1, Y.shape[1]), Y, precision)]), positions)
+        zero = zeros((1, Y.shape[1]), Y, precision_of(Y))
+        V = select(namespace(Y).concat([Y, zero]), self.positions)
         if self.fill is not None:
-            sides = (to_device(side, Y, precision) for side in (self.fill.left, self.fill.right))
-            left, right = sides
+            left, right = self.fill.beside(Y)
             V = V + right @ (left.T @ Y)
-        return V if self.scale is None else V * to_device(self.scale, Y, precision)[:, None]
+        return V if self.scale is None else V * to_device(self.scale, Y, precision_of(Y))[:, None]
 
     def __getstate__(self) -> dict[str, Any]:
         """Return what is stored of it: its attributes, as arrays of the host."""
         names = ("samples", "n_samples", "scale", "fill")
         return {name: arrays_to_host(getattr(self, name)) for name in names}
 
-    @cached_property
-    def _numbers(self) -> dict[str, tuple[Array, Array]]:
-        """The numbers of samples and positions, by the place that they were brought to."""
-        return {}
-
-    def _numbers_beside(self, like: Array) -> tuple[Array, Array]:
-        """Return the observed samples' numbers, and every sample's position, beside ``like``.
-
-        They are brought there once, not for every product.
-        """
-        where = place(like)
-        if where not in self._numbers:
-            self._numbers[where] = to_device(self.samples, like), to_device(self.positions, like)
-        return self._numbers[where]
-
-
-def rescaling(observed: np.ndarray, counted: np.ndarray | None = None) -> Float:
-    """Return what makes up for the kernels, or views, that lack a sample, (n_samples,).
-
-    With equal weights, a sample then has the total self-similarity of one that all of them have.
-
-    Parameters
-    ----------
-    observed : ndarray of bool of shape (n_samples, n_kernels)
-        Which kernels have which samples.
-    counted : ndarray of bool of shape (n_kernels,), default=None
-        Which kernels count; None for all.
-
-    Returns
-    -------
-    ndarray of shape (n_samples,)
-        Zero for samples that none of them has.
-    """
-    observed = observed if counted is None else observed[:, counted]
-    counts = observed.sum(axis=1)
-    ratios = np.divide(observed.shape[1], counts, out=np.zeros(len(counts)), where=counts > 0)
-    return np.sqrt(ratios)
-
 
 @dataclass(frozen=True)
 class Observed(Wrapped):
-    """E^T K E: a kernel over some of n samples, with what the others are made of.
+    """E^T K E: a kernel over some of n samples, with what the others are made of."""
 
-    Attributes
-    ----------
-    kernel : Kernel
-        Over the observed samples.
-    map : SampleMap
-        The map E.
-    """
-
-    kernel: Kernel
-    map: SampleMap
+    kernel: Kernel  # over the observed samples
+    map: SampleMap  # E
 
     n_samples = property(lambda self: self.map.n_samples)
 
@@ -201,8 +138,8 @@ class Observed(Wrapped):
 
     def rows(self, index: Any) -> Array:
         """Return some rows, (s, n), in float64."""
-        chosen = np.arange(self.n_samples)[index if isinstance(index, slice) else _host(index)]
-        positions = self.map.positions[chosen]
+        index = index if isinstance(index, slice) else to_host(index, None)
+        chosen, positions = np.arange(self.n_samples)[index], self.map.positions[index]
         is_observed = positions < self.map.n_observed
         inner = self.kernel.rows(positions[is_observed])  # over the observed samples
         part = SampleMap(np.flatnonzero(is_observed), len(chosen)).scatter(inner)
@@ -214,21 +151,13 @@ class Observed(Wrapped):
 
     def diagonal(self) -> Array:
         """Return the diagonal, (n,), in float64."""
-        inner, fill = self.kernel.diagonal(), self.map.fill
-        xp, (_, positions) = namespace(inner), self.map._numbers_beside(inner)
-        diagonal = select(xp.concat([inner, zeros((1,), inner)]), positions)
+        inner, scale, fill = self.kernel.diagonal(), self.map.scale, self.map.fill
+        xp = namespace(inner)
+        diagonal = select(xp.concat([inner, zeros((1,), inner)]), self.map.positions)
         if fill is not None:  # the right side is zero on the observed samples
-            right = to_device(fill.right, inner)
-            gram = to_device(fill.left, inner).T @ self._filled
-            diagonal = diagonal + xp.sum((right @ gram) * right, axis=1)
-        return (
-            diagonal if self.map.scale is None else diagonal * to_device(self.map.scale, inner) ** 2
-        )
-
-
-def _host(index: Any) -> np.ndarray:
-    """Return numbers of samples on the host."""
-    return np.asarray(arrays_to_host(index))
+            left, right = fill.beside(inner)
+            diagonal = diagonal + xp.sum((right @ (left.T @ self._filled)) * right, axis=1)
+        return diagonal if scale is None else diagonal * to_device(scale, inner) ** 2
 
 
 def maps_of(kernels: Sequence[Kernel]) -> list[SampleMap | None]:
@@ -275,3 +204,16 @@ def with_active(kernels: Sequence[Kernel], active: Sequence[int]) -> tuple[Kerne
         if each is not None and each.scale is not None
     }
     return with_maps(kernels, [each and scaled.get(id(each), each) for each in maps_of(kernels)])
+
+
+def rescaling(observed: np.ndarray, counted: np.ndarray | None = None) -> Float:
+    """Return what makes up for the kernels, or views, that lack a sample, (n_samples,).
+
+    With equal weights, a sample then has the total self-similarity of one that all of them have; it
+    is zero for samples that none of them has. Which samples they have is `observed`, bool of shape
+    (n_samples, m), and which of them count is `counted`, bool of shape (m,); None for all.
+    """
+    observed = observed if counted is None else observed[:, counted]
+    counts = observed.sum(axis=1)
+    ratios = np.divide(observed.shape[1], counts, out=np.zeros(len(counts)), where=counts > 0)
+    return np.sqrt(ratios)

@@ -2,8 +2,6 @@
 
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
-from math import lcm
 from typing import Any
 
 import numpy as np
@@ -20,11 +18,13 @@ from mkclust.linalg import (
     ranges,
     rounding_of,
     select,
+    to_device,
     to_host,
+    zeros,
 )
 from mkclust.samples.row_source import RowSource
-from mkclust.stack.checks import as_numbers
-from mkclust.types import Array
+from mkclust.stack.checks import as_numbers, entries_error
+from mkclust.types import Array, Float
 
 # What the rows read at a time take over all kernels; while they are at work, the next are read.
 BLOCK_BYTES = 64 * 2**20
@@ -43,33 +43,17 @@ class Source:
 
     A subclass answers ``n_kernels``, ``n_samples``, ``dtype`` and ``rows``, and overrides what it
     knows better.
-
-    Attributes
-    ----------
-    n_kernels, n_samples : int
-        Number of kernels, m, and of samples, n.
-    dtype : dtype
-        Number type of the rows, as their library names it.
-    like : array or None
-        An array beside the rows; None for NumPy.
-    step : int
-        How many rows come together whether or not all are asked for.
     """
 
-    n_kernels: int
-    n_samples: int
-    dtype: Any
-    like: Any = None
-    step: int = 1
+    n_kernels: int  # m
+    n_samples: int  # n
+    dtype: Any  # number type of the rows, as their library names it
+    like: Any = None  # an array beside the rows; None for NumPy
+    _latest: tuple[Any, list[Array]] = (None, [])  # what rows were asked for last, and these
 
     def rows(self, start: int, stop: int) -> Sequence[Array]:
         """Return the rows from start to stop of every kernel, m blocks (stop - start, n)."""
         raise NotImplementedError(f"{type(self).__name__} must define rows")
-
-    def read(self, start: int, stop: int) -> list[Array]:
-        """Return the same as a list, however the rows came."""
-        rows: Any = self.rows(start, stop)
-        return [rows[p, ...] for p in range(self.n_kernels)] if is_foreign(rows) else list(rows)
 
     def diagonal(self) -> Array | None:
         """Return the self-similarities, (m, n); None if only the rows tell."""
@@ -81,57 +65,49 @@ class Source:
 
     def only(self, indices: Sequence[int]) -> "Source":
         """Return a source of some of the kernels."""
-        return _SomeRows(self, tuple(indices))
-
-    @property
-    def precision(self) -> float:
-        """Relative rounding of the entries."""
-        return rounding_of(self)
+        return GivenRows(self, indices)
 
     @property
     def height(self) -> int:
         """How many rows to read at a time."""
         n, itemsize = max(1, self.n_samples), np.dtype(precision_of(self)).itemsize
-        row_bytes = self.n_kernels * n * itemsize
         free = free_bytes(self.like)
         if free is not None:
             rows = min(ENTRIES_ON_DEVICE // n, int(SHARE_ON_DEVICE * free / (n * itemsize)))
             return min(max(1, rows), n)
-        rows = max(FEWEST_ROWS, min(BLOCK_BYTES // row_bytes, int(LARGEST_SHARE * n)))
-        # Whole steps, so that none is read twice, unless they are too tall.
-        return min(rows - rows % self.step if self.step <= rows else rows, n)
+        rows = min(BLOCK_BYTES // (self.n_kernels * n * itemsize), int(LARGEST_SHARE * n))
+        return min(max(FEWEST_ROWS, rows), n)
 
     def blocks(self) -> Iterator[tuple[slice, list[Array]]]:
         """Yield the rows of every kernel, block after block; a thread reads the next meanwhile."""
         parts = list(ranges(self.n_samples, self.height))
-        if is_foreign(
-            self.like
-        ):  # what is asked for on a device is only begun, nothing to wait for
-            yield from ((part, self.read(part.start, part.stop)) for part in parts)
+        if is_foreign(self.like):  # on a device what is asked for is only begun
+            yield from ((part, self._read(part)) for part in parts)
             return
         with ThreadPoolExecutor(1, "mkclust-reader") as reader:
-            pending = reader.submit(self.read, parts[0].start, parts[0].stop)
+            pending = reader.submit(self._read, parts[0])
             for part, following in zip(parts, [*parts[1:], None], strict=True):
                 blocks = pending.result()
                 if following is not None:
-                    pending = reader.submit(self.read, following.start, following.stop)
+                    pending = reader.submit(self._read, following)
                 yield part, blocks
                 del blocks  # not to be held beside the next two
 
     def products(self, wanted: Sequence[tuple[int, Array]]) -> list[Array]:
         """Return products of some kernels with a thin matrix each, in one pass over their rows."""
         results: list[Any] = [self.product(index, X) for index, X in wanted]
-        places = [place for place, result in enumerate(results) if result is None]
-        if not places:
+        rest = [place for place, result in enumerate(results) if result is None]
+        if not rest:
             return results
-        thin = [wanted[place][1] for place in places]
-        for place, X in zip(places, thin, strict=True):
+        indices, thin = map(list, zip(*(wanted[place] for place in rest), strict=True))
+        for place, X in zip(rest, thin, strict=True):
             results[place] = empty(tuple(X.shape), X, precision_of(X))
         on_accelerator = is_on_accelerator(self.like)
         if on_accelerator:
             thin = [astype(X, precision_of(self)) for X in thin]
-        for part, blocks in self.only([wanted[place][0] for place in places]).blocks():
-            for place, X, block in zip(places, thin, blocks, strict=True):
+        is_whole = indices == list(range(self.n_kernels))
+        for part, blocks in (self if is_whole else self.only(indices)).blocks():
+            for place, X, block in zip(rest, thin, blocks, strict=True):
                 block = block if on_accelerator else astype(block, precision_of(X))
                 results[place][part, :] = astype(block @ X, precision_of(results[place]))
         return results
@@ -142,128 +118,145 @@ class Source:
         The rows of all kernels are kept until others are asked for: who goes through the kernels
         block by block has every block read once.
         """
-        if isinstance(samples, slice):
-            start, stop, _ = samples.indices(self.n_samples)
-            key: Any = (start, stop)
-        else:
-            samples = to_host(samples, np.int64)
-            key = samples.tobytes()
-        if self.__dict__.get("_latest", (None,))[0] != key:
-            rows = self.read(start, stop) if isinstance(samples, slice) else self._some(samples)
-            self.__dict__["_latest"] = (key, rows)
-        return astype(self.__dict__["_latest"][1][index], "float64")
+        is_slice = isinstance(samples, slice)
+        samples = samples if is_slice else to_host(samples, np.int64)
+        key = (samples.start, samples.stop) if is_slice else samples.tobytes()
+        if self._latest[0] != key:
+            rows = self._read(samples) if is_slice else self._some(samples)
+            object.__setattr__(self, "_latest", (key, rows))
+        return astype(self._latest[1][index], "float64")
+
+    def _read(self, part: slice) -> list[Array]:
+        """Return rows of every kernel as a list, however they came."""
+        return _listed(self.rows(*part.indices(self.n_samples)[:2]))
 
     def _some(self, samples: np.ndarray) -> list[Array]:
-        """Return the rows of some samples for every kernel."""
+        """Return the rows of some samples for every kernel, those that follow another together."""
         rising, order = np.unique(samples, return_inverse=True)
-        if not len(rising):
-            return list(self.rows(0, 0))
-        step, parts = self.step, []
-        for tiles in np.split(rising, np.flatnonzero(np.diff(rising // step) > 1) + 1):
-            if not len(tiles):
-                continue
-            start = int(tiles[0] // step * step)
-            stop = min(int(tiles[-1] // step * step) + step, self.n_samples)
-            blocks = self.read(start, stop)
-            parts.append([select(block, tiles - start) for block in blocks])
-        every = zip(*parts, strict=True)
+        runs = np.split(rising, np.flatnonzero(np.diff(rising) > 1) + 1)
+        parts = [self._read(slice(int(run[0]), int(run[-1]) + 1)) for run in runs if len(run)]
+        every = zip(*(parts or [self._read(slice(0, 0))]), strict=True)
         return [select(namespace(*blocks).concat(list(blocks)), order) for blocks in every]
 
 
-@dataclass(frozen=True)
-class _SomeRows(Source):
-    """Some kernels of a source that can only tell the rows of all."""
-
-    source: Source
-    indices: tuple[int, ...]
-
-    def __post_init__(self) -> None:
-        """Take over what is the same."""
-        values = {"n_kernels": len(self.indices), "n_samples": self.source.n_samples}
-        values |= {"dtype": self.source.dtype, "like": self.source.like, "step": self.source.step}
-        self.__dict__.update(values)
-
-    def rows(self, start: int, stop: int) -> Sequence[Array]:
-        """Return the rows from start to stop of these kernels."""
-        blocks = self.source.read(start, stop)
-        return [blocks[index] for index in self.indices]
-
-
 class GivenRows(Source):
-    """A source that somebody else wrote: anything with the members of `RowSource`."""
+    """Kernels, all or some, of anything with the members of `RowSource`."""
 
-    def __init__(self, source: RowSource):
-        self.source, self.like = source, getattr(source, "like", None)
-        self.n_kernels, self.n_samples = source.n_kernels, source.n_samples
-        self.dtype = source.dtype
+    def __init__(self, source: RowSource, kernels: Sequence[int] | None = None):
+        self.source, self.dtype, self.n_samples = source, source.dtype, source.n_samples
+        self.kernels = range(source.n_kernels) if kernels is None else tuple(kernels)
+        self.n_kernels, first = len(self.kernels), _listed(source.rows(0, 0))[0]
+        self.like = first if is_foreign(first) else None
 
-    def rows(self, start: int, stop: int) -> Sequence[Array]:
-        """Return the rows from start to stop of every kernel, m blocks (stop - start, n)."""
-        return self.source.rows(start, stop)
-
-
-@dataclass(frozen=True)
-class DatasetKernel:
-    """One kernel of a three-dimensional dataset, not read before its rows are asked for."""
-
-    dataset: Any
-    index: int
-    ndim: int = 2
-
-    @property
-    def shape(self) -> tuple[int, int]:
-        """Number of rows and columns."""
-        return self.dataset.shape[1:]
-
-    @property
-    def chunks(self) -> tuple[int, ...] | None:
-        """Shape of the tiles that the file holds, None if it holds rows."""
-        return self.dataset.chunks
-
-    def __getitem__(self, rows: slice) -> Array:
-        return self.dataset[self.index, rows]
+    def rows(self, start: int, stop: int) -> list[Array]:
+        """Return the rows from start to stop of these kernels."""
+        blocks = _listed(self.source.rows(start, stop))
+        return [blocks[p] for p in self.kernels]
 
 
-@dataclass(frozen=True)
 class MatrixRows(Source):
-    """The rows of matrices that support slicing: memory maps, HDF5 datasets, arrays.
+    """The rows of m matrices of shape (n, n) that support slicing: memory maps, HDF5, arrays."""
 
-    Attributes
-    ----------
-    matrices : sequence of m matrices of shape (n, n)
-        The kernels.
-    whole : dataset of shape (m, n, n) or None
-        What they all are parts of, read by a single call; None if there is no such thing.
-    """
-
-    matrices: Sequence[Any] = field(repr=False)
-    whole: Any = field(default=None, repr=False)
-
-    def __post_init__(self) -> None:
-        """Learn sizes, number type and tiles."""
-        first = self.matrices[0]
-        empty_parts = [_read(matrix, slice(0, 0), "a kernel") for matrix in self.matrices]
-        tiles = [getattr(matrix, "chunks", None) for matrix in self.matrices]
-        values = {"n_kernels": len(self.matrices), "n_samples": first.shape[0]}
-        values |= {"like": first if is_foreign(first) else None}
-        values |= {"step": lcm(*(chunks[-2] for chunks in tiles if chunks))}
-        self.__dict__.update(values | {"dtype": max(empty_parts, key=rounding_of).dtype})
+    def __init__(self, matrices: Sequence[Any]):
+        first, parts = matrices[0], [_floats(matrix, slice(0, 0), "X") for matrix in matrices]
+        self.matrices, self.like = matrices, first if is_foreign(first) else None
+        self.n_kernels, self.n_samples = len(matrices), first.shape[0]
+        self.dtype = max(parts, key=rounding_of).dtype
 
     def only(self, indices: Sequence[int]) -> "MatrixRows":
         """Return the rows of some of the kernels."""
-        is_whole = list(indices) == list(range(self.n_kernels))
-        return self if is_whole else MatrixRows([self.matrices[index] for index in indices])
+        return MatrixRows([self.matrices[index] for index in indices])
 
-    def rows(self, start: int, stop: int) -> Sequence[Array]:
+    def rows(self, start: int, stop: int) -> list[Array]:
         """Return the rows from start to stop of every kernel, m blocks (stop - start, n)."""
         part = slice(start, stop)
-        if self.whole is not None:
-            return _read(self.whole, (slice(None), part), "the kernels")
-        return [_read(matrix, part, f"kernel {p}") for p, matrix in enumerate(self.matrices)]
+        return [_floats(matrix, part, f"kernel {p}") for p, matrix in enumerate(self.matrices)]
 
 
-def _read(matrix: Any, part: Any, who: str) -> Array:
-    """Return a part of a matrix as floats in memory."""
-    entries = matrix[part, ...] if is_foreign(matrix) else matrix[part]
-    entries = entries.toarray() if is_sparse(entries) else entries
-    return as_numbers(np.array(entries) if isinstance(entries, np.memmap) else entries, who)
+def examine_rows(
+    source: Source, labels: Sequence[str], symmetry: bool
+) -> tuple[Array, Array, Float]:
+    """Return row sums and self-similarities of m kernels, (m, n), and their largest entries, (m,).
+
+    Row sums are those of the symmetric part, and the largest entries are found, if symmetry is
+    asked for. It is judged by products of a kernel and of its transpose with one random vector:
+    rows alone do not show an entry beside its mirror image.
+    """
+    m, n, like = source.n_kernels, source.n_samples, source.like
+    known = source.diagonal()
+    diagonals = zeros((m, n), like) if known is None else to_device(known, like, "float64")
+    if not symmetry and known is not None:
+        sums = _sums_by_products(source)
+        if sums is not None:
+            return sums, diagonals, np.zeros(m)
+    sums, differences, column_sums = (zeros((m, n), like) for _ in range(3))
+    xp, largest = namespace(sums), zeros((m,), like)
+    # No weight of the probe is small, so that no entry escapes it.
+    rng = np.random.default_rng(0)
+    probe = rng.uniform(0.5, 1.5, n) * rng.choice([-1.0, 1.0], n)
+    probes = to_device(np.stack([probe, np.ones(n)]), like)
+    for rows, blocks in source.blocks():
+        for p, block in enumerate(blocks):
+            shape, expected = tuple(block.shape), (rows.stop - rows.start, n)
+            if shape != expected:
+                raise ValueError(
+                    f"{labels[p]}: rows {rows.start} to {rows.stop} came in the shape "
+                    f"{shape}, expected {expected}: the source of the rows is at fault"
+                )
+            with np.errstate(invalid="ignore", over="ignore"):
+                sums[p, rows] = xp.sum(block, axis=1, dtype=xp.float64)
+            if known is None:
+                diagonal = xp.linalg.diagonal(block, offset=rows.start)
+                diagonals[p, rows] = astype(diagonal, "float64")
+        # Of all kernels at once, for a device is waited for here.
+        if not xp.all(xp.isfinite(sums[:, rows])):
+            bad = int(np.flatnonzero(~np.isfinite(to_host(sums[:, rows])).all(axis=1))[0])
+            where = f", in rows {rows.start} to {rows.stop}"
+            raise entries_error([blocks[bad]], labels[bad], where)
+        for p, block in enumerate(blocks if symmetry else ()):
+            # In float64, in which sums over many samples stay far more exact than the entries.
+            block = astype(block, "float64")
+            most = xp.maximum(xp.max(block), -xp.min(block))
+            largest[p] = xp.maximum(largest[p], most)
+            differences[p, rows] += block @ probes[0, :]
+            products = probes[:, rows] @ block
+            differences[p, :] -= products[0, :]
+            column_sums[p, :] += products[1, :]
+    for p, (label, entry) in enumerate(zip(labels, to_host(largest), strict=True)):
+        worst = int(xp.argmax(xp.abs(differences[p, :])))
+        difference = abs(float(differences[p, worst]))
+        if difference > np.sqrt(rounding_of(source)) * entry:
+            raise ValueError(
+                f"{label} is not symmetric: its product with a random vector and that of its "
+                f"transpose differ by up to {difference:.3g}, most at sample {worst} "
+                f"(largest entry {entry:.3g}); if that is meant, pass (K + K.T) / 2"
+            )
+    return (sums + column_sums) / 2 if symmetry else sums, diagonals, to_host(largest)
+
+
+def _sums_by_products(source: Source) -> Array | None:
+    """Return row sums by products that take no rows, or None if there are no such for all kernels.
+
+    Sums that are not finite are left to the rows, which tell why.
+    """
+    ones = zeros((source.n_samples, 1), source.like) + 1.0
+    xp, products = namespace(ones), []
+    for p in range(source.n_kernels):
+        product = source.product(p, ones)
+        if product is None:
+            return None
+        products.append(product[:, 0])
+    sums = xp.stack(products)
+    return sums if bool(xp.all(xp.isfinite(sums))) else None
+
+
+def _listed(rows: Any) -> list[Array]:
+    """Return rows of every kernel as a list, be they in one array or in a sequence."""
+    return [rows[p, ...] for p in range(rows.shape[0])] if is_foreign(rows) else list(rows)
+
+
+def _floats(matrix: Any, part: slice, who: str) -> Array:
+    """Return some rows of a matrix as floats in memory."""
+    rows = matrix[part, ...] if is_foreign(matrix) else matrix[part]
+    rows = rows.toarray() if is_sparse(rows) else rows
+    return as_numbers(np.array(rows) if isinstance(rows, np.memmap) else rows, who)

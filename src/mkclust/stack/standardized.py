@@ -4,8 +4,6 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
-import numpy as np
-
 from mkclust.linalg import (
     arrays_to_host,
     astype,
@@ -13,6 +11,7 @@ from mkclust.linalg import (
     is_foreign,
     is_sparse,
     namespace,
+    precision_of,
     ranges,
     select,
     to_device,
@@ -32,29 +31,16 @@ class Standardization:
     """How one kernel is centered and scaled, as learned from the training samples.
 
     The standardized kernel is ``s_i s_j (K_ij - r_i - r_j + r)``: r_i the row means, r their mean,
-    s the scale that makes the diagonal one.
-
-    Attributes
-    ----------
-    diagonal : array of shape (n_samples,)
-        Self-similarities before any centering or scaling.
-    row_means : array of shape (n_samples,) or None
-        None if the kernel is not centered.
-    scale : array of shape (n_samples,) or None
-        None if the kernel is not scaled.
-    shift : float
-        What a repair adds to the similarity of every sample with itself; it is part of the diagonal
-        and of the row means.
-    added : array of shape (n_samples,) or None
-        What a repair by clipping adds to the centered self-similarities.
-    dropped : array of shape (n_samples, r) or None
-        Orthonormal directions that the centered kernel lost by clipping.
+    s the scale that makes the diagonal one, each of shape (n,).
     """
 
-    diagonal: Array
-    row_means: Array | None = None
-    scale: Array | None = None
+    diagonal: Array  # self-similarities before any centering or scaling
+    row_means: Array | None = None  # None if the kernel is not centered
+    scale: Array | None = None  # None if it is not scaled
+    # What a repair adds to every self-similarity; it is part of the diagonal and of the row means.
     shift: float = 0.0
+    # What a repair by clipping adds to the centered self-similarities, and the orthonormal
+    # directions, (n, r), that the centered kernel lost by it.
     added: Array | None = None
     dropped: Array | None = None
 
@@ -98,57 +84,34 @@ class Standardization:
         shared = xp.all(xp.abs(self.diagonal - first) <= 1e-6 * abs(first))
         return first - self.shift if shared else None
 
-    def raw_projection(self, P: Array) -> Array:
-        """Return what similarities as given are multiplied with if the kernel is with P, (n, b).
-
-        Directions that were dropped by clipping do not count.
-        """
-        if self.dropped is None:
-            return P
-        scale = 1.0 if self.scale is None else self.scale[:, None]
-        return P - self.dropped @ (self.dropped.T @ (P * scale)) / scale
-
     def project(
         self, cross: Array, P: Array, self_similarity: Array | None, *, is_training: bool = False
     ) -> Array:
         """Multiply the standardized similarities of new samples to the training ones with P.
 
-        Parameters
-        ----------
-        cross : array of shape (n_new, n_samples)
-            Similarities as they come, neither centered nor scaled. What else is given is brought
-            to where they live.
-        P : array of shape (n_samples, b)
-            What to multiply with.
-        self_similarity : array of shape (n_new,) or None
-            The new samples' similarities to themselves; needed only to scale.
-        is_training : bool, default=False
-            Whether the samples are all training samples, in the order of the fit: to these a
-            repair adds what it added in the fit.
-
-        Returns
-        -------
-        array of shape (n_new, b)
+        The similarities `cross`, (n_new, n), are neither centered nor scaled; what else is given is
+        brought to where they live. `P` is of shape (n, b), the result of shape (n_new, b). The new
+        samples' similarities to themselves, (n_new,), are needed only to scale. If the samples are
+        all training samples, in the order of the fit, a repair adds to these what it added then.
         """
         local, P, xp = self.to_same_device(cross), to_device(P, cross), namespace(cross)
-        P = local.raw_projection(P)
         if local.scale is not None:
             P = P * local.scale[:, None]
+        if local.dropped is not None:  # directions that were dropped by clipping do not count
+            P = P - local.dropped @ (local.dropped.T @ P)
         n_new, is_centered = cross.shape[0], local.row_means is not None
         if is_centered:
             P = P - xp.mean(P, axis=0)  # cancels the new samples' own means exactly
         rows, means = empty((n_new, P.shape[1]), cross), zeros((n_new,), cross)
+        average = zeros((P.shape[0],), cross) + 1 / P.shape[0]
         height = PROJECTED_ROWS_ON_DEVICE if is_foreign(cross) else PROJECTED_ROWS
         # In float64 whatever the similarities are, dense ones some rows at a time for the memory.
         for part in ranges(n_new, max(1, n_new) if is_sparse(cross) else height):
             block = cross[part, :]
-            is_csr = is_sparse(block)
-            block = block.astype(np.float64) if is_csr else astype(block, "float64")
+            block = block.astype("float64") if is_sparse(block) else astype(block, "float64")
             rows[part, :] = block @ P
             if is_centered:
-                means[part] = (
-                    np.asarray(block.mean(axis=1)).reshape(-1) if is_csr else xp.mean(block, axis=1)
-                )
+                means[part] = block @ average
         if is_centered:
             rows -= local.row_means @ P
         if local.shift and is_training:
@@ -156,8 +119,6 @@ class Standardization:
             means += local.shift / n_new if is_centered else 0.0
         if local.scale is None:
             return rows
-        if self_similarity is None:
-            raise ValueError("scaling needs the self-similarity of the new samples")
         lengths = to_device(self_similarity, cross) + local.shift - 2 * means + local.mean
         if local.added is not None:
             lengths = lengths + (local.added if is_training else xp.mean(local.added))
@@ -169,20 +130,11 @@ class Standardization:
 
 @dataclass(frozen=True)
 class Standardized(Wrapped):
-    """D C K C D: a kernel centered, then scaled; the kernel itself is neither copied nor changed.
+    """D C K C D: a kernel centered, then scaled; it is neither copied nor changed itself."""
 
-    Attributes
-    ----------
-    kernel : Kernel
-        The kernel as given, or repaired.
-    standardization : Standardization
-        How it is centered and scaled.
-    given : Standardization or None
-        How similarities as they are given for new samples are, if that differs: after clipping.
-    """
-
-    kernel: Kernel
+    kernel: Kernel  # as given, or repaired
     standardization: Standardization
+    # How similarities of new samples are centered and scaled, if that differs: after clipping.
     given: Standardization | None = None
 
     @property
@@ -192,36 +144,34 @@ class Standardized(Wrapped):
 
     def before(self, V: Array) -> Array:
         """Return what the inner kernel is multiplied with: C D V."""
-        standardization = self._beside(V)
-        Y = V if standardization.scale is None else V * standardization.scale[:, None]
-        return Y if standardization.row_means is None else Y - namespace(Y).mean(Y, axis=0)
+        return self._centered(self._scaled(V))
 
     def after(self, Y: Array, V: Array) -> Array:
         """Return the product, given that of the inner kernel: D C Y."""
-        standardization = self._beside(V)
-        if standardization.row_means is not None:
-            Y = Y - namespace(Y).mean(Y, axis=0)
-        return Y if standardization.scale is None else Y * standardization.scale[:, None]
+        return self._scaled(self._centered(Y))
 
-    def _beside(self, V: Array) -> Standardization:
-        """Return the standardization in the number type of vectors."""
+    def _centered(self, V: Array) -> Array:
+        """Return vectors without their means: C V."""
+        is_centered = self.standardization.row_means is not None
+        return V - namespace(V).mean(V, axis=0) if is_centered else V
+
+    def _scaled(self, V: Array) -> Array:
+        """Return vectors, each sample scaled: D V."""
         scale = self.standardization.scale
-        if scale is None or scale.dtype == V.dtype:
-            return self.standardization
-        return replace(self.standardization, scale=namespace(V).astype(scale, V.dtype))
+        return V if scale is None else V * astype(scale, precision_of(V))[:, None]
 
     def rows(self, index: Any) -> Array:
         """Return some rows, (s, n), in float64 and in memory of their own."""
-        part, standardization = self.kernel.rows(index), self.standardization
-        if standardization.row_means is None:
+        means, scale = self.standardization.row_means, self.standardization.scale
+        part = self.kernel.rows(index)
+        if means is None:
             part = part + 0.0
         else:
-            means = standardization.row_means
             part = part - select(means, index)[:, None]
-            part -= means - standardization.mean
-        if standardization.scale is not None:
-            part *= standardization.scale
-            part *= select(standardization.scale, index)[:, None]
+            part -= means - self.standardization.mean
+        if scale is not None:
+            part *= scale
+            part *= select(scale, index)[:, None]
         return part
 
     def diagonal(self) -> Array:

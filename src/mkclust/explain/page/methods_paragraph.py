@@ -12,7 +12,7 @@ from mkclust.explain.fitted import (
     kernel_source,
 )
 from mkclust.methods import InductiveClusterer
-from mkclust.methods.base import COMMON
+from mkclust.methods.parameter_checks import COMMON
 from mkclust.text import join_words
 from mkclust.version import __version__
 from mkclust.web.words import count_noun

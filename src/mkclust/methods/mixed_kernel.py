@@ -1,0 +1,86 @@
+"""The similarities by which the samples of a fit are clustered."""
+
+from typing import Any
+
+import numpy as np
+
+from mkclust.linalg import arrays_to_host, select, to_host
+from mkclust.linalg.memory import require_memory
+from mkclust.methods.training import in_order_of_fit, open_again
+from mkclust.methods.uncovered import only_covered
+from mkclust.stack import Stack
+from mkclust.stack.discretize import normalize_rows
+from mkclust.types import Float
+
+# What the similarities of most methods are, and those of methods without coefficients.
+SUM = "the sum of the kernels by their coefficients"
+COSINES = "cosines between rows of the embedding; no kernels are mixed"
+
+
+def mixed_kernel(model: Any, X: Any, samples: Any = None) -> Float:
+    """Return the similarities among some samples, zero for those that are not covered, (s, s)."""
+    indices = check_samples(samples, len(model.labels_))
+    if model._covered is None:
+        return _entries(model, X, indices)
+    wanted = np.arange(len(model.labels_)) if indices is None else indices
+    numbers = np.full(len(model.labels_), -1)
+    numbers[model._covered] = np.arange(len(model._covered))
+    places = np.flatnonzero(numbers[wanted] >= 0)
+    entries = np.zeros((len(wanted), len(wanted)))
+    entries[np.ix_(places, places)] = _entries(
+        only_covered(model), in_order_of_fit(model, X), numbers[wanted[places]]
+    )
+    return entries
+
+
+def _entries(model: Any, X: Any, indices: np.ndarray | None) -> Float:
+    """Return the similarities among some samples on the host, exactly symmetric."""
+    if model.approximation is None and not isinstance(X, Stack):
+        X = open_again(model, X, on_the_fly=True)
+    if not model._mixes_kernels:
+        if model.approximation is not None:
+            model._source.check(model, X)
+        rows = model.embedding_ if indices is None else select(model.embedding_, indices)
+        rows = normalize_rows(to_host(rows))
+        entries = rows @ rows.T
+    elif isinstance(X, Stack):
+        entries = to_host(model._mixed_among(X, indices))
+    else:
+        entries = to_host(model._source.mixed_entries(model, X, indices))
+    return (entries + entries.T) / 2
+
+
+def describe_mixed_kernel(model: Any) -> str:
+    """Return what a mixed kernel holds, in words that fit below a picture of it."""
+    done = [("centered", model.center), ("scaled to a unit diagonal", model.normalize)]
+    standard = " and ".join(word for word, was in done if was) or "neither centered nor scaled"
+    if hasattr(model, "n_neighbors_"):
+        standard = f"of {model.n_neighbors_} shared neighbors, {standard}"
+    is_fitted = hasattr(model, "labels_")
+    is_sum = model.SIMILARITIES != SUM or not is_fitted or hasattr(model, "coefficients_")
+    sentence = f"{model.SIMILARITIES if is_sum else COSINES} (kernels {standard}"
+    if model.approximation is not None:
+        sentence += "; approximated by features"
+    if getattr(model, "anchor_", 0):
+        sentence += f"; {'with' if hasattr(model, '_anchor_rows') else 'without'} the anchor"
+    return sentence + ")"
+
+
+def check_samples(samples: Any, n_samples: int) -> np.ndarray | None:
+    """Return the numbers of some samples, None for all, or say why there are no such samples."""
+    indices = None if samples is None else np.asarray(arrays_to_host(samples))
+    if indices is not None:
+        is_list = indices.ndim == 1 and (indices.dtype.kind in "iu" or not indices.size)
+        if not is_list or np.any((indices < 0) | (indices >= n_samples)):
+            raise ValueError(
+                f"samples has the shape {indices.shape} and the type {indices.dtype}: pass a list "
+                f"of numbers from 0 to {n_samples - 1}, or np.flatnonzero(mask) for a mask"
+            )
+        indices = indices.astype(np.intp)
+    count = n_samples if indices is None else len(indices)
+    require_memory(
+        3 * 8 * count**2,
+        f"writing out the similarities of {count} samples",
+        "pass samples, the numbers of some of them",
+    )
+    return indices
