@@ -193,17 +193,6 @@ def test_a_setting_that_cannot_be_is_refused_before_anything_is_read(method, set
     assert word in fail("cluster", "missing.npz", "-k", 3, "--method", method, "--set", setting)
 
 
-def test_the_defaults_of_an_own_method_stay_as_they_are(views, monkeypatch):
-    class Linear(mkclust.AverageKKM):
-        def __init__(self, n_clusters=8, *, kernels="linear", n_init=3, random_state=None):
-            super().__init__(n_clusters, kernels=kernels, n_init=n_init, random_state=random_state)
-
-    monkeypatch.setitem(mkclust.METHODS, "linear", Linear)
-    succeed("cluster", "d.npz", "-k", 3, "--method", "linear")
-    np.testing.assert_array_equal(read_labels(), Linear(3, random_state=0).fit(views).labels_)
-    assert read_run()["parameters"]["n_init"] == 3
-
-
 def test_an_indefinite_kernel_is_refused_unless_it_is_to_be_repaired():
     bad = kernels()
     bad[0] -= 20 * np.outer(*2 * [np.sin(np.arange(60))]) / 30

@@ -39,23 +39,6 @@ def test_the_help_of_cluster_has_panels_and_an_example():
     assert all(f" {name} " in succeed("-h").stdout for name in COMMANDS)
 
 
-def complete(*words):
-    """Return what a shell is given for the last of some words."""
-    from typer.testing import CliRunner
-
-    environment = {
-        "_MKCLUST_COMPLETE": "complete_bash",
-        "COMP_WORDS": " ".join(words),
-        "COMP_CWORD": str(len(words) - 1),
-    }
-    return CliRunner().invoke(cli.app, [], prog_name="mkclust", env=environment).stdout.split()
-
-
-def test_a_shell_completes_commands_and_methods():
-    assert complete("mkclust", "sug") == ["suggest"]
-    assert complete("mkclust", "cluster", "--method", "lo") == ["localized-simplemkkm"]
-
-
 @pytest.mark.parametrize("args", [["clster"], ["--nonsense"]])
 def test_an_unknown_command_or_option_is_one_line(args):
     assert args[0] in fail(*args)
@@ -71,12 +54,6 @@ def test_quiet_runs_write_their_files_and_print_nothing():
     assert result.output == ""
     assert Path("q.csv").read_bytes() == labels
     assert "none.npz" in fail("cluster", "none.npz", "-k", 3, "-q")
-
-
-def test_verbose_runs_say_how_long_each_step_took():
-    result = succeed("cluster", "d.npz", "-k", 3, "-v")
-    for word in ("s  reading", "s  clustering 45 samples, 2 views"):
-        assert word in result.stdout
 
 
 def test_the_record_is_printed_as_json_in_place_of_tables():

@@ -13,6 +13,9 @@ from sklearn.metrics import adjusted_rand_score
 
 import mkclust
 from command_line import fail, invoke, succeed
+from mkclust.cli.inputs import read_inputs
+from mkclust.cli.options import Request
+from mkclust.cli.progress import Progress
 
 N = 60
 Y = np.repeat([0, 1, 2], [25, 20, 15])
@@ -149,13 +152,11 @@ def test_a_file_without_ids_beside_ids_is_said_to_be_paired_by_row():
 
 def test_ids_of_parquet_that_stays_on_disk_are_said_not_to_be_read():
     pytest.importorskip("pyarrow")
-    from mkclust.cli.inputs import layouts_of, read_inputs
-
     for frame, name in zip(tables(), ("mrna", "mirna"), strict=True):
         frame.rename_axis("patient").to_parquet(f"{name}.parquet")
     files = ["mrna.parquet", "mirna.parquet"]
     with pytest.warns(UserWarning, match=r"--id mrna\.parquet=patient"):
-        read_inputs(files, layouts_of(files, (), (), ()), on_disk=True)
+        read_inputs(Request(files, address="tcp://none:1"), Progress([], quiet=True))
 
 
 def test_files_of_different_numbers_of_samples_are_not_joined():
@@ -318,9 +319,7 @@ def test_a_stack_of_kernels_in_a_hdf5_file_is_clustered_on_disk():
     cluster("K.h5")
     model = Recommended(3, kernels="precomputed", random_state=0).fit(K)
     np.testing.assert_array_equal(labels(), model.labels_)
-    from mkclust.cli.inputs import layouts_of, read_inputs
-
-    data = read_inputs(["K.h5"], layouts_of(["K.h5"], (), (), ()), on_disk=True)
+    data = read_inputs(Request(["K.h5"], address="tcp://none:1"), Progress([], quiet=True))
     assert data.is_stack
     model.fit(data.X)
     np.testing.assert_array_equal(labels(), model.labels_)

@@ -55,15 +55,6 @@ def test_predictions_of_the_training_samples_are_their_labels():
         np.testing.assert_array_equal(clusters("again.csv"), clusters("labels.csv"))
 
 
-def test_one_table_is_predicted_from_one_table():
-    np.save("old.npy", np.load("old.npz")["left"])
-    np.save("new.npy", np.load("new.npz")["left"])
-    succeed("cluster", "old.npy", "-k", 3, "--save", "model.skops")
-    succeed("predict", "model.skops", "new.npy", "--labels", "new.csv")
-    model = mkclust.METHODS[mkclust.RECOMMENDED](3, random_state=0).fit(np.load("old.npy"))
-    np.testing.assert_array_equal(clusters("new.csv"), model.predict(np.load("new.npy")))
-
-
 def test_precomputed_kernels_are_predicted_from_similarities_to_the_training_samples():
     old, new = dict(np.load("old.npz")), dict(np.load("new.npz"))
 

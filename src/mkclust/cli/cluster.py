@@ -18,8 +18,9 @@ import typer
 from mkclust import datasets, plots
 from mkclust.cli import options as opt
 from mkclust.cli.errors import CommandError, echo
-from mkclust.cli.inputs import row_ids
-from mkclust.cli.models import Fit, Request, connection, fit, new_model, read_data
+from mkclust.cli.inputs import read_inputs, row_ids
+from mkclust.cli.models import Fit, connection, fit, new_model
+from mkclust.cli.options import Request
 from mkclust.cli.outputs import (
     Outcome,
     all_scores,
@@ -93,7 +94,7 @@ def run(
         check_outputs(outputs, [*inputs, *([annotate] if annotate else [])])
         variables = None if annotate is None else _read_variables(annotate)
         with connection(request, progress):
-            data = read_data(request, progress)
+            data = read_inputs(request, progress)
             fitted = fit(request, data, progress)
             y = data.labels_for(fitted.model)
             outcome = Outcome(

@@ -11,7 +11,9 @@ import pandas as pd
 from mkclust import metrics, plots
 from mkclust.cli import options as opt
 from mkclust.cli.errors import echo
-from mkclust.cli.models import Request, fit, read_data
+from mkclust.cli.inputs import read_inputs
+from mkclust.cli.models import fit
+from mkclust.cli.options import Request
 from mkclust.cli.outputs import check_output, check_outputs, fitted_labels
 from mkclust.cli.printing import fit_summary, score_table
 from mkclust.cli.progress import session
@@ -40,7 +42,7 @@ def run(out: opt.Folder = Path("demo"), seed: opt.Seed = 0) -> None:
         check_outputs([*files, picture, labels], new_folder=True)
         progress.phase("writing and reading files")
         write_atomically({path: _writer(path, table) for path, table in files.items()})
-        data = read_data(request, progress)
+        data = read_inputs(request, progress)
         echo(_opening(files, data.lines[-1]))
         model = fit(request, data, progress).model
         y = np.array([digits[sample] for sample in model.sample_ids_])

@@ -12,8 +12,9 @@ from mkclust import metrics
 from mkclust.cli import models
 from mkclust.cli import options as opt
 from mkclust.cli.errors import CommandError, echo, one_line
-from mkclust.cli.inputs import Data
-from mkclust.cli.models import Fit, Request, check_method, new_model, prepare, read_data
+from mkclust.cli.inputs import Data, read_inputs
+from mkclust.cli.models import Fit, check_method, new_model, prepare
+from mkclust.cli.options import Request
 from mkclust.cli.outputs import (
     agreement_record,
     all_scores,
@@ -89,7 +90,7 @@ def suggest(
     request = replace(Request.of(context), n_clusters=2)
     with session(quiet=quiet) as progress:
         model = new_model(request)
-        data = read_data(request, progress)
+        data = read_inputs(request, progress)
         prepared = prepare(request, model, data)
         suggestion = models.suggest(prepared, progress, k_values)
         if method is not None:
@@ -128,7 +129,7 @@ def diagnose(
     request = Request.of(context)
     with session(quiet=quiet) as progress:
         new_model(request)
-        fitted = models.fit(request, read_data(request, progress), progress)
+        fitted = models.fit(request, read_inputs(request, progress), progress)
         progress.phase("diagnosing")
         diagnosis = diagnose_fit(
             fitted.model, fitted.X, leave_one_out=leave_one_out, progress=progress.step
@@ -169,7 +170,7 @@ def compare(
     with session(quiet=quiet) as progress:
         for name in names:
             check_method(name)
-        data = read_data(request, progress)
+        data = read_inputs(request, progress)
         progress.phase(f"comparing {len(names)} methods")
         for done, name in enumerate(names):
             progress.step(done, len(names), name)

@@ -14,6 +14,8 @@ import pandas as pd
 
 from mkclust import datasets
 from mkclust.cli.errors import CommandError
+from mkclust.cli.options import Request
+from mkclust.cli.progress import Progress
 from mkclust.datasets.arrays import is_hdf5
 from mkclust.datasets.layout import TableLayout
 from mkclust.datasets.read import load_with
@@ -76,17 +78,11 @@ class Data:
         return f"{count(self.n_samples, 'sample')}, {what}"
 
 
-def read_inputs(
-    inputs: Sequence[str],
-    layouts: Sequence[TableLayout],
-    *,
-    kernels: Any = "auto",
-    join: str | None = None,
-    on_disk: bool | None = None,
-) -> Data:
+def read_inputs(request: Request, progress: Progress) -> Data:
     """Read all inputs, and refuse those that would be taken for something else than they are."""
-    precomputed = kernels == "precomputed"
-    files, data_sets = read_files(inputs, layouts, precomputed=precomputed, on_disk=on_disk)
+    progress.phase("reading")
+    inputs, kernels = request.inputs, request.asked_kernels
+    files, data_sets = read_files(request)
     kinds = {data.precomputed: text for text, data in zip(inputs, data_sets, strict=True)}
     if len(kinds) == 2:
         raise CommandError(
@@ -100,22 +96,19 @@ def read_inputs(
             _refuse_square(views)
         _warn_of_pairs(views)
     indices = [view.ids for view in views if view.ids is not None]
-    n = len(_joined(indices, join)) if indices else data_sets[0].n_samples
+    n = len(_joined(indices, request.join)) if indices else data_sets[0].n_samples
     lines = [data.description for data in data_sets if data.caveat]
     lines += _join_lines(views, indices, n)
     by_name = {view.name: view.array for view in views}
     return Data(by_name, True in kinds, n, data_sets, files, lines)
 
 
-def read_files(
-    inputs: Sequence[str],
-    layouts: Sequence[TableLayout],
-    *,
-    precomputed: bool = False,
-    on_disk: bool | None = None,
-) -> tuple[list[dict[str, Any]], list[datasets.Dataset]]:
+def read_files(request: Request) -> tuple[list[dict[str, Any]], list[datasets.Dataset]]:
     """Read each input; return what is recorded of their files, and the data sets."""
+    inputs, layouts = request.inputs, [_layout(text, request) for text in request.inputs]
     files = [_fingerprint(text) for text in inputs]
+    precomputed = request.asked_kernels == "precomputed"
+    on_disk = None if request.address is None else True  # workers read the files themselves
     data_sets = [
         load_with(text, layout, kernels=precomputed, on_disk=on_disk)
         for text, layout in zip(inputs, layouts, strict=True)
@@ -132,26 +125,18 @@ def read_files(
     return files, data_sets
 
 
-def layouts_of(
-    inputs: Sequence[str], id: Sequence[str], samples_in: Sequence[str], drop: Sequence[str]
-) -> list[TableLayout]:
-    """Return how the table of each input is to be read: FILE=VALUE is for one file."""
-    ids, sides, drops = (
-        [_values_for(text, values, inputs) for text in inputs] for values in (id, samples_in, drop)
-    )
-    return [
-        TableLayout(own[-1] if own else None, side[-1] if side else "rows", tuple(columns))
-        for own, side, columns in zip(ids, sides, drops, strict=True)
-    ]
+def _layout(text: str, request: Request) -> TableLayout:
+    """Return how the table of an input is to be read: FILE=VALUE is for one file."""
+    prefixes = {each: (f"{each}=", f"{file_name(each)}=") for each in request.inputs}
 
+    def values(given: Sequence[str]) -> list[str]:
+        common = [v for v in given if not any(v.startswith(p) for p in prefixes.values())]
+        own = [v for v in given if v.startswith(prefixes[text])]
+        return [*common, *(v.removeprefix(prefixes[text][not v.startswith(text)]) for v in own)]
 
-def _values_for(text: str, values: Sequence[str], inputs: Sequence[str]) -> list[str]:
-    """Return the values for all inputs, and then those for one."""
-    prefixes = {each: (f"{each}=", f"{file_name(each)}=") for each in inputs}
-    common = [v for v in values if not any(v.startswith(p) for p in prefixes.values())]
-    own = [v for v in values if v.startswith(prefixes[text])]
-    longest = [max((p for p in prefixes[text] if v.startswith(p)), key=len) for v in own]
-    return [*common, *(v.removeprefix(p) for v, p in zip(own, longest, strict=True))]
+    ids, sides = values(request.id), values(request.samples_in)
+    drop = tuple(values(request.drop))
+    return TableLayout(ids[-1] if ids else None, sides[-1] if sides else "rows", drop)
 
 
 def list_views(inputs: Sequence[str], data_sets: Sequence[datasets.Dataset]) -> list[View]:

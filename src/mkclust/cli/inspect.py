@@ -11,8 +11,8 @@ from scipy.sparse import issparse
 
 from mkclust.cli import options as opt
 from mkclust.cli.errors import CommandError, echo, one_line
-from mkclust.cli.inputs import Data, row_ids
-from mkclust.cli.models import Request, read_data
+from mkclust.cli.inputs import Data, read_inputs, row_ids
+from mkclust.cli.options import Request
 from mkclust.cli.outputs import strict_json
 from mkclust.cli.progress import session
 from mkclust.kernels import default_bank
@@ -42,7 +42,7 @@ def run(
     report: dict[str, Any] = {"views": [], "join": [], "patterns": [], "problems": []}
     with session(quiet=True) as progress:
         try:
-            data = read_data(request, progress)
+            data = read_inputs(request, progress)
             progress.phase("looking at views")
             report["join"] = data.lines[-1:] or [f"Rows are paired by order: {data.describe()}."]
             report["views"] = [_measure(name, view) for name, view in data.views.items()]

@@ -1,21 +1,19 @@
 """From the options of a command to a fitted model."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import Any
-
-import typer
 
 from mkclust.bench.plan import import_class
 from mkclust.cli.errors import CommandError, one_line
-from mkclust.cli.inputs import Data, input_path, layouts_of, read_inputs
-from mkclust.cli.options import AUTO
+from mkclust.cli.inputs import Data, input_path
+from mkclust.cli.options import AUTO, Request
 from mkclust.cli.progress import Progress
 from mkclust.explain.choosing import NumberOfClusters, suggest_n_clusters
 from mkclust.kernels import KernelBank, Nystroem, default_bank
 from mkclust.linalg.memory import available_bytes, in_units
-from mkclust.methods import METHODS, RECOMMENDED, MultipleKernelClusterer
+from mkclust.methods import METHODS, MultipleKernelClusterer
 from mkclust.samples import as_dask
 from mkclust.text import did_you_mean, join_words
 
@@ -37,47 +35,6 @@ OWN_OPTIONS = {
 }
 # Parameters of a model that decide on its kernels.
 OF_KERNELS = ("kernels", "center", "normalize", "psd", "join", "impute", "missing_views")
-
-
-@dataclass(frozen=True)
-class Request:
-    """What is to be fitted: the options of a command, by their names."""
-
-    inputs: Sequence[str]
-    n_clusters: int | str = AUTO
-    method: str = RECOMMENDED
-    kernels: Sequence[str] = ()
-    id: Sequence[str] = ()
-    samples_in: Sequence[str] = ()
-    drop: Sequence[str] = ()
-    join: str | None = None
-    impute: str | None = None
-    missing_views: str | None = None
-    landmarks: int | str = AUTO
-    address: str | None = None
-    settings: Sequence[str] = ()
-    seed: int = 0
-
-    @classmethod
-    def of(cls, context: typer.Context) -> "Request":
-        """Return the options of a command that say what to fit; others keep their defaults."""
-        names = {field.name for field in fields(cls)}
-        given = {n: v for n, v in context.params.items() if n in names and v not in (None, ())}
-        return cls(**given)
-
-    @property
-    def asked_kernels(self) -> str | dict[str, str]:
-        """The kernel for all views, or kernels by the names of views."""
-        parts = [value.rpartition("=") for value in self.kernels]
-        pairs = [(name, kernel) for name, _, kernel in parts]
-        if len(pairs) == 1 and not pairs[0][0]:
-            return pairs[0][1]
-        if any(not name or not kernel for name, kernel in pairs):
-            raise CommandError(
-                f"--kernels {' --kernels '.join(self.kernels)}: give one kernel for all views, or "
-                "VIEW=KERNEL each time"
-            )
-        return dict(pairs) or AUTO
 
 
 @dataclass(frozen=True)
@@ -111,6 +68,7 @@ def new_model(request: Request) -> Any:
         if name not in known:
             others = [key for key, each in METHODS.items() if name in each().get_params()]
             near = f"; only {join_words(others)} has it" if others else did_you_mean(name, known)
+            near = near or f"; it has {', '.join(known)}"
             raise CommandError(f"--set {name}: {request.method} has no such parameter{near}")
         parameters[name] = parse_value(text)
     model.set_params(**parameters)
@@ -150,18 +108,6 @@ def check_method(name: str) -> None:
     if name not in METHODS:
         near = did_you_mean(name, METHODS)
         raise CommandError(f"--method {name}: unknown{near}; one of {', '.join(METHODS)}")
-
-
-def read_data(request: Request, progress: Progress) -> Data:
-    """Read the inputs."""
-    progress.phase("reading")
-    return read_inputs(
-        request.inputs,
-        layouts_of(request.inputs, request.id, request.samples_in, request.drop),
-        kernels=request.asked_kernels,
-        join=request.join,
-        on_disk=None if request.address is None else True,
-    )
 
 
 def prepare(request: Request, model: Any, data: Data) -> Fit:

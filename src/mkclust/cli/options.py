@@ -1,13 +1,14 @@
 """The arguments and options of the commands, named so that their signatures stay legible."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Annotated, Any, TypeAlias
 
 import typer
 
 from mkclust import datasets
-from mkclust.methods import METHODS
+from mkclust.methods import METHODS, RECOMMENDED
 
 # The panels of the help.
 INPUT, METHOD, OUTPUT, ADVANCED = "Input", "Method", "Output", "Advanced"
@@ -125,3 +126,44 @@ Verbose = Annotated[bool, _option(OUTPUT, "", _VERBOSE, "-v", "--verbose")]
 Folder = Annotated[
     Path, typer.Option(parser=output_path, metavar="DIR", help="Folder for the results.")
 ]
+
+
+@dataclass(frozen=True)
+class Request:
+    """What is to be fitted: the options of a command, by their names."""
+
+    inputs: Sequence[str]
+    n_clusters: int | str = AUTO
+    method: str = RECOMMENDED
+    kernels: Sequence[str] = ()
+    id: Sequence[str] = ()
+    samples_in: Sequence[str] = ()
+    drop: Sequence[str] = ()
+    join: str | None = None
+    impute: str | None = None
+    missing_views: str | None = None
+    landmarks: int | str = AUTO
+    address: str | None = None
+    settings: Sequence[str] = ()
+    seed: int = 0
+
+    @classmethod
+    def of(cls, context: typer.Context) -> "Request":
+        """Return the options of a command that say what to fit; others keep their defaults."""
+        names = {field.name for field in fields(cls)}
+        given = {n: v for n, v in context.params.items() if n in names and v not in (None, ())}
+        return cls(**given)
+
+    @property
+    def asked_kernels(self) -> str | dict[str, str]:
+        """The kernel for all views, or kernels by the names of views."""
+        parts = [value.rpartition("=") for value in self.kernels]
+        pairs = [(name, kernel) for name, _, kernel in parts]
+        if len(pairs) == 1 and not pairs[0][0]:
+            return pairs[0][1]
+        if any(not name or not kernel for name, kernel in pairs):
+            raise typer.BadParameter(
+                f"--kernels {' --kernels '.join(self.kernels)}: give one kernel for all views, or "
+                "VIEW=KERNEL each time"
+            )
+        return dict(pairs) or AUTO

@@ -9,7 +9,7 @@ import typer
 
 from mkclust.cli import options as opt
 from mkclust.cli.errors import CommandError, echo
-from mkclust.cli.inputs import layouts_of, list_views, read_files
+from mkclust.cli.inputs import list_views, read_files
 from mkclust.cli.outputs import check_outputs, labels_csv, strict_json
 from mkclust.cli.printing import cluster_sizes
 from mkclust.cli.progress import session
@@ -31,6 +31,7 @@ Model = Annotated[
 
 
 def run(
+    context: typer.Context,
     model_file: Model,
     inputs: opt.Inputs,
     labels: opt.PredictedFile = Path("predicted.csv"),
@@ -51,8 +52,7 @@ def run(
                 "a model of another method, such as --method agreement-kkm"
             )
         progress.phase("reading")
-        layouts = layouts_of(inputs, id or (), samples_in or (), drop or ())
-        views = list_views(inputs, read_files(inputs, layouts)[1])
+        views = list_views(inputs, read_files(opt.Request.of(context))[1])
         X, note = _as_fitted(model, {each.name: each.array for each in views}, model_file)
         progress.phase("predicting")
         with sklearn.config_context(transform_output="pandas"):

@@ -11,8 +11,9 @@ import typer
 
 from mkclust.cli import options as opt
 from mkclust.cli.errors import CommandError, echo
-from mkclust.cli.inputs import input_path
-from mkclust.cli.models import Request, connection, fit, new_model, read_data
+from mkclust.cli.inputs import input_path, read_inputs
+from mkclust.cli.models import connection, fit, new_model
+from mkclust.cli.options import Request
 from mkclust.cli.outputs import check_outputs, fitted_labels, labels_hash, strict_json
 from mkclust.cli.progress import session
 from mkclust.files import write_atomically
@@ -48,7 +49,7 @@ def run(
         check_outputs(outputs, [str(record_file), *request.inputs])
         new_model(request)
         with connection(request, progress):
-            data = read_data(request, progress)
+            data = read_inputs(request, progress)
             model = fit(request, data, progress).model
             if labels is not None:
                 write_atomically({labels: fitted_labels(model)})
