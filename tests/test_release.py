@@ -15,7 +15,7 @@ PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 EXTRAS = PROJECT["optional-dependencies"]
 # What importing the library must not load, and no extra but those for it may bring.
 HEAVY = (
-    *("pandas", "matplotlib", "plotly", "dask", "distributed", "torch", "cupy", "h5py", "pyarrow"),
+    *("matplotlib", "plotly", "dask", "distributed", "torch", "cupy", "h5py", "pyarrow"),
     *("typer", "rich", "skops", "anndata", "mudata", "openpyxl", "statsmodels", "polars"),
 )
 
@@ -58,8 +58,7 @@ def test_runtime_dependencies_have_lower_bounds_and_no_upper_ones():
 
 def test_extras_bring_what_they_are_for_and_nothing_else():
     assert names(EXTRAS["cli"]) == {"typer", "rich"}
-    assert names(EXTRAS["tables"]) == {"pandas"}
-    assert names(EXTRAS["parquet"]) == {"pandas", "pyarrow"}
+    assert names(EXTRAS["parquet"]) == {"pyarrow"}
     for extra in EXTRAS.keys() - {"all", "dev", "docs"}:
         assert names(EXTRAS[extra]) <= names(EXTRAS["all"]), extra
 
@@ -74,7 +73,7 @@ def test_every_extra_that_a_message_asks_for_is_there():
     for path in (ROOT / "src").rglob("*.py"):
         asked |= set(re.findall(r"pip install .mkclust\[([\w,]+)\]", path.read_text()))
     assert asked <= set(EXTRAS)
-    assert {"cli", "tables", "parquet", "plot", "report", "save", "hdf5", "dask"} <= asked
+    assert {"cli", "plot", "report", "save", "dask"} <= asked
 
 
 def python(program):
