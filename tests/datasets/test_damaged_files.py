@@ -24,7 +24,6 @@ def folder(tmp_path, X, monkeypatch):
     monkeypatch.chdir(tmp_path)
     with h5py.File("target.h5", "w") as file:
         file["X"] = X
-        file["group/X"] = X
     (tmp_path / "raw.bin").write_bytes(X.tobytes())
     return tmp_path
 
@@ -45,11 +44,6 @@ def link_in_a_group(file):
     file.create_group("a")["b"] = h5py.ExternalLink("target.h5", "/X")
 
 
-def soft_link_through_an_external_link(file):
-    file["#there"] = h5py.ExternalLink("target.h5", "/group")
-    file["a"] = h5py.SoftLink("/#there/X")
-
-
 def external_storage(file):
     file.create_dataset("a", shape=(N, 3), dtype="f8", external=[("raw.bin", 0, 24 * N)])
 
@@ -60,19 +54,11 @@ def virtual_data_set(file):
     file.create_virtual_dataset("a", layout)
 
 
-def reference_to_external_storage(file):
-    external_storage(file)
-    file.move("a", "#refs#/raw")
-    file.create_dataset("a", shape=(1,), dtype=h5py.ref_dtype)[0] = file["#refs#/raw"].ref
-
-
 ELSEWHERE = [
     external_link,
     link_in_a_group,
-    soft_link_through_an_external_link,
     external_storage,
     virtual_data_set,
-    reference_to_external_storage,
 ]
 
 

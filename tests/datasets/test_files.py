@@ -169,20 +169,6 @@ def test_without_labels_the_most_frequent_number_of_rows_decides(tmp_path, views
     assert "odd" in data.description
 
 
-def test_labels_of_another_length_are_left_aside_with_a_note(tmp_path, views):
-    data = load(write(tmp_path / "data.npz", **views, y=np.arange(50)))
-    assert data.y is None
-    assert data.n_samples == N
-    assert "y int64[50]" in data.description
-
-
-def test_a_cell_array_of_strings_names_the_views(tmp_path, views):
-    for path in (tmp_path / "data.mat", tmp_path / "data-v73.mat"):
-        names = cell_of("color", "shape")
-        data = load(write(path, X=cell_of(*views.values()), names=names))
-        assert data.kernel_names == ("color", "shape")
-
-
 @pytest.mark.parametrize("suffix", [".mat", "-v73.mat"])
 def test_sparse_views_and_sparse_kernels_stay_sparse(tmp_path, rng, suffix):
     square = scipy.sparse.random(N, N, density=0.3, random_state=0, format="csc")
@@ -406,12 +392,6 @@ def test_a_selected_name_must_be_in_the_file(tmp_path, views, y, suffix):
     assert "no third" in message
     assert "second float64[12, 4]" in message
     assert "no variable after '::'" in complaint(f"{path}::")
-
-
-def test_two_arrays_of_one_name_are_refused(tmp_path, views):
-    first, second = views.values()
-    path = write(tmp_path / "data.mat", X=cell_of(first, second), X_1=first)
-    assert "two arrays would be called X_1" in complaint(path)
 
 
 def test_kernels_need_square_arrays(tmp_path, views):

@@ -93,21 +93,6 @@ def test_what_pandas_takes_for_missing_is_missing(tmp_path, missing):
     assert view(path)["a"].isna().tolist() == [False, True]
 
 
-def test_a_quoted_cell_may_hold_separators_quotes_and_line_breaks(tmp_path):
-    rows = "".join(f's{i},"first, of ""two""\nlines",{i}\n' for i in range(200))
-    table = view(write(tmp_path / "x.csv", f'id,"notes",a\n{rows}'))
-    assert set(table["notes"]) == {'first, of "two"\nlines'}
-    assert table["a"].tolist() == list(range(200))
-
-
-def test_letters_of_latin_1_are_read(tmp_path):
-    text = "id,größe\nJosé,1\nAna,2\n"
-    for encoding in ("utf-8", "latin-1"):
-        table = view(write(tmp_path / "x.csv", text, encoding))
-        assert list(table.index) == ["José", "Ana"]
-        assert list(table.columns) == ["größe"]
-
-
 def test_latin_1_far_below_the_first_lines_is_read(tmp_path):
     rows = "".join(f"s{i},{i}\n" for i in range(500))
     table = view(write(tmp_path / "x.csv", f"id,a\n{rows}José,7\n", "latin-1"))
@@ -181,13 +166,6 @@ def test_an_id_that_spells_a_missing_value_is_an_id(tmp_path, name, header):
     assert list(view(tmp_path / "x.xlsx").index) == ["US", name, "FR"]
 
 
-def test_a_first_column_that_holds_no_ids_has_its_missing_cells(tmp_path):
-    table = view(write(tmp_path / "x.csv", "smoker,b\nyes,1\nNA,2\nyes,3\n"))
-    assert table["smoker"].isna().tolist() == [False, True, False]
-    table = view(write(tmp_path / "x.csv", "age,b\n5,1\nNA,2\n7,3\n"))
-    assert table["age"].isna().tolist() == [False, True, False]
-
-
 @pytest.mark.parametrize(
     ("text", "column", "row"),
     [
@@ -204,11 +182,6 @@ def test_two_decimal_marks_in_one_file_are_refused(tmp_path, text, column, row):
     assert "x.csv" in message
     assert f"column {column} " in message
     assert f"row {row} " in message
-
-
-def test_text_that_is_not_a_number_may_hold_either_mark(tmp_path):
-    text = "id;a;version\ns1;1,5;v1.5\ns2;2,5;v1.6\n"
-    assert view(write(tmp_path / "x.csv", text))["version"].tolist() == ["v1.5", "v1.6"]
 
 
 @pytest.fixture
@@ -280,12 +253,6 @@ def test_what_is_no_table_is_refused_with_the_reason(tmp_path, text, words):
     assert words in complaint(write(tmp_path / "x.csv", text))
 
 
-def test_a_damaged_packed_table_is_refused(tmp_path):
-    packed = gzip.compress((TABLE * 1).encode() + b"s9,1,2\n" * 5000)
-    assert "cannot be read" in complaint(write(tmp_path / "x.csv.gz", packed[:-20]))
-    assert "cannot be read" in complaint(write(tmp_path / "y.csv.gz", TABLE))
-
-
 def test_a_square_table_can_be_a_kernel(tmp_path):
     path = write(tmp_path / "k.csv", "id,a,b\na,1,0.5\nb,0.5,1\n")
     (kernel,) = load(path, kernels=True).kernels
@@ -328,18 +295,6 @@ def test_the_index_of_a_frame_on_disk_are_the_ids(tmp_path, frame, suffix):
     same(table, frame)
     assert str(table["site"].dtype) == "category"
     same(view(path, drop=["site"]), frame[["a", "b"]])
-
-
-def test_a_stream_of_arrow_is_read(tmp_path, frame):
-    import pyarrow
-
-    table = pyarrow.Table.from_pandas(frame)
-    with (
-        pyarrow.OSFile(str(tmp_path / "x.arrow"), "wb") as sink,
-        pyarrow.ipc.new_stream(sink, table.schema) as writer,
-    ):
-        writer.write_table(table)
-    same(view(tmp_path / "x.arrow"), frame)
 
 
 @pytest.mark.parametrize(

@@ -111,12 +111,13 @@ def run(
             contents = {labels: fitted_labels(fitted.model)}
             write_atomically(contents | {record: f"{strict_json(result)}\n".encode()})
             failures = _write_more(more, outcome, y, progress)
+            lines = _summary(outcome, verbose, annotate)
     written = [path for path in outputs if path not in failures]
     if as_json:
         echo(strict_json(result))
     elif not quiet:
-        lines = [*_summary(outcome, verbose, annotate), *progress.lines(verbose), ""]
-        echo("\n".join([*lines, *(f"Wrote {path}" for path in written)]))
+        lines += [*progress.lines(verbose), "", *(f"Wrote {path}" for path in written)]
+        echo("\n".join(lines))
     if failures:
         names = join_words(map(str, written))
         raise CommandError(f"{'; '.join(failures.values())}; these were written: {names}")

@@ -219,26 +219,17 @@ def _sheet(path: Path, cells: pd.DataFrame) -> RawTable:
 
 
 def read_feather(path: Path, selection: frozenset[str], layout: TableLayout) -> Tables:
-    """Read a Feather or Arrow file, of any version, or a stream of Arrow."""
+    """Read a Feather or Arrow file."""
     try:
-        import pyarrow
-        from pyarrow import feather
+        import pyarrow.feather  # noqa: F401 - pandas reads by it
     except ImportError as error:
         raise missing_package(path, "pyarrow", "parquet") from error
     check_memory(path, path.stat().st_size)
-    try:
-        table = feather.read_table(str(path))
-    except pyarrow.ArrowInvalid:
-        with pyarrow.memory_map(str(path)) as source:
-            table = pyarrow.ipc.open_stream(source).read_all()
-    return {path.stem: arrow_table(path, table)}, []
+    return {path.stem: frame_table(path, pd.read_feather(path))}, []
 
 
-def arrow_table(path: Path, table: Any) -> RawTable:
-    """Return a table of pyarrow as a frame; what pandas stored as its index is one again."""
-    unique_names(path, table.column_names)
-    check_memory(path, table.nbytes)
-    frame = table.to_pandas()
+def frame_table(path: Path, frame: pd.DataFrame) -> RawTable:
+    """Return a frame that pandas has read, whose index holds the ids if it was stored with it."""
     frame.columns = pd.Index(unique_names(path, list(frame.columns)))
     if frame.index.nlevels > 1:
         advice = "store one column of ids, for example by frame.reset_index()"
