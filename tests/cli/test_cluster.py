@@ -233,19 +233,15 @@ def test_landmarks_that_cannot_be_are_refused(args):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("kind", ["parquet", "npy", "h5"])
+@pytest.mark.parametrize("kind", ["parquet", "npy"])
 def test_workers_of_a_cluster_find_the_same_clusters(kind, views):
     distributed = pytest.importorskip("distributed")
     files = [f"{name}.{kind}" for name in views]
     for name, view in views.items():
         if kind == "parquet":
             pd.DataFrame(view).add_prefix("c").to_parquet(f"{name}.parquet", index=False)
-        elif kind == "npy":
-            np.save(f"{name}.npy", view)
         else:
-            h5py = pytest.importorskip("h5py")
-            with h5py.File(f"{name}.h5", "w") as file:
-                file[name] = view
+            np.save(f"{name}.npy", view)
     succeed("cluster", *files, "-k", 3, "--landmarks", 20)
     labels, weights = read_labels(), read_run()["weights"]
     options = {"n_workers": 2, "threads_per_worker": 1, "dashboard_address": ":0"}

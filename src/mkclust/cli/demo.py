@@ -1,7 +1,8 @@
 """The command ``mkclust demo``: files of handwritten digits, joined, clustered and explained."""
 
+import gzip
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -41,7 +42,7 @@ def run(out: opt.Folder = Path("demo"), seed: opt.Seed = 0) -> None:
         check_output("plot", picture)
         check_outputs([*files, picture, labels], new_folder=True)
         progress.phase("writing and reading files")
-        write_atomically({path: _writer(path, table) for path, table in files.items()})
+        write_atomically({path: _content(path, table) for path, table in files.items()})
         data = read_inputs(request, progress)
         echo(_opening(files, data.lines[-1]))
         model = fit(request, data, progress).model
@@ -67,12 +68,12 @@ def run(out: opt.Folder = Path("demo"), seed: opt.Seed = 0) -> None:
     echo("\n".join(lines))
 
 
-def _writer(path: Path, table: Table) -> Callable[[Path], Any]:
-    """Return a function that writes a table in the format of the suffix."""
+def _content(path: Path, table: Table) -> bytes:
+    """Return a table as the content of a file, in the format of its suffix."""
     frame = pd.DataFrame(table.values, table.ids, table.columns)
-    packed: Any = {"method": "gzip", "mtime": 0} if path.suffix == ".gz" else None
-    options = {"sep": "\t" if path.suffix == ".tsv" else ",", "float_format": "%.6g"}
-    return lambda draft: frame.to_csv(draft, index_label="id", compression=packed, **options)
+    separator = "\t" if path.suffix == ".tsv" else ","
+    text = frame.to_csv(sep=separator, index_label="id", float_format="%.6g").encode()
+    return gzip.compress(text, mtime=0) if path.suffix == ".gz" else text
 
 
 def _opening(files: Mapping[Path, Table], joined: str) -> str:

@@ -22,7 +22,7 @@ MOST_EXACT_SAMPLES, LARGEST_SHARE = 10_000, 0.5
 # The number of landmarks beyond that.
 LANDMARKS = 200
 # Files of which the workers of a cluster can read some rows.
-READ_BY_ROWS = (".npy", ".h5", ".hdf5", ".parquet")
+READ_BY_ROWS = (".npy", ".parquet")
 # Parameters with options of their own.
 OWN_OPTIONS = {
     "n_clusters": "-k",

@@ -103,8 +103,8 @@ Landmarks = Annotated[
     Any, _option(ADVANCED, "auto|none|N", _LANDMARKS, parser=number_or(AUTO, "none"))
 ]
 _CLUSTER = (
-    "Compute on the dask.distributed scheduler at tcp://host:8786, whose workers read .npy, .h5 "
-    "and .parquet files under the same paths; implies landmarks."
+    "Compute on the dask.distributed scheduler at tcp://host:8786, whose workers read .npy and "
+    ".parquet files under the same paths; implies landmarks."
 )
 Address = Annotated[Text, _option(ADVANCED, "ADDRESS", _CLUSTER, "--cluster")]
 LabelsFile = Annotated[Path, _path("Table of ids and clusters; labels.csv by default.")]
