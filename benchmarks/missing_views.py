@@ -43,12 +43,12 @@ from functools import cache
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 from sklearn.impute import SimpleImputer
 from sklearn.metrics.pairwise import euclidean_distances
 from sklearn.preprocessing import KernelCenterer
 
 from missing_views_imml import ImmlProcess
-from missing_views_table import print_tables
 from mkclust import MKKM, AgreementKKM, SimpleMKKM
 from mkclust.kernels import default_bank
 from mkclust.metrics import scores
@@ -321,6 +321,60 @@ def add_rows(path, rows):
         lines.writelines(json.dumps(row) + "\n" for row in rows)
 
 
+def mean_table(rows, score):
+    """Return means in percent over data sets, competitors on all samples by rate."""
+    frame = pd.DataFrame(rows).drop_duplicates(["dataset", "rate", "seed", "competitor"])
+    frame = frame[(frame["status"] == "ok") & (frame["scored"] == 1)]
+    frame = frame[~frame["competitor"].isin([*GROUPS["ablation"], "inner join"])]
+    means = 100 * frame.groupby(["competitor", "rate", "dataset"])[score].mean().unstack()
+    table = means.mean(axis=1, skipna=False).unstack().dropna(how="all")
+    known = [name for group in GROUPS.values() for name in group if name in table.index]
+    return table.loc[known].rename_axis(index=None, columns="missing per view, %")
+
+
+def ablation_table(rows):
+    """Return accuracies less those of the complete views, by method and way to fill."""
+    frame = pd.DataFrame(rows)
+    names = [f"SimpleMKKM, {fill}" for fill in FILLS] + list(GROUPS["ablation"])
+    is_few = frame["rate"].isin(ABLATION_RATES) & (frame["seed"] < ABLATION_SEEDS)
+    frame = frame[is_few & frame["competitor"].isin(names)]
+    means = 100 * frame.pivot_table("acc", "competitor", ["dataset", "rate"])
+    lost = [column for column in means if column[1]]
+    table = pd.DataFrame({f"{d}, {r} %": means[d, r] - means[d, 0] for d, r in lost})
+    return table.loc[names].rename_axis(index="method, missing_views")
+
+
+def draw(rows, path):
+    """Draw accuracy against rate, a panel for each data set."""
+    import matplotlib.pyplot as plt
+
+    frame = pd.DataFrame(rows)
+    frame = frame[(frame["status"] == "ok") & (frame["scored"] == 1)]
+    means = 100 * frame.groupby(["dataset", "competitor", "rate"])["acc"].mean()
+    figure, axes = plt.subplots(1, len(NAMES), figsize=(16, 4.4), layout="constrained")
+    for ax, name in zip(axes, NAMES, strict=True):
+        for number, competitor in enumerate(mean_table(rows, "acc").index):
+            line = "-" if competitor in GROUPS["ours"] else "--"
+            marker = "osv^dxP*"[number % 8]
+            ax.plot(means[name][competitor], line, marker=marker, ms=4, label=competitor)
+        ax.set(title=name, xlabel="missing per view, %")
+        ax.grid(alpha=0.3)
+    axes[0].set_ylabel("accuracy on all samples, %")
+    handles = axes[0].get_legend_handles_labels()
+    figure.legend(*handles, loc="outside lower center", ncols=5, frameon=False, fontsize=9)
+    figure.savefig(path, dpi=120)
+
+
+def print_tables(options):
+    """Print the tables of rows, and draw the picture."""
+    rows = [row for path in options.rows for row in read_rows(path)]
+    for score in ("acc", "nmi", "ari"):
+        print(f"\n{score.upper()}\n\n{mean_table(rows, score).to_markdown(floatfmt='.1f')}")
+    print(f"\n{ablation_table(rows).to_markdown(floatfmt='+.1f')}")
+    if options.picture:
+        draw(rows, options.picture)
+
+
 def jobs_to_do(options):
     """Yield what is not in the file yet: all problems of a seed before those of the next."""
     keys = ("dataset", "rate", "seed", "competitor")
@@ -365,9 +419,7 @@ def main():
     tables = commands.add_parser("table", help="print the tables of a file")
     tables.add_argument("rows", type=Path, nargs="+")
     tables.add_argument("--picture", type=Path)
-    tables.set_defaults(
-        call=lambda found: print_tables([r for p in found.rows for r in read_rows(p)], found)
-    )
+    tables.set_defaults(call=print_tables)
     options = parser.parse_args()
     if "only" in options and options.only is None:
         options.only = [group for group in GROUPS if group != "imml" or options.imml_python]

@@ -1,21 +1,25 @@
-"""What many samples cost: features, a cluster, kernels on the fly, kernels in files.
+"""What many samples cost: features, a cluster, kernels in files, sparse views, wide files.
 
-Run ``python benchmarks/scale.py``; it prints what it measures and writes ``results/scale.json``.
-Every part runs in a process of its own, so that its peak of memory is its own. Seconds depend on
-the machine and on its mood; the ratios are taken within one run.
+    MKCLUST_DATA=DATA python benchmarks/scale.py [--only PART ...] [--share 0.01]
 
-million   one million samples, three views of which one is noise, k = 20, Nystroem with 200
-          landmarks a view: seconds, memory and accuracy, beside those of what the views agree on
-growth    the same for 100,000 to one million samples: the exponent of the time
-cluster   the same million by ``dask.distributed`` with two worker processes, beside one process
-subset    the same model's labels on 5,000 samples, beside the exact solution for these
-hdigit    Hdigit (MKCLUST_DATA): Nystroem with 500 landmarks, and kernels on the fly, beside the
-          exact solution
-files     four kernels of 20,000 samples in a file of 12 GB, streamed: anonymous memory and gap
-chunks    weights and labels for other chunks and numbers of threads
+prints what it measures and writes ``results/scale.json``, part by part. Every fit runs in a process
+of its own, so that its peak of memory is its own. Seconds depend on the machine; ratios are taken
+within one run. ``--share`` tries the parts out on fewer samples.
+
+million         one million samples, three views of which one is noise, Nystroem, 200 landmarks
+growth          the same for 100,000 to one million samples: the exponent of the time
+cluster         the same million by ``dask.distributed`` with two worker processes
+hdigit          Hdigit (MKCLUST_DATA): features, and kernels on the fly, beside the exact kernels
+files           four kernels of 20,000 samples in a file of 12 GB, streamed
+sparse          100,000 samples with a sparse view of 50,000 columns beside a dense one
+neighborhoods   shared neighborhoods of 100,000 samples, beside features
+wide            a compressed CSV file of 5,000 x 20,000, clustered by the command line
+missing         30 % of all (sample, view) pairs missing, beside the complete views
 """
 
 import argparse
+import csv
+import gzip
 import json
 import os
 import platform
@@ -24,39 +28,46 @@ import sys
 import tempfile
 import threading
 import time
+from functools import partial
 from pathlib import Path
 
 import numpy as np
+import scipy.sparse
 
 import mkclust
 from mkclust import KernelBank, SimpleMKKM
 from mkclust.kernels import Nystroem
-from mkclust.metrics import adjusted_rand_index, clustering_accuracy
+from mkclust.metrics import adjusted_rand_index
 from paper.datasets import load
 
-K = 20
-DIMENSIONS = (20, 35, 50)
-# How far the clusters of each view are apart; the last view is noise.
-STRENGTHS = (1.2, 1.0, 0.0)
+HERE = Path(__file__).parent
 ONE_GAUSSIAN = {"widths": (1.0,), "polynomials": (), "linear": None}
+# The dimensions of the three views of the million, and how far its clusters are apart in each.
+DIMENSIONS, STRENGTHS = (20, 35, 50), (1.2, 1.0, 0.0)
+K = 20
 
 
-def mixture(n):
-    """Return three views of n samples from Gaussian mixtures, the last of them noise."""
-    rng = np.random.default_rng(0)
-    y = rng.integers(K, size=n)
-    views = {}
-    for name, d, strength in zip(("first", "second", "noise"), DIMENSIONS, STRENGTHS, strict=True):
-        views[name] = strength * rng.normal(size=(K, d))[y]
+def blobs(n, k, dimensions, strengths, seed=0, places=None):
+    """Return views of Gaussian clusters and their classes; `places` merges classes in a view."""
+    rng = np.random.default_rng(seed)
+    y, views = rng.integers(k, size=n), {}
+    for number, (d, strength) in enumerate(zip(dimensions, strengths, strict=True)):
+        place = np.arange(k) if places is None else rng.permutation(k) // places
+        views[f"view {number}"] = strength * rng.normal(size=(k, d))[place][y]
         for start in range(0, n, 1 << 16):
-            rows = views[name][start : start + (1 << 16)]
+            rows = views[f"view {number}"][start : start + (1 << 16)]
             rows += rng.normal(size=rows.shape)
     return views, y
 
 
-def model_of_features(landmarks=200):
-    """Return the estimator that all parts fit."""
-    return SimpleMKKM(K, approximation=Nystroem(n_components=landmarks), random_state=0)
+def mixture(n):
+    """Return the three views of the million, the last of them noise."""
+    return blobs(n, K, DIMENSIONS, STRENGTHS)
+
+
+def features(k=K, landmarks=200, method="SimpleMKKM"):
+    """Return an estimator that approximates its kernels."""
+    return getattr(mkclust, method)(k, approximation=Nystroem(landmarks), random_state=0)
 
 
 def status(field):
@@ -67,179 +78,101 @@ def status(field):
     raise KeyError(field)
 
 
-def timed_fit(model, X):
-    """Fit a model and return the seconds it took."""
-    started = time.perf_counter()
+def measured(model, X, y):
+    """Fit a model, and return what it took and how near its clusters are to the classes."""
+    before, started, processor = status("VmHWM"), time.perf_counter(), time.process_time()
     model.fit(X)
-    return time.perf_counter() - started
-
-
-def report_of(model, y):
-    """Return what is reported of every fit."""
     return {
-        "acc": clustering_accuracy(y, np.asarray(model.labels_)),
-        "agreement_acc": clustering_accuracy(y, np.asarray(model.baseline_labels_)),
-        "weights": model.weights_.tolist(),
-        "alignments": model.alignments_.tolist(),
-        "relative_gap": model.duality_gap_,
-        "approximation_error": np.asarray(model.approximation_error_).tolist(),
+        "n_samples": len(y),
+        "seconds": round(time.perf_counter() - started, 2),
+        "processor_seconds": round(time.process_time() - processor, 2),
+        "peak_gb": round(status("VmHWM"), 2),
+        "peak_before_gb": round(before, 2),
+        "ari": round(adjusted_rand_index(y, np.asarray(model.labels_)), 3),
     }
 
 
 def million(n=1_000_000):
-    """Fit one million samples in this process."""
+    """Fit one million samples."""
     views, y = mixture(n)
-    before = status("VmHWM")
-    model = model_of_features()
-    seconds = timed_fit(model, views)
-    memory = {"peak_gb": status("VmHWM"), "peak_before_gb": before}
-    return {"n_samples": n, "seconds": seconds} | memory | report_of(model, y)
+    return measured(features(), views, y)
 
 
-def growth():
+def growth(n=1_000_000):
     """Fit more and more samples."""
-    rows = [run_alone("million", n=n) for n in (100_000, 200_000, 500_000, 1_000_000)]
+    rows = [run_alone("million", n=n // part) for part in (10, 5, 2, 1)]
     seconds = [row["seconds"] for row in rows]
-    exponent = np.log(seconds[-1] / seconds[0]) / np.log(10)
+    exponent = float(np.log(seconds[-1] / seconds[0]) / np.log(10))
     return {"n_samples": [r["n_samples"] for r in rows], "seconds": seconds, "exponent": exponent}
 
 
 def cluster(n=1_000_000, chunk=50_000):
     """Fit the same samples by two worker processes, which read their own chunks of files."""
+    import dask.array as da
     from dask.distributed import Client, LocalCluster
 
     with tempfile.TemporaryDirectory() as folder:
         views, y = mixture(n)
-        paths = {name: Path(folder) / f"{name}.npy" for name in views}
-        for name, path in paths.items():
-            np.save(path, views[name])
-        alone = model_of_features()
-        seconds = timed_fit(alone, views)
+        for name, view in views.items():
+            np.save(Path(folder) / f"{name}.npy", view)
+        alone = measured(reference := features(), views, y)
+        heights = tuple(min(chunk, n - start) for start in range(0, n, chunk))
+        lazy = {
+            name: da.map_blocks(
+                read_chunk,
+                path=str(Path(folder) / f"{name}.npy"),
+                chunks=(heights, (view.shape[1],)),
+                dtype=float,
+            )
+            for name, view in views.items()
+        }
         del views
-        # Forked from this process, the workers would begin with its memory.
         workers = {"n_workers": 2, "threads_per_worker": 1, "processes": True}
         with LocalCluster(**workers, dashboard_address=None) as local, Client(local) as client:
-            lazy = {name: chunks_of(path, chunk) for name, path in paths.items()}
-            model = model_of_features()
-            started = time.perf_counter()
-            model.fit(lazy)
-            labels = model.labels_.compute()
-            shared = time.perf_counter() - started
+            shared = measured(model := features(), lazy, y)
             peaks = list(client.run(status, "VmHWM").values())
-    return {
-        "n_samples": n,
-        "chunk": chunk,
-        "seconds": shared,
-        "ratio_to_one_process": shared / seconds,
-        "worker_peaks_gb": peaks,
-        "weights_differ_by": float(np.abs(model.weights_ - alone.weights_).max()),
-        "labels_agree_ari": adjusted_rand_index(labels, alone.labels_),
-        "acc": clustering_accuracy(y, labels),
-    }
+    ari = adjusted_rand_index(np.asarray(model.labels_), reference.labels_)
+    ratio = shared["seconds"] / alone["seconds"]
+    return shared | {"ratio": ratio, "worker_peaks_gb": peaks, "ari_with_one_process": ari}
 
 
-def chunks_of(path, chunk):
-    """Return a file's array as a dask array whose chunks are read by whoever needs them."""
-    import dask.array as da
-
-    shape = np.load(path, mmap_mode="r").shape
-    starts = range(0, shape[0], chunk)
-    heights = tuple(min(chunk, shape[0] - start) for start in starts)
-    return da.map_blocks(
-        read_rows, path=str(path), chunk=chunk, chunks=(heights, (shape[1],)), dtype=np.float64
-    )
-
-
-def read_rows(path, chunk, block_info=None):
-    """Read one chunk of a file."""
+def read_chunk(path, block_info=None):
+    """Read one chunk of a file, on the worker that needs it."""
     start, stop = block_info[None]["array-location"][0]
     return np.load(path, mmap_mode="r")[start:stop]
 
 
-def subset(n=1_000_000, part=5_000):
-    """Compare the million's labels of some samples with the exact solution for these."""
-    views, y = mixture(n)
-    model = model_of_features().fit(views)
-    chosen = np.sort(np.random.default_rng(1).choice(n, part, replace=False))
-    few = {name: view[chosen] for name, view in views.items()}
-    exact = SimpleMKKM(K, random_state=0).fit(few)
-    return {
-        "n_samples": part,
-        "acc_of_features": clustering_accuracy(y[chosen], model.labels_[chosen]),
-        "acc_of_features_of_the_subset": clustering_accuracy(
-            y[chosen], model_of_features().fit(few).labels_
-        ),
-        "acc_exact": clustering_accuracy(y[chosen], exact.labels_),
-        "agreement_acc_exact": clustering_accuracy(y[chosen], exact.baseline_labels_),
-        "weights_exact": exact.weights_.tolist(),
-    }
-
-
-def hdigit():
-    """Compare features and kernels on the fly with the exact solution of real data."""
-    if not os.environ.get("MKCLUST_DATA"):
-        return {"skipped": "MKCLUST_DATA is not set"}
+def hdigit(n=10_000):
+    """Compare features and kernels on the fly with the exact kernels of real data."""
     data = load("hdigit")
-    exact = SimpleMKKM(10, random_state=0)
-    fast = SimpleMKKM(10, approximation=Nystroem(n_components=500), random_state=0)
-    fly = SimpleMKKM(10, kernels=KernelBank(**ONE_GAUSSIAN, on_the_fly=True), random_state=0)
-    seconds = {name: [] for name in ("exact", "features", "on_the_fly")}
-    for _ in range(3):
-        for name, model in (("features", fast), ("exact", exact)):
-            seconds[name].append(timed_fit(model, data.views))
-    seconds["on_the_fly"].append(timed_fit(fly, data.views))
-    typical = {name: float(np.median(values)) for name, values in seconds.items()}
-    at_default, acc = difference(fly, exact), clustering_accuracy(data.y, exact.labels_)
-    # The minimum is flat: weights are known to about the root of the gap.
-    for model in (fly, exact):
-        model.set_params(tol=1e-10).fit(data.views)
-    return {
-        "seconds": typical,
-        "times_faster": typical["exact"] / typical["features"],
-        "acc_exact": acc,
-        "acc_of_features": clustering_accuracy(data.y, fast.labels_),
-        "acc_of_features_by_seed": [
-            clustering_accuracy(data.y, fast.set_params(random_state=seed).fit(data.views).labels_)
-            for seed in range(1, 4)
-        ],
-        "approximation_error": fast.approximation_error_.tolist(),
-        "on_the_fly_apart": {"tol 1e-6": at_default, "tol 1e-10": difference(fly, exact)},
+    views, y = {name: view[:n] for name, view in data.views.items()}, data.y[:n]
+    bank = KernelBank(**ONE_GAUSSIAN, on_the_fly=True)
+    models = {
+        "exact": SimpleMKKM(10, random_state=0),
+        "features": features(10, 500),
+        "on_the_fly": SimpleMKKM(10, kernels=bank, random_state=0),
     }
-
-
-def difference(one, other):
-    """Return how far two solutions of the same problem are apart."""
-    common = np.square(one.embedding_.T @ other.embedding_).sum()
-    return {
-        "objective_relative": abs(one.objective_ / other.objective_ - 1),
-        "weights": float(np.abs(one.weights_ - other.weights_).max()),
-        "projector": float(np.sqrt(max(one.n_clusters - common, 0))),
-        "labels_ari": adjusted_rand_index(one.labels_, other.labels_),
-        "gaps": [one.duality_gap_, other.duality_gap_],
-    }
+    return {name: measured(model, views, y) for name, model in models.items()}
 
 
 def files(n=20_000, m=4, k=10):
     """Stream kernels from a file that is larger than the memory allowed."""
-    rng = np.random.default_rng(0)
-    y = rng.integers(k, size=n)
     with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "kernels.npy"
-        kernels = np.lib.format.open_memmap(path, "w+", np.float64, (m, n, n))
-        for p in range(m):
-            view = rng.normal(size=(k, 20 + 5 * p))[y] * (p < m - 1)
-            view += rng.normal(size=view.shape)
+        views, y = blobs(n, k, range(20, 20 + 5 * m, 5), (1,) * (m - 1) + (0,))
+        np.save(Path(folder) / "classes.npy", y)
+        kernels = np.lib.format.open_memmap(Path(folder) / "K.npy", "w+", np.float64, (m, n, n))
+        for p, view in enumerate(views.values()):
             source = KernelBank(**ONE_GAUSSIAN, on_the_fly=True).fit_transform(view)
             for start in range(0, n, 1000):
-                kernels[p, start : start + 1000] = source.rows(start, start + 1000)[0]
+                kernels[p, start : start + 1000] = source.rows(start, min(start + 1000, n))[0]
         kernels.flush()
         size = kernels.nbytes / 1e9
         del kernels
-        return {"file_gb": size} | run_alone("solve_file", path=str(path), k=k)
+        return {"file_gb": size} | run_alone("fit_file", folder=folder, k=k)
 
 
-def solve_file(path, k):
-    """Solve the kernels of a file, watching the memory that is not the page cache's."""
+def fit_file(folder, k):
+    """Fit the kernels of a file, watching the memory that is not the page cache's."""
     peak, done = [0.0], threading.Event()
 
     def watch():
@@ -248,76 +181,141 @@ def solve_file(path, k):
 
     watcher = threading.Thread(target=watch)
     watcher.start()
-    model = SimpleMKKM(k, random_state=0)
+    model, y = SimpleMKKM(k, random_state=0), np.load(Path(folder) / "classes.npy")
     try:
-        seconds = timed_fit(model, np.load(path, mmap_mode="r"))
+        found = measured(model, np.load(Path(folder) / "K.npy", mmap_mode="r"), y)
     finally:
         done.set()
         watcher.join()
+    return found | {"anonymous_peak_gb": peak[0], "passes": model.n_passes_}
+
+
+def sparse(n=100_000):
+    """Fit a wide sparse view beside a dense one, by features."""
+    return {name: run_alone("fit_sparse", n=n, method=name) for name in METHODS[:2]}
+
+
+METHODS = ("SimpleMKKM", "AgreementKKM", "AverageKKM")
+
+
+def fit_sparse(n, method, k=10, n_words=50_000, per_sample=50, per_topic=500):
+    """Fit word counts and blobs; in each of them two clusters are alike."""
+    rng = np.random.default_rng(0)
+    y = rng.integers(k, size=n)
+    topics = rng.integers(n_words, size=(k // 2, per_topic))
+    words = rng.integers(n_words, size=(n, per_sample))
+    is_topic = rng.random(words.shape) < 0.6
+    of_topic = topics[y // 2][np.arange(n)[:, None], rng.integers(per_topic, size=words.shape)]
+    words[is_topic] = of_topic[is_topic]
+    ends = np.arange(0, words.size + 1, per_sample)
+    counts = scipy.sparse.csr_array((np.ones(words.size), words.ravel(), ends), (n, n_words))
+    counts.sum_duplicates()
+    centers = rng.normal(size=(k // 2, 50))[(y + 1) % k // 2]
+    views = {"words": counts, "blobs": centers + 0.7 * rng.normal(size=(n, 50))}
+    return measured(features(k, method=method), views, y)
+
+
+def neighborhoods(n=100_000):
+    """Fit shared neighborhoods, and features, of three views in which two clusters are alike."""
+    ways = ("neighbors", "Nystroem")
+    return {m: {w: run_alone("fit_near", n=n, method=m, way=w) for w in ways} for m in METHODS}
+
+
+def fit_near(n, method, way):
+    """Fit one model."""
+    views, y = blobs(n, K, (50,) * 3, (1 / 0.7,) * 3, places=2)
+    near = getattr(mkclust, method)(K, neighbors=30, random_state=0)
+    return measured(near if way == "neighbors" else features(method=method), views, y)
+
+
+def wide(n=5_000, n_columns=20_000, k=5):
+    """Write a wide compressed CSV file, and cluster it by the command line."""
+    rng = np.random.default_rng(0)
+    y = rng.integers(k, size=n)
+    centers = np.zeros((k, n_columns))
+    centers[:, :500] = rng.normal(size=(k, 500))
+    with tempfile.TemporaryDirectory() as folder:
+        path, labels = Path(folder) / "genes.csv.gz", Path(folder) / "labels.csv"
+        with gzip.open(path, "wt", compresslevel=1) as file:
+            file.write(",".join(["id", *(f"gene{j}" for j in range(n_columns))]) + "\n")
+            for i, c in enumerate(y):
+                row = np.char.mod("%.4f", centers[c] + rng.normal(size=n_columns))
+                file.write(f"{i}," + ",".join(row) + "\n")
+        command = [sys.executable, "-m", "mkclust.cli", "cluster", str(path), "-k", str(k)]
+        started = time.perf_counter()
+        process = subprocess.Popen([*command, "--labels", str(labels)], stdout=sys.stderr)
+        _, code, usage = os.wait4(process.pid, 0)
+        if code:
+            raise SystemExit(f"the command failed with the status {code}")
+        with labels.open() as file:
+            found = {int(row["id"]): int(row["cluster"]) for row in csv.DictReader(file)}
     return {
-        "anonymous_peak_gb": peak[0],
-        "seconds": seconds,
-        "passes": model.n_passes_,
-        "relative_gap": model.duality_gap_,
-        "weights": model.weights_.tolist(),
-        "alignments": model.alignments_.tolist(),
+        "n_samples": n,
+        "n_columns": n_columns,
+        "seconds": round(time.perf_counter() - started, 1),
+        "processor_seconds": round(usage.ru_utime + usage.ru_stime, 1),
+        "peak_gb": round(usage.ru_maxrss / 2**20, 2),
+        "ari": round(adjusted_rand_index([y[i] for i in found], list(found.values())), 3),
     }
 
 
-def chunks(n=100_000):
-    """Return how far weights differ between chunks, and between numbers of workers."""
-    import dask
-    import dask.array as da
-
-    views, _ = mixture(n)
-    reference = model_of_features().fit(views)
-    found = {}
-    rng = np.random.default_rng(0)
-    ways = {"one chunk": n, "7,000 rows": 7_000, "uneven": uneven(rng, n), "1,000 rows": 1_000}
-    for name, rows in ways.items():
-        lazy = {view: da.from_array(v, chunks=(rows, -1)) for view, v in views.items()}
-        for threads in (1, 4):
-            with dask.config.set(scheduler="threads", num_workers=threads):
-                model = model_of_features().fit(lazy)
-            found[f"{name}, {threads} threads"] = {
-                "weights_differ_by": float(np.abs(model.weights_ - reference.weights_).max()),
-                "labels_agree_ari": adjusted_rand_index(model.labels_.compute(), reference.labels_),
-            }
-    return found
-
-
-def uneven(rng, n):
-    """Return chunks of random heights."""
-    cuts = np.sort(rng.choice(np.arange(1, n), 12, replace=False))
-    return tuple(np.diff([0, *cuts, n]).tolist())
+def missing(n=2000, rate=0.3, repetitions=5):
+    """Compare fits with missing samples to the fit of the complete views, in turns."""
+    views, _ = blobs(n, 10, (20, 25, 30, 35), (1,) * 4)
+    observed = np.random.default_rng(0).random((n, len(views))) >= rate
+    observed[~observed.any(axis=1), 0] = True
+    rows = {}
+    for way, options in {
+        "kernels": {},
+        "on the fly": {"kernels": "on-the-fly"},
+        "features": {"approximation": Nystroem(300, random_state=0)},
+    }.items():
+        model = partial(SimpleMKKM, 10, random_state=0, **options)
+        fits = {"complete": lambda model=model: model().fit(views)}
+        for fill in ("zero", "rescale"):
+            fits[fill] = lambda model=model, fill=fill: model(missing_views=fill).fit(
+                views, observed=observed
+            )
+        seconds = {name: [] for name in fits}
+        for _ in range(repetitions + 1):
+            for name, fit in fits.items():
+                started = time.process_time()
+                fit()
+                seconds[name].append(time.process_time() - started)
+        typical = {name: float(np.median(values[1:])) for name, values in seconds.items()}
+        rows[way] = {name: typical[name] / typical["complete"] for name in ("zero", "rescale")}
+    return rows
 
 
 def run_alone(part, **options):
     """Run a part in a process of its own and return what it found."""
-    command = [sys.executable, __file__, "--part", part, "--options", json.dumps(options)]
+    command = [sys.executable, "-W", "ignore", __file__, "--part", part]
+    command += ["--options", json.dumps(options)]
     done = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True)
     return json.loads(done.stdout)
 
 
-PARTS = ("million", "growth", "cluster", "subset", "hdigit", "files", "chunks")
+PARTS = (million, growth, cluster, hdigit, files, sparse, neighborhoods, wide, missing)
 
 
 def main():
     """Measure, print, and write the results."""
+    parts = {part.__name__: part for part in PARTS}
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--only", nargs="*", choices=PARTS, default=PARTS)
+    parser.add_argument("--only", nargs="*", choices=parts, default=list(parts))
+    parser.add_argument("--share", type=float, default=1.0, help="share of the samples")
+    parser.add_argument("--out", type=Path, default=HERE / "results" / "scale.json")
     parser.add_argument("--part", help=argparse.SUPPRESS)
     parser.add_argument("--options", type=json.loads, default={}, help=argparse.SUPPRESS)
-    out = Path(__file__).parent / "results" / "scale.json"
-    parser.add_argument("--out", type=Path, default=out)
     options = parser.parse_args()
     if options.part:
         print(json.dumps(globals()[options.part](**options.options)))
         return
     record = json.loads(options.out.read_text()) if options.out.exists() else {"parts": {}}
-    for part in options.only:
-        record["parts"][part] = run_alone(part)
-        print(part, json.dumps(record["parts"][part], indent=2))
+    for name in options.only:
+        n = int(options.share * parts[name].__defaults__[0])
+        record["parts"][name] = run_alone(name, n=n)
+        print(name, json.dumps(record["parts"][name], indent=2), flush=True)
         record |= {
             "command": "python benchmarks/scale.py [--only PART ...]",
             "machine": f"{platform.machine()}, {os.cpu_count()} cores",

@@ -5,9 +5,6 @@ in ``docs/results_templates``; every number comes from ``benchmarks/results`` or
 ``benchmarks/speed/results``.
 """
 
-import contextlib
-import gzip
-import io
 import json
 import sys
 from pathlib import Path
@@ -23,7 +20,7 @@ import compare  # noqa: E402
 
 import agreement  # noqa: E402
 import first_answer  # noqa: E402
-import missing_views_table as missing  # noqa: E402
+import missing_views as missing  # noqa: E402
 from mkclust import METHODS  # noqa: E402
 from mkclust.bench import tables  # noqa: E402
 from mkclust.bench.rows import read_rows  # noqa: E402
@@ -44,13 +41,6 @@ def digits(value, places=3):
 def class_names(keys):
     """Return the classes of methods, in code marks."""
     return [f"`{METHODS[key].__name__}`" for key in keys]
-
-
-def captured(function, *arguments):
-    """Return what a function prints."""
-    with contextlib.redirect_stdout(io.StringIO()) as text:
-        function(*arguments)
-    return text.getvalue().strip()
 
 
 def score_tables(rows, selection):
@@ -130,21 +120,17 @@ def bad_views():
 
 def missing_views():
     """Return what samples that are missing from views do."""
-    rows = []
-    for path in sorted((RESULTS / "missing_views").glob("*.jsonl.gz")):
-        with gzip.open(path, "rt") as lines:
-            rows += map(json.loads, lines)
-    found, cost = missing.Scores(rows), read_json("missing_cost.json")
-    keys = ("solve_zero", "solve_rescale", "fit_zero", "fit_rescale")
-    body = [[row["problem"], *(digits(row[key], 2) for key in keys)] for row in cost["rows"]]
-    overviews = (captured(missing.print_overview, found, score) for score in missing.SCORES)
+    paths = sorted((RESULTS / "missing_views").glob("*.jsonl.gz"))
+    rows = [row for path in paths for row in missing.read_rows(path)]
+    cost = read_json("scale.json")["parts"]["missing"]
+    body = [[name, *(digits(row[key], 2) for key in row)] for name, row in cost.items()]
+    tables_of = {s.upper(): missing.mean_table(rows, s) for s in ("acc", "nmi", "ari")}
+    overviews = (f"**{s}**\n\n{t.to_markdown(floatfmt='.1f')}" for s, t in tables_of.items())
     return {
-        "n_seeds": found.n_seeds,
-        "overviews": "\n\n".join(overviews),
-        "ablation": captured(missing.print_ablation, found, rows),
-        "cost_command": cost["command"],
-        "cost_machine": cost["machine"],
-        "cost": markdown(["problem", *(key.replace("_", ", ") for key in keys)], body),
+        "n_seeds": missing.N_SEEDS,
+        "overviews": "\n\n".join(overviews).replace(" nan ", "  -  "),
+        "ablation": missing.ablation_table(rows).to_markdown(floatfmt="+.1f"),
+        "cost": markdown(["problem", "zero", "rescale"], body),
     }
 
 
@@ -215,37 +201,25 @@ def scale():
     """Return what many samples take."""
     record = read_json("scale.json")
     parts = record["parts"]
-    million, growth, cluster = (parts[name] for name in ("million", "growth", "cluster"))
-    seconds, files, hdigit = parts["hdigit"]["seconds"], parts["files"], parts["hdigit"]
-    peak = max(cluster["worker_peaks_gb"])
-    n, file = f"{million['n_samples']:,}", f"in a file of {files['file_gb']} GB"
-    rows = [
-        (f"{n} samples, 200 landmarks a view", million["seconds"], million["peak_gb"], million),
-        ("... by two dask workers, each", cluster["seconds"], peak, cluster),
-        ("Hdigit, exact kernels", seconds["exact"], None, {"acc": hdigit["acc_exact"]}),
-        ("... by features", seconds["features"], None, {"acc": hdigit["acc_of_features"]}),
-        ("... kernels on the fly", seconds["on_the_fly"], None, {}),
-        (f"kernels {file}", files["seconds"], files["anonymous_peak_gb"], {}),
-    ]
-    body = [[what, digits(s, 1), digits(gb, 2), digits(of.get("acc"))] for what, s, gb, of in rows]
+    million, growth, files = (parts[name] for name in ("million", "growth", "files"))
+    many, file = f"{million['n_samples']:,} samples", f"kernels in a file of {files['file_gb']} GB"
+    size = f"a text file of {parts['wide']['n_samples']:,} x {parts['wide']['n_columns']:,}"
+    fits = {f"SimpleMKKM, {many}, 200 landmarks per view": million}
+    fits["... by two dask workers"] = parts["cluster"]
+    fits |= {f"SimpleMKKM, Hdigit, {way}": fit for way, fit in parts["hdigit"].items()}
+    fits[f"SimpleMKKM, {file}"] = files
+    fits |= {f"{name}, one view sparse": fit for name, fit in parts["sparse"].items()}
+    for name, ways in parts["neighborhoods"].items():
+        fits |= {f"{name}, {way}": fit for way, fit in ways.items()}
+    fits[f"command line, {size}"] = parts["wide"]
+    keys = {"seconds": 1, "peak_gb": 2, "ari": 3, "acc": 3}
+    body = [[what, *(digits(fit.get(k), keys[k]) for k in keys)] for what, fit in fits.items()]
     pairs = zip(growth["n_samples"], growth["seconds"], strict=True)
-    sparse, near = read_json("sparse_views.json"), read_json("neighborhoods.json")
-    wide = read_json("wide_file.json")
-    many = f"{near['setting']['samples']:,} samples"
-    fits = [(name, f"{many}, one view sparse", fit) for name, fit in sparse["fits"].items()]
-    for name, ways in near["fits"].items():
-        found = ((way, fit) for way, fit in ways.items() if isinstance(fit, dict))
-        fits += [(name, f"{many}, {way}", fit) for way, fit in found]
-    size = f"{wide['samples']:,} x {wide['columns']:,}"
-    fits.append(("command line", f"a text file of {size}", wide))
-    keys = {"seconds": 1, "peak GB of the process": 2, "adjusted Rand index": 3}
-    table = [[*words, *(digits(fit[key], keys[key]) for key in keys)] for *words, fit in fits]
     return {
         **{key: record[key] for key in ("command", "machine")},
-        "simple": markdown(["what", "seconds", "peak GB", "accuracy"], body),
+        "fits": markdown(["what", *keys], body),
         "growth": ", ".join(f"{n:,} samples {s:.0f} s" for n, s in pairs),
         "exponent": digits(growth["exponent"], 2),
-        "fits": markdown(["method", "what", *keys], table),
     }
 
 

@@ -13,7 +13,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from conftest import REPRESENTATIVES
-from mkclust import METHODS, AgreementKKM, AnchoredMKKM, KernelBank
+from mkclust import METHODS, KernelBank
 from mkclust.stack import as_stack
 from pairs import every_pair, first_quick, slow
 
@@ -64,16 +64,6 @@ def blobs(n=90, k=3, seed=0):
     return [place[y] + rng.normal(size=(n, place.shape[1])) for place in places], y
 
 
-@pytest.mark.slow
-def test_every_second_of_a_fit_is_accounted_for_once(method):
-    model = method(3, random_state=0).fit(overlapping_views())
-    parts = ("kernel", "check", "solve", "agreement", "label", "alignment")
-    seconds = [getattr(model, f"{part}_seconds_") for part in parts]
-    assert min(seconds) >= 0
-    assert model.solve_seconds_ > 0
-    assert model.fit_seconds_ == pytest.approx(sum(seconds), abs=1e-9)
-
-
 def gaussian(views):
     """Return one Gaussian kernel a view."""
     return KernelBank(**ONE_GAUSSIAN).fit_transform(views)
@@ -106,11 +96,6 @@ def test_all_other_methods_keep_the_conventions_of_scikit_learn(estimator, check
     check(estimator)
 
 
-def test_a_method_is_named_by_one_lower_case_key():
-    assert len(set(METHODS.values())) == len(METHODS)
-    assert all(name == name.lower() and " " not in name for name in METHODS)
-
-
 def test_common_parameters_have_common_names_and_defaults(method):
     parameters = method().get_params()
     expected = {"n_clusters": 8, "kernels": "auto", "center": True, "normalize": True}
@@ -136,23 +121,6 @@ def test_fitting_does_not_touch_the_parameters(method):
     assert not hasattr(bank, "views_")
 
 
-def test_parameters_can_be_set_also_those_of_the_bank(method):
-    model = method(3, kernels=KernelBank(), random_state=0)
-    model.set_params(n_clusters=4, kernels__widths=(1.0, 2.0), kernels__linear="cosine")
-    assert model.n_clusters == 4
-    model.fit(overlapping_views()[0])
-    assert len(model.weights_) == 2 + 4 + 1
-    assert len(np.unique(model.labels_)) == 4
-    with pytest.raises(ValueError, match="Invalid parameter"):
-        model.set_params(clusters=3)
-
-
-@pytest.mark.slow
-def test_a_model_shows_itself_in_a_notebook(method):
-    for model in (method(3), method(3, kernels=KernelBank()).fit(overlapping_views())):
-        assert method.__name__ in model._repr_html_()
-
-
 @pytest.mark.parametrize("kind", ["kernels", *slow("views", "table")])
 def test_a_model_survives_pickling(method, kind):
     views = overlapping_views()
@@ -166,21 +134,6 @@ def test_a_model_survives_pickling(method, kind):
         np.testing.assert_allclose(copy.transform(X), model.transform(X), rtol=1e-12, atol=1e-12)
 
 
-def test_fit_predict_and_fit_transform_fit(inductive):
-    X = overlapping_views()
-    model = inductive(3, random_state=0).fit(X)
-    np.testing.assert_array_equal(inductive(3, random_state=0).fit_predict(X), model.labels_)
-    np.testing.assert_allclose(
-        inductive(3, random_state=0).fit_transform(X), model.transform(X), atol=1e-12
-    )
-
-
-def test_columns_of_the_embedding_are_named_after_the_method(inductive):
-    model = inductive(3, random_state=0).fit(overlapping_views())
-    prefix = inductive.__name__.lower()
-    assert model.get_feature_names_out().tolist() == [f"{prefix}{i}" for i in range(3)]
-
-
 @pytest.mark.parametrize("kind", ["kernels", "views", "table"])
 def test_an_embedding_can_come_out_as_a_data_frame(inductive, kind):
     pandas = pytest.importorskip("pandas")
@@ -192,17 +145,6 @@ def test_an_embedding_can_come_out_as_a_data_frame(inductive, kind):
     assert isinstance(frame, pandas.DataFrame)
     assert list(frame.columns) == model.get_feature_names_out().tolist()
     np.testing.assert_allclose(frame.to_numpy(), plain.transform(X), atol=1e-12)
-
-
-@pytest.mark.parametrize("kind", ["kernels", "views", "table"])
-def test_prediction_does_not_mind_how_embeddings_come_out(inductive, kind):
-    pytest.importorskip("pandas")
-    views = overlapping_views()
-    X = {"kernels": gaussian(views), "views": views, "table": views[0]}[kind]
-    model = inductive(3, random_state=0).set_output(transform="pandas").fit(X)
-    labels = model.predict(X)
-    assert isinstance(labels, np.ndarray)
-    np.testing.assert_array_equal(labels, model.labels_)
 
 
 def test_a_bank_in_front_in_a_pipeline_equals_one_within(inductive):
@@ -220,7 +162,7 @@ def test_a_bank_in_front_in_a_pipeline_equals_one_within(inductive):
 # What is learned -------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("name", "standard", "n"), every_pair([*METHODS], STANDARDS, [60, 230]))
+@pytest.mark.parametrize(("standard", "n"), first_quick(2, every_pair(STANDARDS, [230, 60])))
 def test_learned_attributes_are_what_they_are_said_to_be(name, method, standard, n):
     center, normalize = standard
     X = gaussian(overlapping_views(n))
@@ -338,56 +280,6 @@ def test_frames_are_read_like_arrays(inductive):
         model.predict(table[list("abcd")])
 
 
-def test_frames_of_different_columns_are_views(inductive):
-    pandas = pytest.importorskip("pandas")
-    views = overlapping_views()
-    frames = [pandas.DataFrame(views[0], columns=list("abcde")), pandas.DataFrame(views[1])]
-    model, plain = (inductive(3, random_state=0).fit(X) for X in (frames, views))
-    np.testing.assert_array_equal(model.labels_, plain.labels_)
-    np.testing.assert_array_equal(model.predict(frames), plain.labels_)
-    assert model.n_features_in_ == 8
-
-
-def test_views_with_columns_in_another_order_are_not_taken_for_the_same(inductive):
-    pandas = pytest.importorskip("pandas")
-    frames = [pandas.DataFrame(X).add_prefix("x") for X in overlapping_views()]
-    model = inductive(3, random_state=0).fit(frames)
-    shuffled = [frame[frame.columns[::-1]] for frame in frames]
-    try:
-        found = model.transform(shuffled)
-    except ValueError as refusal:
-        assert "x4" in str(refusal) or "columns" in str(refusal)  # noqa: PT017
-    else:
-        np.testing.assert_allclose(found, model.transform(frames), atol=1e-12)
-
-
-def test_kernels_in_frames_are_read_like_arrays(inductive):
-    pandas = pytest.importorskip("pandas")
-    for X in (gaussian(overlapping_views()), gram(overlapping_views())):
-        frames = [pandas.DataFrame(K) for K in X]
-        model = inductive(3, kernels="precomputed", random_state=0).fit(frames)
-        plain = inductive(3, kernels="precomputed", random_state=0).fit(X)
-        np.testing.assert_array_equal(model.labels_, plain.labels_)
-        np.testing.assert_array_equal(model.predict(frames), plain.labels_)
-
-
-def test_every_form_of_a_table_gives_the_same_clusters(inductive):
-    table = np.hstack(blobs()[0]).round(2)
-    plain = inductive(3, random_state=0).fit(table)
-    frozen = table.copy()
-    frozen.flags.writeable = False
-    flipped = table[::-1, ::-1].copy()[::-1, ::-1]
-    for X in (
-        *(table.tolist(), table.astype(object), table.astype(">f8"), np.asfortranarray(table)),
-        *(frozen, flipped, table.repeat(2, axis=0)[::2]),
-    ):
-        model = inductive(3, random_state=0).fit(X)
-        np.testing.assert_array_equal(model.labels_, plain.labels_)
-        np.testing.assert_array_equal(model.predict(X), plain.labels_)
-    whole = (100 * table).round().astype(np.int64)
-    np.testing.assert_array_equal(inductive(3, random_state=0).fit_predict(whole), plain.labels_)
-
-
 def test_names_of_views_and_kernels_are_kept(method):
     views = dict(zip(["pixels", "words"], overlapping_views(), strict=True))
     assert method(3).fit(views).kernel_names_ == ("pixels", "words")
@@ -421,13 +313,10 @@ FORMS = {
     "negative strides": lambda K: K[:, ::-1, ::-1].copy()[:, ::-1, ::-1],
     "read-only": lambda K: np.broadcast_to(K, K.shape),
     "csr": lambda K: [sp.csr_array(k) for k in K],
-    "coo": lambda K: [sp.coo_matrix(k) for k in K],
     "dense and sparse": lambda K: [K[0], sp.csc_matrix(K[1])],
-    "np.matrix": lambda K: [np.asmatrix(k) for k in K],
 }
 
 
-@pytest.mark.filterwarnings("ignore::PendingDeprecationWarning")
 @pytest.mark.parametrize(
     ("name", "form", "kernels"), every_pair(INDUCTIVE, [*FORMS], [gaussian, gram])
 )
@@ -441,34 +330,13 @@ def test_every_form_of_kernels_gives_the_same_clusters(inductive, form, kernels)
     np.testing.assert_array_equal(model.predict(X), plain.labels_)
 
 
-REPAIRED_FORMS = {form: FORMS[form] for form in ("list", "nested lists", "objects", "dict", "csr")}
-REPAIRED_FORMS |= {
-    "array": np.asarray,
-    "float32": lambda K: K.astype(np.float32),
-    "integers": lambda K: (1000 * K).round().astype(int),
-}
-
-
 @pytest.mark.parametrize(
-    ("name", "form", "psd"), every_pair(INDUCTIVE, [*REPAIRED_FORMS], ["clip", "shift"])
+    ("name", "dtype", "psd"), every_pair(INDUCTIVE, [np.float64, np.float32], ["clip", "shift"])
 )
-def test_training_samples_are_predicted_as_fitted_where_kernels_were_repaired(inductive, psd, form):
-    K = gram(overlapping_views()) - 2 * np.eye(60)
-    X = REPAIRED_FORMS[form](K)
+def test_training_samples_of_repaired_kernels_are_predicted_as_fitted(inductive, psd, dtype):
+    X = (gram(overlapping_views()) - 2 * np.eye(60)).astype(dtype)
     model = inductive(3, kernels="precomputed", psd=psd, n_init=2, random_state=0).fit(X)
     np.testing.assert_array_equal(model.predict(X), model.labels_)
-
-
-@pytest.mark.slow
-def test_single_and_double_precision_agree(method):
-    for X in (blobs()[0], np.hstack(blobs()[0]), gaussian(overlapping_views())):
-        single = [x.astype(np.float32) for x in X] if isinstance(X, list) else X.astype(np.float32)
-        first, second = (method(3, random_state=0).fit(x) for x in (X, single))
-        np.testing.assert_allclose(first.weights_, second.weights_, atol=5e-3)
-        assert first.objective_ == pytest.approx(second.objective_, rel=1e-4)
-        assert second.embedding_.dtype == second.weights_.dtype == np.float64
-        if isinstance(X, list) or X.ndim == 2:
-            np.testing.assert_array_equal(first.labels_, second.labels_)
 
 
 # Extreme shapes --------------------------------------------------------------------------------
@@ -476,7 +344,7 @@ def test_single_and_double_precision_agree(method):
 
 @pytest.mark.parametrize(
     ("n_clusters", "standard", "kind"),
-    first_quick(4, every_pair([1, 19, 20], STANDARDS, ["views", "gaussian", "gram"])),
+    first_quick(3, every_pair([1, 19, 20], STANDARDS, ["views", "gaussian", "gram"])),
 )
 def test_from_one_cluster_to_one_a_sample(method, n_clusters, standard, kind):
     views, (center, normalize) = overlapping_views(n=20), standard
@@ -501,25 +369,6 @@ def test_two_samples_are_enough(inductive, n_clusters):
         np.testing.assert_array_equal(model.predict(X), model.labels_)
 
 
-@pytest.mark.slow
-def test_kernels_may_outnumber_the_samples(method):
-    rng = np.random.default_rng(0)
-    model = method(2, random_state=0).fit(gram(rng.normal(size=(25, 8, 9))))
-    assert model.weights_.shape == (25,)
-    assert set(model.labels_) == {0, 1}
-
-
-@pytest.mark.parametrize("n", [60, *slow(230)])
-def test_equal_kernels_give_the_clusters_of_one(inductive, n):
-    K = gaussian(overlapping_views(n))[0]
-    one = inductive(3, random_state=0).fit(K[None])
-    X = np.stack([K] * 4)
-    four = inductive(3, random_state=0).fit(X)
-    assert adjusted_rand_score(one.labels_, four.labels_) > 0.97
-    np.testing.assert_array_equal(four.predict(X), four.labels_)
-    np.testing.assert_allclose(four.alignments_, 1, atol=2e-3)
-
-
 @pytest.mark.parametrize(
     ("name", "scale", "n"), every_pair(INDUCTIVE, [1e150, 1e-150, 1e-200, 1e200], [60, 230])
 )
@@ -528,15 +377,6 @@ def test_the_unit_of_a_normalized_kernel_does_not_matter(inductive, n, scale):
     plain, scaled = (inductive(3, random_state=0).fit(X) for X in (K, K * scale))
     np.testing.assert_array_equal(scaled.labels_, plain.labels_)
     np.testing.assert_allclose(scaled.weights_, plain.weights_, atol=1e-6)
-    np.testing.assert_array_equal(scaled.predict(K * scale), plain.labels_)
-
-
-@pytest.mark.parametrize("scale", [1e100, *slow(1e-100)])
-@pytest.mark.parametrize("n", [60, *slow(230)])
-def test_kernels_of_another_unit_give_the_same_clusters_without_scaling(inductive, n, scale):
-    K = gram(blobs(n)[0])
-    plain, scaled = (inductive(3, normalize=False, random_state=0).fit(X) for X in (K, K * scale))
-    np.testing.assert_array_equal(scaled.labels_, plain.labels_)
     np.testing.assert_array_equal(scaled.predict(K * scale), plain.labels_)
 
 
@@ -575,37 +415,6 @@ def test_training_samples_of_low_rank_kernels_are_predicted_as_they_were_fitted(
     np.testing.assert_array_equal(model.predict(X), model.labels_)
 
 
-@pytest.mark.parametrize(("name", "standard", "n"), every_pair(INDUCTIVE, STANDARDS, [60, 230]))
-def test_training_samples_of_kernels_symmetric_to_rounding_are_predicted_as_they_were_fitted(
-    inductive, n, standard
-):
-    X, (center, normalize) = low_rank(n, 2, np.float64), standard
-    X *= 1 + 1e-9 * np.random.default_rng(0).normal(size=X.shape)
-    model = inductive(5, center=center, normalize=normalize, n_init=2, random_state=0).fit(X)
-    np.testing.assert_array_equal(model.predict(X), model.labels_)
-
-
-@pytest.mark.parametrize(("dtype", "noise"), [(np.float64, 3e-9), (np.float32, 3e-5)])
-def test_training_kernels_accepted_as_symmetric_are_known_again_as_such(inductive, dtype, noise):
-    X = gram(overlapping_views())
-    X *= 1 + noise * np.random.default_rng(0).normal(size=X.shape)
-    X = X.astype(dtype)
-    model = inductive(3, random_state=0).fit(X)
-    np.testing.assert_array_equal(model.predict(X), model.labels_)
-
-
-@pytest.mark.parametrize("dtype", [np.float64, np.float32])
-@pytest.mark.parametrize("n_clusters", [20, 59])
-def test_training_samples_of_wide_kernels_are_predicted_as_they_were_fitted(
-    inductive, n_clusters, dtype
-):
-    # The eigenvalues of a wide Gaussian kernel fall below the rounding of single precision.
-    X = [x[:, :2] for x in overlapping_views(60, dtype=dtype)]
-    bank = KernelBank(widths=(8.0,), polynomials=(), linear=None)
-    model = inductive(n_clusters, kernels=bank, random_state=0).fit(X)
-    np.testing.assert_array_equal(model.predict(X), model.labels_)
-
-
 @pytest.mark.parametrize(
     ("dtype", "n", "m"), first_quick(2, every_pair([np.float64, np.float32], [60, 230], [1, 2]))
 )
@@ -616,16 +425,6 @@ def test_the_partition_has_a_column_a_cluster_also_where_the_rank_is_lower(metho
     if hasattr(model, "transform"):
         assert model.transform(low_rank(n, 2, dtype)[:m]).shape == (n, 5)
         assert len(model.get_feature_names_out()) == 5
-
-
-@pytest.mark.parametrize("n", [20, 40, 60, 230])
-@pytest.mark.parametrize("center", [True, False])
-def test_training_samples_of_identity_kernels_are_predicted_as_they_were_fitted(
-    inductive, n, center
-):
-    X = np.stack([np.eye(n)] * 2)
-    model = inductive(3, center=center, random_state=0).fit(X)
-    np.testing.assert_array_equal(model.predict(X), model.labels_)
 
 
 def test_held_out_samples_join_their_cluster(inductive):
@@ -666,10 +465,8 @@ def test_samples_are_predicted_one_by_one_as_together(inductive, kind):
 
 def test_self_similarities_given_for_kernels_equal_those_of_the_bank(inductive):
     train, new = overlapping_views(), overlapping_views(n=25, seed=9)
-    # Kernels of one view are one voice, which precomputed ones are not known to be.
-    hears_views = issubclass(inductive, AgreementKKM | AnchoredMKKM)
-    one = {"widths": (), "polynomials": ()} if hears_views else {"linear": "cosine"}
-    bank = KernelBank(**one).fit(train)
+    # One kernel per view: several of one view share its weight, which kernels are not known to do.
+    bank = KernelBank(widths=(), polynomials=()).fit(train)
     m = len(bank.kernel_names_)
     of_views = inductive(4, kernels=bank, random_state=0).fit(train)
     of_kernels = inductive(4, kernels="precomputed", random_state=0).fit(bank.transform(train))
@@ -679,18 +476,6 @@ def test_self_similarities_given_for_kernels_equal_those_of_the_bank(inductive):
         of_kernels.transform(bank.transform(new))
     with pytest.raises(ValueError, match=rf"expected \({m}, 25\)"):
         of_kernels.transform(bank.transform(new), self_similarity=np.ones(25))
-
-
-def test_self_similarities_are_not_needed_without_scaling(inductive):
-    train, new = overlapping_views(), overlapping_views(n=25, seed=9)
-    bank = KernelBank().fit(train)
-    model = inductive(4, kernels="precomputed", normalize=False, random_state=0)
-    model.fit(bank.transform(train))
-    np.testing.assert_allclose(
-        model.transform(bank.transform(new)),
-        model.transform(bank.transform(new), self_similarity=bank.self_similarity(new)),
-        atol=1e-12,
-    )
 
 
 # Invariances -----------------------------------------------------------------------------------
@@ -722,12 +507,6 @@ def test_the_order_of_kernels_does_not_matter(method, n, seed):
     np.testing.assert_allclose(other.weights_, plain.weights_[order], atol=1e-5)
     np.testing.assert_allclose(other.alignments_, plain.alignments_[order], atol=2e-3)
     assert other.objective_ == pytest.approx(plain.objective_, rel=1e-5)
-
-
-def test_one_kernel_gets_all_the_weight(method):
-    model = method(3, random_state=0).fit(gaussian(overlapping_views())[:1])
-    np.testing.assert_allclose(model.weights_, [1.0])
-    assert model.converged_
 
 
 @pytest.mark.parametrize("n", [60, *slow(230)])
@@ -776,12 +555,15 @@ def test_what_did_not_converge_is_said_and_nothing_else_is(method):
 
 @pytest.mark.parametrize(
     ("spoil", "message"),
-    [
-        (lambda X: X.__setitem__((1, 2, 3), np.nan), "kernel 1.*NaN"),
-        (lambda X: X.__setitem__((0, 2, 3), 7.0), "kernel 0.*symmetric"),
-        (lambda X: X.__setitem__(1, -X[1]), "kernel 1"),
-        (lambda X: X.__setitem__(1, 1.0), "kernel 1"),
-    ],
+    first_quick(
+        1,
+        [
+            (lambda X: X.__setitem__((1, 2, 3), np.nan), "kernel 1.*NaN"),
+            (lambda X: X.__setitem__((0, 2, 3), 7.0), "kernel 0.*symmetric"),
+            (lambda X: X.__setitem__(1, -X[1]), "kernel 1"),
+            (lambda X: X.__setitem__(1, 1.0), "kernel 1"),
+        ],
+    ),
     ids=["nan", "asymmetric", "negative", "constant"],
 )
 def test_kernels_that_cannot_be_right_are_refused_by_name(method, spoil, message):

@@ -11,7 +11,6 @@ from conftest import gaussian_kernels
 from libraries import LIBRARIES, as_library
 from mkclust import MKKMMM, SimpleMKKM
 from mkclust.engine.certificate import (
-    Certificate,
     is_proved,
     largest_harmless,
     miss_probability,
@@ -201,16 +200,6 @@ def test_every_certificate_says_how_it_is_known():
     assert saddle.certificate_.startswith(("proved", "searched (missed"))
 
 
-def test_streamed_kernels_are_proved_where_that_is_asked_for():
-    kernels, _ = gaussian_kernels(np.random.default_rng(1), n=320, k=4)
-    stack = as_stack(kernels, streamed=True)
-    assert str(solve_simple_mkkm(stack, 4).certificate) == "searched"
-    assert str(solve_reduced_gradient(stack, 4).certificate) == "searched"
-    proved = solve_simple_mkkm(stack, 4, prove=True)
-    assert str(proved.certificate) == "proved"
-    assert proved.gap <= 1e-6
-
-
 @pytest.mark.parametrize("library", LIBRARIES)
 @pytest.mark.parametrize("prove", [True, False])
 def test_certificates_hold_in_every_library(library, prove):
@@ -237,17 +226,3 @@ def test_a_descent_that_converges_is_certified_truly(seed):
     J = certificates.dense_objective(stack, solution.weights, problem.n_clusters)
     known = "open" if not solution.converged else str(solution.certificate)
     assert known == "open" or (J - solution.lower_bound) / J <= solution.gap + 1e-10
-
-
-def test_certificates_read_as_words():
-    assert str(Certificate("proved", 0.0)) == "proved"
-    assert str(Certificate("searched", 0.0)) == "searched"
-    text = "searched (missed with probability at most 2e-10)"
-    assert str(Certificate("searched", 0.0, 2e-10)) == text
-
-
-@pytest.mark.parametrize("prove", ["no", 1, None])
-def test_whether_to_prove_is_true_false_or_auto(prove):
-    kernels, _ = gaussian_kernels(np.random.default_rng(0), n=60, k=3)
-    with pytest.raises(ValueError, match="prove="):
-        SimpleMKKM(3, prove=prove).fit(kernels)

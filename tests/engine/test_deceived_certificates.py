@@ -2,16 +2,13 @@
 
 import numpy as np
 import pytest
-import scipy.sparse
 
-from libraries import as_library
 from mkclust import SimpleMKKM
 from mkclust.engine.certificate import PROBES, search_key
 from mkclust.engine.eigen import block_width
-from mkclust.linalg import random_normal, to_host
+from mkclust.linalg import random_normal
 from mkclust.methods import solve_anchored_mkkm, solve_reduced_gradient, solve_simple_mkkm
 from mkclust.stack import as_stack
-from mkclust.stack.kernel import dense_of
 from problems import blob_kernels, symmetrized, top_eigenvalue_sum
 
 K = 4
@@ -68,28 +65,6 @@ def test_a_certificate_holds_for_the_symmetric_part(n, dtype, asymmetry, streame
     symmetric = symmetrized(kernels.astype("float64" if streamed else dtype))
     assert -1e-10 <= true_gap(symmetric, solution) <= solution.gap + 1e-10
     np.testing.assert_array_equal(kernels, before)
-
-
-@pytest.mark.parametrize("form", ["list", "memmap", "sparse", "strict"])
-def test_a_kernel_of_any_form_is_made_symmetric(form, tmp_path):
-    given = off_by(1e-4, "float32", 60)
-    forms = {
-        "list": list,
-        "memmap": lambda K: list(_mapped(K, tmp_path)),
-        "sparse": lambda K: [scipy.sparse.csr_array(each) for each in K],
-        "strict": lambda K: as_library("strict", list(K)),
-    }
-    stack = as_stack(forms[form](given), center=False, normalize=False, validate=True)
-    for expected, kernel in zip(symmetrized(given), stack.kernels, strict=True):
-        M = to_host(dense_of(kernel))
-        np.testing.assert_array_equal(M, M.T)
-        np.testing.assert_allclose(M, expected, atol=1e-7)
-
-
-def _mapped(kernels, folder):
-    """Return kernels in a file that cannot be written to."""
-    np.save(folder / "kernels.npy", kernels)
-    return np.load(folder / "kernels.npy", mmap_mode="r")
 
 
 def hidden_from(random_state, n=600):

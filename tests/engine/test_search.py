@@ -143,9 +143,7 @@ def test_streamed_kernels_are_read_as_often_as_is_said():
 
     class Read(Array):
         storage = "streamed"
-
-        def __matmul__(self, V):
-            return Kernel.__matmul__(self, V)
+        __matmul__, block = Kernel.__matmul__, Kernel.block
 
         def rows(self, index):
             if isinstance(index, slice):  # not a sample for weights to start from
@@ -168,22 +166,3 @@ def test_a_thick_restart_loses_nothing():
     assert found.converged
     exact = sum(np.sort(np.einsum("p,pii->i", found.weights**2, kernels))[-4:])
     assert (exact - found.history[-1, 1]) / exact <= 2e-6
-
-
-def test_the_search_is_the_same_if_there_is_no_memory_for_a_copy(monkeypatch):
-    stack = as_stack(blob_kernels(5, n=620, m=3, k=4), validate=False)
-    expected = search(stack, 4, tol=1e-9, max_iter=100)
-    monkeypatch.setattr("mkclust.linalg.memory.available_bytes", lambda: 9 * 620**2)
-    found = search(stack, 4, tol=1e-9, max_iter=100)
-    assert found.converged
-    np.testing.assert_allclose(found.weights, expected.weights, atol=1e-4)
-
-
-def test_surfaces_of_coarser_problems_stay_below_the_finer_one():
-    """A part of the samples gives a smaller J, so its surfaces are valid lower bounds."""
-    surfaces = CuttingSurfaces(2)
-    surfaces.add(np.array([1.0, 2.0]))
-    first = surfaces.lower_bound
-    surfaces.add(np.array([2.0, 1.0]))
-    assert surfaces.lower_bound > first
-    np.testing.assert_allclose(surfaces.weights, 0.5, atol=1e-6)

@@ -67,12 +67,6 @@ def test_a_reduced_direction_stays_on_the_simplex_and_descends(raw, gradient):
     assert np.min(gamma + step * direction) >= -1e-9
 
 
-def test_there_is_nowhere_to_go_with_one_kernel():
-    direction = reduced_direction(np.ones(1), np.ones(1))
-    assert direction.tolist() == [0.0]
-    assert longest_step(np.ones(1), direction) == 0.0
-
-
 # Quadratic programs ----------------------------------------------------------------------------
 
 
@@ -98,39 +92,6 @@ def test_a_quadratic_is_minimized_on_the_simplex_also_where_it_is_singular(seed)
     assert gamma.sum() == pytest.approx(1)
     gradient = Q @ gamma + (0 if c is None else c)
     assert gradient @ gamma - gradient.min() <= 1e-11 * np.abs(Q).max()
-
-
-@pytest.mark.parametrize("seed", range(0, 60, 3))
-def test_the_minimum_of_a_quadratic_is_that_of_another_solver(seed):
-    piqp = pytest.importorskip("piqp")
-    Q, c = quadratic(seed)
-    unit, m = np.abs(Q).max(), len(Q)
-    c = np.zeros(m) if c is None else c
-    solver = piqp.DenseSolver()
-    solver.settings.eps_abs = solver.settings.eps_duality_gap_abs = 1e-12
-    solver.setup(
-        Q / unit,
-        c / unit,
-        np.ones((1, m)),
-        np.ones(1),
-        None,
-        None,
-        None,
-        np.zeros(m),
-        np.full(m, np.inf),
-    )
-    solver.solve()
-    other = np.maximum(solver.result.x, 0)
-    other /= other.sum()
-    ours = minimize_quadratic(Q, c)
-    value = lambda g: (g @ Q @ g / 2 + c @ g) / unit  # noqa: E731
-    assert value(ours) <= value(other) + 1e-13
-    assert value(ours) == pytest.approx(value(other), abs=1e-6)
-
-
-def test_a_quadratic_without_weights_to_choose_is_trivial():
-    np.testing.assert_array_equal(minimize_quadratic(np.array([[3.0]])), [1])
-    np.testing.assert_allclose(minimize_quadratic(np.zeros((4, 4))), 0.25)
 
 
 def test_what_is_not_convex_is_found_out_rather_than_returned():

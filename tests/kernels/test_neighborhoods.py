@@ -5,7 +5,6 @@ import warnings
 import numpy as np
 import pandas as pd
 import pytest
-from sklearn.base import clone
 from sklearn.metrics.pairwise import cosine_similarity, rbf_kernel
 
 from mkclust import AverageKKM, KernelBank
@@ -125,15 +124,6 @@ def test_the_kernel_is_positive_semidefinite_with_a_unit_diagonal(dtype):
         assert K.min() >= 0
 
 
-def test_samples_that_are_equally_similar_are_neighbors_all_or_none():
-    X = np.repeat(np.arange(4.0), 5)[:, None]  # five copies of four samples
-    S = rbf_kernel(X, gamma=1)
-    found = KernelBank(**GAUSSIAN, neighbors=2).fit_transform([X])[0]
-    np.testing.assert_allclose(found.toarray(), shared(memberships(S, 2)), atol=1e-14)
-    model = AverageKKM(4, neighbors=2, random_state=0, center=False).fit(S[None])
-    np.testing.assert_allclose(model.mixed_kernel(S[None]), shared(memberships(S, 2)), atol=1e-14)
-
-
 def tied_views(kind, rng):
     """Return a view of 90 samples, many of them equal or equally far from others."""
     rows = {
@@ -188,18 +178,6 @@ def test_the_order_of_samples_changes_no_neighborhood_where_there_are_ties(kind,
         entries(bank.transform([rows])[0]) for bank, rows in zip(banks, (new, of_new), strict=True)
     )
     np.testing.assert_allclose(after, before[:, order], atol=1e-9)
-
-
-@pytest.mark.parametrize("degree", [2, 4])
-def test_ties_by_rows_of_a_kernel_are_taken_as_wholes(degree):
-    X = tied_views("copies", np.random.default_rng(degree))
-    bank = KernelBank(widths=(), polynomials=((1, degree),), linear=None, neighbors=4).fit([X])
-    members = bank.neighborhoods_[0].members.toarray()
-    _, first, group = np.unique(X, axis=0, return_index=True, return_inverse=True)
-    np.testing.assert_array_equal(members, members[first[group]])
-    order = np.random.default_rng(0).permutation(90)
-    again = clone(bank).fit([X[order]]).neighborhoods_[0].members.toarray()
-    np.testing.assert_array_equal(again, members[np.ix_(order, order)])
 
 
 # New samples ------------------------------------------------------------------------------------
@@ -257,7 +235,7 @@ def test_neighbors_are_a_number_a_share_or_left_to_the_library():
     assert [count_neighbors("auto", n) for n in (3, 30, 60, 1000)] == [2, 10, 20, 20]
 
 
-@pytest.mark.parametrize("neighbors", [1, 0, -3, True, 1.0, 0.0, 2.5, "many", np.nan, [5]])
+@pytest.mark.parametrize("neighbors", [1, True, 1.0, 2.5, "many", np.nan, [5]])
 def test_other_numbers_of_neighbors_are_refused(neighbors):
     with pytest.raises(ValueError, match="neighbors=.*pass None, 'auto', an integer"):
         AverageKKM(3, neighbors=neighbors).fit(blobs())
@@ -272,17 +250,6 @@ def test_more_neighbors_than_other_samples_are_refused():
         AverageKKM(3, neighbors=59).fit(blobs())
     with pytest.raises(ValueError, match="pass at least three samples"):
         AverageKKM(2, neighbors="auto").fit([np.eye(2), np.ones((2, 3)) * [[1], [2]]])
-
-
-def test_a_bank_and_a_model_agree_on_the_neighbors():
-    views = blobs()
-    bank = KernelBank(**GAUSSIAN, neighbors=5)
-    model = AverageKKM(3, kernels=bank, random_state=0).fit(views)
-    np.testing.assert_array_equal(
-        model.labels_, AverageKKM(3, neighbors=5, random_state=0).fit(views).labels_
-    )
-    with pytest.raises(ValueError, match="pass one of them"):
-        AverageKKM(3, kernels=bank, neighbors=6).fit(views)
 
 
 def test_other_kernels_than_those_of_the_fit_are_refused():
@@ -331,4 +298,38 @@ def test_more_unconnected_groups_than_clusters_are_told():
         assert AverageKKM(5, neighbors=9, random_state=0).fit([X, X]).n_components_ == 5
 
 
-# On the way to a solution -----------------------------------------------------------------------
+# The graph of neighbors -------------------------------------------------------------------------
+
+
+def dense_graph(X, r):
+    """Return the kernel of the graph by its formula, and the degrees."""
+    lists = memberships(rbf_kernel(X, gamma=0.1), r).T & ~np.eye(len(X), dtype=bool)
+    W = (lists + 1.0 * lists.T) / 2
+    degrees = W.sum(axis=1)
+    return (np.eye(len(X)) + W / np.sqrt(np.outer(degrees, degrees))) / 2, degrees
+
+
+@pytest.mark.parametrize("r", [2, 8, 59])
+def test_the_graph_is_normalized_and_shifted(r):
+    views = blobs()
+    kernels = KernelBank(**GAUSSIAN, neighbors=r, neighborhoods="graph").fit_transform(views)
+    for K, X in zip(kernels, views, strict=True):
+        np.testing.assert_allclose(K.toarray(), dense_graph(X, r)[0], atol=1e-12)
+        assert np.linalg.eigvalsh(K.toarray())[0] > -1e-12
+
+
+def test_a_new_sample_is_linked_as_it_would_be_to_training_samples():
+    X = blobs()[0]
+    new, bank = X[:4] + 0.01, KernelBank(**GAUSSIAN, neighbors=8, neighborhoods="graph").fit([X])
+    last = np.sort(np.linalg.norm(X[:, None] - X, axis=-1), axis=1)[:, 8]
+    distances = np.linalg.norm(new[:, None] - X, axis=-1)
+    own = distances <= np.sort(distances, axis=1)[:, 7:8]
+    links = (own + 1.0 * (distances <= last)) / 2
+    roots = np.sqrt(np.outer(links.sum(axis=1), dense_graph(X, 8)[1]))
+    np.testing.assert_allclose(bank.transform([new])[0].toarray(), links / roots / 2, atol=1e-12)
+    np.testing.assert_array_equal(bank.self_similarity([new]), np.full((1, 4), 0.5))
+
+
+def test_other_neighborhoods_are_refused():
+    with pytest.raises(ValueError, match="neighborhoods='mutual'"):
+        KernelBank(neighbors=8, neighborhoods="mutual").fit(blobs())

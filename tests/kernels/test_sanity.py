@@ -1,7 +1,6 @@
 import warnings
 
 import numpy as np
-import pandas as pd
 import pytest
 from sklearn.preprocessing import StandardScaler
 
@@ -63,13 +62,6 @@ def test_a_column_that_drowns_the_others_is_named(library):
     for remedy in ("kind", {"lab": view(StandardScaler(), "gaussian")}, {"lab": "cosine"}):
         assert warned({"lab": loud}, rules=remedy) == []
     assert warned({"lab": loud[:, 1:3]}) == []  # of two columns one always does
-
-
-def test_a_column_with_a_name_is_called_by_it():
-    frame = pd.DataFrame(blobs() * [1, 1, 50, 1, 1, 1], columns=list("abcdef"))
-    (message,) = warned({"lab": frame}, rules="laplacian")
-    assert "column 'c' makes up" in message
-    assert "kernel 'laplacian'" in message
 
 
 def test_raw_counts_are_told_from_shades_and_measurements():

@@ -4,17 +4,16 @@ import tracemalloc
 import numpy as np
 import pytest
 import scipy.sparse
-from hypothesis import given
-from hypothesis import strategies as st
-from hypothesis.extra.numpy import arrays
 
 from mkclust.kernels import KernelBank, Linear, Nystroem, RandomFourier
+from mkclust.kernels.kinds import RULES
 from mkclust.kernels.preparations import LimitColumnScale, LogTfIdf, SquareRootsOfShares
+from views_by_kind import example
 
 pytestmark = pytest.mark.slow
 
 N, D = 60, 40
-FORMATS = ("csr", "csc", "coo", "lil", "dok", "bsr", "dia")
+KINDS = [kind for kind, rule in RULES.items() if not rule.by_name]
 ONE_GAUSSIAN = {"widths": (1.0,), "polynomials": (), "linear": None}
 
 
@@ -30,43 +29,6 @@ def signed(seed=0):
     """Return numbers of both signs, of which most are zero."""
     rng = np.random.default_rng(seed)
     return rng.normal(size=(N, D)) * (rng.random((N, D)) < 0.3)
-
-
-def shares(seed=0):
-    """Return histograms."""
-    table = np.random.default_rng(seed).gamma(0.3, size=(N, 8))
-    table[:, 1:][table[:, 1:] < 0.05] = 0
-    return table / table.sum(axis=1)[:, None]
-
-
-def one_hot(seed=0):
-    """Return two columns of categories, one-hot."""
-    rng = np.random.default_rng(seed)
-    return np.hstack([np.eye(k)[rng.integers(k, size=N)] for k in (3, 4)])
-
-
-def links(seed=0):
-    """Return a graph."""
-    rng = np.random.default_rng(seed)
-    graph = np.triu(rng.random((N, N)) < 0.1, 1) * rng.random((N, N))
-    return graph + graph.T
-
-
-def distances(seed=0):
-    """Return the distances between points."""
-    points = np.random.default_rng(seed).normal(size=(N, 3))
-    return np.linalg.norm(points[:, None] - points, axis=2)
-
-
-TABLES = {
-    "sparse": counts,
-    "dense": signed,
-    "histogram": shares,
-    "categories": one_hot,
-    "graph": links,
-    "distances": distances,
-    "binary": lambda: (np.random.default_rng(0).random((N, 9)) < 0.3) * 1.0,
-}
 
 
 def written_out(kernels):
@@ -98,16 +60,16 @@ def check_same_kernels(bank, table, new):
 
 @pytest.mark.parametrize("on_the_fly", [False, True])
 @pytest.mark.parametrize("linear", ["linear", "cosine"])
-@pytest.mark.parametrize("table", [counts, signed, shares])
+@pytest.mark.parametrize("table", [counts, signed])
 def test_every_kernel_of_a_sparse_view_is_that_of_the_dense_one(table, linear, on_the_fly):
     bank = KernelBank(linear=linear, on_the_fly=on_the_fly)
     check_same_kernels(bank, table(), np.vstack([table()[:7], table(1)[:9]]))
 
 
 @pytest.mark.parametrize("parameters", [{}, ONE_GAUSSIAN], ids=["all", "one"])
-@pytest.mark.parametrize("kind", TABLES)
+@pytest.mark.parametrize("kind", KINDS)
 def test_the_rule_of_every_kind_makes_the_same_of_sparse_and_dense_views(kind, parameters):
-    table = TABLES[kind]()
+    table = example(kind)
     bank = KernelBank(rules="kind", **parameters)
     assert bank.fit({"a": scipy.sparse.csr_array(table)}).rules_ == {"a": kind}
     check_same_kernels(bank, table, table[::2] * (0.5 if kind == "sparse" else 1))
@@ -118,18 +80,6 @@ def test_the_rule_of_every_kind_makes_the_same_of_sparse_and_dense_views(kind, p
 def test_shared_neighborhoods_of_sparse_rows_are_those_of_dense_ones(table, neighborhoods):
     bank = KernelBank(neighbors=5, neighborhoods=neighborhoods)
     check_same_kernels(bank, table(), np.vstack([table()[:7], table(1)[:9]]))
-
-
-@given(
-    arrays(np.int8, (12, 5), elements=st.integers(-3, 3), fill=st.just(0)),
-    st.sampled_from([None, 3]),
-    st.booleans(),
-)
-def test_random_sparse_views_have_the_kernels_of_dense_ones(table, neighbors, on_the_fly):
-    table = table.astype(float)
-    if len(np.unique(table, axis=0)) < 2:
-        return
-    check_same_kernels(KernelBank(neighbors=neighbors, on_the_fly=on_the_fly), table, table[:4] + 1)
 
 
 @pytest.mark.parametrize("preparation", [LogTfIdf, SquareRootsOfShares, LimitColumnScale])
@@ -159,16 +109,6 @@ def test_features_of_sparse_rows_have_the_similarities_of_dense_ones(feature_map
     tolerance = 1e-10 if dtype == np.float64 else 1e-3
     np.testing.assert_allclose(found @ found.T, expected @ expected.T, atol=tolerance)
     np.testing.assert_allclose(feature_map.transform(table), found, atol=tolerance)
-
-
-def test_centers_of_sparse_rows_are_landmarks_of_sparse_and_dense_rows_alike():
-    table = counts(share=0.3)
-    feature_map = Nystroem(N // 2, landmarks="kmeans", random_state=0)
-    features = feature_map.fit(scipy.sparse.csr_matrix(table)).transform(table)
-    sparse = feature_map.transform(scipy.sparse.csr_matrix(table))
-    np.testing.assert_allclose(sparse, features, atol=1e-10)
-    K = KernelBank(**ONE_GAUSSIAN).fit_transform(table)[0]
-    assert np.abs(features @ features.T - K).mean() < 0.05
 
 
 @pytest.mark.parametrize("parameters", [{}, {"neighbors": 10}, {"rules": "kind"}])

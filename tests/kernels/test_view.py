@@ -64,17 +64,6 @@ def test_the_kind_is_told_from_rows_that_were_transformed():
     assert ", square roots of the shares of each row;" in bank.explain()
 
 
-def test_a_view_without_wishes_is_told_by_its_kind():
-    views = {"lab": lab(), "words": words()}
-    told = of_bank("kind", views).transform(views)
-    np.testing.assert_allclose(
-        of_bank(view(), views).transform(views), told, rtol=1e-12, atol=1e-12
-    )
-    np.testing.assert_allclose(
-        of_bank({"lab": view()}, views).transform(views), told, rtol=1e-12, atol=1e-12
-    )
-
-
 def test_sparse_rows_of_a_transformer_are_taken():
     assert issparse(TfidfTransformer().fit_transform(words()))
     bank = of_bank({"a": view(TfidfTransformer(), "cosine")}, {"a": words()})

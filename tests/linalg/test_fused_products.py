@@ -5,7 +5,7 @@ import pytest
 
 from libraries import ON_CUDA, as_library
 from mkclust import KernelBank
-from mkclust.kernels.points import FEWEST_FUSED
+from mkclust.kernels.view_kernels import FEWEST_FUSED
 from mkclust.linalg import random_normal, to_host
 from mkclust.linalg.in_triton import written_in_triton
 from mkclust.stack import as_stack

@@ -1,7 +1,5 @@
 """What views share: which are included, which are set aside, and what is said about it."""
 
-import warnings
-
 import numpy as np
 import pytest
 import scipy.signal
@@ -18,11 +16,11 @@ from agreeing import (
     written_out_agreement,
 )
 from conftest import gaussian_kernels
-from mkclust import METHODS, AgreementKKM, KernelBank, agreement
-from mkclust.exceptions import GroupsWarning, NoAgreementWarning, OrderWarning
+from mkclust import AgreementKKM, KernelBank, agreement
+from mkclust.exceptions import GroupsWarning, OrderWarning
 from mkclust.methods.agreement import BEYOND_CHANCE, measure_agreement
 from mkclust.metrics import adjusted_rand_index
-from mkclust.stack import MatrixRows, as_stack
+from mkclust.stack import as_stack
 
 ONE_GAUSSIAN = KernelBank(widths=(1.0,), polynomials=(), linear=None)
 
@@ -31,12 +29,6 @@ def stack_of(views, **options):
     """Return one Gaussian kernel a view, named after it."""
     kernels = ONE_GAUSSIAN.fit_transform(list(views.values()))
     return as_stack(dict(zip(views, kernels, strict=True)), **options)
-
-
-def same(first, second, **tolerance):
-    """Check that two measurements are the same numbers."""
-    for field in ("alignments", "norms", "scores", "pair_chances", "lowest_chances"):
-        np.testing.assert_allclose(getattr(first, field), getattr(second, field), **tolerance)
 
 
 @pytest.mark.parametrize(("center", "normalize"), [(True, True), (True, False), (False, False)])
@@ -179,23 +171,10 @@ def test_scaling_a_kernel_scales_its_coefficient_back(seed, factor):
     assert ratios[0] * factor == pytest.approx(ratios[1], rel=1e-9)
 
 
-STACKS = {
-    "sparse": lambda K: as_stack([scipy.sparse.csr_array(each) for each in K]),
-    "streamed": lambda K: as_stack(MatrixRows(list(K))),
-}
-
-
 def four_kernels(n=60):
     rng = np.random.default_rng(10)
     views = named_blobs(rng, n)[0] | {"dice": one_hot(rng, n, 3)}
     return ONE_GAUSSIAN.fit_transform(list(views.values()))
-
-
-@pytest.mark.parametrize("kind", STACKS)
-@pytest.mark.parametrize("n", [60, 300])
-def test_every_kind_of_stack_gives_the_same_agreement(kind, n):
-    K = four_kernels(n)
-    same(measure_agreement(STACKS[kind](K)), measure_agreement(as_stack(K)), atol=1e-9, rtol=1e-9)
 
 
 def test_chances_are_corrected_for_the_number_of_pairs_and_sharing_does_not_depend_on_it():
@@ -230,17 +209,3 @@ def test_two_camps_are_two_groups_and_the_larger_is_included():
     assert model.agreement_.groups == ((2, 3, 4), (0, 1))
     assert model.set_aside_ == ("a0", "a1")
     assert adjusted_rand_index(camps[1], model.labels_) > 0.95
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("name", METHODS)
-def test_every_method_says_so_if_nothing_agrees(name):
-    views = strangers(np.random.default_rng(0), 60)
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
-        found = METHODS[name](3, random_state=0).fit(views).agreement_
-    (said,) = [w for w in caught if w.category is NoAgreementWarning]
-    assert said.filename == __file__
-    assert found.is_testable
-    assert not found.any_share
-    assert found.weights().tolist() == found.coefficients().tolist() == [0.2] * 5

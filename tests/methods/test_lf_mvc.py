@@ -128,15 +128,6 @@ def test_polar_factors_are_orthonormal_nearest_and_turn_with_their_argument(rank
     np.testing.assert_allclose(Q.T @ Q, np.eye(k), atol=1e-13)
 
 
-def test_partitions_orthogonal_to_each_other_and_to_that_of_the_average_are_fused():
-    kernels = np.stack([np.diag([1, 0.9, 0, 0.1]), np.diag([0, 0.9, 1, 0.1])])
-    for reg in (0.0, 2.0):
-        solution = solve_lf_mvc(as_stack(kernels, **RAW), 1, reg=reg)
-        np.testing.assert_allclose(solution.weights, 0.5**0.5, atol=1e-12)
-        assert np.linalg.norm(solution.partition) == pytest.approx(1)
-        assert np.all(np.diff(solution.history) >= -1e-12)
-
-
 def test_new_samples_are_embedded_by_their_similarities_to_the_training_samples():
     """A second road: extend every partition by itself, then fuse the extensions."""
     rng = np.random.default_rng(17)
@@ -157,24 +148,3 @@ def test_new_samples_are_embedded_by_their_similarities_to_the_training_samples(
     # The two differ by the basis of the average kernel's eigenvectors.
     turn = polar_factor(found.partition.T @ model.embedding_)
     np.testing.assert_allclose(rows @ turn, model.transform(cross), atol=1e-8)
-
-
-@pytest.mark.parametrize("n", [60, 250])
-@pytest.mark.parametrize("seed", range(3))
-def test_kernels_of_rank_below_k_leave_nothing_to_the_order_of_samples(n, seed):
-    rng = np.random.default_rng(seed)
-    views = rng.normal(size=(3, n, 2))
-    kernels = views @ views.transpose(0, 2, 1)
-    order = rng.permutation(n)
-    plain, other = (
-        LFMVC(6, random_state=0).fit(K) for K in (kernels, kernels[:, order][:, :, order])
-    )
-    np.testing.assert_allclose(other.weights_, plain.weights_, atol=1e-5)
-    assert other.objective_ == pytest.approx(plain.objective_, rel=1e-5)
-    np.testing.assert_allclose(plain.transform(kernels), plain.embedding_, atol=1e-5)
-
-
-@pytest.mark.parametrize("reg", [-1, np.inf])
-def test_a_regularization_out_of_range_is_refused_by_name(reg):
-    with pytest.raises(ValueError, match=f"^reg={reg}: "):
-        LFMVC(3, reg=reg).fit(np.eye(9)[None])

@@ -3,12 +3,9 @@
 import numpy as np
 import pytest
 
-from conftest import blob_views
 from mkclust import LocalizedSimpleMKKM, SimpleMKKM
-from mkclust.exceptions import WeightsWarning
 from mkclust.methods import solve_localized_simple_mkkm
-from mkclust.methods.localize import localize, neighborhood_mask, neighborhood_size
-from mkclust.metrics import clustering_accuracy
+from mkclust.methods.localize import neighborhood_mask, neighborhood_size
 from mkclust.stack import as_stack
 from pairs import first_quick
 from problems import (
@@ -53,17 +50,6 @@ def with_duplicates(rng, n, m, k):
 
 
 @over_masks
-def test_kernels_among_neighbors_are_kernels(mask):
-    stack = as_stack(random_kernels(80, 3))
-    local, _ = localize(stack, neighborhood_mask(stack, 6, mask))
-    for K in local.entries:
-        np.testing.assert_allclose(K, K.T, atol=1e-15)
-        assert np.linalg.eigvalsh(K)[0] >= -1e-12 * np.trace(K)
-    if mask == "cosine":
-        np.testing.assert_allclose(np.diagonal(local.entries, axis1=1, axis2=2), 1)
-
-
-@over_masks
 def test_where_all_samples_are_neighbors_it_is_simplemkkm(mask):
     kernels = random_kernels(90, 3)
     model = LocalizedSimpleMKKM(3, neighbors=1.0, mask=mask, random_state=0).fit(kernels)
@@ -92,17 +78,6 @@ def test_a_dense_eigensolver_confirms_the_certificate(family, seed):
     for _ in range(10):  # weak duality: no weights go below the certified bound
         value = top_eigenvalue_sum(local, random_weights(rng, m), k)
         assert value >= solution.lower_bound * (1 - 1e-12)
-
-
-def test_both_solvers_reach_the_same_minimizer():
-    kernels = random_kernels(120, 3)
-    certified, descended = (
-        LocalizedSimpleMKKM(3, solver=solver, tol=1e-8, random_state=0).fit(kernels)
-        for solver in ("subspace", "reduced-gradient")
-    )
-    assert descended.objective_ == pytest.approx(certified.objective_, rel=1e-7)
-    np.testing.assert_allclose(descended.weights_, certified.weights_, atol=2e-4)
-    np.testing.assert_array_equal(descended.labels_, certified.labels_)
 
 
 @over_masks
@@ -143,24 +118,6 @@ def test_a_kernel_that_is_zero_among_neighbors_is_refused_by_name():
     message = "kernel 1 is zero between all samples .* raise neighbors, or leave it out"
     with pytest.warns(UserWarning, match="in no neigh"), pytest.raises(ValueError, match=message):
         model.fit(kernels)
-
-
-@pytest.mark.data
-def test_neighborhoods_raise_the_accuracy_on_handwritten_digits(uci_digit):
-    views, y = uci_digit
-    accuracy = {
-        method: clustering_accuracy(y, method(10, n_init=3, random_state=0).fit(views).labels_)
-        for method in (SimpleMKKM, LocalizedSimpleMKKM)
-    }
-    assert accuracy[LocalizedSimpleMKKM] >= accuracy[SimpleMKKM] + 0.03
-
-
-def test_views_of_noise_are_warned_of_where_they_mislead():
-    views, _ = blob_views(np.random.default_rng(0), n=150, k=4)
-    views += list(np.random.default_rng(1).normal(size=(4, 150, 30)))
-    with pytest.warns(WeightsWarning, match="share nothing with the other views"):
-        model = LocalizedSimpleMKKM(4, random_state=0).fit(views)
-    assert model.baseline_agreement_ < 0.8
 
 
 @over_masks

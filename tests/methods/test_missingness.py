@@ -75,17 +75,6 @@ def test_neither_the_order_of_samples_nor_of_views_nor_of_clusters_changes_anyth
     )
 
 
-def test_many_views_have_rarer_patterns_counted_together():
-    rng = np.random.default_rng(0)
-    labels, observed = rng.integers(3, size=500), observed_at_random(rng, 500, 20, 0.3)
-    missingness = measure_missingness(labels, observed, [f"view {v}" for v in range(20)])
-    assert len(missingness.patterns) == 31
-    assert missingness.other_counts.sum() > 300
-    assert missingness.sizes.sum() == 500
-    assert missingness.rows()[-1][0] == "rarer patterns"
-    assert missingness.to_dict()["patterns"][-1]["missing_from"] is None
-
-
 def test_a_single_cluster_follows_nothing():
     observed = np.array([[True, False], [True, True], [False, True]])
     missingness = measure_missingness(np.zeros(3, dtype=int), observed, "ab")

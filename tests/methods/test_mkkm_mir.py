@@ -40,11 +40,3 @@ def test_a_large_regularization_gives_the_least_overlapping_mix():
     M = np.einsum("pij,qij->pq", kernels, kernels)
     slope = M @ solution.weights
     assert slope @ solution.weights - slope.min() <= 1e-6 * slope.max()
-
-
-def test_copies_of_a_kernel_share_the_weight_that_one_would_get():
-    kernels = random_kernels(60, 3)
-    single = solve_mkkm_mir(raw(kernels), 3, reg=1e3, tol=1e-12)
-    double = solve_mkkm_mir(raw(kernels[[0, 1, 1, 2]]), 3, reg=1e3, tol=1e-12)
-    assert double.weights[1] == pytest.approx(double.weights[2], abs=1e-6)
-    assert double.weights[1:3].sum() == pytest.approx(single.weights[1], abs=1e-2)

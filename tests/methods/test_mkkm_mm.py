@@ -75,10 +75,3 @@ def test_kernels_that_are_explained_entirely_keep_uniform_weights():
         assert solution.objective == 0
         assert solution.n_iter <= 2
         assert solution.converged
-
-
-def test_a_saddle_with_nothing_left_unexplained_has_no_gap():
-    kernels = np.array([[[1, 0.3], [0.3, 1]], [[1, 0.5], [0.5, 2]]])
-    model = MKKMMM(1, solver="saddle", random_state=0).fit(kernels)
-    assert model.duality_gap_ == 0
-    assert model.converged_

@@ -10,7 +10,6 @@ from mkclust.explain.held_out import (
     alignment_error,
     alignment_errors,
     generalization_bound,
-    informative_sample_size,
 )
 from mkclust.methods.out_of_sample import Extension, Similarities, eigenvector_projections
 from mkclust.stack import as_stack
@@ -145,14 +144,6 @@ def test_the_training_kernels_tell_their_own_self_similarity(joint):
         np.testing.assert_allclose(embed(extension, form(K)), embed(extension, K, own), atol=1e-13)
 
 
-def test_as_many_new_samples_as_training_ones_are_not_taken_for_them():
-    X = np.random.default_rng(0).normal(size=(2 * N, 60))
-    joint = (X @ X.T)[None]
-    extension = extension_of(joint[:, :N, :N])
-    with pytest.raises(ValueError, match=r"kernel 0.*self_similarity.*row for each kernel"):
-        embed(extension, joint[:, N:, :N])
-
-
 def test_shuffled_training_samples_are_not_taken_for_the_training_samples(joint):
     K, _, _ = parts(joint)
     extension = extension_of(K)
@@ -238,12 +229,3 @@ def test_the_bound_is_that_of_the_theorem(joint):
         expected = alignment_error(model, K) + complexity + deviation
         assert generalization_bound(model, delta) == pytest.approx(expected, abs=1e-12)
     assert generalization_bound(model) == generalization_bound(model, 0.05)
-
-
-@pytest.mark.parametrize("delta", [-0.1, 0, 1, 2, np.nan])
-def test_a_probability_lies_between_zero_and_one(joint, delta):
-    model = SimpleMKKM(3, random_state=0).fit(parts(joint)[0])
-    with pytest.raises(ValueError, match="delta"):
-        generalization_bound(model, delta)
-    with pytest.raises(ValueError, match="delta"):
-        informative_sample_size(3, 0.5, delta)

@@ -8,9 +8,8 @@ from sklearn.decomposition import TruncatedSVD
 from sklearn.kernel_approximation import RBFSampler
 from sklearn.metrics import adjusted_rand_score
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import PowerTransformer
 
-from mkclust import METHODS, AverageKKM, SimpleMKKM
+from mkclust import METHODS, SimpleMKKM
 from mkclust.kernels import Linear, Nystroem, RandomFourier
 
 N, K = 90, 3
@@ -87,13 +86,6 @@ def test_every_method_takes_sparse_views(views, name):
     some = {name: views[name] for name in ("words", "signs", "dense")}
     model, expected = (METHODS[name](K, random_state=0).fit(X) for X in (some, written_out(some)))
     np.testing.assert_array_equal(model.labels_, expected.labels_)
-
-
-def test_a_map_that_takes_no_sparse_rows_is_refused_with_another(views):
-    model = AverageKKM(K, approximation=PowerTransformer())
-    message = r"View 'signs': PowerTransformer takes no sparse rows.*pass Nystroem or RandomFour"
-    with pytest.raises(ValueError, match=message):
-        model.fit({"signs": views["signs"], "words": views["words"]})
 
 
 def test_wide_sparse_views_are_fitted_by_features_without_being_written_out():

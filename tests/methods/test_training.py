@@ -16,7 +16,6 @@ from mkclust import (
     KernelBank,
 )
 from mkclust.kernels import Nystroem
-from mkclust.methods.onkc import solve_onkc
 from mkclust.stack import as_stack
 from problems import leading, projector
 
@@ -96,14 +95,6 @@ def test_lmkkm_mixes_by_the_weights_of_both_samples(kernels):
     theta = model.sample_weights_
     parts = [np.outer(theta[:, p], theta[:, p]) * standardized(K) for p, K in enumerate(kernels)]
     np.testing.assert_allclose(model.mixed_kernel(kernels), sum(parts), atol=1e-10)
-
-
-def test_onkc_finds_the_kernel_again_that_it_had_learned(kernels):
-    model = fitted(ONKC, kernels, proximity=0.25)
-    G = solve_onkc(as_stack(kernels), K, proximity=0.25).kernel
-    np.testing.assert_allclose(model.mixed_kernel(kernels), G, atol=1e-8)
-    mixed = np.tensordot(model.coefficients_, as_stack(kernels).among().entries, 1)
-    assert np.abs(G - mixed).max() > 0.01
 
 
 @pytest.mark.parametrize("psd", ["clip", "shift"])

@@ -8,7 +8,6 @@ from hypothesis import strategies as st
 
 from agreeing import written_out_agreement
 from given_kernels import Rows
-from libraries import FOREIGN, as_library
 from mkclust.methods.agreement import measure_agreement
 from mkclust.stack import as_stack
 from mkclust.stack.compare import ALL_COMPARED, SOME_COMPARED, compare, draw
@@ -96,16 +95,6 @@ def test_alignments_are_those_of_the_entries_that_both_kernels_have(missing):
         assert found.alignments[p, q] == pytest.approx(alignments[0, 1], abs=1e-10)
         if p == q:
             assert found.norms[p] == pytest.approx(norms[0], rel=1e-10)
-
-
-@pytest.mark.parametrize("kind", FOREIGN)
-def test_kernels_of_other_libraries_are_compared_where_they_live(kind):
-    expected = measure_agreement(incomplete()[0])
-    found = measure_agreement(
-        incomplete(make=lambda kernels: [as_library(kind, K) for K in kernels])[0]
-    )
-    np.testing.assert_allclose(found.alignments, expected.alignments, atol=1e-10)
-    np.testing.assert_allclose(found.pair_chances, expected.pair_chances, rtol=1e-5, atol=1e-30)
 
 
 @given(st.integers(0, 10_000), st.sampled_from([0.2, 0.5]))

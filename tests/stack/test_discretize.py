@@ -6,7 +6,7 @@ from sklearn.datasets import make_blobs
 from sklearn.metrics import adjusted_rand_score
 from sklearn.preprocessing import normalize
 
-from libraries import FOREIGN, LIBRARIES, as_library, kind_of
+from libraries import FOREIGN, LIBRARIES, as_library
 from mkclust.linalg import is_foreign, to_host
 from mkclust.stack.discretize import assign, discretize, nearest_center, normalize_rows
 from mkclust.stack.lloyd import k_means
@@ -104,19 +104,6 @@ def test_clusters_are_the_same_in_every_library_learned_from_all_rows_or_some(li
     single = as_library(library, rows.astype(np.float32))
     np.testing.assert_array_equal(assign(single, centers), y)
     assert assign(as_library(library, rows[:0]), centers).shape == (0,)
-
-
-@pytest.mark.parametrize("all_rows", [1000, 100])
-def test_chunks_of_a_dask_array_do_not_matter(all_rows):
-    da = pytest.importorskip("dask.array")
-    rows = noisy_rows(300)
-    how = {"random_state": 0, "all_rows": all_rows}
-    expected, expected_centers = discretize(rows, 5, **how)
-    for chunks in ((300, 4), (70, 4), (101, 2)):
-        labels, centers = discretize(da.from_array(rows, chunks=chunks), 5, **how)
-        assert kind_of(labels) == "dask"
-        np.testing.assert_array_equal(labels.compute(), expected)
-        np.testing.assert_allclose(centers, expected_centers, atol=1e-12)
 
 
 # --- on a device ------------------------------------------------------------------------------

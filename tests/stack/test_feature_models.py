@@ -6,10 +6,8 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from conftest import blob_views
-from libraries import FOREIGN, as_library, kind_of
 from mkclust import METHODS, SimpleMKKM, load_model, save_model
 from mkclust.kernels import Linear, Nystroem
-from mkclust.linalg import place
 from mkclust.metrics import adjusted_rand_index
 
 WITH_FEATURES = [
@@ -74,20 +72,6 @@ def test_what_has_no_features_is_refused():
     model = fitted(views, Nystroem(20))
     with pytest.raises(ValueError, match="the model was fitted on"):
         model.predict({name: view[:, :3] for name, view in views.items()})
-
-
-@pytest.mark.parametrize("library", FOREIGN)
-def test_a_model_finds_the_same_wherever_its_views_are(library):
-    views = make_views()
-    given = as_library(library, views)
-    on_host, model = fitted(views, Nystroem(40)), fitted(given, Nystroem(40))
-    np.testing.assert_allclose(model.weights_, on_host.weights_, atol=1e-9)
-    np.testing.assert_array_equal(model.labels_, on_host.labels_)
-    assert kind_of(model.labels_) == "numpy"
-    assert place(model.embedding_) == place(given["a"])
-    for one, other in ((model, views), (on_host, given), (model, given)):
-        np.testing.assert_array_equal(one.predict(other), on_host.labels_)
-        assert place(one.transform(other)) == place(other["a"])
 
 
 @pytest.mark.parametrize("lazily", [False, True])

@@ -54,16 +54,6 @@ def test_clusters_of_repaired_graphs_are_those_of_their_partition(name, psd, win
         np.testing.assert_array_equal(model.predict(graphs), model.labels_)
 
 
-@pytest.mark.parametrize(("center", "normalize"), STANDARDS)
-@pytest.mark.parametrize("name", INDUCTIVE)
-@over_repairs
-def test_training_samples_lie_where_the_partition_has_them(name, psd, center, normalize):
-    K = one_of_several()
-    model = METHODS[name](3, psd=psd, center=center, normalize=normalize, random_state=0).fit(K)
-    np.testing.assert_allclose(model.transform(K), model.embedding_, atol=1e-5)
-    np.testing.assert_array_equal(model.predict(K), model.labels_)
-
-
 @pytest.mark.parametrize("library", LIBRARIES)
 @over_repairs
 def test_training_samples_lie_there_in_every_library(psd, library):

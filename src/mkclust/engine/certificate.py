@@ -20,7 +20,7 @@ import scipy.linalg
 import scipy.special
 from sklearn.utils import check_random_state
 
-from mkclust.engine.eigen import EPS, Relaxation, improve, rayleigh_ritz, relax, written_out
+from mkclust.engine.eigen import EPS, Relaxation, improve, rayleigh_ritz, relax
 from mkclust.linalg import (
     astype,
     eigh,
@@ -45,22 +45,26 @@ from mkclust.types import Array, Float
 PROBABILITY = 1e-9
 # The highest probability at which a search still counts as one.
 HIGHEST_PROBABILITY = 1e-3
-# Random vectors that a search starts from, and how many times each is multiplied at most.
-PROBES, MAX_STEPS = 16, 24
-# The same if each product reads all kernels anew: a product with more vectors takes little longer.
-STREAMED_PROBES, STREAMED_STEPS = 32, 6
+# Random vectors that a search starts from.
+PROBES = 16
+# How many times each is multiplied at most.
+MAX_STEPS = 24
+# Random vectors if each product reads all kernels anew: more of them take little longer.
+STREAMED_PROBES = 32
+# How many times each of these is multiplied at most.
+STREAMED_STEPS = 6
 # Steps of a search between two iterations of a method; the last iteration is certified.
 PASSING_STEPS = 8
-# Up to so many samples a proof takes less time than a search, on the host and on an accelerator.
-PROVED_FIRST, PROVED_FIRST_ON_ACCELERATOR = 480, 12_000
+# Up to so many samples a proof takes less time than a search.
+PROVED_FIRST = 480
+# The same on an accelerator.
+PROVED_FIRST_ON_ACCELERATOR = 12_000
 # The share of the allowed error that is claimed: rounding shall not take a gap above its tolerance.
 CLAIMED = 0.99
 # Ritz values this many roundings above an eigenvalue are equal to it.
 ROUNDINGS = 16
 # By so many roundings of the kernels' entries a sum of eigenvalues may be too small.
 SUM_ROUNDINGS = 2
-# Sparse kernels of more samples are not mixed into a dense matrix.
-MOST_SPARSE = 4096
 # Rows of a matrix that are changed at a time.
 ROWS = 512
 
@@ -85,24 +89,22 @@ class Certificate:
     error: float
     probability: float | None = None
 
+    @property
+    def is_sure(self) -> bool:
+        """Whether it is proved, or as improbable to be wrong as a search can be asked for."""
+        return (self.probability or 0.0) <= PROBABILITY
+
     def __str__(self) -> str:
         if self.kind == "searched" and self.probability is not None:
             return f"searched (missed with probability at most {self.probability:.0e})"
         return self.kind
 
 
-@dataclass(frozen=True)
-class MissedSearch:
+class MissedSearch(NamedTuple):
     """What a search outside the eigenvectors known came to.
 
-    Attributes
-    ----------
-    vectors : array of shape (n_samples, b) or None
-        Orthonormal vectors that were missed, orthogonal to those known; None if there are none.
-    probability : float
-        If there are none: of having missed an eigenvalue that matters, at most.
-    n_products : int
-        How many blocks of vectors were multiplied.
+    Orthonormal vectors that were missed, orthogonal to those known, or None; if None, how likely
+    an eigenvalue that matters was missed at most; and how many blocks of vectors were multiplied.
     """
 
     vectors: Array | None
@@ -116,12 +118,6 @@ class Verdict(NamedTuple):
     certificate: Certificate | None
     missed: Array | None
     n_passes: int
-
-
-def is_in_memory(stack: Any) -> bool:
-    """Return whether a mix of the kernels is one matrix, with which products are cheap."""
-    kinds = {K.storage for K in stack.kernels}
-    return "streamed" not in kinds and ("dense" in kinds or stack.n_samples <= MOST_SPARSE)
 
 
 def rounding_of_entries(stack: Any) -> float:
@@ -155,20 +151,15 @@ def certify(
     """
     if relaxation.residuals is None:  # of a dense eigendecomposition
         return Verdict(Certificate("proved", relaxation.error), None, 0)
-    n, in_memory, rounding = stack.n_samples, is_in_memory(stack), rounding_of_entries(stack)
+    n, in_memory, rounding = stack.n_samples, stack.in_memory, rounding_of_entries(stack)
     # Eigenvalues found by products in single precision may be too small for that alone.
     rounded = SUM_ROUNDINGS * rounding * relaxation.value if rounding > EPS else 0.0
-    claimed = CLAIMED * allowed_error
+    claimed, n_passes = CLAIMED * allowed_error, 0
+    if claimed <= rounded:
+        return Verdict(None, None, 0)
     may_prove = prove is True or (
         prove == "auto" and in_memory and fits(16 * n**2, available=free_bytes(relaxation.vectors))
     )
-    if claimed <= rounded:
-        return Verdict(None, None, 0)
-    single = mix_error > 0
-    options: dict[str, Any] = {"seed": seed, "key": key, "rounding": rounding}
-    options |= {"dtype": "float32" if single else "float64", "mix_error": mix_error}
-    if not in_memory:
-        options |= {"n_probes": STREAMED_PROBES, "max_steps": STREAMED_STEPS}
     on_accelerator = is_on_accelerator(relaxation.vectors)
     is_fast = n <= (PROVED_FIRST_ON_ACCELERATOR if on_accelerator else PROVED_FIRST)
     proves_first = may_prove and (prove is True or is_fast)
@@ -177,21 +168,32 @@ def certify(
         if is_long and may_refine:
             return Verdict(None, None, 0)
         proves_first = may_prove and is_long
-    n_passes, proved = 0, Certificate("proved", claimed)
+    proved = Certificate("proved", claimed)
     if proves_first:
         n_passes += 1
-        if is_proved(written_out(stack.mix(coefficients)), relaxation, claimed):
+        if is_proved(stack.mix(coefficients).dense(), relaxation, claimed):
             return Verdict(proved, None, n_passes)
     if mix is None:
         mix, n_passes = stack.mix(coefficients), n_passes + in_memory
-    found = search_missed(mix, relaxation, claimed - rounded, **options)
+    found = search_missed(
+        mix,
+        relaxation,
+        claimed - rounded,
+        seed=seed,
+        key=key,
+        rounding=rounding,
+        n_probes=PROBES if in_memory else STREAMED_PROBES,
+        max_steps=MAX_STEPS if in_memory else STREAMED_STEPS,
+        dtype="float32" if mix_error > 0 else "float64",
+        mix_error=mix_error,
+    )
     if not in_memory:
         certificate = Certificate("searched", claimed) if found.vectors is None else None
         return Verdict(certificate, found.vectors, n_passes + found.n_products)
     is_inconclusive = found.vectors is None and found.probability > PROBABILITY
     if is_inconclusive and may_prove and not proves_first:
         n_passes += 1
-        if is_proved(written_out(stack.mix(coefficients)), relaxation, claimed):
+        if is_proved(stack.mix(coefficients).dense(), relaxation, claimed):
             return Verdict(proved, None, n_passes)
     if found.vectors is not None or found.probability > HIGHEST_PROBABILITY:
         return Verdict(None, found.vectors, n_passes)
@@ -275,23 +277,12 @@ def search_missed(
     """Search the complement of known vectors for eigenvalues that belong to the k largest.
 
     Block Lanczos steps from Gaussian vectors, orthogonal to all that is known: `miss_probability`
-    says how likely they underestimate the largest eigenvalue that there is.
+    says how likely they underestimate the largest eigenvalue that there is. An eigenvalue matters
+    if with it the sum may be too small by more than the allowed error; the search stops once the
+    ``probability`` of having missed one is reached, or after so many steps.
 
-    Parameters
-    ----------
-    K : Kernel
-        Positive semidefinite; its eigenvalues may be off by ``mix_error``.
-    relaxation : Relaxation
-        What is known of its leading eigenvectors, guard vectors included.
-    allowed_error : float
-        By how much the eigenvalue sum may be too small. An eigenvalue matters if with it the sum
-        may be too small by more; the search stops once the ``probability`` of having missed one
-        is reached, or after so many steps.
-    seed, key : int
-        Of the random vectors: the number of the search in a solve, and `search_key` of its random
-        state.
-    rounding : float, default=eps
-        Relative rounding of the products.
+    Products have a relative ``rounding``, and eigenvalues of K may be off by ``mix_error``. The
+    random vectors depend on ``seed``, the number of the search in a solve, and on its `search_key`.
     """
     values, V = relaxation.eigenvalues, astype(relaxation.vectors, dtype)
     n, n_known = V.shape

@@ -17,14 +17,15 @@ from mkclust.linalg import (
     orthonormalize,
     precision_of,
     random_normal,
-    ranges,
     side_by_side,
+    sum_of_squares,
     to_device,
     to_host,
     top_eigenpairs,
 )
 from mkclust.types import Array, Float
 
+# The relative rounding of double precision.
 EPS = float(np.finfo(np.float64).eps)
 # Blocks of vectors that a Krylov space holds before it is restarted.
 BLOCKS = 8
@@ -34,9 +35,7 @@ CONVERGENCE_RATE = 10.0
 MOST_STEPS = 4
 # Decompositions without progress after which rounding is taken to have set a limit.
 PATIENCE = 5
-# Rows of a kernel that are written out at a time.
-ROWS = 512
-# Products with one vector in search of extreme eigenvalues.
+# Products with a vector in search of extreme eigenvalues.
 EXTREME_STEPS = 10
 
 
@@ -138,7 +137,7 @@ def relax(
     n = K.n_samples
     width = block_width(n, n_clusters)
     if width >= n:
-        return relax_whole(written_out(K), n_clusters)
+        return relax_whole(K.dense(), n_clusters)
     vectors = _complete(K, start, width, dtype)
     return improve(K, rayleigh_ritz(K, vectors, n_clusters), tol, count=count)
 
@@ -168,20 +167,6 @@ def _complete(K: Any, start: Array | None, width: int, dtype: str) -> Array:
                 break
     assert vectors is not None
     return vectors[:, :width]
-
-
-def written_out(K: Any) -> Array:
-    """Return the entries of a kernel as a new array, (n, n), in float64, exactly symmetric."""
-    n = K.n_samples
-    M = empty((n, n), K.like)
-    for rows in ranges(n, ROWS):
-        M[rows, :] = K.rows(rows)
-    for rows in ranges(n if K.storage == "streamed" else 0, ROWS):
-        # Rows that are read or computed one by one are symmetric up to rounding only.
-        rest = slice(rows.start, n)
-        half = (M[rows, rest] + M[rest, rows].T) / 2
-        M[rows, rest], M[rest, rows] = half, half.T
-    return M
 
 
 def relax_whole(M: Array, n_clusters: int) -> Relaxation:
@@ -264,11 +249,11 @@ class Krylov:
         By how much the sum of the first k may be too small, by the residuals.
     """
 
-    def __init__(self, K: Any, start: Relaxation, n_blocks: int = BLOCKS):
+    def __init__(self, K: Any, start: Relaxation):
         n, self.width = start.vectors.shape
         self.kernel, self.n_clusters, self.n_products = K, start.n_clusters, 0
         self._dtype = precision_of(start.vectors)
-        self._rows = empty((min(n_blocks * self.width, n), n), start.vectors, self._dtype)
+        self._rows = empty((min(BLOCKS * self.width, n), n), start.vectors, self._dtype)
         self._T = np.zeros((self._rows.shape[0],) * 2)
         self._begin(start)
 
@@ -282,7 +267,7 @@ class Krylov:
 
     def expand(self) -> bool:
         """Add one block, by one product; return False if the space is invariant."""
-        if not self.has_room:
+        if self.size + self._rest.shape[1] > self._rows.shape[0]:
             if self.size == self.width:
                 return False  # all samples have their vector
             self.decompose()
@@ -300,20 +285,10 @@ class Krylov:
         self._T[self._last, : self._last.start] = shares[: self._last.start].T
         return True
 
-    @property
-    def has_room(self) -> bool:
-        """Whether another block fits in without a restart."""
-        return self.size + self._rest.shape[1] <= self._rows.shape[0]
-
-    @property
-    def T(self) -> Float:
-        """The kernel as seen from the space, (r, r)."""
-        T = self._T[: self.size, : self.size]
-        return (T + T.T) / 2
-
     def decompose(self) -> None:
         """Find the Ritz values, and how accurate they are."""
-        self.values, self._S = top_eigenpairs(self.T, self.size)
+        T = self._T[: self.size, : self.size]
+        self.values, self._S = top_eigenpairs((T + T.T) / 2, self.size)
         share, gram = self._S[self._last, : self.width], to_host(self._rest.T @ self._rest)
         squares = np.einsum("ij,ij->j", share, gram @ share)
         lengths = np.sqrt(np.maximum(squares, 0))
@@ -339,30 +314,39 @@ class Extremes(NamedTuple):
 def extreme_eigenvalues(K: Any, *, converged: bool = False) -> Extremes:
     """Return the extreme eigenvalues of a symmetric kernel, the largest by its size.
 
-    By a few Krylov steps: the true smallest eigenvalue can only be lower, so a negative one proves
-    a kernel indefinite; finding none is evidence, not proof. If it is to be converged, it is known
-    to the error that is returned.
+    By a few Lanczos steps: the true smallest eigenvalue can only be lower, so a negative one proves
+    a kernel indefinite; finding none is evidence, not proof.
 
     Parameters
     ----------
     K : Kernel
         Symmetric, possibly indefinite.
     converged : bool, default=False
-        Whether to go on until the smallest eigenvalue is known to about six digits.
+        Whether to go on until the smallest eigenvalue is known to the error that is returned, about
+        six digits.
     """
     n = K.n_samples
     if n <= 200:
-        values = eigvalsh(written_out(K))
+        values = eigvalsh(K.dense())
         size = float(np.abs(values).max())
         return Extremes(float(values[0]), size, n * EPS * size)
-    drawn, diagonal = random_normal((n, 1), K.like, 0), K.diagonal()
+    diagonal = K.diagonal()
     # In units of the entries, so that no square overflows.
     unit = float(namespace(diagonal).max(namespace(diagonal).abs(diagonal))) or 1.0
-    scaled = _Affine(K, 0.0, 1 / unit)
-    space = Krylov(scaled, rayleigh_ritz(scaled, orthonormalize(drawn), 1), EXTREME_STEPS)
-    while space.has_room and space.expand():
-        pass
-    values = eigvalsh(space.T)
+    basis, T = empty((EXTREME_STEPS, n), K.like), np.zeros((EXTREME_STEPS,) * 2)
+    vector = random_normal((n, 1), K.like, 0)
+    for step in range(EXTREME_STEPS):
+        length = sum_of_squares(vector) ** 0.5
+        if length <= 1e-12 * np.abs(T).max():
+            break  # all that can be reached was seen
+        basis[step, :] = vector[:, 0] / length
+        past = basis[: step + 1, :]
+        vector = (K @ past[step:, :].T) / unit
+        for _ in range(2):  # twice, so that the few steps stay orthogonal
+            shares = past @ vector
+            vector = vector - past.T @ shares
+            T[: step + 1, step] += to_host(shares)[:, 0]
+    values = eigvalsh(np.triu(T) + np.triu(T, 1).T)
     smallest, largest = float(values[0]), float(np.abs(values).max())
     if not converged:
         return Extremes(unit * smallest, unit * largest, np.inf)
@@ -379,13 +363,8 @@ class _Affine:
     a: float
     b: float
 
-    @property
-    def n_samples(self) -> int:
-        return self.kernel.n_samples
-
-    @property
-    def like(self) -> Array:
-        return self.kernel.like
+    n_samples = property(lambda self: self.kernel.n_samples)
+    like = property(lambda self: self.kernel.like)
 
     def __matmul__(self, V: Array) -> Array:
         return self.a * V + self.b * (self.kernel @ V)

@@ -10,11 +10,10 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
+from mkclust.engine.basis import Basis, Problem, relative
 from mkclust.engine.certificate import (
-    PROBABILITY,
     Certificate,
     certify,
-    is_in_memory,
     rounding_of_entries,
 )
 from mkclust.engine.cutting import CuttingSurfaces, Evaluation
@@ -25,8 +24,6 @@ from mkclust.engine.eigen import (
     improve,
     relax,
     relax_whole,
-    ritz_vectors,
-    written_out,
 )
 from mkclust.linalg import (
     astype,
@@ -38,15 +35,12 @@ from mkclust.linalg import (
     side_by_side,
     to_device,
     to_host,
-    top_eigenpairs,
     zeros,
 )
 from mkclust.linalg.memory import fits
 from mkclust.linalg.threads import FEW_SAMPLES, one_thread_if_small
 from mkclust.types import Array, Float
 
-# Of the accuracy asked for, what goes to the weights; the rest is for the eigenvectors.
-SHARE = 0.3
 # Between two passes the error of eigenvectors is reduced to this share, by products with one mix:
 # about so much of it comes back as the weights move.
 INNER_SHARE = 1e-2
@@ -54,29 +48,29 @@ INNER_SHARE = 1e-2
 INNER_PRODUCTS = 12
 # Vectors that the first pass takes in beyond those that are iterated: they cost BLAS little.
 MORE_VECTORS = 32
-# A basis holds so many times the vectors that are iterated; a restart keeps so many times as many.
-MOST_BLOCKS, KEPT_BLOCKS = 6, 2
-# First weights are learned from a quarter of the samples, so many at most and at least.
-MOST_SAMPLED, FEWEST_SAMPLED = 2048, 150
+# First weights are learned from a quarter of the samples, but from no more than this.
+MOST_SAMPLED = 2048
+# With fewer samples than this they are uniform.
+FEWEST_SAMPLED = 150
 # Most samples that they are learned from if rows are read or computed for it.
 MOST_STREAMED = 256
 # Samples per cluster that they are learned from at least.
 SAMPLED_PER_CLUSTER = 5
-# Up to so many samples they are taken from a copy of all kernels, which is likely to be needed.
-COPIED_FIRST = 4096
-# Relative accuracy of first weights and vectors, and most passes over a sample.
-FIRST_TOLERANCE, SAMPLE_PASSES = 1e-4, 4
+# Relative accuracy of first weights and vectors.
+FIRST_TOLERANCE = 1e-4
+# Most passes over a sample.
+SAMPLE_PASSES = 4
 # The search in single precision is left out if one pass over the sample came within so many times
 # the tolerance: then one pass over all kernels is likely to be enough, too.
 ONE_PASS = 10
-# The least tolerance of a search in single precision, and the share of the tolerance asked of it.
-LEAST_SINGLE_TOLERANCE, SINGLE_SHARE = 1e-6, 0.4
+# The share of the tolerance that is asked of a search in single precision.
+SINGLE_SHARE = 0.4
+# The least tolerance that is.
+LEAST_SINGLE_TOLERANCE = 1e-6
 # The share of the eigenvectors' error that the weights inherit.
 INHERITED = 0.1
 # The tolerance below which provisional eigenvectors have to be in double precision, too.
 LEAST_TOLERANCE_FROM_SINGLE = 1e-11
-# Sizes of entries between which kernels can be mixed in single precision: coefficients are squares.
-SINGLE_SIZES = 1e-8, 1e8
 # A certificate is asked for once the residuals suggest an error below this share of the one
 # allowed, so that a search is short.
 ENOUGH = 0.3
@@ -121,28 +115,6 @@ class Search:
     n_passes: int
     certificate: Certificate
     alignments: Float
-
-
-@dataclass(frozen=True)
-class Problem:
-    """What is searched for, as the arguments of `search` say it."""
-
-    n_clusters: int
-    n_weights: int
-    n_fixed: int
-    tol: float
-    max_iter: int
-    prove: bool | Literal["auto"] = False
-    key: int = 0
-
-    def coefficients(self, weights: Float) -> Float:
-        """Return the coefficients of a mix: squared weights, and ones for fixed kernels."""
-        return np.concatenate([weights**2, np.ones(self.n_fixed)])
-
-    def evaluation(self, value: float, alignments: Float, state: Any) -> Evaluation:
-        """Return an evaluation; the alignments of fixed kernels are its offset."""
-        m = self.n_weights
-        return Evaluation(value, alignments[:m], state, float(alignments[m:].sum()))
 
 
 def search(
@@ -198,14 +170,14 @@ def search(
     problem = Problem(n_clusters, n_weights, n_fixed, tol, max_iter, prove, key)
     uniform = np.full(n_weights, 1 / n_weights)
     with one_thread_if_small(n):
-        if is_in_memory(stack) and n <= FEW_SAMPLES:
-            stack = stack.among(None)
+        if n <= FEW_SAMPLES:
+            stack = stack.held() or stack
         if block_width(n, n_clusters) >= n:
             return _search_whole_space(stack, problem, uniform)
         found = _search_in_steps(stack, problem, uniform, start)
     n_left = max_iter - len(found.history)
     is_large = n > MOST_WHOLE or not fits(16 * n**2, available=free_bytes(found.relaxation.vectors))
-    if found.converged or n_left <= 0 or is_large or not is_in_memory(stack):
+    if found.converged or n_left <= 0 or is_large or not stack.in_memory:
         return found
     whole = _search_whole_space(stack, replace(problem, max_iter=n_left), found.weights)
     history = np.concatenate([found.history, whole.history])
@@ -215,15 +187,13 @@ def search(
 def _search_in_steps(stack: Any, problem: Problem, weights: Float, start: Array | None) -> Search:
     """Search among a sample, on all samples in single precision, and on the kernels as they are."""
     n, m, tol, like = stack.n_samples, stack.n_kernels, problem.tol, stack.kernels[0].like
-    in_memory, copy = is_in_memory(stack), None
-    single = in_memory and n > FEW_SAMPLES and m > 1 and _is_safe_in_single_precision(stack)
-    dtype = "float32" if single and tol >= LEAST_TOLERANCE_FROM_SINGLE else "float64"
-    may_copy = dtype == "float32" and fits(4 * (m + 2) * n**2, available=free_bytes(like))
-    if may_copy and n <= COPIED_FIRST:
-        copy = stack.among(None, dtype)
-    sampled = _first_weights(copy or stack, problem, weights, "float32" if single else "float64")
-    if may_copy and copy is None and not sampled.is_near:
-        copy = stack.among(None, dtype)
+    in_memory, is_large = stack.in_memory, n > FEW_SAMPLES and m > 1
+    single = is_large and tol >= LEAST_TOLERANCE_FROM_SINGLE and stack.is_safe_in_single
+    dtype = "float32" if single else "float64"
+    copy = stack.held() if single else None
+    sampled = _first_weights(copy or stack, problem, weights, dtype)
+    if single and copy is None and not sampled.is_near:
+        copy = stack.held(True)
     mixes, weights = Mixes(problem, copy or stack, dtype), sampled.weights
     mixes.n_passes += copy is not None
     mix = mixes(weights)
@@ -247,12 +217,6 @@ def _search_in_steps(stack: Any, problem: Problem, weights: Float, start: Array 
     return _search_subspace(stack, problem, mixes, weights, X)
 
 
-def _is_safe_in_single_precision(stack: Any) -> bool:
-    """Return whether the kernels and the coefficients of their mixes are numbers in float32."""
-    sizes = stack.traces() / stack.n_samples
-    return bool(np.all((sizes > SINGLE_SIZES[0]) & (sizes < SINGLE_SIZES[1])))
-
-
 class Sampled(NamedTuple):
     """Weights that a sample asks for, its partition, and whether one pass may be enough."""
 
@@ -263,7 +227,7 @@ class Sampled(NamedTuple):
 
 def _first_weights(stack: Any, problem: Problem, uniform: Float, dtype: str) -> Sampled:
     """Return the weights that a sample of the samples asks for, if there are enough of them."""
-    n, k, in_memory = stack.n_samples, problem.n_clusters, is_in_memory(stack)
+    n, k, in_memory = stack.n_samples, problem.n_clusters, stack.in_memory
     size = min(n // 4, MOST_SAMPLED if in_memory else max(MOST_STREAMED, SAMPLED_PER_CLUSTER * k))
     if problem.n_weights == 1 or size < max(FEWEST_SAMPLED, SAMPLED_PER_CLUSTER * k):
         return Sampled(uniform, None, False)
@@ -319,30 +283,19 @@ def _better_vectors(mix: Any, relaxation: Relaxation, tol: float, dtype: str) ->
 
 
 class Mixes:
-    """Mixes of kernels, one after another.
-
-    Attributes
-    ----------
-    dtype : {"float64", "float32"}
-        Number type of the vectors to multiply with.
-    n_passes : int
-        How often all kernels were read.
-    """
+    """Mixes of kernels, one after another, in a number type; counts passes over all kernels."""
 
     def __init__(self, problem: Problem, stack: Any, dtype: str):
-        self._problem, self.dtype, self.n_passes = problem, dtype, 0
-        self.in_memory = is_in_memory(stack)
-        self._stack, self._weights, self._mix = stack, np.zeros(0), None
+        self._problem, self._stack, self.dtype, self.n_passes = problem, stack, dtype, 0
+        self.in_memory = stack.in_memory
+        self._weights, self._mix = np.zeros(0), None
 
     def __call__(self, weights: Float) -> Any:
         """Return the mix of some weights; the latest one is kept."""
         if not np.array_equal(weights, self._weights):
             self._mix = None  # so that there is memory for the next
-            mix = self._stack.mix(self._problem.coefficients(weights))
-            matrix = getattr(mix, "matrix", None)
-            if self.dtype == "float32" and matrix is not None:
-                mix = replace(mix, matrix=astype(matrix, self.dtype))
-            self._weights, self._mix = weights, mix
+            self._mix = self._stack.mix(self._problem.coefficients(weights), self.dtype)
+            self._weights = weights
             self.n_passes += self.in_memory
         return self._mix
 
@@ -355,100 +308,9 @@ class Mixes:
         matrix = getattr(self._mix, "matrix", None)
         if self.dtype == "float64" or matrix is None:
             return 0.0
-        m, xp = self._stack.n_kernels, namespace(matrix)
-        length = float(xp.linalg.vector_norm(xp.reshape(matrix, (-1,))))
+        m, squares = self._stack.n_kernels, namespace(matrix).linalg.vecdot(matrix, matrix)
+        length = float(np.sqrt(to_host(squares).sum()))
         return (m + 4) * np.sqrt(m) / 2 * float(np.finfo(np.float32).eps) * length
-
-
-class Basis:
-    """An orthonormal basis V, the products K_p V of all kernels, and all ``V^T K_p V``.
-
-    Sample-sized arrays are kept as rows; the small matrices are on the host.
-    """
-
-    def __init__(self, stack: Any, problem: Problem, dtype: str):
-        n = stack.n_samples
-        self.stack, self.problem, self.dtype = stack, problem, dtype
-        self.width = block_width(n, problem.n_clusters)
-        self._rows: Any = zeros((0, n), stack.kernels[0].like, dtype)
-        self._images: list[Array] = []  # (m, b, n) each
-        self._G = np.empty((stack.n_kernels, 0, 0))
-
-    def expand(self, X: Array, weights: Float) -> bool:
-        """Take in more vectors, by one pass over all kernels; return whether there were any."""
-        if len(self._G[0]) + X.shape[1] > MOST_BLOCKS * self.width:
-            self._restart(weights)
-        old, X = self._rows.shape[0], astype(X, self.dtype)
-        new = orthonormalize(X, self._rows.T if old else None)
-        if not new.shape[1]:
-            return False
-        xp, size, G = namespace(new), old + new.shape[1], self._G
-        self._rows = xp.concat([self._rows, new.T])
-        self._images.append(xp.permute_dims(self.stack.apply(new), (0, 2, 1)))
-        blocks = [to_host(self._rows @ self._images[-1][p, :, :].T) for p in range(len(G))]
-        self._G = np.empty((len(G), size, size))
-        self._G[:, :old, :old], self._G[:, :, old:] = G, blocks
-        self._G[:, old:, :old] = self._G[:, :old, old:].transpose(0, 2, 1)
-        return True
-
-    def _restart(self, weights: Float) -> None:
-        """Keep the leading part of the basis only."""
-        S = self._eigenpairs(weights)[1][:, : KEPT_BLOCKS * self.width]
-        turn = to_device(np.ascontiguousarray(S.T), self._rows, self.dtype)
-        xp = namespace(turn)
-        self._G, self._rows = S.T @ self._G @ S, turn @ self._rows
-        self._images = [xp.matmul(turn, xp.concat(self._images, axis=1))]
-
-    def _eigenpairs(self, weights: Float) -> tuple[Float, Float]:
-        """Return the eigenpairs of a mix as seen from the basis."""
-        m, size, _ = self._G.shape
-        mixed = (self.problem.coefficients(weights) @ self._G.reshape(m, -1)).reshape(size, size)
-        return top_eigenpairs((mixed + mixed.T) / 2, size)
-
-    def evaluate(self, weights: Float) -> Evaluation:
-        """Return the value and the alignments at some weights; the state are the eigenpairs."""
-        values, S = self._eigenpairs(weights)
-        H = S[:, : self.problem.n_clusters]
-        alignments = self._G.reshape(len(self._G), -1) @ (H @ H.T).ravel()
-        value = float(values[: self.problem.n_clusters].sum())
-        return self.problem.evaluation(value, alignments, (values, S))
-
-    def relaxation(self, weights: Float, evaluation: Evaluation) -> Relaxation:
-        """Return the eigenvectors found in the basis as vectors over the samples."""
-        values, S = (part[..., : self.width] for part in evaluation.state)
-        turn = to_device(np.ascontiguousarray(S.T), self._rows, self.dtype)
-        c = to_device(self.problem.coefficients(weights), self._rows, self.dtype)
-        start, xp = 0, namespace(turn)
-        products: Any = 0.0
-        for images in self._images:
-            m, b, n = images.shape
-            mixed = xp.reshape(c @ xp.reshape(images, (m, b * n)), (b, n))
-            products = products + turn[:, start : start + b] @ mixed
-            start += b
-        vectors = (turn @ self._rows).T
-        return ritz_vectors(self.problem.n_clusters, vectors, products.T, values)
-
-    def minimize(self, surfaces: CuttingSurfaces, error: float) -> tuple[Relaxation, Evaluation]:
-        """Solve the problem restricted to the basis, to about the accuracy that this deserves.
-
-        ``error`` is the relative one of the eigenvectors before.
-        """
-        tol = self.problem.tol
-        while True:
-            small_tol = SHARE * max(tol, error)
-            surfaces.weights, best, _ = surfaces.minimize(self.evaluate, small_tol)
-            relaxation = self.relaxation(surfaces.weights, best)
-            error = _relative(relaxation.error, relaxation)
-            above = best.value - surfaces.lower_bound
-            # Good enough as it is, it is not sought elsewhere, where the basis may know less.
-            is_enough = above <= SHARE * max(2 * tol, error) * best.value
-            if is_enough or SHARE * max(tol, error) >= small_tol:
-                return relaxation, best
-
-
-def _relative(error: float, relaxation: Relaxation) -> float:
-    """Return an error as a share of an eigenvalue sum, which may vanish in a poor basis."""
-    return error / max(relaxation.value, np.finfo(np.float64).tiny)
 
 
 def _surfaces(stack: Any, problem: Problem, weights: Float, is_bound: bool) -> CuttingSurfaces:
@@ -478,18 +340,15 @@ def _search_subspace(
     while True:
         mixes.n_passes += (is_larger := basis.expand(X, surfaces.weights))
         previous, (relaxation, best) = error, basis.minimize(surfaces, error)
-        weights, value = surfaces.weights, relaxation.value
-        above = max(value - surfaces.lower_bound, 0.0)
-        error, gap = (
-            _relative(relaxation.error, relaxation),
-            relaxation.gap_above(surfaces.lower_bound),
-        )
-        history.append((surfaces.lower_bound + gap * value, surfaces.lower_bound))
+        weights, value, bound = surfaces.weights, relaxation.value, surfaces.lower_bound
+        above, error = max(value - bound, 0.0), relative(relaxation.error, relaxation)
+        gap = relaxation.gap_above(bound)
+        history.append((bound + gap * value, bound))
         n_waited = 0 if gap < 0.9 * best_gap else n_waited + 1
         best_gap = min(gap, best_gap)
         is_last = not is_larger or len(history) >= problem.max_iter or n_waited >= PATIENCE
         if rough is not None:
-            is_enough = _relative(above, relaxation) + INHERITED * error <= tol
+            is_enough = relative(above, relaxation) + INHERITED * error <= tol
             is_stuck = len(history) > 2 and error > previous / 2  # by rounding
             if is_enough or is_stuck or is_last:
                 break
@@ -510,10 +369,7 @@ def _search_subspace(
             )
             mixes.n_passes += verdict.n_passes
             certificate, X = verdict.certificate, verdict.missed
-            is_conclusive = (
-                certificate is not None and (certificate.probability or 0.0) <= PROBABILITY
-            )
-            if is_conclusive or (certificate is not None and n_refinements >= REFINEMENTS):
+            if certificate is not None and (certificate.is_sure or n_refinements >= REFINEMENTS):
                 break
             n_refinements += X is None
         if n_refinements > REFINEMENTS or (is_last and (X is None or n_waited >= PATIENCE)):
@@ -526,17 +382,9 @@ def _search_subspace(
     converged = certificate is not None
     certificate = certificate or Certificate("open", relaxation.error)
     relaxation = replace(relaxation, error=certificate.error)
-    bound = surfaces.lower_bound
-    history[-1] = (bound + relaxation.gap_above(bound) * relaxation.value, bound)
-    return Search(
-        weights,
-        relaxation,
-        np.array(history),
-        converged,
-        mixes.n_passes,
-        certificate,
-        best.alignments,
-    )
+    history[-1] = (bound + relaxation.gap_above(bound) * value, bound)
+    found = np.array(history), converged, mixes.n_passes, certificate, best.alignments
+    return Search(weights, relaxation, *found)
 
 
 def _search_whole_space(stack: Any, problem: Problem, weights: Float) -> Search:
@@ -545,18 +393,15 @@ def _search_whole_space(stack: Any, problem: Problem, weights: Float) -> Search:
 
     def evaluate(gamma: Float) -> Evaluation:
         """Solve the eigenproblem of some weights at full size."""
-        relaxation = relax_whole(written_out(stack.mix(problem.coefficients(gamma))), k)
+        relaxation = relax_whole(stack.mix(problem.coefficients(gamma)).dense(), k)
         H = relaxation.vectors[:, :k]
         return problem.evaluation(relaxation.value, inner_products(stack.apply(H), H), relaxation)
 
     surfaces = _surfaces(stack, problem, weights, is_bound=True)
     gamma, best, history = surfaces.minimize(evaluate, problem.tol, problem.max_iter)
     # A dense eigensolver is exact but for rounding.
-    rounding = float(np.sqrt(stack.n_samples) * EPS * best.value)
-    relaxation = replace(best.state, error=rounding)
+    certificate = Certificate("proved", float(np.sqrt(stack.n_samples) * EPS * best.value))
+    relaxation = replace(best.state, error=certificate.error)
     converged = best.value - surfaces.lower_bound <= problem.tol * best.value
-    certificate = Certificate("proved", rounding)
-    passes = 2 * len(history)
-    return Search(
-        gamma, relaxation, np.array(history), converged, passes, certificate, best.alignments
-    )
+    found = np.array(history), converged, 2 * len(history), certificate, best.alignments
+    return Search(gamma, relaxation, *found)

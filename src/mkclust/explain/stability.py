@@ -18,7 +18,7 @@ from mkclust.explain.fitted import (
 )
 from mkclust.explain.steps import StepCallback, counted
 from mkclust.kernels import KernelBank, default_bank
-from mkclust.kernels.by_name import expected_input, with_rules_by_name
+from mkclust.kernels.bank import expected_input, with_rules_by_name
 from mkclust.kernels.kinds import rule_of
 from mkclust.linalg import select
 from mkclust.linalg.sparse_rows import spread_rows

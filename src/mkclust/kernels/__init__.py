@@ -1,7 +1,6 @@
 """From views of the samples to kernels, or to features whose inner products approximate them."""
 
-from mkclust.kernels.bank import KernelBank
-from mkclust.kernels.by_name import default_bank
+from mkclust.kernels.bank import KernelBank, default_bank
 from mkclust.kernels.maps import Linear, Nystroem, RandomFourier
 from mkclust.kernels.view import view
 

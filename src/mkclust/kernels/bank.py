@@ -2,16 +2,15 @@
 
 from collections.abc import Mapping, Sequence
 from copy import copy
+from dataclasses import replace
 from typing import Any, Literal, Self
 
 import numpy as np
-from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.base import BaseEstimator, TransformerMixin, clone
 from sklearn.utils.validation import check_is_fitted
 
-from mkclust.kernels.chosen_rules import ChosenRule, asked_of_views, check_rules, choose_rules
-from mkclust.kernels.computed import ComputedKernels, KernelList
 from mkclust.kernels.formulas import Formula, read_formulas
-from mkclust.kernels.kinds import formulas_of
+from mkclust.kernels.kinds import asked_of_views, check_rules, choose_rules, is_rule, rules_of
 from mkclust.kernels.neighbors import (
     NeighborCount,
     Neighborhoods,
@@ -19,21 +18,15 @@ from mkclust.kernels.neighbors import (
     find_training_samples,
 )
 from mkclust.kernels.sanity import warn_of_kernels, warn_of_lost_digits
-from mkclust.kernels.training import (
-    check_files,
-    common_precision,
-    is_single,
-    kernel_names,
-    length_of,
-    match_views,
-    require_kernel_memory,
-)
-from mkclust.kernels.view_kernels import ViewKernels
-from mkclust.linalg import copy_array, is_foreign, namespace, to_host
-from mkclust.linalg.sparse_rows import are_equal_rows
-from mkclust.parameters import Choice, check_parameter
+from mkclust.kernels.view import is_view
+from mkclust.kernels.view_kernels import ComputedKernels, KernelList, ViewKernels
+from mkclust.linalg import copy_array, free_bytes, is_foreign, namespace, precision_of, to_host
+from mkclust.linalg.memory import require_memory
+from mkclust.linalg.sparse_rows import are_equal_rows, like_rows
+from mkclust.parameters import Choice, Flag, check_parameter
+from mkclust.samples.forms import TABLE
 from mkclust.samples.local import fingerprint
-from mkclust.samples.samples import Samples, read_views
+from mkclust.samples.samples import Expected, read_views
 from mkclust.types import Array
 
 # With fewer samples neighborhoods by rule would hold most of them, and say little.
@@ -70,17 +63,16 @@ class KernelBank(TransformerMixin, BaseEstimator):
         kernels or kinds by the names of views; other views go by their kinds. A `mkclust.view`
         gives a transformer of rows as well.
     on_the_fly : bool, default=False
-        Return sources of rows instead of arrays. They compute the kernels from the views some rows
-        at a time, whenever they are needed. Memory then grows with the views and not with the
-        square of the samples, and every product with the kernels takes the time to compute them.
+        Return a source of rows instead of arrays, which computes the kernels from the views some
+        rows at a time, whenever they are needed: memory then grows with the views only, and every
+        product with the kernels takes the time to compute them.
     neighbors : None, int, float or "auto", default=None
         Replace every kernel by its shared neighborhoods: the similarity of two samples is the share
         of neighborhoods that hold both. The neighborhood of a sample is itself and so many others
         that are most similar to it, with all that are as similar as the last. An integer of at
         least 2, a share of the samples, or "auto": 20, and fewer for less than 60 samples. Kernels
-        are then sparse (`mkclust.linalg.FactoredMatrix`) and on the host. Similarities are compared
-        as by kernels of unit diagonal: all Gaussian kernels of a view have the same neighbors, and
-        so have "linear" and "cosine".
+        are then sparse and on the host. Similarities are compared as by kernels of unit diagonal:
+        all Gaussian kernels of a view have the same neighbors, as have "linear" and "cosine".
     neighborhoods : {"shared", "graph"}, default="shared"
         How `neighbors` are used: the share of neighborhoods that two samples share, or the graph
         of neighbors, normalized by degrees and shifted by the identity,
@@ -91,19 +83,16 @@ class KernelBank(TransformerMixin, BaseEstimator):
     views_ : dict of str to array, or CSR array, of shape (n_samples, n_features)
         The training views, with which new rows are compared: copies, except of memory maps; if
         their files change, new rows are refused.
-    medians_ : dict of str to float
-        Median distance between two prepared training rows, for each view with kernels that are as
-        wide as it.
-    scales_ : dict of str to float
-        Mean squared norm of a prepared training row, for each view.
+    medians_, scales_ : dict of str to float
+        Of the prepared training rows of each view: the median distance (if a kernel is as wide as
+        it) and the mean squared norm.
     rules_ : dict of str to str
         The rule of each view: its kind, or the name of its kernel; "gaussian" for rows as they are.
     columns_ : dict of str to list of str
         The names of the columns of those views that have names.
-    kernel_views_ : tuple of int
-        The index of the view that each kernel is computed from.
-    kernel_names_ : tuple of str
-        One name per kernel, in their order: view by view, Gaussian, then polynomial, then linear.
+    kernel_names_, kernel_views_ : tuple of str, tuple of int
+        The name of each kernel and the index of its view: view by view, Gaussian, then polynomial,
+        then linear.
     n_features_in_ : int
         Number of columns over all views.
     neighborhoods_ : dict of int to Neighborhoods
@@ -111,25 +100,20 @@ class KernelBank(TransformerMixin, BaseEstimator):
 
     Notes
     -----
-    The median is taken over all pairs of rows up to 5,000 rows, and over the pairs of 5,000 rows
-    drawn with a fixed seed beyond that; with more than 4,000 columns, fewer rows are drawn. If more
-    than half of the pairs are identical rows, the mean of the positive distances replaces it.
-
-    Kernels are float32 if every training view is, and float64 otherwise. On the host, distances and
-    inner products are computed in float64 in both cases.
+    The median is that of all pairs of at most 5,000 rows (fewer of more than 4,000 columns), drawn
+    with a fixed seed; if most pairs are identical, the mean of the positive distances replaces it.
 
     Kinds of views, the first that fits at most 1,000 rows drawn with a fixed seed:
 
     - "categories": 0 and 1, in groups of columns with a single 1 in every row. One cosine kernel,
       the share of equal categories.
-    - "distances": one column per sample, symmetric, with a zero diagonal and few other zeros. One
-      kernel: shared neighborhoods of the 20 nearest.
-    - "graph": one column per sample, symmetric, nonnegative and mostly zero. One kernel: the cosine
-      of the links of two samples, each linked to itself by its largest link.
-    - "sparse": nonnegative, with less than 10 % of the entries not zero, as counts of words. One
-      kernel: shared neighborhoods of the 20 nearest by the cosine of logarithms, log(1 + x / u)
-      with u the median of the positive entries, weighted by the inverse document frequency of
-      their columns.
+    - "distances": one column per sample, symmetric, with a zero diagonal and few other zeros.
+      Shared neighborhoods of the 20 nearest.
+    - "graph": one column per sample, symmetric, nonnegative and mostly zero. The cosine of the
+      links of two samples, each linked to itself by its largest link.
+    - "sparse": nonnegative, with less than 10 % of the entries not zero, as counts of words. Shared
+      neighborhoods of the 20 nearest by the cosine of logarithms, log(1 + x / u) with u the median
+      of the positive entries, weighted by the inverse document frequency of their columns.
     - "binary": two values only. The kernels of the parameters.
     - "histogram": nonnegative, with rows that add up to about the same. The kernels of the
       parameters, of the square roots of each row's shares.
@@ -158,16 +142,11 @@ class KernelBank(TransformerMixin, BaseEstimator):
     All are positive semidefinite except "self-tuning" and "from_distances", which models check as
     they check precomputed kernels.
 
-    Sparse views of SciPy are never written out, except for sampled rows. Their distances are
-    computed from zero and not from their median, which costs digits of rows that are far from zero
-    and close to each other. New rows may be sparse or not.
-
-    For views of another library than NumPy, such as torch or CuPy, the kernels are arrays of that
-    library on the device of the views, and new rows are brought there. Kernels of float32 views are
-    computed in float32 and good to about 1e-6, Gaussian ones narrower than the median distance and
-    those of rows far from the rest to fewer digits. Kernels of shared neighborhoods alone are
-    sparse on the host (`FactoredMatrix`), and written out beside others on a device. Pickled banks
-    and sources of rows hold arrays of the host.
+    Kernels are float32 if every training view is, and float64 otherwise; on the host they are
+    computed in float64. Sparse views of SciPy are never written out. Kernels of views of another
+    library, such as torch or CuPy, are arrays of that library on the device of the views, computed
+    in the precision of each view (in float32 good to about 1e-6); those of neighborhoods alone are
+    on the host. Pickled banks hold arrays of the host.
 
     Examples
     --------
@@ -187,9 +166,6 @@ class KernelBank(TransformerMixin, BaseEstimator):
     >>> bank = KernelBank(widths=(1.0,), polynomials=(), linear=None, rules="kind").fit(views)
     >>> bank.rules_
     {'pixels': 'dense', 'words': 'sparse'}
-
-    The same kernels for more samples than their matrices fit into memory:
-
     >>> bank.set_params(on_the_fly=True).fit_transform(views).rows(0, 4).shape
     (2, 4, 30)
     """
@@ -225,27 +201,30 @@ class KernelBank(TransformerMixin, BaseEstimator):
             Ignored; present for pipelines.
         """
         formulas, samples = self._read_parameters(), read_views(X)
-        return self._learn(samples, formulas, self._read_rules(samples.views))
-
-    def _learn(
-        self, samples: Samples, formulas: tuple[Formula, ...], rules: dict[str, ChosenRule]
-    ) -> Self:
-        """Learn from views by their rules."""
+        if min(view.shape[0] for view in samples.views.values()) < 2:
+            advice = "but the typical distance between samples takes at least two"
+            raise ValueError(f"Found n_samples=1, {advice}.")
+        rules = choose_rules(self.rules, samples.views)
         warn_of_lost_digits(samples.views, samples.columns)
         fingerprints = {name: fingerprint(view) for name, view in samples.views.items()}
-        learned = tuple(
-            self._with_neighborhoods(
-                ViewKernels.learn(
-                    name, view if fingerprints[name] else copy_array(view), rules[name], formulas
-                )
-            )
-            for name, view in samples.views.items()
-        )
-        self._set_views(learned)
+        learned = []
+        for name, view in samples.views.items():
+            kept = view if fingerprints[name] else copy_array(view)
+            each = ViewKernels.learn(name, kept, rules[name], formulas)
+            learned.append(self._with_neighborhoods(each))
+        self._set_views(tuple(learned))
         self._fingerprints, self._encodings = fingerprints, samples.encodings
-        self.columns_, self.kernel_names_ = samples.columns, kernel_names(self._views)
+        self.columns_, self.kernel_names_ = samples.columns, _kernel_names(learned)
         warn_of_kernels(self._views, self.columns_)
         return self
+
+    def _read_parameters(self) -> tuple[Formula, ...]:
+        """Return the kernels of a view that the parameters ask for, or refuse them."""
+        check_rules(self.rules)
+        check_parameter("on_the_fly", self.on_the_fly, Flag())
+        check_parameter("neighbors", self.neighbors, NeighborCount())
+        check_parameter("neighborhoods", self.neighborhoods, Choice(("shared", "graph")))
+        return read_formulas(self.widths, self.polynomials, self.linear)
 
     def _set_views(self, views: tuple[ViewKernels, ...]) -> None:
         """Set what is learned, and the attributes that show it."""
@@ -328,14 +307,7 @@ class KernelBank(TransformerMixin, BaseEstimator):
         return [view.name for view in self._views if view.ignores_zeros]
 
     def fit_transform(self, X: Any, y: Any = None) -> Array | ComputedKernels | KernelList:
-        """Fit to views and return their kernels.
-
-        Parameters
-        ----------
-        X : mapping, list, tuple, array or data frame
-            Views, each of shape (n_samples, n_features), in any form that `as_views` accepts.
-        y : None
-            Ignored; present for pipelines.
+        """Fit to views, as :meth:`fit` takes them, and return their kernels.
 
         Returns
         -------
@@ -344,7 +316,7 @@ class KernelBank(TransformerMixin, BaseEstimator):
             those of all kernels, symmetric up to rounding. With `neighbors`, a sequence of
             factored matrices, whose ``toarray()`` writes one out.
         """
-        formulas, samples = self._read_parameters(), read_views(X)
+        samples = read_views(X)
         if samples.missing is not None:
             raise ValueError(
                 f"{int(samples.missing.any(axis=1).sum())} of {samples.n_samples} samples "
@@ -352,11 +324,12 @@ class KernelBank(TransformerMixin, BaseEstimator):
                 "array: pass the views to a method such as SimpleMKKM, or fit the bank "
                 "and call of_view(name)"
             )
-        rules = self._read_rules(samples.views)
-        n = next(iter(samples.views.values())).shape[0]
-        m = sum(len(formulas_of(chosen.rule, formulas)) for chosen in rules.values())
-        self._require_memory(m, n, n, samples.views)
-        return self._learn(samples, formulas, rules)._kernels(None)
+        return self.fit(samples).training_kernels()
+
+    def training_kernels(self) -> Array | ComputedKernels | KernelList:
+        """Return the kernels of the training views, as :meth:`fit_transform` does."""
+        check_is_fitted(self)
+        return self._kernels(None)
 
     def transform(self, X: Any) -> Array | ComputedKernels | KernelList:
         """Return the kernels of new rows against the training rows, where these live.
@@ -374,19 +347,90 @@ class KernelBank(TransformerMixin, BaseEstimator):
             them one after another, ``rows(start, stop)`` those of some samples. With `neighbors`,
             a sequence of factored matrices, of shape (n_new, n_samples).
         """
-        views, training = self._read_new(X), self.views_
-        n_new, n = (next(iter(rows.values())).shape[0] for rows in (views, training))
-        advice = ", or pass fewer new samples at a time"
-        self._require_memory(len(self.kernel_names_), n_new, n, training, advice)
-        is_training = all(are_equal_rows(views[name], view) for name, view in training.items())
+        views = self._read_new(X)
+        is_training = all(are_equal_rows(views[each.name], each.view) for each in self._views)
         return self._kernels(None if is_training else views)
 
-    def training_kernels(self) -> Array | ComputedKernels | KernelList:
-        """Return the kernels of the training views, as :meth:`fit_transform` does."""
+    def self_similarity(self, X: Any) -> Array:
+        """Return each kernel between every new row and itself, an array (n_kernels, n_new).
+
+        These values k(x, x), of views as :meth:`transform` takes them, are needed to scale a kernel
+        to a unit diagonal.
+        """
+        views = self._read_new(X)
+        values = [each.self_similarity(views[each.name], self._precision) for each in self._views]
+        diagonals = namespace(*values).concat(values)
+        return to_host(diagonals) if self.only_neighborhoods else diagonals
+
+    @property
+    def _precision(self) -> str:
+        """The number type of the kernels."""
+        single = all(precision_of(each.view) == "float32" for each in self._views)
+        return "float32" if single else "float64"
+
+    def _read_new(self, X: Any) -> dict[str, Array]:
+        """Return new views in the order and place of the training views, or say how they differ."""
         check_is_fitted(self)
-        n = self._views[0].view.shape[0]
-        self._require_memory(len(self.kernel_names_), n, n, self.views_)
-        return self._kernels(None)
+        training = self.views_
+        for name, fitted in self._fingerprints.items():
+            # A view in a file is in memory after the bank was stored and loaded.
+            if fitted is not None and fingerprint(training[name]) not in (None, fitted):
+                raise ValueError(
+                    f"View {name!r} is in a file that has changed since the bank was fitted, and "
+                    "new samples are compared with what it holds: fit again, or fit on an array "
+                    "in memory, such as numpy.array(view)."
+                )
+        samples = read_views(X, encodings=self._encodings)
+        if samples.views.keys() != training.keys():
+            raise ValueError(
+                f"The bank was fitted on {_listed(training)}, but found {_listed(samples.views)}; "
+                "pass the new samples in the same form as the training ones."
+            )
+        samples.check_columns(self.columns_, "bank")
+        for name, view in training.items():
+            n_columns, expected = samples.views[name].shape[1], view.shape[1]
+            if n_columns != expected and list(training) == [TABLE]:
+                # The wording that scikit-learn's checks of estimators require.
+                needs = f"{type(self).__name__} is expecting {expected} features as input"
+                raise ValueError(f"X has {n_columns} features, but {needs}.")
+            if n_columns != expected:
+                raise ValueError(
+                    f"View {name!r} has {n_columns} columns, but {expected} when the bank was "
+                    "fitted; pass the same features in the same order."
+                )
+        return {name: like_rows(samples.views[name], view) for name, view in training.items()}
+
+    def _kernels(self, new_views: Mapping[str, Array] | None) -> Any:
+        """Compute the kernels of checked new views, or of the training views for None."""
+        views, rows, samples = self._views, None, None
+        n_rows = n = views[0].view.shape[0]
+        if new_views is not None:
+            rows = [new_views[view.name] for view in views]
+            n_rows = rows[0].shape[0]
+            if self.neighborhoods_:
+                samples = find_training_samples(new_views, self.views_)
+        if self.only_neighborhoods:
+            every = [view.shared(rows and rows[i], samples) for i, view in enumerate(views)]
+            return KernelList([each for part in every for each in part], rows is None)
+        if not self.on_the_fly:
+            m = len(self.kernel_names_)
+            require_memory(
+                m * n_rows * n * np.dtype(self._precision).itemsize,
+                f"holding {m} kernels of {n_rows} x {n} entries",
+                "pass on_the_fly=True to compute them when they are asked for"
+                f"{'' if rows is None else ', or pass fewer new samples at a time'}",
+                available=free_bytes(views[0].view),
+            )
+        source = ComputedKernels.of(views, rows, self._precision, samples)
+        if self.on_the_fly:
+            return source
+        others = [p for p, kernel in enumerate(source.kernels) if kernel.share < 1]
+        # Sparse matrices are on the host: kernels on a device are all written out there.
+        if len(others) == len(source.kernels) or is_foreign(source.like):
+            return source.all_rows()
+        dense = dict(zip(others, source.only(others).all_rows(), strict=True))
+        matrices = [dense.get(p, kernel.shared) for p, kernel in enumerate(source.kernels)]
+        return KernelList(matrices, rows is None)
 
     def announce(self, X: Any) -> tuple[int, int, np.dtype]:
         """Return the number of kernels of views, of samples, and the number type of the kernels.
@@ -395,36 +439,19 @@ class KernelBank(TransformerMixin, BaseEstimator):
         kernels.
         """
         formulas, views = self._read_parameters(), read_views(X).parts
-        n = max(map(length_of, views), default=0)
-        single = all(map(is_single, views)) and self.neighbors is None
-        return len(formulas) * len(views), n, np.dtype(np.float32 if single else np.float64)
-
-    def self_similarity(self, X: Any) -> Array:
-        """Return each kernel between every new row and itself.
-
-        Parameters
-        ----------
-        X : mapping, list, tuple, array or data frame
-            New views, of shape (n_new, n_features), with the names and columns of the known ones.
-
-        Returns
-        -------
-        array of shape (n_kernels, n_new)
-            The values k(x, x), which scaling a kernel to a unit diagonal needs.
-        """
-        views, precision = self._read_new(X), common_precision(self.views_)
-        values = [view.self_similarity(views[view.name], precision) for view in self._views]
-        diagonals = namespace(*values).concat(values)
-        return to_host(diagonals) if self.only_neighborhoods else diagonals
+        lengths = [view.shape[0] if hasattr(view, "shape") else len(view) for view in views]
+        # The length of a lazy view may be unknown, which is NaN.
+        n = max((int(length) for length in lengths if length == length), default=0)
+        dtypes = [getattr(view, "dtypes", [getattr(view, "dtype", "")]) for view in views]
+        single = all(str(dtype).lower().endswith("float32") for each in dtypes for dtype in each)
+        is_single = single and self.neighbors is None
+        return len(formulas) * len(views), n, np.dtype(np.float32 if is_single else np.float64)
 
     def explain(self) -> str:
-        r"""Say what was made of each view, and why.
+        r"""Say what was made of each view, and why: one line per view.
 
-        Returns
-        -------
-        str
-            One line per view: its kind and how that was recognized, what is done to its rows, and
-            its kernels with the median distance that their widths are multiples of.
+        It names the kind and how that was recognized, what is done to rows, and the kernels with
+        the median distance that their widths are multiples of.
 
         Examples
         --------
@@ -443,56 +470,67 @@ class KernelBank(TransformerMixin, BaseEstimator):
         asked = asked_of_views(self.rules, self.views_)
         return "\n".join(view.explain(self.rules, asked.get(view.name)) for view in self._views)
 
-    def _read_parameters(self) -> tuple[Formula, ...]:
-        """Return the kernels of a view that the parameters ask for, or refuse them."""
-        formulas = read_formulas(self.widths, self.polynomials, self.linear)
-        if not isinstance(self.on_the_fly, bool | np.bool_):
-            raise ValueError(f"on_the_fly must be True or False; found {self.on_the_fly!r}.")
-        check_rules(self.rules)
-        check_parameter("neighbors", self.neighbors, NeighborCount())
-        check_parameter("neighborhoods", self.neighborhoods, Choice(("shared", "graph")))
-        return formulas
 
-    def _read_rules(self, views: dict[str, Array]) -> dict[str, ChosenRule]:
-        """Return the rule of every view, or say why one cannot be used."""
-        if min(view.shape[0] for view in views.values()) < 2:
-            advice = "but the typical distance between samples takes at least two"
-            raise ValueError(f"Found n_samples=1, {advice}.")
-        return choose_rules(self.rules, views)
+def _kernel_names(views: Sequence[ViewKernels]) -> tuple[str, ...]:
+    """Return the names of the kernels of every view."""
+    names: list[str] = []
+    for view in views:
+        kinds = list(map(str, view.formulas))
+        if len(kinds) == 1:
+            names.append(view.name)
+        elif len(views) == 1 and view.name == TABLE:
+            names += kinds
+        else:
+            names += [f"{view.name} {kind}" for kind in kinds]
+    return tuple(names)
 
-    def _require_memory(
-        self, m: int, n_new: int, n: int, views: Mapping[str, Array], advice: str = ""
-    ) -> None:
-        """Refuse kernels that do not fit into memory, before anything is learned or computed."""
-        if not self.on_the_fly and self.neighbors is None:
-            require_kernel_memory((m, n_new, n), views, advice)
 
-    def _read_new(self, X: Any) -> dict[str, Array]:
-        """Return new views in the order and place of the training views, or say how they differ."""
-        check_is_fitted(self)
-        check_files(self.views_, self._fingerprints)
-        samples = read_views(X, encodings=self._encodings)
-        return match_views(samples, self.views_, self.columns_, type(self).__name__)
+def _listed(views: Mapping[str, Array]) -> str:
+    """Name views in an error message."""
+    if list(views) == [TABLE]:
+        return "one table"
+    return f"{len(views)} view{'s' * (len(views) > 1)} ({', '.join(map(repr, views))})"
 
-    def _kernels(self, views: Mapping[str, Array] | None) -> Any:
-        """Compute the kernels of checked new views, or of the training views for None."""
-        rows = samples = None
-        if views is not None:
-            rows = [views[view.name] for view in self._views]
-            if self.neighborhoods_:
-                samples = find_training_samples(views, self.views_)
-        if self.only_neighborhoods:
-            every = [view.shared(rows and rows[i], samples) for i, view in enumerate(self._views)]
-            return KernelList([each for part in every for each in part], views is None)
-        precision = common_precision(self.views_)
-        source = ComputedKernels.of(self._views, rows, precision, samples)
-        if self.on_the_fly:
-            return source
-        shares = [kernel.share for kernel in source.kernels]
-        # Sparse matrices are on the host: kernels on a device are all written out there.
-        if 1 not in shares or is_foreign(source.like):
-            return source.all_rows()
-        others = [p for p, share in enumerate(shares) if share < 1]
-        dense = dict(zip(others, source.only(others).all_rows(), strict=True))
-        matrices = [dense.get(p, kernel.shared) for p, kernel in enumerate(source.kernels)]
-        return KernelList(matrices, views is None)
+
+# Banks, and the input that they take, by what ``kernels`` of an estimator may be ----------------
+
+
+def default_bank(several_views: bool, kernels: Any = "auto") -> KernelBank:
+    """Return the bank that ``kernels`` of an estimator asks for by names.
+
+    Each of several views gets one kernel, and one table all kernels of the bank.
+    """
+    parameters = {"rules": rules_of(kernels), "on_the_fly": kernels == "on-the-fly"}
+    if several_views:
+        parameters |= {"widths": (1.0,), "polynomials": (), "linear": None}
+    return KernelBank(**parameters)
+
+
+def with_rules_by_name(bank: KernelBank, X: Any) -> KernelBank:
+    """Return the same bank with the kinds of views fixed, so that parts of them keep these."""
+    if bank.rules is None:
+        return bank
+    check_rules(bank.rules)
+    views = read_views(X).views
+    asked, rules = asked_of_views(bank.rules, views), dict[str, Any]()
+    for name, chosen in choose_rules(bank.rules, views).items():
+        wish: Any = asked.get(name)
+        kind = chosen.rule.kind
+        rules[name] = replace(wish, kernel=kind) if is_view(wish) else kind
+    return clone(bank).set_params(rules=rules)
+
+
+def expected_input(asked: Any) -> Expected:
+    """Return what input the parameter ``kernels`` of an estimator asks for, or refuse it."""
+    if isinstance(asked, Mapping) or is_view(asked) or is_rule(asked):
+        check_rules(asked, "kernels")
+        return "views"
+    if isinstance(asked, str) and asked in ("auto", "precomputed"):
+        return "auto" if asked == "auto" else "precomputed"
+    if not (isinstance(asked, KernelBank) or (isinstance(asked, str) and asked == "on-the-fly")):
+        raise ValueError(
+            f"kernels={asked!r}: pass 'auto', 'gaussian', 'on-the-fly', 'precomputed', a dict "
+            "from names of views to kinds or kernels, such as {'text': 'sparse', 'image': "
+            "'laplacian'}, the name of another kernel, such as 'cosine', or a KernelBank instance"
+        )
+    return "views"

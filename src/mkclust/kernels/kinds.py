@@ -1,8 +1,10 @@
-"""The kind of a view, decided by its numbers, and what follows from it for its kernels."""
+"""The rule of every view, asked for by name or recognized by its numbers, and what follows."""
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
 from typing import Any
+
+import numpy as np
 
 from mkclust.kernels.formulas import (
     LINEAR,
@@ -20,11 +22,14 @@ from mkclust.kernels.preparations import (
     LogTfIdf,
     OneHot,
     Preparation,
+    Preprocessed,
     RowsAsTheyAre,
     SquareRootsOfShares,
     UnitRows,
+    is_one_hot,
 )
 from mkclust.kernels.profile import (
+    SYMMETRIC,
     ViewProfile,
     are_categories,
     are_directions,
@@ -35,12 +40,20 @@ from mkclust.kernels.profile import (
     is_sparse,
 )
 from mkclust.kernels.view import is_view
+from mkclust.linalg.factored import is_sparse as is_given_sparse
+from mkclust.text import did_you_mean
 from mkclust.types import Array
 
 # The neighbors of a sample in kernels that contain neighborhoods.
 NEIGHBORS = 20
-# The share of neighborhoods in a kernel that also compares samples that are far from each other.
-NEAR = 1 / 3
+# Kernels that also compare samples that are far from each other contain a third of neighborhoods.
+NEARBY: dict[str, Any] = {"neighbors": NEIGHBORS, "neighborhood_share": 1 / 3}
+# Views whose entries belong to pairs of samples.
+OF_PAIRS: dict[str, Any] = {"of_pairs": True, "is_nonnegative": True}
+# A column with more distinct values than this holds numbers, not categories,
+MOST_LEVELS = 20
+# if they are more than this share of the rows.
+LEVELS_SHARE = 0.5
 
 
 @dataclass(frozen=True)
@@ -81,21 +94,18 @@ class Rule:
         return self.formula is None or self.formula.has_features
 
 
-def _never(profile: ViewProfile) -> bool:
-    """Return that no view is recognized as being of this kind."""
-    return False
-
-
 def _named(
     name: str,
     formula: Formula | None = None,
     preparation: type[Preparation] = RowsAsTheyAre,
     **properties: Any,
 ) -> Rule:
-    """Return the rule of a kernel that is asked for by its name."""
-    return Rule(name, "asked for", _never, preparation, formula, by_name=True, **properties)
+    """Return the rule of a kernel that is asked for by its name, never recognized."""
+    properties |= {"preparation": preparation, "formula": formula, "by_name": True}
+    return Rule(name, "asked for", lambda profile: False, **properties)
 
 
+COSINE = LINEAR["cosine"]
 # The first rule that fits a view is its own.
 RULES: dict[str, Rule] = {
     rule.kind: rule
@@ -104,32 +114,30 @@ RULES: dict[str, Rule] = {
             "categories",
             "groups of columns with one mark in every row",
             are_categories,
-            formula=LINEAR["cosine"],  # the share of equal categories
+            formula=COSINE,  # the share of equal categories
         ),
         Rule(
             "distances",
             "a symmetric matrix with a zero diagonal, most of the others positive",
             are_distances,
             neighbors=NEIGHBORS,
-            of_pairs=True,
-            is_nonnegative=True,
+            **OF_PAIRS,
         ),
         Rule(
             "graph",
             "a symmetric matrix, nonnegative and mostly zero",
             is_graph,
             LinkedToItself,
-            LINEAR["cosine"],
-            of_pairs=True,
-            is_nonnegative=True,
+            COSINE,
+            **OF_PAIRS,
         ),
         Rule(
             "sparse",
             "nonnegative, with less than 10 % of its entries not zero",
             is_sparse,
             LogTfIdf,
-            LINEAR["cosine"],
-            neighbors=NEIGHBORS,
+            COSINE,
+            NEIGHBORS,
             is_nonnegative=True,
         ),
         Rule("binary", "two values only", is_binary),
@@ -138,37 +146,28 @@ RULES: dict[str, Rule] = {
             "nonnegative, and all rows add up to about the same",
             are_histograms,
             SquareRootsOfShares,
-            neighbors=NEIGHBORS,
-            neighborhood_share=NEAR,
             is_nonnegative=True,
+            **NEARBY,
         ),
         Rule(
             "directions",
             "all rows of one length, with entries of both signs",
             are_directions,
-            formula=LINEAR["cosine"],
-            neighbors=NEIGHBORS,
-            neighborhood_share=NEAR,
+            formula=COSINE,
+            **NEARBY,
         ),
-        Rule(
-            "dense",
-            "none of the other kinds",
-            lambda profile: True,
-            LimitColumnScale,
-            neighbors=NEIGHBORS,
-            neighborhood_share=NEAR,
-        ),
+        Rule("dense", "none of the other kinds", lambda profile: True, LimitColumnScale, **NEARBY),
         _named("gaussian"),
         _named("self-tuning", SelfTuning()),
         _named("linear", LINEAR["linear"]),
-        _named("cosine", LINEAR["cosine"], mapped=UnitRows),
+        _named("cosine", COSINE, mapped=UnitRows),
         _named("polynomial", Polynomial(1.0, 2)),
         _named("laplacian", Laplacian()),
         _named("chi2", ChiSquared(), is_nonnegative=True),
-        _named("hellinger", LINEAR["cosine"], SquareRootsOfShares, is_nonnegative=True),
+        _named("hellinger", COSINE, SquareRootsOfShares, is_nonnegative=True),
         _named("jaccard", Jaccard(), is_nonnegative=True),
-        _named("overlap", LINEAR["cosine"], OneHot),
-        _named("from_distances", OfDistances(), of_pairs=True, is_nonnegative=True),
+        _named("overlap", COSINE, OneHot),
+        _named("from_distances", OfDistances(), **OF_PAIRS),
     )
 }
 # Other names of rules.
@@ -186,30 +185,182 @@ def is_rule(asked: Any) -> bool:
     return isinstance(asked, str) and (asked in RULES or asked in ALIASES)
 
 
-def tell_kind(view: Array, n_samples: int | None) -> str:
-    """Return the kind of a view by at most 1,000 of its rows.
+def kind_of(profile: ViewProfile) -> Rule:
+    """Return the first rule that fits the profile of a view."""
+    return next(rule for rule in RULES.values() if rule.fits(profile))
 
-    Parameters
-    ----------
-    view : array of shape (n_rows, n_features)
-        Its training rows, or some of them; finite.
-    n_samples : int or None
-        How many samples there are, for views with one column per sample; None if columns are
-        features.
 
-    Returns
-    -------
-    str
-        A name in ``RULES``.
+@dataclass(frozen=True)
+class ChosenRule:
+    """The rule of one view, with what is done to its rows before."""
+
+    rule: Rule
+    preprocessed: Preprocessed | None = None  # a transformer that was fitted on the training rows
+
+    def learn(self, view: Array, *, mapped: bool = False) -> Preparation:
+        """Learn what is done to rows from the training rows, before kernels or features of them."""
+        preparation = (mapped and self.rule.mapped) or self.rule.preparation
+        if self.preprocessed is None:
+            return preparation.learn(view)
+        then = preparation.learn(self.preprocessed.transform(view))
+        return replace(self.preprocessed, then=then)
+
+
+def check_rules(rules: Any, who: str = "rules") -> None:
+    """Refuse what are no rules, whatever the views."""
+    if rules is None or (isinstance(rules, str) and rules == "kind"):
+        return
+    if isinstance(rules, Mapping):
+        for view, asked in rules.items():
+            _check_wish(asked, f"{who} asks for", f"the view {view!r}")
+    elif is_view(rules) or is_rule(rules):
+        _check_wish(rules, f"{who} asks for", "all views")
+    else:
+        raise ValueError(
+            f"{who}={rules!r}: pass None, 'kind', a dict from names of views to kinds or kernels, "
+            f"or one of these for all views ({', '.join(map(repr, [*RULES, *ALIASES]))})"
+        )
+
+
+def _check_wish(asked: Any, asks_for: str, whom: str) -> None:
+    """Refuse what is no rule for one view, and what is no transformer of its rows."""
+    transformer = None
+    if is_view(asked):
+        transformer, asked = asked.preprocess, "dense" if asked.kernel == "auto" else asked.kernel
+    if not is_rule(asked):
+        names = ", ".join(map(repr, [*RULES, *ALIASES]))
+        raise ValueError(f"{asks_for} {asked!r} for {whom}; choose among {names}.")
+    is_class = isinstance(transformer, type)
+    if transformer is not None and (is_class or not hasattr(transformer, "transform")):
+        raise ValueError(
+            f"{asks_for} preprocess={transformer!r} for {whom}, which has no fit and transform; "
+            "pass an instance of a transformer, such as StandardScaler()."
+        )
+    if transformer is not None and rule_of(asked).of_pairs:
+        raise ValueError(
+            f"{asks_for} {asked!r} and preprocess={transformer!r} for {whom}, but columns are then "
+            "samples and no features; leave preprocess out."
+        )
+
+
+def choose_rules(
+    rules: Any, views: Mapping[str, Array], *, of_rows: bool = False
+) -> dict[str, ChosenRule]:
+    """Return the rule of every training view; for `of_rows`, of rows whose columns are no samples.
+
+    Rules are those of a `KernelBank`.
     """
-    return kind_of_profile(ViewProfile(view, n_samples))
+    asked_for = asked_of_views(rules, views)
+    if unknown := [view for view in asked_for if view not in views]:
+        names, near = ", ".join(map(repr, views)), did_you_mean(unknown[0], views)
+        raise ValueError(
+            f"There is a rule for the view {unknown[0]!r}{near}, and the views are {names}: name "
+            "one of these, or leave it out."
+        )
+    return {
+        name: _choose(name, asked_for.get(name), view, None if of_rows else view.shape[0])
+        for name, view in views.items()
+    }
 
 
-def kind_of_profile(profile: ViewProfile) -> str:
-    """Return the first kind that fits the profile of a view."""
-    return next(kind for kind, rule in RULES.items() if rule.fits(profile))
+def asked_of_views(rules: Any, views: Mapping[str, Array]) -> Mapping[str, Any]:
+    """Return what is asked for by the names of views."""
+    if isinstance(rules, Mapping):
+        return rules
+    return {} if rules == "kind" else dict.fromkeys(views, "gaussian" if rules is None else rules)
 
 
-def formulas_of(rule: Rule, of_bank: tuple[Formula, ...]) -> tuple[Formula, ...]:
-    """Return the kernels of a view by its rule: one, or those that a bank makes of every view."""
-    return of_bank if rule.formula is None else (rule.formula,)
+def _choose(name: str, asked: Any, view: Array, n_samples: int | None) -> ChosenRule:
+    """Return the rule of one view, asked for or recognized."""
+    preprocessed = None
+    if is_view(asked):
+        transformer, asked = asked.preprocess, asked.kernel
+        if transformer is not None:
+            preprocessed = Preprocessed.fitted(transformer, name, view)
+            view = preprocessed.transform(view)
+    if asked is None or asked == "auto":
+        # What a transformer made of rows are features, as many as they may be.
+        rule = kind_of(ViewProfile(view, n_samples if preprocessed is None else None))
+    else:
+        rule = rule_of(asked)
+        _check_asked(name, rule, ViewProfile(view, n_samples))
+    return ChosenRule(rule, preprocessed)
+
+
+def rules_of(asked: Any) -> Any:
+    """Return the rules of a bank that ``kernels`` of an estimator asks for by names."""
+    if isinstance(asked, str) and asked == "gaussian":
+        return None
+    return asked if isinstance(asked, Mapping) or is_view(asked) or is_rule(asked) else "kind"
+
+
+def learn_preparations(rules: Any, views: Mapping[str, Array]) -> dict[str, Preparation]:
+    """Learn what is done to the rows of views before they are mapped, from some of their rows."""
+    chosen = choose_rules(rules, views, of_rows=True)
+    learned = {name: each.learn(views[name], mapped=True) for name, each in chosen.items()}
+    return {name: each for name, each in learned.items() if each.changes_rows}
+
+
+def _check_asked(name: str, rule: Rule, profile: ViewProfile) -> None:
+    """Refuse a rule that was asked for and makes no sense of a view."""
+    problem, advice = _problem(rule, profile)
+    if problem:
+        what = "have the kernel" if rule.by_name else "be of the kind"
+        advice = advice or f"choose another {'kernel' if rule.by_name else 'kind'}"
+        raise ValueError(f"View {name!r} is to {what} {rule.kind!r}, which {problem}; {advice}.")
+
+
+def _problem(rule: Rule, profile: ViewProfile) -> tuple[str, str]:
+    """Return why a rule makes no sense of a view, if it makes none, and what to do about it."""
+    n_columns, given_sparse = profile.view.shape[1], is_given_sparse(profile.view)
+    if profile.n_samples is None and (rule.of_pairs or not rule.has_features):
+        takes = "takes all samples at once" if rule.of_pairs else "is computed of pairs of samples"
+        return (
+            f"{takes}, and an approximation makes features of rows",
+            "choose another kernel, or approximation=None",
+        )
+    if rule.of_pairs and n_columns != profile.n_samples:
+        found = f"found {n_columns} columns, {profile.n_samples} samples"
+        return f"has one column per sample: {found}", ""
+    if rule.kind == "from_distances":
+        return _problem_of_distances(profile)
+    if rule.is_nonnegative and not profile.is_nonnegative:
+        return f"{'takes' if rule.by_name else 'has'} no negative entries: found some", ""
+    if rule.preparation is OneHot and given_sparse and not is_one_hot(profile.raw_rows):
+        return (
+            "has a column of zeros and ones for each category of a sparse view: found others",
+            "pass its .toarray() if columns are categories",
+        )
+    if rule.preparation is OneHot and not given_sparse:
+        most = max(MOST_LEVELS, LEVELS_SHARE * len(profile.rows))
+        for column, values in enumerate(profile.raw_rows.T):
+            if (levels := len(np.unique(values))) > most:
+                found = f"found {levels} in column {column}, of {len(profile.rows)} rows"
+                return (
+                    f"has few values per column: {found}",
+                    "choose a kernel of numbers, such as 'gaussian', or bin the column",
+                )
+    return "", ""
+
+
+def _problem_of_distances(profile: ViewProfile) -> tuple[str, str]:
+    """Return why entries are no distances but for rounding, if they are none, and what to do."""
+    if is_given_sparse(profile.view):
+        return (
+            "takes all distances: found a sparse matrix, where some may be left out",
+            "pass its .toarray() if zeros are distances, or choose the kind 'graph' for links",
+        )
+    if profile.rows.min() < -SYMMETRIC:
+        return "takes no negative entries: found some", ""
+    if not profile.is_symmetric:
+        return (
+            "is symmetric: found entries that differ from their mirror images",
+            "bring its columns into the order of its rows (D[D.index] of a data frame), or pass "
+            "(D + D.T) / 2 if the two directions are meant to differ",
+        )
+    if np.abs(profile.diagonal).max() > SYMMETRIC:
+        return (
+            "has a zero diagonal: found other entries there",
+            "pass similarities with kernels='precomputed'",
+        )
+    return "", ""

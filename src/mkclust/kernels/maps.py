@@ -5,13 +5,13 @@ from typing import Any, Literal
 import numpy as np
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.cluster import KMeans
+from sklearn.kernel_approximation import RBFSampler
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from mkclust.linalg import (
     as_floats,
     astype,
-    device,
     eigh,
     is_foreign,
     is_sparse,
@@ -20,13 +20,8 @@ from mkclust.linalg import (
     to_device,
     to_host,
 )
-from mkclust.linalg.sparse_rows import (
-    as_csr,
-    dense_rows,
-    row_products,
-    rows_from,
-    stored_entries,
-)
+from mkclust.linalg.sparse_rows import as_csr, dense_rows, row_products, rows_from, stored_entries
+from mkclust.parameters import Choice, Count, Number, check_parameter
 from mkclust.samples.distances import median_distance, middle, squared_norms
 from mkclust.samples.forms import check_masks
 from mkclust.types import Array, Float
@@ -51,26 +46,34 @@ class _FeatureMap(TransformerMixin, BaseEstimator):
 
     def _check(self, X: Any, *, reset: bool) -> Array:
         """Return rows as float32 or float64, checked by scikit-learn or in its words."""
+        if not reset:
+            check_is_fitted(self)
         if not is_foreign(X):
             check_masks(X, "X")
             types = [np.float64, np.float32]
             X = validate_data(self, X, reset=reset, dtype=types, accept_sparse="csr")
             return as_csr(X) if is_sparse(X) else X
-        if len(X.shape) != 2:
-            raise ValueError(
-                f"Expected 2D array, got {len(X.shape)}D array instead. Reshape your data to "
-                "samples by features."
-            )
-        # Of the shape alone, which is all that remains to be checked on the host.
-        validate_data(self, np.zeros((min(X.shape[0], 1), X.shape[1])), reset=reset)
+        # Only the shape is checked on the host.
+        validate_data(self, np.zeros((min(X.shape[0], 1), *X.shape[1:])), reset=reset)
         X, xp = as_floats(X, "X"), namespace(X)
         if not bool(xp.all(xp.isfinite(X))):
             problem = "NaN" if bool(xp.any(xp.isnan(X))) else "infinity"
-            raise ValueError(
-                f"Input X contains {problem}.\n{type(self).__name__} does not accept such values: "
-                "impute them, or drop their rows."
-            )
+            raise ValueError(f"Input X contains {problem}: impute such values, or drop their rows.")
         return X
+
+    def self_similarity(self, X: Any) -> Array:
+        """Return k(x, x) of rows, which features of a Gaussian kernel approximate: always one."""
+        return namespace(X).ones_like(squared_norms(X))
+
+    def _learn_median(self, X: Array, origin: Float) -> None:
+        """Learn the median distance between two rows, from fewer than exact kernels take."""
+        moved = rows_from(origin, X)
+        with np.errstate(over="ignore"):
+            longest = float(squared_norms(moved).max())
+        if stored_entries(moved).any() and not np.finfo(np.float64).tiny <= longest < np.inf:
+            size = "too small" if longest < 1 else "too large"
+            raise ValueError(f"distances between rows are {size} to square; rescale the view")
+        self.median_ = median_distance("", moved, drawn=MEDIAN_ROWS)
 
 
 class Nystroem(_FeatureMap):
@@ -129,10 +132,8 @@ class Nystroem(_FeatureMap):
 
     def fit(self, X: Any, y: Any = None) -> "Nystroem":
         """Choose the landmarks among rows, and the width of the kernel."""
-        _check_count("n_components", self.n_components)
-        _check_width(self.width)
-        if self.landmarks not in ("uniform", "kmeans"):
-            raise ValueError(f"landmarks={self.landmarks!r}: choose 'uniform' or 'kmeans'")
+        _check_parameters(self)
+        check_parameter("landmarks", self.landmarks, Choice(("uniform", "kmeans")))
         X = to_host(self._check(X, reset=True), None)
         n = X.shape[0]
         if self.n_components > n:
@@ -141,71 +142,47 @@ class Nystroem(_FeatureMap):
                 "many landmarks as there are samples"
             )
         rng = check_random_state(self.random_state)
-        origin = _mean_row(X)
-        median = _median(X, origin)
+        self._origin = _mean_row(X)
+        self._learn_median(X, self._origin)
         if self.landmarks == "uniform":
-            chosen = X[np.sort(rng.choice(n, self.n_components, replace=False))]
+            self.landmarks_ = X[np.sort(rng.choice(n, self.n_components, replace=False))]
         else:
             some = X
             if n > (most := max(KMEANS_ROWS, ROWS_PER_LANDMARK * self.n_components)):
                 some = X[np.sort(rng.choice(n, most, replace=False))]
             means = KMeans(self.n_components, n_init=1, random_state=rng).fit(some)
-            chosen = means.cluster_centers_
-        self.landmarks_, self.median_, self._origin = chosen, median, origin
+            self.landmarks_ = means.cluster_centers_
         # In float64: small eigenvalues decide about the rank.
-        Z = rows_from(origin, chosen)
+        Z = rows_from(self._origin, self.landmarks_)
         values, U = eigh(self._similarities(Z, Z))
         significant = values > max(RANK_TOLERANCE, 10 * np.finfo(X.dtype).eps) * values[-1]
         self._whitening = U[:, significant] / np.sqrt(values[significant])
         return self
 
     def transform(self, X: Any) -> Array:
-        """Return the features of rows.
+        """Return the features of rows, (n_samples, n_directions), where the rows live.
 
-        Parameters
-        ----------
-        X : array-like or sparse matrix of shape (n_samples, n_features)
-            Rows of the view.
-
-        Returns
-        -------
-        array of shape (n_samples, n_directions)
-            In the precision of X and where X lives; at most one column a landmark.
+        They are in the precision of the rows, with at most one column per landmark.
         """
-        S = self.similarities(X)
+        X, Z = self._check(X, reset=False), self.landmarks_
+        if self._origin.any():
+            X, Z = dense_rows(X), np.subtract(Z, self._origin)
+            X = X - _to_same_device(self._origin, X)
+        S = self._similarities(X, _to_same_device(Z, X))
         return S @ _to_same_device(self._whitening, S)
-
-    def similarities(self, X: Any) -> Array:
-        """Return k(x, z) of rows and landmarks, (n_samples, n_components)."""
-        check_is_fitted(self)
-        X = self._check(X, reset=False)
-        origin, Z = self._origin, self.landmarks_
-        if origin.any():
-            X, Z = dense_rows(X), np.subtract(Z, origin)
-            X = X - _to_same_device(origin, X)
-        return self._similarities(X, _to_same_device(Z, X))
-
-    @property
-    def mixing(self) -> Float:
-        """What takes similarities to features, (n_components, n_directions)."""
-        return self._whitening
-
-    def self_similarity(self, X: Any) -> Array:
-        """Return k(x, x) of rows, which the features approximate from below: always one."""
-        return _ones(X)
 
     def _similarities(self, X: Array, Z: Array) -> Array:
         """Return the Gaussian kernel between rows measured from the origin, in their precision."""
         scale = -0.5 / float(self.width * self.median_) ** 2
-        squared = row_products(X, Z * (-2 * scale))
-        squared += astype(scale * squared_norms(X), precision_of(X))[:, None]
-        squared += astype(scale * squared_norms(Z), precision_of(X))
+        exponents = row_products(X, Z * (-2 * scale))
+        exponents += astype(scale * squared_norms(X), precision_of(X))[:, None]
+        exponents += astype(scale * squared_norms(Z), precision_of(X))
         # Rounding must not make a similarity exceed one.
-        if is_foreign(squared):
-            xp = namespace(squared)
-            return xp.exp(xp.where(squared > 0, 0.0, squared))
-        np.minimum(squared, 0, out=squared)
-        return np.exp(squared, out=squared)
+        if is_foreign(exponents):
+            xp = namespace(exponents)
+            return xp.exp(xp.where(exponents > 0, 0.0, exponents))
+        np.minimum(exponents, 0, out=exponents)
+        return np.exp(exponents, out=exponents)
 
 
 class RandomFourier(_FeatureMap):
@@ -221,18 +198,13 @@ class RandomFourier(_FeatureMap):
     ----------
     n_components : int, default=100
         Number of waves D.
-    width : float, default=1.0
-        Standard deviation of the kernel, in median distances.
-    random_state : int, RandomState instance or None, default=None
-        Seed of the waves. Within a model None takes a seed from that of the model and the name of
-        the view; an integer draws the same in views of the same width.
+    width, random_state
+        As those of `Nystroem`.
 
     Attributes
     ----------
-    median_ : float
-        Median distance between two of the rows seen.
-    n_features_in_ : int
-        Number of columns.
+    median_, n_features_in_
+        As those of `Nystroem`.
 
     Examples
     --------
@@ -250,23 +222,18 @@ class RandomFourier(_FeatureMap):
 
     def fit(self, X: Any, y: Any = None) -> "RandomFourier":
         """Draw the waves, for the width that rows ask for."""
-        from sklearn.kernel_approximation import RBFSampler
-
-        _check_count("n_components", self.n_components)
-        _check_width(self.width)
+        _check_parameters(self)
         X = to_host(self._check(X, reset=True), None)
-        median = _median(X, _mean_row(X))
-        sampler = RBFSampler(
-            gamma=0.5 / (self.width * median) ** 2,
+        self._learn_median(X, _mean_row(X))
+        self._sampler = RBFSampler(
+            gamma=0.5 / (self.width * self.median_) ** 2,
             n_components=self.n_components,
             random_state=self.random_state,
-        )
-        self.median_, self._sampler = median, sampler.fit(X)
+        ).fit(X)
         return self
 
     def transform(self, X: Any) -> Array:
         """Return the features of rows, (n_samples, n_components), where the rows live."""
-        check_is_fitted(self)
         X, sampler = self._check(X, reset=False), self._sampler
         if not is_foreign(X):
             return sampler.transform(X)
@@ -274,18 +241,9 @@ class RandomFourier(_FeatureMap):
         waves += _to_same_device(sampler.random_offset_, X)
         return (2 / sampler.n_components) ** 0.5 * namespace(X).cos(waves)
 
-    def self_similarity(self, X: Any) -> Array:
-        """Return k(x, x) of rows, which the features hit on average: always one."""
-        return _ones(X)
-
 
 class Linear(_FeatureMap):
     """Take a view as its own features: the kernel is the inner product of its rows, exactly.
-
-    Attributes
-    ----------
-    n_features_in_ : int
-        Number of columns.
 
     Examples
     --------
@@ -302,12 +260,17 @@ class Linear(_FeatureMap):
 
     def transform(self, X: Any) -> Array:
         """Return the rows themselves, (n_samples, n_features); sparse ones written out."""
-        check_is_fitted(self)
         return dense_rows(self._check(X, reset=False))
 
     def self_similarity(self, X: Any) -> Array:
         """Return k(x, x) of rows."""
-        return squared_norms(X if is_foreign(X) or is_sparse(X) else np.asarray(X))
+        return squared_norms(X)
+
+
+def _check_parameters(feature_map: Any) -> None:
+    """Refuse what is no number of features, or no width."""
+    check_parameter("n_components", feature_map.n_components, Count())
+    check_parameter("width", feature_map.width, Number(0, open_low=True))
 
 
 def _to_same_device(learned: np.ndarray, X: Array) -> Array:
@@ -315,38 +278,6 @@ def _to_same_device(learned: np.ndarray, X: Array) -> Array:
     return to_device(learned, X, precision_of(X))
 
 
-def _ones(X: Any) -> Array:
-    """Return a one for every row, where the rows live."""
-    if not is_foreign(X):
-        return np.ones(X.shape[0] if is_sparse(X) else len(X))
-    xp = namespace(X)
-    return xp.ones(X.shape[0], dtype=xp.float64, device=device(X))
-
-
 def _mean_row(X: Array) -> Float:
     """Return what rows are measured from: their mean, or zero for sparse ones to stay sparse."""
     return middle(X) if is_sparse(X) else X.mean(axis=0, dtype=np.float64)
-
-
-def _median(X: Array, origin: Float) -> float:
-    """Return the median distance between two rows, of fewer pairs than exact kernels take."""
-    moved = rows_from(origin, X)
-    with np.errstate(over="ignore"):
-        longest = float(squared_norms(moved).max())
-    if stored_entries(moved).any() and not np.finfo(np.float64).tiny <= longest < np.inf:
-        size = "too small" if longest < 1 else "too large"
-        raise ValueError(f"distances between rows are {size} to square; rescale the view")
-    return median_distance("", moved, drawn=MEDIAN_ROWS)
-
-
-def _check_count(name: str, value: Any) -> None:
-    """Refuse what is no count."""
-    if not isinstance(value, int | np.integer) or isinstance(value, bool) or value < 1:
-        raise ValueError(f"{name}={value!r}: pass a whole number of at least 1")
-
-
-def _check_width(value: Any) -> None:
-    """Refuse what is no width."""
-    number = isinstance(value, int | float | np.number) and not isinstance(value, bool)
-    if not number or not 0 < value < np.inf:
-        raise ValueError(f"width={value!r}: pass a positive number, in median distances")

@@ -18,29 +18,30 @@ so that the kernel is positive semidefinite; its leading eigenvectors are those 
 clustering.
 """
 
-import hashlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from numbers import Integral, Real
+from numbers import Integral
 from typing import Any
 
 import numpy as np
 import scipy.sparse
-import scipy.sparse.csgraph
+from scipy.sparse.csgraph import connected_components
+from sklearn.neighbors import NearestNeighbors
 
-from mkclust.kernels.nearest import EPS, ROUNDINGS, block_ranges, nearest_lists
 from mkclust.linalg import (
     FactoredMatrix,
     astype,
     is_foreign,
     is_sparse,
     namespace,
+    ranges,
     rounding_of,
     select,
     to_device,
     to_host,
 )
 from mkclust.linalg.sparse_rows import dense_rows, over_rows, rows_from
+from mkclust.parameters import Choice, Number
 from mkclust.samples.distances import middle, safe_norms, squared_distances, squared_norms
 from mkclust.types import Array, Float
 
@@ -49,15 +50,26 @@ from mkclust.types import Array, Float
 AUTO_NEIGHBORS = 20
 # For few samples it takes this share of them, or neighborhoods would be larger than clusters.
 AUTO_SHARE = 1 / 3
-# Similarities of a training sample are equal up to so many: they are rounded alike.
-TIE_ROUNDINGS = 8
+# Dissimilarities are equal up to so many roundings: they come from sums in another order.
+ROUNDINGS = 64
+# Relative rounding of distances.
+EPS = float(np.finfo(np.float64).eps)
 # Rows of unit length at a larger squared distance have a cosine of zero, up to rounding.
 FARTHEST = 2 * (1 - ROUNDINGS * EPS)
+# Candidates beyond the neighbors asked for, among which most ties are found.
+SPARE = 10
 # Neighborhoods hold all ties if all of them together are no larger than those of so many samples
 # may be at most.
 LARGEST_WITH_ALL_TIES = 5000
 # Beyond that, they hold on average at most so many times the neighbors asked for.
 LONGEST_TIMES = 16
+# Entries of a block of similarities on the host.
+BLOCK_ENTRIES = 2**21
+# The same on a device.
+BLOCK_ENTRIES_ON_DEVICE = 2**25
+
+# Dissimilarities of some samples to all, block after block, and the same less their rounding.
+Blocks = Iterable[tuple[Array, Array]]
 
 
 @dataclass(frozen=True)
@@ -66,12 +78,10 @@ class NeighborCount:
 
     def holds(self, value: Any) -> bool:
         """Return whether a value is one of these."""
-        if value is None or (isinstance(value, str) and value == "auto"):
-            return True
-        if isinstance(value, bool | np.bool_) or not isinstance(value, Real):
-            return False
-        number = float(value)
-        return number >= 2 if isinstance(value, Integral) else 0 < number < 1
+        if isinstance(value, Integral):
+            return Number(2).holds(value)
+        share = Number(0, 1, open_low=True, open_high=True)
+        return Choice((None, "auto")).holds(value) or share.holds(value)
 
     def advice(self) -> str:
         """Return what to pass, in words."""
@@ -101,13 +111,9 @@ def count_neighbors(neighbors: Any, n_samples: int) -> int:
 class Neighborhoods:
     """The neighborhoods of all samples by one kernel."""
 
-    members: Any = field(repr=False)
-    kth_similarity: Float = field(repr=False)
-
-    @classmethod
-    def of_lists(cls, lists: Any, kth_similarity: Float) -> Any:
-        """Return the neighborhoods N(i) in row i of a sparse array."""
-        return cls(scipy.sparse.csr_array(lists.T), kth_similarity)
+    members: Any = field(repr=False)  # sparse array of bool: row a, column i if a is in N(i)
+    # Of every sample to its last neighbor, infinite if it has fewer: others up to it are neighbors.
+    last_dissimilarity: Float = field(repr=False)
 
     @property
     def n_samples(self) -> int:
@@ -129,25 +135,16 @@ class Neighborhoods:
         return FactoredMatrix.symmetric(self._memberships)
 
     def cross(self, joined: Any, own: Any, samples: np.ndarray) -> Any:
-        """Return the similarities of new samples to the training samples.
+        """Return the similarities of new samples to the training samples, (n_new, n_samples).
 
-        Parameters
-        ----------
-        joined : sparse array of bool of shape (n_new, n_samples)
-            Whose neighborhoods they join.
-        own : sparse array of bool of shape (n_new, n_samples)
-            Who is in their own neighborhoods.
-        samples : ndarray of int of shape (n_new,)
-            Which training samples they are, -1 for none: those keep their similarities.
-
-        Returns
-        -------
-        FactoredMatrix of shape (n_new, n_samples)
+        Sparse arrays say whose neighborhoods they `joined`, and who is in their `own`; `samples`
+        says which training samples they are, -1 for none: those keep their similarities.
         """
-        factor, choice, is_new = self._memberships, _choice(samples, self.n_samples), samples < 0
+        factor, is_new = self._memberships, samples < 0
         counts = np.asarray(joined.sum(axis=1, dtype=np.float64)).reshape(-1) + 1
         scale = scipy.sparse.diags_array(is_new / np.sqrt(counts))
-        left = scipy.sparse.hstack([scale @ joined + choice @ factor, scale @ own], "csr")
+        known = _choice(samples, self.n_samples) @ factor
+        left = scipy.sparse.hstack([scale @ joined + known, scale @ own], "csr")
         shares = scipy.sparse.diags_array(np.diff(self.members.indptr) ** -0.5)
         return FactoredMatrix(left, scipy.sparse.vstack([factor.T, shares], "csr"))
 
@@ -207,60 +204,92 @@ def count_components(
 ) -> int:
     """Return into how many groups samples fall that no neighborhood of any kernel connects.
 
-    Parameters
-    ----------
-    neighborhoods : sequence of (Neighborhoods, ndarray of int)
-        Those by each kernel, and the indices of the samples that it has.
-    n_samples : int
-        How many samples there are.
+    The neighborhoods by each kernel come with the indices of the samples that it has.
     """
     every = {id(each): (each.members, samples) for each, samples in neighborhoods}.values()
     edges = [[samples[ends] for ends in members.nonzero()] for members, samples in every]
     rows, columns = (np.concatenate(parts) for parts in zip(*edges, strict=True))
     shape = (n_samples, n_samples)
     graph = scipy.sparse.coo_array((np.ones(len(rows), bool), (rows, columns)), shape)
-    return int(scipy.sparse.csgraph.connected_components(graph, directed=False)[0])
+    return int(connected_components(graph, directed=False)[0])
+
+
+def _neighborhoods(others: Any, last: Float, size: int) -> Neighborhoods:
+    """Return the neighborhoods of samples with the others in row i of a sparse array.
+
+    Of those that ties make too long some are left out as wholes, at regular intervals, so that
+    equal samples stay in the same neighborhoods.
+    """
+    n, lengths = others.shape[1], np.diff(others.indptr)
+    longest = max(LONGEST_TIMES * (size + 1), LARGEST_WITH_ALL_TIES**2 // max(n, 1))
+    times, ranks = -(-lengths // longest), np.cumsum(lengths > longest)
+    is_kept = (lengths <= longest) | (ranks % np.maximum(times, 1) == 0)
+    kept = scipy.sparse.diags_array(is_kept.astype(np.float64)) @ others
+    lists = scipy.sparse.csr_array(kept + scipy.sparse.eye_array(n), dtype=bool)
+    return Neighborhoods(lists.T.tocsr(), np.where(is_kept, last, -np.inf))
+
+
+def _join(last: Float, size: int, blocks: Blocks) -> tuple[Any, Any]:
+    """Return whose neighborhoods new samples join, and who is in their own."""
+    nothing = scipy.sparse.csr_array((0, len(last)), dtype=bool)
+    joined, own = [nothing], [nothing]
+    for dissimilarities, less_rounding in blocks:
+        own.append(_within(less_rounding, _last(dissimilarities, size)))
+        joined.append(_within(to_host(less_rounding), last))
+    return scipy.sparse.vstack(joined, "csr"), scipy.sparse.vstack(own, "csr")
+
+
+def _last(dissimilarities: Array, size: int) -> Array:
+    """Return the dissimilarity of every sample to the last of so many neighbors, as a column."""
+    if is_foreign(dissimilarities):
+        return namespace(dissimilarities).sort(dissimilarities, axis=1)[:, size - 1 : size]
+    return np.partition(dissimilarities, size - 1, axis=1)[:, size - 1 : size]
+
+
+def _within(less_rounding: Array, last: Array) -> Any:
+    """Return which samples are as near as the last neighbor, and not infinitely far."""
+    near = (less_rounding <= last) & namespace(less_rounding).isfinite(less_rounding)
+    return scipy.sparse.csr_array(to_host(near, bool))
+
+
+def _block_ranges(n_rows: int, n_columns: int, like: Any) -> Iterator[slice]:
+    """Cut rows into blocks of as many entries as are worked on at a time."""
+    entries = BLOCK_ENTRIES_ON_DEVICE if is_foreign(like) else BLOCK_ENTRIES
+    return ranges(n_rows, max(1, entries // max(1, n_columns)))
 
 
 # By similarities ------------------------------------------------------------------------------
 
 
 class SimilarityLists:
-    """Neighborhoods by a kernel whose rows come in blocks, each read once.
+    """Neighborhoods of a size by a kernel whose rows come in blocks, each read once.
 
-    Parameters
-    ----------
-    size : int
-        Number of neighbors.
-    lengths : ndarray of shape (n_samples,) or None
-        What similarities are divided by, the roots of the self-similarities; None leaves them.
+    Similarities are divided by lengths, the roots of the self-similarities, if these are given.
     """
 
     def __init__(self, size: int, lengths: Float | None):
         self.size, self._lengths = size, lengths
         self._lists: list[Any] = []
-        self._kth: list[Float] = []
+        self._last: list[Float] = []
 
     def add(self, rows: Any) -> None:
         """Read some more rows of the kernel, in their order."""
-        for part in block_ranges(rows.shape[0], rows.shape[1], rows):
-            start = sum(map(len, self._kth))
-            own = np.arange(start, start + part.stop - part.start)
-            row_lengths = None if self._lengths is None else self._lengths[own]
-            similarities = _scaled(select(rows, part), row_lengths, self._lengths)
-            columns = to_device(np.arange(similarities.shape[1]), similarities)
-            is_own = to_device(own, similarities)[:, None] == columns
-            others = namespace(similarities).where(is_own, -float("inf"), similarities)
-            lists, kth = _most_similar(others, self.size, TIE_ROUNDINGS * rounding_of(rows))
-            self._lists.append(lists)
-            self._kth.append(kth)
+        start = sum(map(len, self._last))
+        lengths = None if self._lengths is None else self._lengths[start:]
+        for block in _by_similarity([rows], lengths, self._lengths):
+            xp, (n_rows, n) = namespace(block[0]), block[0].shape
+            samples = to_device(np.arange(n), block[0])
+            is_own = samples[start : start + n_rows, None] == samples
+            others, less_rounding = (xp.where(is_own, float("inf"), each) for each in block)
+            last = _last(others, self.size)
+            self._lists.append(_within(less_rounding, last))
+            self._last.append(to_host(last)[:, 0])
+            start += n_rows
 
     def result(self) -> Neighborhoods:
         """Return the neighborhoods of all rows that were read."""
         others = scipy.sparse.vstack(self._lists, "csr")
-        lists, is_kept = _thinned(others, self.size)
-        kth = np.where(is_kept, np.concatenate(self._kth), np.inf)
-        return Neighborhoods.of_lists(lists + _identity(others.shape[0]), kth)
+        return _neighborhoods(others, np.concatenate(self._last), self.size)
 
 
 def join_by_similarity(
@@ -270,37 +299,13 @@ def join_by_similarity(
     row_lengths: Float | None = None,
     lengths: Float | None = None,
 ) -> tuple[Any, Any]:
-    """Return whose neighborhoods new samples join, and who is in their own, by similarities.
+    """Return whose neighborhoods new samples join, and who is in their own, (n_new, n) of bool.
 
-    Parameters
-    ----------
-    neighborhoods : Neighborhoods
-        Those of the training samples.
-    size : int
-        Number of neighbors.
-    blocks : iterable of array or sparse matrix of shape (n_rows, n_samples)
-        Similarities of new samples to the training samples, block after block.
-    row_lengths, lengths : ndarray or None
-        Roots of the self-similarities of new and of training samples, if similarities are to be
-        scaled.
-
-    Returns
-    -------
-    joined, own : CSR array of bool of shape (n_new, n_samples)
+    Their similarities to the training samples come in blocks of rows. They are divided by lengths,
+    the roots of the self-similarities of new and of training samples, if these are given.
     """
-    nothing = scipy.sparse.csr_array((0, neighborhoods.n_samples), dtype=bool)
-    joined, own, start = [nothing], [nothing], 0
-    for rows in blocks:
-        rounding = rounding_of(rows)
-        for part in block_ranges(rows.shape[0], rows.shape[1], rows):
-            here = slice(start, start := start + part.stop - part.start)
-            some = None if row_lengths is None else row_lengths[here]
-            similarities = _scaled(select(rows, part), some, lengths)
-            own.append(_most_similar(similarities, size, TIE_ROUNDINGS * rounding)[0])
-            kth = neighborhoods.kth_similarity
-            reached = _reach(to_host(similarities), kth, ROUNDINGS * rounding)
-            joined.append(scipy.sparse.csr_array(reached))
-    return scipy.sparse.vstack(joined, "csr"), scipy.sparse.vstack(own, "csr")
+    last = neighborhoods.last_dissimilarity
+    return _join(last, size, _by_similarity(blocks, row_lengths, lengths))
 
 
 def lengths_of(diagonal: Float) -> Float:
@@ -308,52 +313,21 @@ def lengths_of(diagonal: Float) -> Float:
     return np.sqrt(np.where(diagonal > 0, diagonal, np.inf))
 
 
-def _scaled(block: Any, row_lengths: Float | None, lengths: Float | None) -> Array:
-    """Return similarities divided by the lengths of both samples, if there are lengths."""
-    block = astype(block.toarray() if is_sparse(block) else block, "float64")
-    if lengths is None or row_lengths is None:
-        return block
-    return block / to_device(row_lengths, block)[:, None] / to_device(lengths, block)
-
-
-def _most_similar(similarities: Array, size: int, rounding: float) -> tuple[Any, Float]:
-    """Return the most similar columns of each row, with ties, and the last of these similarities.
-
-    Only similarities above zero count; the last is zero if there are fewer than wanted.
-    """
-    rest = similarities.shape[1] - size
-    if is_foreign(similarities):
-        kth = namespace(similarities).sort(similarities, axis=1)[:, rest : rest + 1]
-    else:
-        kth = np.partition(similarities, rest, axis=1)[:, rest : rest + 1]
-    lists = scipy.sparse.csr_array(to_host(_reach(similarities, kth, rounding), bool))
-    return lists, np.maximum(to_host(kth)[:, 0], 0.0)
-
-
-def _reach(similarities: Array, kth: Array, rounding: float) -> Array:
-    """Return which similarities are above zero and, up to rounding, as large as the last ones."""
-    xp = namespace(similarities)
-    return (similarities >= kth - rounding * xp.abs(kth)) & (similarities > 0)
-
-
-def _thinned(lists: Any, size: int) -> tuple[Any, np.ndarray]:
-    """Return lists without some of those that ties make too long, and which are kept.
-
-    They are left out as wholes, at regular intervals, so that equal samples stay in the same lists.
-    """
-    n, lengths = lists.shape[1], np.diff(lists.indptr)
-    longest = max(LONGEST_TIMES * (size + 1), LARGEST_WITH_ALL_TIES**2 // max(n, 1))
-    times, ranks = -(-lengths // longest), np.cumsum(lengths > longest)
-    is_kept = (lengths <= longest) | (ranks % np.maximum(times, 1) == 0)
-    if is_kept.all():
-        return lists, is_kept
-    keep = scipy.sparse.diags_array(is_kept.astype(np.float64))
-    return scipy.sparse.csr_array(keep @ lists, dtype=bool), is_kept
-
-
-def _identity(n: int) -> Any:
-    """Return the sparse identity: every sample is in its own neighborhood."""
-    return scipy.sparse.eye_array(n, dtype=bool, format="csr")
+def _by_similarity(
+    blocks: Iterable[Any], row_lengths: Float | None, lengths: Float | None
+) -> Blocks:
+    """Yield dissimilarities that fall with similarities, infinite for those not above zero."""
+    start = 0
+    for rows in blocks:
+        for part in _block_ranges(rows.shape[0], rows.shape[1], rows):
+            block = select(rows, part)
+            block = astype(block.toarray() if is_sparse(block) else block, "float64")
+            if lengths is not None and row_lengths is not None:
+                some = row_lengths[start : start + block.shape[0]]
+                block = block / to_device(some, block)[:, None] / to_device(lengths, block)
+            falling = namespace(block).where(block > 0, -block, float("inf"))
+            yield falling, falling * (1 + ROUNDINGS * rounding_of(rows))
+            start += block.shape[0]
 
 
 # By distances of rows -------------------------------------------------------------------------
@@ -367,41 +341,51 @@ def nearest_neighborhoods(rows: Array, size: int, *, cosine: bool = False) -> Ne
     """
     n = rows.shape[0]
     rows, used, farthest = _compared(rows, cosine)
-    kth, lists = np.full(n, -farthest), scipy.sparse.csr_array((n, n), dtype=bool)
+    last, lists = np.full(n, np.inf), scipy.sparse.csr_array((n, n), dtype=bool)
     if (count := min(size, len(used) - 1)) > 0:
-        some = rows if len(used) == n else select(rows, used)
-        near, last = nearest_lists(some, some, count + 1, farthest)
-        near, is_kept = _thinned(near, size)
+        near, found = _nearest_lists(select(rows, used), count + 1, farthest)
         if count == size:
-            kth[used] = -np.minimum(last, farthest)
-        kth[used[~is_kept]] = np.inf
+            last[used] = found
         lists = _spread(near, used, used, (n, n))
-    return Neighborhoods.of_lists(lists + _identity(n), kth)
+    return _neighborhoods(lists, last, size)
 
 
 def join_nearest(
     neighborhoods: Neighborhoods, size: int, new_rows: Array, rows: Array, *, cosine: bool = False
 ) -> tuple[Any, Any]:
     """Return whose neighborhoods new rows join, and who is in their own, by distance."""
-    n_new, n = new_rows.shape[0], rows.shape[0]
+    shape = new_rows.shape[0], rows.shape[0]
     (rows, used, farthest), (new_rows, new_used, _) = (
-        _compared(each, cosine) for each in (rows, new_rows)
+        _compared(to_host(each), cosine) for each in (rows, new_rows)
     )
-    joined = own = scipy.sparse.csr_array((n_new, n), dtype=bool)
-    if not len(used) or not len(new_used):
-        return joined, own
-    known, new, places = select(rows, used), select(new_rows, new_used), (new_used, used)
-    near, _ = nearest_lists(new, known, min(size, len(used)), farthest)
-    origin, reached = middle(to_host(known)), []
-    known, new = (rows_from(origin, to_host(each)) for each in (known, new))
-    norms, limits = squared_norms(known), -neighborhoods.kth_similarity[used]
-    for part in block_ranges(len(new_used), len(used), known):
-        both = squared_norms(new[part])[:, None] + norms
-        squared = squared_distances(new[part], known)
-        limit = np.minimum(limits + ROUNDINGS * EPS * both, farthest)
-        reached.append(scipy.sparse.csr_array(squared <= limit))
-    joined = _spread(scipy.sparse.vstack(reached), *places, (n_new, n))
-    return joined, _spread(near, *places, (n_new, n))
+    if not len(used):
+        return (scipy.sparse.csr_array(shape, dtype=bool),) * 2
+    known, new = select(rows, used), select(new_rows, new_used)
+    blocks = _by_distance(new, known, middle(known), farthest)
+    last = neighborhoods.last_dissimilarity[used]
+    joined, own = _join(last, min(size, len(used)), blocks)
+    return _spread(joined, new_used, used, shape), _spread(own, new_used, used, shape)
+
+
+def _by_distance(rows: Array, known: Array, origin: Array, farthest: float) -> Blocks:
+    """Yield squared distances, infinite for those that are too large."""
+    rows, known = rows_from(origin, rows), rows_from(origin, known)
+    norms = squared_norms(known)
+    for part in _block_ranges(rows.shape[0], known.shape[0], known):
+        some = select(rows, part)
+        both = squared_norms(some)[:, None] + norms
+        yield _less_rounding(squared_distances(some, known), both, origin, farthest)
+
+
+def _less_rounding(squared: Float, norms: Float, origin: Array, farthest: float) -> Any:
+    """Return squared distances, and the same less their rounding; infinite if too large.
+
+    They are rounded like the norms from the origin, and the entries of rows like the origin.
+    """
+    offset = float(np.linalg.norm(to_host(origin)))
+    less_rounding = squared - ROUNDINGS * EPS * (norms + np.sqrt(squared) * offset)
+    squared[squared > farthest] = np.inf
+    return squared, np.where(squared < np.inf, less_rounding, np.inf)
 
 
 def _compared(rows: Array, cosine: bool) -> tuple[Array, np.ndarray, float]:
@@ -419,46 +403,76 @@ def _spread(lists: Any, rows: np.ndarray, columns: np.ndarray, shape: tuple[int,
     return scipy.sparse.csr_array(places, shape)
 
 
-# By links of a graph, or distances, that a view consists of -----------------------------------
+def _nearest_lists(rows: Array, size: int, farthest: float) -> tuple[Any, Float]:
+    """Return the nearest rows of each row, itself and ties included, and the last squared distance.
+
+    If more rows than the candidates may be as near as the last neighbor, all rows are compared.
+    """
+    n, origin = rows.shape[0], middle(rows)
+    centered = rows_from(origin, rows)
+    squared, near = _candidates(centered, min(size + SPARE, n))
+    norms = to_host(squared_norms(centered))
+    both = norms[:, None] + norms[near]
+    squared, less_rounding = _less_rounding(squared, both, origin, farthest)
+    last = _last(squared, size)
+    is_near = (less_rounding <= last) & np.isfinite(squared)
+    is_open = is_near.all(axis=1) & (near.shape[1] < n)
+    owners, places = np.nonzero(is_near & ~is_open[:, None])
+    found, start, is_crowded = [(owners, near[owners, places])], 0, np.flatnonzero(is_open)
+    rows, origin = to_host(rows), to_host(origin)
+    for squared, less_rounding in _by_distance(rows[is_crowded], rows, origin, farthest):
+        some = is_crowded[start : start + len(squared)]
+        last[some] = _last(squared, size)
+        owners, members = _within(less_rounding, last[some]).nonzero()
+        found.append((some[owners], members))
+        start += len(squared)
+    owners, members = (np.concatenate(part) for part in zip(*found, strict=True))
+    lists = scipy.sparse.csr_array((np.ones(len(owners), bool), (owners, members)), (n, n))
+    return lists, last[:, 0]
+
+
+def _candidates(rows: Array, count: int) -> tuple[Float, np.ndarray]:
+    """Return the squared distances and indices of the rows that are the nearest to each row."""
+    if not is_foreign(rows):
+        distances, near = NearestNeighbors(n_neighbors=count).fit(rows).kneighbors(rows)
+        return distances**2, near
+    xp, found = namespace(rows), []
+    for part in _block_ranges(rows.shape[0], rows.shape[0], rows):
+        squared = squared_distances(rows[part, :], rows)
+        if hasattr(xp, "topk"):  # torch: the standard only sorts
+            nearest = xp.topk(squared, count, dim=1, largest=False, sorted=False).indices
+        else:
+            nearest = xp.argsort(squared, axis=1)[:, :count]
+        squared, nearest = to_host(squared), to_host(nearest, np.int64)
+        found.append((np.take_along_axis(squared, nearest, axis=1), nearest))
+    distances, near = (np.concatenate(parts) for parts in zip(*found, strict=True))
+    return distances, near
+
+
+# By links of a graph that a view consists of --------------------------------------------------
 
 
 def linked_neighborhoods(view: Array) -> Neighborhoods:
     """Return the neighborhoods of samples whose rows are their links to all samples."""
-    parts = block_ranges(view.shape[0], view.shape[1], view)
-    links = [scipy.sparse.csr_array(to_host(select(view, part)) > 0) for part in parts]
-    lists = scipy.sparse.vstack(links, "csr") + _identity(view.shape[0])
-    return Neighborhoods.of_lists(lists, np.zeros(lists.shape[0]))
-
-
-def closeness(distances: Array, unit: float) -> Iterator[Array]:
-    """Yield similarities above zero that fall with given distances, block after block."""
-    for part in block_ranges(distances.shape[0], distances.shape[1], distances):
-        yield 1 / (1 + astype(dense_rows(select(distances, part)), "float64") / unit)
+    n, links = view.shape[0], scipy.sparse.csr_array(to_host(view) > 0)
+    lists = links + scipy.sparse.eye_array(n, dtype=bool)
+    return Neighborhoods(lists.T.tocsr(), np.zeros(n))
 
 
 def find_training_samples(
     new_views: Mapping[str, Array], training_views: Mapping[str, Array]
 ) -> np.ndarray:
     """Return which training samples new ones are, having the same rows in all views; else -1."""
-    indices: dict[bytes, int] = {}
-    for index, digest in enumerate(_digests(training_views)):
-        indices.setdefault(digest, index)
-    return np.fromiter((indices.get(each, -1) for each in _digests(new_views)), np.int64)
+    indices: dict[int, int] = {}
+    for index, key in enumerate(_hashes(list(training_views.values()))):
+        indices.setdefault(key, index)
+    keys = _hashes([new_views[name] for name in training_views])
+    return np.fromiter((indices.get(key, -1) for key in keys), np.int64)
 
 
-def _digests(views: Mapping[str, Array]) -> Iterator[bytes]:
-    """Yield a digest of every sample's rows, the same for equal numbers."""
-    for rows in zip(*map(_row_contents, views.values()), strict=True):
-        yield hashlib.blake2b(b"".join(rows), digest_size=16).digest()
-
-
-def _row_contents(view: Array) -> Iterator[bytes]:
-    """Yield the entries of every row as bytes, in float64."""
-    for part in block_ranges(view.shape[0], max(1, view.shape[1]), view):
-        rows = to_host(select(view, part))
-        if is_sparse(rows):
-            for start, stop in zip(rows.indptr, rows.indptr[1:], strict=False):
-                columns = rows.indices[start:stop].astype(np.int64)
-                yield columns.tobytes() + rows.data[start:stop].tobytes()
-        else:
-            yield from (row.tobytes() for row in rows + 0.0)  # -0 becomes 0
+def _hashes(views: Sequence[Array]) -> Iterator[int]:
+    """Yield a hash of every sample's rows, the same for equal numbers."""
+    n_columns = sum(view.shape[1] for view in views)
+    for part in _block_ranges(views[0].shape[0], n_columns, None):
+        rows = np.hstack([to_host(dense_rows(select(view, part))) for view in views])
+        yield from (hash(row.tobytes()) for row in rows + 0.0)  # -0 becomes 0

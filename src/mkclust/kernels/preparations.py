@@ -5,24 +5,23 @@ rows live and in their precision, and does not change them in place. To multiply
 constant changes none of its kernels. Zeros stay zeros, so that sparse rows stay sparse.
 """
 
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 from sklearn.base import clone
+from sklearn.preprocessing import OneHotEncoder
 from sklearn.utils.sparsefuncs import count_nonzero, mean_variance_axis, min_max_axis
 
+from mkclust.kernels.formulas import nonnegative
 from mkclust.linalg import (
     arrays_to_host,
     astype,
     copy_array,
-    empty,
     is_foreign,
     is_sparse,
     namespace,
     precision_of,
-    ranges,
     select,
     set_diagonal,
     to_device,
@@ -39,7 +38,7 @@ from mkclust.linalg.sparse_rows import (
     with_diagonal,
     zero_rows,
 )
-from mkclust.samples.distances import safe_norms
+from mkclust.samples.distances import safe_norms, some_rows
 from mkclust.text import count
 from mkclust.types import Array, Float
 
@@ -47,8 +46,6 @@ from mkclust.types import Array, Float
 SAMPLED_ROWS = 1_000
 # From wide views fewer: so many entries at most.
 SAMPLED_ENTRIES = 2**23
-# Entries of a view that are brought to float64 at a time.
-BLOCK_ENTRIES = 2**22
 # Columns are scaled down that vary more than so many times as much as the median column.
 LARGEST_SCALE = 2.0
 # A column that varies by less than this share of its largest entry is constant up to rounding.
@@ -56,57 +53,50 @@ CONSTANT = 1e-12
 
 
 class Preparation:
-    """What is done to the rows of a view; ``SUMMARY`` says it in words after the view's name."""
+    """What is done to the rows of a view: nothing, unless a subclass does more."""
 
-    SUMMARY = "rows as they are"
     # Whether rows are scaled to unit length, so that rows of zeros, which cannot be, say nothing.
     ignores_zeros: bool = False
+    # Whether anything is done to rows.
+    changes_rows: bool = True
+    text: str = "rows as they are"  # what is done
 
     @classmethod
     def learn(cls, view: Array) -> "Preparation":
         """Learn from the training rows of a view."""
         return cls()
 
-    def zero_rows(self, rows: Array) -> np.ndarray:
-        """Return which rows are zero after preparation, on the host."""
-        return zero_rows(rows)
-
-    @property
-    def changes_rows(self) -> bool:
-        """Whether anything is done to rows."""
-        return True
-
     def apply(self, rows: Array) -> Array:
         """Return prepared rows, where they live; the rows themselves if nothing is done."""
-        if not self.changes_rows:
-            return rows
-        if is_sparse(rows):
-            return self._prepare(rows)
-        prepared = empty(rows.shape, rows, precision_of(rows))
-        for part in _parts(rows):
-            prepared[part, :] = self._prepare(rows[part, :])
-        return prepared
-
-    def _prepare(self, rows: Array) -> Array:
-        """Return some prepared rows."""
-        raise NotImplementedError(f"{type(self).__name__} must define _prepare")
+        return rows
 
     def apply_to_training(self, view: Array) -> Array:
         """Return the same for the training rows, all of them."""
         return self.apply(view)
 
+    def zero_rows(self, rows: Array) -> np.ndarray:
+        """Return which rows are zero after preparation, on the host."""
+        return zero_rows(self.apply(rows))
+
     def __str__(self) -> str:
-        """Return what is done, in words."""
-        return self.SUMMARY
+        return self.text
 
 
 class RowsAsTheyAre(Preparation):
     """Leave rows as they are."""
 
-    @property
-    def changes_rows(self) -> bool:
-        """Whether anything is done to rows: never."""
-        return False
+    changes_rows = False
+
+
+class UnitRows(Preparation):
+    """Scale rows to unit length: their inner products are cosines."""
+
+    text = "rows of unit length"
+    ignores_zeros = True
+
+    def apply(self, rows: Array) -> Array:
+        """Return rows of unit length; rows of zeros stay zero."""
+        return over_rows(rows, safe_norms(rows))
 
 
 @dataclass(frozen=True)
@@ -117,24 +107,27 @@ class LogTfIdf(Preparation):
     entries and f the number of the n training rows in which its column is not zero.
     """
 
-    SUMMARY = "logarithms of entries, rare columns count more, rows of unit length"
+    text = "logarithms of entries, rare columns count more, rows of unit length"
     ignores_zeros = True
-
     unit: float  # u
     rarity: Float = field(repr=False)  # the factor of every column
 
     @classmethod
     def learn(cls, view: Array) -> "LogTfIdf":
-        """Learn how often each column is not zero, and the median of the positive entries."""
-        sampled = sampled_rows(view)
+        """Learn how often each column is positive, and the median of the positive entries."""
+        sampled, xp = sampled_rows(view), namespace(view)
         positive = sampled[sampled > 0]
-        rarity = np.log((1 + view.shape[0]) / (1 + _nonzero_counts(view))) + 1
+        if is_sparse(view):
+            counts = count_nonzero(view.maximum(0), axis=0)
+        else:
+            counts = to_host(xp.sum(xp.astype(view > 0, xp.float64), axis=0))
+        rarity = np.log((1 + view.shape[0]) / (1 + counts)) + 1
         return cls(float(np.median(positive)) if positive.size else 1.0, rarity)
 
-    def _prepare(self, rows: Array) -> Array:
+    def apply(self, rows: Array) -> Array:
         """Return weighted rows of unit length; rows of zeros stay zero."""
         xp = namespace(rows)
-        logarithms = entrywise(lambda x: xp.log1p(_nonnegative(x) / self.unit), rows)
+        logarithms = entrywise(lambda x: xp.log1p(nonnegative(x) / self.unit), rows)
         weighted = times_columns(logarithms, self.rarity)
         return over_rows(weighted, safe_norms(weighted))
 
@@ -142,12 +135,12 @@ class LogTfIdf(Preparation):
 class SquareRootsOfShares(Preparation):
     """Take square roots of the shares of a row's sum: the distances are Hellinger's."""
 
-    SUMMARY = "square roots of the shares of each row"
+    text = "square roots of the shares of each row"
     ignores_zeros = True
 
-    def _prepare(self, rows: Array) -> Array:
+    def apply(self, rows: Array) -> Array:
         """Return square roots of shares; rows of zeros stay zero."""
-        xp, rows = namespace(rows), entrywise(_nonnegative, rows)
+        xp, rows = namespace(rows), entrywise(nonnegative, rows)
         sums = sums_of_rows(rows) if is_sparse(rows) else xp.sum(rows, axis=1, dtype=xp.float64)
         return entrywise(xp.sqrt, over_rows(rows, xp.where(sums > 0, sums, 1.0)))
 
@@ -163,41 +156,47 @@ class LimitColumnScale(Preparation):
 
     @classmethod
     def learn(cls, view: Array) -> "LimitColumnScale":
-        """Learn the standard deviation of every column."""
-        deviations = _column_deviations(view)
+        """Learn the standard deviation of every column, zero if it is constant up to rounding."""
+        with np.errstate(over="ignore", invalid="ignore"):
+            if is_sparse(view):
+                deviations = np.sqrt(mean_variance_axis(view.astype(np.float64), axis=0)[1])
+                largest = np.max(np.abs(min_max_axis(view, axis=0)), axis=0)
+            else:
+                xp = namespace(view)
+                deviations = to_host(xp.std(astype(view, "float64"), axis=0))
+                largest = to_host(xp.max(xp.abs(view), axis=0))
+        deviations = np.where(deviations > CONSTANT * largest, deviations, 0.0)
         varying = deviations[deviations > 0]
         if not varying.size or not np.all(np.isfinite(deviations)):
             return cls(np.ones(view.shape[1]))
-        largest = LARGEST_SCALE * float(np.median(varying))
-        return cls(largest / np.maximum(deviations, largest))
+        most = LARGEST_SCALE * float(np.median(varying))
+        return cls(most / np.maximum(deviations, most))
 
     @property
-    def changes_rows(self) -> bool:
+    def changes_rows(self) -> bool:  # type: ignore[override]
         """Whether any column is scaled."""
         return bool(np.any(self.factors < 1))
 
-    def _prepare(self, rows: Array) -> Array:
+    def apply(self, rows: Array) -> Array:
         """Return rows with scaled columns."""
-        return times_columns(rows, self.factors)
+        return times_columns(rows, self.factors) if self.changes_rows else rows
 
     def __str__(self) -> str:
-        """Return how many columns are scaled down."""
         scaled = int(np.sum(self.factors < 1))
         if not scaled:
-            return self.SUMMARY
+            return self.text
         columns = "column that varies" if scaled == 1 else "columns that vary"
         return f"{scaled} {columns} much more than the others brought down"
 
 
 class LinkedToItself(Preparation):
-    """Link every training sample of a graph to itself, by its largest link."""
+    """Link every training sample of a graph to itself, by its largest link.
 
-    SUMMARY = "every sample linked to itself by its largest link"
+    New rows have no column of their own, and keep their links.
+    """
 
-    @property
-    def changes_rows(self) -> bool:
-        """Whether new rows change: they have no column of their own, and keep their links."""
-        return False
+    text = "every sample linked to itself by its largest link"
+    changes_rows = False
 
     def apply_to_training(self, view: Array) -> Array:
         """Return the links with a new diagonal: 1 for a sample without any link."""
@@ -210,59 +209,38 @@ class LinkedToItself(Preparation):
         return links
 
 
-class UnitRows(Preparation):
-    """Scale rows to unit length: their inner products are cosines."""
-
-    SUMMARY = "rows of unit length"
-    ignores_zeros = True
-
-    def _prepare(self, rows: Array) -> Array:
-        """Return rows of unit length; rows of zeros stay zero."""
-        return over_rows(rows, safe_norms(rows))
-
-
 @dataclass(frozen=True)
 class OneHot(Preparation):
     """Encode the category of a row in every column: the cosine is the share of equal ones."""
 
-    # The distinct values of every column; None for rows that are one-hot already. A new row with
-    # another value has zeros for that column.
-    levels: tuple[Float, ...] | None = field(repr=False)
+    # Encodes columns, an unknown value by zeros; None for rows that are one-hot already.
+    encoder: Any = field(repr=False)
 
     @classmethod
     def learn(cls, view: Array) -> "OneHot":
         """Learn the distinct values of every column."""
         if is_one_hot(sampled_rows(view)):
             return cls(None)
-        return cls(tuple(np.unique(to_host(view[:, j])) for j in range(view.shape[1])))
+        encoder = OneHotEncoder(handle_unknown="ignore", sparse_output=False)
+        return cls(encoder.fit(to_host(view)))
 
     @property
-    def changes_rows(self) -> bool:
+    def changes_rows(self) -> bool:  # type: ignore[override]
         """Whether rows are not one-hot yet."""
-        return self.levels is not None
+        return self.encoder is not None
 
     def apply(self, rows: Array) -> Array:
         """Return one column for every value of every column, where rows live."""
-        if self.levels is None:
+        if self.encoder is None:
             return rows
-        xp, precision = namespace(rows), precision_of(rows)
-        columns = [
-            astype(rows[:, j : j + 1] == to_device(levels, rows, precision)[None, :], precision)
-            for j, levels in enumerate(self.levels)
-        ]
-        return xp.concat(columns, axis=1)
-
-    def zero_rows(self, rows: Array) -> np.ndarray:
-        """Return which rows have no known category."""
-        return zero_rows(self.apply(rows))
+        return to_device(self.encoder.transform(to_host(rows)), rows, precision_of(rows))
 
     def __str__(self) -> str:
-        """Return how many categories there are."""
-        if self.levels is None:
-            return self.SUMMARY
-        n_levels = sum(map(len, self.levels))
+        if self.encoder is None:
+            return self.text
+        n_levels = sum(map(len, self.encoder.categories_))
         categories = "1 category" if n_levels == 1 else f"{n_levels:,} categories"
-        return f"marks of the {categories} in {count(len(self.levels), 'column')}"
+        return f"marks of the {categories} in {count(self.encoder.n_features_in_, 'column')}"
 
 
 @dataclass(frozen=True)
@@ -305,21 +283,16 @@ class Preprocessed(Preparation):
         """Return prepared rows, where they live."""
         return self.then.apply(self.transform(rows))
 
+    def apply_to_training(self, view: Array) -> Array:
+        """Return the same for the training rows, all of them."""
+        return self.then.apply_to_training(self.transform(view))
+
     @property
     def ignores_zeros(self) -> bool:  # type: ignore[override]
         """Whether rows are scaled to unit length in the end."""
         return self.then.ignores_zeros
 
-    def zero_rows(self, rows: Array) -> np.ndarray:
-        """Return which rows are zero after preparation, on the host."""
-        return self.then.zero_rows(self.transform(rows))
-
-    def apply_to_training(self, view: Array) -> Array:
-        """Return the same for the training rows, all of them."""
-        return self.then.apply_to_training(self.transform(view))
-
     def __str__(self) -> str:
-        """Return what is done first, and what then."""
         text = " ".join(repr(self.transformer).split())
         return f"rows by {text}" + (f", {self.then}" if self.then.changes_rows else "")
 
@@ -341,57 +314,13 @@ def is_one_hot(rows: Float) -> bool:
     return bool(ends.size and ends[-1] == rows.shape[1] - 1 and ones[0, -1] > 0)
 
 
-def sampled_rows(view: Array, indices: np.ndarray | None = None) -> Float:
-    """Return rows that a view is learned about from, on the host in float64."""
-    indices = sampled_indices(*view.shape) if indices is None else indices
-    rows = view if len(indices) == view.shape[0] else select(view, indices)
-    return to_host(dense_rows(rows))
+def sampled_indices(view: Array) -> np.ndarray:
+    """Return the indices of the rows that a view is learned about from, drawn with a fixed seed."""
+    most = max(1, min(SAMPLED_ROWS, SAMPLED_ENTRIES // max(1, view.shape[1])))
+    return some_rows(np.arange(view.shape[0]), most)
 
 
-def sampled_indices(n_rows: int, n_columns: int) -> np.ndarray:
-    """Return the indices of these rows, rising: at most 1,000, drawn with a fixed seed."""
-    most = max(1, min(SAMPLED_ROWS, SAMPLED_ENTRIES // max(1, n_columns)))
-    if n_rows <= most:
-        return np.arange(n_rows)
-    return np.sort(np.random.default_rng(0).choice(n_rows, most, replace=False))
-
-
-def _blocks(view: Array) -> Iterator[Array]:
-    """Yield the rows of a view in float64 where they live, some at a time."""
-    for part in _parts(view):
-        yield astype(view[part, :], "float64")
-
-
-def _parts(view: Array) -> Iterator[slice]:
-    """Cut the rows of a view into parts that do not take much memory."""
-    return ranges(view.shape[0], max(1, BLOCK_ENTRIES // max(1, view.shape[1])))
-
-
-def _nonzero_counts(view: Array) -> Float:
-    """Return in how many rows each column is positive."""
-    if is_sparse(view):
-        return count_nonzero(view.maximum(0), axis=0)
-    xp = namespace(view)
-    return to_host(sum(xp.sum(xp.astype(block > 0, xp.float64), axis=0) for block in _blocks(view)))
-
-
-def _column_deviations(view: Array) -> Float:
-    """Return the standard deviation of every column, zero if it is constant up to rounding."""
-    with np.errstate(over="ignore", invalid="ignore"):
-        if is_sparse(view):
-            variances = mean_variance_axis(view.astype(np.float64), axis=0)[1]
-            largest = np.max(np.abs(min_max_axis(view, axis=0)), axis=0)
-        else:
-            xp, n = namespace(view), view.shape[0]
-            means = sum(xp.sum(block, axis=0) for block in _blocks(view)) / n
-            squares = sum(xp.sum((block - means) ** 2, axis=0) for block in _blocks(view))
-            entries = [to_host(xp.max(xp.abs(block), axis=0)) for block in _blocks(view)]
-            variances, largest = to_host(squares) / n, np.max(entries, axis=0)
-        deviations = np.sqrt(variances)
-    return np.where(deviations > CONSTANT * largest, deviations, 0.0)
-
-
-def _nonnegative(rows: Array) -> Array:
-    """Return rows with zeros for negative entries, which new rows may have; NaN stays NaN."""
-    xp = namespace(rows)
-    return xp.where(rows < 0, xp.zeros_like(rows), rows)
+def sampled_rows(view: Array) -> Float:
+    """Return these rows, on the host in float64."""
+    indices = sampled_indices(view)
+    return to_host(dense_rows(view if len(indices) == view.shape[0] else select(view, indices)))

@@ -1,8 +1,5 @@
 """A profile of a view: some of its rows, and the questions that decide its kind."""
 
-from dataclasses import dataclass, field
-from functools import cached_property
-
 import numpy as np
 
 from mkclust.kernels.preparations import is_one_hot, sampled_indices, sampled_rows
@@ -23,62 +20,27 @@ RELATED = 0.5
 SYMMETRIC = 1e-6
 
 
-@dataclass(frozen=True)
 class ViewProfile:
-    """What the kind of a view is decided by."""
+    """Some rows of a view, and what its kind is decided by.
 
-    view: Array = field(repr=False)  # the view
-    n_samples: int | None  # how many samples there are; None if columns cannot be samples
+    The view comes with the number of samples, None if columns cannot be samples.
+    """
 
-    @cached_property
-    def indices(self) -> np.ndarray:
-        """The indices of the sampled rows."""
-        return sampled_indices(*self.view.shape)
-
-    @cached_property
-    def raw_rows(self) -> Float:
-        """These rows, on the host in float64."""
-        return sampled_rows(self.view, self.indices)
-
-    @cached_property
-    def unit(self) -> float:
-        """Their largest absolute entry: kinds do not depend on the unit of a view."""
-        return float(np.abs(self.raw_rows).max(initial=0)) or 1.0
-
-    @cached_property
-    def rows(self) -> Float:
-        """These rows in units of their largest entry."""
-        return self.raw_rows / self.unit
-
-    @cached_property
-    def is_nonnegative(self) -> bool:
-        """Whether no entry is negative."""
-        return bool(self.rows.min() >= 0)
-
-    @cached_property
-    def share_of_zeros(self) -> float:
-        """The share of the entries that are zero."""
-        return float(np.mean(self.rows == 0))
-
-    @cached_property
-    def is_symmetric(self) -> bool:
-        """Whether the view equals its transpose, with one row and one column per sample."""
-        n, d = self.view.shape
-        if not n == d == self.n_samples:
-            return False
-        columns = to_host(dense_rows(select(self.view, self.indices, axis=1))).T
-        difference = np.abs(self.rows - columns / self.unit)
-        return bool(difference.max() <= SYMMETRIC)
-
-    @cached_property
-    def is_of_pairs(self) -> bool:
-        """Whether entries belong to pairs of samples: square, symmetric and nonnegative."""
-        return self.is_nonnegative and self.is_symmetric
-
-    @cached_property
-    def diagonal(self) -> Float:
-        """The entries of samples with themselves, if entries belong to pairs."""
-        return self.rows[np.arange(len(self.indices)), self.indices]
+    def __init__(self, view: Array, n_samples: int | None):
+        self.view, self.n_samples = view, n_samples
+        indices, self.raw_rows = sampled_indices(view), sampled_rows(view)
+        # Kinds do not depend on the unit of a view.
+        unit = float(np.abs(self.raw_rows).max(initial=0)) or 1.0
+        self.rows: Float = self.raw_rows / unit
+        self.is_nonnegative = bool(self.rows.min() >= 0)
+        self.share_of_zeros = float(np.mean(self.rows == 0))
+        self.is_symmetric = False
+        if tuple(view.shape) == (n_samples, n_samples):
+            columns = to_host(dense_rows(select(view, indices, axis=1))).T / unit
+            self.is_symmetric = bool(np.abs(self.rows - columns).max() <= SYMMETRIC)
+            self.diagonal: Float = self.rows[np.arange(len(indices)), indices]
+        # Whether entries belong to pairs of samples.
+        self.is_of_pairs = self.is_nonnegative and self.is_symmetric
 
 
 def are_categories(profile: ViewProfile) -> bool:

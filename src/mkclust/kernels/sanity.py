@@ -6,14 +6,21 @@ from collections.abc import Iterator, Mapping, Sequence
 import numpy as np
 
 from mkclust.exceptions import KernelWarning
-from mkclust.kernels.computed import ComputedKernels
-from mkclust.kernels.formulas import Cosine, Gaussian, InnerProduct, Laplacian, SelfTuning
+from mkclust.kernels.formulas import (
+    Cosine,
+    Gaussian,
+    InnerProduct,
+    Laplacian,
+    SelfTuning,
+    select_points,
+)
 from mkclust.kernels.preparations import sampled_rows
 from mkclust.kernels.view_kernels import ViewKernels
 from mkclust.linalg import is_sparse, to_host
+from mkclust.samples.distances import some_rows
 from mkclust.types import Array, Float
 
-# With fewer samples any kernel may look flat, or depend on one column.
+# With fewer samples any kernel may seem flat, or depend on one column.
 FEWEST_SAMPLES = 20
 # Samples among which entries are computed: 80,000 pairs, whose quantiles are good to a percent.
 SAMPLED = 400
@@ -79,32 +86,27 @@ def warn_of_kernels(views: Sequence[ViewKernels], columns: Mapping[str, Sequence
 
 def _about_rows(view: ViewKernels, columns: Sequence[str] | None) -> Iterator[str]:
     """Yield what outweighs the rest in rows that are used as they are."""
-    rule, name = view.rule, view.name
+    kernel, name = f"the kernel {view.kind!r} takes the rows as they are", view.name
     is_of_differences = isinstance(view.formulas[0], OF_DIFFERENCES)
-    if not rule.by_name or view.preparation.changes_rows or not is_of_differences:
+    if not view.rule.by_name or view.preparation.changes_rows or not is_of_differences:
         return
     rows = sampled_rows(view.view)
     if _are_raw_counts(rows):
         yield (
-            f"it holds counts with a heavy tail (the largest is {rows.max():g}, the median "
-            f"of those above zero {np.median(rows[rows > 0]):g}); the kernel {rule.kind!r} "
-            "takes them as they are, so the few large ones decide; pass "
+            f"it holds counts with a heavy tail (the largest is {rows.max():g}, the median of "
+            f"those above zero {np.median(rows[rows > 0]):g}), and {kernel}; pass "
             f"kernels={{{name!r}: 'sparse'}}, which takes logarithms, or "
             "view(preprocess=FunctionTransformer(np.log1p))."
         )
         return
-    if rows.shape[1] < FEWEST_COLUMNS:
-        return
     with np.errstate(over="ignore", invalid="ignore"):
         variances = rows.var(axis=0)
         share = float(variances.max() / variances.sum()) if variances.any() else 0.0
-    if share > LARGEST_SHARE:
-        column = _column_name(columns, int(variances.argmax()))
+    if share > LARGEST_SHARE and len(variances) >= FEWEST_COLUMNS:
         yield (
-            f"{column} makes up {share:.0%} of "
-            f"the squared distance between rows, against {rows.shape[1] - 1} other "
-            f"columns, and the kernel {rule.kind!r} takes the rows as they are; pass "
-            "kernels='auto', which scales such columns down, or "
+            f"{_column_name(columns, int(variances.argmax()))} makes up {share:.0%} of the squared "
+            f"distance between rows, against {len(variances) - 1} other columns, and {kernel}; "
+            "pass kernels='auto', which scales such columns down, or "
             "view(preprocess=StandardScaler())."
         )
 
@@ -115,7 +117,12 @@ def _about_entries(view: ViewKernels) -> Iterator[str]:
     of_products = any(isinstance(each, InnerProduct | Cosine) for each in view.formulas)
     if of_products or view.neighborhoods:
         return
-    problems = [_problem(entries) for entries in _entries(view)]
+    points, problems = view.points(view.view), []
+    samples = some_rows(np.arange(view.view.shape[0]), SAMPLED)
+    for formula in view.formulas:
+        some = select_points(points[formula.measure], samples)
+        entries = to_host(formula.entries(formula.compare(some, some)))
+        problems.append(_problem(entries[np.triu_indices(len(samples), 1)]))
     if all(problems):
         many = "" if len(problems) == 1 else f"all {len(problems)} kernels, the first "
         yield f"{many}{str(view.formulas[0])!r}, {problems[0]}"
@@ -144,16 +151,6 @@ def _problem(entries: Float) -> str:
             "view(preprocess=PCA(20)), or another kernel, such as 'cosine'."
         )
     return ""
-
-
-def _entries(view: ViewKernels) -> Iterator[Float]:
-    """Yield the entries between two samples of each kernel of a view, for some samples."""
-    samples = np.arange(view.view.shape[0])
-    if len(samples) > SAMPLED:
-        samples = np.sort(np.random.default_rng(0).choice(len(samples), SAMPLED, replace=False))
-    above = np.triu_indices(len(samples), 1)
-    kernels = ComputedKernels.of([view], None, "float64").among(samples)
-    yield from to_host(kernels.all_rows())[:, *above]
 
 
 def _are_raw_counts(rows: Float) -> bool:

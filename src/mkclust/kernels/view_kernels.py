@@ -1,31 +1,53 @@
-"""What is learned from one view: how its rows are prepared, and its kernels."""
+"""What is learned from one view, and the kernels of several views computed by rows."""
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 
-from mkclust.kernels.chosen_rules import ChosenRule
-from mkclust.kernels.computed import ComputedKernels
-from mkclust.kernels.formulas import Formula, Gaussian
-from mkclust.kernels.kinds import RULES, Rule, formulas_of
+from mkclust.kernels.formulas import Closeness, Formula, Gaussian, Points, Units, select_points
+from mkclust.kernels.kinds import RULES, ChosenRule, Rule
 from mkclust.kernels.neighbors import (
     Links,
     Neighborhoods,
     SimilarityLists,
-    closeness,
     join_by_similarity,
     join_nearest,
     lengths_of,
     linked_neighborhoods,
     nearest_neighborhoods,
 )
-from mkclust.kernels.points import Points, Units
 from mkclust.kernels.preparations import Preparation
-from mkclust.linalg import arrays_to_host, astype, is_foreign, namespace, precision_of, to_host
-from mkclust.linalg.sparse_rows import rows_from, stored_entries
+from mkclust.linalg import (
+    arrays_to_host,
+    astype,
+    empty,
+    free_bytes,
+    is_foreign,
+    namespace,
+    precision_of,
+    ranges,
+    select,
+    set_diagonal,
+    to_device,
+    to_host,
+)
+from mkclust.linalg.in_triton import written_in_triton
+from mkclust.linalg.memory import require_memory
+from mkclust.linalg.sparse_rows import rows_from
 from mkclust.samples.distances import drawn_rows, mean_squared_norm, median_distance, middle
+from mkclust.stack import Source
 from mkclust.types import Array
+
+# Entries of one kernel that are computed at a time on the host: few enough for a core's cache.
+TILE_ENTRIES = 2**17
+# But at least so many rows, or products of matrices are slow.
+TILE_ROWS = 16
+# What one tile of one kernel takes on a device, in bytes; about four are in use at a time.
+TILE_BYTES_ON_DEVICE = 2**28
+# With fewer samples, compiling a product that stores nothing takes longer than it saves.
+FEWEST_FUSED = 2**14
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -51,71 +73,101 @@ class ViewKernels:
         preparation = chosen.learn(view)
         rows, median = preparation.apply_to_training(view), None
         scale, origin = mean_squared_norm(name, rows), middle(rows)
-        formulas = formulas_of(chosen.rule, bank_formulas)
+        own, precision = chosen.rule.formula, precision_of(rows) if is_foreign(rows) else "float64"
+        formulas = bank_formulas if own is None else (own,)
         if any(isinstance(formula, Gaussian) for formula in formulas):
             # Only the rows that are drawn anyway are brought to float64 on a device.
             some = drawn_rows(rows) if is_foreign(rows) else rows
             median = median_distance(name, rows_from(origin, some))
-        else:
-            formulas = tuple(formula.learn(name, rows, origin) for formula in formulas)
-        units = Units(origin, median or 1.0, scale)
-        median = median if median else formulas[0].median
+        formulas = tuple(formula.learn(name, rows, origin) for formula in formulas)
         return cls(
             name=name,
             view=view,
             kind=chosen.rule.kind,
             preparation=preparation,
             formulas=formulas,
-            units=units,
-            median=median,
+            units=Units(origin, median or 1.0, scale, precision),
+            median=median or formulas[0].median,
         )
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Return what is pickled: arrays on the host, wherever they are."""
+        return vars(self) | {"view": arrays_to_host(self.view)}
+
+    @property
+    def rule(self) -> Rule:
+        """The rule that the kernels follow."""
+        return RULES[self.kind]
+
+    @property
+    def ignores_zeros(self) -> bool:
+        """Whether rows of zeros say nothing."""
+        return not self.rule.of_pairs and (
+            self.preparation.ignores_zeros
+            or all(formula.ignores_zeros for formula in self.formulas)
+        )
+
+    def prepared(self, rows: Array) -> Array:
+        """Return rows as the formulas take them."""
+        if rows is self.view:
+            return self.preparation.apply_to_training(rows)
+        return self.preparation.apply(rows)
+
+    def points(self, rows: Array, training: dict[str, Points] | None = None) -> dict[str, Points]:
+        """Return rows as points by measure; training points for other rows only."""
+        prepared, training = self.prepared(rows), training or {}
+        return {
+            measure: formula.points(prepared, self.units, training.get(measure))
+            for measure, formula in {each.measure: each for each in self.formulas}.items()
+        }
+
+    def self_similarity(self, X: Array, precision: str) -> Array:
+        """Return the kernels between rows and themselves, (n_kernels, n_rows)."""
+        prepared, near = self.prepared(X), 0.0
+        if self.share:
+            near = self.share * self.neighborhoods[0].self_similarity()
+        values = [
+            astype((1 - self.share) * each.self_similarity(prepared, self.units) + near, precision)
+            for each in self.formulas
+        ]
+        return namespace(*values).stack(values)
 
     def with_neighborhoods(self, size: int, share: float, *, as_links: bool) -> "ViewKernels":
         """Find the neighborhoods of the training samples; kernels with the same ones share them."""
-        prepared, found = self.prepared(self.view), dict[Any, Neighborhoods]()
-        for index, formula in enumerate(self.formulas):
+        found = dict[Any, Neighborhoods]()
+        for index in range(len(self.formulas)):
             key = self._search(index)
-            if key in found:
-                continue
-            if self.kind == "distances":
-                lists = SimilarityLists(size, None)
-                for block in closeness(prepared, _mean_entry(prepared)):
-                    lists.add(block)
-                found[key] = lists.result()
-            elif formula.neighbors_by == "entries":
-                kernel = ComputedKernels.of([self._alone(index)], None, precision_of(self.view))
-                lists = SimilarityLists(size, lengths_of(to_host(kernel.diagonal()[0, :])))
-                for _, blocks in kernel.blocks():
-                    lists.add(blocks[0])
-                found[key] = lists.result()
-            else:
-                by_cosine = formula.neighbors_by == "cosine"
-                found[key] = nearest_neighborhoods(prepared, size, cosine=by_cosine)
-        every = [found[self._search(index)] for index in range(len(self.formulas))]
-        if as_links:
-            links = {id(each): Links(each.members, each.kth_similarity) for each in every}
-            every = [links[id(each)] for each in every]
-        return replace(self, size=size, share=share, neighborhoods=tuple(every))
+            if key not in found:
+                each = self._find(index, size)
+                found[key] = Links(each.members, each.last_dissimilarity) if as_links else each
+        every = tuple(found[self._search(index)] for index in range(len(self.formulas)))
+        return replace(self, size=size, share=share, neighborhoods=every)
 
     def _search(self, index: int) -> Any:
         """Return what tells kernels with the same neighbors from others."""
-        by = self.formulas[index].neighbors_by
-        return index if by == "entries" and self.kind != "distances" else by
+        by = "given" if self.kind == "distances" else self.formulas[index].neighbors_by
+        return index if by == "entries" else by
+
+    def _find(self, index: int, size: int) -> Neighborhoods:
+        """Find the neighborhoods of the training samples by one kernel."""
+        if (by := self._search(index)) in ("distance", "cosine"):
+            return nearest_neighborhoods(self.prepared(self.view), size, cosine=by == "cosine")
+        kernel = ComputedKernels.of([self._alone(index)], None, precision_of(self.view))
+        lists = SimilarityLists(size, lengths_of(to_host(kernel.diagonal()[0, :])))
+        for _, blocks in kernel.blocks():
+            lists.add(blocks[0])
+        return lists.result()
 
     def _alone(self, index: int) -> "ViewKernels":
-        """Return one of the kernels, without its neighborhoods."""
-        formulas = self.formulas[index : index + 1]
-        return replace(self, formulas=formulas, neighborhoods=(), share=0.0)
+        """Return the kernel that neighbors are found by, without its neighborhoods."""
+        given = self.kind == "distances"
+        formula = Closeness(self.median or 1.0) if given else self.formulas[index]
+        return replace(self, formulas=(formula,), neighborhoods=(), share=0.0)
 
     def shared(self, rows: Array | None, samples: np.ndarray | None) -> tuple[Any, ...]:
         """Return the similarities by neighborhoods, one sparse matrix per kernel.
 
-        Parameters
-        ----------
-        rows : array of shape (n_new, n_features) or None
-            New rows of the view; None for the training rows.
-        samples : ndarray of int of shape (n_new,) or None
-            Which training samples they are, -1 for none.
+        New rows, None for the training rows, come with the training samples that they are, or -1.
         """
         made: dict[int, Any] = {}
         for index, each in enumerate(self.neighborhoods):
@@ -129,14 +181,11 @@ class ViewKernels:
 
     def _join(self, index: int, rows: Array) -> tuple[Any, Any]:
         """Return whose neighborhoods new rows join by a kernel, and who is in their own."""
-        formula, each, size = self.formulas[index], self.neighborhoods[index], self.size
+        each, size, by = self.neighborhoods[index], self.size, self._search(index)
         assert size is not None
-        training, prepared = self.prepared(self.view), self.prepared(rows)
-        if self.kind == "distances":
-            return join_by_similarity(each, size, closeness(prepared, _mean_entry(training)))
-        if formula.neighbors_by != "entries":
-            by_cosine = formula.neighbors_by == "cosine"
-            return join_nearest(each, size, prepared, training, cosine=by_cosine)
+        if by in ("distance", "cosine"):
+            training, new = self.prepared(self.view), self.prepared(rows)
+            return join_nearest(each, size, new, training, cosine=by == "cosine")
         alone, precision = self._alone(index), precision_of(self.view)
         lengths = (
             lengths_of(to_host(alone.self_similarity(some, precision)[0, :]))
@@ -168,58 +217,202 @@ class ViewKernels:
             kernels = f"{near} by {kernels}" if self.share == 1 else f"{kernels} and {near}"
         return f"{start}{kernels}{width}"
 
-    def __getstate__(self) -> dict[str, Any]:
-        """Return what is pickled: arrays on the host, wherever they are."""
-        return vars(self) | {"view": arrays_to_host(self.view)}
+
+class KernelList(list[Any]):
+    """Kernels one after another, each stored in its own way: arrays, sparse or factored matrices.
+
+    Those of training samples are square and symmetric.
+    """
+
+    def __init__(self, matrices: Sequence[Any], of_training_samples: bool = False):
+        super().__init__(matrices)
+        self.of_training_samples = of_training_samples
 
     @property
-    def rule(self) -> Rule:
-        """The rule that the kernels follow."""
-        return RULES[self.kind]
+    def shape(self) -> tuple[int, int, int]:
+        """Number of kernels, of samples and of training samples."""
+        return (len(self), *self[0].shape)
+
+
+@dataclass(frozen=True, eq=False)
+class ComputedKernel:
+    """One kernel of a source, computed from points or consisting of neighborhoods."""
+
+    formula: Formula
+    # The points of the samples and of the training samples; None if it consists of neighborhoods.
+    x: Points | None = field(repr=False)
+    y: Points | None = field(repr=False)
+    shared: Any = field(default=None, repr=False)  # its neighborhoods
+    share: float = 0.0  # their share in the kernel
+
+
+@dataclass(frozen=True, eq=False)
+class ComputedKernels(Source):
+    """The kernels of some samples against training samples, computed by blocks of rows.
+
+    Every block is computed anew from the views, so that memory is as long as the views and not
+    their square. The kernels of a view share its distances and its inner products. Rows are
+    computed where the views live. Rows of the training samples are symmetric up to rounding, with
+    an exact diagonal.
+    """
+
+    kernels: tuple[ComputedKernel, ...]
+    n_samples: int
+    n_training: int
+    number_type: str  # of the kernels, such as "float64"
+    like: Any = field(repr=False)  # an array that says where rows live
+    # The diagonals; None if the samples are not the training samples.
+    self_similarities: Any = field(default=None, repr=False)
+    _split: dict[int, Any] = field(default_factory=dict, repr=False)  # see `product`
+
+    @classmethod
+    def of(
+        cls,
+        views: Sequence[Any],
+        new_rows: Sequence[Array] | None,
+        precision: str,
+        samples: np.ndarray | None = None,
+    ) -> "ComputedKernels":
+        """Return the kernels of `ViewKernels`: of the training rows, or of new rows of each view.
+
+        `samples` says which training samples new rows are, -1 for none.
+        """
+        kernels: list[ComputedKernel] = []
+        for number, view in enumerate(views):
+            rows = None if new_rows is None else new_rows[number]
+            x = y = dict[str, Points]()
+            if view.share < 1:
+                x = y = view.points(view.view)
+                x = y if rows is None else view.points(rows, training=y)
+            shared = view.shared(rows, samples) or (None,) * len(view.formulas)
+            kernels += [
+                ComputedKernel(each, x.get(each.measure), y.get(each.measure), part, view.share)
+                for each, part in zip(view.formulas, shared, strict=True)
+            ]
+        n_rows = n = views[0].view.shape[0]
+        diagonals = None
+        if new_rows is None:
+            parts = [view.self_similarity(view.view, precision) for view in views]
+            diagonals = namespace(*parts).concat(parts)
+        else:
+            n_rows = new_rows[0].shape[0]
+        return cls(tuple(kernels), n_rows, n, precision, views[0].view[:1, :], diagonals)
 
     @property
-    def ignores_zeros(self) -> bool:
-        """Whether rows of zeros say nothing."""
-        return not self.rule.of_pairs and (
-            self.preparation.ignores_zeros
-            or all(formula.ignores_zeros for formula in self.formulas)
+    def of_training_samples(self) -> bool:
+        """Whether the samples are the training samples: then the kernels are symmetric."""
+        return self.self_similarities is not None
+
+    @property
+    def dtype(self) -> Any:
+        """Number type of the kernels, as their library names it."""
+        return getattr(namespace(self.like), self.number_type)
+
+    @property
+    def n_kernels(self) -> int:  # type: ignore[override]
+        """Number of kernels, m."""
+        return len(self.kernels)
+
+    @property
+    def shape(self) -> tuple[int, int, int]:
+        """Number of kernels, of samples and of training samples."""
+        return self.n_kernels, self.n_samples, self.n_training
+
+    def diagonal(self) -> Array:
+        """Return the self-similarities, (m, n)."""
+        assert self.self_similarities is not None
+        return self.self_similarities
+
+    def only(self, indices: Sequence[int]) -> "ComputedKernels":
+        """Return some of the kernels; the others are not computed."""
+        diagonals = self.self_similarities
+        if diagonals is not None:
+            diagonals = select(diagonals, np.asarray(indices, np.int64))
+        kernels = tuple(self.kernels[p] for p in indices)
+        return replace(self, kernels=kernels, self_similarities=diagonals)
+
+    def product(self, index: int, X: Array) -> Array | None:
+        """Multiply one of the kernels with a thin matrix, (n, b), in float64, without storing it.
+
+        None if the product takes its rows: for samples on the host, in double precision, kernels
+        that are not Gaussian, and kernels mixed with neighborhoods.
+        """
+        kernel = self.kernels[index]
+        fused = written_in_triton("fused_products", X)
+        if fused is None or not isinstance(kernel.formula, Gaussian) or kernel.shared is not None:
+            return None
+        assert kernel.y is not None
+        rows = kernel.y[0]
+        is_large_single = rows.shape[0] >= FEWEST_FUSED and precision_of(rows) == "float32"
+        if kernel.x is not kernel.y or not is_large_single:
+            return None
+        if id(rows) not in self._split:
+            self._split[id(rows)] = fused.split_points(rows)
+        split = self._split[id(rows)]
+        if split is None:
+            return None
+        return fused.gaussian_products(split, kernel.formula.width**-2, X)
+
+    def rows(self, start: int, stop: int) -> Array:
+        """Return the rows from start to stop of every kernel, (m, stop - start, n)."""
+        stop = min(stop, self.n_samples)
+        out = empty((self.n_kernels, stop - start, self.n_training), self.like, self.number_type)
+        for some in ranges(stop - start, self._tile_rows()):
+            rows = slice(start + some.start, start + some.stop)
+            for p, tile in self._tiles(rows, slice(0, self.n_training)):
+                out[p, some, :] = tile
+        return out
+
+    def all_rows(self) -> Array:
+        """Return the kernels, (m, n_new, n); those of the training samples exactly symmetric."""
+        n = self.n_samples
+        if not self.of_training_samples:
+            return self.rows(0, n)
+        out = empty(self.shape, self.like, self.number_type)
+        for rows in ranges(n, self._tile_rows()):
+            for p, tile in self._tiles(rows, slice(rows.start, n)):
+                xp, height = namespace(tile), rows.stop - rows.start
+                square = tile[:, :height]
+                tile[:, :height] = xp.triu(square) + xp.triu(square, k=1).T
+                out[p, rows, rows.start :] = tile
+                out[p, rows.start :, rows] = tile.T
+        return out
+
+    def entries(self, who: str) -> Array:
+        """Write the kernels out, (m, n, n), for somebody who needs them, if they fit in memory."""
+        m, n = self.n_kernels, self.n_samples
+        require_memory(
+            m * n * n * np.dtype(self.number_type).itemsize,
+            f"{who} needs the entries of the kernels, and writing out {m} kernels of {n} samples",
+            "use fewer samples, or a method that needs products only, such as SimpleMKKM",
+            available=free_bytes(self.like),
         )
+        return self.all_rows()
 
-    def prepared(self, rows: Array) -> Array:
-        """Return rows as the formulas take them."""
-        if rows is self.view:
-            return self.preparation.apply_to_training(rows)
-        return self.preparation.apply(rows)
+    def _tile_rows(self) -> int:
+        """Return how many rows are computed at a time."""
+        n = max(1, self.n_training)
+        if is_foreign(self.like):
+            return max(1, TILE_BYTES_ON_DEVICE // np.dtype(self.number_type).itemsize // n)
+        return max(TILE_ROWS, TILE_ENTRIES // n)
 
-    def points(self, rows: Array, precision: str, training: Points | None = None) -> Points:
-        """Return rows in the coordinates of the formulas; training points for other rows only."""
-        prepared, made = self.prepared(rows), dict[str, Array]()
-        precision = precision if is_foreign(self.view) else "float64"
-        for formula in {type(each): each for each in self.formulas}.values():
-            if training is None:
-                made |= formula.coordinates(prepared, self.units, precision)
-            else:
-                made |= formula.coordinates_of_new(prepared, self.units, precision, training)
-        return Points(made, self.units)
-
-    def rows(self, X: Array) -> Array:
-        """Return the similarities of rows to the training rows, (n_kernels, n_rows, n_samples)."""
-        views = None if X is self.view else [X]
-        return ComputedKernels.of([self], views, precision_of(self.view)).all_rows()
-
-    def self_similarity(self, X: Array, precision: str) -> Array:
-        """Return the kernels between rows and themselves, (n_kernels, n_rows)."""
-        prepared, values = self.prepared(X), []
-        for index, formula in enumerate(self.formulas):
-            own = formula.self_similarity(prepared, self.units)
-            if self.share:
-                near = self.neighborhoods[index].self_similarity()
-                own = (1 - self.share) * own + self.share * near
-            values.append(astype(own, precision))
-        return namespace(*values).stack(values)
-
-
-def _mean_entry(distances: Array) -> float:
-    """Return the mean of given distances, their unit; one if all are zero."""
-    entries, (n, m) = astype(stored_entries(distances), "float64"), distances.shape
-    return float(namespace(entries).sum(entries)) / (n * m) or 1.0
+    def _tiles(self, rows: slice, columns: slice) -> Iterator[tuple[int, Array]]:
+        """Yield some entries of every kernel, with its index; columns begin before the rows do."""
+        made: dict[int, Array] = {}  # what several kernels share
+        for p, kernel in enumerate(self.kernels):
+            tile: Any = None
+            if kernel.x is not None and kernel.y is not None:
+                if id(kernel.x) not in made:
+                    x, y = select_points(kernel.x, rows), select_points(kernel.y, columns)
+                    made[id(kernel.x)] = kernel.formula.compare(x, y)
+                tile = astype(kernel.formula.entries(made[id(kernel.x)]), self.number_type)
+            if kernel.shared is not None:
+                if id(kernel.shared) not in made:
+                    block = kernel.shared[rows].toarray()[:, columns]
+                    made[id(kernel.shared)] = to_device(block, self.like, self.number_type)
+                part = made[id(kernel.shared)]
+                tile = part if tile is None else (1 - kernel.share) * tile + kernel.share * part
+            if self.of_training_samples:
+                square = tile[:, rows.start - columns.start : rows.stop - columns.start]
+                set_diagonal(square, self.self_similarities[p, rows])
+            yield p, tile

@@ -117,24 +117,9 @@ def psd_part(
 ) -> tuple[Array, Float, Array]:
     """Return the nearest positive semidefinite matrix to a symmetric one, and eigenpairs.
 
-    Parameters
-    ----------
-    M : array of shape (n, n)
-        Symmetric.
-    count : int, default=0
-        How many of the largest eigenvalues to return, be they negative.
-    likely_rank : int, default=None
-        About how many eigenvalues are positive, if that is known. If they are few, only they are
-        computed, on the host.
-
-    Returns
-    -------
-    part : array of shape (n, n)
-        Exactly symmetric.
-    values : ndarray of shape (b,)
-        The positive eigenvalues of M and the ``count`` largest, falling, on the host.
-    vectors : array of shape (n, b)
-        Their eigenvectors.
+    These are the positive eigenvalues and the ``count`` largest, be they negative, falling, on the
+    host, and their eigenvectors. If it is known that only about ``likely_rank`` eigenvalues are
+    positive, and these are few, only they are computed, on the host.
     """
     xp = namespace(M)
     likely = M.shape[0] if likely_rank is None else max(count, likely_rank + FEW_MORE)

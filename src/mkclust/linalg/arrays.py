@@ -128,20 +128,9 @@ def to_host(array: Any, dtype: Any = np.float64) -> Any:
 
 
 def to_device(array: Any, like: Any, dtype: str | None = None) -> Array:
-    """Return an array beside ``like``, by its library and on its device.
+    """Return an array beside ``like``, by its library and on its device; not copied if it is there.
 
-    Parameters
-    ----------
-    array : array of any library
-        What to bring there; not copied where it is there already.
-    like : array of any library
-        What says where.
-    dtype : str, default=None
-        The number type, such as "float64"; None keeps that of the array.
-
-    Returns
-    -------
-    array of the library of ``like``
+    A number type such as "float64" may be asked for; None keeps that of the array.
     """
     if not is_foreign(like):
         return to_host(array, dtype)

@@ -16,18 +16,8 @@ from mkclust.types import Array, Float
 def eigh(M: Array, *, top: int | None = None) -> tuple[Float, Array]:
     """Return the eigenvalues of a symmetric matrix, rising, on the host, and the eigenvectors.
 
-    Parameters
-    ----------
-    M : array of shape (n, n), or ndarray of shape (m, n, n)
-        The matrix, or several of them on the host.
-    top : int, default=None
-        Of one matrix on the host: find so many of the largest eigenvalues alone.
-
-    Returns
-    -------
-    values : ndarray of shape (b,) or (m, n)
-    vectors : array of shape (n, b) or (m, n, n)
-        Where M lives.
+    On the host, several matrices can be given, (m, n, n), or so many of the largest eigenvalues of
+    one be asked for. The eigenvectors are where the matrix lives.
     """
     if is_foreign(M):
         found = _by_its_library(M, "eigh")

@@ -87,18 +87,10 @@ def _multiply(
 
 @dataclass(frozen=True)
 class SplitPoints:
-    """Rows of a view, split into parts of half precision, and padded with zeros.
+    """Rows of a view times ``unit``, a power of two, split into parts of half precision.
 
-    Attributes
-    ----------
-    high, low : tensor of shape (rows, features)
-        The rows times `unit`.
-    halves : tensor of shape (rows,)
-        Half their squared norms.
-    unit : float
-        A power of two.
-    n_samples, n_features : int
-        How many rows, and how many features, are not padding.
+    They are padded with zeros; ``halves`` are half the squared norms, and ``n_samples`` and
+    ``n_features`` say what is not padding.
     """
 
     high: Array

@@ -1,4 +1,4 @@
-"""What is written in Triton, which comes with torch, where it works."""
+"""Code in Triton, the compiler that comes with torch, if it works."""
 
 import importlib
 import warnings
@@ -9,19 +9,7 @@ from mkclust.linalg.arrays import is_on_accelerator, is_torch_array
 
 
 def written_in_triton(module: str, like: Any) -> Any:
-    """Return a module of this folder that is written in Triton, None where it cannot be used.
-
-    Parameters
-    ----------
-    module : str
-        Its name.
-    like : array
-        What it is to compute with: of use are tensors of torch on an accelerator.
-
-    Returns
-    -------
-    module or None
-    """
+    """Return a module of this folder for tensors on an accelerator, None if it cannot be used."""
     return _tried_out(module) if is_torch_array(like) and is_on_accelerator(like) else None
 
 
@@ -34,8 +22,7 @@ def _tried_out(module: str) -> Any:
     except ImportError:
         return None
     except Exception as error:  # such as no C compiler, which Triton asks for
-        warnings.warn(
-            f"computing with kernels takes longer, Triton does not work: {error}", stacklevel=2
-        )
+        message = f"computing with kernels takes longer, Triton does not work: {error}"
+        warnings.warn(message, stacklevel=2)
         return None
     return imported

@@ -99,14 +99,8 @@ def require_memory(
 ) -> None:
     """Raise a MemoryError if less than so many bytes are available; if nothing is known, nothing.
 
-    Parameters
-    ----------
-    n_bytes : int
-        What is needed.
-    purpose, advice : str
-        What it is needed for, as the subject of a sentence, and what to do about it.
-    available : int, default=None
-        What is available on the device that it is needed on; None asks for the host's memory.
+    The purpose is the subject of a sentence, and the advice what to do; ``available`` is what a
+    device has, None the host's memory.
     """
     memory = "memory" if available is None else "the device's memory"
     available = available_bytes() if available is None else available

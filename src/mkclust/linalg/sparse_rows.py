@@ -113,23 +113,9 @@ def missing_rows(rows: Array) -> Array:
 
 
 def spread_rows(rows: Array, numbers: np.ndarray, n_rows: int, value: float) -> Array:
-    """Return so many rows: these at their numbers, all others of one value.
+    """Return so many rows: these at their rising numbers, all others of one value, in a new array.
 
-    Parameters
-    ----------
-    rows : array or CSR array of shape (n_given, n_columns)
-        The rows, in float32 or float64.
-    numbers : ndarray of int of shape (n_given,)
-        Where each of them goes, rising.
-    n_rows : int
-        How many rows there will be.
-    value : float
-        The value of the others. Of sparse rows, only their first column has it.
-
-    Returns
-    -------
-    array or CSR array of shape (n_rows, n_columns)
-        Where the rows live; a new one.
+    Of sparse rows, only the first column of the others has the value.
     """
     if issparse(rows):
         return _spread_sparse(rows, numbers, n_rows, value)

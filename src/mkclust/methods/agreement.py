@@ -202,12 +202,9 @@ class Agreement:
         if not self.any_share:
             return np.full(m, 1 / m)
         sums = self._agreement_sums(self.chosen)
-        _, first, place, sizes = np.unique(
-            self.independent_views[self.chosen],
-            return_index=True,
-            return_inverse=True,
-            return_counts=True,
-        )
+        numbers = self.independent_views[self.chosen]
+        _, first, place = np.unique(numbers, return_index=True, return_inverse=True)
+        sizes = np.bincount(place)
         relative = sums / np.median(sums[first])
         weights[self.chosen] = np.where(relative < MUCH_LESS_SHARE, relative, 1.0) / sizes[place]
         return weights / weights.sum()
@@ -238,15 +235,7 @@ class Agreement:
     def verdict(self, *, sets_aside: bool = True) -> str:
         """Return in a sentence or two which views agree, and which were set aside.
 
-        Parameters
-        ----------
-        sets_aside : bool, default=True
-            Whether views that share nothing with those that agree are set aside, as `AgreementKKM`
-            does; a method that mixes all of them is not said to have done so.
-
-        Returns
-        -------
-        str
+        A method that mixes all views does not set any aside.
         """
         m = len(self.names)
         all_of_them = "Both" if m == 2 else f"All {m}"
@@ -316,12 +305,7 @@ class Agreement:
         return int(np.argmax(np.where(self._are_other_views[p], self.scores[p], -np.inf)))
 
     def summary(self) -> str:
-        """Return the verdict, and for every view its closest partner and what chance would do.
-
-        Returns
-        -------
-        str
-        """
+        """Return the verdict, and for every view its closest partner and what chance would do."""
         lines = [self.verdict()]
         lines += [f"Close copies, counted as one view: {join_words(one)}." for one in self.copies]
         if self.n_independent_views == 1:

@@ -10,12 +10,17 @@ from mkclust.engine.certificate import rounding_of_entries, search_key
 from mkclust.engine.eigen import Relaxation, relax
 from mkclust.engine.search import Search, search
 from mkclust.linalg import select, sum_of_squares, to_device, to_host, zeros
-from mkclust.methods.agreement_kkm import Compromise, find_compromise, names_set_aside
+from mkclust.methods.agreement_kkm import (
+    AgreementKKM,
+    Compromise,
+    find_compromise,
+    names_set_aside,
+)
 from mkclust.methods.certified import CertifiedClusterer
 from mkclust.methods.inductive import InductiveClusterer
 from mkclust.methods.mixture import EIGEN_TOLERANCE
 from mkclust.methods.out_of_sample import inverse
-from mkclust.methods.simple_mkkm import solution_of
+from mkclust.methods.simple_mkkm import SimpleMKKM, solution_of
 from mkclust.methods.solution import Solution
 from mkclust.parameters import Allowed, Choice, Either, Number
 from mkclust.plots import LARGE_WEIGHT
@@ -142,10 +147,6 @@ class AnchoredMKKM(CertifiedClusterer, InductiveClusterer):
     drawn to that of the others' compromise, :math:`H_0`. The problem stays convex, and every fit
     comes with a certificate as SimpleMKKM's does.
 
-    **What a weight means.** ``weights_`` are mixing weights, not importance: a large one means
-    little agreement with the consensus, zero that a view was set aside, or has no part in the
-    minimum. Read ``alignments_`` beside them.
-
     Parameters
     ----------
     {inductive}
@@ -163,7 +164,7 @@ class AnchoredMKKM(CertifiedClusterer, InductiveClusterer):
     {labels}
     weights_ : ndarray of shape (n_kernels,)
         Mixing weights, summing to one. Not importance: a large weight means little agreement with
-        the consensus.
+        the consensus, zero that a view was set aside, or has no part in the minimum.
     coefficients_ : ndarray of shape (n_kernels,)
         Squares of the weights: the mixed kernel is ``sum_p coefficients_p K_p``.
     set_aside_ : tuple of str
@@ -195,12 +196,7 @@ class AnchoredMKKM(CertifiedClusterer, InductiveClusterer):
         "which mixes the kernels that agree with another one beyond chance by the squares of "
         "weights on the simplex, the partition drawn to that of their compromise"
     )
-    REFERENCES: ClassVar[tuple[str, ...]] = (
-        "X. Liu, E. Zhu, J. Liu, T. Hospedales, Y. Wang, M. Wang. SimpleMKKM: Simple Multiple "
-        "Kernel K-means. ICML, 2020.",
-        "L. Song, A. Smola, A. Gretton, J. Bedo, K. Borgwardt. Feature Selection via Dependence "
-        "Maximization. JMLR 13, 2012.",
-    )
+    REFERENCES: ClassVar[tuple[str, ...]] = (*SimpleMKKM.REFERENCES, AgreementKKM.REFERENCES[0])
     WEIGHT_MEANING: ClassVar[str] = LARGE_WEIGHT
     ALLOWED: ClassVar[dict[str, Allowed]] = CertifiedClusterer.ALLOWED | {
         # Beyond this the weights have no measurable share in the objective.
@@ -208,25 +204,13 @@ class AnchoredMKKM(CertifiedClusterer, InductiveClusterer):
     }
 
     def _solve(self, stack: Stack) -> Solution:
-        return solve_anchored_mkkm(
-            stack,
-            self.n_clusters,
-            anchor=self.anchor,
-            tol=self.tol,
-            max_iter=self.max_iter,
-            prove=self.prove,
-            n_init=self.n_init,
-            random_state=self.random_state,
-        )
+        options = self._options("anchor", "tol", "max_iter", "prove", "n_init", "random_state")
+        solution = solve_anchored_mkkm(stack, self.n_clusters, **options)
+        aside = names_set_aside(stack, solution)
+        return replace(solution, learned={**solution.learned, "set_aside_": aside})
 
     def _compromise(self, stack: Stack, solution: Solution) -> Relaxation | None:
         return solution.baseline
-
-    def _learned(
-        self, stack: Stack, solution: Solution, labels: Array, *further: Array
-    ) -> dict[str, Any]:
-        learned = super()._learned(stack, solution, labels, *further)
-        return learned | {"set_aside_": names_set_aside(stack, solution)}
 
     def _mixed_among(self, stack: Stack, samples: np.ndarray | None) -> Float:
         mixed = to_host(super()._mixed_among(stack, samples))

@@ -5,7 +5,7 @@ from typing import Any, ClassVar, Literal
 
 from mkclust.engine.certificate import rounding_of_entries
 from mkclust.engine.eigen import Relaxation, relax
-from mkclust.linalg import to_device
+from mkclust.linalg import astype, precision_of, to_device
 from mkclust.methods.base import MultipleKernelClusterer
 from mkclust.methods.fields import learned
 from mkclust.methods.out_of_sample import inverse
@@ -41,9 +41,14 @@ class CertifiedClusterer(MultipleKernelClusterer):
         agreement, start = solution.agreement, solution.relaxation
         if agreement is None or start is None:
             return None
-        included = replace(stack, kernels=with_active(stack.kernels, agreement.chosen))
-        mixed = included.mix(agreement.coefficients())
-        return relax(mixed, self.n_clusters, tol=COMPARED_TOLERANCE, start=start.vectors)
+        kernels = with_active(stack.kernels, agreement.chosen)
+        is_same = all(new is old for new, old in zip(kernels, stack.kernels, strict=True))
+        included = stack if is_same else replace(stack, kernels=kernels)
+        held = included.held()
+        mixed = (held or included).mix(agreement.coefficients())
+        dtype = "float64" if held is None else precision_of(held.entries)
+        options: Any = {"start": start.vectors, "dtype": dtype}
+        return relax(mixed, self.n_clusters, tol=COMPARED_TOLERANCE, **options)
 
     def _explain_stop(self, solution: Solution) -> str:
         """Say why the solver stopped before its rule was met, and what to do about it."""
@@ -67,7 +72,7 @@ class CertifiedClusterer(MultipleKernelClusterer):
             return []
         precision = rounding_of_entries(stack)
         scale = inverse(baseline.eigenvalues[:k], stack.n_samples, precision)
-        products = baseline.products[:, :k]
+        products = astype(baseline.products[:, :k], "float64")
         return [products * to_device(scale, products)]
 
     def _learned(

@@ -24,3 +24,7 @@ class Parameters(BaseEstimator):
         """Write the ``__init__`` of a class that has none."""
         super().__init_subclass__(**options)
         dataclass(kw_only=True, eq=False, repr=False)(cls)
+
+    def _options(self, *names: str) -> dict[str, Any]:
+        """Return some parameters by name, for a solver that takes the same ones."""
+        return {name: getattr(self, name) for name in names}

@@ -11,14 +11,13 @@ from sklearn.utils.validation import check_is_fitted
 from mkclust.linalg import arrays_to_host, to_device, to_host
 from mkclust.linalg.sparse_rows import spread_rows
 from mkclust.methods.base import MultipleKernelClusterer
-from mkclust.methods.learned_rows import LearnedRows
+from mkclust.methods.learned_rows import LearnedRows, learn_seen_regressions
 from mkclust.methods.out_of_sample import (
     Extension,
     eigenvector_projections,
     inverse,
     sum_of_products,
 )
-from mkclust.methods.seen_regression import learn_seen_regressions
 from mkclust.methods.solution import Solution
 from mkclust.methods.uncovered import (
     UNCOVERED,

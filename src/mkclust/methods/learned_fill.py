@@ -36,9 +36,8 @@ regression on the first partition explains, on average. Longer ones would drown 
 in what the partition says of itself.
 
 *New samples*, and training samples alike, are embedded by what they are seen in. What a kernel that
-lacks x would add is what h(x) predicts of it, so that h(x) solves a linear equation
-(`mkclust.methods.learned_rows`). Where enough samples are in the kernels that x is in, and in more,
-what these teach takes its place (`mkclust.methods.seen_regression`).
+lacks x would add is what h(x) predicts of it, so that h(x) solves a linear equation; if enough
+samples can teach it, a regression takes its place (`mkclust.methods.learned_rows`).
 
 References
 ----------

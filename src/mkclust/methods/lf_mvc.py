@@ -190,6 +190,4 @@ class LFMVC(InductiveClusterer):
     ALLOWED: ClassVar[dict[str, Allowed]] = {"reg": Number(0)}
 
     def _solve(self, stack: Stack) -> Solution:
-        return solve_lf_mvc(
-            stack, self.n_clusters, reg=self.reg, tol=self.tol, max_iter=self.max_iter
-        )
+        return solve_lf_mvc(stack, self.n_clusters, **self._options("reg", "tol", "max_iter"))

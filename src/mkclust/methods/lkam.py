@@ -113,23 +113,14 @@ class LKAM(MultipleKernelClusterer):
         "reg": [2.0**e for e in range(-15, 16)],
         "neighbors": [round(0.05 + 0.1 * i, 2) for i in range(10)],
     }
-    ALLOWED: ClassVar[dict[str, Allowed]] = {
-        "reg": Number(0),
-        "neighbors": NeighborhoodSize(),
-    }
+    ALLOWED: ClassVar[dict[str, Allowed]] = {"reg": Number(0), "neighbors": NeighborhoodSize()}
     SIMILARITIES: ClassVar[str] = "the sum of the kernels by their coefficients, among neighbors"
     MATRICES: ClassVar[int] = 2
     COPIES: ClassVar[int] = 1
 
     def _solve(self, stack: Stack) -> Solution:
-        return solve_lkam(
-            stack,
-            self.n_clusters,
-            reg=self.reg,
-            neighbors=self.neighbors,
-            tol=self.tol,
-            max_iter=self.max_iter,
-        )
+        options = self._options("reg", "neighbors", "tol", "max_iter")
+        return solve_lkam(stack, self.n_clusters, **options)
 
     def _mixed_among(self, stack: Stack, samples: np.ndarray | None) -> Float:
         mask = neighborhood_mask(stack, self.n_neighbors_)

@@ -75,12 +75,11 @@ class LocalizedSimpleMKKM(SimpleClusterer):
         20, and at most a third of all samples.
     mask : {"counts", "published", "cosine"}, default="counts"
         With A_ab, the number of samples in whose neighborhood both a and b are, the mask B is
-        A / n for "counts", every sample being in its own neighborhood. "published" is the same with
-        every sample left out of its own. One that is in no other has then no similarity to any:
-        its row of ``embedding_`` is zero, its cluster the one with the center nearest to the
-        origin, and a warning names it. "cosine" is A_ab / sqrt(A_aa A_bb), every sample being in
-        its own neighborhood: samples in few neighborhoods count as much as others. Take it for
-        kernels with little beside their diagonal, such as graphs repaired by ``psd="shift"``.
+        A / n for "counts", every sample being in its own neighborhood. "published" leaves every
+        sample out of its own; one that is in no other has then no similarity to any, and a warning
+        names it. "cosine" is A_ab / sqrt(A_aa A_bb), every sample being in its own neighborhood.
+        Take it for kernels with little beside their diagonal, such as graphs repaired by
+        ``psd="shift"``.
     {solver}
     {proof}
     {seeds}

@@ -114,10 +114,6 @@ class MKKM(InductiveClusterer):
 
     def _descend(self, stack: Stack, previous: Solution | None = None) -> Solution:
         """Begin with the weights of an earlier solution, if there is one."""
-        return solve_mkkm(
-            stack,
-            self.n_clusters,
-            tol=self.tol,
-            max_iter=self.max_iter,
-            weights=None if previous is None else previous.weights,
-        )
+        weights = None if previous is None else previous.weights
+        options = self._options("tol", "max_iter")
+        return solve_mkkm(stack, self.n_clusters, weights=weights, **options)

@@ -116,6 +116,4 @@ class MKKMMiR(InductiveClusterer):
     ALLOWED: ClassVar[dict[str, Allowed]] = {"reg": Number(0)}
 
     def _solve(self, stack: Stack) -> Solution:
-        return solve_mkkm_mir(
-            stack, self.n_clusters, reg=self.reg, tol=self.tol, max_iter=self.max_iter
-        )
+        return solve_mkkm_mir(stack, self.n_clusters, **self._options("reg", "tol", "max_iter"))

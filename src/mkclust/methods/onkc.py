@@ -58,10 +58,9 @@ def solve_onkc(
     Partition, weights and G are those of the last iteration: the first two both made from the G
     before, G made from them. The history is the objective after each iteration.
     """
-    M, totals = stack.gram(), stack.traces()
+    M, totals, proximity = stack.gram(), stack.traces(), float(proximity)
     gamma = np.full(stack.n_kernels, 1 / stack.n_kernels)
     H = _first_partition(stack, gamma, n_clusters)
-    reg, proximity = float(reg), float(proximity)
     nearby = find_nearby_kernel(stack, gamma, H, proximity)
     history, converged = list[float](), False
     while not converged and len(history) < max_iter:
@@ -128,9 +127,8 @@ def find_nearby_kernel(
     B += K
     set_diagonal(B, xp.linalg.diagonal(B) - 1 / rho)
     G, values, vectors = psd_part(B, count=k, likely_rank=likely_rank)
-    positive, cosines = np.maximum(values, 0), vectors.T @ H
-    explained = positive @ to_host(xp.sum(cosines * cosines, axis=1))
-    unexplained = positive.sum() - explained
+    cosines = vectors.T @ H
+    unexplained = np.maximum(values, 0) @ (1 - to_host(xp.sum(cosines * cosines, axis=1)))
     K -= G
     rounding = n * rounding_of_entries(stack) * max(float(values[0]), 1 / rho)
     return NearbyKernel(
@@ -176,8 +174,8 @@ class ONKC(MultipleKernelClusterer):
     ----------
     {labels}
     weights_ : ndarray of shape (n_kernels,)
-        Mixing weights, summing to one; some may be zero. Not importance: the regularization favors
-        kernels of small entries that are unlike the others, noise among them.
+        Mixing weights, summing to one. Not importance: the regularization favors kernels that are
+        unlike the others, noise among them.
     coefficients_ : ndarray of shape (n_kernels,)
         The same: the mixed kernel is ``sum_p coefficients_p K_p``.
     objective_ : float
@@ -185,8 +183,8 @@ class ONKC(MultipleKernelClusterer):
     history_ : ndarray of shape (n_iter_,)
         The objective after each iteration, falling.
     kernel_rank_ : int
-        Rank of G, up to rounding. Below k, the last columns of the embedding are directions that G
-        does not hold: the next in order, and a warning says so.
+        Rank of G, up to rounding. Below k, the last columns of the embedding are not directions of
+        G, and a warning says so.
     {notes}
 
     Examples
@@ -225,8 +223,8 @@ class ONKC(MultipleKernelClusterer):
     MATRICES: ClassVar[int] = 4
 
     def _solve(self, stack: Stack) -> Solution:
-        options = {"reg": self.reg, "proximity": self.proximity, "tol": self.tol}
-        solution = solve_onkc(stack, self.n_clusters, max_iter=self.max_iter, **options)
+        options = self._options("reg", "proximity", "tol", "max_iter")
+        solution = solve_onkc(stack, self.n_clusters, **options)
         rank = solution.learned["kernel_rank_"]
         if rank < self.n_clusters:
             warn(

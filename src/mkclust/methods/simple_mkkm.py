@@ -8,7 +8,6 @@ from mkclust.engine.certificate import search_key
 from mkclust.engine.eigen import Relaxation
 from mkclust.engine.search import Search, search
 from mkclust.exceptions import WeightsWarning, warn
-from mkclust.methods.agreement import Agreement
 from mkclust.methods.certified import CertifiedClusterer
 from mkclust.methods.inductive import InductiveClusterer
 from mkclust.methods.learned_fill import AlignedFills, learn_fills
@@ -18,7 +17,7 @@ from mkclust.parameters import Allowed, Choice
 from mkclust.plots import LARGE_WEIGHT
 from mkclust.stack import Stack
 from mkclust.text import join_words
-from mkclust.types import Array, Float
+from mkclust.types import Array
 
 # Adjusted Rand index of labels_ and baseline_labels_ below which a warning is given.
 OTHER_CLUSTERS = 0.8
@@ -96,8 +95,7 @@ class SimpleClusterer(CertifiedClusterer):
 
     def _minimize(self, stack: Stack, previous: Solution | None = None) -> Solution:
         """Solve with the chosen solver, which may begin with an earlier solution."""
-        options: Any = {"tol": self.tol, "max_iter": self.max_iter, "prove": self.prove}
-        options["random_state"] = self.random_state
+        options = self._options("tol", "max_iter", "prove", "random_state")
         if self.solver == "reduced-gradient":
             return solve_reduced_gradient(stack, self.n_clusters, stopping=self.stopping, **options)
         start = None if previous is None else previous.relaxation
@@ -199,27 +197,23 @@ class SimpleMKKM(SimpleClusterer, InductiveClusterer):
 def warn_of_other_clusters(solution: Solution, rand_index: float) -> None:
     """Warn if the weights find other clusters than the compromise; called by `_learned`."""
     agreement = solution.agreement
-    if agreement is not None and agreement.any_share and rand_index < OTHER_CLUSTERS:
-        message = _explain_other_clusters(agreement, solution.weights, rand_index)
-        warn(message, WeightsWarning)
-
-
-def _explain_other_clusters(agreement: Agreement, weights: Float, rand_index: float) -> str:
-    """Say that the weights find other clusters than the views agree on, why, and what to take."""
+    if agreement is None or not agreement.any_share or rand_index >= OTHER_CLUSTERS:
+        return
     aside = agreement.set_aside
     reason = "The views agree to different degrees, or n_clusters may not fit"
     advice = "compare with AgreementKKM, which finds baseline_labels_"
     if aside:
-        share = weights[[agreement.names.index(name) for name in aside]].sum()
+        share = solution.weights[[agreement.names.index(name) for name in aside]].sum()
         verb = "shares" if len(aside) == 1 else "share"
         reason = (
             f"{join_words(aside)} {verb} nothing with the other views beyond chance, with "
             f"{share:.0%} of the weight"
         )
         advice = "use AgreementKKM, which sets such views aside"
-    return (
+    warn(
         "the learned weights find other clusters than those that the views agree on: the "
         "adjusted Rand index between labels_ and baseline_labels_, the clusters that the "
         f"views agree on, is {rand_index:.2f}. {reason}; {advice}, or use AnchoredMKKM, "
-        "which stays near them"
+        "which stays near them",
+        WeightsWarning,
     )

@@ -29,6 +29,7 @@ from mkclust.methods.same_input import (
     refuse_self_similarity,
 )
 from mkclust.samples.encoding import Encoding
+from mkclust.samples.forms import TABLE
 from mkclust.samples.missing_kernels import zero_samples
 from mkclust.samples.samples import (
     Samples,
@@ -238,9 +239,10 @@ class FromViews(Source):
 
     def match(self, model: Any, samples: Samples) -> Samples:
         """Return views in the order of the fit, or refuse others."""
-        if samples.kind == "table" and not samples.is_lazy and not is_foreign(samples.parts[0]):
-            return check_table(model, samples, is_new=True)
         widths = {name: view.shape[1] for name, view in self.bank.views_.items()}
+        is_held = not samples.is_lazy and not is_foreign(samples.parts[0])
+        if samples.kind == "table" and list(widths) == [TABLE] and is_held:
+            return check_table(model, samples, is_new=True)
         return match_views(samples, widths, self.bank.columns_)
 
     def zero_rows(self, samples: Samples) -> dict[int, np.ndarray]:

@@ -10,10 +10,9 @@ import numpy as np
 from sklearn.base import clone
 
 from mkclust.kernels import KernelBank, default_bank
-from mkclust.kernels.by_name import expected_input
-from mkclust.kernels.chosen_rules import learn_preparations, rules_of
-from mkclust.methods.column_ranks import column_ranks
-from mkclust.methods.feature_source import FromFeatures
+from mkclust.kernels.bank import expected_input
+from mkclust.kernels.kinds import learn_preparations, rules_of
+from mkclust.methods.feature_source import FromFeatures, column_ranks
 from mkclust.methods.memory_checks import require_memory_for_features, require_memory_for_views
 from mkclust.methods.neighborhoods import find_neighborhoods
 from mkclust.methods.same_input import check_same_kernel, check_same_samples, check_table

@@ -35,7 +35,8 @@ def without_entries(empty: np.ndarray, is_used: Any = slice(None)) -> np.ndarray
 
     Empty says which views have nothing of which samples, (n_samples, n_views) of bool.
     """
-    return np.flatnonzero(empty[:, is_used].all(axis=1))
+    used = empty[:, is_used]
+    return np.flatnonzero(used.all(axis=1)) if used.shape[1] else NOBODY
 
 
 def observed_of(stack: Stack) -> np.ndarray | None:

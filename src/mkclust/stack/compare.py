@@ -33,6 +33,11 @@ def draw(n: int, count: int, seed: int = 0) -> np.ndarray:
     return np.sort(np.random.default_rng(seed).choice(n, count, replace=False))
 
 
+def compared_samples(n: int) -> np.ndarray:
+    """Return the numbers of the samples among which kernels are compared, rising."""
+    return draw(n, n if n <= ALL_COMPARED else SOME_COMPARED)
+
+
 @dataclass(frozen=True)
 class Comparison:
     """Kernels that are compared with each other, on samples that all of them have.
@@ -75,8 +80,7 @@ def compare(stack: Stack) -> list[Comparison]:
         groups.setdefault(samples.tobytes(), (samples, []))[1].append(p)
     comparisons = []
     for samples, numbers in groups.values():
-        n, members = len(samples), tuple(numbers)
-        place = draw(n, n if n <= ALL_COMPARED else SOME_COMPARED)
+        members, place = tuple(numbers), compared_samples(len(samples))
         pairs = [(inner[p], place) for p in members]
         comparisons.append(Comparison(members, members, _products(pairs), partial(_among, pairs)))
     for (first, a), (second, b) in combinations(groups.values(), 2):
@@ -99,7 +103,7 @@ def _entries(members: Members, rows: Any, columns: Any) -> list[Array]:
     entries = []
     for kernel, place in members:
         if isinstance(rows, slice) and len(place) == kernel.n_samples:  # all samples
-            entries.append(select(kernel.rows(rows), columns, axis=1))
+            entries.append(kernel.block(rows, columns))
         else:
             entries.append(select(kernel.rows(place[rows]), place[columns], axis=1))
     return entries

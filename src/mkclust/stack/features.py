@@ -30,7 +30,7 @@ from mkclust.linalg.sparse_rows import finite_rows, missing_rows
 from mkclust.samples.blocks import Blocks, add, check_finite, observed_samples
 from mkclust.samples.local import LocalBlocks
 from mkclust.stack.checks import nothing_left
-from mkclust.stack.compare import ALL_COMPARED, draw
+from mkclust.stack.compare import compared_samples, draw
 from mkclust.stack.feature_maps import (
     Features,
     LearnPreparations,
@@ -116,7 +116,7 @@ class SampleFeatures:
 
         If two kernels have few of the drawn samples in common, some more that they have are drawn.
         """
-        drawn = [draw(self.n_samples, ALL_COMPARED)]
+        drawn = [compared_samples(self.n_samples)]
         observed = np.ones((self.n_samples, 1), bool) if self.observed is None else self.observed
         for p, q in combinations_with_replacement(range(observed.shape[1]), 2):
             have = observed[:, p] & observed[:, q]

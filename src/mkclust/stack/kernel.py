@@ -9,6 +9,7 @@ import numpy as np
 from mkclust.linalg import (
     astype,
     device,
+    empty,
     is_foreign,
     is_on_accelerator,
     is_sparse,
@@ -17,7 +18,6 @@ from mkclust.linalg import (
     ranges,
     rounding_of,
     select,
-    zeros,
 )
 from mkclust.types import Array as AnyArray
 from mkclust.types import Float
@@ -26,13 +26,15 @@ from mkclust.types import Float
 STORAGES = ("streamed", "dense", "sparse")
 
 # Entries that are computed at a time on a host: a block of rows stays in a core's cache.
-BLOCK_ENTRIES = 2**16
+BLOCK_ENTRIES = 2**15
 # The same on a device, where each step has to be worth starting it.
 BLOCK_ENTRIES_ON_DEVICE = 2**25
 # Rows that are read or computed at a time at least: every block of them is begun anew.
 FEWEST_STREAMED_ROWS = 16
-# Up to so many samples a mix of sparse kernels is written out as a dense matrix.
-FEW_SAMPLES = 4096
+# Rows and columns of the tiles that are copied to their mirror images.
+TILE = 256
+# The same on a device, where each copy has to be worth starting it.
+TILE_ON_DEVICE = 4096
 
 
 class Kernel:
@@ -62,6 +64,36 @@ class Kernel:
         parts = [self.rows(part) @ X for part in row_blocks([self])]
         return astype(xp.concat(parts), precision_of(V))
 
+    def block(self, rows: Any, columns: slice) -> AnyArray:
+        """Return the entries of some rows and columns, (s, t), in float64."""
+        return select(self.rows(rows), columns, axis=1)
+
+    def write(self, out: AnyArray) -> AnyArray:
+        """Write all entries to an array, (n, n), exactly symmetric, and return it."""
+        n, is_device = self.n_samples, is_foreign(out)
+        tile = TILE_ON_DEVICE if is_device else TILE
+        if self.storage == "streamed":
+            for part in row_blocks([self]):
+                out[part, :] = self.rows(part)
+            # Rows that are computed one by one are symmetric up to rounding only.
+            for part in ranges(n, tile):
+                rest = slice(part.start, n)
+                half = (out[part, rest] + out[rest, part].T) / 2
+                out[part, rest], out[rest, part] = half, half.T
+            return out
+        precision = precision_of(out)
+        for part in row_blocks([self]):
+            rest = slice(part.start - part.start % tile, n)
+            out[part, rest] = astype(self.block(part, rest), precision)
+        for part in ranges(n, tile):
+            for others in ranges(part.start, tile):
+                out[part, others] = out[others, part].T
+        return out
+
+    def dense(self, precision: str = "float64") -> AnyArray:
+        """Write all entries out, (n, n), exactly symmetric, in memory of their own."""
+        return self.write(empty((self.n_samples,) * 2, self.like, precision))
+
 
 def row_blocks(kernels: Sequence[Kernel], n_rows: int | None = None) -> Iterator[slice]:
     """Cut rows of kernels, all or so many, into slices that are computed at a time."""
@@ -70,12 +102,6 @@ def row_blocks(kernels: Sequence[Kernel], n_rows: int | None = None) -> Iterator
     if any(kernel.storage == "streamed" for kernel in kernels):
         height = max(2 * height, FEWEST_STREAMED_ROWS)
     return ranges(n if n_rows is None else n_rows, height)
-
-
-def is_in_memory(kernels: Sequence[Kernel]) -> bool:
-    """Return whether a mix of kernels may be written out as one dense matrix."""
-    storage = Mix(np.ones(len(kernels)), kernels).storage
-    return storage == "dense" or (storage == "sparse" and kernels[0].n_samples <= FEW_SAMPLES)
 
 
 @dataclass(frozen=True)
@@ -89,6 +115,12 @@ class Array(Kernel):
     def rows(self, index: Any) -> AnyArray:
         """Return some rows, (s, n), in float64; it may be a part of the matrix itself."""
         return _dense(select(self.matrix, index))
+
+    def block(self, rows: Any, columns: slice) -> AnyArray:
+        """Return the entries of some rows and columns, (s, t), in float64."""
+        if is_sparse(self.matrix):
+            return super().block(rows, columns)
+        return astype(select(select(self.matrix, rows), columns, axis=1), "float64")
 
     def diagonal(self) -> AnyArray:
         """Return the diagonal, (n,), in float64, in memory of its own."""
@@ -205,10 +237,15 @@ class Mix(Kernel):
 
     def rows(self, index: Any) -> AnyArray:
         """Return some rows, (s, n), in float64."""
+        return self.block(index, slice(0, self.n_samples))
+
+    def block(self, rows: Any, columns: slice) -> AnyArray:
+        """Return the entries of some rows and columns, (s, t), in float64."""
         (c, kernel), *others = self._terms()
-        total = c * kernel.rows(index)
+        total = c * kernel.block(rows, columns)
         for c, kernel in others:
-            total += c * kernel.rows(index)
+            part = kernel.block(rows, columns)
+            total += part if c == 1 else c * part
         return total
 
     def diagonal(self) -> AnyArray:
@@ -279,15 +316,4 @@ class Computed(Kernel):
 
 def dense_of(kernel: Kernel) -> AnyArray:
     """Write a kernel out, (n, n), in float64; exactly symmetric, in memory of its own."""
-    n, like = kernel.n_samples, kernel.like
-    out = zeros((n, n), like)
-    for part in row_blocks([kernel]):
-        out[part, :] = kernel.rows(part)
-    if kernel.storage != "streamed":
-        return out
-    # Rows that are computed one by one are symmetric up to rounding only.
-    for part in row_blocks([kernel]):
-        rest = slice(part.start, n)
-        half = (out[part, rest] + out[rest, part].T) / 2
-        out[part, rest], out[rest, part] = half, half.T
-    return out
+    return kernel.dense()

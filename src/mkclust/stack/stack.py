@@ -17,10 +17,19 @@ from mkclust.linalg import (
     to_host,
     zeros,
 )
-from mkclust.linalg.memory import require_memory
-from mkclust.stack.kernel import Array, Kernel, Mix, is_in_memory, multiply, row_blocks
+from mkclust.linalg.memory import fits, require_memory
+from mkclust.linalg.threads import FEW_SAMPLES
+from mkclust.stack.kernel import Array, Kernel, Mix, multiply, row_blocks
+from mkclust.stack.standardized import Standardized
 from mkclust.types import Array as AnyArray
 from mkclust.types import Float
+
+# Up to so many samples a mix of sparse kernels is written out as a dense matrix.
+MOST_SPARSE = 4096
+# Up to so many samples all kernels are written out once for all that products are needed for.
+MOST_WRITTEN = 4096
+# Sizes of entries between which kernels can be mixed in single precision: coefficients are squares.
+SINGLE_SIZES = 1e-8, 1e8
 
 
 @dataclass(frozen=True)
@@ -58,6 +67,12 @@ class Stack:
         """Number of samples, n, or of the coordinates that stand for them."""
         return self.kernels[0].n_samples
 
+    @property
+    def in_memory(self) -> bool:
+        """Whether a mix of the kernels is one matrix, with which products are cheap."""
+        storages = {kernel.storage for kernel in self.kernels}
+        return "streamed" not in storages and ("dense" in storages or self.n_samples <= MOST_SPARSE)
+
     def apply(self, V: AnyArray) -> AnyArray:
         """Multiply every kernel with V, (n, b) to (m, n, b), in one pass over the data."""
         n, b = V.shape
@@ -67,23 +82,25 @@ class Stack:
             products[p, :, :] = product.T
         return namespace(V).permute_dims(products, (0, 2, 1))
 
-    def mix(self, coefficients: Float) -> Kernel:
+    def mix(self, coefficients: Float, precision: str = "float64") -> Kernel:
         """Return ``sum_p c_p K_p``: written out if the kernels are in memory, else a `Mix`."""
-        mix = Mix(np.asarray(coefficients, dtype=np.float64), self.kernels)
+        c = np.array(coefficients, dtype=np.float64)
         # A single kernel is as cheap to multiply as a copy of it.
-        if np.count_nonzero(coefficients) <= 1 or not is_in_memory(self.kernels):
-            return mix
-        n, like = self.n_samples, mix.like
+        if np.count_nonzero(c) <= 1 or not self.in_memory:
+            return Mix(c, self.kernels)
+        n = self.n_samples
         require_memory(
-            8 * n**2,
+            np.dtype(precision).itemsize * n**2,
             f"mixing {self.n_kernels} kernels of {n} samples, beside the kernels themselves,",
             "use fewer samples, or views with kernels='on-the-fly'",
-            available=free_bytes(like),
+            available=free_bytes(self.kernels[0].like),
         )
-        out = empty((n, n), like)
-        for part in row_blocks(self.kernels):
-            out[part, :] = mix.rows(part)
-        return Array(out)
+        kernels = list(self.kernels)
+        for p, kernel in enumerate(kernels):
+            scaled = kernel.times(float(c[p])) if isinstance(kernel, Standardized) else None
+            if scaled is not None:
+                kernels[p], c[p] = scaled, 1.0
+        return Array(Mix(c, kernels).dense(precision))
 
     def among(self, samples: np.ndarray | None = None, precision: str = "float64") -> "HeldStack":
         """Return the kernels of some samples, or of all, written out as one array."""
@@ -96,15 +113,46 @@ class Stack:
             available=free_bytes(like),
         )
         entries = empty((m, count, count), like, precision)
-        chosen = None if samples is None else to_device(np.asarray(samples), like)
-        xp = namespace(entries)
-        for part in row_blocks(self.kernels, count):
-            index = part if chosen is None else chosen[part]
+        if samples is None:
             for p, kernel in enumerate(self.kernels):
-                rows = kernel.rows(index)
-                rows = rows if chosen is None else xp.take(rows, chosen, axis=1)
+                kernel.write(entries[p, :, :])
+            return HeldStack(entries, self.names, self.views)
+        chosen, xp = to_device(np.asarray(samples), like), namespace(entries)
+        for part in row_blocks(self.kernels, count):
+            for p, kernel in enumerate(self.kernels):
+                rows = xp.take(kernel.rows(chosen[part]), chosen, axis=1)
                 entries[p, part, :] = astype(rows, precision)
         return HeldStack(entries, self.names, self.views)
+
+    def held(self, make: bool | None = None) -> "HeldStack | None":
+        """Return the kernels written out, in single precision if they are large; kept for later.
+
+        None if they do not fit into memory, are streamed, or float32 cannot hold them.
+
+        Parameters
+        ----------
+        make : bool, default=None
+            Whether to write them if that was not done before; None does so for few samples.
+        """
+        make = self.n_samples <= MOST_WRITTEN if make is None else make
+        if "_held" not in vars(self) and make:
+            vars(self)["_held"] = self._write_all()
+        return vars(self).get("_held")
+
+    def _write_all(self) -> "HeldStack | None":
+        """Write all kernels out if that can be done."""
+        n, m = self.n_samples, self.n_kernels
+        if n <= FEW_SAMPLES and self.in_memory:
+            return self.among(None)
+        is_small = fits(4 * (m + 2) * n**2, available=free_bytes(self.kernels[0].like))
+        return self.among(None, "float32") if is_small and self.is_safe_in_single else None
+
+    @cached_property
+    def is_safe_in_single(self) -> bool:
+        """Whether a mix is one matrix whose entries single precision can hold."""
+        sizes = self.traces() / self.n_samples
+        is_safe = np.all((sizes > SINGLE_SIZES[0]) & (sizes < SINGLE_SIZES[1]))
+        return bool(is_safe) and self.in_memory
 
     def gram(self) -> Float:
         """Return ``Tr(K_p K_q)``, (m, m)."""
@@ -142,14 +190,18 @@ class HeldStack(Stack):
 
     entries: AnyArray
 
+    def held(self, make: bool | None = None) -> "HeldStack":
+        """Return the kernels written out: they are."""
+        return self
+
     @cached_property
     def _mixed(self) -> AnyArray:
         """The memory of the latest mix, (n, n)."""
         n = self.n_samples
         return empty((n, n), self.entries, precision_of(self.entries))
 
-    def mix(self, coefficients: Float) -> Kernel:
-        """Return ``sum_p c_p K_p`` in memory that the next mix takes."""
+    def mix(self, coefficients: Float, precision: str = "") -> Kernel:
+        """Return ``sum_p c_p K_p``, in the number type and memory that the next mix takes."""
         m, n, _ = self.entries.shape
         c = to_device(np.asarray(coefficients), self.entries, precision_of(self.entries))
         if isinstance(self.entries, np.ndarray):

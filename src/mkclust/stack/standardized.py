@@ -103,6 +103,8 @@ class Standardization:
         if is_centered:
             P = P - xp.mean(P, axis=0)  # cancels the new samples' own means exactly
         rows, means = empty((n_new, P.shape[1]), cross), zeros((n_new,), cross)
+        if is_centered and is_training:
+            means += local.row_means - local.shift / n_new
         average = zeros((P.shape[0],), cross) + 1 / P.shape[0]
         height = PROJECTED_ROWS_ON_DEVICE if is_foreign(cross) else PROJECTED_ROWS
         # In float64 whatever the similarities are, dense ones some rows at a time for the memory.
@@ -110,7 +112,7 @@ class Standardization:
             block = cross[part, :]
             block = block.astype("float64") if is_sparse(block) else astype(block, "float64")
             rows[part, :] = block @ P
-            if is_centered:
+            if is_centered and not is_training:
                 means[part] = block @ average
         if is_centered:
             rows -= local.row_means @ P
@@ -162,17 +164,29 @@ class Standardized(Wrapped):
 
     def rows(self, index: Any) -> Array:
         """Return some rows, (s, n), in float64 and in memory of their own."""
+        return self.block(index, slice(0, self.n_samples))
+
+    def block(self, rows: Any, columns: slice) -> Array:
+        """Return the entries of some rows and columns, (s, t), in float64 and their own memory."""
         means, scale = self.standardization.row_means, self.standardization.scale
-        part = self.kernel.rows(index)
+        part = self.kernel.block(rows, columns)
         if means is None:
             part = part + 0.0
         else:
-            part = part - select(means, index)[:, None]
-            part -= means - self.standardization.mean
+            part = part - select(means, rows)[:, None]
+            part -= means[columns] - self.standardization.mean
         if scale is not None:
-            part *= scale
-            part *= select(scale, index)[:, None]
+            part *= scale[columns]
+            part *= select(scale, rows)[:, None]
         return part
+
+    def times(self, c: float) -> "Standardized | None":
+        """Return ``c K`` if it takes no longer to write out than K, as part of a positive scale."""
+        scale = self.standardization.scale
+        if scale is None or not c > 0:
+            return None
+        scaled = replace(self.standardization, scale=c**0.5 * scale)
+        return replace(self, standardization=scaled)
 
     def diagonal(self) -> Array:
         """Return the diagonal, (n,), in float64."""

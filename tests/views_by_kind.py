@@ -1,0 +1,35 @@
+"""Views that are plainly of a kind."""
+
+import numpy as np
+
+N = 60
+
+
+def one_hot(rng, n_categories, n=N):
+    return np.eye(n_categories)[rng.integers(n_categories, size=n)]
+
+
+def symmetric(M):
+    M = (M + M.T) / 2
+    np.fill_diagonal(M, 0)
+    return M
+
+
+def unit_rows(X):
+    return X / np.linalg.norm(X, axis=1, keepdims=True)
+
+
+def example(kind, seed=0):
+    """Return a view that is plainly of a kind."""
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(N, 6))
+    return {
+        "categories": lambda: np.hstack([one_hot(rng, 4), one_hot(rng, 2), one_hot(rng, 3)]),
+        "distances": lambda: np.linalg.norm(X[:, None] - X, axis=2),
+        "graph": lambda: symmetric(rng.random((N, N)) * (rng.random((N, N)) < 0.04)),
+        "sparse": lambda: rng.poisson(0.05, size=(N, 90)).astype(float),
+        "binary": lambda: rng.integers(2, size=(N, 8)).astype(float),
+        "histogram": lambda: rng.dirichlet(np.ones(7), size=N),
+        "directions": lambda: unit_rows(X),
+        "dense": lambda: X + 1,
+    }[kind]()
