@@ -17,7 +17,7 @@ CONSUMER = Path(__file__).resolve().parents[1] / "tests" / "typing" / "consumer.
 # What is no Python and has to be in both archives.
 DATA = ("py.typed", "web/page.css", "web/page.js", "bench/tables/paper.csv")
 # Packages that the extras a user has not asked for would bring.
-NOT_OF_CLI = ("dask", "pyarrow", "plotly", "matplotlib", "h5py", "anndata", "skops")
+NOT_OF_CLI = ("dask", "pyarrow", "jinja2", "matplotlib", "h5py", "anndata", "skops")
 FIT_AND_PREDICT = """
 import pathlib, sys
 import mkclust

@@ -23,7 +23,6 @@ def test_importing_the_library_loads_neither_its_extras_nor_what_explains_a_fit(
         "dask",
         "skops",
         "mkclust.explain",
-        "mkclust.web",
     )
     program = (
         "import mkclust, sys\n"

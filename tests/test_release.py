@@ -15,7 +15,7 @@ PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 EXTRAS = PROJECT["optional-dependencies"]
 # What importing the library must not load, and no extra but those for it may bring.
 HEAVY = (
-    *("matplotlib", "plotly", "dask", "distributed", "torch", "cupy", "h5py", "pyarrow"),
+    *("matplotlib", "jinja2", "dask", "distributed", "torch", "cupy", "h5py", "pyarrow"),
     *("typer", "rich", "skops", "anndata", "mudata", "openpyxl", "statsmodels", "polars"),
 )
 

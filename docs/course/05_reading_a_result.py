@@ -78,8 +78,8 @@ print(stability)
 
 # %%
 # **6. Single samples.** A silhouette near zero, or a small margin, marks a sample between two
-# clusters. ``mkclust.fit_report(careful, views, "fit.html")`` writes all of this into one page that
-# works offline.
+# clusters. ``mkclust.write_report(careful, views, "fit.html")`` writes all of this into one page
+# that works offline.
 
 from mkclust import sample_scores
 

@@ -32,11 +32,11 @@ print(f"accuracy on new samples {clustering_accuracy(digits.y[1200:], labels):.2
 
 import matplotlib.pyplot as plt
 
-from mkclust.plots import draw_classes
+from mkclust.plots import ClassesDisplay
 
 figure, axes = plt.subplots(1, 2, figsize=(11, 4.5), layout="constrained")
-draw_classes(axes[0], model.labels_, digits.y[:1200])
-draw_classes(axes[1], labels, digits.y[1200:])
+ClassesDisplay(labels=model.labels_, y=digits.y[:1200]).plot(axes[0])
+ClassesDisplay(labels=labels, y=digits.y[1200:]).plot(axes[1])
 axes[0].set_title("training samples", loc="left")
 axes[1].set_title("new samples", loc="left")
 plt.show()

@@ -54,7 +54,7 @@ print(f"accuracy {clustering_accuracy(digits.y[:600], model.labels_):.2f}")
 
 # %%
 # Displays work with it, and show the sentence on what its weights mean. So do ``diagnose``,
-# ``fit_report`` and benchmarks.
+# ``write_report`` and benchmarks.
 
 import matplotlib.pyplot as plt
 

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from mkclust.explain.diagnose import diagnose
     from mkclust.explain.landmarks import landmark_stability
     from mkclust.explain.memory import estimate_memory
-    from mkclust.explain.page import fit_report
+    from mkclust.explain.report import write_report
     from mkclust.explain.sample_scores import sample_scores
     from mkclust.explain.write_back import write_back
     from mkclust.methods.persistence import load_model, save_model
@@ -67,7 +67,6 @@ __all__ = [
     "describe",
     "diagnose",
     "estimate_memory",
-    "fit_report",
     "landmark_stability",
     "load_model",
     "sample_scores",
@@ -76,6 +75,7 @@ __all__ = [
     "to_device",
     "view",
     "write_back",
+    "write_report",
 ]
 
 # What explains a fit is wanted after one: it is imported when it is first asked for, which makes
@@ -86,13 +86,13 @@ _IMPORTED_LATER = {
     "describe": "mkclust.explain.describe",
     "diagnose": "mkclust.explain.diagnose",
     "estimate_memory": "mkclust.explain.memory",
-    "fit_report": "mkclust.explain.page",
     "landmark_stability": "mkclust.explain.landmarks",
     "load_model": "mkclust.methods.persistence",
     "sample_scores": "mkclust.explain.sample_scores",
     "save_model": "mkclust.methods.persistence",
     "suggest_n_clusters": "mkclust.explain.choosing",
     "write_back": "mkclust.explain.write_back",
+    "write_report": "mkclust.explain.report",
 }
 
 

@@ -22,7 +22,7 @@ from mkclust import (
 )
 from mkclust.cli import app
 from mkclust.exceptions import UncoveredSamplesWarning
-from mkclust.explain.page import fit_page
+from mkclust.explain.report import report_html
 from mkclust.explain.stability import resample
 from mkclust.generalize import alignment_error
 from mkclust.kernels import Nystroem
@@ -159,8 +159,8 @@ def test_views_that_have_no_sample_in_common_with_those_used_leave_theirs_withou
     assert describe(model, views).sizes == (20, 20, 20)
     assert np.flatnonzero(np.isnan(sample_scores(model).margin)).tolist() == list(range(60, N))
     np.testing.assert_allclose(diagnose(model, views).agreement, [1, 1, np.nan, np.nan])
-    page = fit_page(model, views, y=Y, n_resamples=2, alternatives=False)
-    assert "30 further samples have no entry" in page
+    page = report_html(model, views, Y, n_resamples=2)
+    assert "30 further samples without any entry" in page
     assert "60 samples" in page
 
 
@@ -241,10 +241,10 @@ def test_pictures_and_annotated_data_leave_out_samples_without_an_entry(fitted):
     assert np.flatnonzero(data.obs["mkclust"].isna()).tolist() == EMPTY
 
 
-def test_the_page_of_a_fit_names_samples_without_an_entry(fitted):
+def test_a_report_names_samples_without_an_entry(fitted):
     model, X = fitted
-    page = fit_page(model, X, y=Y, n_resamples=2, leave_one_out=False, alternatives=False)
-    assert "3 further samples have no entry" in page
+    page = report_html(model, X, Y, n_resamples=2)
+    assert "3 further samples without any entry" in page
     assert "doc 04, doc 17 and doc 60" in page
     assert "87 samples" in page
 

@@ -15,7 +15,7 @@ import own_methods
 from conftest import blob_views
 from mkclust import cli, diagnose
 from mkclust.bench import PlanError, read_plan
-from mkclust.explain.page import fit_page
+from mkclust.explain.report import report_html
 from mkclust.plots import (
     ConvergenceDisplay,
     EmbeddingDisplay,
@@ -27,7 +27,6 @@ pytestmark = pytest.mark.slow
 
 matplotlib.use("agg")
 OWN = [own_methods.Powered, own_methods.FirstKernel]
-QUICK = {"n_resamples": 2, "leave_one_out": False}
 
 
 @pytest.fixture(scope="module")
@@ -53,7 +52,7 @@ def words_of(page):
 def test_an_own_method_has_a_page_displays_and_a_diagnosis(method, problem):
     views, y = problem
     model = method(3, random_state=0).fit(views)
-    words = words_of(fit_page(model, views, y=y, **QUICK))
+    words = words_of(report_html(model, views, y, n_resamples=2))
     assert model.WEIGHT_MEANING in words
     assert f"by {method.__name__}" in words
     assert diagnose(model, views, leave_one_out=False).names == ("view 0", "view 1")

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mkclust import AverageKKM, KernelBank, SimpleMKKM, diagnose, suggest_n_clusters, to_device
-from mkclust.explain.page import fit_page
+from mkclust.explain.report import report_html
 from mkclust.explain.stability import resample
 from mkclust.kernels import Nystroem
 from mkclust.samples.ids import joined
@@ -311,13 +311,12 @@ def test_what_goes_to_a_device_goes_in_one_order():
 @pytest.mark.slow
 @pytest.mark.parametrize("ids", [text_ids(), range(N)])
 def test_a_page_names_samples_and_classes_by_their_ids(ids):
-    pytest.importorskip("plotly")
+    pytest.importorskip("jinja2")
     a, b = (frame.set_axis(ids) for frame in frames()[:2])
     model = AverageKKM(3, random_state=0).fit([a, b])
     classes = pandas.Series([f"class {i}" for i in model.labels_], index=a.index)
-    options = {"n_resamples": 0, "leave_one_out": False}
-    page = fit_page(model, [shuffled(a), b], y=shuffled(classes), **options)
-    expected = fit_page(model, [a, b], y=classes.to_list(), ids=list(ids), **options)
+    page = report_html(model, [shuffled(a), b], shuffled(classes), n_resamples=0)
+    expected = report_html(model, [a, b], classes.to_list(), n_resamples=0)
     # But for the time at which they were written.
     apart = [x for x, y in zip(page.split("\n"), expected.split("\n"), strict=True) if x != y]
     assert len(apart) <= 1

@@ -58,7 +58,7 @@ def explain(views: dict[str, NDArray[np.float64]], folder: Path) -> str:
     assert_type(mkclust.suggest_n_clusters(views), NumberOfClusters)
     assert_type(mkclust.sample_scores(model), SampleScores)
     assert_type(mkclust.estimate_memory(1000, n_kernels=3), MemoryEstimate)
-    assert_type(mkclust.fit_report(model, views, folder / "fit.html"), Path)
+    assert_type(mkclust.write_report(model, views, folder / "fit.html"), Path)
     path = assert_type(mkclust.save_model(model, folder / "model.skops"), Path)
     assert_type(mkclust.load_model(path), MultipleKernelClusterer)
     assert_type(mkclust.METHODS["simplemkkm"], type[MultipleKernelClusterer])

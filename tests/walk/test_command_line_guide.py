@@ -12,7 +12,7 @@ pytestmark = pytest.mark.slow
 pd = pytest.importorskip("pandas")
 pytest.importorskip("pyarrow")
 pytest.importorskip("matplotlib")
-pytest.importorskip("plotly")
+pytest.importorskip("jinja2")
 pytest.importorskip("skops")
 pytest.importorskip("statsmodels")
 

@@ -14,7 +14,7 @@ from mkclust import AgreementKKM, load_model, save_model
 from mkclust.datasets import load
 
 pd = pytest.importorskip("pandas")
-pytest.importorskip("plotly")
+pytest.importorskip("jinja2")
 pytest.importorskip("skops")
 
 N, NEW = 90, 30

@@ -37,7 +37,7 @@ from mkclust.explain.annotate import annotate as annotate_clusters
 from mkclust.explain.annotation import Annotation
 from mkclust.explain.describe import describe
 from mkclust.explain.description import Description
-from mkclust.explain.page import fit_report
+from mkclust.explain.report import write_report
 from mkclust.files import write_atomically
 from mkclust.kernels.kinds import RULES
 from mkclust.methods import RECOMMENDED
@@ -169,19 +169,18 @@ def _write_more(
         progress.phase("drawing")
         with noted_failure(path, failures):
             figure = plots.plot_fit(fitted.model, y)
-            write_atomically({path: lambda draft: plots.save(figure, draft)})
+            write_atomically({path: lambda draft: figure.savefig(draft, dpi=150)})
     if (path := more["report"]) is not None:
         progress.phase("writing the report")
         with noted_failure(path, failures):
-            fit_report(
+            write_report(
                 fitted.model,
                 fitted.X,
                 path,
-                y=y if outcome.scores else None,
+                y if outcome.scores else None,
                 warned=outcome.warnings,
                 annotation=outcome.annotation,
-                alternatives=fitted.suggestion or True,
-                progress=progress.step,
+                alternatives=fitted.suggestion or False,
             )
     if (path := more["save"]) is not None:
         progress.phase("saving the model")

@@ -57,7 +57,7 @@ def run(out: opt.Folder = Path("demo"), seed: opt.Seed = 0) -> None:
         progress.phase("drawing")
         figure = plots.plot_fit(model, y)
         write_atomically(
-            {picture: lambda path: plots.save(figure, path), labels: fitted_labels(model)}
+            {picture: lambda path: figure.savefig(path, dpi=150), labels: fitted_labels(model)}
         )
     lines = ["", fit_summary(model), "", description.summary(), "", score_table(scores)]
     lines += [_comparison(scores), "", f"Picture: {picture}", f"Labels: {labels}"]

@@ -18,6 +18,7 @@ from mkclust.cli.options import Request
 from mkclust.cli.outputs import (
     agreement_record,
     all_scores,
+    missingness_record,
     strict_json,
     suggestion_record,
 )
@@ -138,6 +139,7 @@ def diagnose(
     derived = ("redundancy", "chance", "noise", "duplicates")
     record |= {name: getattr(diagnosis, name) for name in derived}
     record["view_agreement"] = agreement_record(fitted.model)
+    record["missingness"] = missingness_record(fitted.model)
     _show(diagnosis.summary(), record, progress, context)
 
 

@@ -9,6 +9,7 @@ import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, fields
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -46,9 +47,9 @@ ATTRIBUTES = {
 TIMED = ("kernel", "check", "solve", "agreement", "label", "alignment", "fit")
 # Modules and extras that outputs need, with the suffixes of their files.
 NEEDED = {
-    "plot": ("matplotlib", (".png", ".pdf", ".svg", ".jpg", ".eps")),
-    "report": ("plotly", (".html", ".htm")),
-    "save": ("skops", (".skops",)),
+    "plot": (("matplotlib",), (".png", ".pdf", ".svg", ".jpg", ".eps")),
+    "report": (("jinja2", "matplotlib"), (".html", ".htm")),
+    "save": (("skops",), (".skops",)),
 }
 
 
@@ -69,14 +70,15 @@ def check_output(kind: str, path: Path | None) -> None:
     """Refuse an output that needs another suffix, or a package that is not installed."""
     if path is None:
         return
-    module, suffixes = NEEDED[kind]
+    modules, suffixes = NEEDED[kind]
     if path.suffix.lower() not in suffixes:
         raise CommandError(f"--{kind} {path}: give it a suffix of {', '.join(suffixes)}")
     try:
-        __import__(module)
-    except ImportError:
+        for module in modules:
+            import_module(module)
+    except ImportError as error:
         advice = f'pip install "mkclust[{kind}]"'
-        raise CommandError(f"--{kind} {path}: needs {module}; install it: {advice}") from None
+        raise CommandError(f"--{kind} {path}: {error}; install it: {advice}") from None
 
 
 def check_outputs(
@@ -152,7 +154,7 @@ def run_record(outcome: Outcome) -> dict[str, Any]:
         "weights": model.weights_,
         "alignments": model.alignments_,
         "agreement": agreement_record(model),
-        "missingness": model.missingness_.to_dict() if hasattr(model, "missingness_") else None,
+        "missingness": missingness_record(model),
         "kernel_choice": fit.decision or None,
         "rules": model.bank_.rules_ if hasattr(model, "bank_") else None,
         "landmarks": fit.landmarks,
@@ -183,6 +185,12 @@ def agreement_record(model: Any) -> dict[str, Any] | None:
         "groups": [[agreement.names[p] for p in group] for group in agreement.groups],
         "set_aside": list(getattr(model, "set_aside_", ())),
     }
+
+
+def missingness_record(model: Any) -> dict[str, Any] | None:
+    """Return how clusters and missing views go together, None if no sample is missing."""
+    missingness = getattr(model, "missingness_", None)
+    return None if missingness is None else missingness.to_dict()
 
 
 def suggestion_record(suggestion: NumberOfClusters | None) -> dict[str, Any] | None:

@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from mkclust.plots.description import DescriptionDisplay
+from mkclust.plots import DescriptionDisplay
 from mkclust.text import printable
 from mkclust.types import Float
 

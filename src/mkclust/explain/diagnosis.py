@@ -8,9 +8,8 @@ from scipy.sparse.csgraph import connected_components
 
 from mkclust.methods.agreement import BEYOND_CHANCE, COPY_ALIGNMENT, Agreement
 from mkclust.methods.missingness import Missingness
-from mkclust.text import join_words
+from mkclust.text import count, join_words
 from mkclust.types import Float
-from mkclust.web.words import count_noun, format_number
 
 
 @dataclass(frozen=True, eq=False)
@@ -95,10 +94,10 @@ class Diagnosis:
         -------
         str
         """
-        count = count_noun(self.n_clusters, "cluster")
-        title = f"{self.method}, {count}, {len(self.names)} kernels"
+        clusters = count(self.n_clusters, "cluster")
+        title = f"{self.method}, {clusters}, {len(self.names)} kernels"
         verdict = self.view_agreement.verdict()
-        lines = [title, "", verdict, "", *self._table(), "", *self._sentences()]
+        lines = [title, "", verdict, "", *self._table(), "", *self.sentences()]
         if self.missingness is not None:
             lines += ["", self.missingness.summary()]
         return "\n".join(lines)
@@ -126,8 +125,13 @@ class Diagnosis:
             lines.append(name.ljust(width) + "".join(cells))
         return lines
 
-    def _sentences(self) -> list[str]:
-        """Return what stands out, a sentence each."""
+    def sentences(self) -> list[str]:
+        """Return what stands out, a sentence each.
+
+        Returns
+        -------
+        list of str
+        """
         return [*self._about_noise(), *self._about_copies(), *self._about_dependence()]
 
     def _about_noise(self) -> list[str]:
@@ -209,7 +213,7 @@ def _listed(names: Sequence[str]) -> str:
 
 def _number(value: float) -> str:
     """Return a value in two decimals, a dash for NaN."""
-    return format_number(value, unknown="-")
+    return f"{round(value, 2) + 0.0:.2f}" if np.isfinite(value) else "-"
 
 
 def likelihood_text(value: float) -> str:

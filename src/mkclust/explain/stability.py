@@ -84,16 +84,23 @@ class Stability:
             "0 what chance gives).",
             f"Share of resamples in which a cluster's samples stay with it: {', '.join(shares)}.",
         ]
+        return "\n".join([*sentences, self.verdict()])
+
+    def verdict(self) -> str:
+        """Return in a sentence how far the clusters are to be relied on.
+
+        Returns
+        -------
+        str
+        """
         if self.mean >= STABLE:
-            sentences.append("High: the clusters do not hang on a few samples.")
-        elif self.mean >= UNSTABLE:
-            sentences.append("Middling: some samples change sides; `samples` tells which.")
-        else:
-            sentences.append(
-                "Low: other samples would have given other clusters; n_clusters may not fit, or "
-                "there may be none."
-            )
-        return "\n".join(sentences)
+            return "High: the clusters do not depend on a few samples."
+        if self.mean >= UNSTABLE:
+            return "Middling: some samples change clusters."
+        return (
+            "Low: other samples would have given other clusters; n_clusters may not fit, or "
+            "there may be none."
+        )
 
     def __str__(self) -> str:
         """Return the summary."""

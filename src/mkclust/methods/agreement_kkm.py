@@ -11,7 +11,6 @@ from mkclust.methods.inductive import InductiveClusterer
 from mkclust.methods.learned_fill import AlignedFills, learn_fills
 from mkclust.methods.mixture import Mixture
 from mkclust.methods.solution import Solution
-from mkclust.plots import AGREEING_WEIGHT
 from mkclust.stack import Stack
 from mkclust.stack.observed import maps_of, with_active, with_maps
 from mkclust.types import Array, Float
@@ -174,7 +173,9 @@ class AgreementKKM(InductiveClusterer):
         "C. Lavit, Y. Escoufier, R. Sabatier, P. Traissac. The ACT (STATIS method). Computational "
         "Statistics & Data Analysis 18, 1994.",
     )
-    WEIGHT_MEANING: ClassVar[str] = AGREEING_WEIGHT
+    WEIGHT_MEANING: ClassVar[str] = (
+        "A weight is large if a view agrees with the others, and zero if it was set aside."
+    )
     LEARNS_MISSING: ClassVar[bool] = True
 
     def _solve(self, stack: Stack) -> Solution:

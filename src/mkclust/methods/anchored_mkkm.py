@@ -17,13 +17,13 @@ from mkclust.methods.agreement_kkm import (
     names_set_aside,
 )
 from mkclust.methods.certified import CertifiedClusterer
+from mkclust.methods.documentation import LARGE_WEIGHT
 from mkclust.methods.inductive import InductiveClusterer
 from mkclust.methods.mixture import EIGEN_TOLERANCE
 from mkclust.methods.out_of_sample import inverse
 from mkclust.methods.simple_mkkm import SimpleMKKM, solution_of
 from mkclust.methods.solution import Solution
 from mkclust.parameters import Allowed, Choice, Either, Number
-from mkclust.plots import LARGE_WEIGHT
 from mkclust.stack import Factored, Stack
 from mkclust.stack.discretize import discretize
 from mkclust.stack.observed import with_active

@@ -57,8 +57,8 @@ class CertifiedClusterer(MultipleKernelClusterer):
         else:
             advice = (
                 "no further progress: eigenvalues around the last one that counts lie too close "
-                "together, or rounding sets a limit; raise tol, or pass float64 where kernels are "
-                "float32"
+                "together, or rounding sets a limit; raise tol, or pass kernels in float64 "
+                "if they are float32"
             )
         return (
             f"stopped after {solution.n_iter} iterations at a certified relative gap of "

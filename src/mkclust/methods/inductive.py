@@ -55,7 +55,7 @@ class InductiveClusterer(
             training samples, or features.
         self_similarity : array of shape (m, n_new), default=None
             With precomputed kernels and ``normalize=True``: the new samples' similarities to
-            themselves, k(x, x). None serves where they are known: kernels with a constant
+            themselves, k(x, x). None is enough if they are known: kernels with a constant
             diagonal, and the training kernels themselves.
         observed : array of bool of shape (n_new, n_views), default=None
             Which views, or kernels, have which new samples, as in ``fit``.
@@ -94,7 +94,7 @@ class InductiveClusterer(
         -------
         ndarray of shape (n_new, n_clusters)
             Of views that are dask arrays a lazy dask array, as in ``predict``. Rows of data frames
-            with ids are in the order of the first such frame; where ``set_output`` asks for a
+            with ids are in the order of the first such frame; if ``set_output`` asks for a
             frame of pandas, its index are the ids.
         """
         check_is_fitted(self)

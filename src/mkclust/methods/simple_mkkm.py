@@ -9,12 +9,12 @@ from mkclust.engine.eigen import Relaxation
 from mkclust.engine.search import Search, search
 from mkclust.exceptions import WeightsWarning, warn
 from mkclust.methods.certified import CertifiedClusterer
+from mkclust.methods.documentation import LARGE_WEIGHT
 from mkclust.methods.inductive import InductiveClusterer
 from mkclust.methods.learned_fill import AlignedFills, learn_fills
 from mkclust.methods.reduced_gradient import solve_reduced_gradient
 from mkclust.methods.solution import Solution
 from mkclust.parameters import Allowed, Choice
-from mkclust.plots import LARGE_WEIGHT
 from mkclust.stack import Stack
 from mkclust.text import join_words
 from mkclust.types import Array

@@ -1,10 +1,13 @@
-"""What all pictures share: colors, limits on what is drawn, titles that fit, and displays."""
+"""What all displays share: colors, frames, and the base class."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Self
 
+import numpy as np
 from sklearn.utils.validation import check_is_fitted
+
+from mkclust.text import printable
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -12,63 +15,59 @@ if TYPE_CHECKING:
 
 # Two hues that stay apart for every common color vision deficiency, and in gray.
 BLUE, ORANGE = "#2b6ca3", "#d98324"
+# Text and main lines, and what stays in the background.
 INK, FAINT = "#222222", "#8a8a8a"
-# The orange of words: dark enough to be read on white.
-ORANGE_INK = "#9c5700"
 # Twelve colors, told apart under deuteranopia and protanopia too; more clusters reuse them.
 PALETTE: tuple[str, ...] = ("#332288", "#DDAA33", "#44AA99", "#EE3377", "#66CCEE", "#994F00")
 PALETTE += ("#785EF0", "#DDCC77", "#882255", "#222222", "#4477AA", "#661100")
-MAX_TICKS = 25  # beyond this many clusters or classes not all of them are named
-
-
-def written(value: float, decimals: int = 3) -> str:
-    """Return a value with so many decimals, or with two digits where that would read zero."""
-    is_seen = value == 0 or abs(value) >= 0.5 * 0.1**decimals
-    return f"{value:.{decimals}f}" if is_seen else f"{value:.1e}"
-
-
-def shortened(name: Any, limit: int = 26) -> str:
-    """Return a name, its middle left out where it is too long for a tick label."""
-    name, half = str(name), (limit - 1) // 2
-    return name if len(name) <= limit else f"{name[:half]}…{name[-half:]}"
-
-
-def set_titles(ax: Axes, text: str, x: str = "", y: str = "", pad: float = 8) -> None:
-    """Set a panel's title, and the names of its axes."""
-    ax.set_title(text, fontsize=11.5, fontweight="bold", loc="left", color=INK, pad=pad)
-    ax.set_xlabel(x, fontsize=10)
-    ax.set_ylabel(y, fontsize=10)
-
-
-def count_steps(ax: Axes, steps: int) -> None:
-    """Frame a curve over steps: whole numbers as ticks, and no more lines than its two scales."""
-    from matplotlib.ticker import MaxNLocator
-
-    ax.spines[["top", "right"]].set_visible(False)
-    ax.spines[["bottom", "left"]].set_color(FAINT)
-    margin = 0.04 * (steps - 1) or 0.5
-    ax.set_xlim(-margin, steps - 1 + margin)
-    ax.xaxis.set_major_locator(MaxNLocator(integer=True))
-    if steps == 1:
-        ax.set_xticks([0])
 
 
 class Display:
-    """A picture that is made of plain arrays, and can be drawn as often as wanted.
+    """Base of all displays.
 
-    A child stores its arrays in ``__init__``, takes them from a model in a class method, and draws
-    them in ``_draw``, on a figure of ``_size`` where nobody gives another.
+    A child stores arrays, reads them from a model (`_read`), draws them (`_draw`), and says their
+    size in inches (`_size`) and what they show (`_words`).
 
     Attributes
     ----------
     ax_ : matplotlib.axes.Axes
-        What was drawn on last.
+        The axes of the last ``plot``.
     figure_ : matplotlib.figure.Figure
         The figure of these axes.
     """
 
     ax_: Axes
     figure_: Figure | SubFigure
+
+    @classmethod
+    def from_estimator(
+        cls, model: Any, X: Any = None, *, ax: Axes | None = None, **options: Any
+    ) -> Self:
+        """Draw a fitted model.
+
+        Parameters
+        ----------
+        model : estimator
+            A fitted clusterer of this library.
+        X : array, list or dict of kernels or views, or table, default=None
+            What it was fitted on; only `SortedKernelDisplay` needs it.
+        ax : matplotlib.axes.Axes, default=None
+            Where to draw; None makes a new figure.
+        **options
+            Further parameters of the display.
+
+        Returns
+        -------
+        Display
+        """
+        check_is_fitted(model)
+        if missing := [
+            name for name in ("alignments_", "mixed_kernel") if not hasattr(model, name)
+        ]:
+            raise TypeError(
+                f"{type(model).__name__} has no {missing[0]}: pass a fitted clusterer of mkclust"
+            )
+        return cls(**cls._read(model, X, **options)).plot(ax)
 
     def plot(self, ax: Axes | None = None) -> Self:
         """Draw.
@@ -91,25 +90,49 @@ class Display:
                     f"{type(self).__name__} draws with matplotlib, which is not installed: "
                     "pip install 'mkclust[plot]'"
                 ) from error
-            _, ax = plt.subplots(figsize=self._size(), layout="constrained")
+            _, ax = plt.subplots(figsize=self.figsize, layout="constrained")
         self.ax_, self.figure_ = ax, ax.figure
         self._draw(ax)
         return self
 
+    @property
+    def figsize(self) -> tuple[float, float]:
+        """Width and height of a figure for this display, in inches."""
+        return self._size()
+
+    @property
+    def caption(self) -> str:
+        """What the picture shows, in words."""
+        return self._words()
+
+    @classmethod
+    def _read(cls, model: Any, X: Any, **options: Any) -> dict[str, Any]:
+        raise NotImplementedError(f"{cls.__name__} is not made from a model")
+
     def _size(self) -> tuple[float, float]:
-        """Return the width and height of a new figure, in inches."""
+        return 6.2, 5.4
+
+    def _words(self) -> str:
         raise NotImplementedError
 
-    def _draw(self, ax: Axes) -> None:
-        """Draw on given axes."""
+    def _draw(self, ax: Any) -> None:
         raise NotImplementedError
 
 
-def learned(model: Any, *names: str) -> list[Any]:
-    """Return what a model has learned, by name, or say that it is not fitted, or no such model."""
-    check_is_fitted(model)
-    if missing := [name for name in names if not hasattr(model, name)]:
-        raise TypeError(
-            f"{type(model).__name__} has no {missing[0]}: pass a fitted clusterer of mkclust"
-        )
-    return [getattr(model, name) for name in names]
+def set_titles(ax: Any, text: str, x: str = "", y: str = "", pad: float = 8) -> None:
+    """Set a panel's title, and the names of its axes."""
+    ax.set_title(text, fontsize=11.5, fontweight="bold", loc="left", color=INK, pad=pad)
+    ax.set_xlabel(x, fontsize=9.5, color=INK)
+    ax.set_ylabel(y, fontsize=9.5, color=INK)
+
+
+def shorten(name: Any, limit: int = 26) -> str:
+    """Return a name, without its middle if it is too long for a tick label."""
+    name, half = printable(name), (limit - 1) // 2
+    return name if len(name) <= limit else f"{name[:half]}…{name[-half:]}"
+
+
+def format_range(values: np.ndarray) -> str:
+    """Return "0.10 to 0.25", or one number if both ends read the same."""
+    first, last = f"{values.min():.2f}", f"{values.max():.2f}"
+    return first if first == last else f"{first} to {last}"

@@ -1,0 +1,258 @@
+"""Everything that the report of a fit says, computed by the functions of `mkclust.explain`."""
+
+import warnings
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from mkclust.explain.annotation import Annotation
+from mkclust.explain.choosing import NumberOfClusters, suggest_n_clusters
+from mkclust.explain.describe import describe, views_of_features
+from mkclust.explain.description import Description, FeatureEffect
+from mkclust.explain.diagnose import diagnose
+from mkclust.explain.diagnosis import Diagnosis
+from mkclust.explain.fitted import (
+    check_fitted,
+    fitted_index,
+    integer_seed,
+    is_approximated,
+    unfitted_copy,
+)
+from mkclust.explain.sample_scores import SampleScores, sample_scores
+from mkclust.explain.stability import Resampler, Stability, part_size, resample
+from mkclust.index import index_of, match_rows
+from mkclust.kernels import default_bank
+from mkclust.linalg import to_host
+from mkclust.methods import AgreementKKM
+from mkclust.methods.agreement import Agreement
+from mkclust.methods.training import in_order_of_fit, make_bank
+from mkclust.metrics import adjusted_rand_index
+from mkclust.plots.sampling import sample_clusters
+from mkclust.samples import Samples
+
+# Entries of kernels, m n^2, up to which all samples are diagnosed; of more samples, some are.
+MAX_DIAGNOSED = 8e7
+# Entries of kernels for one of several refits, with the slowness of the method.
+MAX_REFITTED = 1.6e7
+# Samples for a refit, however few kernels there are.
+MAX_SAMPLES = 2000
+
+
+@dataclass(frozen=True, eq=False)
+class ReportData:
+    """A fitted model, and everything that its report says about it."""
+
+    model: Any
+    samples: Samples  # what it was fitted on, in the order of its labels
+    ids: list[str]  # of the samples, or their numbers
+    labels: np.ndarray  # -1 if nothing is known of a sample
+    y: np.ndarray | None  # given classes
+    scores: SampleScores
+    description: Description | None  # None if no view has features
+    diagnosis: Diagnosis | None  # None for a single kernel
+    n_diagnosed: int  # on how many samples
+    diagnosed_ari: float  # if not on all samples: ARI of a refit on these with the model
+    agreed_ari: float | None  # ARI with the clusters that the views agree on
+    stability: Stability | None
+    stability_note: str  # why there is none
+    suggestion: NumberOfClusters | None
+    number_note: str  # why there is none
+    annotation: Annotation | None
+
+    @property
+    def known(self) -> np.ndarray:
+        """Which samples have a cluster, (n,) of bool."""
+        return self.labels >= 0
+
+    @property
+    def n_samples(self) -> int:
+        """Number of samples that have a cluster."""
+        return int(self.known.sum())
+
+    @property
+    def n_clusters(self) -> int:
+        """Number of clusters, k."""
+        return int(self.model.n_clusters)
+
+    @property
+    def sizes(self) -> np.ndarray:
+        """Number of samples in each cluster, (k,)."""
+        return np.bincount(self.labels[self.known], minlength=self.n_clusters)
+
+    @property
+    def agreement(self) -> Agreement | None:
+        """What the views share; None for a single kernel."""
+        return self.model.agreement_ if len(self.model.kernel_names_) > 1 else None
+
+    @property
+    def unknown_ids(self) -> list[str]:
+        """Ids of the samples without a cluster."""
+        return [self.ids[i] for i in np.flatnonzero(~self.known)]
+
+    @property
+    def strongest_effects(self) -> list[FeatureEffect]:
+        """The five features that set each cluster apart most, means without rounding errors."""
+        found, k = self.description, self.n_clusters
+        rows = [] if found is None else [row for c in range(k) for row in found.strongest(c, 5)]
+        means = [np.array([row.mean_in, row.mean_out]) for row in rows]
+        means = [np.where(abs(pair) < 1e-12 * abs(pair).max(), 0, pair) for pair in means]
+        return [
+            replace(row, mean_in=float(inside), mean_out=float(outside))
+            for row, (inside, outside) in zip(rows, means, strict=True)
+        ]
+
+    @property
+    def mean_silhouette(self) -> float:
+        """Mean silhouette, NaN for a single cluster."""
+        known = self.scores.silhouette[np.isfinite(self.scores.silhouette)]
+        return float(known.mean()) if len(known) else np.nan
+
+
+def collect(
+    model: Any,
+    X: Any,
+    y: Any = None,
+    *,
+    annotation: Annotation | None = None,
+    n_resamples: int | None = None,
+    alternatives: bool | NumberOfClusters = False,
+    max_diagnosed: float = MAX_DIAGNOSED,
+) -> ReportData:
+    """Compute everything that the report of a fitted model says."""
+    check_fitted(model)
+    samples, labels = in_order_of_fit(model, X), np.asarray(model.labels_)
+    given = None if y is None else _in_order(y, model)
+    ids = [str(name) for name in getattr(model, "sample_ids_", range(len(labels)))]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # the fit itself has warned
+        views = views_of_features(model, samples)
+        return ReportData(
+            model,
+            samples,
+            ids,
+            labels,
+            given,
+            sample_scores(model),
+            describe(model, samples.only(views), n_features=5) if views else None,
+            *_diagnose(model, samples, max_diagnosed),
+            *_stability(model, samples, n_resamples),
+            *_number_of_clusters(model, samples, alternatives),
+            annotation,
+        )
+
+
+def refit_size(model: Any) -> int:
+    """Return on how many samples one of several refits of a model is quick."""
+    entries = MAX_REFITTED / len(model.kernel_names_) / model.SLOWNESS
+    return max(5 * int(model.n_clusters), min(MAX_SAMPLES, int(entries**0.5)))
+
+
+def _in_order(y: Any, model: Any) -> np.ndarray:
+    """Return given classes in the order of the labels, those of a Series by its index."""
+    index, n = index_of(y), len(model.labels_)
+    values = to_host(y, None)
+    if index is not None:
+        values = values[match_rows(index, fitted_index(model), "y", every=True)]
+    if values.shape != (n,):
+        raise ValueError(
+            f"y has the shape {values.shape}, the model was fitted on {n} samples: pass one class "
+            "per sample"
+        )
+    return values
+
+
+def _diagnose(
+    model: Any, samples: Samples, max_entries: float
+) -> tuple[Diagnosis | None, int, float, float | None]:
+    """Return the diagnosis, of how many samples, their ARI, and the ARI with the agreed clusters.
+
+    A large model is fitted again on some of its samples, and that fit is diagnosed.
+    """
+    labels, m = np.asarray(model.labels_), len(model.kernel_names_)
+    n, same = len(labels), 1.0
+    if m * n**2 > max_entries:
+        part = sample_clusters(labels, min(refit_size(model), int((max_entries / m) ** 0.5)))
+        source = Resampler.of_fit(model, samples)
+        other = unfitted_copy(model).set_params(random_state=integer_seed(model))
+        if not is_approximated(model):
+            other.set_params(kernels=source.kernels)
+        X = source.take(part)
+        model = other.fit(X)
+        samples, n = in_order_of_fit(model, X), len(part)
+        same = _ari(labels[part], model.labels_)
+    if m == 1:
+        return None, n, same, None
+    quick = m <= 12 if is_approximated(model) else (m * n) ** 2 * model.SLOWNESS <= 6e7
+    return diagnose(model, samples, leave_one_out=quick), n, same, _agreed_ari(model, samples)
+
+
+def _agreed_ari(model: Any, samples: Samples) -> float | None:
+    """Return the ARI of a model's clusters with those that its views agree on, None if none."""
+    if not model.agreement_.any_share or isinstance(model, AgreementKKM):
+        return None
+    if hasattr(model, "baseline_agreement_"):
+        return float(model.baseline_agreement_)
+    given = unfitted_copy(model).set_params(random_state=integer_seed(model)).get_params(deep=False)
+    names = AgreementKKM().get_params(deep=False)
+    agreed = AgreementKKM(**{name: given[name] for name in names if name in given}).fit(samples)
+    return _ari(model.labels_, agreed.labels_)
+
+
+def _ari(labels: Any, others: Any) -> float:
+    """Return the adjusted Rand index on the samples that both cluster."""
+    labels, others = np.asarray(labels), np.asarray(others)
+    both = (labels >= 0) & (others >= 0)
+    return float(adjusted_rand_index(labels[both], others[both]))
+
+
+def _stability(
+    model: Any, samples: Samples, n_resamples: int | None
+) -> tuple[Stability | None, str]:
+    """Return the stability under resampling, or None and why it is unknown."""
+    n, k, most = len(model.labels_), model.n_clusters, refit_size(model)
+    if n_resamples is None:
+        entries = len(model.kernel_names_) * min(n, most) ** 2 * model.SLOWNESS
+        n_resamples = 20 if entries <= MAX_REFITTED / 20 else 10
+    if k == 1:
+        return None, "A single cluster is always found again."
+    if n_resamples == 0:
+        return None, "Stability was not asked for."
+    if part_size(n, 0.8, most) <= k:
+        return None, f"Stability is unknown: 80 % of {n} samples are too few for {k} clusters."
+    return resample(model, samples, n_resamples=n_resamples, most_samples=most), ""
+
+
+def _number_of_clusters(
+    model: Any, samples: Samples, alternatives: bool | NumberOfClusters
+) -> tuple[NumberOfClusters | None, str]:
+    """Compare the number of clusters with its neighbors, on 500 samples at most.
+
+    They are compared in the compromise of the views that agree: weights that were learned for one
+    number would favor it.
+    """
+    if isinstance(alternatives, NumberOfClusters):
+        return alternatives, ""
+    n, k = min(len(model.labels_), 500), int(model.n_clusters)
+    if not alternatives or k == 1:
+        return None, "Not compared: mkclust.suggest_n_clusters(X) compares numbers of clusters."
+    kernels = default_bank(True, "gaussian") if is_approximated(model) else model.kernels
+    if samples.kind != "kernels" and model.kernel_neighbors is not None:
+        kernels = make_bank(model, several_views=samples.kind == "views")
+    shared = getattr(model, "agreement_", None)
+    names = ("center", "normalize", "psd", "missing_views")
+    try:
+        suggestion = suggest_n_clusters(
+            samples,
+            [each for each in range(k - 3, k + 4) if 2 <= each <= n // 2],
+            kernels=kernels,
+            coefficients=shared.coefficients() if shared is not None and shared.any_share else None,
+            n_resamples=10,
+            n_draws=19,
+            level=0.05,
+            most_samples=n,
+            **{name: getattr(model, name) for name in names},
+        )
+    except ValueError as error:
+        return None, f"Other numbers of clusters could not be compared: {error}."
+    return suggestion, ""

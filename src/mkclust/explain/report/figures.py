@@ -1,0 +1,96 @@
+"""The pictures of a report: displays as SVG, with text as text, unique ids, and titled dots."""
+
+import io
+import re
+from collections.abc import Callable
+from typing import Any, NamedTuple
+from xml.etree import ElementTree
+
+import matplotlib
+import numpy as np
+from markupsafe import Markup
+from matplotlib.figure import Figure
+
+from mkclust import plots
+from mkclust.explain.report.collect import ReportData
+from mkclust.plots.style import Display
+from mkclust.text import printable
+
+SVG, HREF = "http://www.w3.org/2000/svg", "{http://www.w3.org/1999/xlink}href"
+# Clusters up to which the features that set them apart are drawn.
+MAX_CLUSTERS = 60
+
+
+class Picture(NamedTuple):
+    """A display as SVG, with its caption in words."""
+
+    svg: Markup
+    caption: str
+
+
+def draw_all(data: ReportData) -> dict[str, Picture]:
+    """Return the pictures of a report, by name."""
+    model, several = data.model, data.agreement is not None
+    drawn: dict[str, Callable[[Any], Display]] = {
+        "map": lambda ax: plots.EmbeddingDisplay.from_estimator(model, ax=ax),
+        "weights": lambda ax: plots.KernelWeightsDisplay.from_estimator(model, ax=ax),
+        "similarities": lambda ax: plots.SortedKernelDisplay.from_estimator(
+            model, data.samples, max_samples=240, ax=ax
+        ),
+    }
+    if data.description is not None and data.n_clusters <= MAX_CLUSTERS:
+        drawn["features"] = data.description.plot
+    if data.y is not None:
+        drawn["classes"] = plots.ClassesDisplay(labels=data.labels, y=data.y).plot
+    if data.suggestion is not None:
+        found = data.suggestion
+        drawn["numbers"] = lambda ax: plots.NumberOfClustersDisplay.from_suggestion(found, ax=ax)
+    if several:
+        drawn["agreement"] = model.agreement_.plot
+    if len(model.history_) > 1:
+        drawn["convergence"] = lambda ax: plots.ConvergenceDisplay.from_estimator(model, ax=ax)
+    return {name: _draw(name, plot, data) for name, plot in drawn.items()}
+
+
+def _draw(name: str, plot: Callable[[Any], Display], data: ReportData) -> Picture:
+    """Return what a function draws, as SVG whose ids begin with a name."""
+    settings: Any = {
+        "svg.fonttype": "none",
+        "svg.hashsalt": name,
+        "font.sans-serif": ["DejaVu Sans"],
+    }
+    file = io.BytesIO()
+    with matplotlib.rc_context(settings):
+        figure = Figure(layout="constrained")
+        display = plot(figure.subplots())
+        figure.set_size_inches(display.figsize)
+        if name in ("map", "weights"):
+            display.ax_.set_xlabel("")  # the page says it beside the picture
+        figure.savefig(file, format="svg", metadata={"Date": None})
+    ElementTree.register_namespace("", SVG)
+    root = ElementTree.fromstring(file.getvalue())
+    for child in [*root.findall("{*}metadata"), *root.findall("{*}defs/{*}style/..")]:
+        root.remove(child)
+    width = 96 * display.figsize[0]
+    root.attrib |= {"role": "img", "aria-labelledby": f"{name}-caption", "width": f"{width:.0f}"}
+    root.attrib["style"] = f"min-width: {0.65 * width:.0f}px"  # smaller text cannot be read
+    del root.attrib["height"]
+    if name == "map":
+        _add_titles(root, display, data)
+    for element in root.iter():
+        if HREF in element.attrib:
+            element.attrib["href"] = element.attrib.pop(HREF)
+        for key, value in element.attrib.items():
+            value = f"{name}-{value}" if key == "id" else value
+            element.attrib[key] = re.sub(r"^#(?=[^#]*$)|(?<=url\()#", f"#{name}-", value)
+    return Picture(Markup(ElementTree.tostring(root, encoding="unicode")), display.caption)
+
+
+def _add_titles(root: ElementTree.Element, display: Any, data: ReportData) -> None:
+    """Give every dot of the map a title, which browsers show: id, cluster and margin."""
+    dots = root.findall(".//{*}g[@id='samples']//{*}use")
+    for dot, sample in zip(dots, display.samples[display.drawn_order], strict=True):
+        margin = data.scores.margin[sample]
+        words = f"{printable(data.ids[sample])}, cluster {data.labels[sample]}"
+        words += f", margin {margin:.2f}" if np.isfinite(margin) else ""
+        ElementTree.SubElement(dot, f"{{{SVG}}}title").text = words

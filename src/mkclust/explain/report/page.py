@@ -1,0 +1,192 @@
+"""The report of a fit, as a page and as a file."""
+
+import base64
+import csv
+import hashlib
+import io
+import os
+import platform
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import scipy
+import sklearn
+
+from mkclust.explain.annotation import Annotation
+from mkclust.explain.choosing import NumberOfClusters
+from mkclust.explain.diagnosis import likelihood_text
+from mkclust.explain.fitted import certified_gap, format_gap, is_approximated, is_one_eigenproblem
+from mkclust.explain.report import methods_text, tables, verdict
+from mkclust.explain.report.collect import ReportData, collect
+from mkclust.files import write_atomically
+from mkclust.methods.agreement import BEYOND_CHANCE
+from mkclust.text import count, join_words, printable
+from mkclust.version import __version__
+
+
+def write_report(
+    model: Any,
+    X: Any,
+    path: str | os.PathLike[str],
+    y: Any = None,
+    *,
+    warned: Sequence[str] | None = None,
+    annotation: Annotation | None = None,
+    n_resamples: int | None = None,
+    alternatives: bool | NumberOfClusters = False,
+) -> Path:
+    """Write the report of a fitted model: one HTML file that needs nothing but a browser.
+
+    It begins with a verdict and cautions. Then come the clusters: their sizes, what sets them
+    apart, how clear and how stable they are, and a link that saves all labels; a map of the
+    samples; the weights with the alignments and the diagnosis of each kernel; what every two views
+    share; the mixed kernel; convergence and certificate; and a methods paragraph. If samples are
+    missing from views, it says whether the clusters follow that. Slow computations use some of the
+    samples, and the report says so.
+
+    Parameters
+    ----------
+    model : MultipleKernelClusterer
+        A fitted estimator, any of ``METHODS``.
+    X : array of shape (m, n, n), list or dict of kernels or views, or table of shape (n, d)
+        What it was fitted on.
+    path : path
+        The file, such as ``"fit.html"``, written completely or not at all; replaced if it exists.
+        Its folder is created.
+    y : array-like of shape (n,), default=None
+        Given classes; the report then compares the clusters with them.
+    warned : sequence of str, default=None
+        Warnings of the fit, shown at the top; None derives them from the fitted model.
+    annotation : Annotation, default=None
+        Tests of other variables against the clusters, made by `annotate`.
+    n_resamples : int, default=None
+        Number of refits that measure the stability of clusters; None chooses it by the size of the
+        problem, 0 leaves them out.
+    alternatives : bool or NumberOfClusters, default=False
+        Whether to compare the number of clusters with others, which takes most of the time; or
+        what `suggest_n_clusters` has found already.
+
+    Returns
+    -------
+    Path
+        The file.
+
+    Examples
+    --------
+    >>> import tempfile, pathlib
+    >>> from mkclust import AverageKKM, write_report
+    >>> from mkclust.datasets import load
+    >>> views = {name: view[:100] for name, view in load("digits").views.items()}
+    >>> model = AverageKKM(n_clusters=5, random_state=0).fit(views)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = write_report(model, views, pathlib.Path(folder, "fit.html"), n_resamples=2)
+    ...     path.name, path.stat().st_size > 1e5
+    ('fit.html', True)
+    """
+    path = Path(path)
+    if path.is_dir():
+        raise ValueError(f"{path}: is a folder; give the name of a file in it, such as fit.html")
+    options: dict[str, Any] = {"annotation": annotation, "n_resamples": n_resamples}
+    page = report_html(model, X, y, warned=warned, alternatives=alternatives, **options)
+    return write_atomically({path: page.encode()})[0]
+
+
+def report_html(
+    model: Any, X: Any, y: Any = None, *, warned: Sequence[str] | None = None, **options: Any
+) -> str:
+    """Return the report of a fitted model as text.
+
+    Parameters
+    ----------
+    model, X, y, warned, **options
+        As in `mkclust.write_report`.
+
+    Returns
+    -------
+    str
+        The same for the same model and data, except for the time at which it was written.
+    """
+    environment = load_environment()  # if something is not installed, better say so now
+    from mkclust.explain.report.figures import draw_all
+
+    data = collect(model, X, y, **options)
+    cautions = verdict.cautions(data, warned)
+    versions = {
+        "mkclust": __version__,
+        "Python": platform.python_version(),
+        "NumPy": np.__version__,
+        "SciPy": scipy.__version__,
+        "scikit-learn": sklearn.__version__,
+    }
+    css, js = (files(__package__).joinpath(name).read_text() for name in ("page.css", "page.js"))
+    return environment.get_template("page.html.j2").render(
+        data=data,
+        model=model,
+        title=verdict.title(data),
+        verdict=verdict.verdict(data, len(cautions)),
+        cautions=cautions,
+        key_figures=verdict.key_figures(data),
+        compare_numbers=verdict.compare_numbers,
+        gap=None if (gap := certified_gap(model)) is None else format_gap(gap),
+        is_approximated=is_approximated(model),
+        is_one_eigenproblem=is_one_eigenproblem(model),
+        tables=tables,
+        Column=tables.Column,
+        p_text=likelihood_text,
+        pictures=draw_all(data),
+        labels_csv=_labels_csv(data),
+        level=BEYOND_CHANCE,
+        methods=methods_text,
+        parameters={
+            k: methods_text.parameter_text(v) for k, v in model.get_params(deep=False).items()
+        },
+        versions=versions,
+        seconds=getattr(model, "fit_seconds_", None),
+        written=datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"),
+        css=css,
+        js=js,
+        hashes=[_sha256(text) for text in (css, js)],
+    )
+
+
+def load_environment() -> Any:
+    """Return the environment of the template; ImportError if jinja2 or matplotlib is missing."""
+    try:
+        import matplotlib  # noqa: F401
+        from jinja2 import Environment, PackageLoader, StrictUndefined
+    except ImportError as error:
+        raise ImportError(
+            f'a report needs {error.name}; install it with: pip install "mkclust[report]"'
+        ) from error
+    environment = Environment(
+        loader=PackageLoader("mkclust.explain", "report"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        # Control characters, such as the null of a damaged file, would spoil the page.
+        finalize=lambda value: printable(value) if type(value) is str else value,
+    )
+    environment.globals |= {"count": count, "join_words": join_words, "zip": zip}
+    environment.filters["take"] = lambda index, values: values[index]
+    return environment
+
+
+def _labels_csv(data: ReportData) -> str:
+    """Return the cluster of every sample as CSV, in base64; ids as they are, to be joined by."""
+    file = io.StringIO(newline="")
+    # Some versions of Python leave a carriage return without quotes, which cuts the row in two.
+    quoting: Any = csv.QUOTE_NONNUMERIC if "\r" in "".join(data.ids) else csv.QUOTE_MINIMAL
+    writer = csv.writer(file, lineterminator="\n", quoting=quoting)
+    writer.writerow(["id", "cluster"])
+    writer.writerows(zip(data.ids, data.labels.tolist(), strict=True))
+    return base64.b64encode(file.getvalue().encode("utf-8", "backslashreplace")).decode("ascii")
+
+
+def _sha256(text: str) -> str:
+    """Return the hash by which a content security policy allows a script or a style."""
+    return "sha256-" + base64.b64encode(hashlib.sha256(text.encode()).digest()).decode("ascii")

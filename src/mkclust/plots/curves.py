@@ -1,0 +1,212 @@
+"""Curves: convergence of a solver, and the evidence for each number of clusters."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from mkclust.plots.style import BLUE, FAINT, INK, ORANGE, Display, set_titles
+
+
+@dataclass(eq=False, kw_only=True)
+class ConvergenceDisplay(Display):
+    """The objective over the steps of the solver, and the certified lower bound if there is one.
+
+    The global minimum lies between the two curves. They soon become too close to tell apart, so
+    their relative gap is drawn, too, on a logarithmic scale at the right.
+
+    Parameters
+    ----------
+    history : array-like of shape (s,)
+        Values of the objective.
+    lower_bounds : array-like of shape (s,), default=None
+        Certified lower bounds on the minimum, not finite if unknown; None for a method without
+        bounds.
+    gap : float, default=None
+        The certified relative gap at the end, ``duality_gap_`` of a fit. It includes what the
+        residuals of the eigenvectors leave open, so only this number is called certified.
+
+    Examples
+    --------
+    >>> from mkclust.plots import ConvergenceDisplay
+    >>> display = ConvergenceDisplay(history=[12.0, 10.5, 10.0], lower_bounds=[9.0, 9.9, 9.99])
+    >>> display.plot().ax_.get_title(loc="left")
+    'Convergence: relative gap 1.0e-03'
+    """
+
+    history: Any
+    lower_bounds: Any = None
+    gap: float | None = None
+
+    def __post_init__(self) -> None:
+        self.history = np.asarray(self.history, dtype=float)
+        if self.lower_bounds is not None:
+            bounds = np.asarray(self.lower_bounds, dtype=float)
+            self.lower_bounds = np.where(np.isfinite(bounds), bounds, np.nan)
+
+    @classmethod
+    def _read(cls, model: Any, X: Any, **options: Any) -> dict[str, Any]:
+        names = {"lower_bounds": "lower_bounds_", "gap": "duality_gap_"}
+        certified = {key: getattr(model, name, None) for key, name in names.items()}
+        return {"history": model.history_, **certified, **options}
+
+    def _gaps(self) -> np.ndarray:
+        """Return the relative gap at each step; the last one as certified."""
+        gaps = np.full(len(self.history), np.nan)
+        if self.lower_bounds is not None:
+            gaps = np.maximum(self.history - self.lower_bounds, 0) / np.abs(self.history)
+        gaps[-1] = gaps[-1] if self.gap is None else self.gap
+        return gaps
+
+    def _gap_text(self) -> str:
+        last = self._gaps()[-1]
+        kind = "relative gap" if self.gap is None else "certified relative gap"
+        return (f"{kind} {last:.1e}" if last else f"{kind} 0") if np.isfinite(last) else ""
+
+    def _size(self) -> tuple[float, float]:
+        return 6.2, 3.6
+
+    def _words(self) -> str:
+        change = f"from {self.history[0]:.5g} to {self.history[-1]:.5g}"
+        gap = f" At the end: {self._gap_text()}." if self._gap_text() else ""
+        return f"The objective at every step of the solver, {change}.{gap}"
+
+    def _draw(self, ax: Any) -> None:
+        steps, gap = np.arange(len(self.history)), self._gap_text()
+        marks: dict[str, Any] = {"marker": "o" if len(steps) <= 40 else "", "markersize": 4}
+        ax.plot(steps, self.history, color=BLUE, label="objective", **marks)
+        _frame(ax, steps)
+        if self.lower_bounds is not None:
+            ax.plot(steps, self.lower_bounds, color=ORANGE, label="certified lower bound", **marks)
+            band = self.lower_bounds, self.history
+            ax.fill_between(steps, *band, color=FAINT, alpha=0.15, linewidth=0)
+            ax.plot([], [], ":", color=INK, label="relative gap (at the right)")
+            gaps = self._gaps()
+            if (gaps > 0).any():
+                right = ax.twinx()
+                right.semilogy(steps, np.where(gaps > 0, gaps, np.nan), ":", color=INK)
+                right.tick_params(labelsize=9, color=FAINT)
+                right.spines[:].set_visible(False)
+            # Above the curves, where it covers nothing.
+            place: dict[str, Any] = {"loc": "lower left", "bbox_to_anchor": (0, 1), "ncols": 3}
+            ax.legend(**place, fontsize=8.5, frameon=False, borderaxespad=0.2, borderpad=0)
+        title = f"Convergence: {gap}" if gap else "Convergence"
+        set_titles(ax, title, "step", "objective", pad=8 if self.lower_bounds is None else 24)
+
+
+@dataclass(eq=False, kw_only=True)
+class NumberOfClustersDisplay(Display):
+    """Three criteria over the number of clusters, and the number they recommend.
+
+    Parameters
+    ----------
+    k_values : array-like of int of shape (s,)
+        The numbers of clusters, rising.
+    eigengaps, silhouettes, stabilities : array-like of shape (s,)
+        The criteria, the larger the better; NaN if unknown.
+    n_clusters : int
+        The recommended number, marked in all panels; one stands for no evidence of clusters.
+    null_eigengaps, null_silhouettes : array-like of shape (2, s), default=None
+        Lower and upper edges of what the criteria reach on data without clusters; shaded.
+
+    Attributes
+    ----------
+    axes_ : list of matplotlib.axes.Axes
+        The panels, from top to bottom, inside of ``ax_``.
+
+    Examples
+    --------
+    >>> from mkclust.plots import NumberOfClustersDisplay
+    >>> criteria = {"eigengaps": [0.1, 0.6], "silhouettes": [0.4, 0.7], "stabilities": [0.8, 1.0]}
+    >>> display = NumberOfClustersDisplay(k_values=[2, 3], n_clusters=3, **criteria)
+    >>> display.plot().axes_[0].get_title(loc="left")
+    'Number of clusters: 3 clusters recommended'
+    """
+
+    k_values: Any
+    eigengaps: Any
+    silhouettes: Any
+    stabilities: Any
+    n_clusters: int
+    null_eigengaps: Any = None
+    null_silhouettes: Any = None
+
+    @classmethod
+    def from_suggestion(cls, result: Any, *, ax: Any = None) -> "NumberOfClustersDisplay":
+        """Draw what ``mkclust.suggest_n_clusters`` returns.
+
+        Parameters
+        ----------
+        result : NumberOfClusters
+            What it returns.
+        ax : matplotlib.axes.Axes, default=None
+            Where to draw; None makes a new figure.
+
+        Returns
+        -------
+        NumberOfClustersDisplay
+        """
+        if not hasattr(result, "k_values"):
+            kind = type(result).__name__
+            raise TypeError(f"{kind} has no k_values: pass what suggest_n_clusters returns")
+        found: dict[str, Any] = {name: getattr(result, name, None) for name in cls.__annotations__}
+        return cls(**found).plot(ax)
+
+    def _verdict(self) -> str:
+        k = self.n_clusters
+        return f"{k} clusters recommended" if k > 1 else "no evidence of clusters"
+
+    def _size(self) -> tuple[float, float]:
+        return 6.2, 5.8
+
+    def _words(self) -> str:
+        shaded = "" if self.null_silhouettes is None else " Shaded: values without clusters."
+        tried = f"{self.k_values[0]} to {self.k_values[-1]} clusters were tried"
+        return f"Three criteria, each the larger the better.{shaded} {tried}: {self._verdict()}."
+
+    def _draw(self, ax: Any) -> None:
+        ax.set_axis_off()
+        self.axes_ = [ax.inset_axes((0, 0.715 - 0.357 * row, 1, 0.285)) for row in range(3)]
+        for panel, name, values, null in (
+            (self.axes_[0], "eigengap", self.eigengaps, self.null_eigengaps),
+            (self.axes_[1], "silhouette", self.silhouettes, self.null_silhouettes),
+            (self.axes_[2], "stability", self.stabilities, None),
+        ):
+            self._draw_criterion(panel, np.asarray(values, dtype=float), null)
+            panel.set_ylabel(name)
+            panel.tick_params(labelbottom=panel is self.axes_[-1])
+        set_titles(self.axes_[0], f"Number of clusters: {self._verdict()}", y="eigengap", pad=20)
+        self.axes_[-1].set_xlabel("number of clusters")
+
+    def _draw_criterion(self, panel: Any, values: np.ndarray, null: Any) -> None:
+        """Draw one criterion, with its value at the recommended number."""
+        k_values, best = np.asarray(self.k_values), self.n_clusters
+        panel.plot(k_values, values, color=BLUE, marker="o", markersize=4, linewidth=1.4)
+        panel.margins(y=0.2)
+        _frame(panel, k_values)
+        corner: dict[str, Any] = {"ha": "right", "va": "bottom", "transform": panel.transAxes}
+        if not np.isfinite(values).any():
+            panel.text(1, 1.01, "unknown", fontsize=8, **corner)
+        if best > 1:
+            panel.axvline(best, color=ORANGE, linewidth=1.2, linestyle="--", zorder=1)
+        for value in values[(k_values == best) & np.isfinite(values)]:
+            panel.plot(best, value, "o", color=ORANGE, markersize=8, zorder=3)
+            beside: dict[str, Any] = {"textcoords": "offset points", "xytext": (8, 6)}
+            panel.annotate(f"{value:.3f}", (best, value), fontsize=9, color=INK, **beside)
+        if null is not None and np.isfinite(null).any():
+            panel.fill_between(k_values, *null, color=FAINT, alpha=0.25, linewidth=0, zorder=0)
+            panel.text(1, 1.01, "shaded: reached without clusters", fontsize=8, **corner)
+
+
+def _frame(ax: Any, x_values: Any) -> None:
+    """Frame a curve: two spines, horizontal grid lines, whole numbers as ticks."""
+    from matplotlib.ticker import MaxNLocator
+
+    ax.spines[["top", "right"]].set_visible(False)
+    ax.spines[["bottom", "left"]].set_color(FAINT)
+    ax.tick_params(labelsize=9, color=FAINT)
+    ax.grid(axis="y", color="#e6e6e6", linewidth=0.7)
+    ax.set_axisbelow(True)
+    ax.xaxis.set_major_locator(MaxNLocator(integer=True, nbins=14))
+    if len(x_values) == 1:
+        ax.set_xticks(x_values)

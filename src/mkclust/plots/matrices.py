@@ -1,0 +1,217 @@
+"""Small matrices as shades: what views share, clusters against classes, features of clusters."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from mkclust.linalg import to_host
+from mkclust.plots.style import BLUE, INK, ORANGE, Display, format_range, set_titles, shorten
+
+# The numbers of more columns would not fit into their cells.
+MAX_WRITTEN = 12
+
+
+@dataclass(eq=False, kw_only=True)
+class AgreementDisplay(Display):
+    """How much every two views share, and which were set aside.
+
+    ``mkclust.agreement(X).plot()`` or ``AgreementDisplay.from_estimator(model)`` makes it.
+
+    Parameters
+    ----------
+    kernel_names : sequence of str, length m
+        Names of the kernels.
+    alignments : array-like of shape (m, m)
+        Debiased alignments: one for copies, about zero for kernels that share nothing.
+    weights : array-like of shape (m,)
+        Weights; zero for kernels that were set aside, whose names are put in brackets.
+    """
+
+    kernel_names: Sequence[str]
+    alignments: Any
+    weights: Any
+
+    @classmethod
+    def _read(cls, model: Any, X: Any, **options: Any) -> dict[str, Any]:
+        shared = model.agreement_
+        arrays = {"alignments": shared.alignments, "weights": shared.weights()}
+        return {"kernel_names": shared.names, **arrays, **options}
+
+    def _size(self) -> tuple[float, float]:
+        side = max(3.6, min(0.45 * len(self.kernel_names) + 2.1, 12.0))
+        return side + 0.5, side
+
+    def _words(self) -> str:
+        pairs = np.asarray(self.alignments)[~np.eye(len(self.kernel_names), dtype=bool)]
+        brackets = "" if np.all(self.weights) else " In brackets: views that were set aside."
+        return f"Alignments of two views: {format_range(pairs)}.{brackets}"
+
+    def _draw(self, ax: Any) -> None:
+        values = np.asarray(self.alignments, dtype=float)
+        names = [
+            shorten(name) if weight > 0 else f"({shorten(name)})"
+            for name, weight in zip(self.kernel_names, self.weights, strict=True)
+        ]
+        cells = [[f"{round(value, 2) + 0.0:.2f}" for value in row] for row in values.tolist()]
+        image = _draw_matrix(ax, values, names, names, cells, cmap="Blues", vmin=0, vmax=1)
+        for label in ax.get_xticklabels():
+            label.set(rotation=45, ha="right", rotation_mode="anchor")
+        if not ax.texts:
+            ax.figure.colorbar(image, ax=ax, shrink=0.8).outline.set_visible(False)
+        note = "" if np.all(self.weights) else "in brackets: set aside"
+        set_titles(ax, "What every two views share", note)
+
+
+@dataclass(eq=False, kw_only=True)
+class ClassesDisplay(Display):
+    """How the samples of each given class spread over the clusters.
+
+    Parameters
+    ----------
+    labels : array-like of int of shape (n,)
+        The cluster of each sample; samples labeled -1 are left out.
+    y : array-like of shape (n,)
+        The given class of each sample.
+
+    Attributes
+    ----------
+    counts : pandas.DataFrame
+        Samples by cluster (rows) and class (columns). Classes are ordered by the cluster that
+        holds most of them, so that a good clustering reads as a dark diagonal.
+
+    Examples
+    --------
+    >>> from mkclust.plots import ClassesDisplay
+    >>> ClassesDisplay(labels=[0, 0, 1, 1], y=["b", "b", "b", "a"]).counts.to_dict()
+    {'b': {0: 2, 1: 1}, 'a': {0: 0, 1: 1}}
+    """
+
+    labels: Any
+    y: Any
+
+    def __post_init__(self) -> None:
+        labels, y = to_host(self.labels, None), to_host(self.y, None)
+        clusters, rows = np.unique(labels[labels >= 0], return_inverse=True)
+        # Classes of several types have no order, so that they cannot be sorted.
+        columns, classes = pd.factorize(y[labels >= 0], use_na_sentinel=False)
+        counts = np.zeros((len(clusters), len(classes)), dtype=int)
+        np.add.at(counts, (rows, columns), 1)
+        order = np.lexsort((-counts.max(axis=0), counts.argmax(axis=0)))
+        self.counts = pd.DataFrame(counts, clusters, classes).iloc[:, order]
+
+    @classmethod
+    def _read(cls, model: Any, X: Any, **options: Any) -> dict[str, Any]:
+        return {"labels": model.labels_, **options}
+
+    def _size(self) -> tuple[float, float]:
+        k, c = (min(size, 40) for size in self.counts.shape)
+        return max(4.5, 0.35 * c + 2.0), max(3.5, 0.3 * k + 1.5)
+
+    def _words(self) -> str:
+        largest = self.counts.max(axis=1).sum() / self.counts.to_numpy().sum()
+        return (
+            f"Shades are shares of a class. {largest:.0%} of the samples are of the most frequent "
+            "class of their cluster."
+        )
+
+    def _draw(self, ax: Any) -> None:
+        counts = self.counts.to_numpy()
+        shares = counts / counts.sum(axis=0)
+        rows = [str(cluster) for cluster in self.counts.index]
+        columns = [shorten(name, 12) for name in self.counts.columns]
+        cells = [[count or "" for count in row] for row in counts.tolist()]
+        shades = {"cmap": "Blues", "vmin": 0, "vmax": shares.max(), "aspect": "auto"}
+        _draw_matrix(ax, shares, rows, columns, cells, **shades)
+        if max(map(len, columns)) > 3:
+            ax.tick_params(axis="x", rotation=45)
+        title = f"Share of each class in each cluster (darkest: {shares.max():.0%})"
+        set_titles(ax, title, "given class (not used to fit)", "cluster")
+
+
+@dataclass(eq=False, kw_only=True)
+class DescriptionDisplay(Display):
+    """How clusters differ in the features that set them apart.
+
+    ``mkclust.describe(model, tables).plot()`` makes it. A difference of two standard deviations
+    has the full color.
+
+    Parameters
+    ----------
+    features : sequence of str, length d
+        Names of the features; the first is drawn at the top.
+    differences : array-like of shape (d, k)
+        Standardized difference between each cluster and the rest.
+    sizes : sequence of int, length k
+        Number of samples in each cluster.
+    """
+
+    features: Sequence[str]
+    differences: Any
+    sizes: Sequence[int]
+
+    def __post_init__(self) -> None:
+        shape = len(self.features), len(self.sizes)
+        self.differences = np.asarray(self.differences, dtype=float).reshape(shape)
+
+    def _size(self) -> tuple[float, float]:
+        d, k = self.differences.shape
+        return min(3.6 + 0.5 * max(k, 3), 16.0), min(1.7 + 0.25 * max(d, 4), 24.0)
+
+    def _words(self) -> str:
+        if np.isnan(self.differences).all():
+            return "No feature stands out."
+        largest = np.nanargmax(np.abs(self.differences))
+        row, cluster = map(int, np.unravel_index(largest, self.differences.shape))
+        return (
+            "Blue is above the rest, orange below. The largest difference, "
+            f"{self.differences[row, cluster]:+.1f} standard deviations, is that of cluster "
+            f"{cluster} in {self.features[row]}."
+        )
+
+    def _draw(self, ax: Any) -> None:
+        from matplotlib.colors import LinearSegmentedColormap
+
+        title = "What sets the clusters apart"
+        if not len(self.features):
+            ax.set_axis_off()
+            set_titles(ax, f"{title}: no feature stands out")
+            return
+        hues = LinearSegmentedColormap.from_list("low to high", [ORANGE, "#ffffff", BLUE])
+        shades: dict[str, Any] = {"cmap": hues.with_extremes(bad="#f0f0f0"), "vmin": -2, "vmax": 2}
+        rows = [shorten(name, 34) for name in self.features]
+        columns = [f"{cluster}\n{size:,}" for cluster, size in enumerate(self.sizes)]
+        cells = [
+            [
+                "" if np.isnan(value) else f"{value:+.1f}" if abs(value) >= 0.05 else "0"
+                for value in row
+            ]
+            for row in self.differences.tolist()
+        ]
+        values = np.ma.masked_invalid(self.differences)
+        image = _draw_matrix(ax, values, rows, columns, cells, aspect="auto", **shades)
+        bar = ax.figure.colorbar(image, ax=ax, shrink=0.9, pad=0.02, extend="both")
+        bar.outline.set_visible(False)
+        bar.set_label("standard deviations from the rest", fontsize=9)
+        set_titles(ax, title, "cluster, with its samples")
+
+
+def _draw_matrix(
+    ax: Any, values: Any, rows: list[str], columns: list[str], cells: list[list[Any]], **shades: Any
+) -> Any:
+    """Draw a matrix as shades, its cells written out if they are few; return the image."""
+    image = ax.imshow(values, interpolation="nearest", **shades)
+    for axis, names, limit in ((ax.yaxis, rows, 60), (ax.xaxis, columns, 25)):
+        every, size = -(-len(names) // limit), 9 if len(names) <= 30 else 7
+        # A dollar sign in a name is not a formula.
+        axis.set_ticks(range(0, len(names), every), names[::every], size=size, parse_math=False)
+    ax.tick_params(length=0)
+    ax.spines[:].set_visible(False)
+    for (row, column), value in np.ndenumerate(values) if len(columns) <= MAX_WRITTEN else ():
+        red, green, blue, _ = image.to_rgba(value)
+        color = INK if 0.3 * red + 0.6 * green + 0.1 * blue > 0.55 else "white"
+        text = cells[row][column]
+        ax.text(column, row, text, ha="center", va="center", fontsize=8, color=color)
+    return image

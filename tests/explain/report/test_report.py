@@ -1,0 +1,531 @@
+"""The report of a fit: every number is the library's, it is sound HTML, and it loads nothing."""
+
+import base64
+import csv
+import hashlib
+import io
+import re
+import sys
+import warnings
+from html.parser import HTMLParser
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.metrics import adjusted_rand_score, silhouette_score
+
+pytest.importorskip("jinja2")
+pytest.importorskip("matplotlib")
+
+from conftest import blob_views
+from mkclust import (
+    METHODS,
+    AgreementKKM,
+    AnchoredMKKM,
+    AverageKKM,
+    SimpleMKKM,
+    annotate,
+    describe,
+    diagnose,
+    sample_scores,
+    suggest_n_clusters,
+    write_report,
+)
+from mkclust.explain.report import report_html
+from mkclust.explain.report.collect import collect
+from mkclust.explain.report.verdict import cautions
+from mkclust.explain.stability import resample
+from mkclust.kernels import Nystroem
+from mkclust.metrics import scores
+from mkclust.plots import ClassesDisplay
+
+EMPTY = {"meta", "link", "br"}
+FETCHING = {"src", "href", "srcset", "poster", "data", "action", "xlink:href"}
+
+
+class Page(HTMLParser):
+    """A page: its tags, text by section, tables by caption, and key figures; tags must match."""
+
+    def __init__(self, text):
+        super().__init__()
+        self.tags, self.open, self.tables, self.figures = [], [], {}, {}
+        self.text, self.sections, self.titles, self.in_script = "", {"": ""}, [], ""
+        self.section, self.rows, self.term = "", [], ""
+        self.feed(text)
+        self.close()
+        assert self.open == []
+
+    def handle_starttag(self, tag, attributes):
+        attributes = dict(attributes)
+        self.tags.append((tag, attributes))
+        if tag not in EMPTY:
+            self.open.append(tag)
+        if tag == "section":
+            self.section = attributes["id"]
+            self.sections[self.section] = ""
+        if tag == "table":
+            self.rows = []
+        if tag == "tr":
+            self.rows.append([])
+        if tag in ("th", "td"):
+            self.rows[-1].append("")
+        if tag == "title":
+            self.titles.append("")
+        if tag in ("dt", "caption"):
+            self.term = ""
+
+    def handle_startendtag(self, tag, attributes):
+        self.tags.append((tag, dict(attributes)))
+
+    def handle_endtag(self, tag):
+        assert self.open.pop() == tag
+        if tag == "caption":
+            self.tables[self.term] = self.rows
+
+    def handle_data(self, data):
+        if "script" in self.open or "style" in self.open:
+            return
+        self.text += data
+        self.sections[self.section] += data
+        if self.open[-1:] == ["title"]:
+            self.titles[-1] += data
+        elif {"th", "td"} & set(self.open):
+            self.rows[-1][-1] += data
+        elif self.open[-1:] in (["dt"], ["caption"]):
+            self.term += data
+        elif self.open[-1:] == ["dd"]:
+            self.figures[self.term] = data
+
+    def column(self, caption, name):
+        head, *rows = self.tables[caption]
+        return [row[head.index(name)] for row in rows]
+
+    def numbers(self, caption, name):
+        return [float(cell.replace(",", "")) for cell in self.column(caption, name)]
+
+    def all(self, tag):
+        return [attributes for found, attributes in self.tags if found == tag]
+
+
+def page_of(model, X, y=None, **options):
+    return Page(report_html(model, X, y, **{"n_resamples": 0} | options))
+
+
+def words(text):
+    return re.sub(r"\s+", " ", text)
+
+
+def quiet_fit(model, X):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return model.fit(X)
+
+
+@pytest.fixture(scope="module")
+def problem():
+    views, y = blob_views(np.random.default_rng(0), n=60, k=3, strengths=(1.0, 0.7, 0.5))
+    index = [f"patient {i}" for i in range(60)]
+    names = ("left", "right", "top")
+    return {n: pd.DataFrame(v, index) for n, v in zip(names, views, strict=True)}, y
+
+
+@pytest.fixture(scope="module")
+def fitted(problem):
+    return SimpleMKKM(3, random_state=0).fit(problem[0])
+
+
+@pytest.fixture(scope="module")
+def found(problem, fitted):
+    """Other numbers of clusters, and tests of other variables."""
+    other = pd.DataFrame({"site": problem[1] % 2, "age": np.arange(60)}, problem[0]["left"].index)
+    k_values = suggest_n_clusters(problem[0], [2, 3, 4], n_draws=19, level=0.05, n_resamples=2)
+    return k_values, annotate(fitted, other)
+
+
+@pytest.fixture(scope="module")
+def text(problem, fitted, found):
+    options = {"n_resamples": 2, "alternatives": found[0], "annotation": found[1]}
+    return report_html(fitted, problem[0], problem[1], **options)
+
+
+@pytest.fixture(scope="module")
+def page(text):
+    return Page(text)
+
+
+# Numbers ------------------------------------------------------------------------------------------
+
+
+def test_every_number_about_the_clusters_is_the_librarys(page, problem, fitted):
+    views, _ = problem
+    sizes, fit_scores = np.bincount(fitted.labels_), sample_scores(fitted)
+    stability = resample(fitted, views, n_resamples=2)
+    means = [fit_scores.silhouette[fitted.labels_ == c].mean() for c in range(3)]
+    negative = [(fit_scores.silhouette[fitted.labels_ == c] < 0).mean() for c in range(3)]
+    table = "The clusters"
+    assert page.numbers(table, "Samples") == sizes.tolist()
+    assert page.numbers(table, "Share") == pytest.approx(100 * sizes / 60, abs=0.06)
+    assert page.numbers(table, "Silhouette") == pytest.approx(means, abs=0.006)
+    assert page.numbers(table, "Negative") == pytest.approx(negative, abs=0.006)
+    assert page.numbers(table, "Stability") == pytest.approx(stability.clusters, abs=0.006)
+    assert page.column(table, "Set apart by") == list(describe(fitted, views).names)
+    rows = fitted.embedding_ / np.linalg.norm(fitted.embedding_, axis=1, keepdims=True)
+    assert f"mean silhouette {silhouette_score(rows, fitted.labels_):.2f}" in page.text
+    assert f"to {stability.mean:.2f} on average" in words(page.sections["stability"])
+    assert stability.verdict() in words(page.sections[""])
+    table = "The least stable samples"
+    worst = [views["left"].index.get_loc(name) for name in page.column(table, "Sample")]
+    assert page.numbers(table, "Cluster") == fitted.labels_[worst].tolist()
+    assert page.numbers(table, "Stability") == pytest.approx(stability.samples[worst], abs=0.006)
+    assert page.numbers(table, "Margin") == pytest.approx(fit_scores.margin[worst], abs=0.006)
+    assert page.numbers(table, "Silhouette") == pytest.approx(
+        fit_scores.silhouette[worst], abs=0.006
+    )
+    others = np.delete(stability.samples, worst)
+    assert len(worst) == 25 or np.nanmin(others) == 1
+    effects = describe(fitted, views)
+    strongest = [row for c in range(3) for row in effects.strongest(c, 5)]
+    table = "Features of the clusters"
+    assert page.column(table, "Feature") == [row.feature for row in strongest]
+    for name, values in {"Effect": "effect", "Inside": "mean_in", "Outside": "mean_out"}.items():
+        expected = [getattr(row, values) for row in strongest]
+        assert page.numbers(table, name) == pytest.approx(expected, rel=1e-3, abs=0.006)
+
+
+def test_every_number_about_the_kernels_is_the_librarys(page, problem, fitted):
+    diagnosis, shared = diagnose(fitted, problem[0]), fitted.agreement_
+    table = "The kernels"
+    assert page.column(table, "Kernel") == list(fitted.kernel_names_)
+    for name, expected in {
+        "Weight": fitted.weights_,
+        "Alignment": fitted.alignments_,
+        "Alone": diagnosis.agreement,
+        "Without it": diagnosis.leave_one_out,
+        "Cluster gap": diagnosis.cluster_gap,
+        "Top share": diagnosis.top_share,
+    }.items():
+        assert page.numbers(table, name) == pytest.approx(expected, abs=0.006)
+    assert all(sentence in page.sections["kernels"] for sentence in diagnosis.sentences())
+    table, closest = "The views", [shared.closest(p) for p in range(3)]
+    assert page.column(table, "Closest to") == [shared.names[q] for q in closest]
+    for name, matrix in {"Alignment": shared.alignments, "Deviations": shared.scores}.items():
+        assert page.numbers(table, name) == pytest.approx(matrix[range(3), closest], abs=0.06)
+    assert page.numbers(table, "Weight") == pytest.approx(shared.weights(), abs=0.006)
+    written = [float(cell) for cell in re.findall(r"\b\d\.\d\d\b", page.sections["agreement"])]
+    for value in shared.alignments.ravel():  # in the picture, whose text is text
+        assert any(abs(value - cell) < 0.006 for cell in written)
+    assert fitted.WEIGHT_MEANING in page.sections["kernels"]
+
+
+def test_every_other_number_is_the_librarys(page, problem, fitted, found):
+    suggestion, annotation = found
+    expected = scores(problem[1], fitted.labels_)
+    table = "Scores against the given classes"
+    for name in ("ACC", "NMI", "Purity", "ARI"):
+        assert page.numbers(table, name)[0] == pytest.approx(100 * expected[name.lower()], abs=0.06)
+    counts = ClassesDisplay(labels=fitted.labels_, y=problem[1]).counts.to_numpy()
+    written = re.findall(r"\d+", page.sections["classes"].partition("Share of each class")[0])
+    assert all(str(count) in written for count in counts.ravel() if count)
+    table = "Numbers of clusters"
+    for name, values in {
+        "Clusters": suggestion.k_values,
+        "Excess": suggestion.excess,
+        "Named by": 100 * suggestion.support,
+        "Silhouette": suggestion.silhouettes,
+        "Eigengap": suggestion.eigengaps,
+        "Stability": suggestion.stabilities,
+    }.items():
+        assert page.numbers(table, name) == pytest.approx(
+            values, abs=0.6 if "by" in name else 0.006
+        )
+    table = "Variables against the clusters"
+    assert page.column(table, "Variable") == [test.variable for test in annotation.tests]
+    for name, attribute in {"Statistic": "statistic", "p-value": "p_value"}.items():
+        values = [getattr(test, attribute) for test in annotation.tests]
+        assert page.numbers(table, name) == pytest.approx(values, rel=0.05)
+    sizes = np.bincount(fitted.labels_)
+    figures = page.figures
+    assert figures["views that agree"] == "3 of 3"
+    assert figures["samples per cluster"] == f"{sizes.min()} to {sizes.max()}"
+    assert float(figures["ARI with what the views agree on"]) == pytest.approx(
+        fitted.baseline_agreement_, abs=0.006
+    )
+    [gap] = [value for name, value in figures.items() if name.startswith("certified")]
+    assert float(gap) == pytest.approx(fitted.duality_gap_, rel=0.5)
+    assert figures["accuracy against given classes"] == f"{expected['acc']:.1%}"
+    assert f"certified relative gap {fitted.duality_gap_:.1e}" in page.sections["convergence"]
+
+
+def test_every_dot_of_the_map_names_its_sample_cluster_and_margin(page, problem, fitted):
+    margins = sample_scores(fitted).margin
+    expected = {
+        f"patient {i}, cluster {label}, margin {margins[i]:.2f}"
+        for i, label in enumerate(fitted.labels_)
+    }
+    assert set(page.titles[1:]) == expected
+    assert len(page.titles[1:]) == 60
+
+
+def test_the_labels_of_all_samples_can_be_saved_from_the_page(problem):
+    ids = [f'sample "{i}", the {i}th\r' for i in range(60)]
+    views = {name: view.set_axis(ids) for name, view in problem[0].items()}
+    model = AverageKKM(3, random_state=0).fit(views)
+    [link] = [found for found in page_of(model, views).all("a") if "download" in found]
+    content = base64.b64decode(link["href"].partition("base64,")[2]).decode()
+    rows = list(csv.reader(io.StringIO(content, newline="")))
+    assert rows[0] == ["id", "cluster"]
+    assert [name for name, _ in rows[1:]] == ids
+    assert [int(cluster) for _, cluster in rows[1:]] == model.labels_.tolist()
+
+
+# The file -----------------------------------------------------------------------------------------
+
+
+def test_a_page_is_sound_with_headings_in_order_unique_ids_and_captions(page):
+    headings = [int(tag[1]) for tag, _ in page.tags if re.fullmatch(r"h\d", tag)]
+    assert headings[0] == 1
+    assert headings.count(1) == 1
+    assert max(np.diff(headings)) <= 1
+    assert page.all("html") == [{"lang": "en"}]
+    names = [attributes["id"] for _, attributes in page.tags if "id" in attributes]
+    assert len(names) == len(set(names))
+    used = [found["href"] for tag in ("a", "use") for found in page.all(tag)]
+    used = [link for link in used if not link.startswith("data:")]
+    assert used
+    assert {link[1:] for link in used} <= set(names)
+    pictures = [found for found in page.all("svg") if "role" in found]
+    assert len(pictures) == len(page.all("figure")) == 8
+    assert {found["aria-labelledby"] for found in pictures} <= set(names)
+    assert all(found.get("scope") for found in page.all("th"))
+
+
+def test_nothing_on_a_page_points_outside_it_and_scripts_are_allowed_by_hash(text, page):
+    for tag, attributes in page.tags:
+        for name in FETCHING & attributes.keys():
+            assert attributes[name].startswith(("#", "data:")), (tag, attributes)
+    [policy] = [found["content"] for found in page.all("meta") if "http-equiv" in found]
+    assert policy.startswith("default-src 'none'")
+    assert "script-src 'unsafe" not in policy
+    for tag in ("script", "style"):
+        [content] = re.findall(rf"<{tag}>(.*?)</{tag}>", text, re.S)
+        digest = base64.b64encode(hashlib.sha256(content.encode()).digest()).decode()
+        assert f"'sha256-{digest}'" in policy
+    assert not re.search(r"@import|url\((?!#)", text)
+
+
+def test_names_cannot_become_markup(problem):
+    evil = "</script><script>alert('1')</script>\x00&amp;\"'"
+    views = {f"{evil}{name}": view for name, view in problem[0].items()}
+    views = {name: view.set_axis([f"{evil}{i}" for i in range(60)]) for name, view in views.items()}
+    model = AgreementKKM(3, random_state=0).fit(views)
+    classes = np.array([f"{evil}{c}" for c in problem[1]])
+    page = page_of(model, views, classes, n_resamples=2)
+    assert len(page.all("script")) == 1
+    assert "\x00" not in page.text
+    assert page.column("The kernels", "Kernel")[0] == evil.replace("\x00", "\\x00") + "left"
+
+
+def test_the_same_fit_gives_the_same_page_but_for_the_time(problem):
+    model = AverageKKM(3, random_state=np.random.RandomState(0)).fit(problem[0])
+    pages = [report_html(model, problem[0], n_resamples=2) for _ in range(2)]
+    timeless = [re.sub(r"<time>.*?</time>", "", text) for text in pages]
+    assert timeless[0] == timeless[1]
+    assert " at 0x" not in timeless[0]
+
+
+def test_a_report_is_written_completely_or_not_at_all(problem, fitted, tmp_path):
+    path = write_report(fitted, problem[0], tmp_path / "new" / "fit.html", n_resamples=0)
+    assert path.read_text(encoding="utf-8").endswith("</html>")
+    assert [file.name for file in path.parent.iterdir()] == ["fit.html"]
+    with pytest.raises(ValueError, match="y has the shape"):
+        write_report(fitted, problem[0], tmp_path / "bad.html", problem[1][:-1])
+    assert not (tmp_path / "bad.html").exists()
+    with pytest.raises(ValueError, match="is a folder"):
+        write_report(fitted, problem[0], tmp_path)
+    with pytest.raises(ValueError, match="other samples|not what the model"):
+        report_html(fitted, {name: view[::-1].to_numpy() for name, view in problem[0].items()})
+    with pytest.raises(TypeError, match="pass a fitted estimator"):
+        report_html("model", problem[0])
+
+
+@pytest.mark.parametrize("module", ["jinja2", "matplotlib"])
+def test_without_its_libraries_the_remedy_is_named(problem, fitted, monkeypatch, module):
+    monkeypatch.setitem(sys.modules, module, None)
+    with pytest.raises(ImportError, match=rf"needs {module}.*mkclust\[report\]"):
+        report_html(fitted, problem[0])
+
+
+# Words --------------------------------------------------------------------------------------------
+
+
+def test_the_verdict_comes_first_then_cautions_then_figures(text, page):
+    order = ["clusters", "features", "stability", "classes", "annotation", "map", "numbers"]
+    order += ["kernels", "agreement", "similarities", "convergence", "run"]
+    assert [found["id"] for found in page.all("section")] == order
+    opening = text.partition("<nav")[0]
+    assert opening.index('class="verdict"') < opening.index('class="facts"')
+    assert "p-value" not in page.tables["Features of the clusters"][0]
+
+
+def test_views_that_share_nothing_are_said_at_the_top(problem):
+    views = {name: view.to_numpy() for name, view in problem[0].items()}
+    views["coin"] = np.eye(3)[np.random.default_rng(1).integers(3, size=60)]
+    model = quiet_fit(SimpleMKKM(3, random_state=0), views)
+    said = words(page_of(model, views).sections[""])
+    order = ["3 of 4 views agree", "Mixed in, though sharing nothing with any other view: coin"]
+    order += ["mean silhouette", "Before you read on", "SimpleMKKM sets no view aside"]
+    places = [said.index(sentence) for sentence in order]
+    assert places == sorted(places)
+    share = model.weights_[3] / model.weights_.sum()
+    assert f"{share:.0%} of the weight is on views that share nothing" in said
+    model = AgreementKKM(3, random_state=0).fit(views)
+    said = words(page_of(model, views).sections[""])
+    assert "Set aside, sharing nothing with any other view: coin" in said
+    assert "no cause for a caution" in said
+
+
+def test_groups_of_views_are_named(problem):
+    rng = np.random.default_rng(1)
+    order, (first, second) = rng.permutation(60), blob_views(rng, n=60, k=3)[0][:2]
+    views = {name: view.to_numpy() for name, view in problem[0].items()}
+    views |= {"up": first[order], "down": second[order]}
+    model = quiet_fit(AgreementKKM(3, random_state=0), views)
+    page = page_of(model, views)
+    assert "these clusters are those of left, right and top" in page.sections[""]
+    assert "Group 1 (used): left, right and top." in page.sections["agreement"]
+    assert "Group 2: up and down." in page.sections["agreement"]
+
+
+def test_a_page_says_what_it_means_that_no_two_views_agree():
+    rng = np.random.default_rng(0)
+    views = {name: rng.normal(size=(60, 5)) for name in ("left", "right")}
+    page = page_of(quiet_fit(AverageKKM(3, random_state=0), views), views)
+    assert "No two views agree: nothing can tell which view is right" in page.sections[""]
+    assert "What it means that no two views agree" in page.sections["agreement"]
+    assert not any("agree on" in name for name in page.figures)
+
+
+def test_other_clusters_than_the_views_agree_on_are_a_caution_for_every_method(problem):
+    views = {name: view.to_numpy() for name, view in problem[0].items()}
+    views["coin"] = np.eye(3)[np.random.default_rng(1).integers(3, size=60)]
+    model = AverageKKM(3, random_state=0).fit(views)
+    agreed = AgreementKKM(3, random_state=0).fit(views).labels_
+    for labels in (model.labels_, agreed):
+        model.labels_ = labels
+        data = collect(model, views, n_resamples=0)
+        assert data.agreed_ari == pytest.approx(adjusted_rand_score(agreed, labels))
+        is_said = any("other clusters" in text for text in cautions(data, None))
+        assert is_said == (data.agreed_ari < 0.8)
+
+
+def test_a_fit_that_stopped_early_says_so_at_the_top(problem):
+    model = quiet_fit(SimpleMKKM(3, max_iter=1, tol=1e-12, random_state=0), problem[0])
+    assert "did not converge" in page_of(model, problem[0]).sections[""]
+    said = page_of(model, problem[0], warned=["beware of <this>"]).sections[""]
+    assert "Beware of <this>." in said
+    assert "did not converge" not in said
+
+
+def test_the_methods_paragraph_names_every_step_that_changed_the_data(problem):
+    frames = {name: view.copy() for name, view in problem[0].items()}
+    frames["left"].iloc[3, 0] = np.nan
+    frames["coin"] = pd.DataFrame(
+        np.eye(3)[np.random.default_rng(1).integers(3, size=60)], frames["left"].index
+    )
+    frames["top"] = frames["top"].iloc[:55]
+    model = AgreementKKM(3, random_state=0, join="outer", impute="median")
+    page = page_of(quiet_fit(model, frames), frames, n_resamples=2)
+    said = words(page.sections["run"])
+    for step in (
+        "We clustered 60 samples into 3 clusters",
+        "The samples of all tables were kept",
+        "Missing cells were replaced by the median of their column",
+        "From 4 views (left, right, top and coin) we computed 4 kernels",
+        "Each kernel was centered in its feature space and scaled to a unit diagonal",
+        "5 samples were missing from some views (5 from top)",
+        "Views that share nothing with others were set aside: coin",
+        "k-means with 10 starts",
+        "Stability was assessed by 2 refits on 48 samples",
+    ):
+        assert step in said
+    assert all(paper in said for paper in model.REFERENCES)
+    assert page.tables["Views with missing samples"][3][:3] == ["top", "55", "5"]
+    given = AverageKKM(3, psd="clip", random_state=0).fit(np.stack([np.eye(20) + 1] * 2))
+    said = words(page_of(given, np.stack([np.eye(20) + 1] * 2)).sections["run"])
+    assert "2 kernels were given" in said
+    assert not re.search(r"[a-z)]\.[A-Z]", said)  # a space between two sentences
+    assert "made positive semidefinite" in said
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", METHODS)
+def test_every_method_has_a_report_with_its_paper_and_what_is_certified(name, problem):
+    model = quiet_fit(METHODS[name](n_clusters=3, random_state=0), problem[0])
+    page = page_of(model, problem[0], problem[1])
+    assert all(paper in page.text for paper in model.REFERENCES)
+    assert model.SUMMARY in words(page.text)
+    assert ("Certified: the objective" in page.text) == hasattr(model, "duality_gap_")
+    assert ("did not converge" in page.text) == (not model.converged_)
+
+
+# Few and many of everything -----------------------------------------------------------------------
+
+
+def test_one_kernel_and_one_cluster_have_a_report(problem):
+    views = {"left": problem[0]["left"]}
+    for method in (AverageKKM, AnchoredMKKM):
+        page = page_of(method(3, random_state=0).fit(views), views)
+        assert "There is only one kernel, so there is no diagnosis." in page.text
+        assert "One kernel alone" in page.text
+    page = page_of(AverageKKM(1, random_state=0).fit(problem[0]), *problem)
+    assert len(page.tables["The clusters"]) == 2
+    assert "A single cluster is always found again" in page.text
+
+
+@pytest.mark.slow
+def test_a_hundred_clusters_and_forty_eight_kernels_have_a_report():
+    strengths = (6.0,) * 48
+    views, y = blob_views(np.random.default_rng(0), n=240, k=100, strengths=strengths)
+    page = page_of(AverageKKM(100, n_init=1, random_state=0).fit(views), views, y)
+    assert len(page.tables["The clusters"]) == 101
+    assert len(page.tables["The kernels"]) == 49
+
+
+@pytest.mark.parametrize("form", ["views", "kernels", "table", "compressed"])
+def test_a_large_fit_is_diagnosed_on_some_samples(form, problem, fitted):
+    X, options = problem[0], {}
+    if form == "kernels":
+        X = fitted.bank_.fit_transform(X)
+    elif form == "table":
+        X = X["left"]
+    elif form == "compressed":
+        options["approximation"] = Nystroem(n_components=10)
+    model = AverageKKM(3, random_state=0, **options).fit(X)
+    entries = len(model.kernel_names_) * 40**2
+    data = collect(model, X, n_resamples=0, max_diagnosed=entries)
+    assert 30 <= data.n_diagnosed <= 40
+    assert data.diagnosed_ari > 0.5
+    assert data.diagnosis.names == model.kernel_names_
+
+
+def test_compressed_models_say_what_their_features_miss(problem):
+    model = SimpleMKKM(3, approximation=Nystroem(n_components=20), random_state=0).fit(problem[0])
+    page = page_of(model, problem[0])
+    assert page.numbers("The kernels", "Missed") == pytest.approx(
+        model.approximation_error_, abs=5e-4
+    )
+    assert "20 landmarks per view" in page.text
+
+
+def test_other_numbers_of_clusters_are_compared_if_asked_for(problem):
+    model = AverageKKM(4, random_state=0).fit(problem[0])
+    data = collect(model, problem[0], n_resamples=0, alternatives=True)
+    assert data.suggestion.k_values.tolist() == [2, 3, 4, 5, 6, 7]
+    assert collect(model, problem[0], n_resamples=0).suggestion is None
+
+
+@pytest.mark.slow
+def test_five_hundred_samples_take_little_space():
+    views, y = blob_views(np.random.default_rng(0), n=500, k=10, strengths=(3.0,) * 4)
+    model = SimpleMKKM(10, random_state=0).fit(views)
+    assert len(report_html(model, views, y).encode()) < 1_500_000
