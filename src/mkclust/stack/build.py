@@ -13,6 +13,7 @@ from mkclust.data.row_source import RowSource, RowSubset
 from mkclust.data.samples import Samples, read_kernels
 from mkclust.linalg import check_one_place, to_device
 from mkclust.linalg.memory import available_bytes, require_memory
+from mkclust.parameters import Choice, check_parameter
 from mkclust.stack.checks import (
     as_numbers,
     check_diagonal,
@@ -118,9 +119,7 @@ def as_stack(
     options: dict[str, Any] = {"center": center, "normalize": normalize, "validate": validate}
     options |= {"streamed": streamed, "psd": psd}
     for option, value in options.items():
-        choices = CHOICES.get(option, (True, False))
-        if value not in choices:
-            raise ValueError(f"{option}={value!r}: choose one of {', '.join(map(repr, choices))}")
+        check_parameter(option, value, Choice(CHOICES.get(option, (True, False))))
     samples = read_kernels(kernels)
     if samples.missing is not None:
         return _stack_incomplete(samples, names, views, fill, options)

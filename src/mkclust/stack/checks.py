@@ -56,6 +56,8 @@ def as_numbers(matrix: Array, who: str) -> Array:
             matrix = matrix.copy()  # sorting in place would change the caller's arrays
             matrix.sum_duplicates()
     else:
+        if n_masked := np.ma.count_masked(matrix) if np.ma.isMaskedArray(matrix) else 0:
+            raise ValueError(f"{who} has {n_masked} masked entries, which are missing; fill them")
         matrix = np.asarray(as_table(matrix, who).values)
         if matrix.dtype == object:
             try:

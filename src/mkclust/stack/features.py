@@ -176,6 +176,8 @@ def compress(
         of_blocks = replace(raw, maps=[FunctionTransformer()] * len(raw.maps))
     # Sums of squares lose their digits far from the mean; that of the sample is near.
     origins = [to_host(_column_sums(F)) / F.shape[0] for F in drawn]
+    for name, map_, origin in zip(blocks.names, raw.maps, origins, strict=True):
+        _require_finite(name, map_, bool(np.all(np.isfinite(origin))))
     shifted = replace(of_blocks, means=origins)
     *sums, squares, counts = map(to_host, blocks.total(partial(_sum_block, shifted=shifted)))
     means, floors = [], []

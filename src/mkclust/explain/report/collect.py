@@ -28,6 +28,7 @@ from mkclust.linalg import to_host
 from mkclust.methods import AgreementKKM
 from mkclust.methods.agreement import Agreement
 from mkclust.methods.training import in_order_of_fit, make_bank
+from mkclust.methods.uncovered import only_covered
 from mkclust.metrics import adjusted_rand_index
 from mkclust.plots.sampling import sample_clusters
 
@@ -44,7 +45,7 @@ class ReportData:
     """A fitted model, and everything that its report says about it."""
 
     model: Any
-    samples: Samples  # what it was fitted on, in the order of its labels
+    X: Any  # what it was fitted on
     ids: list[str]  # of the samples, or their numbers
     labels: np.ndarray  # -1 if nothing is known of a sample
     y: np.ndarray | None  # given classes
@@ -121,23 +122,25 @@ def collect(
 ) -> ReportData:
     """Compute everything that the report of a fitted model says."""
     check_fitted(model)
-    samples, labels = in_order_of_fit(model, X), np.asarray(model.labels_)
+    labels = np.asarray(model.labels_)
+    # The model and its samples without those of which nothing is known.
+    covered, samples = only_covered(model), in_order_of_fit(model, X)
     given = None if y is None else _in_order(y, model)
     ids = [str(name) for name in getattr(model, "sample_ids_", range(len(labels)))]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # the fit itself has warned
-        views = views_of_features(model, samples)
+        views = views_of_features(covered, samples)
         return ReportData(
             model,
-            samples,
+            X,
             ids,
             labels,
             given,
             sample_scores(model),
-            describe(model, samples.only(views), n_features=5) if views else None,
-            *_diagnose(model, samples, max_diagnosed),
-            *_stability(model, samples, n_resamples),
-            *_number_of_clusters(model, samples, alternatives),
+            describe(covered, samples.only(views), n_features=5) if views else None,
+            *_diagnose(covered, samples, max_diagnosed),
+            *_stability(model, X, n_resamples),
+            *_number_of_clusters(covered, samples, alternatives),
             annotation,
         )
 
@@ -163,7 +166,7 @@ def _in_order(y: Any, model: Any) -> np.ndarray:
 
 
 def _diagnose(
-    model: Any, samples: Samples, max_entries: float
+    model: Any, samples: Any, max_entries: float
 ) -> tuple[Diagnosis | None, int, float, float | None]:
     """Return the diagnosis, of how many samples, their ARI, and the ARI with the agreed clusters.
 
@@ -178,8 +181,7 @@ def _diagnose(
         if not is_approximated(model):
             other.set_params(kernels=source.kernels)
         X = source.take(part)
-        model = other.fit(X)
-        samples, n = in_order_of_fit(model, X), len(part)
+        model, samples, n = other.fit(X), X, len(part)
         same = _ari(labels[part], model.labels_)
     if m == 1:
         return None, n, same, None
@@ -187,7 +189,7 @@ def _diagnose(
     return diagnose(model, samples, leave_one_out=quick), n, same, _agreed_ari(model, samples)
 
 
-def _agreed_ari(model: Any, samples: Samples) -> float | None:
+def _agreed_ari(model: Any, samples: Any) -> float | None:
     """Return the ARI of a model's clusters with those that its views agree on, None if none."""
     if not model.agreement_.any_share or isinstance(model, AgreementKKM):
         return None
@@ -206,9 +208,7 @@ def _ari(labels: Any, others: Any) -> float:
     return float(adjusted_rand_index(labels[both], others[both]))
 
 
-def _stability(
-    model: Any, samples: Samples, n_resamples: int | None
-) -> tuple[Stability | None, str]:
+def _stability(model: Any, X: Any, n_resamples: int | None) -> tuple[Stability | None, str]:
     """Return the stability under resampling, or None and why it is unknown."""
     n, k, most = len(model.labels_), model.n_clusters, refit_size(model)
     if n_resamples is None:
@@ -220,7 +220,7 @@ def _stability(
         return None, "Stability was not asked for."
     if part_size(n, 0.8, most) <= k:
         return None, f"Stability is unknown: 80 % of {n} samples are too few for {k} clusters."
-    return resample(model, samples, n_resamples=n_resamples, most_samples=most), ""
+    return resample(model, X, n_resamples=n_resamples, most_samples=most), ""
 
 
 def _number_of_clusters(
