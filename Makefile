@@ -18,7 +18,7 @@ install = $(BIN)/python -m pip install --quiet --disable-pip-version-check uv &&
 
 .PHONY: demo test test-all lint types imports unit format benchmark docs links clean
 
-demo: $(VENV)/.user
+demo: $(VENV)/.demo
 	$(BIN)/mkclust demo
 
 # What protects users, in a few minutes.
@@ -64,17 +64,22 @@ $(VENV)/bin/python:
 	$(PYTHON) -c 'import sys; sys.exit(0 if sys.version_info >= (3, 11) else "mkclust needs Python 3.11 or newer; pass one with make PYTHON=...")'
 	$(PYTHON) -m venv $(VENV) || { rm -rf $(VENV); exit 1; }
 
+# What the demo needs, and no more.
+$(VENV)/.demo: $(VENV)/bin/python pyproject.toml
+	$(call install,-e ".[cli,plot]")
+	touch $@
+
 $(VENV)/.user: $(VENV)/bin/python pyproject.toml
 	$(call install,-e ".[all]")
-	touch $@
+	touch $@ $(VENV)/.demo
 
 $(VENV)/.dev: $(VENV)/bin/python pyproject.toml
 	$(call install,-e ".[dev]")
-	touch $@ $(VENV)/.user
+	touch $@ $(VENV)/.user $(VENV)/.demo
 
 $(VENV)/.docs: $(VENV)/bin/python pyproject.toml
 	$(call install,-e ".[docs]")
-	touch $@ $(VENV)/.user
+	touch $@ $(VENV)/.user $(VENV)/.demo
 
 clean:
 	rm -rf $(VENV) $(GENERATED) .venv-oldest .venv-newest .venv-dist oldest.txt build dist demo .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
