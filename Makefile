@@ -8,6 +8,8 @@ WORKERS ?= 2
 ONE_THREAD := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MKL_NUM_THREADS=1
 # What is compiled is written down, for tests start processes, and each would compile it again.
 COMPILED := PYTHONDONTWRITEBYTECODE=
+# A comma would end an argument of `install`.
+FOR_DEMO := ".[cli,plot]"
 # What a build of the documentation makes.
 GENERATED := docs/_build docs/api/generated docs/api/lessons docs/lessons docs/results docs/sg_execution_times.rst
 
@@ -66,7 +68,7 @@ $(VENV)/bin/python:
 
 # What the demo needs, and no more.
 $(VENV)/.demo: $(VENV)/bin/python pyproject.toml
-	$(call install,-e ".[cli,plot]")
+	$(call install,-e $(FOR_DEMO))
 	touch $@
 
 $(VENV)/.user: $(VENV)/bin/python pyproject.toml
