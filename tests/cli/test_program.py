@@ -155,8 +155,9 @@ def test_the_demo_joins_files_explains_its_result_and_ends_with_a_command(small_
     text = succeed("demo", "--out", "new/demo").stdout
     words = ("weight", "alignment", "80 samples x  4 features", "Joined by id: all 80 samples")
     words += ("were not used in any fit", "rows alone", "gradients alone", "all together")
+    words += ("shuffled alone", "... plain average", "... k-means")
     assert [word for word in words if word not in text] == []
-    inputs = ["columns.tsv", "fourier.csv.gz", "gradients.csv", "rows.csv"]
+    inputs = ["columns.tsv", "fourier.csv.gz", "gradients.csv", "rows.csv", "shuffled.csv"]
     assert sorted(os.listdir("new/demo")) == sorted([*inputs, "digits.png", "labels.csv"])
     # The command that it shows gives the same clusters.
     labels = pd.read_csv("new/demo/labels.csv", index_col="id")["cluster"]
