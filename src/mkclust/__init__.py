@@ -6,6 +6,7 @@ Mix several kernels, or several views of the same samples, and find the clusters
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from mkclust.data.devices import to_device
 from mkclust.kernels import KernelBank, view
 from mkclust.methods import (
     KAMMA,
@@ -26,7 +27,6 @@ from mkclust.methods import (
     SimpleMKKM,
 )
 from mkclust.metrics import align_labels
-from mkclust.samples.devices import to_device
 from mkclust.version import __version__
 
 if TYPE_CHECKING:

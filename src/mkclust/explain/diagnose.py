@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 from scipy.sparse.csgraph import connected_components
 
+from mkclust.data import Samples, as_blocks
 from mkclust.engine.certificate import rounding_of_entries
 from mkclust.engine.eigen import Relaxation, relax
 from mkclust.explain.fitted import (
@@ -25,9 +26,8 @@ from mkclust.methods.missingness import Missingness
 from mkclust.methods.out_of_sample import inverse
 from mkclust.methods.training import in_order_of_fit, open_again
 from mkclust.methods.uncovered import only_covered
-from mkclust.metrics import adjusted_rand_index
+from mkclust.metrics import agreement_of_labels
 from mkclust.plots.sampling import sample_clusters
-from mkclust.samples.samples import as_blocks
 from mkclust.stack import Kernel, Stack, Standardization, Standardized
 from mkclust.stack.discretize import discretize
 from mkclust.stack.observed import with_active
@@ -334,7 +334,7 @@ def diagnose(
         missingness=getattr(model, "missingness_", None),
         n_samples=n,
         n_diagnosed=len(part),
-        refit_agreement=_rand_index(labels[part], diagnosed.labels_),
+        refit_agreement=agreement_of_labels(labels[part], diagnosed.labels_),
     )
 
 
@@ -345,9 +345,11 @@ def _refit(model: Any, samples: Any, part: np.ndarray) -> tuple[Any, Any]:
         X, refitted = parts.take(part), parts.unfitted(model)
     else:
         # As the maps give them: the refit centers and scales them, as the fit did.
-        maps = replace(model._source.features, means=None, floors=None, fill="zero")
-        features = maps.of(as_blocks(samples).take(part), missing=np.nan)
-        X = {name: to_host(F @ F.T) for name, F in zip(model.kernel_names_, features, strict=True)}
+        maps, block = model._source.features, as_blocks(samples).take(part)
+        features = replace(maps, means=None, floors=None).of_observed(block)
+        kernels = tuple(to_host(F @ F.T) for F in features)
+        missing = None if block.observed is None else ~block.observed
+        X = Samples("kernels", model.kernel_names_, kernels, missing=missing)
         refitted = unfitted_copy(model).set_params(
             approximation=None, kernels="precomputed", random_state=integer_seed(model)
         )
@@ -368,7 +370,7 @@ def _compare(model: Any, stack: Stack, leave_one_out: bool) -> dict[str, Float]:
     for p, relaxation in enumerate(relaxations):
         seen = _samples_of(model, [p])
         rows = select(_rows_of(relaxation, k, stack), seen)
-        agreement[p] = _rand_index(labels[seen], _discretize(model, rows))
+        agreement[p] = agreement_of_labels(labels[seen], _discretize(model, rows))
         if leave_one_out:
             without[p] = _compare_without(model, stack, p)
     return {
@@ -393,7 +395,7 @@ def _compare_without(model: Any, stack: Stack, p: int) -> float:
         if solution.coefficients is not None:
             used = [rest[q] for q in np.flatnonzero(solution.coefficients)]
         seen = _samples_of(model, used)
-        return _rand_index(model.labels_[seen], _discretize(model, select(rows, seen)))
+        return agreement_of_labels(model.labels_[seen], _discretize(model, select(rows, seen)))
     except ValueError:  # the other kernels may tell too few samples apart
         return np.nan
 
@@ -417,13 +419,6 @@ def _discretize(model: Any, rows: Array) -> Array:
     return discretize(
         rows, model.n_clusters, n_init=model.n_init, random_state=integer_seed(model)
     )[0]
-
-
-def _rand_index(labels: Any, others: Any) -> float:
-    """Return the adjusted Rand index of two clusterings, on the samples that both cluster."""
-    labels, others = to_host(labels, None), to_host(others, None)
-    both = (labels >= 0) & (others >= 0)
-    return float(adjusted_rand_index(labels[both], others[both])) if both.any() else np.nan
 
 
 def _centered(kernel: Kernel) -> Kernel:

@@ -6,14 +6,14 @@ from typing import Any
 
 import numpy as np
 
+from mkclust.data.check import check_view
+from mkclust.data.options import AS_THEY_ARE, TableOptions
+from mkclust.data.samples import Samples, read_samples
 from mkclust.explain.fitted import integer_seed, is_approximated, unfitted_copy
 from mkclust.kernels import KernelBank, default_bank
 from mkclust.kernels.bank import expected_input, with_rules_by_name
 from mkclust.kernels.kinds import rule_of
 from mkclust.linalg import select
-from mkclust.samples.checks import check_view
-from mkclust.samples.options import AS_THEY_ARE, TableOptions
-from mkclust.samples.samples import Samples, read_samples
 
 
 class Parts:

@@ -7,6 +7,7 @@ import numpy as np
 from sklearn.base import ClusterMixin
 from sklearn.utils.validation import check_is_fitted
 
+from mkclust.data.options import TableOptions
 from mkclust.linalg import arrays_to_host
 from mkclust.methods.agreement import Agreement
 from mkclust.methods.documentation import MIXING_WEIGHT, fill
@@ -19,7 +20,6 @@ from mkclust.methods.solution import Solution
 from mkclust.methods.training import read_training
 from mkclust.methods.uncovered import observed_of, spread_over_all, warn_of_uncovered
 from mkclust.parameters import Allowed
-from mkclust.samples.options import TableOptions
 from mkclust.stack import Mix, Stack
 from mkclust.stack.kernel import dense_of
 from mkclust.text import printable, text_table
@@ -72,7 +72,7 @@ class MultipleKernelClusterer(ClusterMixin, Parameters):
     GRID: ClassVar[dict[str, list]] = {}
     # What a method's own parameters may be; it may narrow or widen the common ones.
     ALLOWED: ClassVar[dict[str, Allowed]] = {}
-    # What it does to the kernels, in words that go on from its name; empty where the name must do.
+    # What it does to the kernels, in words that go on from its name; empty if the name must do.
     SUMMARY: ClassVar[str] = ""
     # The papers it is from, one entry each.
     REFERENCES: ClassVar[tuple[str, ...]] = ()
@@ -105,8 +105,8 @@ class MultipleKernelClusterer(ClusterMixin, Parameters):
         y : Ignored
             Present for scikit-learn's conventions.
         observed : array of bool of shape (n_samples, n_views) or dict of such columns, default=None
-            Which views, or kernels, have which samples; what else they hold is not looked at. None
-            where rows that are NaN throughout, or ids, tell.
+            Which views, or kernels, have which samples; what else they hold is ignored. None if
+            rows that are NaN throughout, or ids, say it.
 
         Returns
         -------
@@ -290,7 +290,7 @@ class MultipleKernelClusterer(ClusterMixin, Parameters):
     def kernel_neighbors(self) -> Any:
         """Whether kernels are replaced by their shared neighborhoods, and of how many neighbors.
 
-        None where they are not: a method may mean something else by a parameter of this name.
+        None if they are not: a method may mean something else by a parameter of this name.
         """
         return None if "neighbors" in self.ALLOWED else self.neighbors
 

@@ -8,6 +8,7 @@ from sklearn import get_config
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
+from mkclust.data.samples import Samples
 from mkclust.linalg import arrays_to_host, to_host
 from mkclust.linalg.sparse_rows import spread_rows
 from mkclust.methods.base import MultipleKernelClusterer
@@ -25,7 +26,6 @@ from mkclust.methods.uncovered import (
     uncovered_among_new,
     warn_of_uncovered,
 )
-from mkclust.samples.samples import Samples
 from mkclust.stack import Stack
 from mkclust.stack.discretize import assign
 from mkclust.types import Array, Float, Labels
@@ -55,7 +55,7 @@ class InductiveClusterer(
             training samples, or features.
         self_similarity : array of shape (m, n_new), default=None
             With precomputed kernels and ``normalize=True``: the new samples' similarities to
-            themselves, k(x, x). None serves where they are known: kernels with a constant
+            themselves, k(x, x). None is enough if they are known: kernels with a constant
             diagonal, and the training kernels themselves.
         observed : array of bool of shape (n_new, n_views), default=None
             Which views, or kernels, have which new samples, as in ``fit``.
@@ -64,9 +64,7 @@ class InductiveClusterer(
         -------
         ndarray of shape (n_new,)
             The same as ``labels_`` for the training samples; -1 for samples that have no entry in
-            any view that is used, which an `UncoveredSamplesWarning` names. Of views that are dask
-            arrays a dask array, whatever the model was fitted on; it is lazy, so that labels of any
-            number of samples can be written out chunk by chunk.
+            any view that is used, which an `UncoveredSamplesWarning` names.
         """
         check_is_fitted(self)
         samples = self._source.read(self, X, observed, is_new=True)
@@ -93,9 +91,8 @@ class InductiveClusterer(
         Returns
         -------
         ndarray of shape (n_new, n_clusters)
-            Of views that are dask arrays a lazy dask array, as in ``predict``. Rows of data frames
-            with ids are in the order of the first such frame; where ``set_output`` asks for a
-            frame of pandas, its index are the ids.
+            Rows of data frames with ids are in the order of the first such frame; where
+            ``set_output`` asks for a frame of pandas, its index are the ids.
         """
         check_is_fitted(self)
         samples = self._source.read(self, X, observed, is_new=True)

@@ -26,7 +26,7 @@ no vector of length :math:`\ell` has a larger inner product with :math:`M h_j` t
           \ge \sum_p \gamma_p'^2 a_p(H) \ge G.
 
 The last step holds as :math:`\gamma` minimizes that sum over the simplex: it is where the gradient
-of the convex :math:`\max_H` vanishes. Where eigenvalues k and k + 1 tie there, the gradient is
+of the convex :math:`\max_H` vanishes. If eigenvalues k and k + 1 tie there, the gradient is
 that of a mixture of partitions and H is one of them; and kernels that have the same samples share
 one fill, which raises the mean of their a. In these two cases nothing but the next solve can tell,
 and a fill that it finds worse is not taken.
@@ -59,7 +59,7 @@ from mkclust.stack import Stack
 from mkclust.stack.observed import Fill, SampleMap, maps_of, with_maps
 from mkclust.types import Array, Float
 
-# Fills end where one changes the objective by no more than this share, or after so many.
+# Fills end if one changes the objective by no more than this share, or after so many.
 SETTLED, MOST_FILLS = 1e-3, 20
 # Directions of the partition with less than this share of their squared length on observed samples
 # are not regressed on; and less than this share of a squared length is no direction of a fill.

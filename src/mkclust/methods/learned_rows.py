@@ -1,8 +1,8 @@
 r"""Rows of the embedding of samples that some kernels lack, if these were learned.
 
-What the kernels that have a sample say of the others, `LearnedRows` makes up for. Where enough
-samples are in the kernels S that a sample is in, and in more, these can teach what S tells of the
-whole: the row is that of kernel ridge regression on S,
+`LearnedRows` adds what the kernels that have a sample predict of the others. If enough samples are
+in the kernels S that a sample is in, and in more, these teach what S tells of the whole: the row is
+that of kernel ridge regression on S,
 
 .. math:: h(x) = \sum_{i \in T} \bar k_S(x, x_i)\, \alpha_i, \qquad
           \alpha = (\bar K_S + \lambda I)^{-1} H_T,
@@ -50,7 +50,7 @@ class LearnedRows:
     r"""The embedding of samples that some kernels lack, from what the others say.
 
     With a partition H of :math:`\sum_p c_p K_p`, eigenvalues :math:`\Lambda`, a kernel contributes
-    :math:`c_p \varphi_p(x)^\top M_p \Lambda^{-1}` to the embedding of x. Where it lacks x, it
+    :math:`c_p \varphi_p(x)^\top M_p \Lambda^{-1}` to the embedding of x. If it lacks x, it
     contributes a share :math:`\tau` of that for the features :math:`M_p h(x)` that the embedding
     predicts. With b(x) the sum of what the others contribute,
 
@@ -102,7 +102,7 @@ class LearnedRows:
         return select(namespace(rows).concat(parts), np.argsort(order)) if parts else rows
 
     def _matrix(self, seen: np.ndarray) -> Float:
-        """Return what rows are multiplied with where some kernels lack them, (k, k)."""
+        """Return what rows are multiplied with if some kernels lack them, (k, k)."""
         identity = np.eye(self.predictions.shape[1])
         return np.linalg.inv(identity - TRUST * self.predictions[~seen].sum(axis=0))
 

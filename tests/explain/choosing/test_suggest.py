@@ -442,21 +442,6 @@ def test_support_is_the_share_of_the_resamples_that_name_a_number():
     assert found.candidates == (3,)
 
 
-def test_progress_counts_draws_and_resamples_together():
-    for views, texts in (
-        (blobs(n=60, k=3)[0], ["draws of one cloud", "shuffled views", "resamples"]),
-        (noise(n=60), ["draws of one cloud", "shuffled views", "resamples"]),
-        (noise(n=60)[0], ["draws of one cloud", "resamples"]),
-    ):
-        steps = []
-        suggest_n_clusters(views, [2, 3], n_resamples=3, progress=lambda *s, to=steps: to.append(s))
-        done, totals, names = zip(*steps, strict=True)
-        assert list(dict.fromkeys(names)) == texts
-        assert set(totals) == {49 * (len(texts) - 1) + 3}
-        assert list(done) == sorted(set(done))
-        assert done[-1] == totals[0] - 1
-
-
 def test_a_suggestion_can_be_drawn():
     pytest.importorskip("matplotlib")
     from mkclust.plots import NumberOfClustersDisplay

@@ -7,6 +7,9 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
+from mkclust.data.options import TableOptions
+from mkclust.data.samples import Samples
+from mkclust.data.tables import TABLE
 from mkclust.explain.choosing.borders import count_at_borders
 from mkclust.explain.choosing.checks import check_coefficients, check_draws, check_k_values
 from mkclust.explain.choosing.clusterings import Clusterings, cluster_for_all_k
@@ -20,12 +23,8 @@ from mkclust.explain.stability import (
     part_size,
     seeded,
 )
-from mkclust.explain.steps import StepCallback, Steps, counted
 from mkclust.linalg import arrays_to_host, to_host
 from mkclust.metrics import adjusted_rand_of_table
-from mkclust.samples.forms import TABLE
-from mkclust.samples.options import TableOptions
-from mkclust.samples.samples import Samples
 from mkclust.stack import as_stack
 from mkclust.stack.observed import FillRule
 from mkclust.types import Float
@@ -61,7 +60,6 @@ def suggest_n_clusters(
     max_samples: int = 2000,
     level: float = 0.02,
     random_state: Any = 0,
-    progress: StepCallback = None,
 ) -> NumberOfClusters:
     r"""Suggest how many clusters there are, by three criteria; one stands for no evidence of any.
 
@@ -129,9 +127,6 @@ def suggest_n_clusters(
         How likely chance may be to look as clear.
     random_state : int, RandomState instance or None, default=0
         Seed of samples, resamples and draws.
-    progress : callable, default=None
-        Called as ``progress(done, total, text)`` while it works: steps done, their number, and
-        what they are.
 
     Returns
     -------
@@ -179,12 +174,10 @@ def suggest_n_clusters(
         if n_tested < n_used:
             part = _on_host(source.take(used[draw(rng, n_used, n_tested)]))
             tested_clusterings = cluster_for_all_k(settings.mix(part), numbers)
-        n_tests = 2 * n_draws if _count_views(part) > 1 else n_draws
-        steps = Steps(progress, n_tests + n_resamples)
-        evidence = _test(part, settings, tested_clusterings, numbers, n_draws, level, rng, steps)
+        evidence = _test(part, settings, tested_clusterings, numbers, n_draws, level, rng)
         expected = evidence.expected_silhouettes
         stabilities, best_of_resamples = _resample(
-            K, clusterings, numbers, expected, n_resamples, rng, steps.part(n_resamples)
+            K, clusterings, numbers, expected, n_resamples, rng
         )
     best = int(np.argmax(clusterings.silhouettes - expected))
     borders = count_at_borders(clusterings.coordinates(numbers[best]), clusterings.labels[best])
@@ -230,20 +223,17 @@ def _test(
     n_draws: int,
     level: float,
     rng: np.random.Generator,
-    steps: Steps,
 ) -> _Evidence:
     """Compare the clusterings of some samples with those of draws without clusters."""
     cloud = NullSamples(part, settings)
-    cloud_draws = _Draws(lambda: cloud.draw(rng), "draws of one cloud", steps.part(n_draws))
-    draws, p_cloud = _compare(clusterings, cloud_draws, k_values, n_draws)
+    draws, p_cloud = _compare(clusterings, lambda: cloud.draw(rng), k_values, n_draws)
     silhouettes = _silhouettes(draws)
     p_shuffled, n_views = float("nan"), _count_views(part)
     if n_views > 1:
         mixes = settings.mixes(part, n_views)
         # Without a chance to matter, the first draws are enough to show what shuffling does.
         count = n_draws if p_cloud <= level + ROUNDING else min(FIRST_DRAWS, n_draws)
-        shuffled_draws = _Draws(lambda: mixes.shuffled(rng), "shuffled views", steps.part(n_draws))
-        draws, p_shuffled = _compare(clusterings, shuffled_draws, k_values, count)
+        draws, p_shuffled = _compare(clusterings, lambda: mixes.shuffled(rng), k_values, count)
     return _Evidence(
         expected_silhouettes=silhouettes.mean(axis=0),
         null_silhouettes=np.quantile(silhouettes, BAND, axis=0),
@@ -251,14 +241,6 @@ def _test(
         p_cloud=p_cloud,
         p_shuffled=p_shuffled,
     )
-
-
-class _Draws(NamedTuple):
-    """Where kernels without clusters come from, what they are, and who hears of each."""
-
-    kernel: Callable[[], Float]
-    text: str
-    progress: StepCallback
 
 
 def _kind(p_cloud: float, p_shuffled: float, p_continuum: float, level: float) -> Kind:
@@ -291,15 +273,15 @@ def _on_host(part: Samples) -> Any:
 
 def _compare(
     clusterings: Clusterings,
-    source: _Draws,
+    draw_kernel: Callable[[], Float],
     k_values: Sequence[int],
     n_draws: int,
 ) -> tuple[list[Clusterings], float]:
     """Return draws without clusters, and how likely they are to look as clear as the data."""
     draws: list[Clusterings] = []
     for count in (min(FIRST_DRAWS, n_draws), n_draws):
-        for _ in counted(range(count), source.progress, source.text, begin=len(draws)):
-            draws.append(cluster_for_all_k(source.kernel(), k_values))
+        for _ in range(len(draws), count):
+            draws.append(cluster_for_all_k(draw_kernel(), k_values))
         likelihood = chance(clusterings.silhouettes, _silhouettes(draws))
         if likelihood > HOPELESS:
             break
@@ -337,7 +319,6 @@ def _resample(
     expected: Float,
     n_resamples: int,
     rng: np.random.Generator,
-    progress: StepCallback,
 ) -> tuple[Float, np.ndarray]:
     """Return how far clusters of resamples agree, (s,), and the place of each resample's best k."""
     n = len(K)
@@ -345,7 +326,7 @@ def _resample(
     numbers = [k for k in k_values if k < size]
     agreements = np.full((n_resamples, len(k_values)), np.nan)
     best = np.full(n_resamples, -1)
-    for index in counted(range(n_resamples if numbers else 0), progress, "resamples"):
+    for index in range(n_resamples if numbers else 0):
         part = draw(rng, n, size)
         K_part, start = centered(K[np.ix_(part, part)]), clusterings.vectors[part]
         resampled = cluster_for_all_k(K_part, numbers, start)

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from mkclust.data import Samples
 from mkclust.explain.annotation import Annotation
 from mkclust.explain.choosing import NumberOfClusters, suggest_n_clusters
 from mkclust.explain.describe import describe, views_of_features
@@ -28,7 +29,6 @@ from mkclust.methods.training import in_order_of_fit, make_bank
 from mkclust.methods.uncovered import only_covered
 from mkclust.metrics import adjusted_rand_index
 from mkclust.plots.sampling import sample_clusters
-from mkclust.samples import Samples
 
 # Entries of kernels, m n^2, up to which all samples are diagnosed; of more samples, some are.
 MAX_DIAGNOSED = 8e7
@@ -43,7 +43,7 @@ class ReportData:
     """A fitted model, and everything that its report says about it."""
 
     model: Any
-    samples: Samples  # what it was fitted on, in the order of its labels
+    X: Any  # what it was fitted on
     ids: list[str]  # of the samples, or their numbers
     labels: np.ndarray  # -1 if nothing is known of a sample
     y: np.ndarray | None  # given classes
@@ -118,23 +118,25 @@ def collect(
 ) -> ReportData:
     """Compute everything that the report of a fitted model says."""
     check_fitted(model)
-    samples, labels = in_order_of_fit(model, X), np.asarray(model.labels_)
+    labels = np.asarray(model.labels_)
+    # The model and its samples without those of which nothing is known.
+    covered, samples = only_covered(model), in_order_of_fit(model, X)
     given = None if y is None else _in_order(y, model)
     ids = [str(name) for name in getattr(model, "sample_ids_", range(len(labels)))]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # the fit itself has warned
-        views = views_of_features(model, samples)
+        views = views_of_features(covered, samples)
         return ReportData(
             model,
-            samples,
+            X,
             ids,
             labels,
             given,
             sample_scores(model),
-            describe(model, samples.only(views), n_features=5) if views else None,
-            *_diagnose(model, samples, max_diagnosed),
-            *_stability(model, samples, n_resamples),
-            *_number_of_clusters(model, samples, alternatives),
+            describe(covered, samples.only(views), n_features=5) if views else None,
+            *_diagnose(covered, samples, max_diagnosed),
+            *_stability(model, X, n_resamples),
+            *_number_of_clusters(covered, samples, alternatives),
             annotation,
         )
 
@@ -160,7 +162,7 @@ def _in_order(y: Any, model: Any) -> np.ndarray:
 
 
 def _diagnose(
-    model: Any, samples: Samples, max_entries: float
+    model: Any, samples: Any, max_entries: float
 ) -> tuple[Diagnosis | None, float | None]:
     """Return the diagnosis, and the ARI with the clusters that the views agree on, None if none."""
     m, n = len(model.kernel_names_), len(model.labels_)
@@ -173,7 +175,7 @@ def _diagnose(
     return diagnosis, _agreed_ari(model, samples, n)
 
 
-def _agreed_ari(model: Any, samples: Samples, max_samples: int) -> float | None:
+def _agreed_ari(model: Any, samples: Any, max_samples: int) -> float | None:
     """Return the ARI of a model's clusters with those that its views agree on, None if none."""
     if not model.agreement_.any_share or isinstance(model, AgreementKKM):
         return None
@@ -193,9 +195,7 @@ def _ari(labels: Any, others: Any) -> float:
     return float(adjusted_rand_index(labels[both], others[both]))
 
 
-def _stability(
-    model: Any, samples: Samples, n_resamples: int | None
-) -> tuple[Stability | None, str]:
+def _stability(model: Any, X: Any, n_resamples: int | None) -> tuple[Stability | None, str]:
     """Return the stability under resampling, or None and why it is unknown."""
     n, k, most = len(model.labels_), model.n_clusters, refit_size(model)
     if n_resamples is None:
@@ -207,7 +207,7 @@ def _stability(
         return None, "Stability was not asked for."
     if part_size(n, 0.8, most) <= k:
         return None, f"Stability is unknown: 80 % of {n} samples are too few for {k} clusters."
-    return stability(model, samples, n_resamples=n_resamples, max_samples=most), ""
+    return stability(model, X, n_resamples=n_resamples, max_samples=most), ""
 
 
 def _number_of_clusters(
