@@ -140,7 +140,7 @@ def test_the_first_strategy_that_fits_is_named_and_printed():
 
 
 @pytest.mark.parametrize(
-    "wrong", [{"n_clusters": 0}, {"n_components": 1.5}, {"n_workers": True}, {"dtype": "int8"}]
+    "wrong", [{"n_clusters": 0}, {"n_components": 1.5}, {"n_views": True}, {"dtype": "int8"}]
 )
 def test_an_estimate_refuses_what_is_no_size_by_its_name(wrong):
     with pytest.raises(ValueError, match=f"{next(iter(wrong))}="):
@@ -189,15 +189,6 @@ def test_sparse_kernels_need_no_memory_for_a_dense_mix(free_memory, nothing_star
         )
 
 
-def test_a_refused_fit_leaves_an_earlier_one_as_it_was(free_memory):
-    model = SimpleMKKM(4, random_state=0).fit(views_of(80))
-    labels = model.labels_
-    free_memory(10)
-    with pytest.raises(MemoryError):
-        model.fit(views_of(90))
-    assert model.labels_ is labels
-
-
 def test_a_bank_by_itself_refuses_what_it_cannot_hold(free_memory):
     views = views_of(50)
     bank = KernelBank(**ONE_GAUSSIAN).fit(views)
@@ -207,14 +198,6 @@ def test_a_bank_by_itself_refuses_what_it_cannot_hold(free_memory):
     with pytest.raises(MemoryError, match="fewer new samples at a time"):
         bank.transform(views)
     assert bank.transform([view[:20] for view in views]).shape == (2, 20, 50)
-
-
-def test_a_bank_announces_the_kernels_it_then_makes():
-    views = views_of(30, dtype=np.float32)
-    for given in (views, views[0], [views[0], views[1].astype(float)], views[0].tolist()):
-        bank = KernelBank()
-        kernels = bank.fit_transform(given)
-        assert bank.announce(given) == (len(kernels), kernels.shape[1], kernels.dtype)
 
 
 @pytest.mark.parametrize(

@@ -20,18 +20,17 @@ from mkclust import (
     sample_scores,
     save_model,
     suggest_n_clusters,
-    write_back,
+    to_anndata,
 )
 from mkclust.cli.inputs import common_labels
 from mkclust.data.samples import read_samples
 from mkclust.datasets import Dataset
 from mkclust.exceptions import MissingnessWarning, UncoveredSamplesWarning
-from mkclust.explain.aligned_tables import read_tables
 from mkclust.explain.choosing.mix import MixSettings, NullSamples
-from mkclust.explain.describe import describe_tables
 from mkclust.explain.parts import Parts
 from mkclust.explain.report import report_html
 from mkclust.explain.stability import stability
+from mkclust.explain.tables import read_tables
 from mkclust.kernels import Nystroem, default_bank
 from mkclust.metrics import adjusted_rand_index
 
@@ -166,8 +165,6 @@ def test_some_samples_of_tables_that_lack_some_are_those_samples(joined):
         assert table.samples.tolist() == np.flatnonzero(seen).tolist()
         rows = np.searchsorted(whole.samples, part[seen])
         np.testing.assert_array_equal(table.numbers, whole.numbers[rows])
-    described = describe_tables(model.labels_[part], [t.take(part) for t in tables], 3, 3)
-    assert sum(described.sizes) == len(part)
 
 
 def test_scores_and_clusters_are_written_for_all_samples(with_gaps):
@@ -177,7 +174,7 @@ def test_scores_and_clusters_are_written_for_all_samples(with_gaps):
     assert np.isfinite(scores.silhouette).all()
     assert np.isfinite(scores.margin).all()
     data = anndata.AnnData(np.zeros((N, 1)))
-    write_back(model, data)
+    to_anndata(model, data)
     assert data.obs["mkclust"].astype(int).tolist() == model.labels_.tolist()
 
 

@@ -172,7 +172,7 @@ def test_every_number_about_the_clusters_is_the_librarys(page, problem, fitted):
     rows = fitted.embedding_ / np.linalg.norm(fitted.embedding_, axis=1, keepdims=True)
     assert f"mean silhouette {silhouette_score(rows, fitted.labels_):.2f}" in page.text
     assert f"to {found.mean:.2f} on average" in words(page.sections["stability"])
-    assert stability.verdict() in words(page.sections[""])
+    assert found.verdict() in words(page.sections[""])
     table = "The least stable samples"
     worst = [views["left"].index.get_loc(name) for name in page.column(table, "Sample")]
     assert page.numbers(table, "Cluster") == fitted.labels_[worst].tolist()
