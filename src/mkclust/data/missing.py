@@ -11,9 +11,9 @@ from mkclust.data.check import in_memory, is_dask, memory_map, n_dims
 from mkclust.data.row_source import RowSource, RowSubset, take_source
 from mkclust.index import has_ids, index_of, match_rows
 from mkclust.linalg import is_foreign, is_sparse, namespace, select, to_host
+from mkclust.linalg.arrays import is_sparse_tensor
 from mkclust.linalg.sparse_rows import zero_rows
-from mkclust.text import count, join_wordsfrom mkclust.linalg.arrays import is_sparse_tensor
-
+from mkclust.text import count, join_words
 
 # So many samples are named in a message.
 MOST_NAMED = 5
