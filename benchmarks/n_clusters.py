@@ -44,7 +44,7 @@ from mkclust.explain.choosing import suggest_n_clusters
 from mkclust.explain.choosing.borders import count_at_borders
 from mkclust.explain.choosing.clusterings import cluster_for_all_k
 from mkclust.explain.choosing.mix import MixSettings, centered
-from mkclust.explain.stability import Resampler
+from mkclust.explain.parts import Parts
 from mkclust.methods import solve_average_kkm, solve_simple_mkkm
 from mkclust.metrics import adjusted_rand_index
 from mkclust.stack.kernel import dense_of
@@ -209,7 +209,7 @@ def row(found, **more):
 
 def borders_of(X, k):
     """Return how sparse the borders between k clusters are, as a row."""
-    source = Resampler(X, "auto")
+    source = Parts(X, "auto")
     settings = MixSettings(source.kernels, True, True, "error")
     path = cluster_for_all_k(settings.mix(source.take(np.arange(source.n_samples))), [k])
     found = count_at_borders(path.coordinates(k), path.labels[0])
@@ -243,7 +243,7 @@ def borders(seeds, fewer_seeds):
 
 def examine_quickly(X, level=0.02, **more):
     """Return a row for data without clusters: short where no number has sparse borders."""
-    source, k_values = Resampler(X, "auto"), list(range(2, 13))
+    source, k_values = Parts(X, "auto"), list(range(2, 13))
     settings = MixSettings(source.kernels, True, True, "error")
     path = cluster_for_all_k(settings.mix(source.take(np.arange(source.n_samples))), k_values)
     likelihoods = [

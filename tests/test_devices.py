@@ -20,11 +20,10 @@ from mkclust import (
     AverageKKM,
     SimpleMKKM,
     diagnose,
-    landmark_stability,
     suggest_n_clusters,
     to_device,
 )
-from mkclust.explain.stability import resample
+from mkclust.explain.stability import stability
 from mkclust.kernels import Nystroem
 from mkclust.linalg import is_foreign, place, polar_factor, psd_part, set_diagonal, to_host
 from mkclust.methods import solve_lmkkm
@@ -345,7 +344,7 @@ def explained(library, approximation):
     numbers = [getattr(diagnosis, name) for name in ("redundancy", "agreement", "leave_one_out")]
     drawn = SortedKernelDisplay.from_estimator(model, X, max_samples=40).kernel
     plane = projector(EmbeddingDisplay.from_estimator(model).embedding)
-    resampled = resample(model, X, n_resamples=3)
+    resampled = stability(model, X, n_resamples=3)
     return diagnosis.noise, [*numbers, drawn, plane, resampled.samples]
 
 
@@ -365,11 +364,14 @@ def test_what_explains_a_model_says_the_same_wherever_it_was_fitted(approximatio
 @over_libraries
 def test_clusters_are_counted_and_landmarks_drawn_wherever_the_views_are(library):
     X = as_library(library, views())
-    options = {"n_draws": 49, "n_resamples": 3, "most_samples": 80}
+    options = {"n_draws": 49, "n_resamples": 3, "max_samples": 80}
     found, expected = (suggest_n_clusters(given, [2, 3, 4], **options) for given in (X, views()))
     assert found.n_clusters == expected.n_clusters == K_CLUSTERS
     model = AverageKKM(K_CLUSTERS, approximation=Nystroem(15), random_state=0, n_init=2)
-    found, expected = (landmark_stability(model, given, n_draws=3) for given in (X, views()))
+    found, expected = (
+        stability(model.fit(given), given, vary="landmarks", n_resamples=3)
+        for given in (X, views())
+    )
     np.testing.assert_allclose(found.agreements, expected.agreements)
 
 

@@ -47,7 +47,7 @@ print(f"accuracy {clustering_accuracy(y, model.labels_):.3f}")
 # clusters are with other landmarks.
 
 print("missed:", model.approximation_error_.round(2))
-print(mkclust.landmark_stability(model, views, n_draws=3))
+print(mkclust.stability(model, views, vary="landmarks", n_resamples=3))
 
 # %%
 # **Files.** Memory maps, HDF5 and parquet files are read a few rows at a time, and never loaded as

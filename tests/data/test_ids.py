@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from mkclust import AverageKKM, KernelBank, SimpleMKKM, diagnose, to_device
 from mkclust.data.samples import as_views
-from mkclust.explain.stability import resample
+from mkclust.explain.stability import stability
 from mkclust.kernels import Nystroem
 from mkclust.stack import as_stack
 
@@ -266,7 +266,7 @@ def test_what_a_model_was_fitted_on_may_be_passed_again_in_any_order(name):
     )
     found, expected = (diagnose(model, X, leave_one_out=False) for X in (mixed, views))
     np.testing.assert_allclose(found.redundancy, expected.redundancy, atol=1e-12)
-    found, expected = (resample(model, X, n_resamples=2).samples for X in (mixed, views))
+    found, expected = (stability(model, X, n_resamples=2).samples for X in (mixed, views))
     np.testing.assert_array_equal(found, expected)
     with pytest.raises(ValueError, match="44 ids in common.*samples that the model was fitted on"):
         model.mixed_kernel({name: v.rename({"sample 7": "x"}) for name, v in views.items()})

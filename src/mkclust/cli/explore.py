@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Sequence
-from dataclasses import fields, replace
+from dataclasses import replace
 from typing import Annotated, Any
 
 import numpy as np
@@ -24,7 +24,7 @@ from mkclust.cli.outputs import (
 )
 from mkclust.cli.progress import Progress, session
 from mkclust.explain.diagnose import diagnose as diagnose_fit
-from mkclust.explain.stability import resample
+from mkclust.explain.stability import stability
 from mkclust.methods import METHODS, RECOMMENDED
 from mkclust.text import join_words, text_table
 
@@ -60,6 +60,12 @@ MethodNames = Annotated[
 Resamples = Annotated[
     int, typer.Option("--resamples", min=0, help="Fits on parts of the samples, for stability.")
 ]
+# What is recorded of a diagnosis, beside the agreement and the missingness of the views.
+DIAGNOSED = (
+    "method", "n_clusters", "names", "weights", "alignments", "top_share", "cluster_gap",
+    "agreement", "leave_one_out", "p_values", "redundancy", "noise", "duplicates", "n_samples",
+    "n_diagnosed", "refit_agreement",
+)  # fmt: skip
 
 
 def suggest(
@@ -132,12 +138,8 @@ def diagnose(
         new_model(request)
         fitted = models.fit(request, read_inputs(request, progress), progress)
         progress.phase("diagnosing")
-        diagnosis = diagnose_fit(
-            fitted.model, fitted.X, leave_one_out=leave_one_out, progress=progress.step
-        )
-    record = {field.name: getattr(diagnosis, field.name) for field in fields(diagnosis)}
-    derived = ("redundancy", "chance", "noise", "duplicates")
-    record |= {name: getattr(diagnosis, name) for name in derived}
+        diagnosis = diagnose_fit(fitted.model, fitted.X, leave_one_out=leave_one_out)
+    record = {name: getattr(diagnosis, name) for name in DIAGNOSED}
     record["view_agreement"] = agreement_record(fitted.model)
     record["missingness"] = missingness_record(fitted.model)
     _show(diagnosis.summary(), record, progress, context)
@@ -224,8 +226,8 @@ def _stability(fitted: Fit, n_resamples: int) -> float | None:
     if n_resamples == 0 or fitted.model.n_clusters == 1:
         return None
     try:
-        found = resample(
-            fitted.model, fitted.X, n_resamples=n_resamples, most_samples=MOST_RESAMPLED
+        found = stability(
+            fitted.model, fitted.X, n_resamples=n_resamples, max_samples=MOST_RESAMPLED
         )
         return found.mean
     except ValueError:

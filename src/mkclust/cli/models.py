@@ -211,6 +211,5 @@ def suggest(
         k_values,
         coefficients=coefficients,
         random_state=parameters["random_state"],
-        progress=progress.step,
         **{name: parameters[name] for name in OF_KERNELS if name in parameters},
     )

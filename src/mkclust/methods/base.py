@@ -248,12 +248,6 @@ class MultipleKernelClusterer(ClusterMixin, Parameters):
         """Return what the method learns beyond the common attributes."""
         return {}
 
-    def _learned_of_new(
-        self, stack: Stack, solution: Solution, labels: Array, lost: np.ndarray
-    ) -> dict[str, Any]:
-        """Return what it learns for new samples; lost are samples that no kernel in use has."""
-        return {}
-
     def _further_rows(self, stack: Stack, solution: Solution) -> list[Array]:
         """Return what else a method wants to discretize, as rows like those of the partition."""
         return []

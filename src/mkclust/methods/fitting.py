@@ -121,7 +121,6 @@ def learn(model: Any, solved: Solved, watch: Stopwatch) -> dict[str, Any]:
             solution = replace(solution, agreement=measure_agreement(solved.stack))
         watch.switch("label")
         learned, further = _learn_labels(model, solved._replace(solution=solution))
-        learned |= model._learned_of_new(stack, solution, learned["labels_"], unused)
         learned |= solution.learned
         learned |= model._learned(stack, solution, learned["labels_"], *further)
         watch.switch("alignment")
