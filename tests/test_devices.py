@@ -403,12 +403,6 @@ def test_the_type_of_numbers_is_kept_unless_another_is_asked_for(dtype, library,
     assert {to_host(part, None).dtype.name for part in single.values()} == {"float32"}
 
 
-def test_what_does_not_fit_is_refused(monkeypatch):
-    monkeypatch.setattr("mkclust.linalg.memory.available_bytes", lambda: 1000)
-    with pytest.raises(MemoryError, match="3 kernels of 90 samples to NumPy"):
-        to_device(kernels(90), like=np.zeros(1), dtype="float32")
-
-
 @needs_torch
 @pytest.mark.filterwarnings("ignore:Sparse CSR tensor support")
 def test_torch_names_devices_and_its_sparse_tensors_are_refused():
@@ -421,7 +415,7 @@ def test_torch_names_devices_and_its_sparse_tensors_are_refused():
     dense = torch.asarray(K[0])
     with pytest.raises(ValueError, match=r"kernel 1 .*to_dense\(\)"):
         as_stack([dense, dense.to_sparse()])
-    with pytest.raises(TypeError, match=r"'view 1' .*to_dense\(\)"):
+    with pytest.raises(TypeError, match="'view 1' is sparse"):
         to_device([dense, dense.to_sparse()], "cpu")
 
 
@@ -434,10 +428,10 @@ def test_without_torch_the_error_says_how_to_get_it(monkeypatch):
 @pytest.mark.parametrize(
     ("X", "options", "message"),
     [
-        ([scipy.sparse.eye(4).tocsr(), np.eye(4)], {"like": np.zeros(1)}, "'view 0' .*toarray"),
-        ({"a": np.array([["x", "y"]])}, {"like": np.zeros(1)}, "'a' has the type <U1"),
+        ([scipy.sparse.eye(4).tocsr(), np.eye(4)], {"like": np.zeros(1)}, "'view 0' is sparse"),
+        ({"a": np.array([["x", "y"]])}, {"like": np.zeros(1)}, "'a' is not a table"),
         ([], {"like": np.zeros(1)}, "X is an empty list"),
-        (np.arange(4.0), {"like": np.zeros(1)}, r"X has the shape \(4,\)"),
+        (np.arange(4.0), {"like": np.zeros(1)}, r"has the shape \(4,\)"),
         (np.eye(3), {}, "pass one of the two"),
         (np.eye(3), {"like": np.zeros(1), "dtype": "float16"}, "dtype='float16'"),
     ],

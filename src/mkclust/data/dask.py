@@ -114,13 +114,7 @@ def _concatenate(parts: Iterable) -> np.ndarray:
 
 
 class MappedTable:
-    """A table in a ``.npy`` file, which is mapped where it is read.
-
-    Parameters
-    ----------
-    mapped : numpy.memmap
-        The table as it was mapped here.
-    """
+    """A table in a ``.npy`` file, which is mapped where it is read, given a memory map of it."""
 
     def __init__(self, mapped: np.memmap):
         self.shape, self.dtype, self.ndim = mapped.shape, mapped.dtype, 2
@@ -145,8 +139,10 @@ def as_dask(views: Mapping[str, Any]) -> dict[str, Any]:
     -------
     dict of str to dask array
     """
-    import dask.array as da
-
+    try:
+        import dask.array as da
+    except ImportError as error:
+        raise ImportError('dask is not installed: pip install "mkclust[dask]"') from error
     rows = max(CHUNK_BYTES // (8 * sum(view.shape[1] for view in views.values())), FEWEST_ROWS)
     tables = {n: MappedTable(v) if isinstance(v, np.memmap) else v for n, v in views.items()}
     # Without a name that another run shares: a file may have changed since.

@@ -11,7 +11,7 @@ from mkclust.data.samples import read_views
 from mkclust.data.tables import as_table, by_name, is_frame
 from mkclust.linalg import is_foreign, namespace, place
 from mkclust.linalg import to_device as to_same_device
-from mkclust.linalg.arrays import detached, is_sparse_tensor, on_torch_device
+from mkclust.linalg.arrays import detached, is_on_accelerator, is_sparse_tensor, on_torch_device
 from mkclust.types import Array
 
 COMPUTED = ("float32", "float64")
@@ -58,7 +58,7 @@ def to_device(X: Any, device: Any = None, *, like: Any = None, dtype: Any = None
         like = on_torch_device(device)
     elif not (isinstance(like, np.ndarray) or is_foreign(like)):
         raise TypeError(f"like={like!r} is no array: pass one, or a device by device={like!r}")
-    name = None if dtype is None else str(dtype if isinstance(dtype, str) else np.dtype(dtype))
+    name = None if dtype is None else getattr(dtype, "__name__", str(dtype)).split(".")[-1]
     if name not in (None, *COMPUTED):
         raise ValueError(f"dtype={dtype!r}: pass 'float32', 'float64', or None to keep the type")
     several = isinstance(X, Mapping | list | tuple) and not issparse(X)
@@ -83,6 +83,7 @@ def _copy(part: Any, like: Any, dtype: str | None, title: str) -> Array:
     check_masks(part, title)
     if not is_foreign(part):
         part = as_numbers(np.asarray(as_table(part, title).values), title)
+        part = part.astype(part.dtype.newbyteorder("="), copy=False)
     part = detached(part)
     if len(part.shape) < 2:
         raise ValueError(f"{title} has the shape {tuple(part.shape)}: pass kernels or views")
@@ -93,5 +94,6 @@ def _copy(part: Any, like: Any, dtype: str | None, title: str) -> Array:
         part = xp.astype(part, getattr(xp, dtype), copy=False)
     if place(part) == place(like):
         return part
-    part = part if is_foreign(part) or part.flags.writeable else part.copy()
+    if not is_foreign(part) and not (is_on_accelerator(like) and part.flags.writeable):
+        part = part.copy()  # some libraries would share the memory
     return to_same_device(part, like)

@@ -11,6 +11,7 @@ from mkclust.data.check import in_memory, is_dask, memory_map, n_dims
 from mkclust.data.row_source import RowSource, RowSubset, take_source
 from mkclust.index import has_ids, index_of, match_rows
 from mkclust.linalg import is_foreign, is_sparse, namespace, select, to_host
+from mkclust.linalg.arrays import is_sparse_tensor
 from mkclust.linalg.sparse_rows import zero_rows
 from mkclust.text import count, join_words
 
@@ -182,7 +183,7 @@ def empty_samples(kernel: Any) -> np.ndarray | None:
     is_map = isinstance(kernel, np.ndarray) and memory_map(kernel) is not None
     if not (is_map or in_memory(kernel) or is_foreign(kernel)) or n_dims(kernel) != 2:
         return None
-    if kernel.shape[0] != kernel.shape[1] or not kernel.shape[0]:
+    if kernel.shape[0] != kernel.shape[1] or not kernel.shape[0] or is_sparse_tensor(kernel):
         return None
     of_device = is_foreign(kernel)
     diagonal = namespace(kernel).linalg.diagonal(kernel) if of_device else kernel.diagonal()

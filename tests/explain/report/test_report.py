@@ -36,6 +36,7 @@ from mkclust.explain.report.collect import collect
 from mkclust.explain.report.verdict import cautions
 from mkclust.explain.stability import stability
 from mkclust.kernels import Nystroem
+from mkclust.methods.training import in_order_of_fit
 from mkclust.metrics import scores
 from mkclust.plots import ClassesDisplay
 
@@ -168,7 +169,8 @@ def test_every_number_about_the_clusters_is_the_librarys(page, problem, fitted):
     assert page.numbers(table, "Silhouette") == pytest.approx(means, abs=0.006)
     assert page.numbers(table, "Negative") == pytest.approx(negative, abs=0.006)
     assert page.numbers(table, "Stability") == pytest.approx(found.clusters, abs=0.006)
-    assert page.column(table, "Set apart by") == list(describe(fitted, views).names)
+    effects = describe(fitted, in_order_of_fit(fitted, views))
+    assert page.column(table, "Set apart by") == list(effects.names)
     rows = fitted.embedding_ / np.linalg.norm(fitted.embedding_, axis=1, keepdims=True)
     assert f"mean silhouette {silhouette_score(rows, fitted.labels_):.2f}" in page.text
     assert f"to {found.mean:.2f} on average" in words(page.sections["stability"])
@@ -183,7 +185,6 @@ def test_every_number_about_the_clusters_is_the_librarys(page, problem, fitted):
     )
     others = np.delete(found.samples, worst)
     assert len(worst) == 25 or np.nanmin(others) == 1
-    effects = describe(fitted, views)
     strongest = [row for c in range(3) for row in effects.strongest(c, 5)]
     table = "Features of the clusters"
     assert page.column(table, "Feature") == [row.feature for row in strongest]
