@@ -234,7 +234,7 @@ def test_draws_without_clusters_lack_the_same_samples(with_gaps, problem, of_ker
     assert K.shape == (N, N)
     # The trace is the number of the kernels that have a sample, but for the centering of the mix.
     assert np.trace(K) == pytest.approx(problem[1].sum() / 3, rel=0.05)
-    drawn = settings.mixes(samples, 3).shuffled(np.random.default_rng(0))
+    drawn = settings.mixes(samples).shuffled(np.random.default_rng(0))
     assert np.trace(drawn) == pytest.approx(np.trace(settings.mix(samples)), rel=0.05)
 
 

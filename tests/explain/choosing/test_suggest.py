@@ -171,7 +171,7 @@ def test_a_gaussian_kernel_tells_the_points_it_is_of():
 def test_shuffling_keeps_each_view_and_nothing_that_views_share():
     settings = MixSettings(KernelBank(**ONE_GAUSSIAN), True, True, "error")
     X = dict(zip("ab", blobs(strengths=(3.0, 3.0))[0], strict=True))
-    mixes = settings.mixes(X, 2)
+    mixes = settings.mixes(X)
     np.testing.assert_allclose(sum(mixes.kernels), settings.mix(X), atol=1e-12)
     drawn = mixes.shuffled(np.random.default_rng(0))
     assert np.trace(drawn) == pytest.approx(np.trace(sum(mixes.kernels)))

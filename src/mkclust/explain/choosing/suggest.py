@@ -2,14 +2,11 @@
 
 import warnings
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import replace
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
 from mkclust.data.options import TableOptions
-from mkclust.data.samples import Samples
-from mkclust.data.tables import TABLE
 from mkclust.explain.choosing.borders import count_at_borders
 from mkclust.explain.choosing.checks import check_coefficients, check_draws, check_k_values
 from mkclust.explain.choosing.clusterings import Clusterings, cluster_for_all_k
@@ -23,9 +20,7 @@ from mkclust.explain.stability import (
     part_size,
     seeded,
 )
-from mkclust.linalg import arrays_to_host, to_host
 from mkclust.metrics import adjusted_rand_of_table
-from mkclust.stack import as_stack
 from mkclust.stack.observed import FillRule
 from mkclust.types import Float
 
@@ -168,11 +163,11 @@ def suggest_n_clusters(
     used = draw(rng, source.n_samples, n_used)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        part = _on_host(source.take(used))
+        part = source.take(used)
         K = settings.mix(part)
         clusterings = tested_clusterings = cluster_for_all_k(K, numbers)
         if n_tested < n_used:
-            part = _on_host(source.take(used[draw(rng, n_used, n_tested)]))
+            part = source.take(used[draw(rng, n_used, n_tested)])
             tested_clusterings = cluster_for_all_k(settings.mix(part), numbers)
         evidence = _test(part, settings, tested_clusterings, numbers, n_draws, level, rng)
         expected = evidence.expected_silhouettes
@@ -228,9 +223,9 @@ def _test(
     cloud = NullSamples(part, settings)
     draws, p_cloud = _compare(clusterings, lambda: cloud.draw(rng), k_values, n_draws)
     silhouettes = _silhouettes(draws)
-    p_shuffled, n_views = float("nan"), _count_views(part)
-    if n_views > 1:
-        mixes = settings.mixes(part, n_views)
+    p_shuffled = float("nan")
+    if len(part.names) > 1:
+        mixes = settings.mixes(part)
         # Without a chance to matter, the first draws are enough to show what shuffling does.
         count = n_draws if p_cloud <= level + ROUNDING else min(FIRST_DRAWS, n_draws)
         draws, p_shuffled = _compare(clusterings, lambda: mixes.shuffled(rng), k_values, count)
@@ -249,25 +244,6 @@ def _kind(p_cloud: float, p_shuffled: float, p_continuum: float, level: float) -
     if p_cloud > level or p_shuffled > level:
         return "no evidence"
     return "clusters" if p_continuum <= level else "continuum"
-
-
-def _count_views(part: Any) -> int:
-    """Return how many views or kernels some samples have; a table is one."""
-    if isinstance(part, Samples):
-        return len(part.names)
-    return len(part) if isinstance(part, dict) else 1
-
-
-def _on_host(part: Samples) -> Any:
-    """Return some samples as NumPy's: what is done with them takes many small steps."""
-    if part.missing is not None:
-        return replace(part, parts=tuple(map(arrays_to_host, part.parts)))
-    if part.kind == "kernels":
-        stack = as_stack(part, center=False, normalize=False, validate=False)
-        kernels = (to_host(kernel.dense()) for kernel in stack.kernels)
-        return dict(zip(stack.names, kernels, strict=True))
-    views = {name: arrays_to_host(view) for name, view in part.views.items()}
-    return views[TABLE] if part.kind == "table" else views
 
 
 def _compare(
