@@ -216,7 +216,7 @@ def borders_of(X, k):
     return {
         "true": k,
         "border_density": round(found.density, 3),
-        "p_continuum": round(found.likelihood, 4),
+        "p_continuum": round(found.p_value, 4),
     }
 
 
@@ -246,12 +246,12 @@ def examine_quickly(X, level=0.02, **more):
     source, k_values = Parts(X, "auto"), list(range(2, 13))
     settings = MixSettings(source.kernels, True, True, "error")
     path = cluster_for_all_k(settings.mix(source.take(np.arange(source.n_samples))), k_values)
-    likelihoods = [
-        count_at_borders(path.coordinates(k), labels).likelihood
+    p_values = [
+        count_at_borders(path.coordinates(k), labels).p_value
         for k, labels in zip(k_values, path.labels, strict=True)
     ]
-    if min(likelihoods) > level:
-        return more | {"n_clusters": 1, "least_p_continuum": round(min(likelihoods), 4)}
+    if min(p_values) > level:
+        return more | {"n_clusters": 1, "least_p_continuum": round(min(p_values), 4)}
     return row(suggest_n_clusters(X, k_values, level=level), **more)
 
 

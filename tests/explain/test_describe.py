@@ -9,7 +9,6 @@ from scipy import sparse
 from conftest import blob_views
 from mkclust import AverageKKM, describe
 from mkclust.data import read_samples
-from mkclust.data.options import TableOptions
 from mkclust.data.samples import read_views
 from mkclust.explain.tables import read_tables
 
@@ -247,15 +246,6 @@ def test_of_two_levels_that_a_fit_made_columns_of_the_more_frequent_is_named(pro
     assert read.names == given.names
     named = {(row.cluster, row.feature) for row in read.table if row.feature.startswith("sex")}
     assert named == {(0, "sex=male"), (1, "sex=female"), (2, "sex=female")}
-
-
-def test_columns_of_samples_that_were_filled_have_their_names(problem):
-    pd = pytest.importorskip("pandas")
-    model, views = problem
-    frames = {name: pd.DataFrame(view).add_prefix(f"{name} ") for name, view in views.items()}
-    samples = read_views(frames, options=TableOptions(impute="median"))
-    features = {row.feature for row in describe(model, samples).table}
-    assert features <= {column for frame in frames.values() for column in frame.columns}
 
 
 def test_what_is_a_category_for_the_fit_is_one_for_the_description(problem):

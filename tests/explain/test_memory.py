@@ -189,17 +189,6 @@ def test_sparse_kernels_need_no_memory_for_a_dense_mix(free_memory, nothing_star
         )
 
 
-def test_a_bank_by_itself_refuses_what_it_cannot_hold(free_memory):
-    views = views_of(50)
-    bank = KernelBank(**ONE_GAUSSIAN).fit(views)
-    free_memory(2 * 50 * 50 * 8 - 1)
-    with pytest.raises(MemoryError, match="2 kernels of 50 x 50 entries.*on_the_fly=True"):
-        KernelBank(**ONE_GAUSSIAN).fit_transform(views)
-    with pytest.raises(MemoryError, match="2 kernels of 50 x 50 entries"):
-        bank.transform(views)
-    assert bank.transform([view[:20] for view in views]).shape == (2, 20, 50)
-
-
 @pytest.mark.parametrize(
     ("approximation", "advice"),
     [(Nystroem(20_000), "smaller n_components"), (Linear(), "approximation=Nystroem")],

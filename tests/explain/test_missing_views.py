@@ -16,9 +16,7 @@ from mkclust import (
     SimpleMKKM,
     describe,
     diagnose,
-    load_model,
     sample_scores,
-    save_model,
     suggest_n_clusters,
     to_anndata,
 )
@@ -249,19 +247,6 @@ def test_a_report_counts_patterns_by_cluster(joined):
         assert f">{pattern}</th>" in section
         assert all(f">{count}</td>" in section for count in counts)
     assert "were missing from some views (" in page
-
-
-def test_the_methods_paragraph_says_what_stands_for_missing_similarities(with_gaps, problem):
-    text = report_html(*with_gaps, n_resamples=0)
-    n_mirna = np.sum(~problem[1][:, 1])
-    assert f"{n_mirna} from mirna" in text
-    assert "were learned with the clusters" in text
-
-
-def test_a_saved_model_knows_what_was_missing(with_gaps, tmp_path):
-    pytest.importorskip("skops")
-    model = load_model(save_model(with_gaps[0], tmp_path / "model.skops"))
-    assert model.missingness_.to_dict() == with_gaps[0].missingness_.to_dict()
 
 
 def test_commands_take_files_that_lack_samples(problem, tmp_path, monkeypatch):
