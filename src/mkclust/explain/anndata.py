@@ -30,7 +30,6 @@ def to_anndata(model: Any, data: Any, key: str = "mkclust") -> None:
     Examples
     --------
     >>> import numpy as np
-    import pandas as pd
     >>> from anndata import AnnData
     >>> from mkclust import AverageKKM, to_anndata
     >>> data = AnnData(np.random.default_rng(0).normal(size=(40, 5)))
