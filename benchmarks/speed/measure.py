@@ -11,7 +11,7 @@ not limit its threads. Data sets that are absent are skipped. The parts:
 digit, flo17, jaffe, b4000, b8189   the problems, see ``problems.py``
 n, m, k         blobs of which one size grows eightfold: exponents of times and memory
 released        the authors' released routine and the tuned reduced gradient, beside the solve
-million         ``million.py`` in a process of its own: one million samples
+million         one million samples, as ``../scale.py --only compared`` measures them
 
 On each problem, in turns (see ``timing.py``), with ratios taken within a repetition:
 
@@ -208,11 +208,12 @@ def measure_released(problem, options):
 
 
 def measure_million():
-    """Run the million in a process of its own, for its peak of memory is the process's."""
+    """Compare a million samples with scikit-learn alone, by another script."""
     with tempfile.TemporaryDirectory() as folder:
-        target = Path(folder) / "million.json"
-        subprocess.run([sys.executable, HERE / "million.py", "--out", target], check=True)
-        return json.loads(target.read_text())
+        target = Path(folder) / "scale.json"
+        command = [sys.executable, HERE.parent / "scale.py", "--only", "compared", "--out", target]
+        subprocess.run(command, check=True)
+        return {"million": json.loads(target.read_text())["parts"]["compared"]}
 
 
 def main(arguments=None):

@@ -18,8 +18,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from mkclust import METHODS
-from mkclust.methods import solve_anchored_mkkm, solve_mkkm_mm_saddle
+from mkclust import METHODS, methods
 from mkclust.stack import as_stack
 
 BENCHMARKS = Path(__file__).resolve().parents[1]
@@ -28,9 +27,13 @@ sys.path.insert(0, str(BENCHMARKS))  # the modules below are found without PYTHO
 from speed.problems import blobs, standardized_copy  # noqa: E402
 from speed.timing import machine, peak_memory, versions  # noqa: E402
 
-SOLVERS = {name: lambda stack, k, of=of: of(k).solve(stack) for name, of in METHODS.items()}
-SOLVERS["anchored-mkkm (1)"] = partial(solve_anchored_mkkm, anchor=1.0)
-SOLVERS["mkkm-mm (saddle)"] = solve_mkkm_mm_saddle
+OWN_NAMES = {"avg-kkm": "average_kkm", "simplemkkm": "simple_mkkm"}
+OWN_NAMES["localized-simplemkkm"] = "localized_simple_mkkm"
+SOLVERS = {
+    key: getattr(methods, f"solve_{OWN_NAMES.get(key, key.replace('-', '_'))}") for key in METHODS
+}
+SOLVERS["anchored-mkkm (1)"] = partial(methods.solve_anchored_mkkm, anchor=1.0)
+SOLVERS["mkkm-mm (saddle)"] = methods.solve_mkkm_mm_saddle
 
 
 def measure(kernels, k, repetitions):

@@ -101,7 +101,7 @@ def notes(name, record):
             f" {million['n_samples']:,} samples by features of 200 landmarks per view: "
             f"{million['ratio_to_plain']:.1f} times as long as the same by scikit-learn alone, "
             f"{million['ratio_to_sampled']:.1f} if its k-means learns from 50,000 rows; at most "
-            f"{million['peak_gb']:.1f} GB, the data included (`benchmarks/speed/million.py`)."
+            f"{million['peak_gb']:.1f} GB, the data included (`benchmarks/scale.py`)."
         )
     return text
 
