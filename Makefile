@@ -8,6 +8,8 @@ WORKERS ?= 2
 ONE_THREAD := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MKL_NUM_THREADS=1
 # What is compiled is written down, for tests start processes, and each would compile it again.
 COMPILED := PYTHONDONTWRITEBYTECODE=
+# A comma would end an argument of `install`.
+FOR_DEMO := ".[cli,plot]"
 # What a build of the documentation makes.
 GENERATED := docs/_build docs/api/generated docs/api/lessons docs/lessons docs/results docs/sg_execution_times.rst
 
@@ -18,7 +20,7 @@ install = $(BIN)/python -m pip install --quiet --disable-pip-version-check uv &&
 
 .PHONY: demo test test-all lint types imports unit format benchmark docs links clean
 
-demo: $(VENV)/.user
+demo: $(VENV)/.demo
 	$(BIN)/mkclust demo
 
 # What protects users, in a few minutes.
@@ -64,17 +66,22 @@ $(VENV)/bin/python:
 	$(PYTHON) -c 'import sys; sys.exit(0 if sys.version_info >= (3, 11) else "mkclust needs Python 3.11 or newer; pass one with make PYTHON=...")'
 	$(PYTHON) -m venv $(VENV) || { rm -rf $(VENV); exit 1; }
 
+# What the demo needs, and no more.
+$(VENV)/.demo: $(VENV)/bin/python pyproject.toml
+	$(call install,-e $(FOR_DEMO))
+	touch $@
+
 $(VENV)/.user: $(VENV)/bin/python pyproject.toml
 	$(call install,-e ".[all]")
-	touch $@
+	touch $@ $(VENV)/.demo
 
 $(VENV)/.dev: $(VENV)/bin/python pyproject.toml
 	$(call install,-e ".[dev]")
-	touch $@ $(VENV)/.user
+	touch $@ $(VENV)/.user $(VENV)/.demo
 
 $(VENV)/.docs: $(VENV)/bin/python pyproject.toml
 	$(call install,-e ".[docs]")
-	touch $@ $(VENV)/.user
+	touch $@ $(VENV)/.user $(VENV)/.demo
 
 clean:
 	rm -rf $(VENV) $(GENERATED) .venv-oldest .venv-newest .venv-dist oldest.txt build dist demo .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache

@@ -41,7 +41,7 @@ from mkclust.explain.choosing import suggest_n_clusters
 from mkclust.explain.choosing.borders import count_at_borders
 from mkclust.explain.choosing.clusterings import cluster_for_all_k
 from mkclust.explain.choosing.mix import MixSettings, centered
-from mkclust.explain.stability import Resampler
+from mkclust.explain.parts import Parts
 from mkclust.methods import solve_average_kkm, solve_simple_mkkm
 from mkclust.metrics import adjusted_rand_index
 from mkclust.stack.kernel import dense_of
@@ -187,7 +187,7 @@ def row(found, **more):
 
 def borders_of(X, k_values):
     """Return how sparse the borders between clusters are, for several numbers of these."""
-    source = Resampler(X, "auto")
+    source = Parts(X, "auto")
     settings = MixSettings(source.kernels, True, True, "error")
     path = cluster_for_all_k(settings.mix(source.take(np.arange(source.n_samples))), k_values)
     pairs = zip(k_values, path.labels, strict=True)

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 from mkclust import AverageKKM, align_labels, annotate, describe
+from mkclust.data.samples import read_views
 from mkclust.index import has_ids
 from mkclust.metrics import match_labels, scores
-from mkclust.samples.samples import read_views
 
 pd = pytest.importorskip("pandas")
 pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")

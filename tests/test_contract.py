@@ -276,7 +276,7 @@ def test_frames_are_read_like_arrays(inductive):
     np.testing.assert_array_equal(model.labels_, plain.labels_)
     np.testing.assert_array_equal(model.predict(table), plain.labels_)
     np.testing.assert_array_equal(model.predict(table[list("edcba")]), plain.labels_)
-    with pytest.raises(ValueError, match="X lacks the column 'e'"):
+    with pytest.raises(ValueError, match="X lacks .*'e'"):
         model.predict(table[list("abcd")])
 
 

@@ -20,11 +20,10 @@ from mkclust import (
     AverageKKM,
     SimpleMKKM,
     diagnose,
-    landmark_stability,
     suggest_n_clusters,
     to_device,
 )
-from mkclust.explain.stability import resample
+from mkclust.explain.stability import stability
 from mkclust.kernels import Nystroem
 from mkclust.linalg import is_foreign, place, polar_factor, psd_part, set_diagonal, to_host
 from mkclust.methods import solve_lmkkm
@@ -345,7 +344,7 @@ def explained(library, approximation):
     numbers = [getattr(diagnosis, name) for name in ("redundancy", "agreement", "leave_one_out")]
     drawn = SortedKernelDisplay.from_estimator(model, X, max_samples=40).kernel
     plane = projector(EmbeddingDisplay.from_estimator(model).embedding)
-    resampled = resample(model, X, n_resamples=3)
+    resampled = stability(model, X, n_resamples=3)
     return diagnosis.noise, [*numbers, drawn, plane, resampled.samples]
 
 
@@ -365,11 +364,14 @@ def test_what_explains_a_model_says_the_same_wherever_it_was_fitted(approximatio
 @over_libraries
 def test_clusters_are_counted_and_landmarks_drawn_wherever_the_views_are(library):
     X = as_library(library, views())
-    options = {"n_draws": 49, "n_resamples": 3, "most_samples": 80}
+    options = {"n_draws": 49, "n_resamples": 3, "max_samples": 80}
     found, expected = (suggest_n_clusters(given, [2, 3, 4], **options) for given in (X, views()))
     assert found.n_clusters == expected.n_clusters == K_CLUSTERS
     model = AverageKKM(K_CLUSTERS, approximation=Nystroem(15), random_state=0, n_init=2)
-    found, expected = (landmark_stability(model, given, n_draws=3) for given in (X, views()))
+    found, expected = (
+        stability(model.fit(given), given, vary="landmarks", n_resamples=3)
+        for given in (X, views())
+    )
     np.testing.assert_allclose(found.agreements, expected.agreements)
 
 
@@ -401,12 +403,6 @@ def test_the_type_of_numbers_is_kept_unless_another_is_asked_for(dtype, library,
     assert {to_host(part, None).dtype.name for part in single.values()} == {"float32"}
 
 
-def test_what_does_not_fit_is_refused(monkeypatch):
-    monkeypatch.setattr("mkclust.linalg.memory.available_bytes", lambda: 1000)
-    with pytest.raises(MemoryError, match="3 kernels of 90 samples to NumPy"):
-        to_device(kernels(90), like=np.zeros(1), dtype="float32")
-
-
 @needs_torch
 @pytest.mark.filterwarnings("ignore:Sparse CSR tensor support")
 def test_torch_names_devices_and_its_sparse_tensors_are_refused():
@@ -419,7 +415,7 @@ def test_torch_names_devices_and_its_sparse_tensors_are_refused():
     dense = torch.asarray(K[0])
     with pytest.raises(ValueError, match=r"kernel 1 .*to_dense\(\)"):
         as_stack([dense, dense.to_sparse()])
-    with pytest.raises(TypeError, match=r"'view 1' .*to_dense\(\)"):
+    with pytest.raises(TypeError, match="'view 1' is sparse"):
         to_device([dense, dense.to_sparse()], "cpu")
 
 
@@ -432,10 +428,10 @@ def test_without_torch_the_error_says_how_to_get_it(monkeypatch):
 @pytest.mark.parametrize(
     ("X", "options", "message"),
     [
-        ([scipy.sparse.eye(4).tocsr(), np.eye(4)], {"like": np.zeros(1)}, "'view 0' .*toarray"),
-        ({"a": np.array([["x", "y"]])}, {"like": np.zeros(1)}, "'a' has the type <U1"),
+        ([scipy.sparse.eye(4).tocsr(), np.eye(4)], {"like": np.zeros(1)}, "'view 0' is sparse"),
+        ({"a": np.array([["x", "y"]])}, {"like": np.zeros(1)}, "'a' is not a table"),
         ([], {"like": np.zeros(1)}, "X is an empty list"),
-        (np.arange(4.0), {"like": np.zeros(1)}, r"X has the shape \(4,\)"),
+        (np.arange(4.0), {"like": np.zeros(1)}, r"has the shape \(4,\)"),
         (np.eye(3), {}, "pass one of the two"),
         (np.eye(3), {"like": np.zeros(1), "dtype": "float16"}, "dtype='float16'"),
     ],

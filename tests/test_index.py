@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
+from mkclust.data.samples import read_views
 from mkclust.index import spelling_difference
-from mkclust.samples.samples import read_views
 
 pd = pytest.importorskip("pandas")
 

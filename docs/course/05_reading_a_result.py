@@ -71,10 +71,10 @@ print(diagnose(careful, views))
 # parts of the samples. Stable clusters need not be real: a long cloud is cut in the same place each
 # time. Unstable clusters cannot be relied on.
 
-from mkclust.explain.stability import resample
+from mkclust import stability
 
-stability = resample(careful, views, n_resamples=8)
-print(stability)
+found = stability(careful, views, n_resamples=8)
+print(found)
 
 # %%
 # **6. Single samples.** A silhouette near zero, or a small margin, marks a sample between two
@@ -85,6 +85,6 @@ from mkclust import sample_scores
 
 scores = sample_scores(careful)
 figure, ax = plt.subplots(figsize=(7, 3), layout="constrained")
-ax.scatter(scores.margin, stability.samples, s=8)
+ax.scatter(scores.margin, found.samples, s=8)
 ax.set(xlabel="margin to the next cluster", ylabel="share of refits in which it stays")
 plt.show()

@@ -48,16 +48,6 @@ plt.show()
 print(model.transform(new).shape)
 
 # %%
-# How well do the clusters fit samples that were not part of the fit? ``alignment_error`` is the
-# error of the SimpleMKKM paper, section 4: the mean of one minus the alignment of a sample with its
-# nearest center. Here the errors of new and old samples are close.
-
-from mkclust.generalize import alignment_error
-
-print(f"old samples {alignment_error(model, old):.4f}")
-print(f"new samples {alignment_error(model, new):.4f}")
-
-# %%
 # You can save a model. Loading such a file runs no code from it.
 
 import tempfile

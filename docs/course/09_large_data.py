@@ -47,7 +47,7 @@ print(f"accuracy {clustering_accuracy(y, model.labels_):.3f}")
 # clusters are with other landmarks.
 
 print("missed:", model.approximation_error_.round(2))
-print(mkclust.landmark_stability(model, views, n_draws=3))
+print(mkclust.stability(model, views, vary="landmarks", n_resamples=3))
 
 # %%
 # **Files.** Memory maps, HDF5 and parquet files are read a few rows at a time, and never loaded as
@@ -64,15 +64,14 @@ with tempfile.TemporaryDirectory() as folder:
     del stored
 
 # %%
-# **dask.** Pass dask arrays, and labels are dask arrays. Without a client they are computed by
-# threads of this process; with ``dask.distributed.Client(...)`` on its workers, and nothing else
-# changes.
+# **dask.** Pass dask arrays. Without a client they are computed by threads of this process; with
+# ``dask.distributed.Client(...)`` on its workers, and nothing else changes.
 
 import dask.array as da
 
 chunks = {name: da.from_array(view, chunks=(2_500, -1)) for name, view in views.items()}
 by_chunks = clone(method).fit(chunks)
-print("same labels:", (by_chunks.labels_.compute() == model.labels_).all())
+print("same labels:", (by_chunks.labels_ == model.labels_).all())
 
 # %%
 # **A GPU.** Pass tensors that are on the device, and the fit runs there. This part runs only if

@@ -6,6 +6,7 @@ Mix several kernels, or several views of the same samples, and find the clusters
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from mkclust.data.devices import to_device
 from mkclust.kernels import KernelBank, view
 from mkclust.methods import (
     KAMMA,
@@ -26,7 +27,6 @@ from mkclust.methods import (
     SimpleMKKM,
 )
 from mkclust.metrics import align_labels
-from mkclust.samples.devices import to_device
 from mkclust.version import __version__
 
 if TYPE_CHECKING:
@@ -35,10 +35,10 @@ if TYPE_CHECKING:
     from mkclust.explain.choosing import suggest_n_clusters
     from mkclust.explain.describe import describe
     from mkclust.explain.diagnose import diagnose
-    from mkclust.explain.landmarks import landmark_stability
     from mkclust.explain.memory import estimate_memory
     from mkclust.explain.report import write_report
     from mkclust.explain.sample_scores import sample_scores
+    from mkclust.explain.stability import stability
     from mkclust.explain.write_back import write_back
     from mkclust.methods.persistence import load_model, save_model
 
@@ -67,10 +67,10 @@ __all__ = [
     "describe",
     "diagnose",
     "estimate_memory",
-    "landmark_stability",
     "load_model",
     "sample_scores",
     "save_model",
+    "stability",
     "suggest_n_clusters",
     "to_device",
     "view",
@@ -86,10 +86,10 @@ _IMPORTED_LATER = {
     "describe": "mkclust.explain.describe",
     "diagnose": "mkclust.explain.diagnose",
     "estimate_memory": "mkclust.explain.memory",
-    "landmark_stability": "mkclust.explain.landmarks",
     "load_model": "mkclust.methods.persistence",
     "sample_scores": "mkclust.explain.sample_scores",
     "save_model": "mkclust.methods.persistence",
+    "stability": "mkclust.explain.stability",
     "suggest_n_clusters": "mkclust.explain.choosing",
     "write_back": "mkclust.explain.write_back",
     "write_report": "mkclust.explain.report",

@@ -9,8 +9,10 @@ index, as `mkclust.index` says; all else is matched by position.
 from typing import Any
 
 import numpy as np
+import pandas as pd
 from scipy.optimize import linear_sum_assignment
 from sklearn.metrics import adjusted_rand_score, normalized_mutual_info_score
+from sklearn.metrics.cluster import contingency_matrix
 
 from mkclust.index import index_of, match_rows
 
@@ -74,7 +76,7 @@ def normalized_mutual_info(y_true: Any, y_pred: Any) -> float:
     >>> round(normalized_mutual_info([0, 0, 1, 1], [0, 0, 1, 2]), 4)
     0.6667
     """
-    true, pred, _, _ = _encode_pair(y_true, y_pred)
+    true, pred, _ = _encode_pair(y_true, y_pred)
     return float(normalized_mutual_info_score(true, pred, average_method="max"))
 
 
@@ -131,35 +133,16 @@ def adjusted_rand_index(y_true: Any, y_pred: Any) -> float:
     >>> round(adjusted_rand_index([0, 0, 1, 1], [0, 0, 1, 2]), 4)
     0.5714
     """
-    true, pred, _, _ = _encode_pair(y_true, y_pred)
+    true, pred, _ = _encode_pair(y_true, y_pred)
     return float(adjusted_rand_score(true, pred))
 
 
 def adjusted_rand_of_table(table: np.ndarray) -> float:
-    """Return :func:`adjusted_rand_index` from counts alone, where the labels are not at hand.
-
-    Parameters
-    ----------
-    table : ndarray of shape (n_classes, n_clusters)
-        How many samples each class shares with each cluster.
-
-    Returns
-    -------
-    float
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from mkclust.metrics import adjusted_rand_of_table
-    >>> round(adjusted_rand_of_table(np.array([[2, 0, 0], [0, 1, 1]])), 4)
-    0.5714
-    """
+    """Return the adjusted Rand index from how many samples classes and clusters have in common."""
     # Python's integers: products of numbers of pairs overflow others from 100,000 samples on.
     counts = np.asarray(table).astype(np.int64).astype(object)
-    n = int(counts.sum())
-    together = int((counts**2).sum())
-    in_class = int((counts.sum(axis=1) ** 2).sum())
-    in_cluster = int((counts.sum(axis=0) ** 2).sum())
+    n, together = int(counts.sum()), int((counts**2).sum())
+    in_class, in_cluster = (int((counts.sum(axis=axis) ** 2).sum()) for axis in (1, 0))
     both, only_class, only_cluster = together - n, in_class - together, in_cluster - together
     neither = n**2 - in_class - in_cluster + together
     if only_class == 0 and only_cluster == 0:
@@ -167,6 +150,13 @@ def adjusted_rand_of_table(table: np.ndarray) -> float:
     apart = (both + only_class) * (only_class + neither)
     apart += (both + only_cluster) * (only_cluster + neither)
     return 2 * (both * neither - only_class * only_cluster) / apart
+
+
+def agreement_of_labels(labels: Any, others: Any) -> float:
+    """Return the adjusted Rand index on samples with a cluster in both; NaN if there are none."""
+    labels, others = np.asarray(labels), np.asarray(others)
+    both = (labels >= 0) & (others >= 0)
+    return float(adjusted_rand_score(labels[both], others[both])) if both.any() else np.nan
 
 
 def scores(y_true: Any, y_pred: Any) -> dict[str, float]:
@@ -224,7 +214,7 @@ def match_labels(y_true: Any, y_pred: Any) -> np.ndarray:
     >>> match_labels(["cat", "cat", "dog", "dog"], [1, 1, 0, 1]).tolist()
     ['cat', 'cat', 'dog', 'cat']
     """
-    table, first_of_class, pred = _contingency(y_true, y_pred)
+    table, classes, pred = _contingency(y_true, y_pred)
     n_classes, n_clusters = table.shape
     if n_clusters > n_classes:
         raise ValueError(
@@ -234,7 +224,7 @@ def match_labels(y_true: Any, y_pred: Any) -> np.ndarray:
     matched, clusters = linear_sum_assignment(table, maximize=True)
     class_of = np.empty(n_clusters, dtype=int)
     class_of[clusters] = matched
-    return np.asarray(y_true)[first_of_class[class_of[pred]]]
+    return classes[class_of[pred]]
 
 
 def align_labels(new: Any, old: Any) -> Any:
@@ -265,23 +255,21 @@ def align_labels(new: Any, old: Any) -> Any:
     """
     values, before = _cluster_numbers(new, "new"), _cluster_numbers(old, "old")
     places = _matched(new, old, ("new", "old"), every=False)
-    pairs, known = (values[places[places >= 0]], before[places >= 0]), np.unique(before)
     # Larger clusters first, then who comes first: an order that their numbers have no part in.
     clusters, first, sizes = np.unique(values, return_index=True, return_counts=True)
-    clusters = clusters[np.lexsort((first, -sizes))].tolist()
-    old_place = {cluster: place for place, cluster in enumerate(known.tolist())}
-    new_place = {cluster: place for place, cluster in enumerate(clusters)}
-    table = np.zeros((len(known), len(clusters)), dtype=int)
-    for a, b in zip(*map(np.ndarray.tolist, pairs), strict=True):
-        table[old_place[b], new_place[a]] += 1
-    rows, columns = linear_sum_assignment(table, maximize=True)
-    partners = zip(rows.tolist(), columns.tolist(), strict=True)
-    numbers = {clusters[q]: int(known[p]) for p, q in partners if table[p, q]}
+    clusters, known = clusters[np.lexsort((first, -sizes))], np.unique(before)
+    pairs = pd.crosstab(before[places >= 0], values[places[places >= 0]])
+    table = pairs.reindex(index=known, columns=clusters, fill_value=0).to_numpy()
+    numbers = {
+        clusters[q]: known[p]
+        for p, q in zip(*linear_sum_assignment(table, maximize=True), strict=True)
+        if table[p, q]
+    }
     without = [cluster for cluster in clusters if cluster not in numbers]
-    numbers |= {cluster: int(known.max()) + 1 + i for i, cluster in enumerate(without)}
-    aligned = np.array([numbers[cluster] for cluster in values.tolist()])
+    numbers |= {cluster: known.max() + 1 + i for i, cluster in enumerate(without)}
+    aligned = np.array([numbers[cluster] for cluster in values])
     has_index = index_of(new) is not None
-    return type(new)(aligned, index=new.index, name=new.name) if has_index else aligned
+    return pd.Series(aligned, index=new.index, name=new.name) if has_index else aligned
 
 
 def _matched(labels: Any, others: Any, names: tuple[str, str], every: bool) -> np.ndarray:
@@ -312,42 +300,33 @@ def _cluster_numbers(labels: Any, name: str) -> np.ndarray:
 
 
 def _contingency(y_true: Any, y_pred: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Count samples by class and cluster; also where each class first occurs, and the clusters."""
-    true, pred, classes, clusters = _encode_pair(y_true, y_pred)
-    shape = len(classes), len(clusters)
-    table = np.bincount(true * shape[1] + pred, minlength=shape[0] * shape[1]).reshape(shape)
-    return table, classes, pred
+    """Count samples by class and cluster; also the names of the classes, and the clusters."""
+    true, pred, classes = _encode_pair(y_true, y_pred)
+    return contingency_matrix(true, pred), classes, pred
 
 
-def _encode_pair(y_true: Any, y_pred: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    """Encode the labels of both sequences from zero, and say where each first occurs."""
-    true, classes = _encode(y_true, "y_true")
-    pred, clusters = _encode(y_pred, "y_pred")
+def _encode_pair(y_true: Any, y_pred: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Encode the labels of both sequences from zero, in one order; also return the classes."""
+    (true, classes), (pred, _) = _encode(y_true, "y_true"), _encode(y_pred, "y_pred")
     rows = _matched(y_true, y_pred, ("y_true", "y_pred"), every=True)
-    return true[rows], pred, classes, clusters
+    return true[rows], pred, classes
 
 
 def _encode(labels: Any, name: str) -> tuple[np.ndarray, np.ndarray]:
-    """Encode labels from zero in order of appearance, and say where each first occurs."""
+    """Encode labels from zero in order of appearance, and return the label of each code."""
     labels = np.asarray(labels)
     if labels.ndim != 1:
         raise ValueError(
-            f"{name} has shape {labels.shape}; pass one label a sample, as a 1-D sequence "
+            f"{name} has shape {labels.shape}; pass one label per sample, as a 1-D sequence "
             "(ravel() turns a column into one)."
         )
     if len(labels) == 0:
         raise ValueError(f"{name} is empty; there is nothing to compare.")
-    # A dictionary rather than a sort: labels of mixed types have no order.
-    numbers: dict[Any, int] = {}
-    codes = np.empty(len(labels), dtype=int)
-    first: list[int] = []
-    for i, label in enumerate(labels.tolist()):
-        if label is None or label != label:
-            raise ValueError(
-                f"{name} has a missing label ({label}) at position {i}; drop the samples without "
-                "a label from both sequences."
-            )
-        codes[i] = numbers.setdefault(label, len(numbers))
-        if codes[i] == len(first):
-            first.append(i)
-    return codes, np.array(first)
+    codes, uniques = pd.factorize(labels)
+    if (codes < 0).any():
+        position = int(np.argmin(codes))
+        raise ValueError(
+            f"{name} has a missing label ({labels[position]}) at position {position}; drop the "
+            "samples without a label from both sequences."
+        )
+    return codes, np.asarray(uniques).astype(labels.dtype)

@@ -1,8 +1,9 @@
-"""What values a parameter may have, and the sentence that refuses the others."""
+"""What values a parameter may have, and the message that refuses the others."""
 
 import math
-import numbers
+from collections.abc import Callable
 from dataclasses import dataclass
+from numbers import Integral, Real
 from typing import Any, Protocol
 
 import numpy as np
@@ -19,112 +20,75 @@ class Allowed(Protocol):
 
 
 @dataclass(frozen=True)
-class Number:
-    """A finite number in an interval.
+class Rule:
+    """Values that pass a test, and what to pass in words."""
 
-    Attributes
-    ----------
-    low, high : float
-        Ends of the interval.
-    open_low, open_high : bool
-        Whether an end is left out.
-    """
-
-    low: float
-    high: float = math.inf
-    open_low: bool = False
-    open_high: bool = False
+    test: Callable[[Any], bool]
+    words: str
 
     def holds(self, value: Any) -> bool:
-        """Return whether a value is such a number."""
-        if not isinstance(value, numbers.Real) or isinstance(value, bool):
+        """Return whether a value passes the test."""
+        return self.test(value)
+
+    def advice(self) -> str:
+        """Return what to pass, in words."""
+        return self.words
+
+
+def Number(
+    low: float, high: float = math.inf, open_low: bool = False, open_high: bool = False
+) -> Allowed:
+    """Allow finite numbers in an interval, whose ends may be excluded."""
+
+    def test(value: Any) -> bool:
+        if not isinstance(value, Real) or isinstance(value, bool) or not math.isfinite(value):
             return False
-        number = float(value)
-        above = number > self.low if self.open_low else number >= self.low
-        below = number < self.high if self.open_high else number <= self.high
-        return math.isfinite(number) and above and below
+        value = float(value)
+        is_end = (open_low and value == low) or (open_high and value == high)
+        return low <= value <= high and not is_end
 
-    def advice(self) -> str:
-        """Return what to pass, in words."""
-        if math.isinf(self.high):
-            return (
-                f"pass a number {'greater than' if self.open_low else 'of at least'} {self.low:g}"
-            )
-        ends = zip((self.low, self.high), (self.open_low, self.open_high), strict=True)
-        excluded = " and ".join(f"{end:g}" for end, is_open in ends if is_open)
-        between = f"pass a number between {self.low:g} and {self.high:g}"
-        return f"{between} ({excluded} excluded)" if excluded else between
+    if math.isinf(high):
+        start = "greater than" if open_low else "of at least"
+        return Rule(test, f"pass a number {start} {low:g}")
+    ends = [f"{end:g}" for end, is_open in ((low, open_low), (high, open_high)) if is_open]
+    excluded = f" ({' and '.join(ends)} excluded)" if ends else ""
+    return Rule(test, f"pass a number between {low:g} and {high:g}{excluded}")
 
 
-@dataclass(frozen=True)
-class Count:
-    """A whole number of at least one."""
+def Count(more: str = "") -> Allowed:
+    """Allow integers of at least 1."""
 
-    def holds(self, value: Any) -> bool:
-        """Return whether a value is such a number."""
-        is_integer = isinstance(value, numbers.Integral) and not isinstance(value, bool)
-        return is_integer and int(value) >= 1
+    def test(value: Any) -> bool:
+        return isinstance(value, Integral) and not isinstance(value, bool) and int(value) >= 1
 
-    def advice(self) -> str:
-        """Return what to pass, in words."""
-        return "pass an integer of at least 1"
+    return Rule(test, f"pass an integer of at least 1{more}")
 
 
-@dataclass(frozen=True)
-class ClusterCount(Count):
-    """A number of clusters, which the data may suggest beforehand."""
-
-    def advice(self) -> str:
-        """Return what to pass, in words."""
-        return f"{super().advice()}; mkclust.suggest_n_clusters(X) finds one that the data support"
+def ClusterCount() -> Allowed:
+    """Allow integers of at least 1, and mention how to find a number of clusters."""
+    return Count("; mkclust.suggest_n_clusters(X) finds one that the data support")
 
 
-@dataclass(frozen=True)
-class Flag:
-    """True or False, and nothing that merely counts as one of them."""
-
-    def holds(self, value: Any) -> bool:
-        """Return whether a value is one of the two."""
-        return isinstance(value, bool | np.bool_)
-
-    def advice(self) -> str:
-        """Return what to pass, in words."""
-        return "pass True or False"
+def Flag() -> Allowed:
+    """Allow True and False."""
+    return Rule(lambda value: isinstance(value, bool | np.bool_), "pass True or False")
 
 
-@dataclass(frozen=True)
-class Choice:
-    """One of several values."""
+def Choice(values: tuple[Any, ...]) -> Allowed:
+    """Allow some values; 1 is not True."""
 
-    values: tuple[Any, ...]
-
-    def holds(self, value: Any) -> bool:
-        """Return whether a value is one of them."""
+    def test(value: Any) -> bool:
         value = value.item() if isinstance(value, np.generic) else value
-        # By type as well, since True equals 1.
-        return any(type(value) is type(allowed) and value == allowed for allowed in self.values)
+        return any(type(value) is type(allowed) and value == allowed for allowed in values)
 
-    def advice(self) -> str:
-        """Return what to pass, in words."""
-        if len(self.values) == 1:
-            return f"pass {self.values[0]!r}"
-        return f"choose one of {', '.join(map(repr, self.values))}"
+    some = "pass" if len(values) == 1 else "choose one of"
+    return Rule(test, f"{some} {', '.join(map(repr, values))}")
 
 
-@dataclass(frozen=True)
-class Either:
-    """What one or another allows."""
-
-    first: Allowed
-    second: Allowed
-
-    def holds(self, value: Any) -> bool:
-        """Return whether one of the two allows a value."""
-        return self.first.holds(value) or self.second.holds(value)
-
-    def advice(self) -> str:
-        """Return what to pass, in words."""
-        return f"{self.first.advice()}, or {self.second.advice()}"
+def Either(first: Allowed, second: Allowed) -> Allowed:
+    """Allow what one or the other allows."""
+    words = f"{first.advice()}, or {second.advice()}"
+    return Rule(lambda value: first.holds(value) or second.holds(value), words)
 
 
 def check_parameter(name: str, value: Any, allowed: Allowed) -> None:

@@ -7,5 +7,5 @@ from numpy.typing import NDArray
 
 Array = Any
 Float = NDArray[np.float64]
-# Clusters of samples; dask arrays and those of devices stand in for them where samples do.
+# Clusters of samples.
 Labels = NDArray[np.integer[Any]]

@@ -2,7 +2,6 @@
 
 import os
 import pickle
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -170,32 +169,6 @@ def test_without_labels_the_most_frequent_number_of_rows_decides(tmp_path, views
     assert "odd" in data.description
 
 
-def test_labels_of_another_length_are_left_aside_with_a_note(tmp_path, views):
-    data = load(write(tmp_path / "data.npz", **views, y=np.arange(50)))
-    assert data.y is None
-    assert data.n_samples == N
-    assert "y int64[50]" in data.description
-
-
-@pytest.mark.parametrize("suffix", [".npz", ".mat"])
-def test_the_file_may_name_its_views(tmp_path, views, suffix):
-    names = np.array(["color", "shape"])
-    first, second = views.values()
-    listed = load(write(tmp_path / f"listed{suffix}", A=first, B=second, names=names))
-    assert listed.kernel_names == tuple(listed.views) == ("color", "shape")
-    # By name, not by place: the list need not be in the order of the arrays.
-    path = write(tmp_path / f"named{suffix}", X_shape=second, X_color=first, names=names)
-    assert load(path).kernel_names == ("shape", "color")
-    assert load(f"{path}::X_color").kernel_names == ("color",)
-
-
-def test_a_cell_array_of_strings_names_the_views(tmp_path, views):
-    for path in (tmp_path / "data.mat", tmp_path / "data-v73.mat"):
-        names = cell_of("color", "shape")
-        data = load(write(path, X=cell_of(*views.values()), names=names))
-        assert data.kernel_names == ("color", "shape")
-
-
 @pytest.mark.parametrize("suffix", [".mat", "-v73.mat"])
 def test_sparse_views_and_sparse_kernels_stay_sparse(tmp_path, rng, suffix):
     square = scipy.sparse.random(N, N, density=0.3, random_state=0, format="csc")
@@ -291,11 +264,6 @@ def test_one_of_several_stacks_is_chosen_by_its_name(tmp_path, kernels, y):
     np.testing.assert_array_equal(load(f"{path}:: K ").y, y)
 
 
-def test_labels_choose_among_several_stacks(tmp_path, kernels, rng, y):
-    path = write(tmp_path / "data.npz", other=rng.normal(size=(2, 5, 5)), K=kernels, y=y)
-    assert load(path).kernel_names == ("K_1", "K_2", "K_3")
-
-
 def test_images_of_labeled_samples_are_not_taken_for_kernels(tmp_path, rng, y):
     path = write(tmp_path / "data.npz", images=rng.normal(size=(N, 8, 8)), y=y)
     with pytest.raises(DatasetError, match=r"images float64\[12, 8, 8\]"):
@@ -366,7 +334,7 @@ def whole_file(request, tmp_path, kernels, y):
     return write(path, K=kernels, y=y)
 
 
-@pytest.mark.parametrize("share", [0, 0.05, 0.5, 0.9])
+@pytest.mark.parametrize("share", [0, 0.5])
 def test_a_truncated_file_is_refused_at_every_length(whole_file, share):
     content = whole_file.read_bytes()
     whole_file.write_bytes(content[: int(share * len(content))])
@@ -374,8 +342,10 @@ def test_a_truncated_file_is_refused_at_every_length(whole_file, share):
 
 
 # Not the others: a wrong type code can crash the compiled readers of SciPy and HDF5 themselves.
-@pytest.mark.parametrize("suffix", [".npz", ".npy", ".mat", ".h5", ".hdf5", ".parquet"])
-@pytest.mark.parametrize("content", [b"", b"x", b"1 2 3\n" * 200, bytes(1000)])
+@pytest.mark.parametrize(
+    "suffix", [".npz", ".npy", ".mat", ".h5", ".parquet", ".xlsx", ".feather", ".h5ad"]
+)
+@pytest.mark.parametrize("content", [b"x", b"1 2 3\n" * 200])
 def test_content_of_another_kind_is_refused(tmp_path, suffix, content):
     path = tmp_path / f"data{suffix}"
     path.write_bytes(content)
@@ -424,23 +394,10 @@ def test_a_selected_name_must_be_in_the_file(tmp_path, views, y, suffix):
     assert "no variable after '::'" in complaint(f"{path}::")
 
 
-def test_two_arrays_of_one_name_are_refused(tmp_path, views):
-    first, second = views.values()
-    path = write(tmp_path / "data.mat", X=cell_of(first, second), X_1=first)
-    assert "two arrays would be called X_1" in complaint(path)
-
-
 def test_kernels_need_square_arrays(tmp_path, views):
     path = write(tmp_path / "data.npz", **views)
     assert "square 2-D arrays" in complaint(path, kernels=True)
     assert "without kernels=True" in complaint("digits", kernels=True)
-
-
-def test_without_h5py_the_message_says_what_to_install(tmp_path, views, monkeypatch):
-    paths = [write(tmp_path / f"data{suffix}", **views) for suffix in ("-v73.mat", ".h5")]
-    monkeypatch.setitem(sys.modules, "h5py", None)
-    for path in paths:
-        assert 'pip install "mkclust[hdf5]"' in complaint(path)
 
 
 # --- real data ---------------------------------------------------------------------------------

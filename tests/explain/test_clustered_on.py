@@ -9,9 +9,9 @@ from scipy.sparse import csr_array
 
 from conftest import blob_views
 from mkclust import AverageKKM, SimpleMKKM, annotate, load_model, save_model
+from mkclust.data import as_blocks
 from mkclust.kernels import Nystroem, RandomFourier
 from mkclust.methods.feature_source import column_ranks
-from mkclust.samples import as_blocks
 
 N = 300
 APPROXIMATIONS = [None, Nystroem(40), RandomFourier(40)]

@@ -2,11 +2,14 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from sklearn.base import clone
+from sklearn.kernel_approximation import RBFSampler
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 
 from conftest import blob_views
 from mkclust import METHODS, AverageKKM, KernelBank, SimpleMKKM
-from mkclust.explain.stability import Resampler, resample
-from mkclust.kernels import Nystroem
+from mkclust.explain.stability import stability
+from mkclust.kernels import Linear, Nystroem
 from mkclust.metrics import adjusted_rand_index, clustering_accuracy
 
 ONE_GAUSSIAN = {"widths": (1.0,), "polynomials": (), "linear": None}
@@ -39,34 +42,32 @@ def overlapping():
 @pytest.mark.parametrize("name", METHODS)
 def test_clear_clusters_stay_the_same_with_every_method(name, views):
     model = METHODS[name](3, random_state=0).fit(views)
-    stability = resample(model, views, n_resamples=3)
-    assert stability.samples.shape == (90,)
-    assert stability.clusters.shape == (3,)
-    assert stability.mean > 0.8
-    assert stability.method == METHODS[name].__name__
+    found = stability(model, views, n_resamples=3)
+    assert found.samples.shape == (90,)
+    assert found.clusters.shape == (3,)
+    assert found.mean > 0.8
+    assert found.method == METHODS[name].__name__
 
 
 def test_a_cloud_without_clusters_is_cut_elsewhere_each_time(overlapping):
     model = AverageKKM(4, random_state=0).fit(overlapping)
-    stability = resample(model, overlapping, n_resamples=5)
-    assert stability.mean < 0.6
-    assert "Low" in stability.summary()
+    found = stability(model, overlapping, n_resamples=5)
+    assert found.mean < 0.6
+    assert "Low" in found.summary()
 
 
 def test_one_resample_is_one_refit_compared_with_the_model(overlapping):
     model = AverageKKM(3, random_state=0).fit(overlapping)
-    stability = resample(model, overlapping, n_resamples=1, fraction=0.7, random_state=4)
-    part = np.flatnonzero(~np.isnan(stability.samples))
-    assert len(part) == stability.size == 56
+    found = stability(model, overlapping, n_resamples=1, fraction=0.7, random_state=4)
+    part = np.flatnonzero(~np.isnan(found.samples))
+    assert len(part) == found.size == 56
     refitted = clone(model).fit([view[part] for view in overlapping])
     known = model.labels_[part]
-    assert stability.agreements[0] == pytest.approx(adjusted_rand_index(known, refitted.labels_))
+    assert found.agreements[0] == pytest.approx(adjusted_rand_index(known, refitted.labels_))
     # The pairing of clusters that keeps most samples is the one behind the accuracy.
-    assert stability.samples[part].mean() == pytest.approx(
-        clustering_accuracy(known, refitted.labels_)
-    )
+    assert found.samples[part].mean() == pytest.approx(clustering_accuracy(known, refitted.labels_))
     for c in range(3):
-        assert stability.clusters[c] == pytest.approx(stability.samples[part][known == c].mean())
+        assert found.clusters[c] == pytest.approx(found.samples[part][known == c].mean())
 
 
 def test_the_form_of_kernels_makes_no_difference(kernels):
@@ -79,24 +80,24 @@ def test_the_form_of_kernels_makes_no_difference(kernels):
     found = []
     for X in forms:
         model = SimpleMKKM(3, kernels="precomputed", random_state=0).fit(X)
-        found.append(resample(model, X, n_resamples=3))
-    for stability in found[1:]:
-        np.testing.assert_allclose(stability.samples, found[0].samples)
-        np.testing.assert_allclose(stability.agreements, found[0].agreements)
+        found.append(stability(model, X, n_resamples=3))
+    for other in found[1:]:
+        np.testing.assert_allclose(other.samples, found[0].samples)
+        np.testing.assert_allclose(other.agreements, found[0].agreements)
 
 
 def test_the_form_of_views_makes_no_difference(views):
     pd = pytest.importorskip("pandas")
     forms = [views, {"a": views[0], "b": views[1]}, [pd.DataFrame(view) for view in views]]
-    found = [resample(AverageKKM(3, random_state=0).fit(X), X, n_resamples=2) for X in forms]
-    for stability in found[1:]:
-        np.testing.assert_array_equal(stability.samples, found[0].samples)
+    found = [stability(AverageKKM(3, random_state=0).fit(X), X, n_resamples=2) for X in forms]
+    for other in found[1:]:
+        np.testing.assert_array_equal(other.samples, found[0].samples)
 
 
 def test_a_table_is_resampled_also_as_a_list_of_rows(views):
     table = views[0]
     found = [
-        resample(AverageKKM(3, random_state=0).fit(X), X, n_resamples=2)
+        stability(AverageKKM(3, random_state=0).fit(X), X, n_resamples=2)
         for X in (table, table.tolist())
     ]
     assert found[0].mean > 0.8
@@ -107,54 +108,39 @@ def test_parts_that_happen_to_be_square_are_still_views():
     rng = np.random.default_rng(0)
     places = 3 * rng.normal(size=(2, 40))[np.arange(50) % 2]
     views = [places + rng.normal(size=(50, 40)) for _ in range(2)]
-    stability = resample(AverageKKM(2, random_state=0).fit(views), views, n_resamples=2)
-    assert stability.size == 40
-    assert stability.mean == 1
+    found = stability(AverageKKM(2, random_state=0).fit(views), views, n_resamples=2)
+    assert found.size == 40
+    assert found.mean == 1
 
 
 def test_an_approximated_model_is_resampled_with_as_many_landmarks_as_there_are(views):
     model = SimpleMKKM(3, approximation=Nystroem(n_components=85), random_state=0).fit(views)
-    stability = resample(model, views, n_resamples=2)
-    assert stability.size == 72
-    assert stability.mean > 0.9
+    found = stability(model, views, n_resamples=2)
+    assert found.size == 72
+    assert found.mean > 0.9
 
 
 def test_a_repaired_kernel_is_repaired_in_every_part(kernels):
     indefinite = kernels - 0.3 * np.eye(90)
     model = SimpleMKKM(3, psd="clip", random_state=0).fit(indefinite)
-    assert resample(model, indefinite, n_resamples=2).mean > 0.9
+    assert stability(model, indefinite, n_resamples=2).mean > 0.9
 
 
 def test_samples_of_no_part_are_not_known(views):
     model = AverageKKM(3, random_state=0).fit(views)
-    stability = resample(model, views, n_resamples=2, most_samples=20)
-    assert stability.size == 20
-    assert 50 <= np.isnan(stability.samples).sum() < 90
-    assert not np.isnan(stability.clusters).any()
+    found = stability(model, views, n_resamples=2, max_samples=20)
+    assert found.size == 20
+    assert 50 <= np.isnan(found.samples).sum() < 90
+    assert not np.isnan(found.clusters).any()
 
 
 def test_the_seed_decides_even_for_a_model_without_one(overlapping):
     model = AverageKKM(3).fit(overlapping)
     first, second, other = (
-        resample(model, overlapping, n_resamples=2, random_state=seed) for seed in (1, 1, 2)
+        stability(model, overlapping, n_resamples=2, random_state=seed) for seed in (1, 1, 2)
     )
     np.testing.assert_array_equal(first.samples, second.samples)
     assert not np.array_equal(first.samples, other.samples)
-
-
-def test_resampling_leaves_the_model_alone(views):
-    model = AverageKKM(3, random_state=0).fit(views)
-    before = model.labels_.copy()
-    resample(model, views, n_resamples=2)
-    np.testing.assert_array_equal(model.labels_, before)
-    assert model.get_params()["kernels"] == "auto"
-
-
-def test_parts_of_kernels_are_those_rows_and_columns(kernels):
-    part = np.array([3, 5, 60])
-    taken = Resampler(kernels, "auto").take(part)
-    for name, K in zip(taken, kernels, strict=True):
-        np.testing.assert_array_equal(taken[name], K[np.ix_(part, part)])
 
 
 @pytest.mark.parametrize(
@@ -162,20 +148,79 @@ def test_parts_of_kernels_are_those_rows_and_columns(kernels):
     [
         ({"n_resamples": 0}, "n_resamples=0: pass an integer"),
         ({"fraction": 1.0}, "fraction=1.0: pass a number between 0 and 1"),
-        ({"most_samples": 2.5}, "most_samples=2.5: pass an integer"),
-        ({"most_samples": 2}, "a part of 2 of 90 samples cannot have 3 clusters"),
+        ({"max_samples": 2.5}, "max_samples=2.5: pass an integer"),
+        ({"max_samples": 2}, "a part of 2 of 90 samples cannot have 3 clusters"),
         ({"random_state": "x"}, "random_state='x'"),
     ],
 )
 def test_senseless_settings_are_refused(views, settings, message):
     model = AverageKKM(3, random_state=0).fit(views)
     with pytest.raises(ValueError, match=message):
-        resample(model, views, **settings)
+        stability(model, views, **settings)
 
 
 def test_other_samples_and_other_things_are_refused(views):
     model = AverageKKM(3, random_state=0).fit(views)
     with pytest.raises(ValueError, match="X has 50 samples, the model was fitted on 90"):
-        resample(model, [view[:50] for view in views])
+        stability(model, [view[:50] for view in views])
     with pytest.raises(TypeError, match="model is a str"):
-        resample("model", views)
+        stability("model", views)
+
+
+# Other landmarks ----------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def clear():
+    views = blob_views(np.random.default_rng(0), n=200, k=5, strengths=(2, 2))[0]
+    return dict(zip("ab", views, strict=True))
+
+
+def landmarks(approximation, X, n_clusters=5, **settings):
+    model = AverageKKM(n_clusters, approximation=approximation, random_state=0).fit(X)
+    return stability(model, X, vary="landmarks", **settings)
+
+
+def test_clear_clusters_need_few_landmarks_but_not_too_few(clear):
+    many, few = (landmarks(Nystroem(count), clear) for count in (60, 3))
+    assert many.agreements.shape == (5,)
+    assert many.mean > 0.97
+    assert few.mean < 0.9
+    assert "High" in str(many)
+    assert "raise n_components" in few.summary()
+
+
+def test_with_all_samples_as_landmarks_nothing_is_drawn(clear):
+    found = landmarks(Nystroem(200), clear, n_resamples=2)
+    np.testing.assert_allclose(found.agreements, 1)
+    np.testing.assert_allclose(found.samples, 1)
+
+
+@pytest.mark.parametrize(
+    "approximation",
+    [
+        Nystroem(3, random_state=3),
+        make_pipeline(StandardScaler(), RBFSampler(gamma=0.05, n_components=8, random_state=3)),
+    ],
+    ids=lambda map_: type(map_).__name__,
+)
+def test_whatever_draws_features_draws_others_in_every_refit(approximation, clear):
+    first, again, other = (
+        landmarks(approximation, clear, n_resamples=3, random_state=seed) for seed in (0, 0, 1)
+    )
+    np.testing.assert_array_equal(first.agreements, again.agreements)
+    assert len({*first.agreements, *other.agreements}) > 3
+
+
+def test_dask_arrays_are_compared_like_others(clear):
+    da = pytest.importorskip("dask.array")
+    lazy = {name: da.from_array(view, chunks=(60, -1)) for name, view in clear.items()}
+    local, found = (landmarks(Nystroem(4), X, n_resamples=2) for X in (clear, lazy))
+    np.testing.assert_allclose(found.agreements, local.agreements, atol=1e-12)
+    np.testing.assert_allclose(found.samples, local.samples)
+
+
+@pytest.mark.parametrize("approximation", [None, Linear()])
+def test_a_model_that_draws_nothing_has_no_other_landmarks(approximation, clear):
+    with pytest.raises(ValueError, match="landmarks"):
+        landmarks(approximation, clear)

@@ -10,10 +10,10 @@ from sklearn.metrics import adjusted_rand_score
 
 from agreeing import one_hot
 from mkclust import SimpleMKKM, agreement
+from mkclust.data import read_samples
 from mkclust.exceptions import MissingViewsWarning, UncoveredSamplesWarning
 from mkclust.kernels import KernelBank, Nystroem
 from mkclust.methods import METHODS
-from mkclust.samples import read_samples
 
 N, K = 90, 3
 pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore::UserWarning")]

@@ -1,16 +1,8 @@
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from hypothesis import given
-from hypothesis import strategies as st
 
-from conftest import blob_views
 from mkclust import KernelBank, SimpleMKKM
-from mkclust.explain.held_out import (
-    alignment_error,
-    alignment_errors,
-    generalization_bound,
-)
 from mkclust.methods.out_of_sample import Extension, Similarities, eigenvector_projections
 from mkclust.stack import as_stack
 from mkclust.stack.kernel import dense_of
@@ -154,78 +146,3 @@ def test_shuffled_training_samples_are_not_taken_for_the_training_samples(joint)
     np.testing.assert_allclose(
         embed(extension, K[:, order], own[:, order]), embed(extension, K)[order], atol=1e-12
     )
-
-
-# How well the clusters fit samples -------------------------------------------------------------
-
-
-def linear_kernels(features):
-    """Return linear kernels among the first N samples, to them from the others, and k(x, x)."""
-    joint = np.stack([X @ X.T for X in features])
-    return parts(joint)
-
-
-def errors_in_feature_space(features, model, center=True, normalize=True):
-    """Return f of all samples from explicit feature maps and centroids, training ones first."""
-    maps = []
-    for X, c in zip(features, model.coefficients_, strict=True):
-        phi = X - X[:N].mean(axis=0) if center else X
-        if normalize:
-            phi = unit(phi)
-        maps.append(np.sqrt(c) * phi)
-    phi = np.hstack(maps)
-    centroids = [phi[:N][model.labels_ == v].mean(axis=0) for v in np.unique(model.labels_)]
-    return 1 - np.max([phi @ centroid for centroid in centroids], axis=0)
-
-
-@pytest.mark.parametrize(("center", "normalize"), STANDARDS)
-@pytest.mark.parametrize("n_kernels", [1, 3])
-@pytest.mark.parametrize("k", [1, 4])
-def test_errors_are_those_of_centroids_in_feature_space(center, normalize, n_kernels, k):
-    features, _ = blob_views(np.random.default_rng(0), n=N + NEW, strengths=(2,) * n_kernels)
-    K, cross, own = linear_kernels(features)
-    model = SimpleMKKM(k, center=center, normalize=normalize, random_state=0).fit(K)
-    expected = errors_in_feature_space(features, model, center, normalize)
-    scale = 1e-12 * max(np.abs(expected).max(), 1)
-    np.testing.assert_allclose(alignment_errors(model, K), expected[:N], atol=scale)
-    np.testing.assert_allclose(alignment_errors(model, cross, own), expected[N:], atol=scale)
-    assert alignment_error(model, cross, own) == pytest.approx(expected[N:].mean(), abs=scale)
-    assert model.alignment_error_ == pytest.approx(expected[:N].mean(), abs=scale)
-
-
-# Theorems --------------------------------------------------------------------------------------
-
-
-def normalized_indicator(labels):
-    """Return the orthonormal matrix of the clusters' members."""
-    members = (labels[:, None] == np.unique(labels)).astype(float)
-    return members / np.sqrt(members.sum(axis=0))
-
-
-@given(
-    labels=st.lists(st.integers(0, 3), min_size=2, max_size=12),
-    rank=st.integers(1, 6),
-    seed=st.integers(0, 2**32 - 1),
-)
-def test_the_trace_with_the_clusters_bounds_the_error_from_above(labels, rank, seed):
-    rng = np.random.default_rng(seed)
-    labels, c = np.array(labels), rng.dirichlet(np.ones(2))
-    phi = rng.normal(size=(2, len(labels), rank))
-    K = phi @ phi.transpose(0, 2, 1)
-    Y = normalized_indicator(labels)
-    means = Y / Y.sum(axis=0)
-    stack = as_stack(K, center=False, normalize=False)
-    errors = 1 - embed(Extension.by(stack, [w * means for w in c]), K).max(axis=1)
-    trace = np.trace(Y.T @ np.tensordot(c, K, 1) @ Y)
-    assert errors.mean() <= 1 - trace / len(labels) + 1e-10
-
-
-def test_the_bound_is_that_of_the_theorem(joint):
-    K, _, _ = parts(joint)
-    model = SimpleMKKM(4, random_state=0).fit(K)
-    for delta in (0.01, 0.05, 0.5):
-        complexity = np.sqrt(np.pi / 2) * 4 / np.sqrt(N)
-        deviation = 2 * np.sqrt(np.log(1 / delta) / (2 * N))
-        expected = alignment_error(model, K) + complexity + deviation
-        assert generalization_bound(model, delta) == pytest.approx(expected, abs=1e-12)
-    assert generalization_bound(model) == generalization_bound(model, 0.05)

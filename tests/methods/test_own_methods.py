@@ -113,7 +113,7 @@ def test_the_command_clusters_by_a_class_that_is_named(name, command):
         ("nowhere.at_all:Method", "cannot be imported (ModuleNotFoundError"),
         ("own_methods:Powred", "Powered"),
         ("own_methods:Demanding", "cannot be made (TypeError"),
-        ("sklearn.cluster:KMeans", "is no method of multiple kernel clustering"),
+        ("sklearn.cluster:KMeans", "MultipleKernelClusterer"),
     ],
 )
 def test_a_class_that_cannot_cluster_is_refused_in_a_sentence(method, message, command):

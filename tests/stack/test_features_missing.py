@@ -7,12 +7,10 @@ import scipy.sparse
 from conftest import blob_views
 from given_kernels import standardized, written_out
 from libraries import LIBRARIES, as_library
+from mkclust.data.blocks import Blocks, check_finite
+from mkclust.data.samples import Samples, as_blocks
 from mkclust.kernels import Linear, Nystroem, RandomFourier
 from mkclust.linalg import place, to_host
-from mkclust.linalg.sparse_rows import spread_rows
-from mkclust.samples.blocks import check_finite
-from mkclust.samples.local import LocalBlocks
-from mkclust.samples.samples import Samples, as_blocks
 from mkclust.stack.compare import compare
 from mkclust.stack.features import compress
 
@@ -72,13 +70,17 @@ def test_kernels_are_those_of_the_observed_samples_with_zeros_for_the_others(
         np.testing.assert_allclose(stack.gram(), np.einsum("pij,qij->pq", expected, expected))
         np.testing.assert_array_equal(stack.features.observed, observed)
         np.testing.assert_array_equal(stack.subset([2]).features.observed, observed[:, [2]])
-        for F, K in zip(stack.features.learned.of(views), expected, strict=True):
+        for F, K in zip(
+            stack.features.learned.of(blocks.take(np.arange(N))), expected, strict=True
+        ):
             np.testing.assert_allclose(F @ F.T, K, atol=1e-8 * largest)
         rows = np.random.default_rng(0).normal(size=(stack.n_samples, 2))
         features, matrix = stack.features.learned, stack.features.coordinate_map @ rows
         (lifted,) = stack.features.lift(rows)
         atol = 1e-8 * np.abs(lifted).max()
-        np.testing.assert_allclose(features.project(views, matrix), lifted, atol=atol)
+        np.testing.assert_allclose(
+            features.project(blocks.take(np.arange(N)), matrix), lifted, atol=atol
+        )
 
 
 @pytest.mark.parametrize("keep", [True, False])
@@ -140,10 +142,7 @@ def test_sparse_views_that_lack_samples_are_computed_as_dense_ones(keep):
     dense, observed = incomplete(4)
     counts = {name: view * (rng.random(view.shape) < 0.4) for name, view in dense.items()}
     counts = with_nan({n: np.nan_to_num(v) for n, v in counts.items()}, observed)
-    sparse = {
-        name: spread_rows(scipy.sparse.csr_array(view[seen]), np.flatnonzero(seen), N, np.nan)
-        for (name, view), seen in zip(counts.items(), observed.T, strict=True)
-    }
+    sparse = {name: scipy.sparse.csr_array(view) for name, view in counts.items()}
     for map_ in (Linear(), RandomFourier(10, random_state=0)):
         found = compress(as_blocks(sparse, block_rows=25), map_, keep=keep, **STANDARD)
         expected = compress(as_blocks(counts), map_, **STANDARD)
@@ -154,21 +153,20 @@ def test_sparse_views_that_lack_samples_are_computed_as_dense_ones(keep):
 @pytest.mark.parametrize("library", LIBRARIES)
 def test_cells_are_refused_and_samples_in_no_view_are_named(library):
     views, observed = incomplete()
-    check_finite(as_library(library, views), 0)
+    check_finite(as_blocks(as_library(library, views)).take(np.arange(N)), 0)
     first, second = np.flatnonzero(observed[:, 1])[:2]
-    wrong = {name: view.copy() for name, view in views.items()}
-    wrong["view 1"][[first, second], -1] = np.inf
-    with pytest.raises(ValueError, match=rf"'view 1' .* 2 of .* sample {first}; impute"):
-        check_finite(as_library(library, wrong), 0)
-    for view in views.values():
-        view[[40, 60]] = np.nan
-    with pytest.raises(ValueError, match="every view: 47 and 67; drop"):
-        check_finite(as_library(library, views), 7)
-    with pytest.raises(ValueError, match="every view: 40 and 60; drop"):
-        compress(LocalBlocks(as_library(library, views)), Linear(), **STANDARD)
-    views["empty"] = np.full((N, 2), np.nan)
-    with pytest.raises(ValueError, match="View 'empty' has no sample.*leave it out"):
-        compress(LocalBlocks(as_library(library, views)), Linear(), **STANDARD)
+    views["view 1"][[first, second], -1] = np.inf
+    with pytest.raises(ValueError, match=rf"'view 1' .* 2 of .* sample {first};"):
+        check_finite(as_blocks(as_library(library, views)).take(np.arange(N)), 0)
+    views = {name: as_library(library, np.ones((9, 2))) for name in "ab"}
+    observed = np.ones((9, 2), bool)
+    observed[[4, 6]] = False
+    for held in (views, {name: view[:7, :] for name, view in views.items()}):
+        blocks = Blocks(held, observed)
+        with pytest.raises(ValueError, match="every view: 11 and 13; drop"):
+            check_finite(blocks.take(np.arange(9)), 7)
+        with pytest.raises(ValueError, match="every view: 4 and 6; drop"):
+            compress(blocks, Linear(), **STANDARD)
 
 
 @pytest.mark.parametrize("height", [None, 13])

@@ -4,9 +4,8 @@ import numpy as np
 import pytest
 
 from libraries import LIBRARIES, as_library
-from mkclust import METHODS, AverageKKM, SimpleMKKM
+from mkclust import METHODS, SimpleMKKM
 from mkclust.exceptions import FewerClustersWarning
-from mkclust.kernels import Linear
 
 INDUCTIVE = [name for name, method in METHODS.items() if hasattr(method, "predict")]
 
@@ -26,11 +25,3 @@ def test_fewer_clusters_are_warned_about_in_every_library(library):
     K = np.outer(np.arange(1.0, 9), np.arange(1.0, 9))[None]
     with pytest.warns(FewerClustersWarning, match=r"1 cluster .* n_clusters=2"):
         SimpleMKKM(2, center=False, normalize=False).fit(as_library(library, K))
-
-
-def test_fewer_clusters_are_warned_about_if_labels_are_a_dask_array():
-    da = pytest.importorskip("dask.array")
-    x = np.abs(np.random.default_rng(0).normal(size=(200, 1)))
-    model = AverageKKM(2, approximation=Linear(), center=False, normalize=False, random_state=0)
-    with pytest.warns(FewerClustersWarning, match=r"1 cluster .* n_clusters=2"):
-        model.fit([da.from_array(x * scales, chunks=(60, -1)) for scales in ([1, 1], [1, 2, 0])])

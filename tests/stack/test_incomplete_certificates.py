@@ -5,8 +5,8 @@ import pytest
 from scipy.optimize import minimize
 
 from mkclust import METHODS
+from mkclust.data.samples import Samples
 from mkclust.methods.simple_mkkm import solve_simple_mkkm
-from mkclust.samples.samples import Samples
 from mkclust.stack import as_stack
 
 KINDS = (

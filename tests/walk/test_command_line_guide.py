@@ -94,7 +94,7 @@ def test_the_words_of_the_guide_hold(run):
     assert of("suggest").startswith("3 clusters")
     assert "3 clusters" in of("-k auto")
     assert "6 new samples, 3 clusters" in of("predict")
-    assert "Certificate: " in of("--anchor auto")
+    assert "Certificate: " in of("anchored-mkkm")
     assert "age" in of("--annotate")
     assert "55 samples" in of("--join inner")
     assert "Same labels as run.json records" in of("rerun")
@@ -106,6 +106,6 @@ def test_a_file_of_one_variable_is_enough_to_compare_with(run, tmp_path):
     command = next(c for c in COMMANDS if "--annotate" in c)[:-1]
     labels = ["--labels", tmp_path / "labels.csv"]
     np.savez("ages.npz", age=np.arange(60.0)[:, None])
-    assert "ages.npz::age selects a lone column" in fail(*command, "ages.npz", *labels)
+    assert "ages.npz::age selects a column" in fail(*command, "ages.npz", *labels)
     for file in ("ages.parquet", "ages.npz::age"):
         assert "Kruskal-Wallis" in succeed(*command, file, *labels).stdout

@@ -10,9 +10,9 @@ import typer
 from mkclust import bench
 from mkclust.bench.journal import check_folder
 from mkclust.bench.tables import write_tables
-from mkclust.cli.failures import CommandError, expected_failures
-from mkclust.cli.printing import count
-from mkclust.text import printable
+from mkclust.cli.errors import CommandError, echo, one_line
+from mkclust.cli.progress import session
+from mkclust.text import count
 
 # How many different failures are printed.
 MAX_FAILURES = 20
@@ -62,62 +62,36 @@ def run(
     """Run a benchmark plan; a second run continues where the first one stopped."""
     folder = Path("bench") / plan.stem if out is None else out
     start = time.perf_counter()
-    with expected_failures():
+    with session() as progress:
         contents = bench.read_plan(plan)
         if archive is not None:
             check_folder(archive)
-        summary = _run_with_progress(contents, folder, jobs, retry)
+        progress.phase(f"running {plan}")
+
+        def watch(done: int, left: int, what: str) -> None:
+            progress.step(done, done + left, what)
+
+        summary = bench.run_plan(contents, folder, n_processes=jobs, retry=retry, watcher=watch)
         if archive is not None:
             bench.archive(folder, archive)
-    for name in summary.missing:
-        typer.echo(printable(f"Not available, left out: {name}"))
+    lines = [f"Not available, left out: {name}" for name in summary.missing]
     reasons = Counter(
         f"{r['dataset']} {r['method']}: {r['status']}: {r['message']}" for r in summary.failures
     )
     for reason, number in reasons.most_common(MAX_FAILURES):
-        typer.echo(printable(f"No result ({count(number, 'setting')}): {reason}"))
+        lines.append(f"No result ({count(number, 'setting')}): {one_line(reason)}")
     if summary.n_rows == len(summary.failures):
+        echo("\n".join(lines))
         raise CommandError(f"nothing was scored; see the messages in {summary.rows}")
     rows = f"{count(summary.n_rows, 'row')} in {summary.rows}"
     seconds = time.perf_counter() - start
-    typer.echo(printable(f"{count(summary.n_new, 'new row')} in {seconds:.0f} s, {rows}"))
-    typer.echo(printable(f"Tables: mkclust report {folder}"))
-
-
-def _run_with_progress(
-    plan: bench.Plan, folder: Path, jobs: int | None, retry: bool
-) -> bench.Summary:
-    """Run a plan with a progress bar on standard error, if that is a terminal."""
-    from rich.console import Console
-    from rich.markup import escape
-    from rich.progress import (
-        BarColumn,
-        MofNCompleteColumn,
-        Progress,
-        TextColumn,
-        TimeRemainingColumn,
-    )
-
-    columns = (
-        BarColumn(),
-        MofNCompleteColumn(),
-        TimeRemainingColumn(),
-        TextColumn("{task.description}"),
-    )
-    console = Console(stderr=True)
-    with Progress(
-        *columns, console=console, transient=True, disable=not console.is_terminal
-    ) as bar:
-        task = bar.add_task("")
-
-        def watch(done: int, left: int, what: str) -> None:
-            bar.update(task, completed=done, total=done + left, description=escape(printable(what)))
-
-        return bench.run_plan(plan, folder, n_processes=jobs, retry=retry, watcher=watch)
+    lines.append(f"{count(summary.n_new, 'new row')} in {seconds:.0f} s, {rows}")
+    echo("\n".join([*lines, f"Tables: mkclust report {folder}"]))
 
 
 def report(source: Source, out: ReportFolder = None) -> None:
     """Write the tables of a benchmark: scores, ranks, times and weights."""
-    with expected_failures():
+    with session() as progress:
+        progress.phase("writing tables")
         files = write_tables(source, out)
-    typer.echo(printable(f"Wrote {count(len(files), 'file')}; begin with {files[0]}"))
+    echo(f"Wrote {count(len(files), 'file')}; begin with {files[0]}")

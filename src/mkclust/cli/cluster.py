@@ -1,269 +1,211 @@
 """The command ``mkclust cluster``: check what was asked for, read, fit, write, print.
 
-The labels are those that the estimator gives in Python for the same data with its own defaults;
-where the command decides otherwise (one view alone is a table, a known data set brings its
-kernels, landmarks stand for kernels of many samples), it prints so and records it.
+The labels are those of the estimator in Python with its own defaults. What the command decides
+by itself (one view alone is a table, a known data set brings its kernels, landmarks for many
+samples) is printed and recorded.
 """
 
 import os
-import time
-from collections.abc import Sequence
-from dataclasses import fields
+import warnings
+from dataclasses import asdict
 from pathlib import Path
+from time import perf_counter
 from typing import Any
 
-from mkclust import plots
-from mkclust.cli.annotation import NOTHING_TESTED, compare_variables, read_variables
-from mkclust.cli.failures import (
-    CommandError,
-    expected_failures,
-    recorded_warnings,
-    say_last,
-    show_warnings,
-    warning_lines,
-)
-from mkclust.cli.fitting import connection, fit_model, new_model, read_data
-from mkclust.cli.options import (
-    Address,
-    Anchor,
-    AnnotationFile,
-    ApproximationChoice,
-    Center,
-    Drop,
-    Id,
-    Impute,
-    Inputs,
-    Join,
-    Json,
-    Kernels,
-    LabelsFile,
-    Landmarks,
-    MaxIter,
-    Method,
-    MissingViews,
-    ModelFile,
-    NClusters,
-    NInit,
-    Normalize,
-    PlotFile,
-    Psd,
-    Quiet,
-    ReportFile,
-    RunFile,
-    SamplesIn,
-    Seed,
-    Settings,
-    Solver,
-    Tol,
-    Verbose,
-)
+import pandas as pd
+import typer
+
+from mkclust import datasets, plots
+from mkclust.cli import options as opt
+from mkclust.cli.errors import CommandError, echo
+from mkclust.cli.inputs import read_inputs, row_ids
+from mkclust.cli.models import Fit, connection, fit, new_model
+from mkclust.cli.options import Request
 from mkclust.cli.outputs import (
-    FinishedRun,
+    Outcome,
     all_scores,
-    check_model_file,
+    check_output,
     check_outputs,
-    check_plot,
-    check_report,
-    labels_csv,
+    fitted_labels,
     noted_failure,
     run_record,
     strict_json,
 )
-from mkclust.cli.printing import MAX_ROWS, Progress, count, fit_summary, phase_lines, score_table
-from mkclust.cli.request import LABELS, Request
-from mkclust.explain.describe import describe, views_of_features
+from mkclust.cli.printing import MAX_ROWS, fit_summary, score_table
+from mkclust.cli.progress import Progress, session
+from mkclust.explain.annotate import annotate as annotate_clusters
+from mkclust.explain.annotation import Annotation
+from mkclust.explain.describe import describe
 from mkclust.explain.description import Description
 from mkclust.explain.report import write_report
 from mkclust.files import write_atomically
+from mkclust.kernels.kinds import RULES
 from mkclust.methods import RECOMMENDED
 from mkclust.methods.persistence import save_model
-from mkclust.samples import Samples
-from mkclust.text import join_words, printable
+from mkclust.text import count, join_words
 
 # Features of each cluster and view in the record of a run.
 DESCRIBED = 5
 
 
 def run(
-    inputs: Inputs,
-    n_clusters: NClusters,
-    method: Method = RECOMMENDED,
-    kernels: Kernels = None,
-    id: Id = None,
-    samples_in: SamplesIn = None,
-    join: Join = "exact",
-    impute: Impute = None,
-    missing_views: MissingViews = None,
-    drop: Drop = None,
-    approximation: ApproximationChoice = "auto",
-    landmarks: Landmarks = None,
-    address: Address = None,
-    solver: Solver = None,
-    anchor: Anchor = None,
-    labels: LabelsFile = Path(LABELS),
-    annotate: AnnotationFile = None,
-    run: RunFile = None,
-    plot: PlotFile = None,
-    report: ReportFile = None,
-    save: ModelFile = None,
-    seed: Seed = 0,
-    n_init: NInit = None,
-    tol: Tol = None,
-    max_iter: MaxIter = None,
-    psd: Psd = None,
-    settings: Settings = None,
-    center: Center = None,
-    normalize: Normalize = None,
-    as_json: Json = False,
-    quiet: Quiet = False,
-    verbose: Verbose = False,
+    context: typer.Context,
+    inputs: opt.Inputs,
+    *,
+    id: opt.Id = None,
+    samples_in: opt.SamplesIn = None,
+    drop: opt.Drop = None,
+    join: opt.Join = None,
+    impute: opt.Impute = None,
+    missing_views: opt.MissingViews = None,
+    n_clusters: opt.NClusters,
+    method: opt.Method = RECOMMENDED,
+    kernels: opt.Kernels = None,
+    settings: opt.Settings = None,
+    seed: opt.Seed = 0,
+    labels: opt.LabelsFile = Path("labels.csv"),
+    record: opt.RunFile = None,
+    report: opt.ReportFile = None,
+    plot: opt.PlotFile = None,
+    save: opt.ModelFile = None,
+    annotate: opt.AnnotationFile = None,
+    time: opt.Time = None,
+    event: opt.Event = None,
+    as_json: opt.Json = False,
+    quiet: opt.Quiet = False,
+    verbose: opt.Verbose = False,
+    landmarks: opt.Landmarks = opt.AUTO,
+    address: opt.Address = None,
 ) -> None:
-    """Cluster samples that are described by several views or kernels."""
-    # At this point the local variables are the options, which a request has by the same names.
-    _execute(Request(**locals()))
+    """Cluster samples that are described by several tables or kernels.
 
-
-def _execute(request: Request) -> None:
-    """Do what was asked for, one step after another."""
-    start = time.perf_counter()
-    model = new_model(request)
-    _check_outputs(request)
-    with (
-        Progress(quiet=request.quiet) as progress,
-        recorded_warnings() as log,
-        expected_failures(),
-        connection(request.address, progress),
-    ):
-        variables = None if request.annotate is None else read_variables(request.annotate)
-        data = read_data(request, progress)
-        kernel_choice, suggestion = fit_model(request, model, data, progress)
-        finished_run = FinishedRun(
-            model=model,
-            method=request.method,
-            data=data,
-            kernel_choice=kernel_choice,
-            scores=all_scores(model, data.y),
-            description=_describe(model, kernel_choice.samples),
-            annotation=None if variables is None else compare_variables(model, variables, progress),
-            warnings=warning_lines(log),
-            seconds=time.perf_counter() - start,
-            suggestion=suggestion,
-        )
-        record = run_record(finished_run) | {"command": command_record(request)}
-        failures = _write(request, finished_run, record, progress)
-    files = [path for path in request.outputs if path not in failures]
-    if not request.quiet:
-        show_warnings(log)
-    if request.as_json:
-        say_last(strict_json(record).rstrip("\n"), files)
-    elif not request.quiet:
-        say_last(_summary(request, finished_run, progress.seconds, files), files)
+    Example: mkclust cluster blood.csv visit.csv -k 3 --report fit.html
+    """
+    start, request = perf_counter(), Request.of(context)
+    if record is None:
+        name = "run.json" if labels.name == "labels.csv" else f"{labels.stem}.run.json"
+        record = labels.parent / name
+    more = {"plot": plot, "report": report, "save": save}
+    outputs = [path for path in (labels, record, *more.values()) if path is not None]
+    with session(quiet=quiet) as progress:
+        new_model(request)  # parameters are refused before anything is read
+        for kind, path in more.items():
+            check_output(kind, path)
+        check_outputs(outputs, [*inputs, *([annotate] if annotate else [])])
+        variables = None if annotate is None else _read_variables(annotate)
+        with connection(request, progress):
+            data = read_inputs(request, progress)
+            fitted = fit(request, data, progress)
+            y = data.labels_for(fitted.model)
+            outcome = Outcome(
+                fit=fitted,
+                method=method,
+                scores=all_scores(fitted.model, y),
+                description=_describe(fitted),
+                annotation=_annotate(fitted.model, variables, time, event),
+                warnings=progress.warnings,
+                seconds=perf_counter() - start,
+            )
+            command = {"name": "cluster", "folder": os.getcwd(), "options": asdict(request)}
+            result = run_record(outcome) | {"command": command}
+            contents = {labels: fitted_labels(fitted.model)}
+            write_atomically(contents | {record: f"{strict_json(result)}\n".encode()})
+            failures = _write_more(more, outcome, y, progress)
+            lines = _summary(outcome, verbose, annotate)
+    written = [path for path in outputs if path not in failures]
+    if as_json:
+        echo(strict_json(result))
+    elif not quiet:
+        lines += [*progress.lines(verbose), "", *(f"Wrote {path}" for path in written)]
+        echo("\n".join(lines))
     if failures:
-        names = join_words(map(str, files))
+        names = join_words(map(str, written))
         raise CommandError(f"{'; '.join(failures.values())}; these were written: {names}")
 
 
-def _check_outputs(request: Request) -> None:
-    """Refuse what cannot be written, before anything is read."""
-    check_plot(request.plot)
-    check_report(request.report)
-    check_model_file(request.save)
-    if request.save is not None and request.address is not None:
-        raise CommandError(
-            "--save with --cluster: the embedding of the samples stays on the cluster, and a model "
-            "is saved whole; leave one of them out"
-        )
-    others = [] if request.annotate is None else [request.annotate]
-    check_outputs(request.outputs, [*request.inputs, *others])
+def _read_variables(text: str) -> dict[str, Any]:
+    """Read the variables of a file, as tables by name; its labels are a variable, too."""
+    data = datasets.load(text)
+    if data.views is None:
+        raise CommandError(f"--annotate {text}: holds kernels; give variables of the samples")
+    if data.y is None:
+        return dict(data.views)
+    ids = row_ids(next(iter(data.views.values())))
+    return dict(data.views) | {"labels": pd.DataFrame({"labels": data.y}, ids)}
 
 
-def command_record(request: Request) -> dict[str, Any]:
-    """Return the options of a command, so that it can be run again."""
-    options = {field.name: getattr(request, field.name) for field in fields(request)}
-    paths = {name: str(value) for name, value in options.items() if isinstance(value, Path)}
-    return {"name": "cluster", "folder": os.getcwd(), "options": options | paths}
+def _annotate(model: Any, variables: Any, time: Any, event: Any) -> Annotation | None:
+    """Test variables against the clusters; what goes wrong never costs a finished fit."""
+    if variables is None:
+        return None
+    try:
+        return annotate_clusters(model, variables, time=time, event=event)
+    except (ValueError, TypeError, ImportError) as error:
+        warnings.warn(f"no variable was tested: {error}", stacklevel=2)
+        return None
 
 
-def _describe(model: Any, samples: Samples) -> Description | None:
-    """Describe the clusters by columns that have names, where there are such."""
-    names = [name for name in views_of_features(model, samples) if name in samples.columns]
-    return describe(model, samples.only(names), n_features=DESCRIBED) if names else None
+def _describe(fitted: Fit) -> Description | None:
+    """Describe the clusters by the columns that have names, if there are any."""
+    model = fitted.model
+    if fitted.landmarks or model.n_clusters == 1 or not hasattr(model, "bank_"):
+        return None
+    tables = {
+        name: view
+        for name, view in fitted.data.views.items()
+        if isinstance(view, pd.DataFrame) or hasattr(view, "var_names")
+        # The columns of distances and links are samples.
+        if (rule := RULES.get(model.bank_.rules_.get(name, ""))) is None or not rule.of_pairs
+    }
+    return describe(model, tables, n_features=DESCRIBED) if tables else None
 
 
-def _write(
-    request: Request, finished_run: FinishedRun, record: dict[str, Any], progress: Progress
+def _write_more(
+    more: dict[str, Path | None], outcome: Outcome, y: Any, progress: Progress
 ) -> dict[Path, str]:
-    """Write labels and record together, then what was asked for beside them; return failures.
-
-    What cannot be written costs nothing else, so that the model, which can fail most, is the last.
-    """
-    model, data = finished_run.model, finished_run.data
-    write_atomically(
-        {
-            request.labels: labels_csv(model),
-            request.record: strict_json(record).encode(),
-        }
-    )
-    failures: dict[Path, str] = {}
-    if request.plot is not None:
+    """Write the picture, the page and the model that were asked for; return failures."""
+    fitted, failures = outcome.fit, dict[Path, str]()
+    if (path := more["plot"]) is not None:
         progress.phase("drawing")
-        with noted_failure(request.plot, "drawn", failures):
-            write_atomically(
-                {request.plot: lambda path: plots.plot_fit(model, data.y).savefig(path, dpi=150)}
-            )
-    if request.report is not None:
+        with noted_failure(path, failures):
+            figure = plots.plot_fit(fitted.model, y)
+            write_atomically({path: lambda draft: figure.savefig(draft, dpi=150)})
+    if (path := more["report"]) is not None:
         progress.phase("writing the report")
-        samples, y = finished_run.kernel_choice.samples, data.y if finished_run.scores else None
-        options: dict[str, Any] = {"warned": finished_run.warnings}
-        options["annotation"] = finished_run.annotation
-        # With -k auto other numbers of clusters have been compared.
-        alternatives = finished_run.suggestion or False
-        with noted_failure(request.report, "written", failures):
-            write_report(model, samples, request.report, y, alternatives=alternatives, **options)
-    if request.save is not None:
+        with noted_failure(path, failures):
+            write_report(
+                fitted.model,
+                fitted.X,
+                path,
+                y if outcome.scores else None,
+                warned=outcome.warnings,
+                annotation=outcome.annotation,
+                alternatives=fitted.suggestion or False,
+            )
+    if (path := more["save"]) is not None:
         progress.phase("saving the model")
-        with noted_failure(request.save, "saved", failures):
-            save_model(model, request.save)
+        with noted_failure(path, failures):
+            save_model(fitted.model, path)
     return failures
 
 
-def _summary(
-    request: Request,
-    finished_run: FinishedRun,
-    phases: dict[str, float],
-    files: Sequence[Path],
-) -> str:
-    """Return what the command prints in the end."""
-    model, data = finished_run.model, finished_run.data
+def _summary(outcome: Outcome, verbose: bool, annotate: str | None) -> list[str]:
+    """Return the lines that the command prints in the end."""
+    fitted, model = outcome.fit, outcome.fit.model
+    size = count(len(model.labels_), "sample")
     kernels, clusters = count(len(model.weights_), "kernel"), count(model.n_clusters, "cluster")
-    lines = [
-        *map(printable, data.notes),
-        f"{type(model).__name__}: {data.samples.n_samples} samples, {kernels}, {clusters}, "
-        f"{finished_run.seconds:.2f} s",
-    ]
-    kernel_choice = finished_run.kernel_choice
-    if kernel_choice.sentence:
-        lines.append(kernel_choice.sentence)
-    if finished_run.suggestion is not None:
-        lines.append(f"-k auto: {finished_run.suggestion.verdict()}")
-    if hasattr(model, "bank_") and (request.verbose or model.bank_.rules is not None):
-        most = None if request.verbose else MAX_ROWS
-        lines += map(printable, model.bank_.explain().splitlines()[:most])
-    if request.landmarks is not None and kernel_choice.landmarks is None:
-        lines.append("The kernels are exact, for they fit: no landmarks were needed.")
+    title = f"{type(model).__name__}: {size}, {kernels}, {clusters}, {outcome.seconds:.2f} s"
+    lines = [*fitted.data.lines, title]
+    lines += [fitted.decision] if fitted.decision else []
+    if fitted.suggestion is not None:
+        lines.append(f"-k auto: {fitted.suggestion.verdict()}")
+    if hasattr(model, "bank_") and (verbose or model.bank_.rules is not None):
+        lines += model.bank_.explain().splitlines()[: None if verbose else MAX_ROWS]
     lines += ["", fit_summary(model)]
-    if finished_run.description is not None:
-        lines += ["", finished_run.description.summary()]
-    if finished_run.scores:
-        lines += ["", score_table(finished_run.scores)]
-    if request.annotate is not None:
-        title = f"Clusters against the variables of {printable(request.annotate)}:"
-        reasons = [line for line in finished_run.warnings if line.startswith(NOTHING_TESTED)]
-        lines += [
-            "",
-            title,
-            *(map(printable, reasons) if reasons else [str(finished_run.annotation)]),
-        ]
-    if request.verbose:
-        lines += ["", *phase_lines(phases)]
-    return "\n".join([*lines, "", *(f"Wrote {path}" for path in files)])
+    if outcome.description is not None:
+        lines += ["", outcome.description.summary()]
+    if outcome.scores:
+        lines += ["", score_table(outcome.scores)]
+    if outcome.annotation is not None:
+        lines += ["", f"Clusters against the variables of {annotate}:", str(outcome.annotation)]
+    return lines

@@ -1,125 +1,122 @@
-"""The command ``mkclust demo``: files of handwritten digits, joined, clustered and explained."""
+"""The command ``mkclust demo``: files of handwritten digits, one of them useless, clustered."""
 
-import csv
 import gzip
-import io
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
+from sklearn.cluster import KMeans
+from sklearn.preprocessing import StandardScaler
 
 from mkclust import metrics, plots
-from mkclust.cli.failures import (
-    expected_failures,
-    recorded_warnings,
-    say,
-    say_last,
-    show_warnings,
-)
-from mkclust.cli.inputs import Data, read_inputs
-from mkclust.cli.options import Folder, Seed
-from mkclust.cli.outputs import check_outputs, check_plot, labels_csv
-from mkclust.cli.printing import Progress, fit_summary, score_table
+from mkclust.cli import options as opt
+from mkclust.cli.errors import echo
+from mkclust.cli.inputs import read_inputs
+from mkclust.cli.models import fit
+from mkclust.cli.options import Request
+from mkclust.cli.outputs import check_output, check_outputs, fitted_labels
+from mkclust.cli.printing import fit_summary, score_table
+from mkclust.cli.progress import session
 from mkclust.datasets.digits import Table, digit_tables
 from mkclust.explain.describe import describe
 from mkclust.files import write_atomically
 from mkclust.methods import METHODS, RECOMMENDED
 
-# Of the files of the four tables, which need not be alike.
-SUFFIXES = (".csv", ".tsv", ".csv.gz", ".csv")
+# The suffixes of the files, which need not be alike.
+SUFFIXES = (".csv", ".tsv", ".csv.gz", ".csv", ".csv")
+# The file that is useless: a copy of the first one, its rows under the wrong ids.
+USELESS = "shuffled"
 N_CLUSTERS = 10
 
 
-def run(out: Folder = Path("demo"), seed: Seed = 0) -> None:
+def run(out: opt.Folder = Path("demo"), seed: opt.Seed = 0) -> None:
     """Cluster handwritten digits from several files, and explain the result."""
     start = time.perf_counter()
     picture, labels = out / "digits.png", out / "labels.csv"
     tables, digits = digit_tables()
-    inputs = {
+    first = next(iter(tables.values()))
+    wrong = np.random.default_rng(0).permutation(len(first.ids))
+    tables = {**tables, USELESS: first._replace(values=first.values[wrong])}
+    files = {
         out / f"{name}{suffix}": table
         for (name, table), suffix in zip(tables.items(), SUFFIXES, strict=True)
     }
-    check_plot(picture)
-    check_outputs([*inputs, picture, labels], new_folder=True)
-    with Progress() as progress, expected_failures():
+    request = Request([str(path) for path in files], n_clusters=N_CLUSTERS, seed=seed)
+    with session() as progress:
+        check_output("plot", picture)
+        check_outputs([*files, picture, labels], new_folder=True)
         progress.phase("writing and reading files")
-        write_atomically({path: _writer(path, table) for path, table in inputs.items()})
-        data = read_inputs([str(path) for path in inputs], precomputed=False)
-    say(_opening(inputs, data))
-    with Progress() as progress, recorded_warnings() as log, expected_failures():
-        progress.phase(f"clustering {data.samples.n_samples} samples, {data.describe()}")
-        model = METHODS[RECOMMENDED](N_CLUSTERS, random_state=seed).fit(data.samples)
+        write_atomically({path: _content(path, table) for path, table in files.items()})
+        data = read_inputs(request, progress)
+        echo(_opening(files, data.lines[-1]))
+        model = fit(request, data, progress).model
         y = np.array([digits[sample] for sample in model.sample_ids_])
-        description = describe(model, data.samples, n_features=3)
+        description = describe(model, data.views, n_features=3)
         progress.phase("clustering each file alone, to compare")
-        scores = _scores(model, data, y)
+        scores = {
+            f"{name} alone": metrics.scores(y, _alone(view, model.sample_ids_, seed))
+            for name, view in data.views.items()
+        }
+        scores["all together"] = metrics.scores(y, model.labels_)
+        progress.phase("the same without mkclust, to compare")
+        average = METHODS["avg-kkm"](N_CLUSTERS, random_state=seed)
+        scores["... plain average"] = metrics.scores(y, average.fit(data.views).labels_)
+        scores["... k-means"] = metrics.scores(y, _k_means(data.views, model.sample_ids_, seed))
         progress.phase("drawing")
+        figure = plots.plot_fit(model, y)
         write_atomically(
-            {
-                picture: lambda path: plots.plot_fit(model, y).savefig(path, dpi=150),
-                labels: labels_csv(model),
-            }
+            {picture: lambda path: figure.savefig(path, dpi=150), labels: fitted_labels(model)}
         )
-    show_warnings(log)
-    lines = ["", fit_summary(model), "", description.summary()]
-    lines += ["", score_table(scores), _comparison(scores)]
-    lines += ["", f"Picture: {picture}", f"Labels: {labels}"]
-    lines += [f"Seconds: {time.perf_counter() - start:.1f}", "", *_next_commands(inputs, out)]
-    say_last("\n".join(lines), files=(*inputs, picture, labels))
+    lines = ["", fit_summary(model), "", description.summary(), "", score_table(scores)]
+    lines += [_comparison(scores), "", f"Picture: {picture}", f"Labels: {labels}"]
+    lines += [f"Seconds: {time.perf_counter() - start:.1f}", "", "The same by hand:"]
+    lines.append(f"  mkclust cluster {' '.join(request.inputs)} -k {N_CLUSTERS}")
+    lines.append("With files of your own, each with a column of ids, and a page to read:")
+    lines.append("  mkclust cluster FIRST.csv SECOND.tsv -k 4 --report clusters.html")
+    echo("\n".join(lines))
 
 
-def _writer(path: Path, table: Table) -> Callable[[Path], Any]:
-    """Return what writes a table to a draft of a file, in the format that the file's name says."""
-    text = io.StringIO()
-    separator = "\t" if ".tsv" in path.suffixes else ","
-    rows = csv.writer(text, delimiter=separator, lineterminator="\n")
-    rows.writerow(["id", *table.columns])
-    for sample, values in zip(table.ids, table.values.tolist(), strict=True):
-        rows.writerow([sample, *(f"{value:.6g}" for value in values)])
-    content = text.getvalue().encode()
-    if path.suffix == ".gz":
-        content = gzip.compress(content, mtime=0)
-    return lambda draft: draft.write_bytes(content)
+def _content(path: Path, table: Table) -> bytes:
+    """Return a table as the content of a file, in the format of its suffix."""
+    frame = pd.DataFrame(table.values, table.ids, table.columns)
+    separator = "\t" if path.suffix == ".tsv" else ","
+    text = frame.to_csv(sep=separator, index_label="id", float_format="%.6g").encode()
+    return gzip.compress(text, mtime=0) if path.suffix == ".gz" else text
 
 
-def _opening(inputs: Mapping[Path, Table], data: Data) -> str:
-    """Return which files there are, and what the join makes of them."""
-    width = max(len(str(path)) for path in inputs)
-    lines = [f"{data.samples.n_samples} handwritten digits, measured in four ways, in four files:"]
-    for path, table in inputs.items():
+def _opening(files: Mapping[Path, Table], joined: str) -> str:
+    """Return which files there are, and how they are joined."""
+    width = max(len(str(path)) for path in files)
+    lines = ["Handwritten digits, measured in four ways, in four files, and a useless fifth:"]
+    for path, table in files.items():
         n, d = table.values.shape
         first = f"{table.columns[0]}, {table.columns[1]}, ..."
         lines.append(f"  {path!s:<{width}}  {n} samples x {d:2} features: {first}")
-    return "\n".join([*lines, data.contributions[-1]])
+    lines.append(f"In {USELESS}, the rows of the first file stand under the wrong ids.")
+    return "\n".join([*lines, joined])
 
 
-def _scores(model: Any, data: Data, y: np.ndarray) -> dict[str, dict[str, float]]:
-    """Return the scores of every view alone, clustered by the same method, and of all together."""
-    scores = {}
-    for name in data.names:
-        alone = type(model)(N_CLUSTERS, random_state=model.random_state)
-        scores[f"{name} alone"] = metrics.scores(y, alone.fit(data.samples.only([name])).labels_)
-    return scores | {"all together": metrics.scores(y, model.labels_)}
+def _alone(view: pd.DataFrame, ids: Any, seed: int) -> Any:
+    """Return the clusters of one file by the same method, in the order of the samples."""
+    model = METHODS[RECOMMENDED](N_CLUSTERS, random_state=seed)
+    return model.fit({"alone": view.loc[ids]}).labels_
+
+
+def _k_means(views: Mapping[str, pd.DataFrame], ids: Any, seed: int) -> Any:
+    """Return the clusters of k-means on all standardized columns side by side."""
+    columns = [StandardScaler().fit_transform(view.loc[ids]) for view in views.values()]
+    return KMeans(N_CLUSTERS, n_init=10, random_state=seed).fit_predict(np.hstack(columns))
 
 
 def _comparison(scores: Mapping[str, Mapping[str, float]]) -> str:
-    """Return in words whether mixing the views has paid."""
-    *alone, together = (100 * score["acc"] for score in scores.values())
+    """Return in words whether the files are better together."""
+    *alone, together, average, k_means = (100 * score["acc"] for score in scores.values())
     return (
         f"Of every 100 digits, the best single file puts {max(alone):.0f} into the right "
-        f"cluster, and all files together {together:.0f}. The true digits were not used in "
-        "any fit."
+        f"cluster, and all files together {together:.0f}: the useless one is not used. A plain "
+        f"average of all five has {average:.0f}, and k-means on all columns {k_means:.0f}. The "
+        "true digits were not used in any fit."
     )
-
-
-def _next_commands(inputs: Mapping[Path, Table], out: Path) -> list[str]:
-    """Return what to type next: the same by hand, and the same with files of one's own."""
-    names = " ".join(map(str, inputs))
-    return [
-        "The same by hand:",
-        f"  mkclust cluster {names} -k {N_CLUSTERS} --labels {out / 'mine.csv'}",
-        "With files of your own, each with a column of ids, for 4 clusters and a page to read:",
-        "  mkclust cluster FIRST.csv SECOND.tsv -k 4 --report clusters.html",
-    ]

@@ -1,138 +1,123 @@
-"""What goes in: the views or kernels of all inputs, joined, with fingerprints of their files."""
+"""What goes in: the views or kernels of all inputs, with fingerprints of their files."""
 
 import hashlib
 import os
 import warnings
 from collections import Counter
-from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
+import pandas as pd
 
 from mkclust import datasets
-from mkclust.cli.failures import CommandError
-from mkclust.cli.joining import contributions, paired_by_row, row_ids
-from mkclust.cli.near_misses import problems, suspicions
-from mkclust.cli.printing import count
-from mkclust.cli.table_request import TableRequest, check_drops
+from mkclust.cli.errors import CommandError
+from mkclust.cli.options import Request
+from mkclust.cli.progress import Progress
 from mkclust.datasets.arrays import is_hdf5
-from mkclust.datasets.parquet import ParquetTable
+from mkclust.datasets.layout import TableLayout
 from mkclust.datasets.read import load_with
-from mkclust.index import match_rows
-from mkclust.linalg.memory import available_bytes
-from mkclust.samples.forms import looks_like_kernel
-from mkclust.samples.ids import is_frame
-from mkclust.samples.missing import lacking_words
-from mkclust.samples.samples import Samples, read_kernels, read_views
+from mkclust.index import has_ids, index_of, match_rows
+from mkclust.text import count, did_you_mean
 
-# Files that together take more than this share of the memory there is are not loaded.
-LARGEST_SHARE_LOADED = 0.25
-# Of a table on disk so many rows and columns tell whether it looks like a kernel.
+# So many rows and columns of a square matrix tell whether it is symmetric.
 CORNER = 1000
-DEFAULT_TABLES = TableRequest()
-# Formats of which the workers of a cluster can read some rows.
-SUFFIXES_READ_IN_PARTS = (".npy", ".h5", ".hdf5", ".parquet")
+
+
+class View(NamedTuple):
+    """A view or kernel, with its input, its name, and the ids of its rows or None."""
+
+    file: str
+    name: str
+    array: Any
+    ids: Any
+
+    @property
+    def columns(self) -> list[str]:
+        """The names of the columns of a table."""
+        return list(map(str, getattr(self.array, "columns", ())))
 
 
 @dataclass(frozen=True)
 class Data:
-    """The views or the kernels of all inputs, joined in order, with their names."""
+    """The views or kernels of all inputs by name, and what is said and recorded of them."""
 
-    name: str
-    samples: Samples
-    names: tuple[str, ...]
-    y: Any
+    views: Mapping[str, Any]
+    precomputed: bool
+    n_samples: int
+    data_sets: Sequence[datasets.Dataset]
     files: list[dict[str, Any]]
-    notes: list[str]
-    bank: dict[str, Any] | None = None
-    contributions: tuple[str, ...] = ()
+    lines: list[str]
+
+    @property
+    def X(self) -> Any:
+        """What an estimator takes: views or kernels by name; one view is a table."""
+        one = len(self.views) == 1 and not self.precomputed
+        return next(iter(self.views.values())) if one or self.is_stack else self.views
+
+    @property
+    def is_stack(self) -> bool:
+        """Whether the kernels are a 3-D array in a file."""
+        return any(is_hdf5(view) and view.ndim == 3 for view in self.views.values())
+
+    @property
+    def bank(self) -> dict[str, Any] | None:
+        """The kernels that a known data set brings."""
+        return self.data_sets[0].bank if len(self.data_sets) == 1 else None
+
+    def labels_for(self, model: Any) -> np.ndarray | None:
+        """Return the labels of the inputs in the order of a fitted model's samples."""
+        ids = getattr(model, "sample_ids_", None)
+        return common_labels(self.data_sets, None if ids is None else pd.Index(ids))
 
     def describe(self) -> str:
-        """Return how many there are of what."""
-        return count(len(self.names), self.samples.kind.removesuffix("s"))
+        """Return how many samples, views or kernels there are."""
+        what = count(len(self.views), "kernel" if self.precomputed else "view")
+        return f"{count(self.n_samples, 'sample')}, {what}"
 
 
-def read_inputs(
-    inputs: Sequence[str],
-    *,
-    precomputed: bool,
-    on_disk: bool | None = None,
-    tables: TableRequest = DEFAULT_TABLES,
-    kernels: Any = "auto",
-    free_bytes: Callable[[], int | None] = available_bytes,
-) -> Data:
-    """Read all inputs and join what they hold, refusing what does not belong together."""
-    files, data_sets = read_all(
-        inputs,
-        precomputed=precomputed,
-        on_disk=on_disk,
-        tables=tables,
-        free_bytes=free_bytes,
-    )
-    for problem in problems(inputs, data_sets, kernels):
-        raise CommandError(problem)
-    _check_same_kind(inputs, data_sets)
-    by_row = [f"{sentence}; {advice}" for sentence, advice in paired_by_row(inputs, data_sets)]
-    for line in [*by_row, *suspicions(inputs, data_sets)]:
-        warnings.warn(line, stacklevel=2)
-    samples, names = joined_views(data_sets, tables)
-    if samples.kind != "kernels" and not any(map(_is_on_disk, samples.parts)):
-        # Missing cells are refused before anything is computed; a copy holds no arrays longer.
-        replace(samples).views  # noqa: B018
-    if nearly := kernels_taken_for_views(inputs, samples, kernels):
-        raise CommandError(nearly)
-    return Data(
-        name=data_sets[0].name,
-        samples=samples,
-        names=names,
-        y=_common_labels(data_sets, samples.index),
-        files=files,
-        notes=_notes(inputs, data_sets),
-        bank=data_sets[0].bank if len(data_sets) == 1 else None,
-        contributions=(
-            *contributions(inputs, data_sets, samples.n_samples),
-            *_missing_line(samples, names),
-        ),
-    )
+def read_inputs(request: Request, progress: Progress) -> Data:
+    """Read all inputs, and refuse those that would be taken for something else than they are."""
+    progress.phase("reading")
+    inputs, kernels = request.inputs, request.asked_kernels
+    files, data_sets = read_files(request)
+    kinds = {data.precomputed: text for text, data in zip(inputs, data_sets, strict=True)}
+    if len(kinds) == 2:
+        raise CommandError(
+            f"{kinds[True]} holds kernels but {kinds[False]} holds views; pass --kernels "
+            "precomputed if all matrices are kernels, or cluster the two apart"
+        )
+    views = list_views(inputs, data_sets)
+    if True not in kinds:
+        _refuse_transposed(views)
+        if kernels in ("auto", "gaussian"):  # whoever names a kernel knows what the matrix is
+            _refuse_square(views)
+        _warn_of_pairs(views)
+    indices = [view.ids for view in views if view.ids is not None]
+    n = len(_joined(indices, request.join)) if indices else data_sets[0].n_samples
+    lines = [data.description for data in data_sets if data.caveat]
+    lines += _join_lines(views, indices, n)
+    by_name = {view.name: view.array for view in views}
+    return Data(by_name, True in kinds, n, data_sets, files, lines)
 
 
-def kernels_taken_for_views(inputs: Sequence[str], samples: Samples, kernels: Any) -> str | None:
-    """Return what to pass where every view looks like a kernel and nothing was said of kernels."""
-    if (
-        kernels not in ("auto", "gaussian")
-        or samples.kind != "views"
-        or not all(map(_looks_like_kernel, samples.parts))
-    ):
-        return None
-    return (
-        f"{', '.join(inputs)}: every matrix in it is square and symmetric, as kernels are; "
-        f"pass {_pairs_option(samples.parts)}"
-    )
-
-
-def read_all(
-    inputs: Sequence[str],
-    *,
-    precomputed: bool = False,
-    on_disk: bool | None = None,
-    tables: TableRequest = DEFAULT_TABLES,
-    free_bytes: Callable[[], int | None] = available_bytes,
-) -> tuple[list[dict[str, Any]], list[datasets.Dataset]]:
-    """Read all inputs, each by itself; return what is recorded of their files, and the data."""
-    layouts = tables.layouts(inputs)
+def read_files(request: Request) -> tuple[list[dict[str, Any]], list[datasets.Dataset]]:
+    """Read each input; return what is recorded of their files, and the data sets."""
+    inputs, layouts = request.inputs, [_layout(text, request) for text in request.inputs]
     files = [_fingerprint(text) for text in inputs]
-    free, size = free_bytes(), sum(entry["bytes"] or 0 for entry in files)
-    if free is not None and size > LARGEST_SHARE_LOADED * free:
-        on_disk = True
+    precomputed = request.asked_kernels == "precomputed"
+    on_disk = None if request.address is None else True  # workers read the files themselves
     data_sets = [
-        datasets.load(text, kernels=precomputed, on_disk=on_disk)
-        if layout.is_default
-        else load_with(text, layout, kernels=precomputed, on_disk=on_disk)
+        load_with(text, layout, kernels=precomputed, on_disk=on_disk)
         for text, layout in zip(inputs, layouts, strict=True)
     ]
-    check_drops(tables, inputs, data_sets)
+    asked = {name for layout in layouts for name in layout.drop}
+    if absent := sorted(asked - {name for data in data_sets for name in data.dropped}):
+        columns = [c for view in list_views(inputs, data_sets) for c in view.columns]
+        near = did_you_mean(absent[0], columns)
+        raise CommandError(f"--drop {absent[0]}: no input has such a column{near}")
     for entry, data, layout in zip(files, data_sets, layouts, strict=True):
         entry["description"] = data.description
         if not layout.is_default:
@@ -140,169 +125,178 @@ def read_all(
     return files, data_sets
 
 
-def _pairs_option(parts: Sequence[Any]) -> str:
-    """Return the option for square matrices: zeros on the diagonal are those of distances."""
-    corners = [np.asarray(part[:CORNER, :CORNER]) for part in parts if not is_frame(part)]
-    corners += [part.to_numpy() for part in parts if is_frame(part)]
-    distances = all(not np.diag(each).any() and each.min() >= 0 for each in corners)
-    return "--kernels from_distances" if distances else "--kernels precomputed"
+def _layout(text: str, request: Request) -> TableLayout:
+    """Return how the table of an input is to be read: FILE=VALUE is for one file."""
+    prefixes = {each: (f"{each}=", f"{file_name(each)}=") for each in request.inputs}
+
+    def values(given: Sequence[str]) -> list[str]:
+        common = [v for v in given if not any(v.startswith(p) for p in prefixes.values())]
+        own = [v for v in given if v.startswith(prefixes[text])]
+        return [*common, *(v.removeprefix(prefixes[text][not v.startswith(text)]) for v in own)]
+
+    ids, sides = values(request.id), values(request.samples_in)
+    drop = tuple(values(request.drop))
+    return TableLayout(ids[-1] if ids else None, sides[-1] if sides else "rows", drop)
 
 
-def _check_same_kind(inputs: Sequence[str], data_sets: Sequence[datasets.Dataset]) -> None:
-    """Refuse inputs of different samples, views beside kernels, and stacks that cannot join."""
-    first = data_sets[0]
-    ids = [_ids_of(data) for data in data_sets]
-    for text, data, own in zip(inputs, data_sets, ids, strict=True):
-        if data.n_samples != first.n_samples and (own is None or ids[0] is None):
-            raise CommandError(
-                f"{text} has {data.n_samples} samples but {inputs[0]} has {first.n_samples}; "
-                "all inputs must describe the same samples, in the same order"
-            )
-        if data.precomputed != first.precomputed:
-            pair = (text, inputs[0]) if data.precomputed else (inputs[0], text)
-            raise CommandError(
-                f"{pair[0]} holds kernels but {pair[1]} holds views; pass --kernels precomputed "
-                "if its matrices are kernels, or cluster the two apart"
-            )
-    stacks = [data.name for data in data_sets if is_hdf5(data.X)]
-    if stacks and len(data_sets) > 1:
+def list_views(inputs: Sequence[str], data_sets: Sequence[datasets.Dataset]) -> list[View]:
+    """Return all views or kernels; names that clash follow those of their files."""
+    counts = Counter(name for data in data_sets for name in data.kernel_names)
+    views: dict[str, View] = {}
+    for text, data in zip(inputs, data_sets, strict=True):
+        if is_hdf5(data.X) and len(data_sets) > 1:
+            raise CommandError(f"{text}: a stack of kernels on disk must be the only input")
+        arrays = data.X if data.precomputed else data.X.values()
+        names, arrays = ((data.name,), [data.X]) if is_hdf5(data.X) else (data.kernel_names, arrays)
+        for name, array in zip(names, arrays, strict=True):
+            base = unique = f"{data.name}/{name}" if counts[name] > 1 else name
+            number = 1
+            while unique in views:
+                number += 1
+                unique = f"{base} ({number})"
+            views[unique] = View(text, unique, array, row_ids(array))
+    return list(views.values())
+
+
+def row_ids(view: Any) -> Any:
+    """Return the ids of a view as an index of pandas, None if it has none."""
+    index = index_of(view)
+    return index if has_ids(index) else None
+
+
+def common_labels(data_sets: Sequence[datasets.Dataset], index: Any) -> np.ndarray | None:
+    """Return the given labels in the order of the samples, None unless all samples have one."""
+    found = []
+    for data in data_sets:
+        if data.y is not None:
+            own = None if index is None else list_views([data.name], [data])[0].ids
+            rows = np.arange(len(data.y)) if own is None else match_rows(own, index, data.name)
+            labels = pd.Series(np.asarray(data.y, object)[rows])
+            found.append(labels.mask(rows < 0))
+    if not found:
+        return None
+    labels = found[0]
+    for others in found[1:]:
+        if not (others.isna() | labels.isna() | (others == labels)).all():
+            warnings.warn("the inputs hold different labels; the first are used", stacklevel=2)
+        labels = labels.where(labels.notna(), others)
+    if n := int(labels.isna().sum()):
+        warnings.warn(f"no scores: {n} of {len(labels)} samples have no label", stacklevel=2)
+        return None
+    return np.array(labels.tolist())
+
+
+def _refuse_transposed(views: Sequence[View]) -> None:
+    """Refuse a table whose columns are the samples of the other inputs."""
+    found = []
+    for view in views:
+        others = [other for other in views if other is not view]
+        ids = [other.ids for other in others if other.ids is not None]
+        header, (n, width) = pd.Index(view.columns), view.array.shape
+        if ids:
+            shares = view.ids is not None and any(view.ids.isin(each).any() for each in ids)
+            turned = not shares and any(header.isin(each).sum() > len(each) / 2 for each in ids)
+        else:
+            turned = view.ids is None and {other.array.shape[0] for other in others} == {width}
+        if turned and n != width:
+            found.append((n, view.file))
+    if found:  # if two look like the transpose of each other, it is the one with fewer rows
+        file = min(found)[1]
         raise CommandError(
-            f"{', '.join(stacks)}: a stack of kernels too large to load cannot be joined with "
-            "others; store each of its kernels as a data set of its own, or cluster it alone"
+            f"{file}: its columns are the samples of the other inputs; pass --samples-in "
+            f"{file_name(file)}=columns"
         )
 
 
-def _ids_of(data: datasets.Dataset) -> Any:
-    """Return the ids of the samples of a data set, None where it has none."""
-    if is_hdf5(data.X):
-        return None
-    return row_ids(next(iter(data.X.values() if isinstance(data.X, dict) else data.X)))
-
-
-def _labels_in_order(data: datasets.Dataset, index: Any) -> tuple[Any, np.ndarray]:
-    """Return the labels of a data set in the order of the samples, and who has one."""
-    own, y = None if index is None else _ids_of(data), np.asarray(data.y)
-    if own is None:
-        return y, np.ones(len(y), dtype=bool)
-    rows = match_rows(own, index, data.name, "the samples")
-    return y[rows], rows >= 0
-
-
-def _common_labels(data_sets: Sequence[datasets.Dataset], index: Any) -> Any:
-    """Return the labels of the first input that has some, or None.
-
-    Samples that it lacks have those of the next input; where nobody has some, there are none.
-    """
-    labelled = [data for data in data_sets if data.y is not None]
-    if not labelled:
-        return None
-    y, known = _labels_in_order(labelled[0], index)
-    for data in labelled[1:]:
-        other, has = _labels_in_order(data, index)
-        if not np.array_equal(other[has & known], y[has & known]):
-            message = f"the inputs hold different labels; scores are those of {labelled[0].name}"
-            warnings.warn(message, stacklevel=2)
-        y, known = np.where(known, y, other), known | has
-    if not known.all():
-        warnings.warn(
-            f"no scores: {np.sum(~known):,} of {len(y):,} samples are missing from the inputs that "
-            "hold labels",
-            stacklevel=2,
+def _refuse_square(views: Sequence[View]) -> None:
+    """Refuse kernels and distances that would be taken for tables."""
+    for view in views:
+        corner = _square_corner(view)
+        if corner is None or not np.allclose(corner, corner.T, equal_nan=True):
+            continue
+        known = np.nan_to_num(corner)
+        if not np.diag(known).any() and known.min() >= 0:
+            whose = "" if len(views) == 1 else f"{view.name}="
+            what = "holds distances (symmetric, with a zero diagonal); pass --kernels "
+            raise CommandError(f"{view.file}: {view.name} {what}{whose}from_distances")
+        raise CommandError(
+            f"{view.file}: {view.name} is square and symmetric, as kernels are; pass --kernels "
+            "precomputed, or leave it out if the other inputs are tables"
         )
+
+
+def _square_corner(view: View) -> np.ndarray | None:
+    """Return the corner of a square matrix of numbers; of a table if its columns are its ids."""
+    array = view.array
+    if array.shape[0] != array.shape[1]:
         return None
-    return y
+    if isinstance(array, pd.DataFrame):
+        if view.ids is not None:
+            rows = view.ids.astype(str)
+            if set(view.columns) != set(rows):
+                return None
+            array = array.set_axis(view.columns, axis=1)[rows]
+        array = array.to_numpy()
+    part = getattr(array, "X", array)[:CORNER, :CORNER]
+    corner = part.toarray() if hasattr(part, "toarray") else np.asarray(part)
+    return corner if corner.dtype.kind in "biuf" else None
 
 
-def _missing_line(samples: Samples, names: Sequence[str]) -> list[str]:
-    """Say how many samples each input lacks, where one lacks any."""
-    if samples.missing is None:
-        return []
-    places = [samples.names.index(name) for name in names]
-    return [f"Missing samples: {lacking_words(samples.missing[:, places], names)}."]
+def _warn_of_pairs(views: Sequence[View]) -> None:
+    """Warn of inputs that are paired by row, although ids are there."""
+    for view in views:
+        unread = [*getattr(view.array, "unread_ids", ())]
+        others = any(other.ids is not None for other in views)
+        if len(views) > 1 and view.ids is None and (others or unread):
+            warnings.warn(
+                f"{view.file} has no ids: its rows are taken to be in the order of the other "
+                f"inputs; pass --id {file_name(view.file)}={(*unread, 'COLUMN')[0]} if it has some",
+                stacklevel=2,
+            )
 
 
-def _notes(inputs: Sequence[str], data_sets: Sequence[datasets.Dataset]) -> list[str]:
-    """Return what has to be said of the inputs; of data sets with a name only the caveats."""
-    return [
-        data.description
-        for text, data in zip(inputs, data_sets, strict=True)
-        if data.description and (data.caveat or text not in datasets.CATALOG)
-    ]
+def _joined(indices: Sequence[Any], join: str | None) -> Any:
+    """Return the ids that a join keeps."""
+    ids = indices[0]
+    for index in indices[1:]:
+        ids = ids.union(index, sort=False) if join == "outer" else ids[ids.isin(index)]
+    return ids
 
 
-def _is_on_disk(view: Any) -> bool:
-    """Return whether the rows of a view are read when they are needed."""
-    return isinstance(view, ParquetTable | np.memmap) or is_hdf5(view)
-
-
-def _looks_like_kernel(view: Any) -> bool:
-    """Return whether a view is a symmetric matrix; of one on disk a corner tells."""
-    if not _is_on_disk(view):
-        return looks_like_kernel(view)
-    return view.shape[0] == view.shape[1] and looks_like_kernel(view[:CORNER, :CORNER])
-
-
-def joined_views(
-    data_sets: Sequence[datasets.Dataset], tables: TableRequest
-) -> tuple[Samples, tuple[str, ...]]:
-    """Return all views or kernels, and their names: the file's name before those that clash."""
-    first, names = data_sets[0], unique_names(data_sets)
-    if is_hdf5(first.X):  # a stack that stays on disk, which is alone and has no names of its own
-        return read_kernels(first.X), names
-    arrays = [
-        array for data in data_sets for array in (data.X if data.precomputed else data.X.values())
-    ]
-    parts = dict(zip(names, arrays, strict=True))
-    if first.precomputed:
-        return read_kernels(parts, options=tables.options), names
-    return read_views(parts, options=tables.options), names
-
-
-def unique_names(data_sets: Sequence[datasets.Dataset]) -> tuple[str, ...]:
-    """Return the names of all views or kernels, each once."""
-    pairs = [(data.name, name) for data in data_sets for name in data.kernel_names]
-    counts = Counter(name for _, name in pairs)
-    names: list[str] = []
-    for file, name in pairs:
-        base = name if counts[name] == 1 else f"{file}/{name}"
-        unique, number = base, 1
-        while unique in names:
-            number += 1
-            unique = f"{base} ({number})"
-        names.append(unique)
-    return tuple(names)
+def _join_lines(views: Sequence[View], indices: Sequence[Any], kept: int) -> list[str]:
+    """Return what each table contributes, and how many samples are kept, a line each."""
+    lines = []
+    for view in views if indices else []:
+        size = f"{view.array.shape[0]} samples x {view.array.shape[1]} columns"
+        how = "paired by row" if view.ids is None else f"ids such as {str(view.ids[0])!r}"
+        lines.append(f"{view.name} ({view.file}): {size}, {how}")
+    if len(indices) < 2:
+        return lines
+    in_all, everybody = (len(_joined(indices, join)) for join in ("inner", "outer"))
+    if in_all == everybody:
+        return [*lines, f"Joined by id: all {kept} samples."]
+    return [*lines, f"Joined by id: {kept} of {everybody} samples; {in_all} are in all tables."]
 
 
 def _fingerprint(text: str) -> dict[str, Any]:
-    """Return an input's name, and size and hash of its file where it is one."""
+    """Return an input's name, and the size and hash of its file."""
     entry: dict[str, Any] = {"input": text, "bytes": None, "sha256": None}
     path = input_path(text)
     if path is not None and path.is_file():
-        try:
-            with path.open("rb") as file:
-                entry["sha256"] = hashlib.file_digest(file, "sha256").hexdigest()
-                entry["bytes"] = file.tell()
-        except OSError as error:
-            # Named here, for an error of reading does not name its file.
-            reason = error.strerror or error
-            raise CommandError(f"{path}: cannot be read ({reason}); check the file") from error
+        with path.open("rb") as file:
+            entry["sha256"] = hashlib.file_digest(file, "sha256").hexdigest()
+            entry["bytes"] = file.tell()
     return entry
 
 
 def input_path(text: str) -> Path | None:
-    """Return the file that an input reads, or None for a data set's name."""
+    """Return the file that an input reads, or None for the name of a data set."""
     if text in datasets.CATALOG:
         return None
     name = text if os.path.exists(text) else text.rpartition("::")[0] or text
     return Path(name).expanduser()
 
 
-def check_readable_in_parts(inputs: Sequence[str]) -> None:
-    """Refuse inputs of which workers could not read some rows, before any is read."""
-    for text in inputs:
-        path = input_path(text)
-        if path is None or path.suffix.lower() not in SUFFIXES_READ_IN_PARTS:
-            raise CommandError(
-                f"{text}: with --cluster workers read the samples some rows at a time, from files "
-                f"of {', '.join(SUFFIXES_READ_IN_PARTS)}; store it in one of these"
-            )
+def file_name(text: str) -> str:
+    """Return the name of the file of an input, as options take it."""
+    return Path(text.rpartition("::")[0] or text).name

@@ -1,37 +1,39 @@
 """The arguments and options of the commands, named so that their signatures stay legible."""
 
-import unicodedata
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, TypeAlias
 
 import typer
 
 from mkclust import datasets
-from mkclust.cli.approximation import LANDMARKS, MOST_EXACT_SAMPLES
-from mkclust.cli.method import parse_value
-from mkclust.methods import METHODS
+from mkclust.methods import METHODS, RECOMMENDED
+
+# The panels of the help.
+INPUT, METHOD, OUTPUT, ADVANCED = "Input", "Method", "Output", "Advanced"
+AUTO = "auto"
+
+
+def number_or(*words: str) -> Callable[[Any], int | str]:
+    """Return a parser of numbers of at least 1, or of some words."""
+
+    def parse(text: Any) -> int | str:
+        if str(text) in words:
+            return str(text)
+        if not str(text).isdigit() or int(text) < 1:
+            expected = " or ".join(["a number of at least 1", *words])
+            raise typer.BadParameter(f"{text!r}: give {expected}")
+        return int(text)
+
+    return parse
 
 
 def output_path(text: Any) -> Path:
     """Return the path that a text names, refusing one that can only be a mistake."""
-    if text == "":
-        raise typer.BadParameter("the path is empty; give the name of a file")
-    if any(unicodedata.category(character) == "Cc" for character in str(text)):
-        raise typer.BadParameter(f"{str(text)!r} has a line break or the like in it; leave it out")
+    if not str(text).isprintable() or not str(text):
+        raise typer.BadParameter(f"{str(text)!r} is not the name of a file")
     return Path(text)
-
-
-Inputs = Annotated[
-    list[str],
-    typer.Argument(
-        metavar="INPUT",
-        help="Files (.csv, .tsv, .txt, also .gz; .xlsx, .parquet, .feather, .npz, .npy, "
-        ".mat, .h5, .h5ad, .h5mu; FILE::VARIABLE for a part of one) with views or "
-        "kernels of the same samples. Tables are joined by the ids of their rows. Or "
-        f"the name of a data set: {', '.join(datasets.CATALOG)}.",
-    ),
-]
-AUTO = "auto"
 
 
 def complete_method(incomplete: str) -> list[str]:
@@ -39,217 +41,129 @@ def complete_method(incomplete: str) -> list[str]:
     return [name for name in METHODS if name.startswith(incomplete)]
 
 
-def number_of_clusters(text: Any) -> int | str:
-    """Return the number of clusters that a text spells, or ``"auto"``."""
-    number = text if text == AUTO else parse_value(str(text))
-    if number != AUTO and (not isinstance(number, int) or number < 1):
-        raise typer.BadParameter(
-            f"{text!r} is not a number of clusters: give a whole number, 1 or more, or auto"
-        )
-    return number
+def _option(panel: str, metavar: str, help: str, *names: str, **more: Any) -> Any:
+    """Return an option in a panel of the help."""
+    more |= {"rich_help_panel": panel, "show_default": False, "metavar": metavar or None}
+    return typer.Option(*names, help=help, **more)
 
 
+def _path(help: str, *names: str) -> Any:
+    """Return an option that names a file to write."""
+    return _option(OUTPUT, "PATH", help, *names, parser=output_path)
+
+
+Texts: TypeAlias = list[str] | None
+Text: TypeAlias = str | None
+Inputs = Annotated[
+    list[str],
+    typer.Argument(
+        metavar="INPUT",
+        help="Tables or kernels of the same samples: .csv .tsv .txt (.gz) .xlsx .parquet .feather "
+        ".npz .npy .mat .h5 .h5ad .h5mu; FILE::NAME,NAME selects from a file. Tables are joined "
+        f"by the ids of their rows. Or a data set: {', '.join(datasets.CATALOG)}.",
+    ),
+]
+_ID = "Column of ids; by default the first one if it is called like ids or holds such."
+Id = Annotated[Texts, _option(INPUT, "[FILE=]COLUMN", _ID)]
+_SIDE = "Where the samples are; rows by default."
+SamplesIn = Annotated[Texts, _option(INPUT, "[FILE=]rows|columns", _SIDE)]
+Drop = Annotated[Texts, _option(INPUT, "[FILE=]COLUMN", "Column to ignore.")]
+_JOIN = (
+    "Require the same samples in all tables (exact, the default), keep those in all of them "
+    "(inner), or those in any (outer)."
+)
+Join = Annotated[Text, _option(INPUT, "exact|inner|outer", _JOIN)]
+_IMPUTE = "Fill empty cells with the median, or the most frequent category."
+Impute = Annotated[Text, _option(INPUT, "median", _IMPUTE)]
+_MISSING = (
+    "How to treat samples that a table lacks: predict their similarities, count their other "
+    "tables more, or take their similarities as zero."
+)
+MissingViews = Annotated[Text, _option(INPUT, "learn|rescale|zero", _MISSING)]
+_CLUSTERS = "Number of clusters; auto: as many as there is evidence for."
 NClusters = Annotated[
-    Any,
-    typer.Option(
-        "-k",
-        "--clusters",
-        parser=number_of_clusters,
-        metavar="N|auto",
-        help="Number of clusters; auto: the number that mkclust suggest finds evidence for.",
-    ),
+    Any, _option(METHOD, "N|auto", _CLUSTERS, "-k", "--clusters", parser=number_or(AUTO))
 ]
-Method = Annotated[
-    str,
-    typer.Option(
-        autocompletion=complete_method,
-        help=f"One of: {', '.join(METHODS)}; or package.module:Class, a method of your own "
-        "(the module is imported, which runs its code).",
-    ),
-]
-Kernels = Annotated[
-    list[str] | None,
-    typer.Option(
-        metavar="auto|gaussian|on-the-fly|precomputed|KERNEL|VIEW=KERNEL",
-        help="auto: a 3-D array holds kernels; a 2-D array is a view, and its kernel is "
-        "chosen by the kind of the view. gaussian: all inputs are views, with "
-        "Gaussian kernels of the rows as they are. on-the-fly: exact kernels of "
-        "views, computed when needed and never stored. precomputed: square matrices "
-        "are kernels. from_distances: square matrices are distances. Or the name of "
-        "a kernel, such as cosine, for all views, or VIEW=KERNEL for one view; can "
-        "be given several times.",
-    ),
-]
-# The options of every command that reads tables.
-Id = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--id",
-        metavar="COLUMN",
-        help="Column of the tables that holds the ids of the samples; FILE=COLUMN for one "
-        "file. By default, the first column holds the ids if it has no name, if it "
-        "is called id, sample, patient or similar, or if its text differs in every "
-        "row.",
-    ),
-]
-SamplesIn = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--samples-in",
-        metavar="rows|columns",
-        help="Whether samples are in the rows or in the columns of tables; FILE=columns "
-        "for one file.",
-    ),
-]
-Join = Annotated[
-    str,
-    typer.Option(
-        metavar="exact|inner|outer",
-        help="exact: all tables must have the same samples; inner: keep the samples that "
-        "are in all tables; outer: keep the samples that are in any table.",
-    ),
-]
-Impute = Annotated[
-    str | None,
-    typer.Option(
-        metavar="median",
-        help="How to fill empty cells. median: the median of the column, or the most "
-        "frequent category.",
-    ),
-]
-MissingViews = Annotated[
-    str | None,
-    typer.Option(
-        metavar="learn|zero|rescale",
-        help="How to treat samples that are missing from a view. learn: the clusters "
-        "predict their similarities; rescale: their other views count more; zero: they get "
-        "similarity zero in that view. By default the best that the method has: learn, or "
-        "rescale if it cannot learn.",
-    ),
-]
-Drop = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--drop",
-        metavar="COLUMN",
-        help="Column of the tables to ignore; FILE=COLUMN for one file.",
-    ),
-]
-ApproximationChoice = Annotated[
-    str,
-    typer.Option(
-        "--approximation",
-        metavar="auto|nystroem|none",
-        help="none: exact kernels of all pairs of samples. nystroem: approximate the "
-        "kernels of views with landmarks; memory then grows with the number of "
-        f"samples, not with its square. auto: exact up to {MOST_EXACT_SAMPLES:,} "
-        "samples if the kernels fit into memory.",
-    ),
-]
+_METHOD = f"One of {', '.join(METHODS)}; or package.module:Class, which imports that module."
+Method = Annotated[str, _option(METHOD, "NAME", _METHOD, autocompletion=complete_method)]
+_KERNELS = (
+    "precomputed: matrices are kernels; from_distances: they are distances; on-the-fly: exact "
+    "kernels that are never stored; or a kernel such as gaussian or cosine. By default the kernel "
+    "that suits the numbers of each view."
+)
+Kernels = Annotated[Texts, _option(METHOD, "[VIEW=]KERNEL", _KERNELS)]
+_SET = "Any other parameter of the method, as in Python: tol=1e-4, psd=clip, center=false."
+Settings = Annotated[Texts, _option(METHOD, "NAME=VALUE", _SET, "--set")]
+Seed = Annotated[int, _option(METHOD, "INT", "Seed of k-means; 0 by default.", min=0)]
+_LANDMARKS = (
+    "Approximate the kernels of views by N landmarks each; none: exact kernels. By default exact "
+    "up to 10,000 samples if they fit into memory, then 200 landmarks."
+)
 Landmarks = Annotated[
-    int | None,
-    typer.Option(
-        min=1,
-        help=f"Number of landmarks for each view, if landmarks are used; {LANDMARKS} by default.",
-    ),
+    Any, _option(ADVANCED, "auto|none|N", _LANDMARKS, parser=number_or(AUTO, "none"))
 ]
-Address = Annotated[
-    str | None,
-    typer.Option(
-        "--cluster",
-        metavar="ADDRESS",
-        help="Run on the workers of a dask.distributed scheduler, such as "
-        "tcp://host:8786. The workers read the inputs (.npy, .h5, .parquet) "
-        "themselves, from the same paths as here. Implies an approximation.",
-    ),
+_CLUSTER = (
+    "Compute on the dask.distributed scheduler at tcp://host:8786, whose workers read .npy and "
+    ".parquet files under the same paths; implies landmarks."
+)
+Address = Annotated[Text, _option(ADVANCED, "ADDRESS", _CLUSTER, "--cluster")]
+LabelsFile = Annotated[Path, _path("Table of ids and clusters; labels.csv by default.")]
+PredictedFile = Annotated[
+    Path, _path("Table of ids and clusters; predicted.csv by default.", "--labels")
 ]
-Solver = Annotated[str | None, typer.Option(help="Solver, if the method has several.")]
-Anchor = Annotated[
-    Any,
-    typer.Option(
-        parser=parse_value,
-        metavar="auto|NUMBER",
-        help="For anchored-mkkm only: how strongly the partition is pulled toward the one "
-        "that the views agree on; 0 is SimpleMKKM on the views that agree.",
-    ),
-]
-OUTPUT: dict[str, Any] = {"parser": output_path, "metavar": "PATH"}
-LabelsFile = Annotated[Path, typer.Option(**OUTPUT, help="Where to write the labels.")]
-RunFile = Annotated[
-    Path | None,
-    typer.Option(
-        **OUTPUT,
-        help="Where to write the record of the run; by default beside the labels: run.json for "
-        "labels.csv, NAME.run.json for other names.",
-    ),
-]
-AnnotationFile = Annotated[
-    str | None,
-    typer.Option(
-        "--annotate",
-        metavar="FILE",
-        help="File with variables that were not used for clustering. Tests whether the "
-        "clusters differ in each of them. Samples are matched by id if both have "
-        "ids, otherwise by row.",
-    ),
-]
-PlotFile = Annotated[
-    Path | None,
-    typer.Option(**OUTPUT, help="Where to write a picture of the fit (.png, .pdf, .svg)."),
-]
-ReportFile = Annotated[
-    Path | None,
-    typer.Option(
-        **OUTPUT, help="Where to write a page about the fit (.html), to open in a browser."
-    ),
-]
-ModelFile = Annotated[
-    Path | None,
-    typer.Option(
-        **OUTPUT, help="Where to save the fitted model (.skops), for mkclust predict to load."
-    ),
-]
-Json = Annotated[bool, typer.Option("--json", help="Print the results as JSON instead of tables.")]
-Quiet = Annotated[
-    bool,
-    typer.Option(
-        "-q",
-        "--quiet",
-        help="Show no progress and no warnings; commands that write files print nothing.",
-    ),
-]
-Verbose = Annotated[
-    bool,
-    typer.Option(
-        "-v",
-        "--verbose",
-        help="Also say how each view was understood, and how long each step took.",
-    ),
-]
+RunFile = Annotated[Path | None, _path("Record of the run; run.json beside the labels.", "--run")]
+PlotFile = Annotated[Path | None, _path("Picture of the fit (.png, .pdf, .svg).")]
+ReportFile = Annotated[Path | None, _path("Page about the fit (.html), for a browser.")]
+ModelFile = Annotated[Path | None, _path("Fitted model (.skops), for mkclust predict.")]
+_ANNOTATE = "Test whether the clusters differ in variables of this file."
+AnnotationFile = Annotated[Text, _option(OUTPUT, "FILE", _ANNOTATE)]
+Time = Annotated[Text, _option(OUTPUT, "COLUMN", "Of --annotate: survival times.")]
+Event = Annotated[Text, _option(OUTPUT, "COLUMN", "Of --annotate: 1 for an event, else 0.")]
+Json = Annotated[bool, _option(OUTPUT, "", "Print JSON instead of tables.", "--json")]
+Quiet = Annotated[bool, _option(OUTPUT, "", "No progress and no warnings.", "-q", "--quiet")]
+_VERBOSE = "Explain the kernels, and time each step."
+Verbose = Annotated[bool, _option(OUTPUT, "", _VERBOSE, "-v", "--verbose")]
 Folder = Annotated[
     Path, typer.Option(parser=output_path, metavar="DIR", help="Folder for the results.")
 ]
-Seed = Annotated[int, typer.Option(min=0, help="Seed of the k-means step.")]
-NInit = Annotated[int | None, typer.Option(min=1, help="Number of starts of the k-means step.")]
-Tol = Annotated[float | None, typer.Option(help="Tolerance of the solver.")]
-MaxIter = Annotated[
-    int | None, typer.Option(min=1, help="Largest number of iterations of the solver.")
-]
-Psd = Annotated[
-    str | None,
-    typer.Option(metavar="error|clip|shift", help="What to do with an indefinite kernel."),
-]
-Settings = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--set",
-        metavar="NAME=VALUE",
-        help="Any other parameter of the method, such as reg=0.5 or normalize=false; can be given "
-        "several times.",
-    ),
-]
-Center = Annotated[bool | None, typer.Option("--center/--no-center", help="Center the kernels.")]
-Normalize = Annotated[
-    bool | None,
-    typer.Option("--normalize/--no-normalize", help="Scale the kernels to a unit diagonal."),
-]
+
+
+@dataclass(frozen=True)
+class Request:
+    """What is to be fitted: the options of a command, by their names."""
+
+    inputs: Sequence[str]
+    n_clusters: int | str = AUTO
+    method: str = RECOMMENDED
+    kernels: Sequence[str] = ()
+    id: Sequence[str] = ()
+    samples_in: Sequence[str] = ()
+    drop: Sequence[str] = ()
+    join: str | None = None
+    impute: str | None = None
+    missing_views: str | None = None
+    landmarks: int | str = AUTO
+    address: str | None = None
+    settings: Sequence[str] = ()
+    seed: int = 0
+
+    @classmethod
+    def of(cls, context: typer.Context) -> "Request":
+        """Return the options of a command that say what to fit; others keep their defaults."""
+        names = {field.name for field in fields(cls)}
+        given = {n: v for n, v in context.params.items() if n in names and v not in (None, ())}
+        return cls(**given)
+
+    @property
+    def asked_kernels(self) -> str | dict[str, str]:
+        """The kernel for all views, or kernels by the names of views."""
+        parts = [value.rpartition("=") for value in self.kernels]
+        pairs = [(name, kernel) for name, _, kernel in parts]
+        if len(pairs) == 1 and not pairs[0][0]:
+            return pairs[0][1]
+        if any(not name or not kernel for name, kernel in pairs):
+            raise typer.BadParameter(
+                f"--kernels {' --kernels '.join(self.kernels)}: give one kernel for all views, or "
+                "VIEW=KERNEL each time"
+            )
+        return dict(pairs) or AUTO

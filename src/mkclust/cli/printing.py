@@ -1,11 +1,10 @@
-"""What a command shows: a line while it works, then tables and sentences."""
+"""What a command prints of a fit: tables and sentences."""
 
 from typing import Any
 
 import numpy as np
 
-from mkclust.cli.progress import Progress as Progress
-from mkclust.text import join_words, printable, text_table
+from mkclust.text import count, join_words, printable, text_table
 
 MAX_ROWS = 60  # kernels in a printed table; all of them are in the record of the run
 MAX_SIZES = 30  # clusters whose sizes are printed
@@ -48,10 +47,12 @@ def fit_summary(model: Any) -> str:
     """Return what a fit has learned: the verdict, the kernels, the clusters, the certificate."""
     lines = [verdict(model), "", kernel_table(model), "", cluster_sizes(model.labels_)]
     if hasattr(model, "anchor_"):
-        lines.append(anchor_used(model))
+        chosen = ", the smallest that keeps what the views agree on" * (model.anchor == "auto")
+        lines.append(f"Anchor: {model.anchor_:g}{chosen}; 0 is SimpleMKKM on views that agree.")
     lines.append(certificate(model))
     if hasattr(model, "missingness_"):
-        lines += ["", missing_views(model.missingness_)]
+        found = model.missingness_
+        lines += ["", found.summary() if len(found.sizes) <= MAX_SIZES else found.verdict()]
     return "\n".join(lines)
 
 
@@ -84,19 +85,6 @@ def cluster_sizes(labels: Any) -> str:
     return f"Cluster sizes: {sizes.min()} to {sizes.max()}, median {middle}{none}"
 
 
-def missing_views(missingness: Any) -> str:
-    """Return whether clusters follow missing views, and the samples of each pattern in them."""
-    few = len(missingness.sizes) <= MAX_SIZES
-    lines = (missingness.summary() if few else missingness.verdict()).splitlines()
-    return "\n".join(map(printable, lines))
-
-
-def anchor_used(model: Any) -> str:
-    """Return in a sentence how strongly the partition was drawn to what the views agree on."""
-    chosen = ", the smallest that keeps what the views agree on" * (model.anchor == "auto")
-    return f"Anchor: {model.anchor_:g}{chosen}; 0 is SimpleMKKM on the views that agree."
-
-
 def certificate(model: Any) -> str:
     """Return in a sentence how near the fit is to the global optimum, and what that leaves open."""
     gap = getattr(model, "duality_gap_", None)
@@ -117,13 +105,3 @@ def certificate(model: Any) -> str:
         "is solved to global optimality. This does not say that clusters exist, that k is "
         f"right or that the kernels are good.{scope}"
     )
-
-
-def phase_lines(seconds: dict[str, float]) -> list[str]:
-    """Return how long each phase of a command took."""
-    return [f"{spent:8.2f} s  {text}" for text, spent in seconds.items()]
-
-
-def count(number: int, noun: str) -> str:
-    """Return a number with its noun."""
-    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"

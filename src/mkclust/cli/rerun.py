@@ -2,110 +2,92 @@
 
 import json
 import os
-from collections.abc import Mapping, Sequence
-from dataclasses import fields, replace
+from collections.abc import Mapping
+from dataclasses import fields
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from mkclust.cli import fitting
-from mkclust.cli.failures import (
-    CommandError,
-    expected_failures,
-    recorded_warnings,
-    say_last,
-    show_warnings,
-)
-from mkclust.cli.inputs import input_path
-from mkclust.cli.like_cluster import WRITING, request_for
-from mkclust.cli.options import OUTPUT, Json, Quiet, Verbose
-from mkclust.cli.outputs import check_outputs, labels_csv, labels_hash, strict_json
-from mkclust.cli.printing import Progress, count, phase_lines
-from mkclust.cli.request import Request
+from mkclust.cli import options as opt
+from mkclust.cli.errors import CommandError, echo
+from mkclust.cli.inputs import input_path, read_inputs
+from mkclust.cli.models import connection, fit, new_model
+from mkclust.cli.options import Request
+from mkclust.cli.outputs import check_outputs, fitted_labels, labels_hash, strict_json
+from mkclust.cli.progress import session
 from mkclust.files import write_atomically
-from mkclust.text import join_words
+from mkclust.text import count, join_words
 from mkclust.version import versions
 
 RecordFile = Annotated[
     Path,
     typer.Argument(
         metavar="RUN.json",
-        help="The record of a run that mkclust cluster has written. If it names a method "
-        "of your own (package.module:Class), that module is imported, which runs its "
-        "code: use only records that you trust.",
+        help="The record of a run of mkclust cluster. If it names a method of your own "
+        "(package.module:Class), that module is imported, which runs its code.",
     ),
 ]
 NewLabels = Annotated[
     Path | None,
-    typer.Option(
-        "--labels", **OUTPUT, help="Where to write the labels; by default they are not written."
-    ),
+    typer.Option("--labels", parser=opt.output_path, metavar="PATH", help="Write the labels, too."),
 ]
 
 
 def run(
     record_file: RecordFile,
     labels: NewLabels = None,
-    as_json: Json = False,
-    quiet: Quiet = False,
-    verbose: Verbose = False,
+    as_json: opt.Json = False,
+    quiet: opt.Quiet = False,
+    verbose: opt.Verbose = False,
 ) -> None:
     """Run a recorded command again, and say whether the labels are the same or what changed."""
-    record = _read_record(record_file)
-    # How much is said is up to this command, not to the recorded one.
-    request = replace(_request(record, record_file), quiet=quiet, as_json=as_json)
-    outputs = [] if labels is None else [labels]
-    check_outputs(outputs, [str(record_file), *request.inputs])
-    _check_inputs(request.inputs, record)
-    with Progress(quiet=quiet) as progress, recorded_warnings() as log, expected_failures():
-        model = fitting.new_model(request)
-        with fitting.connection(request.address, progress):
-            data = fitting.read_data(request, progress)
-            fitting.fit_model(request, model, data, progress)
-        if labels is not None:
-            write_atomically({labels: labels_csv(model)})
-    same = labels_hash(model.labels_) == record["labels_sha256"]
-    inputs = _changed_inputs(record["inputs"], data.files)
-    packages = _changed_versions(record.get("versions"))
-    if not quiet:
-        show_warnings(log)
+    with session(quiet=quiet) as progress:
+        record = _read_record(record_file)
+        request = _request(record, record_file)
+        outputs = [] if labels is None else [labels]
+        check_outputs(outputs, [str(record_file), *request.inputs])
+        new_model(request)
+        with connection(request, progress):
+            data = read_inputs(request, progress)
+            model = fit(request, data, progress).model
+            if labels is not None:
+                write_atomically({labels: fitted_labels(model)})
+    hashes = {entry.get("input"): entry.get("sha256") for entry in record["inputs"]}
+    result = {
+        "same_labels": labels_hash(model.labels_) == record["labels_sha256"],
+        "changed_inputs": [
+            entry["input"] for entry in data.files if hashes.get(entry["input"]) != entry["sha256"]
+        ],
+        "changed_versions": _changed_versions(record.get("versions") or {}),
+    }
     if as_json:
-        result = {"same_labels": same, "changed_inputs": inputs, "changed_versions": packages}
-        say_last(strict_json(result).rstrip("\n"), files=outputs)
+        echo(strict_json(result))
     elif not quiet:
-        size = f"{len(model.labels_)} samples, {count(model.n_clusters, 'cluster')}"
-        words = "Same labels as" if same else "Other labels than"
-        lines = [f"{words} {record_file} records: {size}."]
-        lines += _explain(inputs, packages, same=same)
-        lines += ["", *phase_lines(progress.seconds)] if verbose else []
-        say_last("\n".join([*lines, *(f"Wrote {path}" for path in outputs)]), files=outputs)
-    if not same:
+        words = "Same labels as" if result["same_labels"] else "Other labels than"
+        size = f"{count(len(model.labels_), 'sample')}, {count(model.n_clusters, 'cluster')}"
+        lines = [f"{words} {record_file} records: {size}.", *_changes(result)]
+        lines += progress.lines(verbose)
+        echo("\n".join([*lines, *(f"Wrote {path}" for path in outputs)]))
+    if not result["same_labels"]:
         raise typer.Exit(1)
 
 
 def _read_record(path: Path) -> dict[str, Any]:
-    """Return the record of a run, refusing what is none."""
+    """Return the record of a run, refusing another file."""
     try:
         record = json.loads(path.read_bytes())
-    except OSError as error:
-        raise CommandError(f"{path}: {error.strerror or error}") from error
-    except ValueError as error:
-        raise CommandError(f"{path}: is not JSON ({error}); give the record of a run") from error
-    command = record.get("command") if isinstance(record, dict) else None
-    options = command.get("options") if isinstance(command, dict) else None
-    inputs = record.get("inputs") if isinstance(record, dict) else None
-    sound = isinstance(inputs, list) and all(isinstance(entry, dict) for entry in inputs)
-    if not isinstance(options, dict) or not sound or "labels_sha256" not in record:
-        raise CommandError(
-            f"{path}: does not record a command that can be run again; give a run.json "
-            "that mkclust cluster of this version has written beside its labels"
-        )
+        sound = isinstance(record["command"]["options"]["inputs"], list)
+        sound = sound and all(isinstance(entry, dict) for entry in record["inputs"])
+    except (ValueError, KeyError, TypeError) as error:
+        sound, record = False, {"labels_sha256": str(error)}
+    if not sound or "labels_sha256" not in record:
+        raise CommandError(f"{path}: is not a run.json of mkclust cluster of this version")
     return record
 
 
 def _request(record: Mapping[str, Any], path: Path) -> Request:
-    """Return the recorded request, without its outputs, with the approximation it came to."""
+    """Return what was asked for, with the landmarks that it came to."""
     options = dict(record["command"]["options"])
     known = {field.name for field in fields(Request)}
     if unknown := sorted(options.keys() - known):
@@ -113,49 +95,28 @@ def _request(record: Mapping[str, Any], path: Path) -> Request:
             f"{path}: records options that this version does not have, {join_words(unknown)}; run "
             "it with the version that wrote it"
         )
-    inputs = options.get("inputs")
-    if not isinstance(inputs, list) or not all(isinstance(text, str) for text in inputs):
-        raise CommandError(f"{path}: records no inputs; give the record of a run")
-    # What is free of memory decides on landmarks, and may be another amount by now.
-    if record.get("landmarks") is not None:
-        options |= {"approximation": "nystroem", "landmarks": record["landmarks"]}
-    elif options.get("approximation") == "auto":
-        options |= {"approximation": "none", "landmarks": None}
-    return request_for(**{name: options[name] for name in options if name not in WRITING})
-
-
-def _check_inputs(inputs: Sequence[str], record: Mapping[str, Any]) -> None:
-    """Refuse to begin where an input is missing, and say where the command was run."""
-    for text in inputs:
-        path = input_path(text)
-        if path is not None and not path.exists():
+    for text in options["inputs"]:
+        if (file := input_path(str(text))) is not None and not file.exists():
             folder = record["command"].get("folder")
             advice = f"; the command was run in {folder}" if folder != os.getcwd() else ""
             raise CommandError(f"{text}: there is no such file here{advice}")
+    # The memory that is free decides on landmarks, and differs from run to run.
+    return Request(**(options | {"landmarks": record.get("landmarks") or "none"}))
 
 
-def _changed_inputs(
-    recorded: Sequence[Mapping[str, Any]], inputs: Sequence[Mapping[str, Any]]
-) -> list[str]:
-    """Return the inputs whose contents are not the recorded ones."""
-    hashes = {entry.get("input"): entry.get("sha256") for entry in recorded}
-    return [each["input"] for each in inputs if hashes.get(each["input"]) != each["sha256"]]
-
-
-def _changed_versions(recorded: Any) -> dict[str, list[str]]:
-    """Return the packages of another version: the recorded one, and that of now."""
-    here, recorded = versions(), recorded if isinstance(recorded, dict) else {}
-    pairs = {name: [str(recorded.get(name, "unknown")), now] for name, now in here.items()}
+def _changed_versions(recorded: Mapping[str, Any]) -> dict[str, list[str]]:
+    """Return the packages of another version: the recorded one, and the present one."""
+    pairs = {name: [str(recorded.get(name, "unknown")), now] for name, now in versions().items()}
     return {name: pair for name, pair in pairs.items() if pair[0] != pair[1]}
 
 
-def _explain(inputs: list[str], packages: dict[str, list[str]], *, same: bool) -> list[str]:
+def _changes(result: Mapping[str, Any]) -> list[str]:
     """Say what has changed since the record."""
-    lines = [f"Input {text} has changed: its SHA-256 differs." for text in inputs]
-    lines += [f"{name} was {then}, and is {now}." for name, (then, now) in packages.items()]
-    if not lines and not same:
-        lines.append(
-            "No input and no version has changed: another machine, or number of threads, may round "
-            "otherwise."
-        )
+    lines = [f"Input {text} has changed: its SHA-256 differs." for text in result["changed_inputs"]]
+    lines += [
+        f"{name} was {then}, and is {now}."
+        for name, (then, now) in result["changed_versions"].items()
+    ]
+    if not lines and not result["same_labels"]:
+        lines.append("No input and no version has changed: another machine may round differently.")
     return lines

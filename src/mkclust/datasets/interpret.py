@@ -10,7 +10,7 @@ import scipy.sparse
 from mkclust.datasets.arrays import Content, inventory, is_hdf5
 from mkclust.datasets.dataset import Dataset, DatasetError, check_memory
 from mkclust.datasets.parquet import ParquetTable
-from mkclust.text import list_first
+from mkclust.text import join_words
 
 
 def as_dataset(path: Path, content: Content, *, selected: bool, square: bool) -> Dataset:
@@ -23,7 +23,7 @@ def as_dataset(path: Path, content: Content, *, selected: bool, square: bool) ->
     truth = next((name for name, vector in labels.items() if len(vector) == n), "")
     held = content.arrays | content.labels
     unused = {name: held[name] for name in held if name not in used and name != truth}
-    words = [*([inventory(unused)] if unused else []), list_first(content.skipped, 8)]
+    words = [*([inventory(unused)] if unused else []), join_words(content.skipped, 8)]
     note = f" Skipped: {', '.join(filter(None, words))}." if any(words) else ""
     facts: dict[str, Any] = {"y": labels.get(truth), "description": f"Read from {path.name}.{note}"}
     if stack:

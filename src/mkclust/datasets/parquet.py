@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 
 from mkclust.datasets.arrays import LARGE_BYTES, Content
 from mkclust.datasets.dataset import LABELS, DatasetError, check_memory, missing_package
@@ -17,7 +18,7 @@ from mkclust.datasets.layout import (
     normalize_name,
     unique_names,
 )
-from mkclust.datasets.tables import Tables, arrow_table
+from mkclust.datasets.tables import Tables, frame_table
 from mkclust.text import join_words
 
 # Decoded rows that are kept in memory take about as many bytes.
@@ -123,7 +124,7 @@ def read_frame(path: Path, selection: frozenset[str], layout: TableLayout) -> Ta
     with _open(path) as file:
         unique_names(path, file.schema_arrow.names)
         check_memory(path, 8 * file.metadata.num_rows * file.metadata.num_columns)
-        return {path.stem: arrow_table(path, file.read(use_pandas_metadata=True))}, []
+    return {path.stem: frame_table(path, pd.read_parquet(path))}, []
 
 
 def read_parquet(path: Path, selection: frozenset[str], on_disk: bool | None) -> Content | None:

@@ -13,7 +13,6 @@ import pandas as pd
 
 from mkclust.datasets.dataset import DatasetError, check_memory, missing_package
 from mkclust.datasets.layout import ID_NAMES, RawTable, TableLayout, normalize_name, unique_names
-from mkclust.linalg.memory import available_bytes
 
 # What a reader of tables returns: tables by name, and sentences about what it skipped.
 Tables = tuple[dict[str, RawTable], list[str]]
@@ -21,12 +20,14 @@ Tables = tuple[dict[str, RawTable], list[str]]
 PACKED: dict[str, Callable[..., Any]] = {".gz": gzip.open, ".bz2": bz2.open, ".xz": lzma.open}
 # The separator and the encoding of a text file are told from so many lines or bytes.
 HEAD_LINES, HEAD_BYTES = 100, 4 << 20
-# Bytes that a cell of a sheet takes, first as an object and then in a frame.
+# Bytes that a cell of a sheet takes, first as an object and then in a frame; in the file about 10.
 CELL_BYTES = 50
-# Cells that are missing, as pandas reads them, and a blank. An id may be spelled like one.
+# Cells that are missing, as pandas reads them, a blank, and errors of formulas; an id may be
+# spelled like one.
 MISSING = frozenset(
     ("", " ", "#N/A", "#N/A N/A", "#NA", "-1.#IND", "-1.#QNAN", "-NaN", "-nan", "1.#IND")
 ) | {"1.#QNAN", "<NA>", "N/A", "NA", "NULL", "NaN", "None", "n/a", "nan", "null"}
+MISSING |= {"#DIV/0!", "#NAME?", "#NULL!", "#NUM!", "#REF!", "#VALUE!"}
 # How numbers with either decimal mark, and dates, are spelled.
 NUMBER = r"\s*[-+]?(\d+[.,]?\d*|[.,]\d+)([eE][-+]?\d+)?\s*"
 DATE = r"\d{4}-\d{2}-\d{2}([T ].*)?"
@@ -60,7 +61,7 @@ def read_text(path: Path, selection: frozenset[str], layout: TableLayout) -> Tab
     }
     n_rows = max(head.count(b"\n"), 1) * path.stat().st_size / len(head)
     check_memory(path, int(8 * len(names) * n_rows))
-    options = {
+    options: Any = {
         "sep": delimiter,
         "decimal": decimal,
         "names": names,
@@ -71,9 +72,9 @@ def read_text(path: Path, selection: frozenset[str], layout: TableLayout) -> Tab
         "float_precision": "round_trip",
     }
     try:
-        frame = _parse(path, encoding, options)
+        frame = pd.read_csv(path, encoding=encoding, **options)
     except UnicodeDecodeError:
-        frame = _parse(path, "latin-1", options)
+        frame = pd.read_csv(path, encoding="latin-1", **options)
     if frame.empty:
         raise DatasetError(f"{path}: has a header and no rows; check that it is complete")
     written = {name: frame[name] for name in may_be_ids}
@@ -83,15 +84,10 @@ def read_text(path: Path, selection: frozenset[str], layout: TableLayout) -> Tab
     return {unpacked(path).stem: RawTable(_whole_as_float(frame), written, note)}, []
 
 
-def _open(path: Path) -> Any:
-    """Open a file, packed or not, to read its bytes."""
-    return PACKED.get(path.suffix.lower(), open)(path, "rb")
-
-
 def _head(path: Path) -> bytes:
     """Return the first lines of a file."""
     lines: list[bytes] = []
-    with _open(path) as file:
+    with PACKED.get(path.suffix.lower(), open)(path, "rb") as file:
         while len(lines) < HEAD_LINES and (len(lines) < 5 or sum(map(len, lines)) < HEAD_BYTES):
             if not (line := file.readline(16 * HEAD_BYTES)):
                 break
@@ -156,31 +152,6 @@ def _is_number(cell: str, decimal: str) -> bool:
     return "_" not in cell and (decimal == "." or "." not in cell)
 
 
-class _Metered(io.RawIOBase):
-    """The bytes of a file, refused as soon as the numbers in them do not fit into memory."""
-
-    def __init__(self, path: Path, file: Any, width: int):
-        self.path, self.file, self.width = path, file, width
-        self.free, self.n_bytes, self.n_lines = available_bytes(), 0, 0
-
-    def readable(self) -> bool:
-        return True
-
-    def readinto(self, buffer: Any) -> int:
-        n = self.file.readinto(buffer)
-        self.n_bytes, self.n_lines = self.n_bytes + n, self.n_lines + bytes(buffer[:n]).count(b"\n")
-        n_bytes = max(8 * self.width * self.n_lines, self.n_bytes // 4)
-        check_memory(f"{self.path}: its first {self.n_lines:,} lines", n_bytes, self.free)
-        return n
-
-
-def _parse(path: Path, encoding: str, options: dict[str, Any]) -> pd.DataFrame:
-    """Return the table of a text file by pandas."""
-    with _open(path) as file:
-        metered = _Metered(path, file, len(options["names"]))
-        return pd.read_csv(io.BufferedReader(metered, 1 << 20), encoding=encoding, **options)
-
-
 def _as_typed(path: Path, name: str, column: pd.Series, decimal: str) -> pd.Series:
     """Return a column of text as numbers, truth values or dates if all of it are.
 
@@ -215,55 +186,32 @@ def _whole_as_float(frame: pd.DataFrame) -> pd.DataFrame:
 def read_sheets(path: Path, selection: frozenset[str], layout: TableLayout) -> Tables:
     """Read the selected sheets of a workbook, or its first one."""
     try:
-        import openpyxl
+        import openpyxl  # noqa: F401 - pandas reads by it
     except ImportError as error:
         raise missing_package(path, "openpyxl", "excel") from error
-    check_memory(path, path.stat().st_size)
-    book = openpyxl.load_workbook(path, read_only=True, data_only=True)
-    try:
-        sheets = [sheet.title for sheet in book.worksheets]
+    check_memory(path, CELL_BYTES * path.stat().st_size // 10)
+    with pd.ExcelFile(path, engine="openpyxl") as book:
+        sheets = list(map(str, book.sheet_names))
         if unknown := sorted(selection - set(sheets)):
             raise DatasetError(f"{path}: no sheet {unknown[0]}; select among {', '.join(sheets)}")
         names = [name for name in sheets if name in selection] or sheets[:1]
-        tables = {name if selection else path.stem: _sheet(path, book[name]) for name in names}
-    finally:
-        book.close()
+        # Cells as they are: an id may be spelled like a missing value.
+        options: Any = {"header": None, "dtype": object, "na_filter": False}
+        cells = {name: book.parse(name, **options) for name in names}
+    tables = {name if selection else path.stem: _sheet(path, cells[name]) for name in names}
     others = [name for name in sheets if name not in names]
     return tables, [f"Skipped: the sheets {', '.join(others)}."] if others else []
 
 
-def _sheet(path: Path, sheet: Any) -> RawTable:
-    """Return the table of a sheet, refusing cells apart from it, which can mean anything."""
-    from openpyxl.cell.cell import ERROR_CODES
-    from openpyxl.utils import get_column_letter
-
-    sheet.reset_dimensions()  # rows then end with their last cell
-    rows: list[list[Any]] = []
-    first = end = previous = 0
-    for number, row in enumerate(sheet.iter_rows(values_only=True), start=1):
-        filled = [i for i, cell in enumerate(row) if cell is not None]
-        if not filled:
-            continue
-        if not rows:
-            first, end = max(filled[0] - 1, 0), filled[-1] + 1  # the ids may have no name
-        is_apart = rows and number > previous + 1 and len(filled) == 1 and end - first > 2
-        if outside := [i for i in filled if is_apart or not first <= i < end]:
-            cell = f"{get_column_letter(outside[0] + 1)}{number}"
-            table = f"its table, whose header ends in the column {get_column_letter(end)}"
-            place = f"{path}: the sheet {sheet.title} has the cell {cell} apart from {table}"
-            raise DatasetError(f"{place}; empty it, or name its column")
-        rows.append([*row[first:end], *[None] * (end - max(len(row), first))])
-        previous = number
-        if len(rows) % 1000 == 0:
-            check_memory(f"{path}: the sheet {sheet.title}", CELL_BYTES * (end - first) * len(rows))
-    if len(rows) < 2:
+def _sheet(path: Path, cells: pd.DataFrame) -> RawTable:
+    """Return the table of a sheet, whose first row that is not empty is the header."""
+    cells = cells.mask(cells == "").dropna(how="all").dropna(axis=1, how="all")
+    if len(cells) < 2:
         advice = "it should hold a header, and one row per sample"
-        raise DatasetError(f"{path}: the sheet {sheet.title} has {len(rows)} rows; {advice}")
-    frame = pd.DataFrame(rows[1:], dtype=object)
-    frame = frame.mask(frame.isin(ERROR_CODES), None)
-    is_named = pd.Series([cell is not None for cell in rows[0]])
-    frame = frame.loc[:, is_named | frame.notna().any()]
-    frame.columns = pd.Index(unique_names(path, [rows[0][i] for i in frame.columns]))
+        raise DatasetError(f"{path}: the sheet has {len(cells)} rows; {advice}")
+    header = [None if pd.isna(cell) else cell for cell in cells.iloc[0]]
+    frame = cells.iloc[1:].reset_index(drop=True)
+    frame.columns = pd.Index(unique_names(path, header))
     written = {name: frame[name] for name in frame.columns[: 1 + (frame.columns[0] == "")]}
     written = {n: column for n, column in written.items() if column.map(type).eq(str).any()}
     frame = frame.mask(frame.isin(MISSING), None).infer_objects()
@@ -271,26 +219,17 @@ def _sheet(path: Path, sheet: Any) -> RawTable:
 
 
 def read_feather(path: Path, selection: frozenset[str], layout: TableLayout) -> Tables:
-    """Read a Feather or Arrow file, of any version, or a stream of Arrow."""
+    """Read a Feather or Arrow file."""
     try:
-        import pyarrow
-        from pyarrow import feather
+        import pyarrow.feather  # noqa: F401 - pandas reads by it
     except ImportError as error:
         raise missing_package(path, "pyarrow", "parquet") from error
     check_memory(path, path.stat().st_size)
-    try:
-        table = feather.read_table(str(path))
-    except pyarrow.ArrowInvalid:
-        with pyarrow.memory_map(str(path)) as source:
-            table = pyarrow.ipc.open_stream(source).read_all()
-    return {path.stem: arrow_table(path, table)}, []
+    return {path.stem: frame_table(path, pd.read_feather(path))}, []
 
 
-def arrow_table(path: Path, table: Any) -> RawTable:
-    """Return a table of pyarrow as a frame; what pandas stored as its index is one again."""
-    unique_names(path, table.column_names)
-    check_memory(path, table.nbytes)
-    frame = table.to_pandas()
+def frame_table(path: Path, frame: pd.DataFrame) -> RawTable:
+    """Return a frame that pandas has read, whose index holds the ids if it was stored with it."""
     frame.columns = pd.Index(unique_names(path, list(frame.columns)))
     if frame.index.nlevels > 1:
         advice = "store one column of ids, for example by frame.reset_index()"

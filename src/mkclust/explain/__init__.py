@@ -3,10 +3,9 @@
 from mkclust.explain.annotation import Annotation
 from mkclust.explain.choosing import NumberOfClusters
 from mkclust.explain.description import Description
-from mkclust.explain.diagnose import diagnose
-from mkclust.explain.diagnosis import Diagnosis
-from mkclust.explain.landmarks import LandmarkStability, landmark_stability
+from mkclust.explain.diagnose import Diagnosis, diagnose
 from mkclust.explain.sample_scores import SampleScores
+from mkclust.explain.stability import Stability
 from mkclust.methods.agreement import Agreement
 from mkclust.methods.missingness import Missingness
 
@@ -15,10 +14,9 @@ __all__ = [
     "Annotation",
     "Description",
     "Diagnosis",
-    "LandmarkStability",
     "Missingness",
     "NumberOfClusters",
     "SampleScores",
+    "Stability",
     "diagnose",
-    "landmark_stability",
 ]

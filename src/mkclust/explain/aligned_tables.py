@@ -12,12 +12,11 @@ from typing import Any
 import numpy as np
 from scipy.sparse import csr_array, issparse
 
+from mkclust.data import Samples
+from mkclust.data.samples import read_samples
+from mkclust.data.tables import Column, by_name, column_of, is_frame
 from mkclust.index import has_ids, index_of, match_rows
 from mkclust.linalg import is_foreign, to_host
-from mkclust.samples import Samples
-from mkclust.samples.forms import named_parts
-from mkclust.samples.frames import Column, column_of, is_frame
-from mkclust.samples.samples import read_samples
 from mkclust.types import Float
 
 
@@ -120,7 +119,7 @@ def _by_name(tables: Any) -> dict[str, Any]:
     if isinstance(tables, Mapping) and tables and all(map(_is_column, tables.values())):
         return {"table": tables}
     if not hasattr(tables, "columns") and not hasattr(tables, "obs_names"):
-        return named_parts(tables)
+        return by_name(tables)
     return {"table": tables}
 
 

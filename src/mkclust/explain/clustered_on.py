@@ -13,12 +13,12 @@ import numpy as np
 from scipy.special import gammaln
 from scipy.stats import rankdata
 
+from mkclust.data.tables import TableEncoder
 from mkclust.explain.fitted import fitted_samples, kernel_source
 from mkclust.kernels.kinds import RULES
 from mkclust.linalg import ranges, select, to_host
 from mkclust.linalg.sparse_rows import dense_rows
 from mkclust.methods import MultipleKernelClusterer
-from mkclust.samples.encoding import Encoding
 from mkclust.text import join_words
 from mkclust.types import Array, Float
 
@@ -198,7 +198,7 @@ class ClusteredOn:
         return next(filter(None, reasons), "")
 
 
-def _sources(columns: Sequence[str], encodings: Mapping[str, Encoding]) -> tuple[str, ...]:
+def _sources(columns: Sequence[str], encodings: Mapping[str, TableEncoder]) -> tuple[str, ...]:
     """Return the names of columns, ``smoker`` for the mark ``smoker=yes``."""
     of_marks: dict[str, str] = {}
     for encoding in encodings.values():

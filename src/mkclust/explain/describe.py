@@ -7,12 +7,12 @@ from typing import Any
 import numpy as np
 from scipy.sparse import csc_array, csr_array, issparse
 
+from mkclust.data import Samples
 from mkclust.explain.aligned_tables import AlignedTable, read_tables
 from mkclust.explain.description import Description, FeatureEffect
 from mkclust.explain.fitted import check_fitted, fitted_index, is_approximated, observed_samples
 from mkclust.kernels.kinds import RULES
 from mkclust.linalg import ranges
-from mkclust.samples import Samples
 from mkclust.text import join_words
 from mkclust.types import Float
 

@@ -75,11 +75,6 @@ def is_one_eigenproblem(model: Any) -> bool:
     return isinstance(model, AverageKKM | AgreementKKM)
 
 
-def has_centroids(model: Any) -> bool:
-    """Return whether clusters have centroids in a mix of kernels, for new samples to compare."""
-    return hasattr(model, "alignment_error_")
-
-
 def unfitted_copy(model: Any) -> Any:
     """Return a copy to be fitted on views as they were understood."""
     other = clone(model)

@@ -6,13 +6,12 @@ from typing import Any
 
 import numpy as np
 
+from mkclust.data.block_threads import n_block_threads
+from mkclust.data.blocks import MOST_ROWS
+from mkclust.data.dask import FAN_IN
 from mkclust.linalg.memory import available_bytes, in_units
 from mkclust.methods import METHODS
 from mkclust.methods.memory_checks import fit_bytes
-from mkclust.samples.block_threads import n_block_threads
-from mkclust.samples.blocks import MOST_ROWS
-from mkclust.samples.dask import FAN_IN
-from mkclust.stack.discretize import ALL_ROWS
 from mkclust.stack.feature_maps import FIT_SAMPLES
 from mkclust.stack.features import KEPT_SHARE, product_bytes
 
@@ -116,7 +115,7 @@ def estimate_memory(
     chunk_rows : int, default=100_000
         With dask: samples in one chunk.
     n_workers : int, default=4
-        With dask: workers of one thread each, which share the results for all samples.
+        With dask: workers of one thread each.
 
     Returns
     -------
@@ -158,8 +157,8 @@ def estimate_memory(
         partition, made, kept = 4 * k * size + 16, 3 * size * columns // 2, n * columns * size
         kept = kept if kept <= KEPT_SHARE * (available or 0) else 0
         worker = chunk_rows * d * size + min(chunk_rows, MOST_ROWS) * (made + 8 * columns)
-        worker += (FAN_IN + 1) * 8 * columns**2 + n * partition // n_workers
+        worker += (FAN_IN + 1) * 8 * columns**2
         n_bytes["features"] = learned + n * partition + rows * made + kept
-        n_bytes["dask client"] = learned + min(n, ALL_ROWS) * partition
+        n_bytes["dask client"] = learned + n * partition
         n_bytes["dask worker"] = worker
     return MemoryEstimate(n, m, k, n_bytes, available)

@@ -1,62 +1,58 @@
-"""How far clusters stay the same when some of the samples are left out."""
+"""How far clusters stay the same with other samples, or other landmarks."""
 
-import numbers
 import warnings
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, Literal
 
 import numpy as np
 from scipy.optimize import linear_sum_assignment
+from sklearn.base import clone
 from sklearn.utils import check_random_state
 
-from mkclust.explain.fitted import (
-    check_fitted,
-    integer_seed,
-    is_approximated,
-    unfitted_copy,
-)
-from mkclust.explain.steps import StepCallback, counted
-from mkclust.kernels import KernelBank, default_bank
-from mkclust.kernels.bank import expected_input, with_rules_by_name
-from mkclust.kernels.kinds import rule_of
-from mkclust.linalg import select
+from mkclust.explain.fitted import check_fitted, is_approximated
+from mkclust.explain.parts import Parts
+from mkclust.linalg import to_host
 from mkclust.linalg.sparse_rows import spread_rows
-from mkclust.methods import MultipleKernelClusterer
 from mkclust.methods.training import in_order_of_fit
 from mkclust.methods.uncovered import only_covered
 from mkclust.metrics import adjusted_rand_of_table
 from mkclust.parameters import Count, Number, check_parameter
-from mkclust.samples.checks import check_view
-from mkclust.samples.options import AS_THEY_ARE, TableOptions
-from mkclust.samples.samples import Samples, as_blocks, read_samples
-from mkclust.stack import as_stack
+from mkclust.stack.feature_maps import seeds_of
 from mkclust.types import Float
 
-# From here on clusters are the same but for a few samples, and below that they are others.
+# Mean adjusted Rand indices from the first on are stable, below the second unstable.
 STABLE, UNSTABLE = 0.95, 0.8
+# What depends on what, in the words of a verdict.
+DEPENDS = {"samples": "on a few samples", "landmarks": "on which landmarks were drawn"}
+ADVICE = {
+    "samples": "n_clusters may not fit, or there may be no clusters",
+    "landmarks": "raise n_components; if that changes nothing, the clusters are not clear",
+}
 
 
 @dataclass(frozen=True, eq=False)
 class Stability:
-    """How far a model's clusters stay the same on parts of the samples; ``print`` it.
+    """How far a model's clusters stay the same in refits; ``print`` it.
 
     Attributes
     ----------
     method : str
         Name of the model's class.
+    vary : {"samples", "landmarks"}
+        What was drawn again for each refit.
     samples : ndarray of shape (n_samples,)
-        Of the resamples that a sample was in, the share in which it fell into its own cluster;
-        NaN where it was in none. Low for samples between clusters.
+        Of the refits that a sample was in, the share in which it fell into its own cluster; NaN if
+        it was in none. Low for samples between clusters.
     clusters : ndarray of shape (n_clusters,)
         Mean of these over the samples of each cluster; NaN for a cluster of which none was drawn.
     agreements : ndarray of shape (n_resamples,)
-        Adjusted Rand index of each resample's clusters with the model's, on its samples.
+        Adjusted Rand index of each refit's clusters with the model's, on its samples.
     size : int
-        Number of samples of a resample.
+        Number of samples of a refit.
     """
 
     method: str
+    vary: Literal["samples", "landmarks"]
     samples: Float
     clusters: Float
     agreements: Float
@@ -64,7 +60,7 @@ class Stability:
 
     @property
     def mean(self) -> float:
-        """Mean agreement of a resample with the model."""
+        """Mean agreement of a refit with the model."""
         return float(self.agreements.mean())
 
     def summary(self) -> str:
@@ -75,14 +71,16 @@ class Stability:
         str
         """
         shares = [f"{share:.2f}" if share == share else "-" for share in self.clusters]
+        drawn = f" on {self.size} of {len(self.samples)} samples"
+        if self.vary == "landmarks":
+            drawn = " with other landmarks"
         sentences = [
-            f"{self.method}, {len(self.agreements)} resamples of {self.size} of "
-            f"{len(self.samples)} samples",
+            f"{self.method}, {len(self.agreements)} refits{drawn}",
             "",
-            f"Clusters of a resample agree with the model's to {self.mean:.2f} on average, and to "
+            f"Clusters of a refit agree with the model's to {self.mean:.2f} on average, and to "
             f"{self.agreements.min():.2f} at least (adjusted Rand index: 1 is the same clusters, "
-            "0 what chance gives).",
-            f"Share of resamples in which a cluster's samples stay with it: {', '.join(shares)}.",
+            "0 is chance).",
+            f"Share of refits in which a cluster's samples stay with it: {', '.join(shares)}.",
         ]
         return "\n".join([*sentences, self.verdict()])
 
@@ -93,146 +91,57 @@ class Stability:
         -------
         str
         """
+        depends, advice = DEPENDS[self.vary], f"; {ADVICE[self.vary]}"
         if self.mean >= STABLE:
-            return "High: the clusters do not depend on a few samples."
-        if self.mean >= UNSTABLE:
-            return "Middling: some samples change clusters."
-        return (
-            "Low: other samples would have given other clusters; n_clusters may not fit, or "
-            "there may be none."
-        )
+            return f"High: the clusters do not depend {depends}."
+        if self.mean < UNSTABLE:
+            return f"Low: the clusters depend {depends}{advice}."
+        advice = advice if self.vary == "landmarks" else ""
+        return f"Middling: to which cluster some samples belong depends {depends}{advice}."
 
     def __str__(self) -> str:
         """Return the summary."""
         return self.summary()
 
 
-class Resampler:
-    """What ``fit`` takes, of which some samples can be had.
-
-    Parameters
-    ----------
-    X : array of shape (m, n, n), list or dict of kernels or views, or table of shape (n, d)
-        In any form that ``fit`` takes: arrays, sparse matrices, files, dask arrays.
-    kernels : "auto", "precomputed" or KernelBank
-        What the estimator would be given for it.
-    options : TableOptions, default=TableOptions()
-        How tables become views.
-
-    Attributes
-    ----------
-    kind : {"kernels", "views", "table"}
-        What X holds.
-    n_samples : int
-        Number of samples, n.
-    kernels : "precomputed" or KernelBank
-        What an estimator has to be given for a part, which may be of another shape: as many
-        samples as features, say, which could be two things.
-    """
-
-    def __init__(self, X: Any, kernels: Any, options: TableOptions = AS_THEY_ARE):
-        samples = read_samples(X, expected=expected_input(kernels), options=options)
-        self.kind, self._samples = samples.kind, samples
-        self.kernels: Any = "precomputed"
-        if self.kind != "kernels":
-            named = not isinstance(kernels, KernelBank)
-            bank = default_bank(self.kind == "views", kernels) if named else kernels
-            self.kernels = bank if samples.is_lazy else with_rules_by_name(bank, samples)
-        if samples.missing is not None:
-            self.n_samples = samples.n_samples
-        elif self.kind == "kernels":
-            # As they are: each part is centered and scaled for itself.
-            self._stack = as_stack(samples, center=False, normalize=False, validate=False)
-            self.n_samples = self._stack.n_samples
-        else:
-            self._blocks = as_blocks(samples)
-            self.n_samples = self._blocks.n_samples
-
-    @classmethod
-    def of_fit(cls, model: MultipleKernelClusterer, X: Any) -> "Resampler":
-        """Return what a model was fitted on, of which some samples can be had."""
-        # Features are made of views, whatever these might be taken for otherwise.
-        kernels = default_bank(True, "gaussian") if is_approximated(model) else model.kernels
-        return cls(X, kernels, model.table_options)
-
-    def take(self, samples: np.ndarray) -> Any:
-        """Return the part of X that belongs to some samples, given by rising numbers.
-
-        Parameters
-        ----------
-        samples : ndarray of int, of shape (s,)
-            Their numbers.
-
-        Returns
-        -------
-        dict of str to array of shape (s, s) or (s, d), array of shape (s, d), or Samples
-            Kernels or views by name, or a table, where X lives; where samples are missing from
-            some of these, `Samples` that say which.
-        """
-        if self._samples.missing is not None:
-            return self._take_observed(samples)
-        if self.kind == "kernels":
-            entries = self._stack.among(samples).entries
-            return {name: entries[p, :, :] for p, name in enumerate(self._stack.names)}
-        views = self._blocks.take(samples)
-        for name in self._views_of_pairs():
-            views[name] = select(views[name], samples, axis=1)
-        return next(iter(views.values())) if self.kind == "table" else views
-
-    def _take_observed(self, samples: np.ndarray) -> Samples:
-        """Return some samples, each part with those of them that it has."""
-        taken = self._samples.take(samples)
-        observed, parts = self._samples.observed, taken.by_name
-        for name in self._views_of_pairs():
-            columns = np.flatnonzero(np.isin(observed[name], samples))
-            view = check_view(parts[name], f"View {name!r}")
-            parts[name] = select(view, columns, axis=1)
-        return replace(taken, parts=tuple(parts.values()))
-
-    def _views_of_pairs(self) -> list[str]:
-        """Return the views whose columns are samples."""
-        rules = None if self.kind == "kernels" else self.kernels.rules
-        named = rules if isinstance(rules, Mapping) else {}
-        return [name for name in named if rule_of(named[name]).of_pairs]
-
-
-def resample(
+def stability(
     model: Any,
     X: Any,
     *,
-    n_resamples: int = 20,
+    vary: Literal["samples", "landmarks"] = "samples",
+    n_resamples: int | None = None,
     fraction: float = 0.8,
-    most_samples: int = 2000,
+    max_samples: int = 2000,
     random_state: Any = 0,
-    progress: StepCallback = None,
 ) -> Stability:
-    """Say how far a model's clusters stay the same when some of the samples are left out.
+    """Say how far a model's clusters stay the same with other samples, or other landmarks.
 
-    The model is fitted anew on random parts of the samples. The clusters of each part are matched
-    with the model's so that as many samples as possible stay where they are; what then changes
-    sides hangs on which samples there were.
+    The model is fitted again on random parts of the samples, or on all samples with features drawn
+    from other landmarks. The clusters of each refit are matched with the model's so that as many
+    samples as possible stay in their cluster.
 
-    Clusters that stay are no proof of clusters that exist: a long cloud is cut in the same place
-    every time. Clusters that do not stay are nothing to rely on.
+    Stable clusters are no proof of clusters that exist: an elongated cloud is cut in the same place
+    every time. Unstable clusters are nothing to rely on: with other landmarks, either there are too
+    few of them, or the clusters are not clear.
 
     Parameters
     ----------
     model : MultipleKernelClusterer
-        A fitted estimator, any of ``METHODS``.
+        A fitted estimator, any of ``METHODS``; for ``vary="landmarks"`` one with an
+        ``approximation`` that draws something.
     X : array of shape (m, n, n), list or dict of kernels or views, or table of shape (n, d)
         What the model was fitted on: files and dask arrays, too.
-    n_resamples : int, default=20
-        Number of parts.
+    vary : {"samples", "landmarks"}, default="samples"
+        What is drawn again for each refit. With new landmarks k-means has new seeds, too.
+    n_resamples : int, default=None
+        Number of refits; None takes 20 for samples and 5 for landmarks.
     fraction : float, default=0.8
-        Share of the samples in a part, between 0 and 1.
-    most_samples : int, default=2000
+        Share of the samples in a part, between 0 and 1; of landmarks all samples are used.
+    max_samples : int, default=2000
         A part holds no more samples than this. A feature map of more components than that makes
         do with as many.
     random_state : int, RandomState instance or None, default=0
-        Seed of the parts.
-    progress : callable, default=None
-        Called as ``progress(done, total, text)`` while it works: steps done, their number, and
-        what they are.
+        Seed of what is drawn.
 
     Returns
     -------
@@ -241,60 +150,94 @@ def resample(
     Examples
     --------
     >>> import numpy as np
-    >>> from mkclust import AverageKKM
-    >>> from mkclust.explain.stability import resample
+    >>> from mkclust import AverageKKM, stability
     >>> rng = np.random.default_rng(0)
     >>> places = 5 * np.eye(3, 4)[np.arange(90) % 3]
     >>> views = [places + rng.normal(size=(90, 4)) for _ in range(2)]
     >>> model = AverageKKM(n_clusters=3, random_state=0).fit(views)
-    >>> stability = resample(model, views, n_resamples=5)
-    >>> bool(stability.mean > 0.9), stability.clusters.shape
+    >>> found = stability(model, views, n_resamples=5)
+    >>> bool(found.mean > 0.9), found.clusters.shape
     (True, (3,))
     """
     check_fitted(model)
-    check_resamples(n_resamples, fraction, most_samples)
-    n_all, covered, X = len(model.labels_), model._covered, in_order_of_fit(model, X)
-    model = only_covered(model)
-    source = Resampler.of_fit(model, X)
-    n, k = source.n_samples, model.n_clusters
-    if n != len(model.labels_):
-        raise ValueError(f"X has {n} samples, the model was fitted on {len(model.labels_)}")
-    size = part_size(n, fraction, most_samples)
-    if size < k:
-        raise ValueError(
-            f"a part of {size} of {n} samples cannot have {k} clusters: raise fraction or "
-            "most_samples"
-        )
-    refitted = _unfitted(model, source, size)
-    labels = np.asarray(model.labels_)
+    if vary not in DEPENDS:
+        raise ValueError(f"vary={vary!r}: pass 'samples' or 'landmarks'")
+    if n_resamples is None:
+        n_resamples = 20 if vary == "samples" else 5
+    check_resamples(n_resamples, fraction, max_samples)
+    rng, covered, n_all = seeded(random_state), model._covered, len(model.labels_)
+    samples, model = in_order_of_fit(model, X), only_covered(model)
+    labels, n, k = to_host(model.labels_, None), samples.n_samples, model.n_clusters
+    if n != len(labels):
+        raise ValueError(f"X has {n} samples, the model was fitted on {len(labels)}")
+    refits: _Parts | _Landmarks
+    if vary == "samples":
+        refits = _Parts(model, samples, fraction, max_samples)
+    else:
+        refits = _Landmarks(model, samples)
     n_stayed, n_drawn, agreements = np.zeros(n), np.zeros(n), np.empty(n_resamples)
-    rng = seeded(random_state)
     with warnings.catch_warnings():
-        # The model itself has warned when it was fitted.
-        warnings.simplefilter("ignore")
-        for index in counted(range(n_resamples), progress, "resamples"):
-            part = draw(rng, n, size)
-            labels_of_part = np.asarray(refitted.fit(source.take(part)).labels_)
-            known = (labels[part] >= 0) & (labels_of_part >= 0)
-            part, labels_of_part = part[known], labels_of_part[known]
-            table = count_pairs(labels[part], labels_of_part, k)
+        warnings.simplefilter("ignore")  # the fit itself has warned
+        for index in range(n_resamples):
+            part, found = refits.draw(rng)
+            known = (labels[part] >= 0) & (found >= 0)
+            part, found = part[known], found[known]
+            table = count_pairs(labels[part], found, k)
             old, new = linear_sum_assignment(table, maximize=True)
-            n_stayed[part] += old[np.argsort(new)][labels_of_part] == labels[part]
+            n_stayed[part] += old[np.argsort(new)][found] == labels[part]
             n_drawn[part] += 1
             agreements[index] = adjusted_rand_of_table(table) if table.any() else 0
-    samples = np.divide(n_stayed, n_drawn, out=np.full(n, np.nan), where=n_drawn > 0)
-    clusters = _means_by_cluster(samples, labels, k)
+    shares = np.divide(n_stayed, n_drawn, out=np.full(n, np.nan), where=n_drawn > 0)
+    clusters = np.full(k, np.nan)
+    for c in np.unique(labels[n_drawn > 0]):
+        clusters[c] = shares[(labels == c) & (n_drawn > 0)].mean()
     if covered is not None:
-        samples = spread_rows(samples[:, None], covered, n_all, np.nan)[:, 0]
-    return Stability(type(model).__name__, samples, clusters, agreements, size)
+        shares = spread_rows(shares[:, None], covered, n_all, np.nan)[:, 0]
+    return Stability(type(model).__name__, vary, shares, clusters, agreements, refits.size)
 
 
-def _means_by_cluster(values: Float, labels: np.ndarray, n_clusters: int) -> Float:
-    """Return the mean of the values that are known in each cluster, NaN where none is."""
-    known = ~np.isnan(values)
-    sums = np.bincount(labels[known], weights=values[known], minlength=n_clusters)
-    counts = np.bincount(labels[known], minlength=n_clusters)
-    return np.divide(sums, counts, out=np.full(n_clusters, np.nan), where=counts > 0)
+class _Parts:
+    """Refits on random parts of the samples."""
+
+    def __init__(self, model: Any, samples: Any, fraction: float, max_samples: int):
+        self._parts = Parts.of_fit(model, samples)
+        self.size = size = part_size(self._parts.n_samples, fraction, max_samples)
+        if size < model.n_clusters:
+            raise ValueError(
+                f"a part of {size} of {self._parts.n_samples} samples cannot have "
+                f"{model.n_clusters} clusters: raise fraction or max_samples"
+            )
+        self._model = self._parts.unfitted(model)
+        components = getattr(model.approximation, "n_components", None)
+        if is_approximated(model) and isinstance(components, int | np.integer):
+            self._model.set_params(approximation__n_components=min(int(components), size))
+
+    def draw(self, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
+        """Return the indices of some samples, and their clusters in a refit."""
+        part = draw(rng, self._parts.n_samples, self.size)
+        return part, to_host(self._model.fit(self._parts.take(part)).labels_, None)
+
+
+class _Landmarks:
+    """Refits on all samples, with other draws of the feature maps."""
+
+    def __init__(self, model: Any, samples: Any):
+        approximation = model.approximation
+        if approximation is None or not seeds_of(approximation):
+            raise ValueError(
+                f"vary='landmarks' with approximation={approximation!r}: it draws nothing; pass a "
+                "model with an approximation that does, such as mkclust.kernels.Nystroem(200)"
+            )
+        # Without seeds of its own, the map of each view is seeded by the model's.
+        unseeded = clone(approximation).set_params(**dict.fromkeys(seeds_of(approximation)))
+        parts = Parts.of_fit(model, samples)
+        self._model = parts.unfitted(model).set_params(approximation=unseeded)
+        self._samples, self.size = samples, parts.n_samples
+
+    def draw(self, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
+        """Return the indices of all samples, and their clusters in a refit."""
+        self._model.set_params(random_state=int(rng.integers(2**31 - 1)))
+        return np.arange(self.size), to_host(self._model.fit(self._samples).labels_, None)
 
 
 def count_pairs(first: np.ndarray, second: np.ndarray, n_clusters: int) -> np.ndarray:
@@ -304,20 +247,20 @@ def count_pairs(first: np.ndarray, second: np.ndarray, n_clusters: int) -> np.nd
     return table
 
 
-def check_resamples(n_resamples: Any, fraction: Any, most_samples: Any) -> None:
+def check_resamples(n_resamples: Any, fraction: Any, max_samples: Any) -> None:
     """Refuse numbers of parts, and sizes of them, that make no sense."""
     check_parameter("n_resamples", n_resamples, Count())
-    check_parameter("most_samples", most_samples, Count())
+    check_parameter("max_samples", max_samples, Count())
     check_parameter("fraction", fraction, Number(0, 1, open_low=True, open_high=True))
 
 
-def part_size(n_samples: int, fraction: float, most_samples: int) -> int:
+def part_size(n_samples: int, fraction: float, max_samples: int) -> int:
     """Return how many samples a part has."""
-    return min(round(fraction * n_samples), most_samples)
+    return min(round(fraction * n_samples), max_samples)
 
 
 def seeded(random_state: Any) -> np.random.Generator:
-    """Return a generator from any kind of seed, a clear word where it is none."""
+    """Return a generator from any kind of seed."""
     try:
         return np.random.default_rng(check_random_state(random_state).randint(2**31 - 1))
     except ValueError as error:
@@ -325,18 +268,5 @@ def seeded(random_state: Any) -> np.random.Generator:
 
 
 def draw(rng: np.random.Generator, n_samples: int, size: int) -> np.ndarray:
-    """Return the rising numbers of some samples, each drawn once."""
+    """Return the rising indices of some samples, each drawn once."""
     return np.sort(rng.choice(n_samples, size, replace=False))
-
-
-def _unfitted(model: MultipleKernelClusterer, source: Resampler, size: int) -> Any:
-    """Return a copy of the model that takes parts of its samples."""
-    # Seeds that change from call to call would make the clusters do so, too.
-    copy = unfitted_copy(model).set_params(random_state=integer_seed(model))
-    if not is_approximated(model):
-        return copy.set_params(kernels=source.kernels)
-    components = getattr(model.approximation, "n_components", None)
-    if isinstance(components, numbers.Integral):
-        # As many landmarks as there are samples at most.
-        copy.set_params(approximation__n_components=min(int(components), size))
-    return copy

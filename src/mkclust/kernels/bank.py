@@ -9,6 +9,9 @@ import numpy as np
 from sklearn.base import BaseEstimator, TransformerMixin, clone
 from sklearn.utils.validation import check_is_fitted
 
+from mkclust.data.blocks import fingerprint
+from mkclust.data.samples import Expected, read_views
+from mkclust.data.tables import TABLE
 from mkclust.kernels.formulas import Formula, read_formulas
 from mkclust.kernels.kinds import asked_of_views, check_rules, choose_rules, is_rule, rules_of
 from mkclust.kernels.neighbors import (
@@ -24,9 +27,6 @@ from mkclust.linalg import copy_array, free_bytes, is_foreign, namespace, precis
 from mkclust.linalg.memory import require_memory
 from mkclust.linalg.sparse_rows import are_equal_rows, like_rows
 from mkclust.parameters import Choice, Flag, check_parameter
-from mkclust.samples.forms import TABLE
-from mkclust.samples.local import fingerprint
-from mkclust.samples.samples import Expected, read_views
 from mkclust.types import Array
 
 # With fewer samples neighborhoods by rule would hold most of them, and say little.
@@ -196,7 +196,7 @@ class KernelBank(TransformerMixin, BaseEstimator):
         ----------
         X : mapping, list, tuple, array or data frame
             Views, each of shape (n_samples, n_features), in any form that `as_views` accepts; or
-            the result of `mkclust.samples.read_samples` for tables that are to be joined or filled.
+            the result of `mkclust.data.read_samples` for tables that are to be joined or filled.
         y : None
             Ignored; present for pipelines.
         """

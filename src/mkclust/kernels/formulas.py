@@ -11,6 +11,13 @@ import numpy as np
 from scipy.spatial.distance import cdist
 from sklearn.metrics.pairwise import additive_chi2_kernel
 
+from mkclust.data.distances import (
+    clip_rounding,
+    safe_norms,
+    some_rows,
+    squared_distances,
+    squared_norms,
+)
 from mkclust.linalg import (
     arrays_to_host,
     astype,
@@ -22,13 +29,6 @@ from mkclust.linalg import (
 )
 from mkclust.linalg.sparse_rows import dense_rows, over_rows, row_products, rows_from
 from mkclust.parameters import Choice, Count, Number, check_parameter
-from mkclust.samples.distances import (
-    clip_rounding,
-    safe_norms,
-    some_rows,
-    squared_distances,
-    squared_norms,
-)
 from mkclust.types import Array, Float
 
 # Distances that are not Euclidean cost more: their median is computed from at most so many rows.

@@ -9,6 +9,8 @@ from sklearn.kernel_approximation import RBFSampler
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from mkclust.data.check import check_masks
+from mkclust.data.distances import median_distance, middle, squared_norms
 from mkclust.linalg import (
     as_floats,
     astype,
@@ -22,8 +24,6 @@ from mkclust.linalg import (
 )
 from mkclust.linalg.sparse_rows import as_csr, dense_rows, row_products, rows_from, stored_entries
 from mkclust.parameters import Choice, Count, Number, check_parameter
-from mkclust.samples.distances import median_distance, middle, squared_norms
-from mkclust.samples.forms import check_masks
 from mkclust.types import Array, Float
 
 # Landmarks by k-means are learned on at most so many rows.

@@ -28,6 +28,7 @@ import scipy.sparse
 from scipy.sparse.csgraph import connected_components
 from sklearn.neighbors import NearestNeighbors
 
+from mkclust.data.distances import middle, safe_norms, squared_distances, squared_norms
 from mkclust.linalg import (
     FactoredMatrix,
     astype,
@@ -42,7 +43,6 @@ from mkclust.linalg import (
 )
 from mkclust.linalg.sparse_rows import dense_rows, over_rows, rows_from
 from mkclust.parameters import Choice, Number
-from mkclust.samples.distances import middle, safe_norms, squared_distances, squared_norms
 from mkclust.types import Array, Float
 
 # How many neighbors "auto" takes: with 10 to 50, clusters of the data sets that were tried hardly

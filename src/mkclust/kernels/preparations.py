@@ -13,6 +13,7 @@ from sklearn.base import clone
 from sklearn.preprocessing import OneHotEncoder
 from sklearn.utils.sparsefuncs import count_nonzero, mean_variance_axis, min_max_axis
 
+from mkclust.data.distances import safe_norms, some_rows
 from mkclust.kernels.formulas import nonnegative
 from mkclust.linalg import (
     arrays_to_host,
@@ -38,7 +39,6 @@ from mkclust.linalg.sparse_rows import (
     with_diagonal,
     zero_rows,
 )
-from mkclust.samples.distances import safe_norms, some_rows
 from mkclust.text import count
 from mkclust.types import Array, Float
 

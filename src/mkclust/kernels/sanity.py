@@ -5,6 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 
+from mkclust.data.distances import some_rows
 from mkclust.exceptions import KernelWarning
 from mkclust.kernels.formulas import (
     Cosine,
@@ -17,7 +18,6 @@ from mkclust.kernels.formulas import (
 from mkclust.kernels.preparations import sampled_rows
 from mkclust.kernels.view_kernels import ViewKernels
 from mkclust.linalg import is_sparse, to_host
-from mkclust.samples.distances import some_rows
 from mkclust.types import Array, Float
 
 # With fewer samples any kernel may seem flat, or depend on one column.

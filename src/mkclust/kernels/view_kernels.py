@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from mkclust.data.distances import drawn_rows, mean_squared_norm, median_distance, middle
 from mkclust.kernels.formulas import Closeness, Formula, Gaussian, Points, Units, select_points
 from mkclust.kernels.kinds import RULES, ChosenRule, Rule
 from mkclust.kernels.neighbors import (
@@ -36,7 +37,6 @@ from mkclust.linalg import (
 from mkclust.linalg.in_triton import written_in_triton
 from mkclust.linalg.memory import require_memory
 from mkclust.linalg.sparse_rows import rows_from
-from mkclust.samples.distances import drawn_rows, mean_squared_norm, median_distance, middle
 from mkclust.stack import Source
 from mkclust.types import Array
 

@@ -7,6 +7,7 @@ import numpy as np
 from sklearn.base import ClusterMixin
 from sklearn.utils.validation import check_is_fitted
 
+from mkclust.data.options import TableOptions
 from mkclust.linalg import arrays_to_host
 from mkclust.methods.agreement import Agreement
 from mkclust.methods.documentation import MIXING_WEIGHT, fill
@@ -19,7 +20,6 @@ from mkclust.methods.solution import Solution
 from mkclust.methods.training import read_training
 from mkclust.methods.uncovered import observed_of, spread_over_all, warn_of_uncovered
 from mkclust.parameters import Allowed
-from mkclust.samples.options import TableOptions
 from mkclust.stack import Mix, Stack
 from mkclust.stack.kernel import dense_of
 from mkclust.text import printable, text_table
@@ -246,12 +246,6 @@ class MultipleKernelClusterer(ClusterMixin, Parameters):
         self, stack: Stack, solution: Solution, labels: Array, *further: Array
     ) -> dict[str, Any]:
         """Return what the method learns beyond the common attributes."""
-        return {}
-
-    def _learned_of_new(
-        self, stack: Stack, solution: Solution, labels: Array, lost: np.ndarray
-    ) -> dict[str, Any]:
-        """Return what it learns for new samples; lost are samples that no kernel in use has."""
         return {}
 
     def _further_rows(self, stack: Stack, solution: Solution) -> list[Array]:

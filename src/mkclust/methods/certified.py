@@ -10,8 +10,8 @@ from mkclust.methods.base import MultipleKernelClusterer
 from mkclust.methods.fields import learned
 from mkclust.methods.out_of_sample import inverse
 from mkclust.methods.solution import Solution
+from mkclust.metrics import agreement_of_labels
 from mkclust.parameters import Allowed, Choice
-from mkclust.samples.dask import agreement as rand_index
 from mkclust.stack import Stack
 from mkclust.stack.observed import with_active
 from mkclust.types import Array, Float
@@ -90,5 +90,5 @@ class CertifiedClusterer(MultipleKernelClusterer):
             "cluster_gap_": relaxation.cluster_gap,
             "n_passes_": solution.n_passes,
             "baseline_labels_": baseline_labels,
-            "baseline_agreement_": rand_index(baseline_labels, labels, self.n_clusters),
+            "baseline_agreement_": agreement_of_labels(baseline_labels, labels),
         }

@@ -103,8 +103,7 @@ missing_views : {None, "learn", "zero", "rescale"}, default=None
     with exact kernels, and "rescale" otherwise.""",
     "labels": """\
 labels_ : ndarray of shape (n_samples,)
-    Clusters, numbered by falling size; -1 for samples of which nothing is known. If the views
-    are dask arrays, so are the labels and the embedding: they are kept where their chunks are.
+    Clusters, numbered by falling size; -1 for samples of which nothing is known.
 alignments_ : ndarray of shape (n_kernels,)
     The share of each kernel's own top-k eigenvalue sum that the consensus captures, 0 to 1, known
     to about 0.002. Read it beside the weights.
@@ -154,10 +153,6 @@ fill_history_ : ndarray of shape (n_fills + 1,)
 missingness_ : Missingness
     Whether the clusters follow which views samples are missing from, which `MissingnessWarning`
     warns of; only if some are.
-alignment_error_ : float
-    Mean over the training samples of one minus the alignment with the nearest centroid in the
-    feature space of the mixed kernel (see ``mkclust.generalize.alignment_error``); not there for
-    methods without ``coefficients_`` or ``predict``, nor with an approximation.
 n_neighbors_, n_components_ : int
     With ``neighbors`` only: how many every sample has, and into how many groups samples fall that
     no neighborhood of any kernel connects. More of these than clusters are warned of
@@ -182,7 +177,7 @@ fit_seconds_ : float
 approximation_error_ : ndarray of shape (n_kernels,)
     With an approximation: the share of each kernel's trace, before any centering, that its
     features miss, on some of the samples; NaN if the feature map does not tell. Random waves
-    miss nothing on average however few they are; ``mkclust.landmark_stability`` tells more.
+    miss nothing on average however few they are; ``mkclust.stability`` tells more.
     Certificates and objectives are those of the approximated problem.""",
 }
 # The input of the methods that take features, too.

@@ -5,6 +5,9 @@ from typing import Any
 
 import numpy as np
 
+from mkclust.data.blocks import Block, Blocks, check_finite
+from mkclust.data.check import in_memory
+from mkclust.data.samples import Samples, as_blocks
 from mkclust.linalg import arrays_to_host, is_foreign, ranges, select, to_host
 from mkclust.linalg.sparse_rows import dense_rows
 from mkclust.methods.out_of_sample import Extension
@@ -15,9 +18,6 @@ from mkclust.methods.same_input import (
     refuse_self_similarity,
 )
 from mkclust.methods.source import Source
-from mkclust.samples.blocks import Blocks, check_finite
-from mkclust.samples.checks import is_in_memory
-from mkclust.samples.samples import Samples, as_blocks
 from mkclust.stack import Stack
 from mkclust.stack.discretize import assign
 from mkclust.stack.feature_maps import PreparedMap
@@ -61,7 +61,7 @@ class FromFeatures(Source):
         for number, (map_, table) in enumerate(
             zip(self.features.maps, samples.tables.values(), strict=True)
         ):
-            is_held = is_foreign(table) or is_in_memory(table)
+            is_held = is_foreign(table) or in_memory(table)
             if is_held and isinstance(map_, PreparedMap) and map_.preparation.ignores_zeros:
                 zero[number] = map_.preparation.zero_rows(table)
         return zero
@@ -106,15 +106,15 @@ class FromFeatures(Source):
         return sum(float(c) * (F @ F.T) for c, F in zip(model.coefficients_, features, strict=True))
 
     def embed(self, model: Any, samples: Samples, self_similarity: Any) -> Array:
-        """Embed new samples by their features, in blocks; dask arrays are left lazy."""
+        """Embed new samples by their features, in blocks."""
         refuse_self_similarity(self_similarity)
         features, matrix = self.features, self.matrix
 
-        def embed_block(block: dict[str, np.ndarray], start: int) -> np.ndarray:
+        def embed_block(block: Block, start: int) -> Array:
             check_finite(block, start)
             return features.project(block, matrix)
 
-        return as_blocks(samples, keep=False).map(embed_block)
+        return as_blocks(samples).map(embed_block)
 
 
 def column_ranks(blocks: Blocks) -> dict[str, ColumnRanks]:
@@ -126,7 +126,10 @@ def column_ranks(blocks: Blocks) -> dict[str, ColumnRanks]:
     n = blocks.n_samples
     numbers = np.sort(np.random.default_rng(0).permutation(n)[:MOST_SAMPLES])
     found = {}
-    for name, (rows, samples) in blocks.take_seen(numbers).items():
+    block = blocks.take(numbers)
+    for name, rows in block.items():
+        index = block.index(name)
+        samples = numbers if index is None else numbers[index]
         height, width = rows.shape
         if width * min(height, FEWEST_SAMPLES) > MOST_RANKS:
             continue

@@ -8,6 +8,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
+from mkclust.data.samples import Samples
 from mkclust.exceptions import FewerClustersWarning, MissingnessWarning, MissingViewsWarning, warn
 from mkclust.linalg import copy_array, select
 from mkclust.linalg.threads import one_thread_if_small
@@ -28,8 +29,6 @@ from mkclust.methods.uncovered import (
     used_kernels,
     without_entries,
 )
-from mkclust.samples.checks import is_dask
-from mkclust.samples.samples import Samples
 from mkclust.stack import Stack
 from mkclust.stack.discretize import assign, count_clusters, discretize
 from mkclust.types import Array, Float
@@ -122,7 +121,6 @@ def learn(model: Any, solved: Solved, watch: Stopwatch) -> dict[str, Any]:
             solution = replace(solution, agreement=measure_agreement(solved.stack))
         watch.switch("label")
         learned, further = _learn_labels(model, solved._replace(solution=solution))
-        learned |= model._learned_of_new(stack, solution, learned["labels_"], unused)
         learned |= solution.learned
         learned |= model._learned(stack, solution, learned["labels_"], *further)
         watch.switch("alignment")
@@ -149,7 +147,7 @@ def _learn_labels(model: Any, solved: Solved) -> tuple[dict[str, Any], list[Arra
     learned: dict[str, Any] = source.attributes(stack) | {
         "_source": source,
         # A copy, or what was lifted beside it would live as long as the model.
-        "embedding_": embedding if is_dask(embedding) else copy_array(embedding),
+        "embedding_": copy_array(embedding),
         "weights_": solution.weights,
         "objective_": solution.objective,
         "history_": solution.history,

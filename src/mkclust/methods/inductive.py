@@ -8,7 +8,8 @@ from sklearn import get_config
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
-from mkclust.linalg import arrays_to_host, to_device, to_host
+from mkclust.data.samples import Samples
+from mkclust.linalg import arrays_to_host, to_host
 from mkclust.linalg.sparse_rows import spread_rows
 from mkclust.methods.base import MultipleKernelClusterer
 from mkclust.methods.learned_rows import LearnedRows, learn_seen_regressions
@@ -25,7 +26,6 @@ from mkclust.methods.uncovered import (
     uncovered_among_new,
     warn_of_uncovered,
 )
-from mkclust.samples.samples import Samples
 from mkclust.stack import Stack
 from mkclust.stack.discretize import assign
 from mkclust.types import Array, Float, Labels
@@ -64,9 +64,7 @@ class InductiveClusterer(
         -------
         ndarray of shape (n_new,)
             The same as ``labels_`` for the training samples; -1 for samples that have no entry in
-            any view that is used, which an `UncoveredSamplesWarning` names. Of views that are dask
-            arrays a dask array, whatever the model was fitted on; it is lazy, so that labels of any
-            number of samples can be written out chunk by chunk.
+            any view that is used, which an `UncoveredSamplesWarning` names.
         """
         check_is_fitted(self)
         samples = self._source.read(self, X, observed, is_new=True)
@@ -93,9 +91,8 @@ class InductiveClusterer(
         Returns
         -------
         ndarray of shape (n_new, n_clusters)
-            Of views that are dask arrays a lazy dask array, as in ``predict``. Rows of data frames
-            with ids are in the order of the first such frame; if ``set_output`` asks for a
-            frame of pandas, its index are the ids.
+            Rows of data frames with ids are in the order of the first such frame; where
+            ``set_output`` asks for a frame of pandas, its index are the ids.
         """
         check_is_fitted(self)
         samples = self._source.read(self, X, observed, is_new=True)
@@ -108,17 +105,12 @@ class InductiveClusterer(
 
         return pd.DataFrame(to_host(rows), index=pd.Index(samples.ids))
 
-    def _embed(
-        self, samples: Samples, self_similarity: Any, extension: Extension | None = None
-    ) -> tuple[Float, np.ndarray]:
+    def _embed(self, samples: Samples, self_similarity: Any) -> tuple[Float, np.ndarray]:
         """Embed new samples in an array, in whatever form `transform` has been set to return it.
 
-        By another extension than that of the fit, if there is one. Returned are the numbers of
-        the samples of which nothing is known, too; their rows are zero.
+        Returned are the numbers of the samples of which nothing is known, too; their rows are zero.
         """
         source, n, uncovered = self._source, samples.n_samples, uncovered_among_new(self, samples)
-        if extension is not None:
-            source = replace(source, extension=extension)
         if not len(uncovered):
             return source.embed(self, samples, self_similarity), uncovered
         warn_of_uncovered(uncovered, n, samples.ids)
@@ -130,22 +122,9 @@ class InductiveClusterer(
         rows = source.embed(self, source.take_new(samples, covered), self_similarity)
         return spread_rows(rows, covered, n, 0.0), uncovered
 
-    def _learned_of_new(
-        self, stack: Stack, solution: Solution, labels: Array, lost: np.ndarray
-    ) -> dict[str, Any]:
-        """Return how well the clusters fit the training samples, by centroids for new ones."""
-        learned: dict[str, Any] = {"_n_features_out": self.n_clusters}
-        if solution.coefficients is None or stack.features is not None:
-            return learned
-        members = (labels[:, None] == np.unique(labels[labels >= 0])).astype(np.float64)
-        means = to_device(members / members.sum(axis=0), stack.kernels[0].like)
-        # New samples are compared with the centroids in the feature space of the mix.
-        projections = [float(c) * means for c in solution.coefficients]
-        rule = self.table_options.fill_rule
-        centroids = Extension.by(stack, projections, rule, solution.included)
-        errors = 1 - to_host(centroids.embed_training(stack)).max(axis=1)
-        mean = float(np.delete(errors, lost).mean())
-        return learned | {"alignment_error_": mean, "_centroids": centroids}
+    @property
+    def _n_features_out(self) -> int:
+        return self.embedding_.shape[1]
 
     def _rows(self, stack: Stack, solution: Solution) -> tuple[Array, Extension | None]:
         """Embed the training samples as new ones are, so that their labels agree."""

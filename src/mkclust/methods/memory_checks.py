@@ -4,13 +4,13 @@ from typing import Any
 
 import numpy as np
 
+from mkclust.data.blocks import Blocks
+from mkclust.data.distances import MEDIAN_ROWS
+from mkclust.data.samples import read_views
 from mkclust.kernels import KernelBank, Linear
 from mkclust.linalg import free_bytes, is_foreign
 from mkclust.linalg.memory import require_memory
 from mkclust.linalg.sparse_rows import row_width
-from mkclust.samples.blocks import Blocks
-from mkclust.samples.distances import MEDIAN_ROWS
-from mkclust.samples.samples import read_views
 from mkclust.stack import Mix, Stack
 from mkclust.stack.compare import SOME_COMPARED
 from mkclust.stack.feature_maps import n_components

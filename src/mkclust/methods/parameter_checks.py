@@ -4,6 +4,7 @@ from typing import Any
 
 from sklearn.utils import check_random_state
 
+from mkclust.data.options import FILLS, IMPUTATIONS, JOINS, Selection
 from mkclust.kernels import KernelBank
 from mkclust.kernels.neighbors import NeighborCount
 from mkclust.parameters import (
@@ -15,7 +16,6 @@ from mkclust.parameters import (
     Number,
     check_parameter,
 )
-from mkclust.samples.options import FILLS, IMPUTATIONS, JOINS, Selection
 from mkclust.stack import Stack
 from mkclust.stack.distinct import count_distinct
 

@@ -8,7 +8,6 @@ import importlib
 import os
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
-from copy import copy
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -19,7 +18,6 @@ from sklearn.utils.validation import check_is_fitted
 from mkclust.exceptions import ModelVersionWarning, warn
 from mkclust.files import write_atomically
 from mkclust.methods.base import MultipleKernelClusterer
-from mkclust.samples.checks import is_dask
 from mkclust.text import join_words
 from mkclust.version import __version__, versions
 
@@ -27,7 +25,7 @@ from mkclust.version import __version__, versions
 FORMAT = 3
 SUFFIX = ".skops"
 # Packages whose classes fitted models consist of; creating one runs nothing but this library.
-TRUSTED_PACKAGES = ("mkclust.kernels.", "mkclust.methods.", "mkclust.samples.", "mkclust.stack.")
+TRUSTED_PACKAGES = ("mkclust.kernels.", "mkclust.methods.", "mkclust.data.", "mkclust.stack.")
 # Types of other libraries in fitted models that skops does not trust by itself.
 TRUSTED_TYPES = ("scipy.sparse._csr.csr_array", "scipy.sparse._csc.csc_array")
 
@@ -37,7 +35,7 @@ def save_model(model: Any, path: str | os.PathLike[str]) -> Path:
 
     The file holds the model with all that it needs for new samples: the training views if the
     kernels were computed from views. It also holds the versions of mkclust, NumPy, SciPy and
-    scikit-learn. Arrays on devices and dask arrays (labels, an embedding) become NumPy arrays.
+    scikit-learn. Arrays on devices become NumPy arrays.
 
     Parameters
     ----------
@@ -71,7 +69,7 @@ def save_model(model: Any, path: str | os.PathLike[str]) -> Path:
         raise TypeError(f"model is a {type(model).__name__}: pass a fitted estimator of mkclust")
     check_is_fitted(model)
     skops = import_skops()
-    content = {"format": FORMAT, "versions": versions(), "model": _without_dask(model)}
+    content = {"format": FORMAT, "versions": versions(), "model": model}
     data = skops.dumps(content)
     if nameless := [name for name in skops.get_untrusted_types(data=data) if "<" in name]:
         raise ValueError(
@@ -168,17 +166,6 @@ def _is_own_class(name: str) -> bool:
             found = getattr(importlib.import_module(module), class_name, None)
             return isinstance(found, type) and found.__module__ == module
     return False
-
-
-def _without_dask(model: Any) -> Any:
-    """Return the model with NumPy arrays instead of dask arrays."""
-    lazy = {name: value for name, value in vars(model).items() if is_dask(value)}
-    if lazy:
-        import dask
-
-        model = copy(model)
-        vars(model).update(dask.compute(lazy)[0])
-    return model
 
 
 def _check_sparse(value: Any) -> None:

@@ -10,12 +10,11 @@ from sklearn.base import BaseEstimator
 from sklearn.utils import check_array
 from sklearn.utils.validation import validate_data
 
+from mkclust.data.check import check_entries, check_masks, check_view
+from mkclust.data.samples import Samples
+from mkclust.data.tables import TABLE, is_frame
 from mkclust.linalg import arrays_to_host, is_foreign, to_host
 from mkclust.methods.out_of_sample import observed_part
-from mkclust.samples.checks import check_entries, check_view
-from mkclust.samples.forms import TABLE, check_masks
-from mkclust.samples.frames import is_frame
-from mkclust.samples.samples import Samples
 from mkclust.stack import Kernel, RowSource, Standardization
 from mkclust.types import Array, Float
 
@@ -69,7 +68,7 @@ def check_same_samples(samples: Samples, n_samples: int, missing: np.ndarray | N
     ):
         raise ValueError(
             "X lacks other samples than the model was fitted on, view by view: pass the same, with "
-            "observed as it was in the fit by way of mkclust.samples.read_samples"
+            "observed as it was in the fit by way of mkclust.data.read_samples"
         )
 
 

@@ -12,6 +12,15 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from mkclust.data.blocks import Block
+from mkclust.data.missing import single_kernels, zero_samples
+from mkclust.data.samples import (
+    Samples,
+    as_blocks,
+    read_samples,
+    read_views,
+)
+from mkclust.data.tables import TABLE, TableEncoder
 from mkclust.index import make_index
 from mkclust.kernels import KernelBank
 from mkclust.kernels.neighbors import Neighborhoods
@@ -27,16 +36,6 @@ from mkclust.methods.same_input import (
     match_kernels,
     match_views,
     refuse_self_similarity,
-)
-from mkclust.samples.encoding import Encoding
-from mkclust.samples.forms import TABLE
-from mkclust.samples.missing_kernels import zero_samples
-from mkclust.samples.samples import (
-    Samples,
-    as_blocks,
-    read_samples,
-    read_views,
-    single_kernels,
 )
 from mkclust.stack import RowSource, Stack, as_numbers, as_stack, row_sums
 from mkclust.stack.build import stack_observed
@@ -61,7 +60,7 @@ class Source:
     # Which of them each view, or kernel, lacks, (n_samples, n_views) of bool; None if none.
     missing: np.ndarray | None = None
     # What was learned of the columns of tables, and what was understood of the input.
-    encodings: dict[str, Encoding] = field(default_factory=dict)
+    encodings: dict[str, TableEncoder] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
     # The views, and the number of that of each kernel (None for kernels of one view each), and the
     # columns of one table if they have names.
@@ -302,19 +301,18 @@ class FromViews(Source):
         return shown | {"n_features_in_": self.bank.n_features_in_, "bank_": self.bank}
 
     def embed(self, model: Any, samples: Samples, self_similarity: Any) -> Array:
-        """Embed new samples; dask arrays are left lazy."""
+        """Embed new samples, those of dask arrays in blocks."""
         refuse_self_similarity(self_similarity)
         if not samples.is_lazy:
             return super().embed(model, samples, None)
         kind = samples.kind
 
-        def embed_block(block: dict[str, np.ndarray], start: int) -> Array:
-            part = Samples(kind, tuple(block), tuple(block.values()))
-            if kind == "views":  # of which a block may lack one altogether
-                part = read_views(block, encodings={})
+        def embed_block(block: Block, start: int) -> Array:
+            missing = None if block.observed is None else ~block.observed
+            part = Samples(kind, tuple(block), tuple(block.values()), missing=missing)
             return self.embed(model, part, None)
 
-        return as_blocks(samples, keep=False).map(embed_block)
+        return as_blocks(samples).map(embed_block)
 
     def similarities(
         self, model: Any, samples: Samples, self_similarity: Any

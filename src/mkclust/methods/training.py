@@ -9,6 +9,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from sklearn.base import clone
 
+from mkclust.data.check import check_observed, n_dims
+from mkclust.data.join import looks_like_kernel
+from mkclust.data.samples import Samples, as_blocks, read_samples, read_views
+from mkclust.data.tables import TABLE
 from mkclust.kernels import KernelBank, default_bank
 from mkclust.kernels.bank import expected_input
 from mkclust.kernels.kinds import learn_preparations, rules_of
@@ -18,9 +22,6 @@ from mkclust.methods.neighborhoods import find_neighborhoods
 from mkclust.methods.same_input import check_same_kernel, check_same_samples, check_table
 from mkclust.methods.source import FromKernels, FromViews
 from mkclust.methods.uncovered import NOBODY, check_covered, only_covered, without_entries
-from mkclust.samples.checks import check_observed
-from mkclust.samples.forms import TABLE, depth, looks_like_kernel
-from mkclust.samples.samples import Samples, as_blocks, read_samples, read_views
 from mkclust.stack import RowSource, Stack
 from mkclust.stack.features import compress
 from mkclust.stack.observed import with_maps
@@ -185,7 +186,7 @@ def _compress(model: Any, samples: Samples) -> tuple[FromFeatures, Stack]:
 
 def _is_kernel(part: Any) -> bool:
     """Return whether what should be a view is one kernel, or several."""
-    return isinstance(part, RowSource) or depth(part) == 3 or looks_like_kernel(part)
+    return isinstance(part, RowSource) or n_dims(part) == 3 or looks_like_kernel(part)
 
 
 def open_again(model: Any, X: Any, *, on_the_fly: bool = False) -> Stack:

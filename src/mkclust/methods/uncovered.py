@@ -6,13 +6,11 @@ from typing import Any
 
 import numpy as np
 
+from mkclust.data.samples import Samples
 from mkclust.exceptions import UncoveredSamplesWarning, warn
 from mkclust.linalg import select
 from mkclust.linalg.sparse_rows import spread_rows
 from mkclust.methods.out_of_sample import active_kernels
-from mkclust.samples.checks import is_dask
-from mkclust.samples.dask import persist, spread_lazily
-from mkclust.samples.samples import Samples
 from mkclust.stack import Stack
 from mkclust.stack.observed import maps_of, observed_samples
 from mkclust.text import count, join_words
@@ -113,13 +111,7 @@ def spread_over_all(
 def spread_samples(values: Any, covered: np.ndarray, n: int, value: int) -> Any:
     """Return values for all of n samples, one value for those that are not covered."""
     columns = values[:, None] if values.ndim == 1 else values
-    if is_dask(values):
-        import dask.array as da
-
-        rows = spread_lazily(columns, covered, n)
-        spread = persist(da.where(da.isnan(rows), value, rows).astype(values.dtype))
-    else:
-        spread = spread_rows(columns, covered, n, value)
+    spread = spread_rows(columns, covered, n, value)
     return spread[:, 0] if values.ndim == 1 else spread
 
 
@@ -142,7 +134,7 @@ def only_covered(model: Any) -> Any:
 
 def _taken(values: Array, covered: np.ndarray) -> Array:
     """Return the values of the samples that are covered."""
-    return values[covered] if is_dask(values) else select(values, covered)
+    return select(values, covered)
 
 
 def check_covered(n_covered: int, n_samples: int, n_clusters: int) -> None:

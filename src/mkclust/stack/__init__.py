@@ -1,6 +1,6 @@
 """Stacks of kernels: the one border between the methods and the data."""
 
-from mkclust.samples.row_source import RowSource
+from mkclust.data.row_source import RowSource
 from mkclust.stack.build import as_stack
 from mkclust.stack.checks import as_numbers, row_sums
 from mkclust.stack.kernel import Array, Computed, Factored, Kernel, Mix, Shifted

@@ -8,11 +8,12 @@ from typing import Any, Literal
 import numpy as np
 import scipy.sparse
 
+from mkclust.data.missing import single_kernels
+from mkclust.data.row_source import RowSource, RowSubset
+from mkclust.data.samples import Samples, read_kernels
 from mkclust.linalg import check_one_place, to_device
 from mkclust.linalg.memory import available_bytes, require_memory
-from mkclust.samples.observed_block import ObservedBlock, single_kernels
-from mkclust.samples.row_source import RowSource
-from mkclust.samples.samples import Samples, read_kernels
+from mkclust.parameters import Choice, check_parameter
 from mkclust.stack.checks import (
     as_numbers,
     check_diagonal,
@@ -118,9 +119,7 @@ def as_stack(
     options: dict[str, Any] = {"center": center, "normalize": normalize, "validate": validate}
     options |= {"streamed": streamed, "psd": psd}
     for option, value in options.items():
-        choices = CHOICES.get(option, (True, False))
-        if value not in choices:
-            raise ValueError(f"{option}={value!r}: choose one of {', '.join(map(repr, choices))}")
+        check_parameter(option, value, Choice(CHOICES.get(option, (True, False))))
     samples = read_kernels(kernels)
     if samples.missing is not None:
         return _stack_incomplete(samples, names, views, fill, options)
@@ -201,7 +200,7 @@ def _is_stored(part: Any) -> bool:
     """Return whether a kernel is in a file; without h5py loaded, nothing is a dataset of it."""
     h5py = sys.modules.get("h5py")
     is_dataset = h5py is not None and isinstance(part, h5py.Dataset)
-    return is_dataset or isinstance(part, np.memmap | ObservedBlock)
+    return is_dataset or isinstance(part, np.memmap | RowSubset)
 
 
 def _bytes_needed(stored: list[Any]) -> int:

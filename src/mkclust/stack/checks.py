@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse
 
+from mkclust.data.tables import as_table
 from mkclust.linalg import (
     FactoredMatrix,
     as_floats,
@@ -22,7 +23,6 @@ from mkclust.linalg import (
 )
 from mkclust.linalg.arrays import is_sparse_tensor
 from mkclust.linalg.memory import require_memory
-from mkclust.samples.forms import check_form
 from mkclust.stack.kernel import Kernel
 from mkclust.stack.standardized import Standardization
 from mkclust.text import list_first
@@ -56,8 +56,9 @@ def as_numbers(matrix: Array, who: str) -> Array:
             matrix = matrix.copy()  # sorting in place would change the caller's arrays
             matrix.sum_duplicates()
     else:
-        check_form(matrix, who)
-        matrix = np.asarray(matrix)
+        if n_masked := np.ma.count_masked(matrix) if np.ma.isMaskedArray(matrix) else 0:
+            raise ValueError(f"{who} has {n_masked} masked entries, which are missing; fill them")
+        matrix = np.asarray(as_table(matrix, who).values)
         if matrix.dtype == object:
             try:
                 matrix = matrix.astype(np.float64)

@@ -18,8 +18,6 @@ from mkclust.linalg import (
     to_host,
 )
 from mkclust.linalg.threads import one_thread_if_small
-from mkclust.samples.cluster import compute
-from mkclust.samples.dask import is_dask, persist
 from mkclust.stack.lloyd import k_means
 from mkclust.types import Array, Float
 
@@ -94,7 +92,7 @@ def discretize(
         seed = check_random_state(random_state).randint(2**31 - 1)
         drawn = np.random.default_rng(seed).choice(n, most // 2, replace=False)
         some = select(rows, np.sort(drawn))
-    sample = normalize_rows(compute(some)[0] if is_dask(some) else some)
+    sample = normalize_rows(some)
     options: Any = {"n_init": n_init, "init": init, "random_state": random_state}
     if is_on_accelerator(sample):
         centers = k_means(sample, n_clusters, **options)
@@ -106,7 +104,6 @@ def discretize(
     # do about the order; larger clusters only grow, which soon settles it.
     for step in range(n_clusters + 1):
         labels = assign(rows, centers)
-        labels = persist(labels) if is_dask(labels) else labels
         order = _order_by_size(labels, n_clusters)
         if step == n_clusters or np.array_equal(order, np.arange(n_clusters)):
             break
@@ -117,13 +114,8 @@ def discretize(
 def assign(rows: Array, centers: Float) -> Array:
     """Return the number of the center nearest to the direction of each row, (n_samples,).
 
-    The rows are an array of any library, or a dask array, whose labels are lazy; the centers are
-    those that :func:`discretize` found.
+    The rows are an array of any library; the centers are those that :func:`discretize` found.
     """
-    if is_dask(rows):
-        return rows.rechunk({1: -1}).map_blocks(
-            _assign_block, centers, drop_axis=1, dtype=np.intp, meta=np.empty(0, np.intp)
-        )
     blocks = [rows[some, :] for some in ranges(rows.shape[0], BLOCK_ROWS)]
     labels = [_assign_block(block, centers) for block in blocks]
     return np.concatenate([np.empty(0, np.intp), *labels])
@@ -141,14 +133,13 @@ def nearest_center(rows: Array, centers: Float) -> Array:
 
 
 def count_clusters(labels: Array) -> int:
-    """Return how many clusters have samples, given labels, -1 for none, also in a dask array."""
+    """Return how many clusters have samples, given labels, -1 for none."""
     return int(np.sum(np.asarray(np.unique(labels)) >= 0))
 
 
 def _order_by_size(labels: Array, n_clusters: int) -> np.ndarray:
     """Return the clusters by falling size; those of one size by their first sample."""
-    found: Any = np.unique(labels, return_index=True, return_counts=True)
-    clusters, first, sizes = compute(*found) if is_dask(labels) else found
+    clusters, first, sizes = np.unique(labels, return_index=True, return_counts=True)
     all_sizes, all_first = np.zeros((2, n_clusters), np.int64)
     all_sizes[clusters], all_first[clusters] = sizes, first
     return np.lexsort((all_first, -all_sizes))

@@ -11,6 +11,8 @@ from scipy.sparse import issparse
 from sklearn.base import clone
 from sklearn.kernel_approximation import Nystroem, RBFSampler
 
+from mkclust.data.blocks import Block, Blocks, check_finite, device_bytes
+from mkclust.data.distances import squared_norms
 from mkclust.linalg import (
     copy_array,
     is_foreign,
@@ -18,13 +20,10 @@ from mkclust.linalg import (
     place,
     precision_of,
     ranges,
-    select,
     to_device,
     zeros,
 )
 from mkclust.linalg.sparse_rows import spread_rows
-from mkclust.samples.blocks import Blocks, check_finite, device_bytes, observed_samples, seen_rows
-from mkclust.samples.distances import squared_norms
 from mkclust.stack.compare import draw
 from mkclust.stack.observed import FillRule, rescaling
 from mkclust.types import Array, Float
@@ -77,30 +76,23 @@ class Features:
     floors: Sequence[float] | None = None
     fill: FillRule = "rescale"
 
-    def of(self, block: dict[str, Array], missing: float = 0.0) -> list[Array]:
-        """Return the features of some samples, view by view, where these live.
-
-        Samples that a view lacks have features of the value `missing`.
-        """
-        features, index = self.of_observed(block)
-        if all(rows is None for rows in index):
+    def of(self, block: Block) -> list[Array]:
+        """Return the features of some samples, view by view, where these live."""
+        features = self.of_observed(block)
+        if block.observed is None:
             return features
-        n_rows = next(iter(block.values())).shape[0]
-        observed = np.ones((n_rows, len(features)), bool)
-        for p, rows in enumerate(index):
-            if rows is not None:
-                observed[:, p] = np.isin(np.arange(n_rows), rows)
-                features[p] = spread_rows(features[p], rows, n_rows, missing)
+        for p, name in enumerate(block):
+            if (rows := block.index(name)) is not None:
+                features[p] = spread_rows(features[p], rows, block.n_rows, 0.0)
         if self.fill == "zero":
             return features
-        scale = rescaling(observed)
+        scale = rescaling(block.observed)
         return [F * _beside(scale, F)[:, None] for F in features]
 
-    def of_observed(self, block: dict[str, Array]) -> tuple[list[Array], list[np.ndarray | None]]:
-        """Return features of the rows that each view has, and the numbers of these; None if all."""
-        features, index = [], [seen_rows(rows) for rows in block.values()]
+    def of_observed(self, block: Mapping[str, Array]) -> list[Array]:
+        """Return features of the rows that each view has."""
+        features = []
         for p, rows in enumerate(block.values()):
-            rows = rows if index[p] is None else select(rows, index[p])
             if not rows.shape[0]:
                 features.append(zeros((0, self.widths[p]), rows, precision_of(rows)))
                 continue
@@ -110,16 +102,16 @@ class Features:
             if self.floors is not None:
                 F = F * _unit_scale(F, self.floors[p])[:, None]
             features.append(F)
-        return features, index
+        return features
 
-    def parts(self, block: dict[str, Array], start: int) -> Iterator[tuple[dict[str, Array], int]]:
+    def parts(self, block: Block, start: int) -> Iterator[tuple[Block, int]]:
         """Cut a block into parts whose features are not too large, with their first samples."""
         like = next(iter(block.values()))
         n_bytes = device_bytes(like) or WORK_BYTES
-        for rows in ranges(like.shape[0], max(FEWEST_ROWS, n_bytes // (8 * sum(self.widths)))):
-            yield {name: view[rows, :] for name, view in block.items()}, start + rows.start
+        for rows in ranges(block.n_rows, max(FEWEST_ROWS, n_bytes // (8 * sum(self.widths)))):
+            yield block.part(rows), start + rows.start
 
-    def project(self, block: dict[str, Array], matrix: Float) -> Array:
+    def project(self, block: Block, matrix: Float) -> Array:
         """Multiply the features of some samples, side by side, with a matrix, (n_columns, b)."""
         ends = np.cumsum([0, *self.widths]).tolist()
         projections = []
@@ -194,18 +186,21 @@ def draw_rows(blocks: Blocks, count: int, *, fewest: int = 1, seed: int = 0) -> 
     If a view has fewer of these than `fewest`, or a small share, samples are drawn that it has.
     """
     numbers = draw(blocks.n_samples, count, seed)
-    found = blocks.take_seen(numbers)
-    few = min(len(numbers), max(fewest, SCARCE * count))
-    if len(numbers) < blocks.n_samples and any(len(own) < few for _, own in found.values()):
-        for name, has in zip(blocks.names, observed_samples(blocks).T, strict=True):
-            if len(found[name][1]) < few:
+    check_finite(block := blocks.take(numbers), numbers)
+    found, few = dict(block), min(len(numbers), max(fewest, SCARCE * count))
+    if len(numbers) < blocks.n_samples and any(rows.shape[0] < few for rows in block.values()):
+        observed = blocks.observed()
+        assert observed is not None
+        for name, has in zip(blocks.names, observed.T, strict=True):
+            if found[name].shape[0] < few:
                 own = np.flatnonzero(has)
-                found[name] = blocks.take_seen(own[draw(len(own), count, seed)])[name]
-    for name, (rows, own) in found.items():
-        if not len(own):
+                own = own[draw(len(own), count, seed)]
+                check_finite(block := blocks.take(own), own)
+                found[name] = block[name]
+    for name, rows in found.items():
+        if not rows.shape[0]:
             raise ValueError(f"View {name!r} has no sample: all of its rows are NaN; leave it out.")
-        check_finite({name: rows}, own)
-    return {name: rows for name, (rows, _) in found.items()}
+    return found
 
 
 def seeds_of(map_: Any) -> list[str]:

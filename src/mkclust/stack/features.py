@@ -17,6 +17,8 @@ from scipy.linalg import solve_triangular
 from scipy.linalg.lapack import dpstrf as pstrf
 from sklearn.preprocessing import FunctionTransformer
 
+from mkclust.data.blocks import Block, Blocks, add, check_finite
+from mkclust.data.dask import DaskBlocks
 from mkclust.linalg import (
     astype,
     free_bytes,
@@ -26,9 +28,6 @@ from mkclust.linalg import (
     to_host,
 )
 from mkclust.linalg.memory import available_bytes, require_memory
-from mkclust.linalg.sparse_rows import finite_rows, missing_rows
-from mkclust.samples.blocks import Blocks, add, check_finite, observed_samples
-from mkclust.samples.local import LocalBlocks
 from mkclust.stack.checks import nothing_left
 from mkclust.stack.compare import compared_samples, draw
 from mkclust.stack.feature_maps import (
@@ -103,7 +102,7 @@ class SampleFeatures:
         return tuple(lifted[:, a:b] for a, b in pairwise(ends))
 
     @cached_property
-    def _some_samples(self) -> dict[str, Array]:
+    def _some_samples(self) -> Block:
         """Some samples that stand for all if clusters are only compared."""
         return self.blocks.take(draw(self.n_samples, COMPARED_SAMPLES))
 
@@ -164,20 +163,21 @@ def compress(
     ends = np.cumsum([0, *raw.widths]).tolist()
     require_products(ends[-1], len(raw.maps), "pass a feature map with fewer columns")
     sample = draw_rows(blocks, min(fit_samples or ERROR_SAMPLES, ERROR_SAMPLES), seed=1)
-    drawn = raw.of_observed(sample)[0]
+    drawn = raw.of_observed(sample)
     errors = [trace_error(*each) for each in zip(raw.maps, sample.values(), drawn, strict=True)]
     of_blocks = raw
     if keep is None:
         n_bytes = blocks.n_samples * np.dtype(precision_of(drawn[0])).itemsize * ends[-1]
         free = free_bytes(drawn[0])
         keep = n_bytes <= KEPT_SHARE * ((available_bytes() if free is None else free) or 0)
-    if keep and isinstance(blocks, LocalBlocks):
+    if keep and not isinstance(blocks, DaskBlocks):
         kept = blocks.map(partial(_raw_block, raw=replace(raw, fill="zero")))
-        columns = zip(blocks.names, pairwise(ends), strict=True)
-        blocks = LocalBlocks({name: kept[:, a:b] for name, (a, b) in columns})
+        blocks = blocks.with_features(kept, dict(zip(blocks.names, raw.widths, strict=True)))
         of_blocks = replace(raw, maps=[FunctionTransformer()] * len(raw.maps))
     # Sums of squares lose their digits far from the mean; that of the sample is near.
     origins = [to_host(_column_sums(F)) / F.shape[0] for F in drawn]
+    for name, map_, origin in zip(blocks.names, raw.maps, origins, strict=True):
+        _require_finite(name, map_, bool(np.all(np.isfinite(origin))))
     shifted = replace(of_blocks, means=origins)
     *sums, squares, counts = map(to_host, blocks.total(partial(_sum_block, shifted=shifted)))
     means, floors = [], []
@@ -207,7 +207,7 @@ def compress(
         blocks=blocks,
         coordinate_map=coordinate_map,
         trace_errors=np.array(errors),
-        observed=observed_samples(blocks) if min(counts) < blocks.n_samples else None,
+        observed=blocks.observed() if min(counts) < blocks.n_samples else None,
         kernels=tuple(range(len(means))),
     )
     small = [T[:, a:b] @ T[:, a:b].T for a, b in pairwise(ends)]
@@ -229,16 +229,14 @@ def require_products(n_columns: int, n_views: int, advice: str) -> None:
     )
 
 
-def _raw_block(block: dict[str, Array], start: int, *, raw: Features) -> Array:
-    """Return the features of a block side by side, all NaN if a view lacks the sample."""
+def _raw_block(block: Block, start: int, *, raw: Features) -> Array:
+    """Return the features of a block side by side, zeros if a view lacks the sample."""
     rows = []
     for part, first in raw.parts(block, start):
         check_finite(part, first)
-        features = raw.of(part, np.nan)
-        for (name, view), map_, F in zip(part.items(), raw.maps, features, strict=True):
-            # Or NaN that a map makes would be taken for a sample that is missing.
-            is_fine = finite_rows(F) | missing_rows(view)
-            _require_finite(name, map_, bool(namespace(F).all(is_fine)))
+        features = raw.of(part)
+        for name, map_, F in zip(part, raw.maps, features, strict=True):
+            _require_finite(name, map_, bool(namespace(F).all(namespace(F).isfinite(F))))
         rows.append(side_by_side(*features))
     return namespace(*rows).concat(rows)
 
@@ -252,12 +250,12 @@ def _require_finite(name: str, map_: Any, is_finite: bool) -> None:
         )
 
 
-def _sum_block(block: dict[str, Array], start: int, *, shifted: Features) -> Any:
+def _sum_block(block: Block, start: int, *, shifted: Features) -> Any:
     """Return the sums of a block's features, the sums of squares, and the counts of every view."""
     total = None
     for part, first in shifted.parts(block, start):
         check_finite(part, first)
-        features, _ = shifted.of_observed(part)
+        features = shifted.of_observed(part)
         xp = namespace(*features)
         squares = xp.stack([xp.sum(F * F, dtype=xp.float64) for F in features])
         counts = np.array([float(F.shape[0]) for F in features])
@@ -265,7 +263,7 @@ def _sum_block(block: dict[str, Array], start: int, *, shifted: Features) -> Any
     return total
 
 
-def _multiply_block(block: dict[str, Array], start: int, *, training: Features) -> Array:
+def _multiply_block(block: Block, start: int, *, training: Features) -> Array:
     """Multiply a block's features with each other."""
     total = None
     for part, _ in training.parts(block, start):

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from mkclust.data.row_source import RowSource
 from mkclust.linalg import (
     astype,
     empty,
@@ -22,7 +23,6 @@ from mkclust.linalg import (
     to_host,
     zeros,
 )
-from mkclust.samples.row_source import RowSource
 from mkclust.stack.checks import as_numbers, entries_error
 from mkclust.types import Array, Float
 

@@ -363,7 +363,7 @@ def test_more_clusters_than_a_resample_has_samples_have_no_stability():
 
 def test_of_many_samples_some_are_used():
     views, _ = blobs(n=600, k=3)
-    found = suggest_n_clusters(views, [2, 3, 4], most_samples=200, **QUICK)
+    found = suggest_n_clusters(views, [2, 3, 4], max_samples=200, **QUICK)
     assert (found.n_samples, found.n_used, found.n_tested) == (600, 200, 200)
     assert found.n_clusters == 3
     assert "200 of 600 samples" in found.summary()
@@ -442,21 +442,6 @@ def test_support_is_the_share_of_the_resamples_that_name_a_number():
     assert found.candidates == (3,)
 
 
-def test_progress_counts_draws_and_resamples_together():
-    for views, texts in (
-        (blobs(n=60, k=3)[0], ["draws of one cloud", "shuffled views", "resamples"]),
-        (noise(n=60), ["draws of one cloud", "shuffled views", "resamples"]),
-        (noise(n=60)[0], ["draws of one cloud", "resamples"]),
-    ):
-        steps = []
-        suggest_n_clusters(views, [2, 3], n_resamples=3, progress=lambda *s, to=steps: to.append(s))
-        done, totals, names = zip(*steps, strict=True)
-        assert list(dict.fromkeys(names)) == texts
-        assert set(totals) == {49 * (len(texts) - 1) + 3}
-        assert list(done) == sorted(set(done))
-        assert done[-1] == totals[0] - 1
-
-
 def test_a_suggestion_can_be_drawn():
     pytest.importorskip("matplotlib")
     from mkclust.plots import NumberOfClustersDisplay
@@ -490,8 +475,8 @@ def test_numbers_that_cannot_be_are_refused(candidates, message):
         ({"n_resamples": 0}, "n_resamples=0"),
         ({"coefficients": [1, -1]}, "pass one number a kernel"),
         ({"coefficients": [1, 1, 1]}, "3 coefficients for 2 kernels"),
-        ({"most_samples": 30, "k_values": [30]}, "with 30 samples .* or raise most_samples"),
-        ({"most_samples": 5}, "most_samples=5: too few"),
+        ({"max_samples": 30, "k_values": [30]}, "with 30 samples .* or raise max_samples"),
+        ({"max_samples": 5}, "max_samples=5: too few"),
         ({"kernels": "straight"}, "kernels='straight'"),
     ],
 )

@@ -34,8 +34,9 @@ from mkclust import (
 from mkclust.explain.report import report_html
 from mkclust.explain.report.collect import collect
 from mkclust.explain.report.verdict import cautions
-from mkclust.explain.stability import resample
+from mkclust.explain.stability import stability
 from mkclust.kernels import Nystroem
+from mkclust.methods.training import in_order_of_fit
 from mkclust.metrics import scores
 from mkclust.plots import ClassesDisplay
 
@@ -159,7 +160,7 @@ def page(text):
 def test_every_number_about_the_clusters_is_the_librarys(page, problem, fitted):
     views, _ = problem
     sizes, fit_scores = np.bincount(fitted.labels_), sample_scores(fitted)
-    stability = resample(fitted, views, n_resamples=2)
+    found = stability(fitted, views, n_resamples=2)
     means = [fit_scores.silhouette[fitted.labels_ == c].mean() for c in range(3)]
     negative = [(fit_scores.silhouette[fitted.labels_ == c] < 0).mean() for c in range(3)]
     table = "The clusters"
@@ -167,23 +168,23 @@ def test_every_number_about_the_clusters_is_the_librarys(page, problem, fitted):
     assert page.numbers(table, "Share") == pytest.approx(100 * sizes / 60, abs=0.06)
     assert page.numbers(table, "Silhouette") == pytest.approx(means, abs=0.006)
     assert page.numbers(table, "Negative") == pytest.approx(negative, abs=0.006)
-    assert page.numbers(table, "Stability") == pytest.approx(stability.clusters, abs=0.006)
-    assert page.column(table, "Set apart by") == list(describe(fitted, views).names)
+    assert page.numbers(table, "Stability") == pytest.approx(found.clusters, abs=0.006)
+    effects = describe(fitted, in_order_of_fit(fitted, views))
+    assert page.column(table, "Set apart by") == list(effects.names)
     rows = fitted.embedding_ / np.linalg.norm(fitted.embedding_, axis=1, keepdims=True)
     assert f"mean silhouette {silhouette_score(rows, fitted.labels_):.2f}" in page.text
-    assert f"to {stability.mean:.2f} on average" in words(page.sections["stability"])
-    assert stability.verdict() in words(page.sections[""])
+    assert f"to {found.mean:.2f} on average" in words(page.sections["stability"])
+    assert found.verdict() in words(page.sections[""])
     table = "The least stable samples"
     worst = [views["left"].index.get_loc(name) for name in page.column(table, "Sample")]
     assert page.numbers(table, "Cluster") == fitted.labels_[worst].tolist()
-    assert page.numbers(table, "Stability") == pytest.approx(stability.samples[worst], abs=0.006)
+    assert page.numbers(table, "Stability") == pytest.approx(found.samples[worst], abs=0.006)
     assert page.numbers(table, "Margin") == pytest.approx(fit_scores.margin[worst], abs=0.006)
     assert page.numbers(table, "Silhouette") == pytest.approx(
         fit_scores.silhouette[worst], abs=0.006
     )
-    others = np.delete(stability.samples, worst)
+    others = np.delete(found.samples, worst)
     assert len(worst) == 25 or np.nanmin(others) == 1
-    effects = describe(fitted, views)
     strongest = [row for c in range(3) for row in effects.strongest(c, 5)]
     table = "Features of the clusters"
     assert page.column(table, "Feature") == [row.feature for row in strongest]
@@ -503,8 +504,8 @@ def test_a_large_fit_is_diagnosed_on_some_samples(form, problem, fitted):
     model = AverageKKM(3, random_state=0, **options).fit(X)
     entries = len(model.kernel_names_) * 40**2
     data = collect(model, X, n_resamples=0, max_diagnosed=entries)
-    assert 30 <= data.n_diagnosed <= 40
-    assert data.diagnosed_ari > 0.5
+    assert 30 <= data.diagnosis.n_diagnosed <= 40
+    assert data.diagnosis.refit_agreement > 0.5
     assert data.diagnosis.names == model.kernel_names_
 
 

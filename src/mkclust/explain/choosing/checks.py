@@ -20,7 +20,7 @@ SUCH_AS = "pass numbers of clusters to try, such as [2, 3, 4]"
 def check_k_values(k_values: Any, n_samples: int, n_used: int) -> list[int]:
     """Return the numbers of clusters to try, rising, or say which cannot be; None chooses."""
     if n_used < FEWEST_SAMPLES:
-        what = f"{n_samples} samples" if n_used == n_samples else f"most_samples={n_used}"
+        what = f"{n_samples} samples" if n_used == n_samples else f"max_samples={n_used}"
         raise ValueError(
             f"{what}: too few to tell clusters from chance, which needs at least {FEWEST_SAMPLES}"
         )
@@ -41,7 +41,7 @@ def check_k_values(k_values: Any, n_samples: int, n_used: int) -> list[int]:
             "compared with the case of one cluster, or none"
         )
     if numbers[-1] > n_used - 1:
-        advice = "" if n_used == n_samples else ", or raise most_samples"
+        advice = "" if n_used == n_samples else ", or raise max_samples"
         raise ValueError(
             f"k_values holds {numbers[-1]}, with {n_used} samples to look at: pass numbers up to "
             f"{n_used - 1}{advice}"

@@ -8,12 +8,12 @@ from typing import Any, Literal
 import numpy as np
 from sklearn.base import clone
 
+from mkclust.data.samples import Samples, as_views
+from mkclust.data.tables import TABLE
 from mkclust.kernels.kinds import RULES
 from mkclust.linalg import eigh, eigvalsh, is_sparse, to_host
 from mkclust.methods import AverageKKM
 from mkclust.methods.training import open_samples
-from mkclust.samples.forms import TABLE
-from mkclust.samples.samples import Samples, as_views
 from mkclust.stack import Mix, Stack, as_stack
 from mkclust.stack.kernel import dense_of
 from mkclust.stack.observed import FillRule, rescaling

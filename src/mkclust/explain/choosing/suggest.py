@@ -7,24 +7,25 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
+from mkclust.data.options import TableOptions
+from mkclust.data.samples import Samples
+from mkclust.data.tables import TABLE
 from mkclust.explain.choosing.borders import count_at_borders
 from mkclust.explain.choosing.checks import check_coefficients, check_draws, check_k_values
 from mkclust.explain.choosing.clusterings import Clusterings, cluster_for_all_k
 from mkclust.explain.choosing.mix import MixSettings, NullSamples, centered
 from mkclust.explain.choosing.result import Kind, NumberOfClusters, Strength
+from mkclust.explain.parts import Parts
 from mkclust.explain.stability import (
-    Resampler,
     check_resamples,
     count_pairs,
     draw,
     part_size,
     seeded,
 )
-from mkclust.explain.steps import StepCallback, Steps, counted
-from mkclust.linalg import arrays_to_host
+from mkclust.linalg import arrays_to_host, to_host
 from mkclust.metrics import adjusted_rand_of_table
-from mkclust.samples.options import TableOptions
-from mkclust.samples.samples import Samples
+from mkclust.stack import as_stack
 from mkclust.stack.observed import FillRule
 from mkclust.types import Float
 
@@ -56,10 +57,9 @@ def suggest_n_clusters(
     coefficients: Any = None,
     n_resamples: int = 20,
     n_draws: int = 49,
-    most_samples: int = 2000,
+    max_samples: int = 2000,
     level: float = 0.02,
     random_state: Any = 0,
-    progress: StepCallback = None,
 ) -> NumberOfClusters:
     r"""Suggest how many clusters there are, by three criteria; one stands for no evidence of any.
 
@@ -120,16 +120,13 @@ def suggest_n_clusters(
     n_draws : int, default=49
         Number of draws without clusters; fewer are drawn where the first show that there is no
         evidence.
-    most_samples : int, default=2000
+    max_samples : int, default=2000
         Number of samples to use, drawn at random from more. The tests look at 500 of them, or 20
         for each cluster.
     level : float, default=0.02
         How likely chance may be to look as clear.
     random_state : int, RandomState instance or None, default=0
         Seed of samples, resamples and draws.
-    progress : callable, default=None
-        Called as ``progress(done, total, text)`` while it works: steps done, their number, and
-        what they are.
 
     Returns
     -------
@@ -156,11 +153,11 @@ def suggest_n_clusters(
     No evidence of clusters
     ...
     """
-    check_resamples(n_resamples, FRACTION, most_samples)
+    check_resamples(n_resamples, FRACTION, max_samples)
     check_draws(n_draws, level)
     options = TableOptions(views, join, impute, missing_views)
-    source = Resampler(X, kernels, options)
-    n_used = min(source.n_samples, most_samples)
+    source = Parts(X, kernels, options)
+    n_used = min(source.n_samples, max_samples)
     numbers = check_k_values(k_values, source.n_samples, n_used)
     n_tested = min(n_used, max(TESTED_SAMPLES, TESTED_IN_CLUSTER * numbers[-1]))
     mix = check_coefficients(coefficients)
@@ -177,12 +174,10 @@ def suggest_n_clusters(
         if n_tested < n_used:
             part = _on_host(source.take(used[draw(rng, n_used, n_tested)]))
             tested_clusterings = cluster_for_all_k(settings.mix(part), numbers)
-        n_tests = 2 * n_draws if _count_views(part) > 1 else n_draws
-        steps = Steps(progress, n_tests + n_resamples)
-        evidence = _test(part, settings, tested_clusterings, numbers, n_draws, level, rng, steps)
+        evidence = _test(part, settings, tested_clusterings, numbers, n_draws, level, rng)
         expected = evidence.expected_silhouettes
         stabilities, best_of_resamples = _resample(
-            K, clusterings, numbers, expected, n_resamples, rng, steps.part(n_resamples)
+            K, clusterings, numbers, expected, n_resamples, rng
         )
     best = int(np.argmax(clusterings.silhouettes - expected))
     borders = count_at_borders(clusterings.coordinates(numbers[best]), clusterings.labels[best])
@@ -228,20 +223,17 @@ def _test(
     n_draws: int,
     level: float,
     rng: np.random.Generator,
-    steps: Steps,
 ) -> _Evidence:
     """Compare the clusterings of some samples with those of draws without clusters."""
     cloud = NullSamples(part, settings)
-    cloud_draws = _Draws(lambda: cloud.draw(rng), "draws of one cloud", steps.part(n_draws))
-    draws, p_cloud = _compare(clusterings, cloud_draws, k_values, n_draws)
+    draws, p_cloud = _compare(clusterings, lambda: cloud.draw(rng), k_values, n_draws)
     silhouettes = _silhouettes(draws)
     p_shuffled, n_views = float("nan"), _count_views(part)
     if n_views > 1:
         mixes = settings.mixes(part, n_views)
         # Without a chance to matter, the first draws are enough to show what shuffling does.
         count = n_draws if p_cloud <= level + ROUNDING else min(FIRST_DRAWS, n_draws)
-        shuffled_draws = _Draws(lambda: mixes.shuffled(rng), "shuffled views", steps.part(n_draws))
-        draws, p_shuffled = _compare(clusterings, shuffled_draws, k_values, count)
+        draws, p_shuffled = _compare(clusterings, lambda: mixes.shuffled(rng), k_values, count)
     return _Evidence(
         expected_silhouettes=silhouettes.mean(axis=0),
         null_silhouettes=np.quantile(silhouettes, BAND, axis=0),
@@ -249,14 +241,6 @@ def _test(
         p_cloud=p_cloud,
         p_shuffled=p_shuffled,
     )
-
-
-class _Draws(NamedTuple):
-    """Where kernels without clusters come from, what they are, and who hears of each."""
-
-    kernel: Callable[[], Float]
-    text: str
-    progress: StepCallback
 
 
 def _kind(p_cloud: float, p_shuffled: float, p_continuum: float, level: float) -> Kind:
@@ -274,26 +258,30 @@ def _count_views(part: Any) -> int:
     return len(part) if isinstance(part, dict) else 1
 
 
-def _on_host(part: Any) -> Any:
+def _on_host(part: Samples) -> Any:
     """Return some samples as NumPy's: what is done with them takes many small steps."""
-    if isinstance(part, Samples):
+    if part.missing is not None:
         return replace(part, parts=tuple(map(arrays_to_host, part.parts)))
-    if isinstance(part, dict):
-        return {name: arrays_to_host(matrix) for name, matrix in part.items()}
-    return arrays_to_host(part)
+    if part.kind == "kernels":
+        entries = to_host(
+            as_stack(part, center=False, normalize=False, validate=False).among().entries
+        )
+        return dict(zip(part.names, entries, strict=True))
+    views = {name: arrays_to_host(view) for name, view in part.views.items()}
+    return views[TABLE] if part.kind == "table" else views
 
 
 def _compare(
     clusterings: Clusterings,
-    source: _Draws,
+    draw_kernel: Callable[[], Float],
     k_values: Sequence[int],
     n_draws: int,
 ) -> tuple[list[Clusterings], float]:
     """Return draws without clusters, and how likely they are to look as clear as the data."""
     draws: list[Clusterings] = []
     for count in (min(FIRST_DRAWS, n_draws), n_draws):
-        for _ in counted(range(count), source.progress, source.text, begin=len(draws)):
-            draws.append(cluster_for_all_k(source.kernel(), k_values))
+        for _ in range(len(draws), count):
+            draws.append(cluster_for_all_k(draw_kernel(), k_values))
         likelihood = chance(clusterings.silhouettes, _silhouettes(draws))
         if likelihood > HOPELESS:
             break
@@ -331,7 +319,6 @@ def _resample(
     expected: Float,
     n_resamples: int,
     rng: np.random.Generator,
-    progress: StepCallback,
 ) -> tuple[Float, np.ndarray]:
     """Return how far clusters of resamples agree, (s,), and the place of each resample's best k."""
     n = len(K)
@@ -339,7 +326,7 @@ def _resample(
     numbers = [k for k in k_values if k < size]
     agreements = np.full((n_resamples, len(k_values)), np.nan)
     best = np.full(n_resamples, -1)
-    for index in counted(range(n_resamples if numbers else 0), progress, "resamples"):
+    for index in range(n_resamples if numbers else 0):
         part = draw(rng, n, size)
         K_part, start = centered(K[np.ix_(part, part)]), clusterings.vectors[part]
         resampled = cluster_for_all_k(K_part, numbers, start)

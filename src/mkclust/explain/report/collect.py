@@ -6,30 +6,29 @@ from typing import Any
 
 import numpy as np
 
+from mkclust.data import Samples
 from mkclust.explain.annotation import Annotation
 from mkclust.explain.choosing import NumberOfClusters, suggest_n_clusters
 from mkclust.explain.describe import describe, views_of_features
 from mkclust.explain.description import Description, FeatureEffect
-from mkclust.explain.diagnose import diagnose
-from mkclust.explain.diagnosis import Diagnosis
+from mkclust.explain.diagnose import Diagnosis, diagnose
 from mkclust.explain.fitted import (
     check_fitted,
     fitted_index,
-    integer_seed,
     is_approximated,
-    unfitted_copy,
 )
+from mkclust.explain.parts import Parts
 from mkclust.explain.sample_scores import SampleScores, sample_scores
-from mkclust.explain.stability import Resampler, Stability, part_size, resample
+from mkclust.explain.stability import Stability, part_size, stability
 from mkclust.index import index_of, match_rows
 from mkclust.kernels import default_bank
 from mkclust.linalg import to_host
 from mkclust.methods import AgreementKKM
 from mkclust.methods.agreement import Agreement
 from mkclust.methods.training import in_order_of_fit, make_bank
+from mkclust.methods.uncovered import only_covered
 from mkclust.metrics import adjusted_rand_index
 from mkclust.plots.sampling import sample_clusters
-from mkclust.samples import Samples
 
 # Entries of kernels, m n^2, up to which all samples are diagnosed; of more samples, some are.
 MAX_DIAGNOSED = 8e7
@@ -44,15 +43,13 @@ class ReportData:
     """A fitted model, and everything that its report says about it."""
 
     model: Any
-    samples: Samples  # what it was fitted on, in the order of its labels
+    X: Any  # what it was fitted on
     ids: list[str]  # of the samples, or their numbers
     labels: np.ndarray  # -1 if nothing is known of a sample
     y: np.ndarray | None  # given classes
     scores: SampleScores
     description: Description | None  # None if no view has features
     diagnosis: Diagnosis | None  # None for a single kernel
-    n_diagnosed: int  # on how many samples
-    diagnosed_ari: float  # if not on all samples: ARI of a refit on these with the model
     agreed_ari: float | None  # ARI with the clusters that the views agree on
     stability: Stability | None
     stability_note: str  # why there is none
@@ -121,23 +118,25 @@ def collect(
 ) -> ReportData:
     """Compute everything that the report of a fitted model says."""
     check_fitted(model)
-    samples, labels = in_order_of_fit(model, X), np.asarray(model.labels_)
+    labels = np.asarray(model.labels_)
+    # The model and its samples without those of which nothing is known.
+    covered, samples = only_covered(model), in_order_of_fit(model, X)
     given = None if y is None else _in_order(y, model)
     ids = [str(name) for name in getattr(model, "sample_ids_", range(len(labels)))]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # the fit itself has warned
-        views = views_of_features(model, samples)
+        views = views_of_features(covered, samples)
         return ReportData(
             model,
-            samples,
+            X,
             ids,
             labels,
             given,
             sample_scores(model),
-            describe(model, samples.only(views), n_features=5) if views else None,
-            *_diagnose(model, samples, max_diagnosed),
-            *_stability(model, samples, n_resamples),
-            *_number_of_clusters(model, samples, alternatives),
+            describe(covered, samples.only(views), n_features=5) if views else None,
+            *_diagnose(covered, samples, max_diagnosed),
+            *_stability(model, X, n_resamples),
+            *_number_of_clusters(covered, samples, alternatives),
             annotation,
         )
 
@@ -163,40 +162,30 @@ def _in_order(y: Any, model: Any) -> np.ndarray:
 
 
 def _diagnose(
-    model: Any, samples: Samples, max_entries: float
-) -> tuple[Diagnosis | None, int, float, float | None]:
-    """Return the diagnosis, of how many samples, their ARI, and the ARI with the agreed clusters.
-
-    A large model is fitted again on some of its samples, and that fit is diagnosed.
-    """
-    labels, m = np.asarray(model.labels_), len(model.kernel_names_)
-    n, same = len(labels), 1.0
-    if m * n**2 > max_entries:
-        part = sample_clusters(labels, min(refit_size(model), int((max_entries / m) ** 0.5)))
-        source = Resampler.of_fit(model, samples)
-        other = unfitted_copy(model).set_params(random_state=integer_seed(model))
-        if not is_approximated(model):
-            other.set_params(kernels=source.kernels)
-        X = source.take(part)
-        model = other.fit(X)
-        samples, n = in_order_of_fit(model, X), len(part)
-        same = _ari(labels[part], model.labels_)
+    model: Any, samples: Any, max_entries: float
+) -> tuple[Diagnosis | None, float | None]:
+    """Return the diagnosis, and the ARI with the clusters that the views agree on, None if none."""
+    m, n = len(model.kernel_names_), len(model.labels_)
     if m == 1:
-        return None, n, same, None
-    quick = m <= 12 if is_approximated(model) else (m * n) ** 2 * model.SLOWNESS <= 6e7
-    return diagnose(model, samples, leave_one_out=quick), n, same, _agreed_ari(model, samples)
+        return None, None
+    if m * n**2 > max_entries:
+        n = min(refit_size(model), int((max_entries / m) ** 0.5))
+    quick = (m * n) ** 2 * model.SLOWNESS <= 6e7
+    diagnosis = diagnose(model, samples, leave_one_out=quick, max_samples=n)
+    return diagnosis, _agreed_ari(model, samples, n)
 
 
-def _agreed_ari(model: Any, samples: Samples) -> float | None:
+def _agreed_ari(model: Any, samples: Any, max_samples: int) -> float | None:
     """Return the ARI of a model's clusters with those that its views agree on, None if none."""
     if not model.agreement_.any_share or isinstance(model, AgreementKKM):
         return None
     if hasattr(model, "baseline_agreement_"):
         return float(model.baseline_agreement_)
-    given = unfitted_copy(model).set_params(random_state=integer_seed(model)).get_params(deep=False)
+    labels, parts = np.asarray(only_covered(model).labels_), Parts.of_fit(model, samples)
+    part, given = sample_clusters(labels, max_samples), parts.unfitted(model).get_params(deep=False)
     names = AgreementKKM().get_params(deep=False)
-    agreed = AgreementKKM(**{name: given[name] for name in names if name in given}).fit(samples)
-    return _ari(model.labels_, agreed.labels_)
+    agreed = AgreementKKM(**{name: given[name] for name in names if name in given})
+    return _ari(labels[part], agreed.fit(parts.take(part)).labels_)
 
 
 def _ari(labels: Any, others: Any) -> float:
@@ -206,9 +195,7 @@ def _ari(labels: Any, others: Any) -> float:
     return float(adjusted_rand_index(labels[both], others[both]))
 
 
-def _stability(
-    model: Any, samples: Samples, n_resamples: int | None
-) -> tuple[Stability | None, str]:
+def _stability(model: Any, X: Any, n_resamples: int | None) -> tuple[Stability | None, str]:
     """Return the stability under resampling, or None and why it is unknown."""
     n, k, most = len(model.labels_), model.n_clusters, refit_size(model)
     if n_resamples is None:
@@ -220,7 +207,7 @@ def _stability(
         return None, "Stability was not asked for."
     if part_size(n, 0.8, most) <= k:
         return None, f"Stability is unknown: 80 % of {n} samples are too few for {k} clusters."
-    return resample(model, samples, n_resamples=n_resamples, most_samples=most), ""
+    return stability(model, X, n_resamples=n_resamples, max_samples=most), ""
 
 
 def _number_of_clusters(
@@ -250,7 +237,7 @@ def _number_of_clusters(
             n_resamples=10,
             n_draws=19,
             level=0.05,
-            most_samples=n,
+            max_samples=n,
             **{name: getattr(model, name) for name in names},
         )
     except ValueError as error:

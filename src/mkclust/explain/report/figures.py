@@ -35,7 +35,7 @@ def draw_all(data: ReportData) -> dict[str, Picture]:
         "map": lambda ax: plots.EmbeddingDisplay.from_estimator(model, ax=ax),
         "weights": lambda ax: plots.KernelWeightsDisplay.from_estimator(model, ax=ax),
         "similarities": lambda ax: plots.SortedKernelDisplay.from_estimator(
-            model, data.samples, max_samples=240, ax=ax
+            model, data.X, max_samples=240, ax=ax
         ),
     }
     if data.description is not None and data.n_clusters <= MAX_CLUSTERS:

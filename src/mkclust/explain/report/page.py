@@ -18,7 +18,7 @@ import sklearn
 
 from mkclust.explain.annotation import Annotation
 from mkclust.explain.choosing import NumberOfClusters
-from mkclust.explain.diagnosis import likelihood_text
+from mkclust.explain.diagnose import p_text
 from mkclust.explain.fitted import certified_gap, format_gap, is_approximated, is_one_eigenproblem
 from mkclust.explain.report import methods_text, tables, verdict
 from mkclust.explain.report.collect import ReportData, collect
@@ -136,7 +136,7 @@ def report_html(
         is_one_eigenproblem=is_one_eigenproblem(model),
         tables=tables,
         Column=tables.Column,
-        p_text=likelihood_text,
+        p_text=p_text,
         pictures=draw_all(data),
         labels_csv=_labels_csv(data),
         level=BEYOND_CHANCE,

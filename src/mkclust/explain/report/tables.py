@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from mkclust.explain.diagnosis import Diagnosis
+from mkclust.explain.diagnose import Diagnosis
 from mkclust.explain.report.collect import ReportData
 from mkclust.metrics import scores
 

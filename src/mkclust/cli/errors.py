@@ -1,0 +1,95 @@
+"""Errors on one line, with their exit codes."""
+
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from typing import Any
+
+import typer
+from typer.core import TyperGroup
+
+from mkclust.text import printable
+
+# The class of usage errors; its module differs between versions of typer.
+UsageError: Any = typer.BadParameter.__mro__[1]
+
+
+class CommandError(Exception):
+    """What went wrong in an expected way, for the one line that the user sees."""
+
+
+class Commands(TyperGroup):
+    """Commands that exit with 0 if done, 2 after an error, and 130 if interrupted."""
+
+    def main(self, *args: Any, **options: Any) -> Any:
+        """Run a command and exit."""
+        code = 0
+        try:
+            code = super().main(*args, **(options | {"standalone_mode": False}))
+        except (UsageError, CommandError) as error:
+            code = echo_error(_usage(error) if isinstance(error, UsageError) else str(error))
+        except BrokenPipeError:
+            pass  # the reader, such as head, wants no more
+        except OSError as error:
+            place = error.filename or "standard output"
+            code = echo_error(f"{place}: {error.strerror or error}")
+        except (KeyboardInterrupt, typer.Abort):
+            code = 130
+        if code == 130:
+            typer.echo("mkclust: interrupted", err=True)
+        for stream in (sys.stdout, sys.stderr):
+            _flush(stream)
+        sys.exit(code if isinstance(code, int) else 0)
+
+
+def _usage(error: Any) -> str:
+    """Return what is wrong with the arguments, and where the help is."""
+    context = getattr(error, "ctx", None)
+    path = "mkclust" if context is None else context.command_path
+    message = error.format_message().rstrip(".")
+    if "'-k'" in message and "Missing" in message:
+        message += "; mkclust suggest INPUT finds a number"
+    return f"{message} (see: {path} --help)"
+
+
+def _flush(stream: Any) -> None:
+    """Write what is left in a stream, or drop it if nobody can read it."""
+    try:
+        stream.flush()
+    except OSError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
+    except (AttributeError, ValueError):
+        return  # there is no such stream, or it is closed
+
+
+def one_line(text: Any) -> str:
+    """Return a text without line breaks."""
+    return " ".join(str(text).split())
+
+
+def echo(text: str) -> None:
+    """Print lines; names from files cannot steer the terminal."""
+    typer.echo("\n".join(map(printable, text.split("\n"))))
+
+
+def echo_error(message: str) -> int:
+    """Print an error on one line, and return the exit code."""
+    with suppress(OSError):
+        typer.echo(printable(f"mkclust: error: {one_line(message)}"), err=True)
+    return 2
+
+
+@contextmanager
+def expected_failures() -> Iterator[None]:
+    """Turn what reading, fitting and writing are known to raise into one line."""
+    try:
+        yield
+    except MemoryError as error:
+        advice = "use fewer samples or kernels, or --landmarks 200"
+        raise CommandError(f"not enough memory ({error or 'no details'}); {advice}") from error
+    except OSError as error:
+        where = "" if error.filename is None else f"{error.filename}: "
+        raise CommandError(f"{where}{error.strerror or error}") from error
+    except (ValueError, TypeError, ImportError, ArithmeticError) as error:
+        raise CommandError(str(error) or type(error).__name__) from error

@@ -1,0 +1,270 @@
+"""The commands ``suggest``, ``diagnose`` and ``compare``, which write no files."""
+
+import time
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Annotated, Any
+
+import numpy as np
+import typer
+
+from mkclust import metrics
+from mkclust.cli import models
+from mkclust.cli import options as opt
+from mkclust.cli.errors import CommandError, echo, one_line
+from mkclust.cli.inputs import Data, read_inputs
+from mkclust.cli.models import Fit, check_method, new_model, prepare
+from mkclust.cli.options import Request
+from mkclust.cli.outputs import (
+    agreement_record,
+    all_scores,
+    missingness_record,
+    strict_json,
+    suggestion_record,
+)
+from mkclust.cli.progress import Progress, session
+from mkclust.explain.diagnose import diagnose as diagnose_fit
+from mkclust.explain.stability import stability
+from mkclust.methods import METHODS, RECOMMENDED
+from mkclust.text import join_words, text_table
+
+# Entries of all kernels, times the slowness of a method, beyond which a fit takes minutes.
+MOST_ENTRIES = 5e8
+# Stability is measured on at most so many samples.
+MOST_RESAMPLED = 1000
+CAUTION = (
+    "Agreement is not truth: methods that use the same kernels share their mistakes, and what "
+    "is stable may be one cloud that is cut in the same place every time."
+)
+First = Annotated[int | None, typer.Option("--from", min=2, help="Smallest number to try.")]
+Last = Annotated[
+    int | None, typer.Option("--to", min=2, help="Largest number; 12 by default, or fewer.")
+]
+OwnMethod = Annotated[
+    str | None,
+    typer.Option(help="Mix the kernels as this method does; by default they are averaged."),
+]
+LeaveOneOut = Annotated[
+    bool,
+    typer.Option(
+        "--leave-one-out/--no-leave-one-out",
+        help="Cluster again without each kernel in turn, which takes most of the time.",
+    ),
+]
+MethodNames = Annotated[
+    str | None,
+    typer.Option(
+        "--methods", metavar="NAME,NAME", help="By default all methods that are fast enough."
+    ),
+]
+Resamples = Annotated[
+    int, typer.Option("--resamples", min=0, help="Fits on parts of the samples, for stability.")
+]
+# What is recorded of a diagnosis, beside the agreement and the missingness of the views.
+DIAGNOSED = (
+    "method", "n_clusters", "names", "weights", "alignments", "top_share", "cluster_gap",
+    "agreement", "leave_one_out", "p_values", "redundancy", "noise", "duplicates", "n_samples",
+    "n_diagnosed", "refit_agreement",
+)  # fmt: skip
+
+
+def suggest(
+    context: typer.Context,
+    inputs: opt.Inputs,
+    *,
+    id: opt.Id = None,
+    samples_in: opt.SamplesIn = None,
+    drop: opt.Drop = None,
+    join: opt.Join = None,
+    impute: opt.Impute = None,
+    missing_views: opt.MissingViews = None,
+    first: First = None,
+    last: Last = None,
+    method: OwnMethod = None,
+    kernels: opt.Kernels = None,
+    settings: opt.Settings = None,
+    seed: opt.Seed = 0,
+    landmarks: opt.Landmarks = opt.AUTO,
+    as_json: opt.Json = False,
+    quiet: opt.Quiet = False,
+    verbose: opt.Verbose = False,
+) -> None:
+    """Suggest how many clusters there are, if any, by three criteria."""
+    first = 2 if first is None and last is not None else first
+    k_values = None if first is None else range(first, (last or max(12, first)) + 1)
+    if k_values is not None and not k_values:
+        raise CommandError(f"--from {first} --to {last}: there is no number between them")
+    request = replace(Request.of(context), n_clusters=2)
+    with session(quiet=quiet) as progress:
+        model = new_model(request)
+        data = read_inputs(request, progress)
+        prepared = prepare(request, model, data)
+        suggestion = models.suggest(prepared, progress, k_values)
+        if method is not None:
+            # Without a suggestion, two clusters show how the method mixes the kernels.
+            model.set_params(n_clusters=max(suggestion.n_clusters, 2))
+            progress.phase(f"mixing the kernels by {method}")
+            coefficients = getattr(model.fit(prepared.X), "coefficients_", None)
+            if coefficients is None:
+                raise CommandError(f"--method {method} does not mix kernels; leave it out")
+            suggestion = models.suggest(prepared, progress, k_values, coefficients)
+    _show(suggestion.summary(), suggestion_record(suggestion), progress, context)
+
+
+def diagnose(
+    context: typer.Context,
+    inputs: opt.Inputs,
+    *,
+    id: opt.Id = None,
+    samples_in: opt.SamplesIn = None,
+    drop: opt.Drop = None,
+    join: opt.Join = None,
+    impute: opt.Impute = None,
+    missing_views: opt.MissingViews = None,
+    n_clusters: opt.NClusters,
+    leave_one_out: LeaveOneOut = True,
+    method: opt.Method = RECOMMENDED,
+    kernels: opt.Kernels = None,
+    settings: opt.Settings = None,
+    seed: opt.Seed = 0,
+    landmarks: opt.Landmarks = opt.AUTO,
+    as_json: opt.Json = False,
+    quiet: opt.Quiet = False,
+    verbose: opt.Verbose = False,
+) -> None:
+    """Say what each view or kernel contributes: structure, agreement, a copy, or noise."""
+    request = Request.of(context)
+    with session(quiet=quiet) as progress:
+        new_model(request)
+        fitted = models.fit(request, read_inputs(request, progress), progress)
+        progress.phase("diagnosing")
+        diagnosis = diagnose_fit(fitted.model, fitted.X, leave_one_out=leave_one_out)
+    record = {name: getattr(diagnosis, name) for name in DIAGNOSED}
+    record["view_agreement"] = agreement_record(fitted.model)
+    record["missingness"] = missingness_record(fitted.model)
+    _show(diagnosis.summary(), record, progress, context)
+
+
+def compare(
+    context: typer.Context,
+    inputs: opt.Inputs,
+    *,
+    id: opt.Id = None,
+    samples_in: opt.SamplesIn = None,
+    drop: opt.Drop = None,
+    join: opt.Join = None,
+    impute: opt.Impute = None,
+    missing_views: opt.MissingViews = None,
+    n_clusters: opt.NClusters,
+    methods: MethodNames = None,
+    n_resamples: Resamples = 5,
+    kernels: opt.Kernels = None,
+    seed: opt.Seed = 0,
+    landmarks: opt.Landmarks = opt.AUTO,
+    as_json: opt.Json = False,
+    quiet: opt.Quiet = False,
+    verbose: opt.Verbose = False,
+) -> None:
+    """Cluster with several methods, and show how far they agree and how stable each is."""
+    request = Request.of(context)
+    names = list(METHODS) if methods is None else [name.strip() for name in methods.split(",")]
+    labels: dict[str, np.ndarray] = {}
+    found: dict[str, dict[str, Any]] = {}
+    left_out: dict[str, str] = {}
+    with session(quiet=quiet) as progress:
+        for name in names:
+            check_method(name)
+        data = read_inputs(request, progress)
+        progress.phase(f"comparing {len(names)} methods")
+        for done, name in enumerate(names):
+            progress.step(done, len(names), name)
+            own = replace(request, method=name)
+            try:
+                if methods is None:
+                    _refuse_slow(prepare(own, new_model(own), data), own)
+                labels[name], found[name] = _try_method(own, data, n_resamples)
+            except (CommandError, ValueError, ArithmeticError, MemoryError) as error:
+                left_out[name] = one_line(error) or type(error).__name__
+        if not found:
+            raise CommandError(f"no method gave clusters; {names[0]}: {left_out[names[0]]}")
+    pairs = [[metrics.adjusted_rand_index(a, b) for b in labels.values()] for a in labels.values()]
+    record = {"methods": found, "adjusted_rand_index": pairs, "left_out": left_out}
+    text = _comparison(found, pairs, left_out)
+    _show(text, record | {"caution": CAUTION}, progress, context)
+
+
+def _try_method(
+    request: Request, data: Data, n_resamples: int
+) -> tuple[np.ndarray, dict[str, Any]]:
+    """Return the clusters of a method, and what is compared of it."""
+    start = time.perf_counter()
+    fitted = models.fit(request, data, Progress([], quiet=True))
+    seconds, model = time.perf_counter() - start, fitted.model
+    labels, scores = np.asarray(model.labels_), all_scores(model, data.labels_for(model))
+    return labels, {
+        "cluster_sizes": np.bincount(labels[labels >= 0]),
+        "stability": _stability(fitted, n_resamples),
+        "gap": getattr(model, "duality_gap_", None),
+        "seconds": seconds,
+        "set_aside": list(getattr(model, "set_aside_", ())),
+        "scores": next(iter(scores.values()), None),
+    }
+
+
+def _refuse_slow(prepared: Fit, request: Request) -> None:
+    """Refuse a fit that would take minutes; one that needs too much memory refuses itself."""
+    data = prepared.data
+    # One table becomes a bank of twelve kernels, unless one was asked for.
+    is_bank = len(data.views) == 1 and not data.precomputed and not request.kernels
+    entries = (12 if is_bank else len(data.views)) * data.n_samples**2
+    if prepared.landmarks is None and entries * METHODS[request.method].SLOWNESS > MOST_ENTRIES:
+        raise CommandError(f"takes long; --methods {request.method} runs it all the same")
+
+
+def _stability(fitted: Fit, n_resamples: int) -> float | None:
+    """Return how far clusters of parts of the samples agree with a model's, None if unknown."""
+    if n_resamples == 0 or fitted.model.n_clusters == 1:
+        return None
+    try:
+        found = stability(
+            fitted.model, fitted.X, n_resamples=n_resamples, max_samples=MOST_RESAMPLED
+        )
+        return found.mean
+    except ValueError:
+        return None  # a part of the samples may be too small for so many clusters
+
+
+def _comparison(
+    found: dict[str, dict[str, Any]], pairs: Sequence[Sequence[float]], left_out: dict[str, str]
+) -> str:
+    """Return the comparison in tables and sentences."""
+    titles = [f"{number:2} {name}" for number, name in enumerate(found, start=1)]
+    rows = [["method", "stability", "gap", "seconds", "ARI (%)"]]
+    for title, each in zip(titles, found.values(), strict=True):
+        score = None if each["scores"] is None else 100 * each["scores"]["ari"]
+        cells = {"stability": ".2f", "gap": ".1e", "seconds": ".2f"}
+        row = [_cell(each[name], form) for name, form in cells.items()]
+        rows.append([title, *row, _cell(score, ".1f")])
+    matrix = [["adjusted Rand index", *map(str, range(1, len(titles) + 1))]]
+    matrix += [[t, *(f"{x:.2f}" for x in row)] for t, row in zip(titles, pairs, strict=True)]
+    lines = [text_table(rows), "", text_table(matrix), ""]
+    for name, each in found.items():
+        if each["set_aside"]:
+            lines.append(f"{name} sets aside: {join_words(each['set_aside'])}.")
+    lines += [f"Left out: {name}: {reason}." for name, reason in left_out.items()]
+    lines.append(
+        "Stability: the agreement of clusters of parts of the samples with those of all. Gap: how "
+        "far the objective is above the global optimum at most, if a method certifies it."
+    )
+    return "\n".join([*lines, CAUTION])
+
+
+def _cell(value: float | None, form: str) -> str:
+    """Return a number for a table, or a dash."""
+    return "-" if value is None else format(value, form)
+
+
+def _show(text: str, record: Any, progress: Progress, context: typer.Context) -> None:
+    """Print what was found, as text or as JSON."""
+    lines = progress.lines(context.params["verbose"])
+    echo(strict_json(record) if context.params["as_json"] else "\n".join([text, *lines]))

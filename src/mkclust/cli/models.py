@@ -1,0 +1,215 @@
+"""From the options of a command to a fitted model."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+from mkclust.bench.plan import import_class
+from mkclust.cli.errors import CommandError, one_line
+from mkclust.cli.inputs import Data, input_path
+from mkclust.cli.options import AUTO, Request
+from mkclust.cli.progress import Progress
+from mkclust.data import as_dask
+from mkclust.explain.choosing import NumberOfClusters, suggest_n_clusters
+from mkclust.kernels import KernelBank, Nystroem, default_bank
+from mkclust.linalg.memory import available_bytes, in_units
+from mkclust.methods import METHODS, MultipleKernelClusterer
+from mkclust.text import did_you_mean, join_words
+
+# Exact kernels are computed up to so many samples, if they take at most this share of the memory.
+MOST_EXACT_SAMPLES, LARGEST_SHARE = 10_000, 0.5
+# The number of landmarks beyond that.
+LANDMARKS = 200
+# Files of which the workers of a cluster can read some rows.
+READ_BY_ROWS = (".npy", ".parquet")
+# Parameters with options of their own.
+OWN_OPTIONS = {
+    "n_clusters": "-k",
+    "random_state": "--seed",
+    "kernels": "--kernels",
+    "approximation": "--landmarks",
+    "join": "--join",
+    "impute": "--impute",
+    "missing_views": "--missing-views",
+}
+# Parameters of a model that decide on its kernels.
+OF_KERNELS = ("kernels", "center", "normalize", "psd", "join", "impute", "missing_views")
+
+
+@dataclass(frozen=True)
+class Fit:
+    """A fitted model, what it was fitted on, and what the command decided by itself."""
+
+    model: Any
+    data: Data
+    X: Any
+    decision: str
+    landmarks: int | None
+    suggestion: NumberOfClusters | None = None
+
+
+def new_model(request: Request) -> Any:
+    """Return the estimator that was asked for, its parameters checked."""
+    model = _estimator(request.method)
+    known, own = model.get_params(deep=False), ("join", "impute", "missing_views")
+    parameters = {name: value for name in own if (value := getattr(request, name)) is not None}
+    parameters["random_state"] = request.seed
+    if request.n_clusters != AUTO:
+        parameters["n_clusters"] = request.n_clusters
+    for setting in request.settings:
+        name, equals, text = (part.strip() for part in setting.partition("="))
+        if not name or not equals or not text:
+            raise CommandError(f"--set {setting}: write NAME=VALUE, such as --set tol=1e-4")
+        if name in OWN_OPTIONS:
+            raise CommandError(f"--set {setting}: {name} has its own option, {OWN_OPTIONS[name]}")
+        if name in parameters:
+            raise CommandError(f"--set {setting}: {name} is set twice")
+        if name not in known:
+            others = [key for key, each in METHODS.items() if name in each().get_params()]
+            near = f"; only {join_words(others)} has it" if others else did_you_mean(name, known)
+            near = near or f"; it has {', '.join(known)}"
+            raise CommandError(f"--set {name}: {request.method} has no such parameter{near}")
+        parameters[name] = parse_value(text)
+    model.set_params(**parameters)
+    model.check_parameters()
+    return model
+
+
+def parse_value(text: str) -> Any:
+    """Return what a text spells: a whole number, a number, a truth value, None, or itself."""
+    for number in (int, float):
+        try:
+            return number(text)
+        except ValueError:
+            continue
+    return {"true": True, "false": False, "none": None}.get(text.lower(), text)
+
+
+def _estimator(name: str) -> Any:
+    """Return a method by its name, or of the class that package.module:Class names."""
+    if ":" not in name:
+        check_method(name)
+        return METHODS[name]()
+    estimator = import_class(name)
+    if not issubclass(estimator, MultipleKernelClusterer):
+        raise CommandError(
+            f"--method {name}: is not derived from mkclust.methods.MultipleKernelClusterer"
+        )
+    try:
+        return estimator()
+    except Exception as error:  # other people's code
+        reason = f"{type(error).__name__}: {error}"
+        raise CommandError(f"--method {name} cannot be made ({reason})") from None
+
+
+def check_method(name: str) -> None:
+    """Refuse a name that is not that of a method."""
+    if name not in METHODS:
+        near = did_you_mean(name, METHODS)
+        raise CommandError(f"--method {name}: unknown{near}; one of {', '.join(METHODS)}")
+
+
+def prepare(request: Request, model: Any, data: Data) -> Fit:
+    """Set the kernels of a model, or landmarks, and say what was not asked for."""
+    asked: Any = request.asked_kernels
+    landmarks: int | None = None
+    if data.precomputed:
+        if asked not in (AUTO, "precomputed") or isinstance(request.landmarks, int):
+            raise CommandError("the inputs hold kernels; leave out --kernels and --landmarks")
+        model.set_params(kernels="precomputed")
+        return Fit(model, data, data.X, "", None)
+    X, decision = data.X, ""
+    if asked != AUTO:
+        model.set_params(kernels=asked)
+        X = X if isinstance(asked, str) else data.views
+    elif data.bank is not None:
+        bank = KernelBank(**data.bank)
+        model.set_params(kernels=bank)
+        decision = f"Kernels: as the data set {data.data_sets[0].name} has them, {one_line(bank)}."
+    elif len(data.views) == 1:
+        decision = "One view is one table: a bank of kernels is computed from it."
+    reason = _reason_for_landmarks(request, model, data)
+    if reason:
+        asked_for = request.landmarks
+        landmarks = asked_for if isinstance(asked_for, int) else min(LANDMARKS, data.n_samples)
+        model.set_params(approximation=Nystroem(n_components=landmarks))
+        if data.bank is not None:
+            model.set_params(kernels=asked)  # one kernel per view
+        decision = f"{landmarks} landmarks per view approximate the kernels ({reason})."
+        X = data.views
+    if request.address is not None:
+        X = as_dask(X)  # whose chunks the workers read
+    return Fit(model, data, X, decision, landmarks)
+
+
+def _reason_for_landmarks(request: Request, model: Any, data: Data) -> str:
+    """Return why kernels are approximated; empty if they are exact."""
+    exact = request.landmarks == "none" or request.asked_kernels == "on-the-fly"
+    able, n = "approximation" in model.get_params(deep=False), data.n_samples
+    if request.address is not None or isinstance(request.landmarks, int):
+        if exact or not able:
+            why = "exact ones are asked for" if able else f"{request.method} needs all entries"
+            raise CommandError(
+                f"--landmarks {request.landmarks}, or --cluster, approximates the kernels, and "
+                f"{why}; leave one out"
+            )
+        return "asked for"
+    if exact or not able:
+        return ""
+    bank = default_bank(len(data.views) > 1) if data.bank is None else KernelBank(**data.bank)
+    per_view = len(bank.widths) + len(bank.polynomials) + (bank.linear is not None)
+    n_bytes, free = 8 * (per_view * len(data.views) + 1) * n**2, available_bytes()
+    if n > MOST_EXACT_SAMPLES or (free is not None and n_bytes > LARGEST_SHARE * free):
+        return f"exact kernels of {n:,} samples would take {in_units(n_bytes)}"
+    return ""
+
+
+@contextmanager
+def connection(request: Request, progress: Progress) -> Iterator[None]:
+    """Have dask compute on a cluster, if there is an address."""
+    if request.address is None:
+        yield
+        return
+    for text in request.inputs:
+        path = input_path(text)
+        if path is None or path.suffix.lower() not in READ_BY_ROWS:
+            suffixes = ", ".join(READ_BY_ROWS)
+            raise CommandError(f"{text}: --cluster reads {suffixes}; store it in one of these")
+    from distributed import Client
+
+    progress.phase(f"connecting to {request.address}")
+    with Client(request.address):
+        yield
+
+
+def fit(request: Request, data: Data, progress: Progress) -> Fit:
+    """Fit the model that was asked for; with -k auto, by the suggested number of clusters."""
+    prepared = prepare(request, model := new_model(request), data)
+    suggestion = None
+    if request.n_clusters == AUTO:
+        suggestion = suggest(prepared, progress)
+        if suggestion.kind != "clusters":
+            raise CommandError(
+                f"-k auto: {suggestion.verdict()} See mkclust suggest, or give -k N to cut the "
+                "samples into N parts anyway"
+            )
+        model.set_params(n_clusters=suggestion.n_clusters)
+    progress.phase(f"clustering {data.describe()}")
+    model.fit(prepared.X)
+    return Fit(model, data, prepared.X, prepared.decision, prepared.landmarks, suggestion)
+
+
+def suggest(
+    prepared: Fit, progress: Progress, k_values: Any = None, coefficients: Any = None
+) -> NumberOfClusters:
+    """Suggest a number of clusters for the kernels of a model."""
+    progress.phase("choosing the number of clusters")
+    parameters = prepared.model.get_params(deep=False)
+    return suggest_n_clusters(
+        prepared.X,
+        k_values,
+        coefficients=coefficients,
+        random_state=parameters["random_state"],
+        **{name: parameters[name] for name in OF_KERNELS if name in parameters},
+    )

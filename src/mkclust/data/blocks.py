@@ -1,0 +1,321 @@
+"""Views that are computed with in blocks of samples: in memory, in files and on devices."""
+
+import hashlib
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import numpy as np
+
+from mkclust.data.block_threads import map_blocks
+from mkclust.data.check import as_floats, in_memory, memory_map
+from mkclust.linalg import (
+    device,
+    free_bytes,
+    is_foreign,
+    namespace,
+    ranges,
+    select,
+    to_host,
+)
+from mkclust.linalg.sparse_rows import finite_rows, missing_rows, row_width
+from mkclust.text import join_words
+from mkclust.types import Array
+
+# What is computed from a block, given the number of its first sample.
+BlockFunction = Callable[["Block", int], Any]
+# Bytes of a block over all views: large enough for fast products, small enough for the cache.
+BLOCK_BYTES = 4 << 20
+# Samples of a block. Features may be much wider than the views, so that there are not more.
+FEWEST_ROWS, MOST_ROWS = 256, 8192
+# On a device every call waits to begin, and there is no cache: blocks are large, but leave nearly
+# all of the memory to others.
+DEVICE_BYTES, DEVICE_SHARE, MOST_DEVICE_ROWS = 512 << 20, 0.05, 1 << 17
+# Blocks of files are whole chunks, to read none twice, unless a chunk is larger than this.
+CHUNK_BYTES = 32 << 20
+# What is read at a time to tell whether a file still holds the same numbers.
+DIGEST_BYTES = 4 << 20
+
+
+class Block(dict[str, Array]):
+    """Some samples of several views: by name, the rows of those samples that the view has.
+
+    Parameters
+    ----------
+    rows : mapping of str to array
+        The rows of each view.
+    n_rows : int
+        Number of samples.
+    observed : ndarray of bool of shape (n_rows, n_views) or None, default=None
+        Which samples each view has; None if all have all.
+    """
+
+    def __init__(self, rows: Mapping[str, Array], n_rows: int, observed: Any = None):
+        super().__init__(rows)
+        self.n_rows = n_rows
+        self.observed = None if observed is None or observed.all() else observed
+
+    def index(self, name: str) -> np.ndarray | None:
+        """Return which of the samples a view has, sorted; None if all."""
+        if self.observed is None:
+            return None
+        has = self.observed[:, list(self).index(name)]
+        return None if has.all() else np.flatnonzero(has)
+
+    def part(self, rows: slice) -> "Block":
+        """Return the samples of a slice."""
+        n_rows = rows.stop - rows.start
+        if self.observed is None:
+            return Block({name: view[rows, :] for name, view in self.items()}, n_rows)
+        ends = np.cumsum(np.insert(self.observed, 0, False, axis=0), axis=0)[
+            [rows.start, rows.stop]
+        ]
+        parts = {n: v[a:b, :] for (n, v), (a, b) in zip(self.items(), ends.T.tolist(), strict=True)}
+        return Block(parts, n_rows, self.observed[rows])
+
+
+class Blocks:
+    """Several views of the same samples, computed with some samples at a time.
+
+    A pass over the samples is a sum (:meth:`total`) or a result for every sample (:meth:`map`).
+    Reading a block overlaps with computing those before it. A pass that fails or is interrupted
+    raises, and its threads end.
+
+    Parameters
+    ----------
+    tables : mapping of str to array-like
+        Views with ``shape``, ``dtype`` and slices by rows: of all samples, or of those that they
+        have. If there are several, a row of a file that is all NaN is a sample that the view lacks.
+    observed : ndarray of bool of shape (n_samples, n_views) or None, default=None
+        Which samples each view has; None if all have all.
+    block_rows : int or None, default=None
+        Samples of a block; None chooses.
+    is_unread : bool, default=False
+        Whether the views come from files, although they are in memory.
+    """
+
+    def __init__(
+        self,
+        tables: Mapping[str, Any],
+        observed: Any = None,
+        block_rows: Any = None,
+        is_unread: bool = False,
+    ):
+        self._tables, self._observed = dict(tables), observed
+        first = next(iter(self._tables.values()))
+        self.names = tuple(self._tables)
+        self.n_samples = int(first.shape[0] if observed is None else len(observed))
+        self.n_features = tuple(int(table.shape[1]) for table in self._tables.values())
+        # Where the row of a sample is, for views that hold those of some samples only.
+        self._ranks: dict[str, np.ndarray] = {}
+        for name, table in self._tables.items():
+            if table.shape[0] != self.n_samples:
+                has = observed[:, self.names.index(name)]
+                self._ranks[name] = np.append(0, np.cumsum(has))
+        self._height = int(block_rows or self._choose_height(first))
+        # The views whose rows tell which samples are missing no sooner than they are read.
+        held = [n for n, table in self._tables.items() if in_memory(table) or is_foreign(table)]
+        held = [*self._ranks, *([] if is_unread else held)]
+        self._on_disk = [n for n in self.names if len(self.names) > 1 and n not in held]
+
+    def total(self, function: BlockFunction) -> Any:
+        """Return the sum of a function over all blocks: an array or a tuple of arrays."""
+        total = None
+        for _, part in self._results(function):
+            total = add(total, part)
+        return total
+
+    def map(self, function: BlockFunction) -> Array:
+        """Return a function of all blocks, one row per sample."""
+        result: Array = None
+        for start, part in self._results(function):
+            if result is None:
+                shape = (self.n_samples, *part.shape[1:])
+                result = namespace(part).empty(shape, dtype=part.dtype, device=device(part))
+            result[start : start + part.shape[0], ...] = part
+        return result
+
+    def take(self, samples: np.ndarray) -> Block:
+        """Return some samples, given by sorted indices, in memory."""
+        everyone = len(samples) == self.n_samples
+        observed = self._observed if self._observed is None else self._observed[samples]
+        parts = {}
+        for number, name in enumerate(self.names):
+            own = samples if observed is None else samples[observed[:, number]]
+            if name in self._ranks:
+                own = self._ranks[name][own]
+            is_all = everyone and len(own) == self._tables[name].shape[0]
+            rows = slice(0, len(own)) if is_all else own  # not copied
+            parts[name] = self._take_rows(name, rows)
+        return self._block(parts, len(samples), observed)
+
+    def observed(self) -> np.ndarray | None:
+        """Return which samples each view has, (n_samples, n_views); None if all have all.
+
+        Views in files are read for that.
+        """
+        observed = self._observed
+        if self._on_disk:
+            observed = self.map(_observed_in_block)
+        return None if observed is None or observed.all() else observed
+
+    def with_features(self, features: Array, widths: Mapping[str, int]) -> "Blocks":
+        """Return blocks of the columns of an array, so many for each view, of the same samples."""
+        ends, tables, start = np.cumsum(list(widths.values())).tolist(), {}, 0
+        for name, end in zip(widths, ends, strict=True):
+            tables[name], start = features[:, start:end], end
+        return Blocks(tables, self.observed())
+
+    def __iter__(self) -> Iterator[tuple[int, Block]]:
+        """Yield the blocks in order, with the number of the first sample of each."""
+        for rows in ranges(self.n_samples, self._height):
+            yield rows.start, self._read_block(rows)
+
+    def _results(self, function: BlockFunction) -> Iterator[tuple[int, Any]]:
+        """Yield a function of every block, in order, with the number of the first sample."""
+        first = next(iter(self._tables.values()))
+        if is_foreign(first) or self.n_samples <= self._height:  # nothing to read meanwhile
+            for start, block in self:
+                yield start, function(block, start)
+            return
+        with ThreadPoolExecutor(1, "mkclust-reader") as reader:
+            yield from map_blocks(self._read_ahead(reader), function)
+
+    def _read_ahead(self, reader: ThreadPoolExecutor) -> Iterator[tuple[int, Block]]:
+        """Yield all blocks in order; the next is read meanwhile."""
+        every = list(ranges(self.n_samples, self._height))
+        future = reader.submit(self._read_block, every[0])
+        for rows, following in zip(every, [*every[1:], None], strict=True):
+            block = future.result()
+            if following is not None:
+                future = reader.submit(self._read_block, following)
+            yield rows.start, block
+
+    def _read_block(self, rows: slice) -> Block:
+        """Read the samples of a slice."""
+        observed = None if self._observed is None else self._observed[rows]
+        parts = {}
+        for number, name in enumerate(self.names):
+            if name in self._ranks:
+                start, stop = self._ranks[name][[rows.start, rows.stop]].tolist()
+                parts[name] = self._read(name, slice(start, stop))
+            else:
+                parts[name] = self._read(name, rows)
+                if observed is not None and not observed[:, number].all():
+                    parts[name] = select(parts[name], np.flatnonzero(observed[:, number]))
+        return self._block(parts, rows.stop - rows.start, observed)
+
+    def _block(self, parts: dict[str, Array], n_rows: int, observed: Any) -> Block:
+        """Return a block without the rows of files that are all NaN."""
+        for name in self._on_disk:
+            empty = to_host(missing_rows(parts[name]), None)
+            if empty.any():
+                shape = (n_rows, len(self.names))
+                observed = np.ones(shape, bool) if observed is None else observed.copy()
+                column = observed[:, self.names.index(name)]
+                column[np.flatnonzero(column)[empty]] = False
+                parts[name] = select(parts[name], np.flatnonzero(~empty))
+        return Block(parts, n_rows, observed)
+
+    def _take_rows(self, name: str, rows: Any) -> Array:
+        """Return some rows of one view; of files those between them are read along, in blocks."""
+        table = self._tables[name]
+        if isinstance(rows, slice) or in_memory(table) or is_foreign(table) or not len(rows):
+            return self._read(name, rows)
+        parts = []
+        for some in np.split(rows, np.flatnonzero(np.diff(rows // self._height)) + 1):
+            first = int(some[0])
+            parts.append(self._read(name, slice(first, int(some[-1]) + 1))[some - first])
+        return np.concatenate(parts)
+
+    def _read(self, name: str, rows: Any) -> Array:
+        """Return some rows of one view as floats, and say which could not be read."""
+        table = self._tables[name]
+        if is_foreign(table):
+            block = table[rows, :] if isinstance(rows, slice) else select(table, rows)
+            return as_floats(block, f"View {name!r}")
+        try:
+            part = table[rows]
+            expected = rows.stop - rows.start if isinstance(rows, slice) else len(rows)
+            if part.shape[0] != expected:
+                raise OSError(f"there are {part.shape[0]} rows instead of {expected}")
+            # A copy of a memory map, which would otherwise be read when it is computed with.
+            return as_floats(np.array(part) if memory_map(table) is not None else part, name)
+        except (OSError, RuntimeError, KeyError, IndexError) as error:
+            first, last = (rows.start, rows.stop - 1) if isinstance(rows, slice) else rows[[0, -1]]
+            raise OSError(
+                f"View {name!r} could not be read, at the rows {first} to {last}: {error}"
+            ) from error
+
+    def _choose_height(self, first: Any) -> int:
+        """Return how many samples make a block: whole chunks of files if that is possible."""
+        width = max(1, sum(map(row_width, self._tables.values())))
+        size, most = device_bytes(first), MOST_DEVICE_ROWS
+        if size is None:
+            size, most = BLOCK_BYTES, MOST_ROWS
+        height = int(np.clip(size // (8 * width), FEWEST_ROWS, most))
+        chunks = [getattr(table, "chunks", None) for table in self._tables.values()]
+        step = max(int(np.max(each[0])) if each else 1 for each in chunks)
+        if step <= height:
+            return height - height % step
+        return step if 8 * step * width <= CHUNK_BYTES else height
+
+
+def device_bytes(like: Any) -> int | None:
+    """Return how many bytes to compute at a time on the device of an array, None on the host."""
+    free = free_bytes(like)
+    return None if free is None else min(DEVICE_BYTES, int(DEVICE_SHARE * free))
+
+
+def add(total: Any, part: Any) -> Any:
+    """Add what was computed from one block to the sum so far, None before the first."""
+    if total is None:
+        return part
+    if isinstance(total, tuple):
+        return tuple(a + b for a, b in zip(total, part, strict=True))
+    return total + part
+
+
+def check_finite(block: Block, samples: int | np.ndarray) -> None:
+    """Refuse entries that are not finite, and samples that no view has.
+
+    Parameters
+    ----------
+    block : Block
+        Some samples.
+    samples : int or ndarray of shape (n_rows,)
+        The number of the first, if they follow one another; else of each.
+    """
+    numbers = samples + np.arange(block.n_rows) if np.ndim(samples) == 0 else np.asarray(samples)
+    for name, rows in block.items():
+        finite = finite_rows(rows)
+        if bool(namespace(finite).all(finite)):
+            continue
+        index = block.index(name)
+        bad = (numbers if index is None else numbers[index])[~to_host(finite, None)]
+        raise ValueError(
+            f"View {name!r} has entries that are not finite in {len(bad)} of {len(numbers)} "
+            f"samples, first in sample {bad[0]}; fill them, as impute='median' does for tables in "
+            "memory, or drop these samples from every view."
+        )
+    if block.observed is not None and not block.observed.any(axis=1).all():
+        lost = numbers[~block.observed.any(axis=1)]
+        raise ValueError(
+            f"{len(lost)} of {len(numbers)} samples are missing from every view: "
+            f"{join_words(map(str, lost))}; drop what is observed in no view."
+        )
+
+
+def fingerprint(view: Any) -> str | None:
+    """Return a digest of the numbers in a memory map; None for what is in memory."""
+    if memory_map(view) is None:
+        return None
+    digest = hashlib.blake2b(digest_size=16)
+    for rows in ranges(view.shape[0], max(1, DIGEST_BYTES // max(1, view[:1].nbytes))):
+        digest.update(np.ascontiguousarray(view[rows]).data)
+    return digest.hexdigest()
+
+
+def _observed_in_block(block: Block, _: int) -> np.ndarray:
+    """Return which samples of a block each view has, (n_rows, n_views)."""
+    return np.ones((block.n_rows, len(block)), bool) if block.observed is None else block.observed

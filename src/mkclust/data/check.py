@@ -1,0 +1,272 @@
+"""What is wrong with views, tables of samples by features: their form first, then their entries."""
+
+import mmap
+import warnings
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from scipy.sparse import issparse
+from sklearn.utils import check_array
+
+from mkclust.linalg import as_floats as as_foreign_floats
+from mkclust.linalg import check_one_place, is_foreign, namespace, place, to_host
+from mkclust.linalg.arrays import is_sparse_tensor
+from mkclust.linalg.sparse_rows import as_csr, stored_entries
+from mkclust.text import join_words
+from mkclust.types import Array
+
+# So many columns to be dropped are named.
+MAX_DROPPED = 10
+# A view is warned of that has fewer samples than this, and than this share of all.
+FEW_OBSERVED, FEW_SHARE = 10, 0.2
+
+
+def is_dask(array: Any) -> bool:
+    """Return whether something is a dask array, without importing dask."""
+    return type(array).__module__.startswith("dask.array")
+
+
+def n_dims(item: Any) -> int:
+    """Return the number of dimensions of an array, a data frame or nested lists."""
+    if hasattr(item, "shape"):
+        return len(item.shape)
+    if isinstance(item, list | tuple):
+        return 1 + (n_dims(item[0]) if item else 0)
+    return 0
+
+
+def memory_map(view: Any) -> np.memmap | None:
+    """Return the memory map that a view is, or is a part of."""
+    while isinstance(view, np.ndarray):
+        if isinstance(view, np.memmap) and isinstance(view.base, mmap.mmap):
+            return view
+        view = view.base
+    return None
+
+
+def in_memory(table: Any) -> bool:
+    """Return whether all entries of a table are in the memory of the host."""
+    is_held = issparse(table) or isinstance(table, pd.DataFrame | np.ndarray)
+    return is_held and memory_map(table) is None
+
+
+def check_masks(table: Any, title: str) -> None:
+    """Refuse an array with masked entries: what is below them is no number."""
+    if isinstance(table, np.ma.MaskedArray) and (count := np.ma.count_masked(table)):
+        raise ValueError(
+            f"{title} has {count} masked entries, which are missing; fill them, such as with "
+            "filled(), or drop their rows and samples everywhere."
+        )
+
+
+def check_view(view: Any, title: str, *, may_lack_rows: bool = False) -> Any:
+    """Return a view of numbers that can be sliced by rows; arrays and files are not read.
+
+    Parameters
+    ----------
+    view : object
+        What should be a table of samples by features.
+    title : str
+        What messages call it.
+    may_lack_rows : bool, default=False
+        Whether it may have no row at all, as a view that all new samples are missing from.
+
+    Returns
+    -------
+    array, CSR array, or rows in a file
+        Data frames become arrays, and sparse matrices CSR arrays of floats.
+    """
+    if is_sparse_tensor(view):
+        raise TypeError(
+            f"{title} is a sparse tensor: pass a scipy.sparse.csr_array of it, beside NumPy "
+            "arrays, or its .to_dense()."
+        )
+    if n_dims(view) != 2:
+        raise ValueError(
+            f"{title} has {n_dims(view)} dimensions, but a view has 2, samples by features; "
+            "turn a single feature into a column with reshape(-1, 1)."
+        )
+    if 0 in view.shape[int(may_lack_rows) :]:
+        raise ValueError(f"{title} is empty, of shape {tuple(view.shape)}; leave it out.")
+    if is_dask(view):
+        _check_chunks(view, title)
+    if issparse(view):
+        _check_type(view.dtype, title)
+        try:
+            return as_csr(view)
+        except (ValueError, IndexError) as error:
+            raise ValueError(f"{title} is a damaged sparse matrix ({error}).") from error
+    if isinstance(view, np.ndarray | pd.DataFrame):
+        return as_numbers(view, title)
+    if is_foreign(view):
+        as_floats(view[:0, :], title)  # refuses what is no number
+    elif hasattr(view, "dtype"):
+        _check_type(view.dtype, title)
+    return view
+
+
+def as_numbers(view: Any, title: str) -> Any:
+    """Return a data frame or an array as an array of numbers, objects converted."""
+    if issparse(view) or (isinstance(view, np.ndarray) and view.dtype.kind in "biuf"):
+        return view
+    try:
+        array = check_array(
+            view, ensure_all_finite=False, ensure_min_samples=0, ensure_min_features=0
+        )
+        array = array.astype(np.float64) if array.dtype == object else array  # decimals
+    except (TypeError, ValueError) as error:
+        kind = TypeError if isinstance(error, TypeError) else ValueError
+        raise kind(f"{title} is not a table of real numbers. {error}") from error
+    _check_type(array.dtype, title)
+    return array
+
+
+def _check_chunks(view: Any, title: str) -> None:
+    """Refuse dask arrays whose samples cannot be counted or read as rows."""
+    if np.isnan([size for sizes in view.chunks for size in sizes]).any():
+        raise ValueError(
+            f"{title} has chunks of unknown size: call compute_chunk_sizes() on it first"
+        )
+    if type(view._meta) is not np.ndarray:
+        raise TypeError(
+            f"{title} has chunks of the type {type(view._meta).__name__}: turn them into NumPy "
+            "arrays with map_blocks, such as by lambda chunk: chunk.toarray()"
+        )
+
+
+def check_together(views: Mapping[str, Any], *, same_length: bool = True) -> None:
+    """Refuse views of different numbers of samples, libraries or devices."""
+    (first, reference), *others = views.items()
+    for name, view in others:
+        if same_length and view.shape[0] != reference.shape[0]:
+            raise ValueError(
+                f"View {first!r} has {reference.shape[0]} rows but view {name!r} has "
+                f"{view.shape[0]}; every view must describe the same samples, in the same order. "
+                "Data frames of pandas are joined by id: set_index makes a column of ids the index."
+            )
+    for kind, holds in (("dask array", is_dask), ("sparse matrix", issparse)):
+        ours = [name for name, view in views.items() if holds(view)]
+        theirs = [n for n, v in views.items() if is_foreign(v) or (not holds(v) and kind[0] == "d")]
+        if ours and theirs:
+            raise TypeError(
+                f"View {ours[0]!r} is a {kind}, and view {theirs[0]!r} an array of "
+                f"{place(views[theirs[0]])}: pass arrays of one kind"
+            )
+    titles = [f"View {first!r}", *(f"view {name!r}" for name, _ in others)]
+    check_one_place(list(views.values()), titles)
+
+
+def check_observed(missing: np.ndarray | None, names: Sequence[str]) -> None:
+    """Refuse a view or kernel that has a single sample, and warn of one that has very few.
+
+    Parameters
+    ----------
+    missing : ndarray of bool of shape (n_samples, n_views) or None
+        Which samples are missing from which views.
+    names : sequence of str
+        The views.
+    """
+    if missing is None:
+        return
+    for name, n_observed in zip(names, (~missing).sum(axis=0), strict=True):
+        has = f"View {name!r} is observed for {n_observed} of {len(missing)} samples"
+        advice = "leave it out, or check that its ids are those of the other views"
+        if n_observed == 1:
+            raise ValueError(f"{has}, and nothing can be compared with a single one; {advice}.")
+        if 1 < n_observed < min(FEW_OBSERVED, FEW_SHARE * len(missing)):
+            message = f"{has}: so few say little of the clusters, and may get a large weight"
+            warnings.warn(f"{message}; {advice}.", UserWarning, stacklevel=2)
+
+
+def check_entries(
+    views: Mapping[str, Any],
+    titles: Mapping[str, str],
+    columns: Mapping[str, Sequence[str]] | None = None,
+    missing: Mapping[str, Mapping[str, int]] | None = None,
+) -> dict[str, Array]:
+    """Return views as arrays of floats in memory, or name all entries that are not finite.
+
+    Parameters
+    ----------
+    views : mapping of str to array of shape (n_samples, n_features)
+        The views.
+    titles : mapping of str to str
+        What messages call them.
+    columns : mapping of str to sequence of str, default=None
+        The names of their columns, if they have any.
+    missing : mapping of str to mapping of str to int, default=None
+        How many categories are missing, by view and column.
+    """
+    arrays = {name: as_floats(view, titles[name]) for name, view in views.items()}
+    findings, can_fill, empty, infinite = [], False, list[str](), False
+    for name, array in arrays.items():
+        if lacking := (missing or {}).get(name):
+            named = join_words(f"{column!r}: {number}" for column, number in lacking.items())
+            total = sum(lacking.values())
+            findings.append(f"{titles[name]} has {total} missing categories (NaN): {named}")
+            can_fill = True
+        xp = namespace(array)
+        if bool(xp.all(xp.isfinite(stored_entries(array)))):
+            continue
+        n_nan, n_infinite = (_count_by_column(array, f) for f in (xp.isnan, xp.isinf))
+        places = np.flatnonzero(n_nan + n_infinite).tolist()
+        names = (columns or {}).get(name)
+        is_empty = (n_nan == array.shape[0]) & (names is not None)
+        empty += [names[p] for p in np.flatnonzero(is_empty).tolist()] if names else []
+        can_fill |= bool(n_nan[~is_empty].any())
+        infinite |= bool(n_infinite.any())
+        named = join_words(
+            f"{repr(names[p]) if names else f'column {p}'}: {n_nan[p] + n_infinite[p]}"
+            for p in places
+        )
+        # One table is refused in scikit-learn's words first.
+        alone = titles[name] == "X" and not is_foreign(array)
+        lead = f"Input X contains {'NaN' if n_nan.any() else 'infinity'}: " if alone else ""
+        findings.append(
+            f"{lead}{titles[name]} has entries that are not finite: {n_nan.sum()} NaN and "
+            f"{n_infinite.sum()} infinity, in {len(places)} of its {array.shape[1]} columns "
+            f"({named})"
+        )
+    if not findings:
+        return arrays
+    ways = [f"drop the columns without any value by {dropping(empty)}"] * bool(empty)
+    ways += ["pass impute='median' to fill tables in memory with medians"] * can_fill
+    ways += ["replace infinity yourself"] * infinite
+    ways += ["drop these rows from every view"] * (can_fill or infinite)
+    raise ValueError(f"{'; '.join(findings)}; {', or '.join(ways)}.")
+
+
+def dropping(names: Sequence[str]) -> str:
+    """Return how columns are dropped in Python; of many the first are named."""
+    return f"frame.drop(columns={list(map(str, names[:MAX_DROPPED]))!r})"
+
+
+def _count_by_column(array: Array, holds: Callable[[Any], Any]) -> np.ndarray:
+    """Return for how many entries of each column something holds, which it does not for zeros."""
+    if issparse(array):
+        return np.bincount(array.indices[holds(array.data)], minlength=array.shape[1])
+    xp = namespace(array)
+    return to_host(xp.sum(xp.astype(holds(array), xp.int64), axis=0), None)
+
+
+def as_floats(rows: Any, title: str) -> Array:
+    """Return rows as float32 or float64, not copied if they are; others become float64."""
+    if issparse(rows):
+        return rows  # as `check_view` made them
+    if is_foreign(rows):
+        return as_foreign_floats(rows, title)
+    check_masks(rows, title)
+    array = np.asarray(rows)
+    _check_type(array.dtype, title)
+    return array if array.dtype in (np.float32, np.float64) else array.astype(np.float64)
+
+
+def _check_type(dtype: Any, title: str) -> None:
+    """Refuse entries that are no real numbers."""
+    if np.dtype(dtype).kind not in "biuf":
+        raise ValueError(
+            f"{title} has entries of type {dtype}, which are not real numbers; convert or drop "
+            "those columns."
+        )

@@ -1,0 +1,149 @@
+"""Views as dask arrays: functions are sent to the chunks, and what comes back is small."""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import reduce
+from typing import Any
+
+import numpy as np
+
+from mkclust.data.blocks import MOST_ROWS, BlockFunction, Blocks, add
+from mkclust.data.check import as_floats
+from mkclust.types import Array
+
+# Partial sums that one task adds up: few, for each may be as large as all features squared.
+FAN_IN = 4
+# What a worker reads at a time from files, over all views, and samples at least.
+CHUNK_BYTES, FEWEST_ROWS = 32 << 20, 1024
+# Samples of a chunk if no view has all samples.
+_ROWS = 10 * MOST_ROWS
+
+
+class DaskBlocks(Blocks):
+    """Views as dask arrays, in chunks of samples, computed by whatever scheduler is active.
+
+    A pass is one task per chunk, which runs where the chunk is. Sums are added up in a tree; of a
+    result for every sample, its rows come back. A worker that is lost is replaced by dask.
+
+    Parameters
+    ----------
+    tables : mapping of str to dask array
+        Each of shape (n_samples, n_features), or of those samples that it has.
+    observed : ndarray of bool of shape (n_samples, n_views) or None, default=None
+        Which samples each view has; None if all have all.
+    block_rows : int or None, default=None
+        Samples that a task computes with together; None chooses.
+    """
+
+    def __init__(self, tables: Mapping[str, Any], observed: Any = None, block_rows: Any = None):
+        super().__init__(tables, observed, block_rows or MOST_ROWS)
+        complete = [table for name, table in self._tables.items() if name not in self._ranks]
+        heights = [_ROWS] * (self.n_samples // _ROWS) + [self.n_samples % _ROWS]
+        if complete:
+            heights = min((table.chunks[0] for table in complete), key=max)
+        # Filters leave chunks without rows.
+        self._starts = np.cumsum([0, *(height for height in heights if height)])
+        self._chunks = []
+        for name, table in self._tables.items():
+            ends = self._ranks[name][self._starts] if name in self._ranks else self._starts
+            cut = table.rechunk({0: tuple(np.diff(ends).tolist()), 1: -1})
+            self._chunks.append(cut.to_delayed().ravel().tolist())
+
+    def total(self, function: BlockFunction) -> Any:
+        """Return the sum of a function over all blocks: an array or a tuple of arrays."""
+        import dask
+
+        parts, tree = self._tasks(function, _add_all), dask.delayed(_add_all)
+        while len(parts) > 1:
+            parts = [tree(parts[i : i + FAN_IN]) for i in range(0, len(parts), FAN_IN)]
+        return parts[0].compute()
+
+    def map(self, function: BlockFunction) -> Array:
+        """Return a function of all blocks, one row per sample."""
+        import dask
+
+        return np.concatenate(dask.compute(*self._tasks(function, _concatenate)))
+
+    def _take_rows(self, name: str, rows: Any) -> Array:
+        """Return some rows of one view; only these travel."""
+        return as_floats(self._tables[name][rows].compute(), f"View {name!r}")
+
+    def _tasks(self, function: BlockFunction, combine: Callable[[Iterable], Any]) -> list[Any]:
+        """Return one task for every chunk; the function is one object that all refer to."""
+        import dask
+
+        shared, task = dask.delayed((function, combine), pure=False), dask.delayed(_compute_chunk)
+        tasks = []
+        for number, start in enumerate(self._starts[:-1].tolist()):
+            stop = int(self._starts[number + 1])
+            observed = None if self._observed is None else self._observed[start:stop]
+            chunks = [each[number] for each in self._chunks]
+            rows = (start, stop, self._height)
+            tasks.append(task(shared, self.names, chunks, observed, rows))
+        return tasks
+
+
+def _compute_chunk(
+    shared: tuple[BlockFunction, Callable[[Iterable], Any]],
+    names: Sequence[str],
+    chunks: Sequence[np.ndarray],
+    observed: np.ndarray | None,
+    rows: tuple[int, int, int],
+) -> Any:
+    """Return a function of one chunk, some rows at a time."""
+    (function, combine), (start, stop, height) = shared, rows
+    counts = np.full(len(names), stop - start) if observed is None else observed.sum(axis=0)
+    for name, chunk, count in zip(names, chunks, counts.tolist(), strict=True):
+        if chunk.shape[0] not in (count, stop - start):
+            raise ValueError(
+                f"View {name!r}: the chunk of the samples {start} to {stop - 1} has "
+                f"{chunk.shape[0]} rows; call compute_chunk_sizes() on the dask array"
+            )
+    tables = dict(zip(names, chunks, strict=True))
+    blocks = Blocks(tables, observed, height, is_unread=True)
+    return combine(function(block, start + first) for first, block in blocks)
+
+
+def _add_all(parts: Iterable) -> Any:
+    """Return the sum of results."""
+    return reduce(add, parts)
+
+
+def _concatenate(parts: Iterable) -> np.ndarray:
+    """Return the rows of results in one array."""
+    return np.concatenate(list(parts))
+
+
+class MappedTable:
+    """A table in a ``.npy`` file, which is mapped where it is read, given a memory map of it."""
+
+    def __init__(self, mapped: np.memmap):
+        self.shape, self.dtype, self.ndim = mapped.shape, mapped.dtype, 2
+        order = "C" if mapped.flags.c_contiguous else "F"
+        self._layout: dict[str, Any] = {"offset": mapped.offset, "order": order, "mode": "r"}
+        self._path = str(mapped.filename)
+
+    def __getitem__(self, key: Any) -> np.ndarray:
+        return np.array(np.memmap(self._path, self.dtype, shape=self.shape, **self._layout)[key])
+
+
+def as_dask(views: Mapping[str, Any]) -> dict[str, Any]:
+    """Return views in files as dask arrays, whose chunks are read by the workers.
+
+    Parameters
+    ----------
+    views : mapping of str to memory map, HDF5 dataset or ParquetTable
+        Views of the same samples, as ``mkclust.datasets.load(path, on_disk=True)`` returns them.
+        The workers need the files under the same paths.
+
+    Returns
+    -------
+    dict of str to dask array
+    """
+    try:
+        import dask.array as da
+    except ImportError as error:
+        raise ImportError('dask is not installed: pip install "mkclust[dask]"') from error
+    rows = max(CHUNK_BYTES // (8 * sum(view.shape[1] for view in views.values())), FEWEST_ROWS)
+    tables = {n: MappedTable(v) if isinstance(v, np.memmap) else v for n, v in views.items()}
+    # Without a name that another run shares: a file may have changed since.
+    return {n: da.from_array(t, (rows, t.shape[1]), name=False) for n, t in tables.items()}

@@ -1,0 +1,99 @@
+"""Kernels or views of the host, copied to a device."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from scipy.sparse import issparse
+
+from mkclust.data.check import as_numbers, check_masks, is_dask
+from mkclust.data.samples import read_views
+from mkclust.data.tables import as_table, by_name, is_frame
+from mkclust.linalg import is_foreign, namespace, place
+from mkclust.linalg import to_device as to_same_device
+from mkclust.linalg.arrays import detached, is_on_accelerator, is_sparse_tensor, on_torch_device
+from mkclust.types import Array
+
+COMPUTED = ("float32", "float64")
+
+
+def to_device(X: Any, device: Any = None, *, like: Any = None, dtype: Any = None) -> Any:
+    """Copy kernels or views to a device, in the form in which they are given.
+
+    Parameters
+    ----------
+    X : array of shape (m, n, n), list or dict of matrices or views, or table of shape (n, d)
+        What ``fit`` takes, dense: arrays, memory maps, HDF5 datasets, or data frames of numbers.
+    device : str or torch.device, default=None
+        Where torch puts it, such as "cuda", "cuda:1" or "cpu".
+    like : array of any library, default=None
+        An array that says where instead: beside it, by its library and on its device. With a
+        NumPy array things come back to the host.
+    dtype : {"float32", "float64"}, default=None
+        The number type to convert to on the way; None keeps that of each array. float32 takes
+        half the memory.
+
+    Returns
+    -------
+    array, list, tuple or dict
+        A list of a list, a dict of a dict, an array of an array. What is there already, in that
+        type, is not copied.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mkclust import SimpleMKKM
+    >>> from mkclust.datasets import load
+    >>> from mkclust.data.devices import to_device
+    >>> views = {name: view[:300] for name, view in load("digits").views.items()}
+    >>> copies = to_device(views, like=np.empty(0), dtype="float32")  # or to_device(views, "cuda")
+    >>> {str(view.dtype) for view in copies.values()}
+    {'float32'}
+    >>> SimpleMKKM(n_clusters=10, random_state=0).fit(copies).labels_.shape
+    (300,)
+    """
+    if (device is None) == (like is None):
+        raise ValueError("pass one of the two: device, such as 'cuda', or like, an array there")
+    if like is None:
+        like = on_torch_device(device)
+    elif not (isinstance(like, np.ndarray) or is_foreign(like)):
+        raise TypeError(f"like={like!r} is no array: pass one, or a device by device={like!r}")
+    name = None if dtype is None else getattr(dtype, "__name__", str(dtype)).split(".")[-1]
+    if name not in (None, *COMPUTED):
+        raise ValueError(f"dtype={dtype!r}: pass 'float32', 'float64', or None to keep the type")
+    several = isinstance(X, Mapping | list | tuple) and not issparse(X)
+    given = by_name(X)
+    named = read_views(X).tables if any(map(is_frame, given.values())) else given
+    if not named:
+        raise ValueError(f"X is an empty {type(X).__name__}: pass at least one kernel or view")
+    parts = {key: _copy(part, like, name, f"{key!r}") for key, part in named.items()}
+    if len(parts) > len(given):  # categories are a view of their own
+        return parts
+    if isinstance(X, Mapping) and several:
+        return dict(zip(X, parts.values(), strict=True))
+    if not several or list(parts) == ["table"]:
+        return next(iter(parts.values()))
+    return type(X)(parts.values())
+
+
+def _copy(part: Any, like: Any, dtype: str | None, title: str) -> Array:
+    """Return one array beside ``like``, the same one if it is there in that type."""
+    if issparse(part) or is_sparse_tensor(part) or is_dask(part):
+        raise TypeError(f"{title} is sparse, or a dask array: pass a dense array, or leave it here")
+    check_masks(part, title)
+    if not is_foreign(part):
+        part = as_numbers(np.asarray(as_table(part, title).values), title)
+        part = part.astype(part.dtype.newbyteorder("="), copy=False)
+    part = detached(part)
+    if len(part.shape) < 2:
+        raise ValueError(f"{title} has the shape {tuple(part.shape)}: pass kernels or views")
+    if "complex" in str(part.dtype):
+        raise TypeError(f"{title} has the type {part.dtype}: pass real kernels or views")
+    if dtype is not None:
+        xp = namespace(part)
+        part = xp.astype(part, getattr(xp, dtype), copy=False)
+    if place(part) == place(like):
+        return part
+    if not is_foreign(part) and not (is_on_accelerator(like) and part.flags.writeable):
+        part = part.copy()  # some libraries would share the memory
+    return to_same_device(part, like)

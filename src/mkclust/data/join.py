@@ -1,0 +1,242 @@
+"""Tables of the same samples are brought to one order by their ids."""
+
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, NoReturn
+
+import numpy as np
+import pandas as pd
+from scipy.sparse import issparse
+
+from mkclust.exceptions import IdSpellingWarning
+from mkclust.index import (
+    BY_ROW,
+    FITTED,
+    count_as_ids,
+    find,
+    has_ids,
+    refuse_missing,
+    refuse_repeated,
+    sentence_start,
+    spelling_difference,
+    written_like,
+)
+from mkclust.linalg import is_foreign, namespace
+
+
+@dataclass(frozen=True, eq=False)
+class Alignment:
+    """Where the samples are in each of several tables.
+
+    Parameters
+    ----------
+    rows : list of (ndarray of int or None)
+        The rows of those samples that each table has, in the common order; None if it stays as
+        it is.
+    index : pandas.Index or None
+        The index of the samples; None for arrays, and if the only table has an id twice.
+    by_id : bool
+        Whether the index holds ids.
+    missing : ndarray of bool of shape (n_samples, n_tables) or None
+        Which samples are missing from which table; None if none is.
+    """
+
+    rows: list[np.ndarray | None]
+    index: Any = None
+    by_id: bool = False
+    missing: np.ndarray | None = None
+
+    @property
+    def ids(self) -> np.ndarray | None:
+        """The ids of the samples, None if there are none."""
+        if not self.by_id:
+            return None
+        # NumPy counts nanoseconds, and a person means a day.
+        is_time = getattr(self.index.dtype, "kind", "O") in "mM"
+        return self.index.to_numpy(dtype=object if is_time else None)
+
+    @property
+    def names(self) -> tuple[str | None, ...] | None:
+        """The names of the levels of the index, None without one."""
+        if self.index is None:
+            return None
+        return tuple(None if name is None else str(name) for name in self.index.names)
+
+
+def align(
+    indexes: Sequence[Any],
+    labels: Sequence[str],
+    *,
+    join: str = "exact",
+    expected: Any = None,
+    is_new: bool = False,
+) -> Alignment:
+    """Find the samples of several tables, by the rule of `mkclust.index`.
+
+    Parameters
+    ----------
+    indexes : sequence of (pandas.Index or None)
+        The index of each table; None for arrays, whose rows are in the order of the samples.
+    labels : sequence of str
+        What messages call the tables.
+    join : {"exact", "inner", "outer", "some"}, default="exact"
+        Whether all tables must have the same ids, or the samples that all of them have are kept, in
+        the order of the first table with ids, or all samples are: those of the first table, then
+        the others of the next, and so on. With "some" each table has some of the expected ids.
+    expected : pandas.Index, default=None
+        The samples, in their order; None takes those of the tables.
+    is_new : bool, default=False
+        Whether the samples are new ones of a model, of which every table may have others.
+
+    Returns
+    -------
+    Alignment
+
+    Raises
+    ------
+    ValueError
+        If tables hold other ids, or one of several holds an id twice, or an array stands beside
+        tables of different orders.
+    """
+    for index, label in zip(indexes, labels, strict=True):
+        if index is not None:
+            refuse_missing(index, label)
+    defaults = [index for index in indexes if index is not None and not has_ids(index)]
+    same = len({len(index) for index in defaults}) == 1
+    as_they_are = Alignment([None] * len(indexes), defaults[0] if same else None)
+    named = [place for place, index in enumerate(indexes) if has_ids(index)]
+    if expected is not None and not has_ids(expected):
+        of_expected = [count_as_ids(expected, indexes[p], FITTED, labels[p]) for p in named]
+        if not all(of_expected):
+            expected, join = None, "exact" if join == "some" else join
+    if expected is None and not named:
+        return as_they_are
+    first, title = (expected, FITTED) if expected is not None else (indexes[named[0]], "")
+    title = title or labels[named[0]]
+    for place, index in enumerate(indexes):
+        if index is not None and place not in named:
+            is_empty = join == "outer" and not len(index)
+            if is_empty or not has_ids(first) or count_as_ids(index, first, labels[place], title):
+                named = sorted([*named, place])
+    if expected is None:
+        first, title = indexes[named[0]], labels[named[0]]
+    if not named or (expected is None and len(named) == 1 and not first.is_unique):
+        return as_they_are  # there is nothing to pair
+    pairs = [(written_like(indexes[place], first), labels[place]) for place in named]
+    for index, label in [*pairs, (first, title)]:
+        refuse_repeated(index, label)
+    ids = first
+    if expected is None and join != "exact":
+        ids = _common(pairs) if join == "inner" else _union(pairs, is_new)
+    rows: list[np.ndarray | None] = [None] * len(indexes)
+    missing = np.zeros((len(ids), len(indexes)), dtype=bool)
+    for place, (index, label) in zip(named, pairs, strict=True):
+        where = find(index, ids)
+        missing[:, place], order = where < 0, where[where >= 0]
+        lacks_some = missing[:, place].any() and join not in ("outer", "some")
+        if lacks_some or (len(order) < len(index) and join != "inner"):
+            _refuse_others(index, first, label, title)
+        if not np.array_equal(order, np.arange(len(index))):
+            rows[place] = order
+    if join == "outer" and len(unknown := ids[missing[:, named].all(axis=1)]):
+        raise ValueError(
+            f"{len(unknown)} of the {len(ids)} ids of {title} are in no view, such as "
+            f"{unknown[0]!r}: pass the same samples"
+        )
+    without = [label for place, label in enumerate(labels) if place not in named]
+    if without and (missing[:, named].any() or any(order is not None for order in rows)):
+        raise ValueError(
+            f"{without[0]} has no ids, and other tables have different ids, or ids in different "
+            f"orders: give {without[0]} an index of ids, or bring the others to its order by "
+            "frame.loc[ids]"
+        )
+    return Alignment(rows, ids, True, missing if missing.any() else None)
+
+
+def columns_are_ids(frame: Any) -> bool:
+    """Return whether the columns of a data frame are the ids of its rows, as those of a kernel."""
+    if not isinstance(frame, pd.DataFrame) or frame.shape[0] != frame.shape[1]:
+        return False
+    rows, columns = frame.index, frame.columns
+    if not (has_ids(rows) and rows.is_unique and columns.is_unique):
+        return False
+    return bool(np.all(find(written_like(columns, rows), rows) >= 0))
+
+
+def looks_like_kernel(X: Any) -> bool:
+    """Return whether X is a square array that equals its transpose, or has its ids as columns."""
+    if getattr(X, "ndim", 0) != 2 or not X.shape[0] == X.shape[1] > 1:
+        return False
+    if issparse(X):
+        return (X != X.T).nnz == 0
+    if columns_are_ids(X):
+        return True
+    X = X if is_foreign(X) else np.asarray(X)
+    return bool(namespace(X).all(X == X.T) if is_foreign(X) else np.array_equal(X, X.T))
+
+
+def columns_like_rows(frame: Any, label: str) -> tuple[Any, Any]:
+    """Return a square frame with its columns in the order of its rows, and the index of both."""
+    labels = [f"the {axis} of {label}" for axis in ("rows", "columns")]
+    order = align([frame.index, frame.columns], labels).rows[1]
+    if order is not None:
+        frame = frame.iloc[:, order]
+    return frame, frame.index if has_ids(frame.index) or order is not None else frame.columns
+
+
+def _common(pairs: Sequence[tuple[Any, str]]) -> Any:
+    """Return the ids that all indexes have, in the order of the first."""
+    (first, title), *others = pairs
+    common = first
+    for index, label in others:
+        if not (find(index, first) >= 0).any():
+            _refuse_others(index, first, label, title)
+        common = common[find(index, common) >= 0]
+    if not len(common):
+        raise ValueError(
+            f"there is no id that all of {', '.join(label for _, label in pairs)} have: leave one "
+            f"of them out, or give the same samples the same ids ({BY_ROW})"
+        )
+    return common
+
+
+def _union(pairs: Sequence[tuple[Any, str]], is_new: bool) -> Any:
+    """Return all ids: those of the first index, then the others of the next, and so on."""
+    (first, title), *others = pairs = [pair for pair in pairs if len(pair[0])] or pairs
+    union = first
+    for index, _ in others:
+        union = union.append(index[find(union, index) < 0])
+    linked = first
+    while others and not is_new:  # each must have an id in common with another
+        near = [pair for pair in others if (find(linked, pair[0]) >= 0).any()]
+        if not near:
+            _refuse_others(others[0][0], linked, others[0][1], title)
+        for index, _ in near:
+            linked = linked.append(index[find(linked, index) < 0])
+        others = [pair for pair in others if not any(pair is each for each in near)]
+    for place, (index, label) in enumerate(pairs):
+        for other, owner in pairs[:place]:
+            only_here, only_there = index[find(other, index) < 0], other[find(index, other) < 0]
+            if alike := spelling_difference(only_there, only_here):
+                message = f"The outer join of {owner} and {label} takes two ids for two samples"
+                warnings.warn(f"{message}: {alike}.", IdSpellingWarning, stacklevel=2)
+    return union
+
+
+def _refuse_others(index: Any, first: Any, label: str, title: str) -> NoReturn:
+    """Refuse an index whose ids are not those of the first."""
+    common, alike = int((find(index, first) >= 0).sum()), spelling_difference(first, index)
+    start = f"{sentence_start(title)} and {label} have"
+    if common:
+        raise ValueError(
+            f"{start} {common} ids in common, and {len(first) - common} are only in {title}, "
+            f"{len(index) - common} only in {label}: pass join='inner' to keep the samples that "
+            f"all have or join='outer' to keep all samples ({BY_ROW}){f'. {alike}' * bool(alike)}"
+        )
+    differ = f" of the types {first.dtype} and {index.dtype}" * (first.dtype != index.dtype)
+    examples = " and ".join(repr(ids[:1].tolist()[0]) for ids in (first, index) if len(ids))
+    raise ValueError(
+        f"{start} no ids in common, such as {examples}{differ}: "
+        f"{alike or 'give the same samples the same ids'} ({BY_ROW})"
+    )

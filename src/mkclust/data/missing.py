@@ -1,0 +1,326 @@
+"""Samples that are missing from views or kernels: their rows are cut out once."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from scipy.sparse import issparse
+
+from mkclust.data.check import in_memory, is_dask, memory_map, n_dims
+from mkclust.data.row_source import RowSource, RowSubset, take_source
+from mkclust.index import has_ids, index_of, match_rows
+from mkclust.linalg import is_foreign, is_sparse, namespace, select, to_host
+from mkclust.linalg.arrays import is_sparse_tensor
+from mkclust.linalg.sparse_rows import zero_rows
+from mkclust.text import count, join_words
+
+# So many samples are named in a message.
+MOST_NAMED = 5
+
+
+def take_rows(table: Any, rows: np.ndarray) -> Any:
+    """Return some rows of a table, in the given order; rows of files stay there."""
+    if isinstance(table, pd.DataFrame):
+        return table.iloc[rows]
+    if isinstance(table, RowSubset):
+        return table.take(rows)
+    if is_foreign(table):
+        return select(table, rows)
+    if is_sparse(table):
+        return table.tocsr()[rows]
+    return table[rows] if in_memory(table) or is_dask(table) else RowSubset(table, rows)
+
+
+def take_block(kernel: Any, places: np.ndarray) -> Any:
+    """Return the rows and columns of some samples of a kernel; those of files stay there."""
+    if isinstance(kernel, RowSubset):
+        return kernel.take(places)
+    if isinstance(kernel, RowSource):
+        return take_source(kernel, places)
+    if is_sparse(kernel):  # SciPy's, of any format, or known by sparse factors
+        rows = kernel.tocsr() if hasattr(kernel, "tocsr") else kernel
+        return rows[places, :][:, places]
+    if is_foreign(kernel):
+        return select(select(kernel, places), places, axis=1)
+    if isinstance(kernel, np.ndarray) and memory_map(kernel) is None:
+        return kernel[np.ix_(places, places)]
+    return RowSubset(kernel, places, is_kernel=True)
+
+
+def single_kernels(whole: Any) -> list[Any]:
+    """Return the kernels of an array or dataset of shape (m, n, n), or of a source, one by one."""
+    if isinstance(whole, RowSource):
+        everyone = np.arange(whole.n_samples)
+        return [take_source(whole, everyone, p) for p in range(whole.n_kernels)]
+    if isinstance(whole, np.ndarray) or is_foreign(whole):
+        return [whole[p, ...] for p in range(whole.shape[0])]
+    everyone = np.arange(whole.shape[1])
+    return [RowSubset(whole, everyone, True, p) for p in range(whole.shape[0])]
+
+
+def cut_missing(
+    parts: Mapping[str, Any],
+    absent: np.ndarray | None,
+    observed: Any,
+    index: Any,
+    *,
+    is_kernels: bool = False,
+    is_new: bool = False,
+) -> tuple[dict[str, Any], np.ndarray | None]:
+    """Return views, or kernels, of those samples that they have, and which they lack.
+
+    Parameters
+    ----------
+    parts : mapping of str to table or matrix
+        Of all samples, of those that are not absent, or of those that a mask leaves.
+    absent : ndarray of bool of shape (n_samples, n_parts) or None
+        Which samples they do not hold since they were joined; None if they hold all.
+    observed : array-like, mapping, data frame or None
+        What a user says of the samples that each has.
+    index : pandas.Index or None
+        The index of the samples.
+    is_kernels : bool, default=False
+        Whether the columns are samples, too.
+    is_new : bool, default=False
+        Whether they are new samples of a model: all may be missing from one of its views, and the
+        columns of kernels are the training samples.
+
+    Returns
+    -------
+    parts : dict of str to table or matrix
+        What lacks no sample is not copied.
+    missing : ndarray of bool of shape (n_samples, n_parts) or None
+        None if none is missing.
+    """
+    who, square = ("kernel" if is_kernels else "view"), is_kernels and not is_new
+    take, empty_of = (take_block, empty_samples) if square else (take_rows, empty_rows)
+    found, missing = dict(parts), absent
+    if observed is not None:
+        missing = read_mask(observed, list(parts), index)
+        held = np.ones(missing.shape, bool) if absent is None else ~absent
+        if len(held) != len(missing):
+            raise ValueError(
+                f"observed has {count(len(missing), 'row')}, and there are {len(held):,} samples: "
+                "pass a row for each of them."
+            )
+        missing = missing | ~held
+        for (name, part), lacks, holds in zip(parts.items(), missing.T, held.T, strict=True):
+            n, n_observed = _n_rows(part), int((~lacks).sum())
+            if n not in (holds.sum(), n_observed):
+                raise ValueError(
+                    f"{who.capitalize()} {name!r} has {count(n, 'row')}, and observed says that "
+                    f"{n_observed:,} of {len(missing):,} samples are in it: pass a row for each "
+                    "of all samples, or for each of these."
+                )
+            if n == holds.sum() != n_observed:
+                found[name] = take(part, np.flatnonzero(~lacks[holds]))
+    empties = {n: empty_of(part) for n, part in found.items() if len(found) > 1}
+    if any(each is not None for each in empties.values()):
+        lengths = set(map(_n_rows, found.values()))
+        if missing is None and len(lengths) > 1:
+            return found, None  # refused elsewhere
+        shape = (lengths.pop(), len(found)) if missing is None else missing.shape
+        missing = np.zeros(shape, bool) if missing is None else missing.copy()
+        for place, (name, empty) in enumerate(empties.items()):
+            if empty is not None:
+                missing[np.flatnonzero(~missing[:, place])[empty], place] = True
+                found[name] = take(found[name], np.flatnonzero(~empty))
+    if missing is None or not missing.any():
+        return found, None
+    _refuse_unseen(missing, index, who)
+    if not is_new and missing.all(axis=0).any():
+        names = [repr(name) for name, lacks in zip(found, missing.T, strict=True) if lacks.all()]
+        raise ValueError(f"{who.capitalize()} {join_words(names)} has no sample: leave it out.")
+    if not is_kernels:
+        pairs = zip(found.items(), missing.T, strict=True)
+        found = {name: _without_empty_columns(part, lacks) for (name, part), lacks in pairs}
+    return found, missing
+
+
+def _n_rows(part: Any) -> int:
+    """Return how many samples a view or a kernel has."""
+    return int(part.n_samples if isinstance(part, RowSource) else part.shape[0])
+
+
+def empty_rows(table: Any) -> np.ndarray | None:
+    """Return which rows of a table in memory have no entry at all, None if there is none."""
+    if n_dims(table) != 2 or 0 in table.shape:
+        return None
+    if issparse(table):
+        if table.dtype.kind != "f" or not np.isnan(table.data).any():
+            return None
+        entries = table.tocoo()
+        rows = entries.coords[0][np.isnan(entries.data)]
+        empty = np.bincount(rows, minlength=table.shape[0]) >= table.shape[1]
+        return empty if empty.any() else None
+    is_frame, has_dtype = isinstance(table, pd.DataFrame), hasattr(table, "dtype")
+    if is_foreign(table):
+        if not namespace(table).isdtype(table.dtype, "real floating"):
+            return None
+    elif not in_memory(table) or (has_dtype and table.dtype.kind not in "fO"):
+        return None
+    # Most rows are told by their first entry.
+    first = table.iloc[:, :1] if is_frame else table[:, :1]
+    rows = np.flatnonzero(_is_missing(first)[:, 0])
+    if len(rows):
+        rows = rows[_is_missing(take_rows(table, rows)).all(axis=1)]
+    return np.isin(np.arange(table.shape[0]), rows) if len(rows) else None
+
+
+def _is_missing(values: Any) -> np.ndarray:
+    """Return which entries are NaN or None, on the host."""
+    if is_foreign(values):
+        return to_host(namespace(values).isnan(values), None)
+    return np.asarray(pd.isna(values))
+
+
+def empty_samples(kernel: Any) -> np.ndarray | None:
+    """Return of which samples a kernel has no entry at all, None if there is none.
+
+    Samples are missing whose rows and columns are all NaN; of a memory map the diagonal tells.
+    """
+    is_map = isinstance(kernel, np.ndarray) and memory_map(kernel) is not None
+    if not (is_map or in_memory(kernel) or is_foreign(kernel)) or n_dims(kernel) != 2:
+        return None
+    if kernel.shape[0] != kernel.shape[1] or not kernel.shape[0] or is_sparse_tensor(kernel):
+        return None
+    of_device = is_foreign(kernel)
+    diagonal = namespace(kernel).linalg.diagonal(kernel) if of_device else kernel.diagonal()
+    absent = _is_missing(diagonal)
+    if absent.any() and not is_map:
+        places = np.flatnonzero(absent)
+        kernel = kernel.tocsr() if issparse(kernel) else kernel
+        rows, columns = select(kernel, places), select(kernel, places, axis=1)
+        if issparse(kernel):
+            rows, columns = rows.toarray(), columns.toarray()
+        absent[places] = _is_missing(rows).all(axis=1) & _is_missing(columns).all(axis=0)
+    return absent if absent.any() else None
+
+
+def zero_samples(kernel: Any, cross: bool) -> np.ndarray | None:
+    """Return which samples are similar to none, themselves included, None if there is none.
+
+    Parameters
+    ----------
+    kernel : matrix of shape (n, n), or (n_new, n)
+        What is not in memory is not read.
+    cross : bool
+        Whether it is one of new samples (rows) with training samples (columns).
+
+    Returns
+    -------
+    ndarray of bool of shape (n_rows,) or None
+    """
+    if not (in_memory(kernel) or is_foreign(kernel)) or n_dims(kernel) != 2:
+        return None
+    if not issparse(kernel) and not is_foreign(kernel) and kernel.dtype.kind not in "fiub":
+        return None
+    if not cross and kernel.shape[0] == kernel.shape[1] and not issparse(kernel):
+        xp = namespace(kernel)
+        if not bool(xp.any(xp.linalg.diagonal(kernel) == 0)):  # spares the rows
+            return None
+    zero = zero_rows(kernel.tocsr() if issparse(kernel) else kernel)
+    return zero if zero.any() else None
+
+
+def _without_empty_columns(table: Any, lacks: np.ndarray) -> Any:
+    """Return a view of pairs of samples without the columns of samples that it lacks.
+
+    Others are returned as they are: no square of all samples, or one with entries there.
+    """
+    n_observed, others = int((~lacks).sum()), np.flatnonzero(~lacks)
+    is_held = (in_memory(table) or is_foreign(table)) and not issparse(table)
+    if not is_held or lacks.all() or tuple(table.shape) != (n_observed, len(lacks)) or all(~lacks):
+        return table
+    columns = np.flatnonzero(lacks)
+    is_frame = isinstance(table, pd.DataFrame)
+    absent = table.iloc[:, columns] if is_frame else select(table, columns, axis=1)
+    if not _is_missing(absent).all():
+        return table
+    return table.iloc[:, others] if is_frame else select(table, others, axis=1)
+
+
+def read_mask(observed: Any, names: Sequence[str], index: Any) -> np.ndarray:
+    """Return which samples are missing from views or kernels, as a user says who was observed.
+
+    Parameters
+    ----------
+    observed : array-like of bool of shape (n_samples, n_views), mapping or data frame
+        True if a view has a sample; by the names of views, in any order.
+    names : sequence of str
+        The views or kernels; those that a mapping does not name have all samples.
+    index : pandas.Index or None
+        The index of the samples, in whose order data frames and Series are brought.
+
+    Returns
+    -------
+    ndarray of bool of shape (n_samples, n_views)
+    """
+    if hasattr(observed, "columns") and hasattr(observed, "__getitem__"):  # a data frame
+        observed = {name: observed[name] for name in observed.columns}
+    if not isinstance(observed, Mapping):
+        mask = _as_truth(observed)
+        if mask.ndim != 2 or mask.shape[1] != len(names):
+            raise ValueError(
+                f"observed has the shape {mask.shape}, and there are {len(names)} views or kernels "
+                f"({join_words(names)}): pass one row per sample and one column for each of these, "
+                "or a dict by their names."
+            )
+        return ~mask
+    if unknown := [name for name in observed if str(name) not in names]:
+        raise ValueError(
+            f"observed names {join_words(map(repr, unknown))}, and there are "
+            f"{join_words(map(repr, names))}: name these."
+        )
+    columns = {str(n): _in_order(each, index, f"observed of {n!r}") for n, each in observed.items()}
+    shapes = {column.shape for column in columns.values()}
+    if len(shapes) != 1 or len(next(iter(shapes))) != 1:
+        raise ValueError(
+            f"observed has columns of the shapes {join_words(sorted(map(str, shapes)) or ['none'])}"
+            ": pass one truth value per sample for each view it names."
+        )
+    everyone = np.ones(next(iter(shapes))[0], dtype=bool)
+    return ~np.column_stack([columns.get(name, everyone) for name in names])
+
+
+def _in_order(column: Any, index: Any, label: str) -> np.ndarray:
+    """Return a column of a mask in the order of the samples; arrays and default indices are."""
+    own, mask = index_of(column), _as_truth(column)
+    if own is None or not (has_ids(own) or has_ids(index)):
+        return mask
+    samples = len(own) if index is None else index
+    return mask[match_rows(own, samples, label, "the samples", every=True)]
+
+
+def _as_truth(values: Any) -> np.ndarray:
+    """Return truth values on the host, or refuse what are none."""
+    array = to_host(values, None) if is_foreign(values) else np.asarray(values)
+    if array.dtype == object and all(isinstance(x, bool | np.bool_) for x in array.ravel()):
+        array = array.astype(bool)
+    if array.dtype.kind not in "biuf" or not np.isin(array, (0, 1)).all():
+        raise ValueError(
+            f"observed has entries of the type {array.dtype}: pass True if a view has a sample, "
+            "and False if it is missing."
+        )
+    return array.astype(bool)
+
+
+def _refuse_unseen(missing: np.ndarray, index: Any, who: str) -> None:
+    """Refuse samples that are in no view, by their ids or numbers."""
+    unseen = np.flatnonzero(missing.all(axis=1))
+    if len(unseen):
+        verb = "is" if len(unseen) == 1 else "are"
+        ids = index if has_ids(index) else np.arange(len(missing))
+        raise ValueError(
+            f"{count(len(unseen), 'sample')} {verb} missing from every {who}: "
+            f"{join_words(map(repr, ids[unseen].tolist()), MOST_NAMED)}. Nothing is known of "
+            f"these: drop them from every {who}."
+        )
+
+
+def lacking_words(missing: np.ndarray, names: Sequence[str]) -> str:
+    """Return how many samples are missing from each view that lacks any, in words."""
+    counts = [(name, int(n)) for name, n in zip(names, missing.sum(axis=0), strict=True) if n]
+    (first, n_first), *others = counts
+    return ", ".join([f"{first} lacks {n_first:,}", *(f"{name} {n:,}" for name, n in others)])

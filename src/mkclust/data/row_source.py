@@ -1,0 +1,126 @@
+"""Kernels known by their rows, and rows in files: what is read as it is asked for."""
+
+from collections.abc import Sequence
+from typing import Any, Protocol, runtime_checkable
+
+import numpy as np
+
+from mkclust.linalg import select
+from mkclust.types import Array
+
+
+@runtime_checkable
+class RowSource(Protocol):
+    """Kernels over the same samples, known by their rows.
+
+    Rows are asked for from one thread at a time, which need not be the one that made the source. A
+    source whose rows are arrays of another library than NumPy has the ``dtype`` of that library,
+    and is asked from the thread that asks the stack. A source that knows more than its rows, such
+    as its diagonal, is a subclass of `mkclust.stack.Source`.
+    """
+
+    @property
+    def n_kernels(self) -> int:
+        """Number of kernels, m."""
+
+    @property
+    def n_samples(self) -> int:
+        """Number of samples, n."""
+
+    @property
+    def dtype(self) -> Any:
+        """Number type of the entries, float32 or float64; the shorter if kernels differ."""
+
+    def rows(self, start: int, stop: int) -> Sequence[Array]:
+        """Return the rows from start to stop of every kernel, m blocks (stop - start, n)."""
+
+
+class ObservedRows:
+    """The kernels of some samples out of a source of all.
+
+    Parameters
+    ----------
+    source : RowSource
+        The kernels over all samples.
+    samples : ndarray of int of shape (n_v,)
+        Sorted indices of the samples.
+    kernels : sequence of int
+        Which kernels of the source.
+    """
+
+    def __init__(self, source: RowSource, samples: np.ndarray, kernels: Sequence[int]):
+        self.source, self.samples, self.kernels = source, samples, tuple(kernels)
+        self.n_kernels, self.n_samples = len(self.kernels), len(samples)
+        self.dtype, self.like = source.dtype, getattr(source, "like", None)
+
+    def rows(self, start: int, stop: int) -> Sequence[Array]:
+        """Return the rows from start to stop of every kernel, (stop - start, n_v) each."""
+        where = self.samples[start:stop]
+        first, last = (int(where[0]), int(where[-1]) + 1) if len(where) else (0, 0)
+        blocks = self.source.rows(first, last)
+        return [
+            select(select(blocks[p], where - first), self.samples, axis=1) for p in self.kernels
+        ]
+
+    def only(self, indices: Sequence[int]) -> "ObservedRows":
+        """Return some of the kernels."""
+        return ObservedRows(self.source, self.samples, [self.kernels[p] for p in indices])
+
+    def among(self, samples: np.ndarray) -> "ObservedRows":
+        """Return the kernels of some of these samples, by their places among them."""
+        return ObservedRows(self.source, self.samples[samples], self.kernels)
+
+
+def take_source(source: RowSource, samples: np.ndarray, kernel: int | None = None) -> Any:
+    """Return a source of one kernel, or of all, of some samples, given by sorted indices."""
+    if kernel is not None and hasattr(source, "only"):
+        source, kernel = source.only([kernel]), None
+    if kernel is None and len(samples) == source.n_samples:
+        return source
+    if kernel is None and hasattr(source, "among"):
+        return source.among(samples)
+    kernels = range(source.n_kernels) if kernel is None else [kernel]
+    return ObservedRows(source, samples, kernels)
+
+
+class RowSubset:
+    """Some rows of a table in a file, or rows and columns of a kernel, read when asked for.
+
+    Parameters
+    ----------
+    array : rows in a file, of shape (n, d), (n, n) or (m, n, n)
+        The table, the kernel, or several kernels.
+    rows : ndarray of int
+        Which rows.
+    is_kernel : bool, default=False
+        Whether the columns are those of the same samples.
+    kernel : int or None, default=None
+        Which kernel of several.
+    """
+
+    ndim = 2
+
+    def __init__(self, array: Any, rows: np.ndarray, is_kernel: bool = False, kernel: Any = None):
+        self.array, self.rows, self.is_kernel, self.kernel = array, rows, is_kernel, kernel
+        self.shape = (len(rows), len(rows) if is_kernel else int(array.shape[-1]))
+        self.dtype = np.dtype(array.dtype)
+        self.nbytes = self.shape[0] * self.shape[1] * self.dtype.itemsize
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def __getitem__(self, key: Any) -> np.ndarray:
+        # One call for all rows from the first to the last: files are slow with lists of rows.
+        rows = self.rows[key]
+        first, last = (int(rows.min()), int(rows.max())) if len(rows) else (0, -1)
+        between = slice(first, last + 1)
+        block = self.array[between] if self.kernel is None else self.array[self.kernel, between]
+        block = np.array(block)[rows - first]
+        return block.take(self.rows, axis=1) if self.is_kernel else block
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
+        return np.asarray(self[:], dtype=dtype)
+
+    def take(self, places: np.ndarray) -> "RowSubset":
+        """Return some of these rows, by their places among them."""
+        return RowSubset(self.array, self.rows[places], self.is_kernel, self.kernel)

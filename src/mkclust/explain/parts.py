@@ -1,0 +1,63 @@
+"""Some of the samples of an input, in a form that can be fitted again."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from mkclust.data.check import check_view
+from mkclust.data.options import AS_THEY_ARE, TableOptions
+from mkclust.data.samples import Samples, read_samples
+from mkclust.explain.fitted import integer_seed, is_approximated, unfitted_copy
+from mkclust.kernels import KernelBank, default_bank
+from mkclust.kernels.bank import expected_input, with_rules_by_name
+from mkclust.kernels.kinds import rule_of
+from mkclust.linalg import select
+
+
+class Parts:
+    """Input of any form that ``fit`` takes, of which some samples can be taken.
+
+    ``kernels`` is what an estimator has to be given for a part, with the kinds of views fixed.
+    """
+
+    def __init__(self, X: Any, kernels: Any, options: TableOptions = AS_THEY_ARE):
+        self.samples = read_samples(X, expected=expected_input(kernels), options=options)
+        self.n_samples = self.samples.n_samples
+        self.kernels: Any = "precomputed"
+        self._pairs: list[str] = []  # the views whose columns are samples
+        if self.samples.kind != "kernels":
+            several = self.samples.kind == "views"
+            is_bank = isinstance(kernels, KernelBank)
+            bank = kernels if is_bank else default_bank(several, kernels)
+            self.kernels = bank if self.samples.is_lazy else with_rules_by_name(bank, self.samples)
+            rules = self.kernels.rules if isinstance(self.kernels.rules, Mapping) else {}
+            self._pairs = [name for name, rule in rules.items() if rule_of(rule).of_pairs]
+
+    @classmethod
+    def of_fit(cls, model: Any, X: Any) -> "Parts":
+        """Return what a model was fitted on."""
+        # Features are made from views, whatever these might be taken for otherwise.
+        kernels = default_bank(True, "gaussian") if is_approximated(model) else model.kernels
+        return cls(X, kernels, model.table_options)
+
+    def take(self, rows: np.ndarray) -> Samples:
+        """Return some samples, by their rising indices."""
+        taken = self.samples.take(rows)
+        if not self._pairs:
+            return taken
+        parts, missing = taken.by_name, self.samples.missing
+        for name in self._pairs:
+            observed = np.arange(self.n_samples)
+            if missing is not None:
+                observed = np.flatnonzero(~missing[:, self.samples.names.index(name)])
+            columns = np.flatnonzero(np.isin(observed, rows))
+            parts[name] = select(check_view(parts[name], f"View {name!r}"), columns, axis=1)
+        return replace(taken, parts=tuple(parts.values()))
+
+    def unfitted(self, model: Any) -> Any:
+        """Return a copy of a model that can be fitted on parts, with an integer seed."""
+        # Seeds that change from call to call would make the clusters do so, too.
+        copy = unfitted_copy(model).set_params(random_state=integer_seed(model))
+        return copy if is_approximated(model) else copy.set_params(kernels=self.kernels)

@@ -1,0 +1,520 @@
+"""``mkclust cluster``: the labels of the estimator, its files, and what it refuses."""
+
+import csv
+import hashlib
+import json
+import os
+import warnings
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+import scipy.io
+import scipy.sparse
+
+import mkclust
+from command_line import fail, invoke, succeed, three_clusters
+from mkclust import metrics, plots
+from mkclust.cli import outputs
+from mkclust.cli.models import parse_value
+
+Recommended = mkclust.METHODS[mkclust.RECOMMENDED]
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path, monkeypatch):
+    """Run every test in a folder of its own, with one file of two views in it."""
+    monkeypatch.chdir(tmp_path)
+    views, y = three_clusters(60)
+    np.savez("d.npz", **views, y=y)
+    return tmp_path
+
+
+@pytest.fixture
+def views():
+    return three_clusters(60)[0]
+
+
+def gaussian(X):
+    distances = np.square(X[:, None] - X).sum(axis=2)
+    return np.exp(-distances / distances.mean())
+
+
+def kernels():
+    views, _ = three_clusters(60)
+    return np.array([gaussian(view) for view in (*views.values(), np.hstack([*views.values()]))])
+
+
+def read_labels(path="labels.csv"):
+    with open(path, newline="") as file:
+        header, *rows = csv.reader(file)
+    assert header == ["id", "cluster", "silhouette", "margin"]
+    return np.array([int(row[1]) for row in rows])
+
+
+def read_run(path="run.json"):
+    def refuse(constant):
+        raise AssertionError(f"{constant} is not JSON")
+
+    with open(path, encoding="utf-8") as file:
+        return json.load(file, parse_constant=refuse)
+
+
+# --- the labels of the estimator ------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", ["npz", "mat", "h5"])
+def test_every_format_of_views_gives_the_labels_of_the_estimator(kind, views):
+    _, y = three_clusters(60)
+    if kind == "mat":
+        scipy.io.savemat("d.mat", views | {"gnd": y[:, None]})
+    elif kind == "h5":
+        h5py = pytest.importorskip("h5py")
+        with h5py.File("d.h5", "w") as file:
+            for name, value in (views | {"labels": y}).items():
+                file[name] = value
+    result = succeed("cluster", f"d.{kind}", "-k", 3)
+    model = Recommended(3, random_state=0).fit(views)
+    np.testing.assert_array_equal(read_labels(), model.labels_)
+    record = read_run()
+    assert record["weights"] == pytest.approx(model.weights_)
+    assert record["scores"] == pytest.approx(metrics.scores(y, model.labels_))
+    for word in ("left", "right", "weight", "alignment", "labels.csv", "run.json"):
+        assert word in result.stdout
+    assert result.stderr == ""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("method", mkclust.METHODS)
+def test_every_method_gives_the_labels_of_the_estimator_with_its_defaults(method, views):
+    result = succeed("cluster", "d.npz", "-k", 4, "--method", method, "--seed", 2)
+    estimator = mkclust.METHODS[method](n_clusters=4, random_state=2)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        model = estimator.fit(views)
+    np.testing.assert_array_equal(read_labels(), model.labels_)
+    record = read_run()
+    assert record["method"] == method
+    assert record["weights"] == pytest.approx(model.weights_, abs=1e-12)
+    assert record["parameters"] == json.loads(outputs.strict_json(estimator.get_params()))
+    assert "alignment" in result.stdout
+
+
+def test_a_stack_of_kernels_and_square_matrices_are_clustered_as_kernels():
+    np.save("K.npy", kernels())
+    succeed("cluster", "K.npy", "-k", 3)
+    model = Recommended(3, kernels="precomputed", random_state=0).fit(kernels())
+    np.testing.assert_array_equal(read_labels(), model.labels_)
+    np.testing.assert_allclose(read_run()["weights"], model.weights_, rtol=1e-12)
+    named = dict(zip("abc", map(scipy.sparse.csc_matrix, kernels()), strict=True))
+    scipy.io.savemat("K.mat", named)
+    succeed("cluster", "K.mat", "-k", 3, "--kernels", "precomputed")
+    assert read_run()["kernel_names"] == ["a", "b", "c"]
+    np.testing.assert_array_equal(read_labels(), model.labels_)
+
+
+def test_one_table_becomes_a_bank_of_kernels(views):
+    X = np.hstack(list(views.values()))
+    np.save("X.npy", X)
+    result = succeed("cluster", "X.npy", "-k", 3)
+    model = Recommended(3, random_state=0).fit(X)
+    assert len(model.weights_) > 1
+    np.testing.assert_array_equal(read_labels(), model.labels_)
+    assert read_run()["kernel_choice"] in result.stdout
+
+
+@pytest.mark.parametrize("name", ["on-the-fly", "gaussian", "cosine"])
+def test_kernels_are_asked_for_by_name(name, views):
+    succeed("cluster", "d.npz", "-k", 3, "--kernels", name)
+    model = Recommended(3, kernels=name, random_state=0).fit(views)
+    np.testing.assert_array_equal(read_labels(), model.labels_)
+
+
+def test_kernels_are_asked_for_by_the_name_of_a_view(views):
+    succeed("cluster", "d.npz", "-k", 3, "--kernels", "left=cosine")
+    assert read_run()["rules"]["left"] == "cosine"
+    assert "lft" in fail("cluster", "d.npz", "-k", 3, "--kernels", "lft=cosine")
+    both = ("--kernels", "cosine", "--kernels", "left=linear")
+    assert "VIEW=KERNEL" in fail("cluster", "d.npz", "-k", 3, *both)
+    assert "'gaussian'" in fail("cluster", "d.npz", "-k", 3, "--kernels", "left=gausian")
+    np.save("K.npy", kernels())
+    assert "--kernels" in fail("cluster", "K.npy", "-k", 3, "--kernels", "cosine")
+    assert "--landmarks" in fail("cluster", "K.npy", "-k", 3, "--landmarks", 9)
+
+
+def test_the_kernels_of_a_known_data_set_are_said_and_recorded(views, monkeypatch):
+    bank = {"widths": (0.5, 1.0), "polynomials": (), "linear": None}
+    small = mkclust.datasets.Dataset("small", views, None, None, tuple(views), bank=bank)
+    entry = mkclust.datasets.Entry("small", lambda: small, lambda: "small")
+    monkeypatch.setitem(mkclust.datasets.CATALOG, "small", entry)
+    result = succeed("cluster", "small", "-k", 3)
+    model = Recommended(3, kernels=mkclust.KernelBank(**bank), random_state=0)
+    np.testing.assert_array_equal(read_labels(), model.fit(views).labels_)
+    assert read_run()["kernel_choice"] in result.stdout
+    assert "KernelBank(" in result.stdout
+    assert read_run()["inputs"][0]["sha256"] is None
+
+
+# --- parameters -----------------------------------------------------------------------------------
+
+
+def test_parameters_of_a_method_are_set_by_name():
+    options = ("--set", "reg=0.25", "--set", "neighbors=0.4", "--set", "center=False")
+    succeed("cluster", "d.npz", "-k", 3, "--method", "lkam", *options)
+    parameters = read_run()["parameters"]
+    assert (parameters["reg"], parameters["neighbors"]) == (0.25, 0.4)
+    assert parameters["center"] is False
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [("true", True), ("False", False), ("None", None), ("1", 1), ("0.5", 0.5), ("auto", "auto")],
+)
+def test_a_setting_is_a_number_a_truth_value_none_or_text(text, value):
+    assert parse_value(text) == value
+    assert type(parse_value(text)) is type(value)
+
+
+@pytest.mark.parametrize(
+    ("method", "setting", "word"),
+    [
+        ("mkkm-mir", "reg=-1", "reg=-1"),
+        ("lkam", "neighbors=1.5", "neighbors=1.5"),
+        ("simplemkkm", "solvr=subspace", "'solver'"),
+        ("mkkm", "anchor=1", "anchored-mkkm"),
+        ("lkam", "reg", "NAME=VALUE"),
+        ("lkam", "n_clusters=4", "-k"),
+        ("simplemkkm", "normalize=no", "normalize='no'"),
+        ("simplemkkm", "tol=nan", "tol"),
+    ],
+)
+def test_a_setting_that_cannot_be_is_refused_before_anything_is_read(method, setting, word):
+    assert word in fail("cluster", "missing.npz", "-k", 3, "--method", method, "--set", setting)
+
+
+def test_an_indefinite_kernel_is_refused_unless_it_is_to_be_repaired():
+    bad = kernels()
+    bad[0] -= 20 * np.outer(*2 * [np.sin(np.arange(60))]) / 30
+    bad[0] += np.diag(1 - np.diag(bad[0]))
+    np.save("K.npy", bad)
+    assert "psd='clip'" in fail("cluster", "K.npy", "-k", 3)
+    succeed("cluster", "K.npy", "-k", 3, "--set", "psd=clip")
+
+
+# --- landmarks ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("method", [mkclust.RECOMMENDED, "simplemkkm", "lf-mvc"])
+def test_landmarks_approximate_the_kernels_if_asked_for(method, views):
+    result = succeed("cluster", "d.npz", "-k", 3, "--landmarks", 20, "--method", method)
+    model = mkclust.METHODS[method](3, approximation=mkclust.kernels.Nystroem(20), random_state=0)
+    model.fit(views)
+    np.testing.assert_array_equal(read_labels(), model.labels_)
+    record = read_run()
+    assert record["landmarks"] == 20
+    assert record["approximation_error"] == pytest.approx(model.approximation_error_.tolist())
+    assert "20 landmarks" in result.stdout
+    assert "missed" in result.stdout
+    assert ("for the approximated kernels" in result.stdout) == (method == "simplemkkm")
+
+
+@pytest.mark.parametrize(
+    "args",
+    [
+        ["--landmarks", "0"],
+        ["--landmarks", "9", "--method", "lkam"],
+        ["--landmarks", "9", "--kernels", "on-the-fly"],
+        ["--landmarks", "61"],
+    ],
+)
+def test_landmarks_that_cannot_be_are_refused(args):
+    assert args[1] in fail("cluster", "d.npz", "-k", 3, *args)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", ["parquet", "npy"])
+def test_workers_of_a_cluster_find_the_same_clusters(kind, views):
+    distributed = pytest.importorskip("distributed")
+    files = [f"{name}.{kind}" for name in views]
+    for name, view in views.items():
+        if kind == "parquet":
+            pd.DataFrame(view).add_prefix("c").to_parquet(f"{name}.parquet", index=False)
+        else:
+            np.save(f"{name}.npy", view)
+    succeed("cluster", *files, "-k", 3, "--landmarks", 20)
+    labels, weights = read_labels(), read_run()["weights"]
+    options = {"n_workers": 2, "threads_per_worker": 1, "dashboard_address": ":0"}
+    with distributed.LocalCluster(processes=False, protocol="tcp", **options) as cluster:
+        address = cluster.scheduler_address
+        succeed("cluster", *files, "-k", 3, "--landmarks", 20, "--cluster", address)
+    np.testing.assert_array_equal(read_labels(), labels)
+    assert read_run()["weights"] == pytest.approx(weights, abs=1e-6)
+
+
+def test_a_file_that_workers_cannot_read_by_rows_is_refused():
+    pytest.importorskip("distributed")
+    assert "--cluster" in fail("cluster", "d.csv", "-k", 3, "--cluster", "tcp://nowhere:1")
+
+
+# --- what the views agree on ----------------------------------------------------------------------
+
+
+def shared_views():
+    """Return two views of three clusters, and one of noise."""
+    rng, y = np.random.default_rng(0), np.arange(90) % 3
+    views = {name: 3 * rng.normal(size=(3, 5))[y] + rng.normal(size=(90, 5)) for name in "ab"}
+    return views | {"noise": rng.normal(size=(90, 5))}
+
+
+def test_a_view_that_shares_nothing_is_named_and_recorded():
+    np.savez("three.npz", **shared_views())
+    result = succeed("cluster", "three.npz", "-k", 3)
+    assert "2 of 3 views agree beyond chance: a and b." in result.stdout
+    record, model = read_run()["agreement"], Recommended(3, random_state=0).fit(shared_views())
+    np.testing.assert_allclose(record["alignments"], model.agreement_.alignments, atol=1e-12)
+    assert (record["groups"], record["set_aside"]) == ([["a", "b"]], ["noise"])
+
+
+@pytest.mark.parametrize("method", ["simplemkkm", "anchored-mkkm"])
+def test_the_verdict_on_the_views_comes_first_and_the_certificate_last(method):
+    np.savez("three.npz", **shared_views())
+    text = succeed("cluster", "three.npz", "-k", 3, "--method", method).stdout
+    words = ["2 of 3 views agree", "those that the views agree on", "kernel ", "A large weight"]
+    words += ["Cluster sizes", "Certificate: "]
+    places = [text.index(word) for word in words]
+    assert places == sorted(places)
+    assert ("sets nothing aside and uses noise" in text) == (method == "simplemkkm")
+    assert ("Anchor: " in text) == (method == "anchored-mkkm")
+
+
+def test_a_run_stopped_early_says_so():
+    settings = [f"--set={each}" for each in ("solver=reduced-gradient", "max_iter=1", "tol=1e-12")]
+    result = succeed("cluster", "d.npz", "-k", 3, "--method", "simplemkkm", *settings)
+    assert read_run()["converged"] is False
+    assert "stopped early" in result.stdout
+    assert result.stderr == f"warning: {read_run()['warnings'][0]}\n"
+
+
+# --- files ----------------------------------------------------------------------------------------
+
+
+def test_the_record_of_a_run_is_complete():
+    settings = ("--set", "tol=1e-5", "--set", "normalize=false")
+    succeed("cluster", "d.npz", "-k", 3, "--method", "simplemkkm", "--seed", 5, *settings)
+    record = read_run()
+    assert sum(record["weights"]) == pytest.approx(1, abs=1e-12)
+    assert 0 <= record["gap"] <= 1e-5
+    assert record["seed"] == record["parameters"]["random_state"] == 5
+    assert (record["parameters"]["tol"], record["parameters"]["normalize"]) == (1e-5, False)
+    assert sum(record["cluster_sizes"]) == record["n_samples"] == 60
+    assert set(record["versions"]) == {"mkclust", "numpy", "scipy", "scikit-learn", "python"}
+    assert record["seconds"]["total"] >= record["seconds"]["solve"] >= 0
+    content = Path("d.npz").read_bytes()
+    (entry,) = record["inputs"]
+    assert entry["sha256"] == hashlib.sha256(content).hexdigest()
+    assert entry["bytes"] == len(content)
+    assert record["command"]["options"]["settings"] == ["tol=1e-5", "normalize=false"]
+
+
+def test_labels_have_ids_and_scores_and_clusters_are_numbered_by_falling_size(views):
+    ids = [f'patient "{i}", ward {i % 7}' for i in range(60)]
+    frames = {name: pd.DataFrame(view, ids).add_prefix("c") for name, view in views.items()}
+    for name, frame in frames.items():
+        frame.to_csv(f"{name}.csv", index_label="id")
+    succeed("cluster", "left.csv", "right.csv", "-k", 3)
+    table = pd.read_csv("labels.csv")
+    model = Recommended(3, random_state=0).fit(frames)
+    scores = mkclust.sample_scores(model)
+    assert table["id"].tolist() == ids
+    np.testing.assert_array_equal(table["cluster"], model.labels_)
+    np.testing.assert_allclose(table["silhouette"], scores.silhouette, atol=6e-5)
+    np.testing.assert_allclose(table["margin"], scores.margin, atol=6e-5)
+    assert (np.diff(np.bincount(table["cluster"])) <= 0).all()
+
+
+def test_what_is_not_known_of_a_sample_is_an_empty_cell(views):
+    model = Recommended(1, random_state=0).fit(views)
+    lines = outputs.fitted_labels(model).decode().splitlines()
+    assert lines[1] == "0,0,,"
+
+
+@pytest.mark.parametrize(
+    ("labels", "record"),
+    [
+        ("out/labels.csv", "out/run.json"),
+        ("out/clusters.csv", "out/clusters.run.json"),
+        ("plain", "plain.run.json"),
+    ],
+)
+def test_the_record_stands_beside_the_labels_and_nothing_else_is_written(labels, record, folder):
+    (folder / "out").mkdir()
+    result = succeed("cluster", "d.npz", "-k", 3, "--labels", labels)
+    files = {path.relative_to(folder) for path in folder.rglob("*") if path.is_file()}
+    assert files == {Path("d.npz"), Path(labels), Path(record)}
+    assert result.stdout.endswith(f"Wrote {Path(labels)}\nWrote {Path(record)}\n")
+
+
+@pytest.mark.slow
+def test_a_picture_a_page_and_a_model_are_written_if_asked_for():
+    for package in ("matplotlib", "skops"):
+        pytest.importorskip(package)
+    names = {"--plot": "p.svg", "--report": "r.html", "--save": "m.skops", "--run": "r.json"}
+    result = succeed(
+        "cluster", "d.npz", "-k", 3, *(part for pair in names.items() for part in pair)
+    )
+    assert sorted(os.listdir()) == ["d.npz", "labels.csv", "m.skops", "p.svg", "r.html", "r.json"]
+    assert Path("p.svg").read_text().rstrip().endswith("</svg>")
+    assert all(f"Wrote {name}" in result.stdout for name in names.values())
+
+
+@pytest.mark.parametrize(
+    ("option", "path", "word"),
+    [
+        ("--labels", "nowhere/labels.csv", "nowhere"),
+        ("--labels", "a_file/labels.csv", "a_file"),
+        ("--labels", "a_folder", "folder"),
+        ("--labels", "./d.npz", "input"),
+        ("--labels", "linked.csv", "input"),
+        ("--run", "labels.csv", "another output"),
+        ("--plot", "fit.xyz", "suffix"),
+        ("--report", "fit.pdf", ".html"),
+        ("--save", "model.pkl", ".skops"),
+        ("--labels", "/dev/null", "regular file"),
+        ("--labels", "a" * 300, "too long"),
+        ("--labels", "two\nlines.csv", "--labels"),
+        ("--run", "", "--run"),
+    ],
+)
+def test_an_output_that_cannot_be_written_is_refused_before_anything_is_read(
+    option, path, word, folder
+):
+    (folder / "a_folder").mkdir()
+    (folder / "a_file").touch()
+    os.symlink("d.npz", "linked.csv")
+    content = Path("d.npz").read_bytes()
+    np.savez("bad.npz", X=np.ones(3))
+    assert word in fail("cluster", "d.npz", "bad.npz", "-k", 3, option, path)
+    assert Path("d.npz").read_bytes() == content
+
+
+def test_labels_of_a_finished_fit_stay_if_its_picture_fails(monkeypatch):
+    pytest.importorskip("matplotlib")
+
+    def broken(*_):
+        raise OSError(28, "No space left on device", "disk")
+
+    monkeypatch.setattr(plots, "plot_fit", broken)
+    result = invoke("cluster", "d.npz", "-k", 3, "--plot", "fit.png")
+    assert result.exit_code == 2
+    assert "Cluster sizes" in result.stdout
+    assert result.stderr.startswith("mkclust: error: fit.png: ")
+    assert "written: labels.csv and run.json" in result.stderr
+    assert sorted(os.listdir()) == ["d.npz", "labels.csv", "run.json"]
+
+
+@pytest.mark.parametrize(
+    "error", [ValueError("two\nlines"), OSError(28, "No space left", "disk"), MemoryError()]
+)
+def test_expected_errors_of_a_fit_are_one_line_and_old_outputs_stay(error, monkeypatch):
+    def broken(self, X, y=None):
+        raise error
+
+    monkeypatch.setattr(Recommended, "fit", broken)
+    Path("labels.csv").write_text("precious")
+    fail("cluster", "d.npz", "-k", 3)
+    assert Path("labels.csv").read_text() == "precious"
+
+
+def test_an_unexpected_error_is_not_hidden(monkeypatch):
+    def broken(self, X, y=None):
+        raise AssertionError("a bug")
+
+    monkeypatch.setattr(Recommended, "fit", broken)
+    assert isinstance(invoke("cluster", "d.npz", "-k", 3).exception, AssertionError)
+
+
+def test_an_interrupted_run_is_one_line_and_leaves_nothing(monkeypatch):
+    def interrupted(self, X, y=None):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(Recommended, "fit", interrupted)
+    result = invoke("cluster", "d.npz", "-k", 3)
+    assert (result.exit_code, result.stderr) == (130, "mkclust: interrupted\n")
+    assert os.listdir() == ["d.npz"]
+
+
+def test_warnings_are_plain_lines_and_are_kept_in_the_record(monkeypatch):
+    fit = Recommended.fit
+
+    def noisy(self, X, y=None):
+        for _ in range(2):
+            warnings.warn("the weights\nare odd", mkclust.exceptions.WeightsWarning, stacklevel=2)
+        warnings.warn("old name", DeprecationWarning, stacklevel=2)
+        return fit(self, X)
+
+    monkeypatch.setattr(Recommended, "fit", noisy)
+    result = succeed("cluster", "d.npz", "-k", 3)
+    assert result.stderr == "warning: the weights are odd\n"
+    assert read_run()["warnings"] == ["the weights are odd"]
+
+
+@pytest.mark.parametrize(
+    ("args", "word"),
+    [
+        (["d.npz"], "mkclust suggest"),
+        (["d.npz", "-k", "0"], "-k"),
+        (["d.npz", "-k", "2.5"], "-k"),
+        (["d.npz", "-k", "61"], "61"),
+        (["-k", "3"], "INPUT"),
+        (["d.npz", "-k", "3", "--method", "simplemkm"], "'simplemkkm'"),
+        (["d.npz", "-k", "3", "--kernels", "precomputd"], "precomputd"),
+        (["d.npz", "-k", "3", "--join", "iner"], "join='iner'"),
+        (["d.npz", "-k", "3", "--seed", "-1"], "--seed"),
+        (["d.npz", "-k", "3", "--nonsense"], "--nonsense"),
+        (["digitz", "-k", "3"], "'digits'"),
+        (["d.npz::Z", "-k", "3"], "Z"),
+        ([".", "-k", "3"], "directory"),
+    ],
+)
+def test_a_wrong_argument_is_named(args, word):
+    assert word in fail("cluster", *args)
+
+
+# --- other variables ------------------------------------------------------------------------------
+
+
+def test_clusters_are_tested_against_variables_of_another_file():
+    _, y = three_clusters(60)
+    rng = np.random.default_rng(0)
+    columns = np.column_stack([y + rng.normal(size=60), rng.normal(size=60), np.ones(60)])
+    np.savez("other.npz", clinic=columns, y=y)
+    result = succeed("cluster", "d.npz", "-k", 3, "--annotate", "other.npz")
+    assert "Clusters against the variables of other.npz:" in result.stdout
+    tests = {test["variable"]: test for test in read_run()["annotation"]["tests"]}
+    assert list(tests) == ["column 0", "column 1", "column 2", "labels"]
+    assert tests["column 0"]["p_adjusted"] < 0.05
+    assert tests["column 2"]["reason"]
+
+
+def test_survival_is_tested_by_the_columns_that_are_named():
+    pytest.importorskip("statsmodels")
+    _, y = three_clusters(60)
+    rng = np.random.default_rng(0)
+    months, dead = rng.exponential(1 + 20 * y), rng.integers(2, size=60)
+    pd.DataFrame({"months": months, "dead": dead}).to_csv("clinic.csv", index=False)
+    options = ("--annotate", "clinic.csv", "--time", "months", "--event", "dead")
+    succeed("cluster", "d.npz", "-k", 3, *options)
+    (test,) = read_run()["annotation"]["tests"]
+    assert test["test"] == "log-rank"
+
+
+def test_variables_of_other_samples_cost_no_fit_and_unreadable_ones_are_refused_before_it():
+    np.savez("other.npz", clinic=np.ones((7, 2)))
+    result = succeed("cluster", "d.npz", "-k", 3, "--annotate", "other.npz")
+    assert "no variable was tested" in result.stderr
+    assert read_run()["annotation"] is None
+    os.remove("labels.csv"), os.remove("run.json")
+    assert "nowhere.npz" in fail("cluster", "d.npz", "-k", 3, "--annotate", "nowhere.npz")
+    clash = ("--annotate", "other.npz", "--run", "other.npz")
+    assert "other.npz" in fail("cluster", "d.npz", "-k", 3, *clash)

@@ -1,0 +1,256 @@
+"""The commands ``suggest``, ``diagnose``, ``compare`` and ``rerun``, and the help."""
+
+import json
+import os
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import mkclust
+from command_line import fail, invoke, succeed, three_clusters
+from mkclust import cli, metrics
+
+COMMANDS = [command.name for command in cli.app.registered_commands]
+Recommended = mkclust.METHODS[mkclust.RECOMMENDED]
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path, monkeypatch):
+    """Run every test in a folder of its own, with files of clusters and of noise in it."""
+    monkeypatch.chdir(tmp_path)
+    views, y = three_clusters()
+    np.savez("d.npz", **views, y=y)
+    dice = {"dice": np.random.default_rng(1).normal(size=(45, 5))}
+    np.savez("three.npz", **views, **dice)
+
+
+@pytest.mark.parametrize("command", [None, *COMMANDS])
+def test_h_is_help_everywhere(command):
+    args = () if command is None else (command,)
+    assert succeed(*args, "-h").stdout == succeed(*args, "--help").stdout
+
+
+def test_the_help_of_cluster_has_panels_and_an_example():
+    text = succeed("cluster", "--help").stdout
+    panels = [text.index(f" {panel} ─") for panel in ("Input", "Method", "Output", "Advanced")]
+    assert panels == sorted(panels)
+    assert "Example: mkclust cluster" in text
+    assert all(f" {name} " in succeed("-h").stdout for name in COMMANDS)
+
+
+@pytest.mark.parametrize("args", [["clster"], ["--nonsense"]])
+def test_an_unknown_command_or_option_is_one_line(args):
+    assert args[0] in fail(*args)
+
+
+def test_quiet_runs_write_their_files_and_print_nothing():
+    loud = succeed("cluster", "three.npz", "-k", 2, "--set", "n_init=1")
+    labels = Path("labels.csv").read_bytes()
+    result = succeed(
+        "cluster", "three.npz", "-k", 2, "--set", "n_init=1", "-q", "--labels", "q.csv"
+    )
+    assert loud.stdout
+    assert result.output == ""
+    assert Path("q.csv").read_bytes() == labels
+    assert "none.npz" in fail("cluster", "none.npz", "-k", 3, "-q")
+
+
+def test_the_record_is_printed_as_json_in_place_of_tables():
+    result = succeed("cluster", "d.npz", "-k", 3, "--json")
+    assert result.stdout == Path("run.json").read_text()
+    assert result.stderr == ""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "args",
+    [["suggest", "--to", 3], ["diagnose", "-k", 3], ["compare", "-k", 3, "--methods", "avg-kkm"]],
+)
+def test_commands_take_the_options_of_cluster_and_write_no_file(args):
+    command, *rest = args
+    before = sorted(os.listdir())
+    result = succeed(command, "d.npz", *rest, "--kernels", "gaussian", "--seed", 1, "-q")
+    assert result.stdout
+    assert result.stderr == ""
+    assert sorted(os.listdir()) == before
+    assert "--labels" in invoke(command, "d.npz", *rest, "--labels", "x.csv").stderr
+
+
+# --- suggest --------------------------------------------------------------------------------------
+
+
+@pytest.mark.slow
+def test_suggest_prints_what_the_library_suggests_in_python():
+    views, _ = three_clusters()
+    suggestion = mkclust.suggest_n_clusters(views, [2, 3, 4])
+    assert succeed("suggest", "d.npz", "--from", 2, "--to", 4).stdout == f"{suggestion}\n"
+    options = ("--to", 4, "--json", "--method", "agreement-kkm")
+    record = json.loads(succeed("suggest", "d.npz", *options).stdout)
+    assert (record["n_clusters"], record["kind"]) == (3, "clusters")
+    assert record["k_values"] == [2, 3, 4]
+    assert record["candidates"][0] == 3
+
+
+@pytest.mark.slow
+def test_k_auto_clusters_by_the_suggestion_and_records_why():
+    result = succeed("cluster", "d.npz", "-k", "auto")
+    record = json.loads(Path("run.json").read_text())
+    assert record["n_clusters"] == record["suggestion"]["n_clusters"] == 3
+    assert record["command"]["options"]["n_clusters"] == "auto"
+    assert "-k auto: 3 clusters" in result.stdout
+    views, _ = three_clusters()
+    model = Recommended(3, random_state=0).fit(views)
+    assert record["cluster_sizes"] == np.bincount(model.labels_).tolist()
+    assert "Same labels" in succeed("rerun", "run.json").stdout
+
+
+@pytest.mark.slow
+def test_k_auto_does_not_cluster_what_has_no_clusters():
+    rng = np.random.default_rng
+    views = {name: rng(len(name)).permutation(v) for name, v in three_clusters()[0].items()}
+    np.savez("noise.npz", **views)
+    assert "-k auto: No evidence" in fail("cluster", "noise.npz", "-k", "auto")
+
+
+@pytest.mark.parametrize(
+    ("args", "words"),
+    [
+        (["--from", 5, "--to", 3], "--from 5 --to 3"),
+        (["--to", 1], "--to"),
+        (["--method", "lf-mv"], "lf-mvc"),
+    ],
+)
+def test_a_suggestion_that_cannot_be_is_refused(args, words):
+    assert words in fail("suggest", "d.npz", *args)
+
+
+# --- diagnose and compare -------------------------------------------------------------------------
+
+
+def test_diagnose_prints_what_the_library_says_in_python():
+    views = dict(np.load("three.npz"))
+    model = Recommended(3, random_state=0).fit(views)
+    diagnosis = mkclust.diagnose(model, views)
+    assert succeed("diagnose", "three.npz", "-k", 3).stdout == f"{diagnosis}\n"
+    record = json.loads(
+        succeed("diagnose", "three.npz", "-k", 3, "--json", "--no-leave-one-out").stdout
+    )
+    assert record["noise"] == ["dice"]
+    assert record["leave_one_out"] == [None, None, None]
+
+
+@pytest.mark.slow
+def test_all_methods_are_compared_with_the_labels_of_their_estimators():
+    record = json.loads(succeed("compare", "d.npz", "-k", 3, "--resamples", 0, "--json").stdout)
+    assert list(record["methods"]) == list(mkclust.METHODS)
+    views, y = three_clusters()
+    models = {
+        name: mkclust.METHODS[name](3, random_state=0).fit(views) for name in ("lkam", "avg-kkm")
+    }
+    matrix, names = np.array(record["adjusted_rand_index"]), list(mkclust.METHODS)
+    np.testing.assert_array_equal(matrix, matrix.T)
+    index = metrics.adjusted_rand_index(models["lkam"].labels_, models["avg-kkm"].labels_)
+    assert matrix[names.index("lkam"), names.index("avg-kkm")] == pytest.approx(index)
+    scores = record["methods"]["lkam"]["scores"]
+    assert scores == pytest.approx(metrics.scores(y, models["lkam"].labels_))
+    assert record["methods"]["avg-kkm"]["gap"] is None
+
+
+def test_the_methods_named_are_compared_in_a_table_that_warns_of_itself():
+    names = "avg-kkm, agreement-kkm"
+    args = ("compare", "three.npz", "-k", 3, "--methods", names, "--resamples", 2)
+    lines = succeed(*args).stdout.splitlines()
+    assert lines[0].split() == ["method", "stability", "gap", "seconds", "ARI", "(%)"]
+    assert [line.split()[1] for line in lines[1:3]] == ["avg-kkm", "agreement-kkm"]
+    assert "agreement-kkm sets aside: dice." in lines
+    assert lines[-1].startswith("Agreement is not truth")
+
+
+def test_methods_that_cannot_take_the_options_are_left_out_with_the_reason():
+    args = ("compare", "d.npz", "-k", 3, "--resamples", 0, "--landmarks", 20, "--methods")
+    assert "Left out: lkam: --landmarks 20" in succeed(*args, "lkam,avg-kkm").stdout
+    assert "no method gave clusters; lkam" in fail(*args, "lkam")
+    assert "'lkam'" in fail(*args, "lkan")
+
+
+@pytest.mark.slow
+def test_methods_that_would_take_minutes_are_left_out_unless_they_are_named(monkeypatch):
+    monkeypatch.setattr(mkclust.LKAM, "SLOWNESS", 1e9)
+    args = ("compare", "d.npz", "-k", 3, "--resamples", 0, "--json")
+    assert "--methods lkam" in json.loads(succeed(*args).stdout)["left_out"]["lkam"]
+    record = json.loads(succeed(*args, "--methods", "lkam").stdout)
+    assert list(record["methods"]) == ["lkam"]
+
+
+# --- rerun ----------------------------------------------------------------------------------------
+
+
+def change_record(**changes):
+    record = json.loads(Path("run.json").read_text()) | changes
+    Path("run.json").write_text(json.dumps(record))
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        (),
+        ("--method", "lkam", "--set", "reg=0.5", "--set", "max_iter=7", "--seed", 4),
+        ("--landmarks", 20, "--kernels", "left=cosine"),
+    ],
+)
+def test_a_recorded_command_gives_the_same_labels_and_writes_nothing(options):
+    succeed("cluster", "d.npz", "-k", 3, *options)
+    before = {name: Path(name).read_bytes() for name in os.listdir()}
+    result = succeed("rerun", "run.json")
+    assert result.stdout == "Same labels as run.json records: 45 samples, 3 clusters.\n"
+    assert {name: Path(name).read_bytes() for name in os.listdir()} == before
+    succeed("rerun", "run.json", "--labels", "again.csv")
+    assert Path("again.csv").read_bytes() == Path("labels.csv").read_bytes()
+    assert "run.json" in fail("rerun", "run.json", "--labels", "run.json")
+
+
+def test_an_input_that_has_changed_is_named():
+    succeed("cluster", "d.npz", "-k", 3)
+    views, y = three_clusters()
+    np.savez("d.npz", left=np.sort(views["left"], axis=0), right=views["right"], y=y)
+    result = invoke("rerun", "run.json")
+    assert result.exit_code == 1
+    assert result.stdout.startswith("Other labels than run.json records")
+    assert "Input d.npz has changed" in result.stdout
+    answer = json.loads(invoke("rerun", "run.json", "--json").stdout)
+    assert answer == {"same_labels": False, "changed_inputs": ["d.npz"], "changed_versions": {}}
+
+
+def test_a_version_that_has_changed_is_named_and_other_labels_are_no_secret():
+    succeed("cluster", "d.npz", "-k", 3)
+    versions = json.loads(Path("run.json").read_text())["versions"]
+    change_record(versions=versions | {"numpy": "1.0"})
+    assert "numpy was 1.0, and is " in succeed("rerun", "run.json").stdout
+    change_record(versions=versions, labels_sha256="0" * 64)
+    result = invoke("rerun", "run.json")
+    assert result.exit_code == 1
+    assert "No input and no version has changed" in result.stdout
+
+
+def test_a_record_is_rerun_from_the_folder_of_its_command_which_is_named(monkeypatch, tmp_path):
+    succeed("cluster", "d.npz", "-k", 3)
+    os.mkdir("elsewhere")
+    monkeypatch.chdir("elsewhere")
+    assert f"run in {tmp_path}" in fail("rerun", "../run.json")
+
+
+@pytest.mark.parametrize("content", ["", "[]", "{}", '{"command": 3}'])
+def test_a_file_that_records_no_command_is_refused(content):
+    Path("other.json").write_text(content)
+    assert "other.json: " in fail("rerun", "other.json")
+    assert "none.json" in fail("rerun", "none.json")
+
+
+@pytest.mark.parametrize(
+    "options", [{"inputs": 3}, {"magic": 1}, {"method": 5}, {"n_clusters": "three"}]
+)
+def test_a_record_with_options_that_cannot_be_is_refused(options):
+    succeed("cluster", "d.npz", "-k", 3)
+    change_record(command={"options": {"inputs": ["d.npz"], "n_clusters": 3} | options})
+    fail("rerun", "run.json")

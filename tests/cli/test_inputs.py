@@ -1,0 +1,341 @@
+"""Files become views of the same samples, and mistakes that would pass silently are refused."""
+
+import json
+import os
+import re
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+import scipy.sparse
+from sklearn.metrics import adjusted_rand_score
+
+import mkclust
+from command_line import fail, invoke, succeed
+from mkclust.cli.inputs import read_inputs
+from mkclust.cli.options import Request
+from mkclust.cli.progress import Progress
+
+N = 60
+Y = np.repeat([0, 1, 2], [25, 20, 15])
+Recommended = mkclust.METHODS[mkclust.RECOMMENDED]
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path, monkeypatch):
+    """Run every test in a folder of its own, with two tables of the same samples in it."""
+    monkeypatch.chdir(tmp_path)
+    left, right = tables()
+    left.to_csv("mrna.csv", index_label="patient")
+    right.sample(frac=1, random_state=1).to_csv("mirna.tsv", sep="\t", index_label="patient")
+    return tmp_path
+
+
+def tables():
+    rng = np.random.default_rng(0)
+    X = 4 * rng.normal(size=(3, 7))[Y] + rng.normal(size=(N, 7))
+    ids = [f"p{i:02d}" for i in range(N)]
+    left = pd.DataFrame(X[:, :3], index=ids, columns=["a", "b", "c"])
+    return left, pd.DataFrame(X[:, 3:], index=ids, columns=["d", "e", "f", "g"])
+
+
+def distances(frame):
+    values = frame.to_numpy()
+    D = np.sqrt(np.square(values[:, None] - values).sum(axis=2))
+    return pd.DataFrame(D, index=frame.index, columns=frame.index)
+
+
+def cluster(*args):
+    return succeed("cluster", *args, "-k", 3)
+
+
+def refuse(*args):
+    return fail("cluster", *args, "-k", 3)
+
+
+def labels():
+    return pd.read_csv("labels.csv", index_col="id")["cluster"]
+
+
+def recovered():
+    """Return how far the clusters are those that the tables were made of, by id."""
+    y = pd.Series(Y, index=tables()[0].index)
+    return adjusted_rand_score(y.loc[labels().index], labels())
+
+
+def typed(message):
+    """Return the options that a message says to pass."""
+    return re.search(r"pass (--[\w-]+ \S+)", message).group(1).rstrip(",;").split()
+
+
+# --- joining --------------------------------------------------------------------------------------
+
+
+def test_tables_in_different_orders_are_joined_by_id_and_the_join_is_printed():
+    result = cluster("mrna.csv", "mirna.tsv")
+    assert "mrna (mrna.csv): 60 samples x 3 columns, ids such as 'p00'" in result.stdout
+    assert "Joined by id: all 60 samples." in result.stdout
+    shuffled = labels()
+    tables()[1].to_csv("mirna.tsv", sep="\t", index_label="patient")
+    cluster("mrna.csv", "mirna.tsv")
+    assert labels().equals(shuffled)
+
+
+def test_labels_of_files_in_another_order_are_scored_by_id():
+    right = tables()[1].assign(y=Y).sample(frac=1, random_state=2)
+    right.to_csv("mirna.tsv", sep="\t", index_label="id")
+    assert re.search(r"AgreementKKM +100\.0", cluster("mrna.csv", "mirna.tsv").stdout)
+    tables()[0].assign(y=Y[::-1]).to_csv("mrna.csv", index_label="id")
+    assert "different labels" in cluster("mrna.csv", "mirna.tsv").stderr
+
+
+def test_labels_do_not_change_the_fit():
+    cluster("mrna.csv", "mirna.tsv")
+    without = labels()
+    tables()[0].assign(y=Y).to_csv("mrna.csv", index_label="id")
+    cluster("mrna.csv", "mirna.tsv")
+    assert labels().equals(without)
+
+
+def test_files_with_some_common_ids_are_joined_if_asked():
+    tables()[1].iloc[5:].to_csv("mirna.tsv", sep="\t", index_label="patient")
+    assert "join='inner'" in refuse("mrna.csv", "mirna.tsv")
+    result = cluster("mrna.csv", "mirna.tsv", "--join", "inner")
+    assert "Joined by id: 55 of 60 samples; 55 are in all tables." in result.stdout
+    assert len(labels()) == 55
+    result = cluster("mrna.csv", "mirna.tsv", "--join", "outer")
+    assert "Joined by id: 60 of 60 samples; 55 are in all tables." in result.stdout
+    assert len(labels()) == 60
+
+
+def test_ids_spelled_alike_in_an_outer_join_are_warned_of():
+    tables()[1].rename(index={"p09": "P09"}).to_csv("mirna.tsv", sep="\t", index_label="patient")
+    assert "'p09' and 'P09'" in cluster("mrna.csv", "mirna.tsv", "--join", "outer").stderr
+
+
+def test_files_with_no_common_id_are_refused_with_an_id_of_each():
+    right = tables()[1].rename(index=lambda name: name.replace("p", "TCGA-"))
+    right.to_csv("mirna.tsv", sep="\t", index_label="patient")
+    message = refuse("mrna.csv", "mirna.tsv")
+    assert "'p00'" in message
+    assert "'TCGA-00'" in message
+
+
+def test_the_column_of_ids_is_named_for_all_files_or_for_one():
+    left = tables()[0].rename_axis("patient").reset_index()
+    left.insert(0, "sample", [1, 2] * 30)
+    left.to_csv("mrna.csv", index=False)
+    assert "sample" in refuse("mrna.csv", "mirna.tsv")
+    cluster("mrna.csv", "mirna.tsv", "--id", "patient", "--drop", "sample")
+    left.drop(columns="sample").rename(columns={"patient": "code"}).to_csv("mrna.csv", index=False)
+    assert "no column patient" in refuse("mrna.csv", "mirna.tsv", "--id", "patient")
+    cluster("mrna.csv", "mirna.tsv", "--id", "patient", "--id", "mrna.csv=code")
+    assert recovered() > 0.9
+
+
+def test_columns_are_dropped_by_name():
+    tables()[0].assign(notes=[f"day {i}" for i in range(N)]).to_csv("mrna.csv", index_label="id")
+    assert "notes" in refuse("mrna.csv", "mirna.tsv")
+    cluster("mrna.csv", "mirna.tsv", "--drop", "notes")
+    cluster("mrna.csv", "mirna.tsv", "--drop", "mrna.csv=notes")
+    assert "'notes'" in refuse("mrna.csv", "mirna.tsv", "--drop", "note")
+
+
+def test_a_file_without_ids_beside_ids_is_said_to_be_paired_by_row():
+    np.save("mirna.npy", tables()[1].to_numpy())
+    result = cluster("mirna.npy", "mrna.csv")
+    assert "warning: mirna.npy has no ids" in result.stderr
+    assert "paired by row" in result.stdout
+    assert recovered() > 0.9
+
+
+def test_ids_of_parquet_that_stays_on_disk_are_said_not_to_be_read():
+    pytest.importorskip("pyarrow")
+    for frame, name in zip(tables(), ("mrna", "mirna"), strict=True):
+        frame.rename_axis("patient").to_parquet(f"{name}.parquet")
+    files = ["mrna.parquet", "mirna.parquet"]
+    with pytest.warns(UserWarning, match=r"--id mrna\.parquet=patient"):
+        read_inputs(Request(files, address="tcp://none:1"), Progress([], quiet=True))
+
+
+def test_files_of_different_numbers_of_samples_are_not_joined():
+    np.save("one.npy", tables()[0].to_numpy())
+    np.save("two.npy", tables()[1].to_numpy()[:50])
+    message = refuse("one.npy", "two.npy")
+    assert "60" in message
+    assert "50" in message
+
+
+def test_several_files_are_joined_in_order_and_clashing_names_tell_their_file():
+    left, right = (frame.to_numpy() for frame in tables())
+    np.savez("one.npz", X=left, only=right)
+    np.savez("two.npz", X=right)
+    cluster("one.npz", "two.npz")
+    assert json.loads(Path("run.json").read_text())["kernel_names"] == ["one/X", "only", "two/X"]
+    cluster("two.npz", "two.npz")
+    assert len(set(json.loads(Path("run.json").read_text())["kernel_names"])) == 2
+
+
+@pytest.mark.parametrize("order", [["V.npz", "K.npy"], ["K.npy", "V.npz"]])
+def test_views_and_kernels_are_not_joined(order):
+    np.savez("V.npz", X=tables()[0].to_numpy())
+    np.save("K.npy", np.exp(-(distances(tables()[0]).to_numpy()[None] ** 2)))
+    assert "K.npy holds kernels but V.npz holds views" in refuse(*order)
+
+
+# --- mistakes that would pass silently ------------------------------------------------------------
+
+
+@pytest.mark.parametrize("with_ids", [True, False])
+def test_a_transposed_file_is_refused_with_the_option_that_turns_it(with_ids):
+    cluster("mrna.csv", "mirna.tsv")
+    expected = labels()
+    left, right = tables()
+    left.to_csv("mrna.csv", index=with_ids, index_label="patient" if with_ids else None)
+    right.T.to_csv("mirna.tsv", sep="\t", index=with_ids)
+    message = refuse("mrna.csv", "mirna.tsv")
+    assert typed(message) == ["--samples-in", "mirna.tsv=columns"]
+    if with_ids:
+        os.remove("labels.csv"), os.remove("run.json")
+        cluster("mrna.csv", "mirna.tsv", *typed(message))
+        assert labels().equals(expected)
+
+
+def test_distances_are_not_taken_for_a_table():
+    distances(tables()[0]).sample(frac=1, random_state=0).to_csv("d.csv", index_label="patient")
+    assert typed(refuse("d.csv")) == ["--kernels", "from_distances"]
+    assert typed(refuse("d.csv", "mirna.tsv")) == ["--kernels", "d=from_distances"]
+    for args in (["d.csv", "--kernels", "from_distances"],
+                 ["d.csv", "mirna.tsv", "--kernels", "d=from_distances"]):  # fmt: skip
+        cluster(*args)
+        assert recovered() > 0.9
+
+
+def test_a_kernel_is_not_taken_for_a_table():
+    K = np.exp(-(distances(tables()[0]) ** 2) / 20)
+    K.to_csv("k.csv", index_label="patient")
+    np.savez("K.npz", a=K.to_numpy(), b=K.to_numpy() ** 2)
+    assert typed(refuse("k.csv")) == ["--kernels", "precomputed"]
+    assert "k.csv: k is square and symmetric" in refuse("mirna.tsv", "k.csv")
+    assert typed(refuse("K.npz")) == ["--kernels", "precomputed"]
+    cluster("k.csv", "--kernels", "precomputed")
+    assert recovered() > 0.9
+
+
+# --- missing cells and samples --------------------------------------------------------------------
+
+
+def test_missing_cells_of_all_files_are_named_and_filled_if_asked():
+    left, right = tables()
+    left.iloc[[1, 5], 0] = np.nan
+    right.iloc[3, 1:3] = np.nan
+    left.to_csv("mrna.csv", index_label="patient")
+    right.to_csv("mirna.tsv", sep="\t", index_label="patient")
+    message = refuse("mrna.csv", "mirna.tsv")
+    assert all(word in message for word in ("'a': 2", "'e': 1", "impute='median'"))
+    cluster("mrna.csv", "mirna.tsv", "--impute", "median")
+    assert recovered() > 0.9
+
+
+def test_inspect_counts_the_samples_that_files_lack():
+    left, right = tables()
+    left.iloc[5:].to_csv("mrna.csv", index_label="patient")
+    right.iloc[:-8].to_csv("mirna.tsv", sep="\t", index_label="patient")
+    plain = succeed("inspect", "mrna.csv", "mirna.tsv").stdout
+    assert "47 are in all tables" in plain
+    assert "problem: " in plain
+    assert "join='outer'" in plain
+    files = ("mrna.csv", "mirna.tsv", "--join", "outer")
+    text = succeed("inspect", *files).stdout
+    assert "problem" not in text
+    assert "  lacks 5 samples" in text
+    assert "3 patterns of missing views: 47 samples in all views" in text
+    report = json.loads(succeed("inspect", *files, "--json").stdout)
+    assert [view["lacks"] for view in report["views"]] == [5, 8]
+    assert report["patterns"][1] == {"lacks": ["mirna"], "samples": 8}
+
+
+def test_inspect_shows_what_was_understood_and_writes_nothing():
+    before = sorted(os.listdir())
+    text = succeed("inspect", "mrna.csv", "mirna.tsv").stdout
+    for words in ("mrna\n  60 x 3 (3 numbers), ids such as 'p00'", "missing: 0.00%",
+                  "dense (none of the other kinds)", "Joined by id: all 60 samples"):  # fmt: skip
+        assert words in text
+    left = tables()[0].assign(notes=[f"day {i}" for i in range(N)])
+    left.to_csv("mrna.csv", index_label="patient")
+    assert "notes" in succeed("inspect", "mrna.csv", "mirna.tsv").stdout.partition("problem: ")[2]
+    assert sorted(os.listdir()) == before
+
+
+def test_inspect_describes_kernels():
+    np.save("K.npy", np.exp(-(distances(tables()[0]).to_numpy()[None] ** 2)))
+    assert "60 x 60" in succeed("inspect", "K.npy").stdout
+
+
+# --- formats --------------------------------------------------------------------------------------
+
+
+def test_clusters_are_described_by_the_names_of_features_of_any_file():
+    anndata = pytest.importorskip("anndata")
+    left, right = tables()
+    left.T.to_csv("mrna.tsv", sep="\t", index_label="gene")
+    anndata.AnnData(right).write_h5ad("mirna.h5ad")
+    for arguments, names in (
+        (["mrna.tsv", "--samples-in", "columns"], "abc"),
+        (["mirna.h5ad"], "defg"),
+    ):
+        lines = cluster(*arguments).stdout.partition("Clusters by what sets them apart")[2]
+        assert re.search(rf"(high|low) [{names}] \(", lines)
+
+
+def test_a_sparse_file_is_clustered_beside_a_table_in_its_order():
+    tables()[1].to_csv("mirna.tsv", sep="\t", index_label="patient")
+    rng = np.random.default_rng(0)
+    words = rng.poisson(np.repeat(np.eye(3) * 3, 20, axis=1)[Y])
+    scipy.sparse.save_npz("text.npz", scipy.sparse.csr_array(words.astype(float)))
+    cluster("mirna.tsv", "text.npz")
+    assert recovered() > 0.9
+    tables()[0][::-1].to_csv("mrna.csv", index_label="patient")
+    assert "'text'" in refuse("mrna.csv", "mirna.tsv", "text.npz")
+
+
+def test_parquet_files_on_disk_give_the_clusters_of_arrays():
+    pytest.importorskip("pyarrow")
+    for frame, name in zip(tables(), ("left", "right"), strict=True):
+        frame.to_parquet(f"{name}.parquet", index=False)
+        np.save(f"{name}.npy", frame.to_numpy())
+    cluster("left.parquet", "right.parquet", "--landmarks", 20)
+    found = labels()
+    cluster("left.npy", "right.npy", "--landmarks", 20)
+    assert labels().equals(found)
+
+
+def test_a_stack_of_kernels_in_a_hdf5_file_is_clustered_on_disk():
+    h5py = pytest.importorskip("h5py")
+    K = np.array([np.exp(-(distances(frame).to_numpy() ** 2) / 20) for frame in tables()])
+    with h5py.File("K.h5", "w") as file:
+        file["K"] = K
+    cluster("K.h5")
+    model = Recommended(3, kernels="precomputed", random_state=0).fit(K)
+    np.testing.assert_array_equal(labels(), model.labels_)
+    data = read_inputs(Request(["K.h5"], address="tcp://none:1"), Progress([], quiet=True))
+    assert data.is_stack
+    model.fit(data.X)
+    np.testing.assert_array_equal(labels(), model.labels_)
+
+
+EVIL = "\x1b[2J\x9b31m\u202eleft\n=1+1"
+
+
+def test_names_from_a_file_cannot_steer_the_terminal_and_are_recorded_as_they_are():
+    left, right = (frame.to_numpy() for frame in tables())
+    np.savez("d.npz", **{EVIL: left, "right": right})
+    result = cluster("d.npz")
+    for text in (result.stdout, Path("run.json").read_text()):
+        assert all(character.isprintable() or character == "\n" for character in text)
+    assert json.loads(Path("run.json").read_text())["kernel_names"] == [EVIL, "right"]
+    left = left.copy()
+    left[3, 1] = np.nan
+    np.savez("d.npz", **{EVIL: left, "right": right})
+    assert invoke("cluster", "d.npz", "-k", 3).stderr[:-1].isprintable()

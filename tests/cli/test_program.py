@@ -1,0 +1,174 @@
+"""The program as a process: streams, signals, terminals, and the demo."""
+
+import os
+import shlex
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import mkclust
+from command_line import fail, succeed, three_clusters
+from mkclust import cli
+from mkclust.cli.progress import Progress
+from mkclust.datasets.digits import Table
+
+posix = pytest.mark.skipif(sys.platform == "win32", reason="needs POSIX devices and signals")
+MAIN = "from mkclust.cli import main; main()"
+SLOW = """
+import signal, sys, time, mkclust, mkclust.cli
+signal.signal(signal.SIGINT, signal.default_int_handler)
+method, seconds = mkclust.METHODS[mkclust.RECOMMENDED], float(sys.argv.pop())
+fit = method.fit
+def slow(self, X, y=None):
+    open('begun', 'w').close()
+    time.sleep(seconds)
+    return fit(self, X)
+method.fit = slow
+mkclust.cli.main()
+"""
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path, monkeypatch):
+    """Run every test in a folder of its own, with one file of two views in it."""
+    monkeypatch.chdir(tmp_path)
+    np.savez("d.npz", **three_clusters()[0])
+    return tmp_path
+
+
+def program(*args, code=MAIN, **options):
+    command = [sys.executable, "-c", code, *map(str, args)]
+    defaults = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    return subprocess.run(command, text=True, check=False, timeout=120, **(defaults | options))
+
+
+def test_the_version_and_the_commands_are_shown():
+    assert succeed("--version").stdout == f"mkclust {mkclust.__version__}\n"
+    assert "demo" in succeed().stdout
+
+
+@pytest.mark.slow
+def test_the_program_exits_with_0_or_2_and_without_typer_it_says_what_to_install():
+    done = program("cluster", "d.npz", "-k", 3)
+    assert (done.returncode, done.stderr) == (0, "")
+    done = program("cluster", "d.npz", "-k", 0)
+    assert done.returncode == 2
+    assert done.stderr.count("\n") == 1
+    done = program("cluster", "--help", env=os.environ | {"COLUMNS": "100"})
+    assert len(done.stdout.splitlines()) <= 75
+    done = program(code="import sys; sys.modules['typer'] = None; import mkclust.cli")
+    assert done.returncode == 2
+    assert 'pip install "mkclust[cli]"' in done.stderr
+
+
+def test_without_matplotlib_a_picture_is_refused_before_the_fit(monkeypatch):
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    assert "mkclust[plot]" in fail("cluster", "d.npz", "-k", 3, "--plot", "fit.png")
+
+
+@posix
+@pytest.mark.slow
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="needs /dev/full")
+def test_a_full_or_closed_standard_output_is_one_line_or_nothing():
+    with open("/dev/full", "w") as full:
+        done = program("cluster", "d.npz", "-k", 3, stdout=full)
+    assert done.returncode == 2
+    assert done.stderr == "mkclust: error: standard output: No space left on device\n"
+    assert sorted(os.listdir()) == ["d.npz", "labels.csv", "run.json"]
+    read, write = os.pipe()
+    os.close(read)
+    assert program("cluster", "d.npz", "-k", 3, stdout=write).stderr == ""
+    os.close(write)
+
+
+@posix
+@pytest.mark.slow
+def test_control_c_ends_a_running_program_with_one_line():
+    command = [sys.executable, "-c", SLOW, "cluster", "d.npz", "-k", "3", "60"]
+    process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
+    for _ in range(600):
+        if os.path.exists("begun") or process.poll() is not None:
+            break
+        time.sleep(0.1)
+    process.send_signal(signal.SIGINT)
+    _, stderr = process.communicate(timeout=60)
+    assert (process.returncode, stderr) == (130, "mkclust: interrupted\n")
+    assert sorted(os.listdir()) == ["begun", "d.npz"]
+
+
+@posix
+@pytest.mark.slow
+def test_a_terminal_sees_a_bar_which_is_erased_in_the_end():
+    import pty
+
+    leader, follower = pty.openpty()
+    command = [sys.executable, "-c", SLOW, "cluster", "d.npz", "-k", "3", "1.5"]
+    environment = os.environ | {"TERM": "xterm", "COLUMNS": "120"}
+    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=follower, env=environment)
+    os.close(follower)
+    seen = b""
+    try:
+        while chunk := os.read(leader, 4096):
+            seen += chunk
+    except OSError:  # the other end was closed
+        pass
+    os.close(leader)
+    assert process.wait(timeout=60) == 0
+    assert b"clustering 45 samples, 2 views" in seen
+    assert b"\x1b[?25h" in seen  # the cursor is shown again
+    assert seen.rindex(b"\x1b[2K") > seen.rindex(b"clustering")
+
+
+def test_progress_that_nobody_sees_still_measures_its_phases(capsys):
+    with Progress([], quiet=True) as progress:
+        progress.phase("reading")
+        progress.step(1, 2, "files")
+        progress.phase("writing")
+    assert list(progress.seconds) == ["reading", "writing"]
+    assert capsys.readouterr().err == ""
+
+
+@pytest.fixture
+def small_tables(monkeypatch):
+    """Have the demo start from four small tables of ten clusters, and return them."""
+    rng, digits = np.random.default_rng(0), np.arange(80) % 10
+    ids = np.array([f"s{i}" for i in range(80)])
+    tables = {}
+    for name in ("rows", "columns", "fourier", "gradients"):
+        values = 2 * rng.normal(size=(10, 4))[digits] + rng.normal(size=(80, 4))
+        order = rng.permutation(80)
+        tables[name] = Table(ids[order].tolist(), ["a", "b, c", "d", "e"], values[order])
+    truth = dict(zip(ids.tolist(), digits.tolist(), strict=True))
+    monkeypatch.setattr(cli.demo, "digit_tables", lambda: (tables, truth))
+    return tables
+
+
+@pytest.mark.slow
+def test_the_demo_joins_files_explains_its_result_and_ends_with_a_command(small_tables):
+    pytest.importorskip("matplotlib")
+    text = succeed("demo", "--out", "new/demo").stdout
+    words = ("weight", "alignment", "80 samples x  4 features", "Joined by id: all 80 samples")
+    words += ("were not used in any fit", "rows alone", "gradients alone", "all together")
+    words += ("shuffled alone", "... plain average", "... k-means")
+    assert [word for word in words if word not in text] == []
+    inputs = ["columns.tsv", "fourier.csv.gz", "gradients.csv", "rows.csv", "shuffled.csv"]
+    assert sorted(os.listdir("new/demo")) == sorted([*inputs, "digits.png", "labels.csv"])
+    # The command that it shows gives the same clusters.
+    labels = pd.read_csv("new/demo/labels.csv", index_col="id")["cluster"]
+    (line,) = (line for line in text.splitlines() if "mkclust cluster new/demo" in line)
+    succeed(*shlex.split(line)[1:])
+    assert pd.read_csv("labels.csv", index_col="id")["cluster"].equals(labels)
+    succeed("demo", "--out", "again")
+    for name in os.listdir("again"):
+        assert Path("again", name).read_bytes() == Path("new/demo", name).read_bytes()
+
+
+def test_a_demo_into_a_file_is_refused(folder):
+    (folder / "demo").touch()
+    assert "demo" in fail("demo")

@@ -1,0 +1,159 @@
+"""Views in blocks of samples: what is read, by how many threads, and what is refused."""
+
+import threading
+import warnings
+
+import numpy as np
+import pytest
+from sklearn import config_context, get_config
+from threadpoolctl import threadpool_limits
+
+from mkclust.data.samples import as_blocks
+from mkclust.linalg.threads import n_threads
+
+N = 500
+
+
+@pytest.fixture
+def views():
+    rng = np.random.default_rng(0)
+    return {"a": rng.normal(size=(N, 3)), "b": rng.normal(size=(N, 4)).astype(np.float32)}
+
+
+class Failing:
+    """A view that cannot be read beyond some row."""
+
+    def __init__(self, data, beyond, error):
+        self.data, self.beyond, self.error = data, beyond, error
+        self.shape, self.dtype = data.shape, data.dtype
+
+    def __getitem__(self, rows):
+        if rows.stop > self.beyond:
+            raise self.error
+        return self.data[rows]
+
+
+def own_threads():
+    return [t for t in threading.enumerate() if t.name.startswith("mkclust-")]
+
+
+def products(block, start):
+    rows = np.hstack(list(block.values()))
+    return rows.T @ rows, np.array([float(start)])
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt(), ZeroDivisionError("function")])
+@pytest.mark.parametrize(("at", "threads"), [(0, 1), (200, 3), (480, 3)])
+def test_an_interrupted_pass_raises_and_its_threads_end(views, error, at, threads):
+    def function(block, start):
+        if start == at:
+            raise error
+        return block["a"]
+
+    blocks = as_blocks(views, block_rows=40)
+    for begin in (blocks.total, blocks.map):
+        with threadpool_limits(threads), pytest.raises(type(error)):
+            begin(function)
+        assert not own_threads()
+
+
+def test_what_cannot_be_read_is_named_by_view_and_rows(views):
+    failing = Failing(views["b"], 130, RuntimeError("hole"))
+    blocks = as_blocks(views | {"b": failing}, block_rows=50)
+    with pytest.raises(OSError, match="'b' .* 100 to 149: hole"):
+        blocks.total(lambda block, _: block["a"])
+    with pytest.raises(OSError, match="'b' .* 140 to 140"):
+        blocks.take(np.array([3, 40, 140]))
+    failing.beyond, failing.data = N, views["b"][:300]
+    with pytest.raises(OSError, match="'b' .* 0 rows instead of 50"):
+        blocks.map(lambda block, _: block["a"])
+
+
+@pytest.mark.parametrize("dtype", [np.float16, np.int16, bool, ">f8"])
+def test_numbers_of_other_types_become_double_block_by_block(tmp_path, dtype):
+    data = (np.random.default_rng(0).normal(size=(N, 3)) * 5).clip(0, 9).astype(dtype)
+    mapped = np.memmap(tmp_path / "data", dtype, "w+", shape=data.shape)
+    mapped[:] = data
+    heights = []
+
+    def rows_of(block, _):
+        heights.append(block.n_rows)
+        return block["a"]
+
+    found = as_blocks({"a": mapped}, block_rows=120).map(rows_of)
+    np.testing.assert_array_equal(found, data.astype(np.float64))
+    assert found.dtype == np.float64
+    assert sorted(heights) == [20, 120, 120, 120, 120]
+
+
+@pytest.mark.parametrize("chunks", [None, (64, 2)])
+def test_rows_of_files_are_read_in_whole_chunks(views, tmp_path, chunks):
+    h5py = pytest.importorskip("h5py")
+    rng, heights = np.random.default_rng(1), []
+    with h5py.File(tmp_path / "views.h5", "w") as file:
+        view = file.create_dataset("b", data=views["b"], chunks=chunks)
+        for block_rows in (None, 100):
+            blocks = as_blocks({"b": view}, block_rows=block_rows)
+            for count in (0, 1, 7, 300, N):
+                samples = np.sort(rng.choice(N, count, replace=False))
+                np.testing.assert_array_equal(blocks.take(samples)["b"], views["b"][samples])
+            np.testing.assert_array_equal(blocks.map(lambda block, _: block["b"]), views["b"])
+        long = file.create_dataset("long", (20_000, 2), "f4", chunks=(300, 1))
+        as_blocks({"a": long}).total(lambda block, _: heights.append(block.n_rows) or np.zeros(1))
+    assert heights[0] % 300 == 0
+
+
+def test_tables_of_arrow_are_sliced_too(views):
+    pa = pytest.importorskip("pyarrow")
+    table = pa.table({"x": views["a"][:, 0], "y": views["a"][:, 1]})
+    blocks = as_blocks({"t": table}, block_rows=60)
+    np.testing.assert_array_equal(blocks.map(lambda block, _: block["t"]), views["a"][:, :2])
+    np.testing.assert_array_equal(blocks.take(np.array([2, 400]))["t"], views["a"][[2, 400], :2])
+
+
+@pytest.mark.parametrize("threads", [2, 16])
+def test_sums_and_rows_are_the_same_for_any_number_of_threads(views, threads):
+    blocks = as_blocks(views, block_rows=32)
+    with threadpool_limits(1):
+        expected = *blocks.total(products), blocks.map(lambda block, _: block["a"] @ block["a"][0])
+    with threadpool_limits(threads):
+        found = *blocks.total(products), blocks.map(lambda block, _: block["a"] @ block["a"][0])
+    for one, other in zip(found, expected, strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-12, atol=1e-12)
+
+
+def test_several_blocks_are_computed_together(views):
+    meeting = threading.Barrier(3, timeout=60)
+
+    def meet(block, start):
+        if 0 < start <= 3 * 32:  # the first is computed alone
+            meeting.wait()
+        return block["a"]
+
+    with threadpool_limits(3):
+        found = as_blocks(views, block_rows=32).map(meet)
+    np.testing.assert_array_equal(found, views["a"])
+
+
+def test_threads_have_the_settings_of_the_caller(views):
+    def overflow(block, start):
+        assert get_config()["assume_finite"]
+        return np.exp(np.full(len(block["a"]), 1e4 if start else 0.0))
+
+    blocks = as_blocks(views, block_rows=64)
+    with threadpool_limits(2), config_context(assume_finite=True):
+        with np.errstate(over="raise"), pytest.raises(FloatingPointError):
+            blocks.map(overflow)
+        with np.errstate(over="ignore"), warnings.catch_warnings(action="error"):
+            assert np.isinf(blocks.map(overflow)[64:]).all()
+
+
+def test_passes_that_overlap_leave_the_limit_of_the_user_as_it_was(views):
+    blocks = as_blocks(views, block_rows=64)
+    with threadpool_limits(2):
+        callers = [threading.Thread(target=blocks.total, args=(products,)) for _ in range(4)]
+        for caller in callers:
+            caller.start()
+        for caller in callers:
+            caller.join()
+        assert n_threads() == 2

@@ -1,0 +1,136 @@
+"""Views as dask arrays: the same answers as arrays, here and on a cluster."""
+
+import numpy as np
+import pytest
+
+from conftest import blob_views
+from mkclust import AverageKKM, SimpleMKKM
+from mkclust.data import as_blocks, as_dask
+from mkclust.data.samples import read_samples
+from mkclust.kernels import Linear, Nystroem
+
+da = pytest.importorskip("dask.array")
+
+N = 200
+
+
+@pytest.fixture
+def views():
+    found, _ = blob_views(np.random.default_rng(0), n=N, k=3, strengths=(3.0, 2.0, 1.5))
+    return {f"view {p}": view for p, view in enumerate(found)}
+
+
+def lazy(views, rows=70):
+    """The same views as dask arrays, each cut in its own way."""
+    return {
+        name: da.from_array(view, chunks=(rows + 10 * p, 2))
+        for p, (name, view) in enumerate(views.items())
+    }
+
+
+def model(**options):
+    return SimpleMKKM(3, approximation=Nystroem(20), random_state=0, **options)
+
+
+def test_sums_results_for_samples_and_rows_are_those_of_arrays(views):
+    def squares(block, start):
+        return block["view 0"].T @ block["view 1"], np.array([block.n_rows, start >= 0])
+
+    def numbered(block, start):
+        return block["view 1"] + start + np.arange(block.n_rows)[:, None]
+
+    here, there = as_blocks(views, block_rows=33), as_blocks(lazy(views), block_rows=20)
+    for one, other in zip(there.total(squares)[:1], here.total(squares)[:1], strict=True):
+        np.testing.assert_allclose(one, other)
+    np.testing.assert_allclose(there.map(numbered), here.map(numbered))
+    some = np.array([0, 5, 77, 199])
+    for name, rows in there.take(some).items():
+        np.testing.assert_array_equal(rows, views[name][some])
+
+
+@pytest.mark.parametrize("approximation", [Linear(), Nystroem(20)])
+def test_models_of_dask_arrays_are_those_of_arrays(views, approximation):
+    fitted = [
+        AverageKKM(3, approximation=approximation, random_state=0).fit(X)
+        for X in (views, lazy(views), lazy(views, 23))
+    ]
+    for each in fitted[1:]:
+        np.testing.assert_array_equal(each.labels_, fitted[0].labels_)
+        np.testing.assert_allclose(each.weights_, fitted[0].weights_, atol=1e-8)
+        np.testing.assert_array_equal(each.predict(lazy(views)), fitted[0].labels_)
+
+
+def test_exact_kernels_of_dask_arrays_are_refused_and_predicted_from(views):
+    with pytest.raises(ValueError, match="approximation"):
+        SimpleMKKM(3).fit(lazy(views))
+    exact = SimpleMKKM(3, random_state=0).fit(views)
+    np.testing.assert_array_equal(exact.predict(lazy(views)), exact.labels_)
+
+
+@pytest.mark.parametrize(
+    ("change", "named"),
+    [
+        (lambda X: X | {"view 1": X["view 1"].compute()}, "view 1"),
+        (lambda X: X | {"view 0": X["view 0"][X["view 0"][:, 0] > 0]}, "compute_chunk_sizes"),
+        (lambda X: X | {"view 0": X["view 0"][:-1]}, "view 0"),
+        (lambda X: X | {"view 0": X["view 0"].astype(complex)}, "view 0"),
+    ],
+)
+def test_dask_arrays_that_do_not_fit_together_are_refused(views, change, named):
+    with pytest.raises((TypeError, ValueError), match=named):
+        model().fit(change(lazy(views)))
+
+
+def test_entries_that_are_not_finite_are_named(views):
+    views["view 1"][150, 2] = np.inf
+    with pytest.raises(ValueError, match="'view 1' .* sample 150"):
+        model().fit(lazy(views))
+
+
+def test_files_become_dask_arrays_that_read_them(views, tmp_path):
+    mapped = {}
+    for name, view in views.items():
+        np.save(tmp_path / f"{name}.npy", np.asfortranarray(view))
+        mapped[name] = np.load(tmp_path / f"{name}.npy", mmap_mode="r")
+    for name, array in as_dask(mapped).items():
+        np.testing.assert_array_equal(array.compute(scheduler="sync"), views[name])
+
+
+@pytest.fixture
+def cluster():
+    distributed = pytest.importorskip("distributed")
+    options = {"n_workers": 2, "threads_per_worker": 1, "dashboard_address": None}
+    with distributed.LocalCluster(**options) as cluster, distributed.Client(cluster) as client:
+        yield client
+
+
+@pytest.mark.slow
+def test_a_cluster_finds_the_clusters_of_arrays(views, cluster):
+    here, there = model().fit(views), model().fit(lazy(views))
+    np.testing.assert_array_equal(there.labels_, here.labels_)
+    np.testing.assert_allclose(there.weights_, here.weights_, atol=1e-6)
+    observed = np.random.default_rng(0).random((N, 3)) > 0.2
+    observed[:, 0] |= ~observed.any(axis=1)
+    here, there = (model().fit(X, observed=observed) for X in (views, lazy(views)))
+    np.testing.assert_array_equal(there.labels_, here.labels_)
+    np.testing.assert_array_equal(there.predict(lazy(views)), here.predict(views))
+
+
+@pytest.mark.slow
+def test_a_worker_that_is_lost_changes_nothing(views, cluster):
+    expected = as_blocks(views).total(lambda block, _: block["view 0"].sum(axis=0))
+    blocks = as_blocks(lazy(views, 20))
+    pid = next(iter(cluster.run(__import__("os").getpid).values()))
+
+    def total(block, start):
+        import os
+        import signal
+        import time
+
+        time.sleep(0.05)
+        if os.getpid() == pid and start >= 100:
+            os.kill(pid, signal.SIGKILL)
+        return block["view 0"].sum(axis=0)
+
+    np.testing.assert_allclose(blocks.total(total), expected)
+    assert read_samples(lazy(views)).n_samples == N

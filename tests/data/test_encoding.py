@@ -1,0 +1,319 @@
+"""What is learned of the columns of tables is applied to new rows again."""
+
+from functools import partial
+
+import numpy as np
+import pytest
+from scipy.sparse import issparse
+
+from mkclust import AverageKKM, KernelBank, agreement, suggest_n_clusters, to_device
+from mkclust.data import read_samples
+from mkclust.data.options import TableOptions
+from mkclust.data.samples import read_views
+
+pandas = pytest.importorskip("pandas")
+MEDIAN = TableOptions(impute="median")
+N = 10
+
+
+def clinic():
+    """Return a table of numbers, categories and truth values."""
+    return pandas.DataFrame(
+        {
+            "age": np.arange(N) + 30.0,
+            "sex": ["f", "m"] * (N // 2),
+            "dose": np.linspace(1, 2, N),
+            "smoker": [True, False, False, False, True] * 2,
+        },
+        index=[f"patient {i}" for i in range(N)],
+    )
+
+
+def libraries():
+    """Return the same table of both libraries."""
+    frame = clinic()
+    polars = pytest.importorskip("polars")
+    return [frame, polars.DataFrame({name: frame[name].tolist() for name in frame})]
+
+
+def test_categories_become_a_view_of_their_own():
+    for frame in libraries():
+        samples = read_views({"clinic": frame})
+        assert samples.names == ("clinic", "clinic (categories)")
+        assert samples.columns == {
+            "clinic": ["age", "dose"],
+            "clinic (categories)": ["sex=f", "sex=m", "smoker=False", "smoker=True"],
+        }
+        marks = samples.views["clinic (categories)"]
+        assert marks[:2].tolist() == [[1, 0, 0, 1], [0, 1, 1, 0]]
+        np.testing.assert_array_equal(samples.views["clinic"], clinic()[["age", "dose"]])
+        assert "clinic: 10 samples, 2 columns" in samples.notes
+        kinds = KernelBank(rules="kind").fit(samples).rules_
+        assert kinds["clinic (categories)"] == "categories"
+
+
+def test_categories_alone_keep_the_name_of_their_table():
+    samples = read_views({"clinic": clinic()[["sex", "smoker"]], "b": np.ones((N, 2))})
+    assert samples.names == ("clinic", "b")
+    assert samples.views["clinic"].shape == (N, 4)
+    assert read_views(clinic()[["sex"]]).kind == "table"
+
+
+def test_one_table_of_several_kinds_becomes_views():
+    samples = read_views(clinic())
+    assert samples.kind == "views"
+    assert samples.names == ("table", "table (categories)")
+
+
+def test_a_category_of_one_value_is_left_out():
+    frame = clinic().assign(site="here")
+    samples = read_views({"clinic": frame})
+    assert (
+        samples.columns["clinic (categories)"]
+        == read_views({"clinic": clinic()}).columns["clinic (categories)"]
+    )
+    assert "clinic: left out 'site', with fewer than two values" in samples.notes
+    with pytest.raises(ValueError, match="View 'site' has only columns of one value"):
+        read_views({"site": frame[["site"]]})
+
+
+def test_a_view_with_the_name_of_the_categories_of_another_is_refused():
+    with pytest.raises(ValueError, match=r"'clinic \(categories\)'.*rename"):
+        read_views({"clinic": clinic(), "clinic (categories)": np.ones((N, 1))})
+
+
+def test_new_rows_have_the_levels_columns_and_order_of_the_fit():
+    fitted = read_views({"clinic": clinic()})
+    new = clinic().iloc[:3][["smoker", "dose", "sex", "age"]]
+    new["sex"] = ["m", "m", "x"]
+    with pytest.warns(UserWarning, match=r"'sex': 1 new sample .*not seen \('x'\)"):
+        samples = read_views({"clinic": new}, encodings=fitted.encodings)
+    assert samples.columns == fitted.columns
+    assert samples.views["clinic (categories)"].tolist() == [
+        [0, 1, 0, 1],
+        [0, 1, 1, 0],
+        [0, 0, 1, 0],
+    ]
+    assert (
+        samples.views["clinic"].tolist() == clinic()[["age", "dose"]].iloc[:3].to_numpy().tolist()
+    )
+
+
+def test_columns_that_new_rows_lack_or_add_are_named():
+    encodings = read_views({"clinic": clinic()}).encodings
+    with pytest.raises(ValueError, match="View 'clinic' lacks .*'dose'"):
+        read_views({"clinic": clinic().drop(columns="dose")}, encodings=encodings)
+    with pytest.warns(UserWarning, match="'clinic' .* 'weight', which the fit did not"):
+        samples = read_views({"clinic": clinic().assign(weight=1.0)}, encodings=encodings)
+    np.testing.assert_array_equal(samples.views["clinic"], clinic()[["age", "dose"]])
+    numbers = clinic()[["age", "dose"]].to_numpy()
+    bank = KernelBank(rules="kind").fit({"a": numbers})
+    with pytest.raises(ValueError, match="'a' has 3 columns, but 2 when"):
+        bank.transform({"a": np.hstack([numbers, numbers[:, :1]])})
+    with pytest.raises(TypeError, match="was a data frame with categories in the fit"):
+        read_views({"clinic": np.ones((N, 4))}, encodings=encodings)
+
+
+@pytest.mark.parametrize(
+    "labels",
+    [
+        [7, 3, 5],
+        [0, 1, 2],
+        [("x", 1), ("x", 2), ("y", 1)],
+        pandas.date_range("2020-01-30", periods=3).tolist(),
+    ],
+)
+def test_columns_are_matched_by_any_labels_that_tell_them_apart(labels):
+    table = np.random.default_rng(0).normal(size=(N, 3))
+    frame = pandas.DataFrame(table)
+    if labels != [0, 1, 2]:
+        frame.columns = pandas.Index(labels)
+    bank = KernelBank(widths=(1.0,), polynomials=(), linear=None)
+    expected = bank.fit_transform({"a": frame})
+    agree = partial(np.testing.assert_allclose, desired=expected, rtol=1e-12, atol=1e-12)
+    agree(bank.transform({"a": frame.iloc[:, [2, 0, 1]]}))
+    agree(bank.transform({"a": table}))
+    if labels[0] == 7:  # other numbers
+        with pytest.raises(ValueError, match="'a' lacks the columns '7', '3' and '5'"):
+            bank.transform({"a": pandas.DataFrame(table)})
+    else:
+        agree(bank.transform({"a": pandas.DataFrame(table)}))
+    if not isinstance(labels[0], tuple):  # as from a text file
+        agree(bank.transform({"a": frame.rename(columns=str).iloc[:, [2, 0, 1]]}))
+
+
+def test_missing_cells_of_all_views_are_named_in_one_error():
+    frame, numbers = clinic(), np.ones((N, 3))
+    frame.iloc[1, 0] = frame.iloc[2, 0] = np.nan
+    frame.iloc[3, 1] = None
+    numbers[4, 2] = np.nan
+    with pytest.raises(ValueError, match="impute='median'") as refusal:
+        _ = read_views({"clinic": frame, "rest": numbers}).views
+    for part in ("View 'clinic' ", "'age': 2", "'sex': 1", "View 'rest'", "column 2: 1", "NaN"):
+        assert part in str(refusal.value)
+
+
+def test_cells_are_filled_with_the_median_and_the_most_frequent_category():
+    frame = clinic()
+    frame.iloc[0, 0] = np.nan
+    frame.iloc[0, 1] = None
+    frame["smoker"] = frame["smoker"].astype(object)
+    frame.iloc[0, 3] = None
+    fitted = read_views({"clinic": frame}, options=MEDIAN)
+    assert fitted.views["clinic"][0, 0] == np.nanmedian(frame["age"])
+    marks = dict(zip(fitted.columns["clinic (categories)"], fitted.parts[1][0], strict=True))
+    assert marks == {"sex=f": 0, "sex=m": 1, "smoker=False": 1, "smoker=True": 0}
+    # New rows are filled with what the fit has learned, not with their own median.
+    new = frame.iloc[:2].assign(age=[np.nan, 1000.0])
+    samples = read_views({"clinic": new}, options=MEDIAN, encodings=fitted.encodings)
+    assert samples.views["clinic"][0, 0] == np.nanmedian(frame["age"])
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "int64"])
+def test_masked_entries_are_missing(dtype):
+    table = np.ma.masked_array(np.arange(12).reshape(4, 3).astype(dtype), mask=False)
+    table[1, 2] = np.ma.masked
+    filled = read_views([table, np.ones((4, 2))], options=MEDIAN).views["view 0"]
+    assert filled[1, 2] == np.median([2, 8, 11])
+    assert str(filled.dtype) == ("float32" if dtype == "float32" else "float64")
+    other = np.ones((4, 2))
+    other[0, 0] = np.nan
+    message = "'view 0' has .* 1 NaN .*column 2: 1.*'view 1' has .* 1 NaN .*impute='median'"
+    with pytest.raises(ValueError, match=message):
+        _ = read_views([table, other]).views
+    complete = np.ma.masked_array(table.data, mask=False)
+    np.testing.assert_array_equal(read_views([complete]).views["view 0"], table.data)
+
+
+def test_infinity_is_never_imputed_and_a_column_without_values_is_named():
+    frame = clinic()[["age", "dose"]]
+    frame.iloc[0, 0], frame.iloc[1, 1] = np.inf, np.nan
+    with pytest.raises(ValueError, match="0 NaN and 1 infinity.*'age': 1"):
+        _ = read_views({"clinic": frame}, options=MEDIAN).views
+    with pytest.raises(ValueError, match=r"1 column without any value.*drop\(columns=\['dose'\]\)"):
+        read_views({"clinic": frame.assign(dose=np.nan)}, options=MEDIAN)
+
+
+def test_a_column_of_categories_may_come_as_numbers_later():
+    frame = clinic().assign(site=pandas.Categorical([1, 2] * (N // 2)))
+    fitted = read_views({"clinic": frame})
+    new = frame.assign(site=frame["site"].astype(int), smoker=frame["smoker"].astype(float))
+    again = read_views({"clinic": new}, encodings=fitted.encodings)
+    for name, view in fitted.views.items():
+        np.testing.assert_array_equal(again.views[name], view)
+
+
+@pytest.mark.parametrize(
+    ("values", "what"),
+    [(list("ab") * 5, "categories"), (list("abcdefghij"), "text")],
+)
+def test_a_column_of_numbers_that_comes_as_something_else_is_named(values, what):
+    encodings = read_views({"clinic": clinic()}).encodings
+    with pytest.raises(
+        ValueError, match=rf"'clinic' has the column 'dose' \({what}.*\), which held"
+    ):
+        read_views({"clinic": clinic().assign(dose=values)}, encodings=encodings)
+
+
+def test_columns_of_one_name_are_refused():
+    frame = clinic().set_axis(["age", "sex", "age", "smoker"], axis=1)
+    for X, title in (({"clinic": frame}, "View 'clinic'"), (frame, "X")):
+        with pytest.raises(ValueError, match=f"{title} has several columns of the name 'age'"):
+            read_views(X)
+    encodings = read_views({"clinic": clinic()}).encodings
+    with pytest.raises(ValueError, match="several columns of the name 'age'"):
+        read_views({"clinic": frame.assign(dose=1.0)}, encodings=encodings)
+
+
+@pytest.mark.parametrize("fill", [0, np.nan])
+def test_a_frame_of_sparse_columns_is_a_sparse_view(fill):
+    table = np.diag(np.arange(1.0, 5))
+    frame = pandas.DataFrame(table).astype(pandas.SparseDtype("float64", fill))
+    for X in (frame, frame.assign(s=list("abab"))):
+        view = read_views({"a": X.add_prefix("g")}).views["a"]
+        assert issparse(view) == (fill == 0)
+        np.testing.assert_array_equal(view.toarray() if fill == 0 else view, table)
+
+
+def test_what_is_joined_and_filled_beforehand_goes_into_banks_and_suggestions():
+    a = pandas.concat([clinic()] * 3).set_axis(range(100, 130))
+    a.iloc[3, 0], b = np.nan, a.iloc[2:, ::-1]
+    options = TableOptions(join="inner", impute="median")
+    samples = read_samples({"a": a, "b": b}, options=options)
+    assert KernelBank(rules="kind").fit(samples).n_features_in_ == 12
+    found = suggest_n_clusters(samples, [2], n_draws=1, level=0.5, n_resamples=1)
+    assert found.n_samples == 28
+    shared = agreement({"a": a, "b": b}, join="inner", impute="median")
+    assert shared.names == ("a", "a (categories)", "b", "b (categories)")
+
+
+NULLABLE = {
+    "Int64": lambda: pandas.array([1, 2, None, 4] * 10, dtype="Int64"),
+    "Float64": lambda: pandas.array([1.5, 2, None, 4] * 10, dtype="Float64"),
+    "boolean": lambda: pandas.array([True, False, None, True] * 10, dtype="boolean"),
+    "truth values beside NaN": lambda: pandas.Series([True, False, np.nan, True] * 10).array,
+    "string": lambda: pandas.array(["x", "y", None, "x"] * 10, dtype="string"),
+    "category": lambda: pandas.Categorical(["x", "y", None, "x"] * 10, categories=list("wxyz")),
+    "ordered": lambda: pandas.Categorical(
+        ["x", "y", None, "x"] * 10, ["z", "y", "x"], ordered=True
+    ),
+}
+
+
+@pytest.mark.parametrize("name", NULLABLE)
+def test_missing_cells_of_every_type_are_named_and_filled(name):
+    numbers = np.random.default_rng(0).normal(size=(40, 2))
+    frame = pandas.DataFrame(numbers, columns=["a", "b"]).assign(c=NULLABLE[name]())
+    with pytest.raises(ValueError, match="'c': 10.*impute='median'"):
+        AverageKKM(2).fit({"t": frame})
+    model = AverageKKM(2, impute="median", random_state=0).fit({"t": frame})
+    assert set(model.view_names_in_) <= {"t", "t (categories)"}
+    few = frame.iloc[:7, ::-1]
+    np.testing.assert_array_equal(model.predict({"t": few}), model.labels_[:7])
+    if "t (categories)" in model.view_names_in_:
+        assert model.bank_.views_["t (categories)"].shape == (40, 2)
+    else:
+        fill = np.nanmedian(np.array([1, 2, 4] if name == "Int64" else [1.5, 2, 4]))
+        assert model.bank_.views_["t"][2, 2] == fill
+
+
+def test_a_bank_remembers_the_columns_of_its_tables():
+    bank = KernelBank(widths=(1.0,), polynomials=(), linear=None, rules="kind").fit(clinic())
+    turned = clinic()[["smoker", "dose", "sex", "age"]].iloc[:4]
+    np.testing.assert_allclose(bank.transform(turned), bank.transform(clinic().iloc[:4]))
+
+
+@pytest.mark.parametrize("X", [{"table": clinic()}, clinic()], ids=["view", "table"])
+def test_categories_go_to_a_device_as_a_view_of_their_own(X):
+    copies = to_device(X, like=np.empty(0))
+    assert {name: copy.shape for name, copy in copies.items()} == {
+        "table": (N, 2),
+        "table (categories)": (N, 4),
+    }
+
+
+def test_text_that_differs_in_every_row_is_advised_as_ids():
+    frame = pandas.DataFrame({"age": range(40), "patient": [f"p{i}" for i in range(40)]})
+    with pytest.raises(ValueError, match=r"frame\.set_index\('patient'\)"):
+        read_views({"a": frame})
+    with pytest.raises(ValueError, match="neither numbers nor") as refusal:
+        read_views({"a": frame.set_index(frame["age"].map(str))})
+    assert "set_index" not in str(refusal.value)
+
+
+@pytest.mark.parametrize(
+    "values", [["1.5", "2.5"], ["1", "2"], ["1,5", "2,5"], ["1", None], ["1e3", "7"]]
+)
+@pytest.mark.parametrize("dtype", [object, "string"])
+def test_numbers_stored_as_text_are_refused_however_few_they_are(values, dtype):
+    doses = pandas.Series(values * 10, dtype=dtype)
+    frame = pandas.DataFrame({"a": np.arange(20.0), "dose": doses})
+    with pytest.raises(ValueError, match=r"'dose' .*pd\.to_numeric.*astype\('category'\)"):
+        read_views({"t": frame, "u": np.ones((20, 2))})
+
+
+def test_digits_that_are_declared_categories_stay_categories():
+    frame = pandas.DataFrame({"a": np.arange(20.0), "code": ["1", "2", "3a", "1_2"] * 5})
+    assert "t (categories)" in read_views({"t": frame, "u": np.ones((20, 2))}).names
+    frame["code"] = pandas.Series(["1", "2"] * 10, dtype="category")
+    assert "t (categories)" in read_views({"t": frame, "u": np.ones((20, 2))}).names

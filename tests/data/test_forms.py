@@ -1,0 +1,138 @@
+import numpy as np
+import pytest
+import scipy.sparse
+
+from mkclust.data.samples import as_views
+from mkclust.kernels import KernelBank
+
+
+@pytest.fixture
+def rng():
+    return np.random.default_rng(0)
+
+
+def test_a_mapping_keeps_its_names_and_order(rng):
+    table = rng.normal(size=(3, 2))
+    assert list(as_views({"b": table, 2: table, "a": table})) == ["b", "2", "a"]
+
+
+@pytest.mark.parametrize("container", [list, tuple])
+def test_a_sequence_of_2d_items_is_a_sequence_of_views(rng, container):
+    found = as_views(container([rng.normal(size=(3, 2)), [[1, 2, 3], [4, 5, 6], [7, 8, 9]]]))
+    assert {name: view.shape for name, view in found.items()} == {
+        "view 0": (3, 2),
+        "view 1": (3, 3),
+    }
+
+
+@pytest.mark.parametrize(
+    "table",
+    [
+        np.arange(6).reshape(3, 2),
+        [[0, 1], [2, 3], [4, 5]],
+        ([0, 1], [2, 3], [4, 5]),
+        [np.array([0, 1]), np.array([2, 3]), np.array([4, 5])],
+        np.arange(6).reshape(3, 2).astype(object),
+    ],
+)
+def test_an_array_or_a_list_of_rows_is_one_table(table):
+    (item,) = as_views(table).items()
+    assert item[0] == "table"
+    assert item[1].dtype == np.float64
+    np.testing.assert_array_equal(item[1], [[0, 1], [2, 3], [4, 5]])
+
+
+def test_data_frames_serve_as_views_and_as_a_table():
+    pandas = pytest.importorskip("pandas")
+    frame = pandas.DataFrame({"age": [1, 2, 3], "smoker": [1, 0, 1]})
+    nullable = pandas.DataFrame({"dose": pandas.array([1, 2, 3], dtype="Int64")})
+    assert as_views(frame)["table"].tolist() == [[1, 1], [2, 0], [3, 1]]
+    assert list(as_views([frame, nullable])) == ["view 0", "view 1"]
+    assert as_views({"n": nullable})["n"].tolist() == [[1], [2], [3]]
+    words = pandas.DataFrame({"age": [1, 2], "name": ["a", "b"]})
+    with pytest.raises(ValueError, match=r"View 'w' .* 'name' \(text, such as 'a'\)"):
+        as_views({"w": words})
+    with pytest.raises(ValueError, match="View 'w' has entries that are not finite: 1 NaN"):
+        as_views({"w": pandas.DataFrame({"dose": pandas.array([1, None], dtype="Int64")})})
+
+
+@pytest.mark.parametrize(
+    ("given_type", "kept_type"),
+    [
+        ("float32", "float32"),
+        ("float64", "float64"),
+        ("float16", "float64"),
+        ("int8", "float64"),
+        ("uint64", "float64"),
+        ("bool", "float64"),
+        ("object", "float64"),
+    ],
+)
+def test_single_and_double_precision_are_kept_and_the_rest_becomes_double(given_type, kept_type):
+    table = np.eye(3).astype(given_type)
+    assert as_views(table)["table"].dtype == kept_type
+    assert as_views({"a": table})["a"].dtype == kept_type
+
+
+def test_views_of_floats_are_not_copied(rng):
+    table = rng.normal(size=(3, 2))
+    assert np.shares_memory(as_views([table, table])["view 0"], table)
+    assert np.shares_memory(as_views(table)["table"], table)
+
+
+@pytest.mark.parametrize(
+    ("X", "error", "message"),
+    [
+        ([], ValueError, "no views in an empty list"),
+        ({}, ValueError, "no views in an empty dict"),
+        ({"a": np.ones(3)}, ValueError, "View 'a' has 1 dimensions"),
+        ([np.ones((3, 2)), np.ones(3)], ValueError, "View 'view 1' has 1 dimensions"),
+        ([np.ones((2, 3, 3))], ValueError, "View 'view 0' has 3 dimensions"),
+        (np.ones((2, 3, 3)), ValueError, "X has 3 dimensions"),
+        (np.ones(3), ValueError, "Expected 2D array, got 1D array"),
+        ([1, 2, 3], ValueError, "Expected 2D array, got 1D array"),
+        (
+            {"a": np.ones((3, 2)), "b": np.ones((4, 2))},
+            ValueError,
+            "View 'a' has 3 rows but view 'b' has 4",
+        ),
+        (
+            [np.array([[np.nan, 1], [np.inf, np.nan]])],
+            ValueError,
+            "View 'view 0' has .* not finite: 2 NaN and 1 infinity",
+        ),
+        (
+            {"a": np.array([["x"], ["y"]])},
+            ValueError,
+            "View 'a' is not a table of real numbers",
+        ),
+        (
+            {"a": np.array([["x"], [1]], dtype=object)},
+            ValueError,
+            "View 'a' is not a table of real numbers",
+        ),
+        (
+            {"a": np.array([[{}], [1]], dtype=object)},
+            TypeError,
+            "View 'a' is not a table of real numbers",
+        ),
+        ({"a": np.ones((2, 2), "datetime64[s]")}, ValueError, "View 'a' has entries of type date"),
+        (np.ones((2, 2), "datetime64[s]"), ValueError, "X has entries of type date"),
+        ({"a": np.ones((2, 2), complex)}, ValueError, "View 'a'.* Complex data not supported"),
+        (np.ones((2, 2), complex), ValueError, "Complex data not supported"),
+        ({"a": np.ones((3, 0))}, ValueError, r"View 'a' is empty, of shape \(3, 0\)"),
+        ({"a": np.ones((0, 3))}, ValueError, r"View 'a' is empty, of shape \(0, 3\)"),
+        (np.ones((3, 0)), ValueError, r"0 feature\(s\) \(shape=\(3, 0\)\) while a minimum of 1"),
+        (np.full((2, 2), np.nan), ValueError, "Input X contains NaN"),
+        (np.full((2, 2), np.inf), ValueError, "Input X contains infinity"),
+        ({1: np.ones((3, 2)), "1": np.ones((3, 2))}, ValueError, "same name"),
+        ([1j * scipy.sparse.eye(3).tocsr()], ValueError, "View 'view 0' has entries of type comp"),
+        (scipy.sparse.csr_array((3, 0)), ValueError, "X is empty, of shape \\(3, 0\\)"),
+        (scipy.sparse.coo_array(np.ones(3)), ValueError, "X has 1 dimensions"),
+    ],
+)
+def test_views_that_cannot_be_used_are_refused_by_name(X, error, message):
+    with pytest.raises(error, match=message):
+        as_views(X)
+    with pytest.raises(error, match=message):
+        KernelBank().fit(X)

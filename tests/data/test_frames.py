@@ -1,0 +1,135 @@
+"""The columns of data frames are told apart one by one, whatever library they are of."""
+
+import datetime
+import pickle
+
+import numpy as np
+import pytest
+from scipy.sparse import csr_array, issparse
+
+from mkclust.data.samples import read_samples, read_views
+from mkclust.data.tables import as_table, column_of, is_numeric, read_column
+
+pandas = pytest.importorskip("pandas")
+N = 12
+COLUMNS = {
+    "number": np.linspace(0, 1, N),
+    "boolean": np.arange(N) % 2 == 0,
+    "category": ["a", "b", "c"] * (N // 3),
+    "text": [f"word {i}" for i in range(N)],
+    "date": [datetime.datetime(2020, 1, 1 + i) for i in range(N)],
+}
+
+
+def frame_of(library):
+    """Return a data frame with a column of each kind, named after it."""
+    return pytest.importorskip(library).DataFrame(COLUMNS)
+
+
+@pytest.mark.parametrize("library", ["pandas", "polars"])
+def test_a_column_knows_what_it_holds(library):
+    table = as_table(frame_of(library), "X")
+    frame = table.values
+    columns = [read_column(frame, place) for place in range(len(COLUMNS))]
+    assert [column.kind for column in columns] == list(COLUMNS)
+    assert [column.name for column in columns] == list(COLUMNS)
+    assert columns[1].levels == [False, True]
+    assert columns[2].levels == ["a", "b", "c"]
+    assert not is_numeric(frame)
+    assert is_numeric(frame[["number"]])
+    assert table.columns == list(COLUMNS)
+    series = frame_of(library)["category"]
+    assert column_of("category", series).levels == ["a", "b", "c"]
+
+
+@pytest.mark.parametrize(
+    ("values", "kind"),
+    [
+        (pandas.Series([1, None] * 6, dtype="Int64"), "number"),
+        (pandas.Series([1.5, None] * 6, dtype=object), "number"),
+        (pandas.Series([True, None] * 6, dtype=object), "boolean"),
+        (pandas.Series([True, None] * 6, dtype="boolean"), "boolean"),
+        (pandas.Series(["x", "y"] * 6, dtype="string"), "category"),
+        (pandas.Series([f"{i}" for i in range(N)], dtype="category"), "category"),
+        (pandas.Series([1, 2] * 6, dtype="category"), "category"),
+        (pandas.Series(pandas.period_range("2020", periods=N, freq="D")), "date"),
+        (pandas.Series(pandas.timedelta_range("1D", periods=N)), "date"),
+        (pandas.Series([datetime.date(2020, 1, 1)] * N), "date"),
+        (pandas.Series([1, "a"] * 6), "other"),
+        (pandas.Series([[1]] * N), "other"),
+        # Few values that are hardly repeated are no categories, and neither are many.
+        (pandas.Series(["a", "b", "c", "d", "e", "f", "g"] + ["a"] * 5), "text"),
+        (pandas.Series([f"{i % 21}" for i in range(210)]), "text"),
+    ],
+)
+def test_types_of_pandas_are_told_by_what_they_mean(values, kind):
+    assert read_column(pandas.DataFrame({"x": values}), 0).kind == kind
+
+
+def test_columns_of_text_and_dates_are_refused_all_at_once_with_the_remedy():
+    frame = frame_of("pandas")
+    with pytest.raises(ValueError, match="neither numbers nor categories") as refusal:
+        read_views({"a": frame, "b": frame[["number"]], "c": frame[["date"]]})
+    message = str(refusal.value)
+    assert "View 'a' has the columns 'text' (text, such as " in message
+    assert "View 'c' has the columns 'date' (dates)" in message
+    for remedy in ("TfidfVectorizer", "days since", "drop(columns"):
+        assert remedy in message
+
+
+def test_a_query_of_polars_that_has_not_been_run_is_refused():
+    polars = pytest.importorskip("polars")
+    with pytest.raises(TypeError, match="collect"):
+        read_views({"a": polars.DataFrame(COLUMNS).lazy()})
+
+
+def annotated(X, ids, columns):
+    """Return AnnData with ids and names of columns."""
+    anndata = pytest.importorskip("anndata")
+    return anndata.AnnData(X, obs=pandas.DataFrame(index=ids), var=pandas.DataFrame(index=columns))
+
+
+def test_annotated_data_give_their_ids_and_the_names_of_their_columns():
+    ids, X = [f"cell {i}" for i in range(N)], np.arange(3.0 * N).reshape(N, 3)
+    data = annotated(X, ids, ["x", "y", "z"])
+    samples = read_samples({"rna": data, "protein": data[::-1]})
+    assert samples.ids.tolist() == ids
+    assert samples.columns == {"rna": ["x", "y", "z"], "protein": ["x", "y", "z"]}
+    np.testing.assert_array_equal(samples.views["rna"], X)
+    np.testing.assert_array_equal(samples.views["protein"], X)
+    mudata = pytest.importorskip("mudata")
+    several = mudata.MuData({"rna": data, "protein": data[::-1].copy()})
+    np.testing.assert_array_equal(read_samples(several).views["protein"], X)
+    assert read_samples(several).ids.tolist() == ids
+    assert read_samples(data).kind == "table"
+
+
+def test_a_sparse_matrix_of_annotated_data_stays_sparse_when_its_rows_are_aligned():
+    X = csr_array(np.eye(N, 3))
+    data = annotated(X, [f"cell {i}" for i in range(N)], ["x", "y", "z"])
+    frame = pandas.DataFrame(np.eye(N, 2), index=data.obs_names[::-1])
+    samples = read_samples({"frame": frame, "counts": data})
+    assert issparse(samples.parts[1])
+    np.testing.assert_array_equal(samples.parts[1].toarray(), X.toarray()[::-1])
+
+
+def test_variables_of_one_name_are_told_apart_by_their_places():
+    X = np.arange(8.0).reshape(4, 2)
+    twice = annotated(X, list("wxyz"), ["gene", "gene"])
+    fitted = read_views({"a": twice})
+    np.testing.assert_array_equal(fitted.views["a"], X)
+    again = read_views({"a": twice}, encodings=fitted.encodings)
+    np.testing.assert_array_equal(again.views["a"], X)
+
+
+def test_annotated_data_without_a_matrix_are_refused():
+    anndata = pytest.importorskip("anndata")
+    empty = anndata.AnnData(obs=pandas.DataFrame(index=["a", "b"]))
+    with pytest.raises(ValueError, match="without a matrix X"):
+        read_views({"a": empty})
+
+
+def test_what_was_learned_of_columns_can_be_stored():
+    samples = read_views({"a": frame_of("pandas")[["number", "boolean", "category"]]})
+    again = pickle.loads(pickle.dumps(samples.encodings))
+    assert again["a"].levels == {1: (False, True), 2: ("a", "b", "c")}

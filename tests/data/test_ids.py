@@ -1,0 +1,281 @@
+"""Rows are paired by the ids of data frames, and never by their order against them."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mkclust import AverageKKM, KernelBank, SimpleMKKM, diagnose, to_device
+from mkclust.data.samples import as_views
+from mkclust.explain.stability import stability
+from mkclust.kernels import Nystroem
+from mkclust.stack import as_stack
+
+pandas = pytest.importorskip("pandas")
+pytestmark = pytest.mark.filterwarnings("ignore::mkclust.exceptions.WeightsWarning")
+
+N = 45
+BANK = {"widths": (1.0,), "polynomials": (), "linear": None}
+
+
+def clustered(seed=0):
+    """Return three arrays of the same clusters, of different widths."""
+    rng = np.random.default_rng(seed)
+    y = np.arange(N) % 3
+    return [4 * rng.normal(size=(3, d))[y] + rng.normal(size=(N, d)) for d in (3, 4, 5)]
+
+
+def text_ids():
+    return [f"sample {i}" for i in range(N)]
+
+
+def frames(ids=None, seed=0):
+    """Return the same as data frames."""
+    return [pandas.DataFrame(view, index=ids or text_ids()) for view in clustered(seed)]
+
+
+def kernel_frames():
+    """Return a kernel of each view as a data frame with ids as rows and columns."""
+    kernels = KernelBank(**BANK).fit_transform(clustered())
+    return [pandas.DataFrame(K, index=text_ids(), columns=text_ids()) for K in kernels]
+
+
+def by_id(model):
+    """Return the labels by the ids of their samples."""
+    ids = getattr(model, "sample_ids_", np.arange(N))
+    return dict(zip(ids.tolist(), model.labels_.tolist(), strict=True))
+
+
+def shuffled(frame, seed=0):
+    return frame.iloc[np.random.default_rng(seed).permutation(len(frame))]
+
+
+MODELS = {
+    "exact": lambda: SimpleMKKM(3, random_state=0, n_init=3),
+    "average": lambda: AverageKKM(3, random_state=0, n_init=3),
+    "on the fly": lambda: SimpleMKKM(3, kernels="on-the-fly", random_state=0, n_init=3),
+    "features": lambda: AverageKKM(3, approximation=Nystroem(20), random_state=0, n_init=3),
+}
+IDS = {
+    "text": text_ids(),
+    "numbers from 0": list(range(N)),
+    "other numbers": list(range(1000, 1000 + N)),
+    "dates": list(pandas.date_range("2020-01-01", periods=N)),
+    "pairs": [(f"plate {i // 9}", i % 9) for i in range(N)],
+}
+
+
+@pytest.mark.parametrize("name", MODELS)
+@given(
+    seeds=st.lists(st.integers(0, 99), min_size=3, max_size=3),
+    kind=st.sampled_from(sorted(IDS)),
+)
+def test_the_order_of_the_rows_of_any_frame_changes_nothing(name, seeds, kind):
+    ids = IDS[kind]
+    index = pandas.MultiIndex.from_tuples(ids) if kind == "pairs" else pandas.Index(ids)
+    views = [frame.set_axis(index) for frame in frames()]
+    # A landmark is drawn by its place, so the first frame says the order where there are some.
+    mixed = [shuffled(f, s) for f, s in zip(views, seeds, strict=True)]
+    if name == "features":
+        mixed[0] = views[0]
+    model, other = MODELS[name]().fit(views), MODELS[name]().fit(mixed)
+    for fitted, index_of_first in ((model, index), (other, mixed[0].index)):
+        found = getattr(fitted, "sample_ids_", np.arange(N))
+        assert found.tolist() == index_of_first.tolist()
+    order = mixed[0].index.get_indexer(index)
+    same = model.labels_[:, None] == model.labels_
+    found = other.labels_[order]
+    np.testing.assert_array_equal(found[:, None] == found, same)
+    np.testing.assert_array_equal(model.predict(mixed), model.labels_[np.argsort(order)])
+
+
+def test_frames_of_one_order_are_what_their_arrays_are():
+    model = SimpleMKKM(3, random_state=0).fit(frames())
+    plain = SimpleMKKM(3, random_state=0).fit(clustered())
+    np.testing.assert_array_equal(model.labels_, plain.labels_)
+    np.testing.assert_allclose(model.weights_, plain.weights_, atol=1e-12)
+    assert not hasattr(plain, "sample_ids_")
+    table = frames()[0]
+    assert SimpleMKKM(3, random_state=0).fit(table).sample_ids_.tolist() == text_ids()
+    again = model.fit(clustered())
+    assert not hasattr(again, "sample_ids_")
+
+
+def test_the_default_index_is_no_id():
+    views = [frame.reset_index(drop=True) for frame in frames()]
+    assert not hasattr(SimpleMKKM(3, random_state=0).fit(views), "sample_ids_")
+    # Beside ids that are text, it says the order of rows.
+    model = SimpleMKKM(3, random_state=0).fit([frames()[0], *views[1:]])
+    np.testing.assert_array_equal(model.labels_, SimpleMKKM(3, random_state=0).fit(views).labels_)
+    assert model.sample_ids_.tolist() == text_ids()
+
+
+@pytest.mark.parametrize("place", [0, 1])
+def test_the_default_index_is_an_id_beside_the_same_numbers(place):
+    views = [frame.reset_index(drop=True) for frame in frames()]
+    expected = as_views(views)
+    views[place] = shuffled(views[place])
+    order = views[0].index.to_numpy()
+    for name, view in as_views(views).items():
+        np.testing.assert_array_equal(view, expected[name][order])
+
+
+def test_the_default_index_beside_some_of_the_same_numbers_is_refused():
+    a, b, _ = (frame.reset_index(drop=True) for frame in frames())
+    with pytest.raises(ValueError, match=r"'view 0' .*default index.*reset_index"):
+        as_views([a, b.set_axis(range(1, N + 1))])
+    with pytest.raises(ValueError, match=r"'view 0' .*'view 1'.*reset_index"):
+        as_views([a.iloc[:40].set_axis(range(39, -1, -1)), b])
+
+
+@pytest.mark.parametrize("beside", ["array", "polars", "default index", "list"])
+def test_what_has_no_ids_is_refused_beside_frames_of_different_orders(beside):
+    a, b, c = frames()
+    if beside == "polars":
+        other = pytest.importorskip("polars").DataFrame(c.to_numpy())
+    else:
+        other = {
+            "array": c.to_numpy(),
+            "default index": c.reset_index(drop=True),
+            "list": c.to_numpy().tolist(),
+        }[beside]
+    with pytest.raises(ValueError, match="view 'c' has no ids"):
+        SimpleMKKM(3).fit({"a": a, "b": shuffled(b), "c": other})
+    model = SimpleMKKM(3, random_state=0).fit({"a": a, "b": b, "c": other})
+    plain = SimpleMKKM(3, random_state=0).fit(dict(zip("abc", clustered(), strict=True)))
+    np.testing.assert_array_equal(model.labels_, plain.labels_)
+
+
+def test_frames_of_different_samples_are_refused_with_the_counts():
+    a, b, _ = frames()
+    with pytest.raises(
+        ValueError, match=r"35 ids in common, and 10 are only in view 'a', 3 only in "
+    ):
+        SimpleMKKM(3).fit(
+            {
+                "a": a,
+                "b": pandas.concat([b.iloc[10:], b.iloc[:3].add_prefix("")]).set_axis(
+                    [*b.index[10:], "x", "y", "z"]
+                ),
+            }
+        )
+    with pytest.raises(ValueError, match="no ids in common.*types int64 and"):
+        SimpleMKKM(3).fit({"a": a.set_axis(range(100, 100 + N)), "b": b})
+    with pytest.raises(ValueError, match="35 ids in common"):
+        as_views([a, b.iloc[:35]])
+
+
+def test_ids_that_are_there_twice_pair_nothing():
+    a, b, _ = frames()
+    ids = [f"sample {i // 2}" for i in range(N)]
+    with pytest.raises(ValueError, match="'b': 22 .*'sample 0'"):
+        SimpleMKKM(3).fit({"a": a, "b": b.set_axis(ids)})
+    with pytest.raises(ValueError, match=r"'a': 22 .*duplicated\(\)"):
+        SimpleMKKM(3).fit({"a": a.set_axis(ids), "b": b.set_axis(ids)})
+    K = kernel_frames()[0].set_axis(ids).set_axis(ids, axis=1)
+    with pytest.raises(ValueError, match="'sample 0'"):
+        as_stack([K])
+
+
+@pytest.mark.parametrize("views", [None, {"left": [0, 1], "right": [2]}])
+def test_ids_that_are_there_twice_in_one_table_are_no_ids(views):
+    a = frames()[0]
+    twice = a.set_axis([f"sample {i // 2}" for i in range(N)])
+    model = SimpleMKKM(3, views=views, random_state=0).fit(twice)
+    assert not hasattr(model, "sample_ids_")
+    plain = SimpleMKKM(3, views=views, random_state=0).fit(a)
+    np.testing.assert_array_equal(model.labels_, plain.labels_)
+    np.testing.assert_array_equal(model.predict(twice), model.labels_)
+    beside = SimpleMKKM(3, random_state=0).fit([twice, frames()[1].to_numpy()])
+    assert not hasattr(beside, "sample_ids_")
+
+
+# Kernels ----------------------------------------------------------------------------------------
+
+
+@given(seeds=st.lists(st.integers(0, 99), min_size=6, max_size=6))
+def test_the_order_of_rows_and_columns_of_kernels_changes_nothing(seeds):
+    kernels = kernel_frames()
+    orders = [np.random.default_rng(seed).permutation(N) for seed in seeds]
+    mixed = [K.iloc[orders[2 * p], orders[2 * p + 1]] for p, K in enumerate(kernels)]
+    order = mixed[0].index.get_indexer(kernels[0].index)
+    expected = as_stack(kernels).among().entries
+    found = as_stack(mixed).among().entries[:, order][:, :, order]
+    np.testing.assert_allclose(found, expected, atol=1e-12)
+
+
+@pytest.mark.parametrize("ids", ["numbers from 0", "text"])
+def test_a_kernel_whose_rows_were_shuffled_is_the_same_kernel(ids):
+    kernels = [K.set_axis(IDS[ids]).set_axis(IDS[ids], axis=1) for K in kernel_frames()]
+    model = AverageKKM(3, kernels="precomputed", random_state=0).fit(kernels)
+    mixed = [kernels[0], shuffled(kernels[1]), shuffled(kernels[2].T)]
+    other = AverageKKM(3, kernels="precomputed", random_state=0).fit(mixed)
+    assert by_id(other) == by_id(model)
+    np.testing.assert_array_equal(model.predict(mixed), model.labels_)
+    expected = model.mixed_kernel(kernels)
+    np.testing.assert_allclose(model.mixed_kernel(mixed), expected, atol=1e-12)
+
+
+def test_kernels_from_text_files_have_text_as_columns():
+    numbers = list(range(1000, 1000 + N))
+    kernels = [K.set_axis(numbers).set_axis(map(str, numbers), axis=1) for K in kernel_frames()]
+    expected = as_stack(kernel_frames()).among().entries
+    mixed = [kernels[0], shuffled(kernels[1]), shuffled(kernels[2].T).T]
+    # Frames may lie in memory by columns, whose sums round otherwise.
+    np.testing.assert_allclose(as_stack(mixed).among().entries, expected, rtol=1e-9, atol=1e-13)
+
+
+def test_kernels_of_different_samples_are_refused_with_the_counts():
+    a, b, _ = kernel_frames()
+    with pytest.raises(ValueError, match=r"40 ids in common, and 5 are only in kernel 0 \('a'\)"):
+        as_stack({"a": a, "b": b.iloc[:40, :40]})
+    with pytest.raises(ValueError, match="the columns of kernel 1"):
+        as_stack([a, b.iloc[:40, 5:]])
+    with pytest.raises(ValueError, match="kernel 2 has no ids"):
+        as_stack([a, shuffled(b), a.to_numpy()])
+
+
+def test_similarities_to_training_samples_are_paired_by_their_columns():
+    kernels = kernel_frames()
+    model = AverageKKM(3, kernels="precomputed", random_state=0).fit(kernels)
+    new = [K.iloc[:7] for K in kernels]
+    mixed = [new[0], shuffled(new[1]), shuffled(new[2].T).T]
+    np.testing.assert_array_equal(model.predict(mixed), model.labels_[:7])
+    with pytest.raises(ValueError, match="44 ids in common"):
+        model.predict([new[0], new[1], new[2].rename(columns={"sample 3": "x"})])
+    plain = AverageKKM(3, kernels="precomputed", random_state=0).fit(
+        [K.to_numpy() for K in kernels]
+    )
+    np.testing.assert_array_equal(plain.predict(new), model.labels_[:7])
+    with pytest.raises(ValueError, match="columns of kernel 2.*fitted on samples without ids"):
+        plain.predict(mixed)
+    with pytest.raises(TypeError, match="self_similarity is a data frame"):
+        model.predict(new, self_similarity=pandas.DataFrame(np.ones((3, 7))))
+
+
+# Every other way in -----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ["exact", "on the fly", "features"])
+def test_what_a_model_was_fitted_on_may_be_passed_again_in_any_order(name):
+    views = dict(zip("abc", frames(), strict=True))
+    mixed = {name: shuffled(view, seed) for seed, (name, view) in enumerate(views.items())}
+    model = MODELS[name]().fit(views)
+    np.testing.assert_allclose(
+        model.mixed_kernel(mixed), model.mixed_kernel(views), rtol=1e-12, atol=1e-12
+    )
+    found, expected = (diagnose(model, X, leave_one_out=False) for X in (mixed, views))
+    np.testing.assert_allclose(found.redundancy, expected.redundancy, atol=1e-12)
+    found, expected = (stability(model, X, n_resamples=2).samples for X in (mixed, views))
+    np.testing.assert_array_equal(found, expected)
+    with pytest.raises(ValueError, match="44 ids in common.*samples that the model was fitted on"):
+        model.mixed_kernel({name: v.rename({"sample 7": "x"}) for name, v in views.items()})
+
+
+def test_what_goes_to_a_device_goes_in_one_order():
+    a, b, _ = frames()
+    _, there = to_device([a, shuffled(b)], like=np.empty(0))
+    np.testing.assert_array_equal(there, b.to_numpy())
+    K, L, _ = kernel_frames()
+    _, there = to_device([K, shuffled(L)], like=np.empty(0))
+    np.testing.assert_array_equal(there, L.to_numpy())

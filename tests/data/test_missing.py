@@ -1,0 +1,394 @@
+"""Samples may be missing from views: they are told once, and every view holds just its own."""
+
+import numpy as np
+import pytest
+import scipy.sparse
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mkclust import AverageKKM
+from mkclust.data.options import TableOptions
+from mkclust.data.samples import as_views, read_samples, read_views
+
+pd = pytest.importorskip("pandas")
+OUTER = TableOptions(join="outer")
+IDS = [f"s{i}" for i in range(12)]
+NAN = np.nan
+
+
+def frame(ids, width=2):
+    """Return a table whose columns are the number in each id, and multiples of it."""
+    numbers = np.array([float(each[1:]) for each in ids])
+    columns = {f"c{j}": (j + 1) * numbers for j in range(width)}
+    return pd.DataFrame(columns, index=list(ids))
+
+
+def views(n=6):
+    """Return two views of some samples, each without one of them."""
+    rng = np.random.default_rng(0)
+    a, b = rng.normal(size=(n, 3)), rng.normal(size=(n, 2))
+    a[1], b[4] = NAN, NAN
+    return {"a": a, "b": b}
+
+
+def as_arrays(samples):
+    """Return the views of samples over all of them, with NaN for what is missing."""
+    full = {}
+    for name, numbers in samples.observed.items():
+        view = np.asarray(samples.views[name])
+        full[name] = np.full((samples.n_samples, view.shape[1]), NAN)
+        full[name][numbers] = view
+    return full
+
+
+def test_empty_rows_are_samples_that_a_view_lacks():
+    arrays = views()
+    samples = read_samples(arrays)
+    assert samples.n_samples == 6
+    assert samples.missing.tolist() == [[i == 1, i == 4] for i in range(6)]
+    assert {name: numbers.tolist() for name, numbers in samples.observed.items()} == {
+        "a": [0, 2, 3, 4, 5],
+        "b": [0, 1, 2, 3, 5],
+    }
+    np.testing.assert_array_equal(samples.parts[0], np.delete(arrays["a"], 1, axis=0))
+    np.testing.assert_array_equal(samples.views["b"], np.delete(arrays["b"], 4, axis=0))
+    assert samples.notes[0] == "6 samples; a lacks 1, b 1"
+
+
+@given(
+    st.lists(
+        st.lists(st.sampled_from(IDS[1:]), unique=True).map(lambda ids: [*ids, IDS[0]]),
+        min_size=2,
+        max_size=4,
+    ),
+    st.randoms(),
+)
+def test_an_outer_join_is_frames_reindexed_to_all_ids(several, random):
+    for ids in several:
+        random.shuffle(ids)
+    samples = read_views([frame(ids) for ids in several], options=OUTER)
+    everybody = list(dict.fromkeys(each for ids in several for each in ids))
+    assert samples.ids.tolist() == everybody
+    assert samples.n_samples == len(everybody)
+    for view, ids in zip(as_arrays(samples).values(), several, strict=True):
+        np.testing.assert_array_equal(view, frame(ids).reindex(everybody))
+    reindexed = [frame(ids).reindex(everybody) for ids in several]
+    again = read_views([each.to_numpy() for each in reindexed])
+    if samples.missing is None:
+        assert again.missing is None
+    else:
+        np.testing.assert_array_equal(again.missing, samples.missing)
+        for part, other in zip(samples.views.values(), again.views.values(), strict=True):
+            np.testing.assert_array_equal(part, other)
+
+
+@given(st.integers(0, 2**32 - 1), st.integers(2, 9), st.integers(2, 4))
+def test_permuting_samples_permutes_what_is_missing(seed, n, m):
+    rng = np.random.default_rng(seed)
+    missing = rng.random((n, m)) < 0.4
+    missing[:, 0] &= ~missing.all(axis=1)
+    missing[0], missing[1] = False, np.arange(m) == m - 1
+    given_views = [rng.normal(size=(n, 3)) for _ in range(m)]
+    for view, lacks in zip(given_views, missing.T, strict=True):
+        view[lacks] = NAN
+    order = rng.permutation(n)
+    samples, moved = read_views(given_views), read_views([view[order] for view in given_views])
+    np.testing.assert_array_equal(samples.missing, missing)
+    np.testing.assert_array_equal(moved.missing, missing[order])
+    for view, other in zip(as_arrays(samples).values(), as_arrays(moved).values(), strict=True):
+        np.testing.assert_array_equal(view[order], other)
+
+
+@given(st.lists(st.integers(0, 5), unique=True, min_size=1).map(sorted))
+def test_some_samples_carry_along_what_is_missing(numbers):
+    samples = read_views(views())
+    some = samples.take(np.array(numbers))
+    assert some.n_samples == len(numbers)
+    full, part = as_arrays(samples), as_arrays(some)
+    for name in full:
+        np.testing.assert_array_equal(part[name], full[name][numbers])
+    assert (some.missing is None) == (not {1, 4} & set(numbers))
+
+
+def test_some_views_keep_who_is_missing_from_them():
+    samples = read_views({**views(), "c": np.ones((6, 1))})
+    assert samples.only(["c"]).missing is None
+    assert samples.only(["c", "b"]).missing.tolist() == [[False, i == 4] for i in range(6)]
+    table = samples.only(["b"]).as_table()
+    assert table.kind == "table"
+    assert table.n_samples == 6
+    assert table.missing.sum() == 1
+
+
+def test_samples_follow_the_order_of_ids():
+    frames = {"a": frame(IDS[:5]), "b": frame(IDS[2:7])}
+    samples = read_views(frames, options=OUTER)
+    order = samples.ids[::-1]
+    turned = read_samples(samples, ids=order)
+    assert turned.ids.tolist() == order.tolist()
+    np.testing.assert_array_equal(turned.missing, samples.missing[::-1])
+    again = read_views(frames, ids=order, options=OUTER)
+    np.testing.assert_array_equal(again.missing, turned.missing)
+    for name, view in as_arrays(samples).items():
+        np.testing.assert_array_equal(as_arrays(turned)[name], view[::-1])
+        np.testing.assert_array_equal(as_arrays(again)[name], view[::-1])
+
+
+def test_a_sample_in_no_view_is_named():
+    arrays = views()
+    arrays["b"][1] = NAN
+    with pytest.raises(ValueError, match=r"missing from every view: 1\."):
+        read_views(arrays)
+    frames = {name: pd.DataFrame(view, index=IDS[:6]) for name, view in arrays.items()}
+    with pytest.raises(ValueError, match="missing from every view: 's1'"):
+        read_views(frames)
+    nothing = np.zeros((6, 2), dtype=bool)
+    with pytest.raises(ValueError, match="6 samples .*: 0, 1, 2, 3 and 2 more"):
+        read_views({"a": np.ones((6, 2)), "b": np.ones((6, 2))}, observed=nothing)
+
+
+def test_new_samples_may_all_lack_a_view():
+    for table in (np.full((3, 2), NAN), [[None, None]] * 3, pd.DataFrame(np.full((3, 2), NAN))):
+        samples = read_views({"a": np.ones((3, 2)), "b": table}, encodings={})
+        assert samples.missing.tolist() == [[False, True]] * 3
+        assert samples.views["b"].shape == (0, 2)
+
+
+def test_one_table_with_an_empty_row_is_refused_as_ever():
+    table = np.ones((4, 2))
+    table[1] = NAN
+    for arrays in (table, {"a": table}, [table], pd.DataFrame(table)):
+        with pytest.raises(ValueError, match="not finite"):
+            read_views(arrays).views  # noqa: B018
+    with pytest.raises(ValueError, match="a lacks 1"):
+        as_views({"a": table, "b": np.ones((4, 2))})
+
+
+def test_a_row_with_one_entry_has_missing_cells():
+    arrays = views()
+    arrays["a"][1, 0] = 3.0
+    samples = read_views(arrays)
+    assert samples.missing.tolist() == [[False, i == 4] for i in range(6)]
+    with pytest.raises(ValueError, match="View 'a' has entries that are not finite: 2 NaN"):
+        samples.views  # noqa: B018
+
+
+def test_medians_fill_cells_and_never_samples():
+    arrays = views()
+    arrays["a"][0, 2] = NAN
+    samples = read_views(arrays, options=TableOptions(impute="median"))
+    assert samples.missing.sum() == 2
+    assert samples.views["a"].shape == (5, 3)
+    assert samples.views["a"][0, 2] == np.nanmedian(arrays["a"][:, 2])
+
+
+def test_numbers_and_categories_of_a_frame_lack_the_same_samples():
+    table = pd.DataFrame(
+        {
+            "x": [1.0, 2.0, NAN, 4.0, NAN, 2.0],
+            "kind": ["u", "v", None, "u", "v", "u"],
+            "flag": [True, False, None, True, None, True],
+        }
+    )
+    samples = read_views({"t": table, "b": np.ones((6, 1))}, options=TableOptions(impute="median"))
+    assert samples.names == ("t", "t (categories)", "b")
+    assert samples.missing.tolist() == [[i == 2, i == 2, False] for i in range(6)]
+    assert samples.views["t"].tolist() == [[1.0], [2.0], [4.0], [2.0], [2.0]]
+    assert samples.columns["t (categories)"] == ["kind=u", "kind=v", "flag=False", "flag=True"]
+    assert samples.encodings["t"].medians.tolist() == [2.0]
+    assert samples.encodings["t"].fill_levels == {1: "u", 2: True}
+    new = pd.DataFrame({"x": [NAN] * 2, "kind": [None] * 2, "flag": [None] * 2})
+    again = read_views({"t": new, "b": np.ones((2, 1))}, encodings=samples.encodings)
+    assert [view.shape for view in again.views.values()] == [(0, 1), (0, 4), (2, 1)]
+
+
+def test_categories_alone_can_lack_samples():
+    table = pd.DataFrame({"kind": ["u", None, "v", "u", "v"]}).astype("category")
+    samples = read_views({"t": table, "b": np.ones((5, 1))})
+    assert samples.missing[:, 0].tolist() == [False, True, False, False, False]
+    assert samples.views["t"].shape == (4, 2)
+
+
+@pytest.mark.parametrize(
+    "table",
+    [
+        np.array([[1, 2], [None, None], [3, 4]], dtype=object),
+        [[1, 2], [None, NAN], [3, 4]],
+        ([1, 2], [NAN, NAN], [3, 4]),
+        pd.DataFrame({"a": [1, None, 3], "b": [2, None, 4]}),
+        pd.DataFrame({"a": [1, None, 3], "b": [2, None, 4]}).astype("Int64"),
+        pd.DataFrame({"a": [1, None, 3], "b": [2, None, 4]}, dtype=object),
+        np.ma.masked_array([[1, 2], [9, 9], [3, 4]], mask=[[0, 0], [1, 1], [0, 0]]),
+        scipy.sparse.csr_array(np.array([[1, 2], [NAN, NAN], [3, 4]])),
+        scipy.sparse.coo_matrix(np.array([[1, 2], [NAN, NAN], [3, 4]])),
+    ],
+    ids=["objects", "lists", "tuples", "frame", "Int64", "object frame", "masked", "csr", "coo"],
+)
+def test_empty_rows_are_told_in_tables_of_every_form(table):
+    samples = read_views({"t": table, "b": np.ones((3, 1))})
+    assert samples.missing.tolist() == [[False, False], [True, False], [False, False]]
+    view = samples.views["t"]
+    dense = view.toarray() if scipy.sparse.issparse(view) else view
+    assert dense.tolist() == [[1, 2], [3, 4]]
+
+
+def test_nulls_of_polars_are_told():
+    polars = pytest.importorskip("polars")
+    table = polars.DataFrame({"x": [1.0, None, NAN, 4.0], "kind": ["u", None, "v", "u"]})
+    table = table.with_columns(polars.col("kind").cast(polars.Categorical))
+    samples = read_views({"t": table, "b": np.ones((4, 1))}, options=TableOptions(impute="median"))
+    assert samples.missing[:, 0].tolist() == [False, True, False, False]
+    floats = polars.DataFrame({"x": [1.0, NAN], "y": [2.0, None]})
+    assert read_views([floats, np.ones((2, 1))]).missing.tolist() == [[0, 0], [1, 0]]
+
+
+def test_arrays_of_torch_lose_their_empty_rows_where_they_live():
+    torch = pytest.importorskip("torch")
+    arrays = {name: torch.asarray(view, dtype=torch.float32) for name, view in views().items()}
+    samples = read_views(arrays)
+    assert samples.missing.sum() == 2
+    assert samples.views["a"].dtype == torch.float32
+    np.testing.assert_allclose(samples.views["a"].numpy(), np.delete(views()["a"], 1, 0), rtol=1e-6)
+
+
+def test_a_column_without_any_value_is_no_missing_sample():
+    arrays = {"a": np.ones((4, 3)), "b": np.ones((4, 2))}
+    arrays["a"][:, 0] = NAN
+    assert read_views(arrays).missing is None
+
+
+def test_squares_of_pairs_lose_the_columns_of_what_they_lack():
+    distances = np.abs(np.subtract.outer(np.arange(5.0), np.arange(5.0)))
+    distances[2], distances[:, 2] = NAN, NAN
+    samples = read_views({"d": distances, "b": np.ones((5, 2))})
+    assert samples.views["d"].shape == (4, 4)
+    distances[:2, 2] = 1.0  # features, then, of which some are missing
+    assert read_views({"d": distances, "b": np.ones((5, 2))}).parts[0].shape == (4, 5)
+
+
+def test_a_mask_says_who_is_missing_whatever_is_there():
+    rng = np.random.default_rng(1)
+    arrays = {"a": rng.normal(size=(5, 2)), "b": scipy.sparse.csr_array(rng.normal(size=(5, 3)))}
+    mask = np.ones((5, 2), dtype=bool)
+    mask[0, 0] = mask[3, 1] = False
+    for observed in (
+        mask,
+        {"a": mask[:, 0], "b": mask[:, 1].tolist()},
+        pd.DataFrame(mask, columns=["a", "b"]),
+        mask.astype(int),
+    ):
+        samples = read_views(arrays, observed=observed)
+        np.testing.assert_array_equal(samples.missing, ~mask)
+        np.testing.assert_array_equal(samples.views["a"], arrays["a"][1:])
+        np.testing.assert_array_equal(
+            samples.views["b"].toarray(), arrays["b"].toarray()[[0, 1, 2, 4]]
+        )
+    short = {"a": arrays["a"][1:], "b": arrays["b"]}
+    np.testing.assert_array_equal(read_views(short, observed=mask).views["a"], arrays["a"][1:])
+    np.testing.assert_array_equal(
+        read_samples(read_views(arrays), observed=mask).views["a"], arrays["a"][1:]
+    )
+    arrays["a"][0] = np.inf  # never looked at
+    assert read_views(arrays, observed=mask).views["a"].shape == (4, 2)
+
+
+def test_a_mask_of_another_form_is_refused():
+    arrays = {"a": np.ones((5, 2)), "b": np.ones((5, 3))}
+    for observed, message in (
+        (np.ones((5, 3), bool), r"shape \(5, 3\), and there are 2 views"),
+        (np.ones(5, bool), r"shape \(5,\)"),
+        (np.ones((4, 2), bool), "observed has 4 rows, and there are 5|has 5 rows, and observed"),
+        (np.full((5, 2), 0.5), "True if a view has a sample"),
+        ({"c": np.ones(5, bool)}, "observed names 'c', and there are 'a' and 'b'"),
+        ({"a": np.ones(5, bool), "b": np.ones(4, bool)}, "columns of the shapes"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            read_views(arrays, observed=observed)
+
+
+def test_a_mask_with_ids_has_every_sample():
+    frames = {"a": frame(IDS[:4]), "b": frame(IDS[:4][::-1])}
+    mask = pd.DataFrame({"a": [True, True, True, False]}, index=IDS[:4][::-1])
+    with pytest.raises(ValueError, match="observed of 'a' .*'s0'"):
+        read_views(frames, observed=mask.rename(index={"s0": "x"}))
+    fitted = read_views(frames, observed=mask, ids=IDS[:4][::-1])
+    assert fitted.ids.tolist() == IDS[:4][::-1]
+    assert fitted.missing[:, 0].tolist() == [False, False, False, True]
+
+
+def test_files_stay_on_disk_under_a_mask(tmp_path):
+    np.save(tmp_path / "a.npy", np.arange(12.0).reshape(6, 2))
+    table = np.load(tmp_path / "a.npy", mmap_mode="r")
+    mask = np.ones((6, 2), bool)
+    mask[[1, 2], 0] = False
+    samples = read_views({"a": table, "b": np.ones((6, 1))}, observed=mask)
+    view = samples.tables["a"]
+    assert not isinstance(view, np.ndarray)
+    assert view.shape == (4, 2)
+    np.testing.assert_array_equal(view[1:3], table[[3, 4]])
+    np.testing.assert_array_equal(samples.views["a"], table[[0, 3, 4, 5]])
+    np.testing.assert_array_equal(samples.take(np.array([2, 4])).parts[0][:], table[[4]])
+
+
+def test_a_wide_table_taken_apart_may_lack_samples_in_each_view():
+    table = np.ones((4, 4))
+    table[0, :2] = NAN
+    options = TableOptions(views={"a": [0, 1], "b": slice(2, 4)})
+    samples = read_samples(table, options=options)
+    assert samples.missing.tolist() == [[i == 0, False] for i in range(4)]
+
+
+def test_further_columns_of_new_samples_do_not_make_them_seen():
+    frames = {"a": frame(IDS[:4]), "b": frame(IDS[:4])}
+    fitted = read_views(frames)
+    new = frame(IDS[4:6])
+    lacking = new.copy()
+    lacking.iloc[0] = NAN
+    with pytest.warns(UserWarning, match="'batch', which the fit did not have"):
+        samples = read_views({"a": new, "b": lacking.assign(batch=1.0)}, encodings=fitted.encodings)
+    assert samples.missing.tolist() == [[False, True], [False, False]]
+
+
+@pytest.mark.parametrize("library", ["array_api_strict", "torch"])
+def test_arrays_of_other_libraries_are_masked_and_taken_from(library):
+    xp = pytest.importorskip(library)
+    arrays = {name: xp.asarray(view) for name, view in views().items()}
+    samples = read_views(arrays)
+    assert samples.missing.sum() == 2
+    some = samples.take(np.array([0, 4, 5]))
+    assert tuple(some.parts[1].shape) == (2, 2)
+    mask = np.ones((6, 2), bool)
+    mask[0, 1] = False
+    assert tuple(read_views(arrays, observed=xp.asarray(mask)).parts[1].shape) == (4, 2)
+    kernels = xp.asarray(np.stack([np.eye(4)] * 2))
+    kernels[0, 1, :] = NAN
+    kernels[0, :, 1] = NAN
+    assert [tuple(K.shape) for K in read_samples(kernels).parts] == [(3, 3), (4, 4)]
+
+
+@pytest.mark.parametrize("kernels", [False, True])
+@pytest.mark.parametrize("n_observed", [1, 2, 5])
+def test_a_view_that_is_observed_for_very_few_samples_is_named(n_observed, kernels):
+    rng = np.random.default_rng(0)
+    arrays = {name: rng.normal(size=(40, 3)) for name in "abc"}
+    if kernels:
+        arrays = {name: X @ X.T for name, X in arrays.items()}
+        arrays["c"][:, n_observed:] = NAN
+    arrays["c"][n_observed:] = NAN
+    model = AverageKKM(3, kernels="precomputed" if kernels else "auto", random_state=0)
+    said = rf"'c' is observed for {n_observed} of 40 samples"
+    if n_observed == 1:
+        with pytest.raises(ValueError, match=said):
+            model.fit(arrays)
+    else:
+        with pytest.warns(UserWarning, match=said):
+            model.fit(arrays)
+
+
+def test_a_mask_of_frames_that_lost_their_first_rows_is_matched_by_id():
+    a = pd.DataFrame(np.arange(12.0).reshape(6, 2)).iloc[2:]
+    b = a.iloc[::-1]
+    observed = pd.DataFrame({"a": [True] * 3 + [False], "b": [True] * 4}, index=b.index)
+    samples = read_views({"a": a, "b": b}, observed=observed)  # sample 2 is missing from a
+    assert samples.ids.tolist() == [2, 3, 4, 5]
+    assert samples.missing.tolist() == [[True, False]] + [[False, False]] * 3
