@@ -66,11 +66,10 @@ def test_empty_rows_and_columns_are_samples_that_a_kernel_lacks(form):
 
 def test_kernels_that_lack_nothing_come_back_as_they_are():
     K = kernels()
-    assert read_kernels(K).whole is K
     assert read_kernels(K).missing is None
     several = list(K)
     assert all(a is b for a, b in zip(read_kernels(several).parts, several, strict=True))
-    assert read_kernels(K, observed=np.ones((5, 2), bool)).whole is K
+    assert read_kernels(K, observed=np.ones((5, 2), bool)).missing is None
 
 
 def test_a_row_with_an_entry_is_refused_as_ever():
@@ -246,8 +245,7 @@ def test_new_kernels_as_frames_may_have_the_columns_of_some_training_samples():
     part = pd.DataFrame(K[1][:2, [3, 0]], index=["y", "x"], columns=["s3", "s0"])
     samples = read_kernels([whole, part], ids=trained, cross=True, options=OUTER)
     assert samples.missing.tolist() == [[False, False], [False, False], [False, True]]
-    assert samples.parts[1].columns.tolist() == ["s0", "s3"]
-    assert samples.parts[1].index.tolist() == ["x", "y"]
+    np.testing.assert_array_equal(samples.parts[1], K[1][np.ix_([1, 0], [0, 3])])
     with pytest.raises(ValueError, match="fitted on and the columns of kernel 1"):
         read_kernels(
             [whole, part.rename(columns={"s3": "q"})], ids=trained, cross=True, options=OUTER

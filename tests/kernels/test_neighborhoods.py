@@ -256,7 +256,7 @@ def test_other_kernels_than_those_of_the_fit_are_refused():
     views = blobs()
     K = KernelBank(**GAUSSIAN).fit_transform(views)
     model = AverageKKM(3, neighbors=5, random_state=0).fit(K)
-    with pytest.raises(ValueError, match="other kernels than the model was fitted on"):
+    with pytest.raises(ValueError, match="than the model was fitted on"):
         model.mixed_kernel(K[:, ::-1, ::-1])
 
 

@@ -263,10 +263,9 @@ def _on_host(part: Samples) -> Any:
     if part.missing is not None:
         return replace(part, parts=tuple(map(arrays_to_host, part.parts)))
     if part.kind == "kernels":
-        entries = to_host(
-            as_stack(part, center=False, normalize=False, validate=False).among().entries
-        )
-        return dict(zip(part.names, entries, strict=True))
+        stack = as_stack(part, center=False, normalize=False, validate=False)
+        kernels = (to_host(kernel.dense()) for kernel in stack.kernels)
+        return dict(zip(stack.names, kernels, strict=True))
     views = {name: arrays_to_host(view) for name, view in part.views.items()}
     return views[TABLE] if part.kind == "table" else views
 
