@@ -24,7 +24,6 @@ import scipy.sparse
 
 from mkclust.methods import solve_simple_mkkm
 from mkclust.stack import as_stack
-from mkclust.stack.kernel import dense_of
 
 LARGEST = 1500
 # What rounding in the dense eigensolver may add to a relative gap.
@@ -295,7 +294,7 @@ def dense_objective(stack, weights, n_clusters):
 
 def kernel_entries(stack, index):
     """Return one kernel of a stack, centered and scaled, in double precision."""
-    return np.asarray(dense_of(stack.kernels[index]), np.float64)
+    return np.asarray(stack.kernels[index].dense(), np.float64)
 
 
 def is_false(row):

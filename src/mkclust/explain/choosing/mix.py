@@ -15,7 +15,6 @@ from mkclust.linalg import eigh, eigvalsh, is_sparse, to_host
 from mkclust.methods import AverageKKM
 from mkclust.methods.training import open_samples
 from mkclust.stack import Mix, Stack, as_stack
-from mkclust.stack.kernel import dense_of
 from mkclust.stack.observed import FillRule, rescaling
 from mkclust.types import Float
 
@@ -106,7 +105,7 @@ class MixSettings:
 
     def mix_stack(self, stack: Stack) -> Float:
         """Return the mix of kernels that are centered and scaled, itself centered, (n, n)."""
-        return centered(to_host(dense_of(Mix(self.shares(stack.n_kernels), stack.kernels))))
+        return centered(to_host(Mix(self.shares(stack.n_kernels), stack.kernels).dense()))
 
     def mixes(self, X: Any, n_views: int) -> "ViewMixes":
         """Return what each view, or single kernel, contributes to the mix."""
@@ -117,7 +116,7 @@ class MixSettings:
         shares = self.shares(stack.n_kernels)
         view = np.asarray(stack.views)
         parts = [np.where(view == v, shares, 0) for v in range(n_views)]
-        kernels = [to_host(dense_of(Mix(part, stack.kernels))) for part in parts]
+        kernels = [to_host(Mix(part, stack.kernels).dense()) for part in parts]
         if missing is None:
             return ViewMixes([centered(K) for K in kernels])
         scale = np.ones(len(missing))
@@ -370,7 +369,7 @@ def _coordinates(kernels: dict[str, Float], settings: MixSettings) -> tuple[dict
             normalize=False,
             psd=settings.psd,
         )
-        K = to_host(dense_of(stack.kernels[0]))
+        K = to_host(stack.kernels[0].dense())
         inner = _gaussian_inner_products(given)
         gaussian[name] = inner is not None
         values, vectors = eigh(K if inner is None else inner)
