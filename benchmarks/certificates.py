@@ -25,7 +25,6 @@ import scipy.sparse
 
 from mkclust.methods import solve_simple_mkkm
 from mkclust.stack import as_stack
-from mkclust.stack.kernel import dense_of
 from records import write_record
 
 # What rounding in the dense eigensolver may add to a relative gap.
@@ -247,7 +246,7 @@ def check(problem, **options):
 
 def dense_objective(stack, weights, n_clusters):
     """Return the sum of the k largest eigenvalues of the mix, written out in double precision."""
-    kernels = (np.asarray(dense_of(kernel), np.float64) for kernel in stack.kernels)
+    kernels = (np.asarray(kernel.dense(), np.float64) for kernel in stack.kernels)
     mixed = sum(c * K for c, K in zip(weights**2, kernels, strict=True))
     return float(np.linalg.eigvalsh((mixed + mixed.T) / 2)[-n_clusters:].sum())
 

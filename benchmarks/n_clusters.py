@@ -44,7 +44,6 @@ from mkclust.explain.choosing.mix import MixSettings, centered
 from mkclust.explain.parts import Parts
 from mkclust.methods import solve_average_kkm, solve_simple_mkkm
 from mkclust.metrics import adjusted_rand_index
-from mkclust.stack.kernel import dense_of
 from paper.datasets import load
 from records import ONE_GAUSSIAN, read_record, rounded, write_record
 
@@ -272,7 +271,7 @@ def cost(repetitions=5):
     stack = MixSettings(KernelBank(**ONE_GAUSSIAN), True, True, "error").stack(views)
     average = np.full(3, 1 / 3)
     works = {
-        "path": lambda: cluster_for_all_k(centered(dense_of(stack.mix(average))), K_VALUES),
+        "path": lambda: cluster_for_all_k(centered(stack.mix(average).dense()), K_VALUES),
         "average kernel, k = 12": lambda: solve_average_kkm(stack, 12),
         "SimpleMKKM, k = 12": lambda: solve_simple_mkkm(stack, 12),
         "AverageKKM.fit, k = 12": lambda: AverageKKM(12, random_state=0).fit(views),
