@@ -16,7 +16,6 @@ from mkclust.explain.choosing.suggest import chance
 from mkclust.methods import solve_average_kkm
 from mkclust.metrics import adjusted_rand_index
 from mkclust.stack import as_stack
-from mkclust.stack.kernel import dense_of
 
 pytestmark = pytest.mark.slow
 
@@ -66,7 +65,7 @@ def continuum(shape, seed=0, n=120):
 def test_the_gaps_of_all_numbers_are_those_of_single_solves():
     kernels = KernelBank(**ONE_GAUSSIAN).fit_transform(blobs(n=250)[0])
     stack = as_stack(kernels, normalize=False)
-    path = cluster_for_all_k(centered(dense_of(stack.mix(np.full(2, 0.5)))), FEW)
+    path = cluster_for_all_k(centered(stack.mix(np.full(2, 0.5)).dense()), FEW)
     for k, gap in zip(FEW, path.eigengaps, strict=True):
         assert gap == pytest.approx(solve_average_kkm(stack, k).relaxation.cluster_gap, abs=1e-4)
 

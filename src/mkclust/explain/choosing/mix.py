@@ -14,7 +14,6 @@ from mkclust.linalg import arrays_to_host, eigh, eigvalsh, is_sparse, to_host
 from mkclust.methods import AverageKKM
 from mkclust.methods.training import open_samples
 from mkclust.stack import Mix, Stack, as_stack
-from mkclust.stack.kernel import dense_of
 from mkclust.stack.observed import FillRule, Observed, rescaling
 from mkclust.types import Float
 
@@ -97,7 +96,7 @@ class MixSettings:
         return self._mix_stack(stack)
 
     def _mix_stack(self, stack: Stack) -> Float:
-        return centered(to_host(dense_of(Mix(self.shares(stack.n_kernels), stack.kernels))))
+        return centered(to_host(Mix(self.shares(stack.n_kernels), stack.kernels).dense()))
 
     def mixes(self, X: Any) -> "ViewMixes":
         """Return what each view, or single kernel, contributes to the mix."""
@@ -108,7 +107,7 @@ class MixSettings:
         stack = settings.stack(samples)
         shares, view = self.shares(stack.n_kernels), np.asarray(stack.views)
         parts = [np.where(view == v, shares, 0) for v in range(view.max() + 1)]
-        kernels = [to_host(dense_of(Mix(part, stack.kernels))) for part in parts]
+        kernels = [to_host(Mix(part, stack.kernels).dense()) for part in parts]
         if missing is None:
             return ViewMixes([centered(K) for K in kernels])
         scale = np.ones(len(missing))
@@ -218,7 +217,7 @@ class NullSamples:
         settings, samples = self._settings, self._samples
         if settings.kernels == "precomputed":
             unscaled = replace(settings, center=False, normalize=False)
-            given = [to_host(dense_of(K)) for K in _of_observed(unscaled.stack(samples))]
+            given = [to_host(K.dense()) for K in _of_observed(unscaled.stack(samples))]
         else:
             _, source, made = settings.open(samples)
             given = [_written_out(K) for part in made for K in part]
