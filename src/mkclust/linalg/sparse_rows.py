@@ -80,7 +80,7 @@ def finite_rows(rows: Array) -> Array:
 def zero_rows(rows: Array) -> np.ndarray:
     """Return which rows have no entry but zeros, on the host."""
     if issparse(rows):
-        return abs(rows).sum(axis=1) == 0
+        return np.asarray(abs(rows).sum(axis=1)).reshape(-1) == 0
     xp = namespace(rows)
     zero = to_host(rows[:, 0] == 0, None)  # of rows without any zero, one column is read
     places = np.flatnonzero(zero)
