@@ -15,7 +15,8 @@ from pathlib import Path
 
 CONSUMER = Path(__file__).resolve().parents[1] / "tests" / "typing" / "consumer.py"
 # What is no Python and has to be in both archives.
-DATA = ("py.typed", "web/page.css", "web/page.js", "bench/tables/paper.csv")
+PAGE = "explain/report/page"
+DATA = ("py.typed", f"{PAGE}.html.j2", f"{PAGE}.css", f"{PAGE}.js")
 # Packages that the extras a user has not asked for would bring.
 NOT_OF_CLI = ("dask", "pyarrow", "jinja2", "matplotlib", "h5py", "anndata", "skops")
 FIT_AND_PREDICT = """
