@@ -102,6 +102,18 @@ def check_view(view: Any, title: str, *, may_lack_rows: bool = False) -> Any:
     return view
 
 
+def check_as_sklearn(X: Any) -> Any:
+    """Return one table; what is none is worded as scikit-learn does."""
+    if not (issparse(X) or is_foreign(X)):
+        if n_dims(X) > 2:
+            raise ValueError(
+                f"X has {n_dims(X)} dimensions, but a table of samples by features has 2; pass "
+                "several views as a list or a dict of 2-D arrays."
+            )
+        X = check_array(X, input_name="X", ensure_all_finite=False)
+    return check_view(X, "X")
+
+
 def as_numbers(view: Any, title: str) -> Any:
     """Return a data frame or an array as an array of numbers, objects converted."""
     if issparse(view) or (isinstance(view, np.ndarray) and view.dtype.kind in "biuf"):

@@ -2,7 +2,7 @@
 
 import warnings
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NoReturn
 
 import numpy as np
@@ -149,15 +149,14 @@ def align_tables(
     for place, label in enumerate(labels):
         if square[place]:
             values, index = columns_like_rows(tables[place].values, label)
-            aligned[place] = Table(values, index, list(values.columns))
+            aligned[place] = Table(values, index)
     indexes = [table.index for table in aligned]
     found = align(indexes, labels, join=join, expected=expected, is_new=is_new)
     for place, rows in enumerate(found.rows):
         if rows is not None:
-            values, columns = aligned[place].values, aligned[place].columns
+            table, values = aligned[place], aligned[place].values
             values = values.iloc[rows, rows] if square[place] else take_rows(values, rows)
-            columns = list(values.columns) if square[place] else columns
-            aligned[place] = Table(values, aligned[place].index[rows], columns)
+            aligned[place] = replace(table, values=values, index=table.index[rows])
     return aligned, found
 
 

@@ -32,6 +32,12 @@ def take_rows(table: Any, rows: np.ndarray) -> Any:
     return table[rows] if in_memory(table) or is_dask(table) else RowSubset(table, rows)
 
 
+def take_columns(table: Any, places: np.ndarray) -> Any:
+    """Return some columns of a table, in the given order."""
+    is_frame = isinstance(table, pd.DataFrame)
+    return table.iloc[:, places] if is_frame else select(table, places, axis=1)
+
+
 def take_block(kernel: Any, places: np.ndarray) -> Any:
     """Return the rows and columns of some samples of a kernel; those of files stay there."""
     if isinstance(kernel, RowSubset):
@@ -227,13 +233,8 @@ def _without_empty_columns(table: Any, lacks: np.ndarray) -> Any:
     shape = (int((~lacks).sum()), len(lacks))
     if not is_held or shape[0] in (0, len(lacks)) or tuple(table.shape) != shape:
         return table
-
-    def columns(which: np.ndarray) -> Any:
-        places = np.flatnonzero(which)
-        is_frame = isinstance(table, pd.DataFrame)
-        return table.iloc[:, places] if is_frame else select(table, places, axis=1)
-
-    return columns(~lacks) if _is_missing(columns(lacks)).all() else table
+    is_empty = _is_missing(take_columns(table, np.flatnonzero(lacks))).all()
+    return take_columns(table, np.flatnonzero(~lacks)) if is_empty else table
 
 
 def read_mask(observed: Any, names: Sequence[str], index: Any) -> np.ndarray:

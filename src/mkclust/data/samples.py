@@ -7,10 +7,16 @@ from typing import Any
 
 import numpy as np
 from scipy.sparse import issparse
-from sklearn.utils import check_array
 
 from mkclust.data.blocks import Blocks
-from mkclust.data.check import check_entries, check_together, check_view, is_dask, n_dims, n_rows
+from mkclust.data.check import (
+    check_as_sklearn,
+    check_entries,
+    check_together,
+    check_view,
+    is_dask,
+    n_rows,
+)
 from mkclust.data.dask import DaskBlocks
 from mkclust.data.encode import TableEncoder, encode_tables
 from mkclust.data.forms import Expected, Kind, kind_of, refuse_square
@@ -27,7 +33,7 @@ from mkclust.data.options import AS_THEY_ARE, TableOptions
 from mkclust.data.row_source import RowSource
 from mkclust.data.tables import TABLE, Table, as_table, by_name, is_frame, split_columns
 from mkclust.index import key_of, make_index
-from mkclust.linalg import is_foreign, select
+from mkclust.linalg import select
 from mkclust.text import join_words
 from mkclust.types import Array
 
@@ -133,7 +139,7 @@ class Samples:
             return self.by_name
         if self.kind == "table":
             columns = {"X": self.columns[TABLE]} if TABLE in self.columns else {}
-            X = _check_as_sklearn(self.parts[0])
+            X = check_as_sklearn(self.parts[0])
             return {TABLE: check_entries({"X": X}, {"X": "X"}, columns)["X"]}
         return check_entries(self.tables, _titles(self.names), self.columns)
 
@@ -147,13 +153,7 @@ class Samples:
         return replace(self, names=tuple(names), parts=chosen, missing=missing)
 
     def take(self, numbers: np.ndarray) -> "Samples":
-        """Return some samples, given by their indices: their rows, of kernels their columns, too.
-
-        Parameters
-        ----------
-        numbers : ndarray of int
-            Which samples, sorted for rows in files.
-        """
+        """Return some samples, by their indices: their rows, of kernels their columns, too."""
         numbers = np.asarray(numbers)
         ids = None if self.ids is None else self.ids[numbers]
         if self.whole is not None:
@@ -332,19 +332,9 @@ def read_views(
     encodings: Mapping[str, TableEncoder] | None = None,
     observed: Any = None,
 ) -> Samples:
-    """Take X for views, or else for one table; other parameters are those of `read_samples`.
+    """Take X for views, or else for one table; the parameters are those of `read_samples`.
 
-    Parameters
-    ----------
-    X : mapping, list, tuple, array-like, data frame, AnnData or MuData
-        What `as_views` takes; samples that have been read are returned as they are.
-    encodings : mapping of str to TableEncoder or None, default=None
-        What was learned of the tables in a fit; None learns it of these.
-
-    Returns
-    -------
-    Samples
-        Of the kind "views" or "table".
+    Encodings are what was learned of the tables in a fit, by their names; None learns it of these.
     """
     is_new = encodings is not None and ids is None
     if isinstance(X, Samples):
@@ -391,11 +381,7 @@ def read_views(
     )
     if missing is not None:
         notes.append(lacking_note(missing, list(tables), found.missing is not None))
-    for name, each in values.items():
-        columns = tables[name].columns
-        if each is not tables[name].values and is_frame(each):
-            columns = list(each.columns)
-        tables[name] = Table(each, tables[name].index, columns)
+    tables = {name: replace(table, values=values[name]) for name, table in tables.items()}
     encoded = encode_tables(tables, titles, options.impute, encodings, missing is not None)
     if is_table and list(encoded.arrays) != [TABLE]:  # with categories
         is_table = False
@@ -484,18 +470,6 @@ def as_blocks(X: Any, *, block_rows: int | None = None) -> Blocks:
     samples = read_views(X)
     observed = None if samples.missing is None else ~samples.missing
     return (DaskBlocks if samples.is_lazy else Blocks)(samples.tables, observed, block_rows)
-
-
-def _check_as_sklearn(X: Any) -> Any:
-    """Return one table; what is none is worded as scikit-learn does."""
-    if not (issparse(X) or is_foreign(X)):
-        if n_dims(X) > 2:
-            raise ValueError(
-                f"X has {n_dims(X)} dimensions, but a table of samples by features has 2; pass "
-                "several views as a list or a dict of 2-D arrays."
-            )
-        X = check_array(X, input_name="X", ensure_all_finite=False)
-    return check_view(X, "X")
 
 
 def _in_order(samples: Samples, ids: Any) -> Samples:

@@ -12,7 +12,7 @@ from pandas.api.types import infer_dtype, is_bool_dtype, is_numeric_dtype
 from scipy.sparse import issparse
 
 from mkclust.data.check import n_dims
-from mkclust.linalg import is_foreign, select
+from mkclust.data.missing import take_columns
 from mkclust.text import count, did_you_mean, join_words
 
 ColumnKind = Literal["number", "boolean", "category", "text", "date", "other"]
@@ -35,27 +35,29 @@ _KINDS: dict[str, ColumnKind] = {
 
 @dataclass(frozen=True, eq=False)
 class Table:
-    """One view before its columns become numbers, with its index and its columns, if any."""
+    """One view before its columns become numbers, with its index, if any.
+
+    The columns of values that are no data frame may have names.
+    """
 
     values: Any
     index: Any = None
-    columns: list[Any] | None = None
+    names: list[Any] | None = None
 
     @property
     def is_frame(self) -> bool:
         """Whether its columns have types of their own."""
         return isinstance(self.values, pd.DataFrame)
 
+    @property
+    def columns(self) -> list[Any] | None:
+        """The labels of its columns, None if they have none."""
+        return list(self.values.columns) if self.is_frame else self.names
+
     def take_columns(self, places: Sequence[int]) -> "Table":
         """Return some columns."""
-        places, columns = list(places), self.columns
-        if self.is_frame:
-            values = self.values.iloc[:, places]
-        elif is_foreign(self.values):
-            values = select(self.values, np.array(places, int), axis=1)
-        else:
-            values = self.values[:, places]
-        return replace(self, values=values, columns=columns and [columns[p] for p in places])
+        values = take_columns(self.values, np.array(places, int))
+        return replace(self, values=values, names=self.names and [self.names[p] for p in places])
 
 
 def as_table(thing: Any, title: str) -> Table:
@@ -63,13 +65,13 @@ def as_table(thing: Any, title: str) -> Table:
     if thing is None:
         raise TypeError(f"{title} is None: pass a table of samples by features, or leave it out.")
     if isinstance(thing, pd.DataFrame):
-        return Table(thing, thing.index, list(thing.columns))
+        return Table(thing, thing.index)
     if all(hasattr(thing, name) for name in ("X", "obs_names", "var_names")):
         return _of_anndata(thing)
     if isinstance(native := nw.from_native(thing, pass_through=True), nw.LazyFrame):
         raise TypeError(f"{title} is a LazyFrame: pass the data frame that collect() returns")
     if isinstance(native, nw.DataFrame):
-        return Table(_as_pandas(native), None, list(native.columns))
+        return Table(_as_pandas(native))
     several = isinstance(thing, list | tuple)
     columns = [x for x in (thing if several else [thing]) if type(x).__name__ == "Series"]
     if columns:
@@ -80,7 +82,11 @@ def as_table(thing: Any, title: str) -> Table:
     has_items = any(hasattr(thing, name) for name in ("shape", "__array__", "__getitem__"))
     if isinstance(thing, Iterable) and not has_items:
         raise TypeError(f"{title} is a {type(thing).__name__}: pass list(...) of it, or an array.")
-    return Table(_unmasked(_array_of_rows(thing, title) if several else thing))
+    array = _array_of_rows(thing, title) if several else thing
+    if isinstance(array, np.ma.MaskedArray):
+        precision = array.dtype if array.dtype.kind == "f" else np.float64
+        array = np.ma.filled(array.astype(precision), np.nan)
+    return Table(array)
 
 
 def _of_anndata(thing: Any) -> Table:
@@ -123,16 +129,6 @@ def _array_of_rows(rows: Any, title: str) -> Any:
     if any(isinstance(row, np.ma.MaskedArray) for row in rows):
         return np.ma.stack(rows)
     return np.asarray(rows)
-
-
-def _unmasked(array: Any) -> Any:
-    """Return a masked array with NaN for what is masked, and all else as it is."""
-    if not isinstance(array, np.ma.MaskedArray):
-        return array
-    if not np.ma.is_masked(array):
-        return np.asarray(array)
-    precision = array.dtype if array.dtype.kind == "f" else np.float64
-    return np.ma.filled(array.astype(precision), np.nan)
 
 
 def by_name(X: Any) -> dict[str, Any]:
