@@ -2,7 +2,7 @@
 
 Run ``python benchmarks/gpu.py`` on a machine with a CUDA device and torch; it prints what it
 measures and writes ``results/gpu.json``. Times are medians of five after a warm-up, with the
-smallest and the largest beside them; where one run takes long there is one.
+smallest and the largest beside them; if one run takes long there is one.
 
 solve      SimpleMKKM from kernels that are on the device: seconds, gap, memory beside the kernels.
            ``read_floor`` is how long the kernels' bytes take as often as all of them are read, at
@@ -19,7 +19,6 @@ k_means    scikit-learn on the host, by its number of threads, and Lloyd on the 
 import argparse
 import json
 import os
-import platform
 import time
 from dataclasses import replace
 from pathlib import Path
@@ -29,25 +28,25 @@ import torch
 from sklearn.cluster import KMeans
 from threadpoolctl import threadpool_limits
 
-import mkclust
 from mkclust import KernelBank, SimpleMKKM
-from mkclust.datasets import load
 from mkclust.kernels import Nystroem
 from mkclust.methods import solve_simple_mkkm
 from mkclust.metrics import adjusted_rand_index
 from mkclust.stack import as_stack
 from mkclust.stack.lloyd import k_means as device_k_means
+from paper.datasets import load
+from records import ONE_GAUSSIAN, read_record, write_record
 
-ONE_GAUSSIAN = {"widths": (1.0,), "polynomials": (), "linear": None}
-# Samples, kernels, clusters, number type, and how long a solve may take.
+# Samples, kernels, clusters and number type.
 PROBLEMS = [
-    (8189, 4, 102, torch.float64, 0.074),
-    (20_000, 5, 20, torch.float64, 0.10),
-    (50_000, 5, 50, torch.float32, 0.25),
+    (8189, 4, 102, torch.float64),
+    (20_000, 5, 20, torch.float64),
+    (50_000, 5, 50, torch.float32),
 ]
+FLYING = KernelBank(**ONE_GAUSSIAN, on_the_fly=True)
 
 
-def blobs(n, dimensions, k, dtype, n_noise=0):
+def blobs(n, dimensions, k, dtype=torch.float32, n_noise=0):
     """Return views of k Gaussian blobs on the device, the last of them noise, and the classes."""
     rng = np.random.default_rng(0)
     y = rng.integers(k, size=n)
@@ -59,9 +58,10 @@ def blobs(n, dimensions, k, dtype, n_noise=0):
     return views, y
 
 
-def timed(function, repetitions=5):
-    """Return the seconds of several calls after a warm-up, as numbers by name, and the result."""
-    result = function()
+def timed(function, repetitions=5, warm_up=True):
+    """Return the seconds of several calls, as numbers by name, and the result."""
+    if warm_up:
+        function()
     seconds = []
     for _ in range(repetitions):
         torch.cuda.synchronize()
@@ -69,27 +69,26 @@ def timed(function, repetitions=5):
         result = function()
         torch.cuda.synchronize()
         seconds.append(time.perf_counter() - started)
-    return {
-        "seconds": round(float(np.median(seconds)), 4),
-        "fastest": round(min(seconds), 4),
-        "slowest": round(max(seconds), 4),
-        "repetitions": repetitions,
-    }, result
+    names = {"seconds": np.median, "fastest": min, "slowest": max}
+    times = {name: round(float(of(seconds)), 4) for name, of in names.items()}
+    return times | {"repetitions": repetitions}, result
+
+
+def peak_gigabytes():
+    return round(torch.cuda.max_memory_allocated() / 1e9, 2)
 
 
 def bandwidth():
-    """Return how many bytes a second a copy on the device reads and writes."""
+    """Return how many bytes per second a copy on the device reads and writes."""
     source = torch.rand(2**30, device="cuda")
     target = torch.empty_like(source)
-    times, _ = timed(lambda: target.copy_(source))
-    return 2 * source.nbytes / times["seconds"]
+    return 2 * source.nbytes / timed(lambda: target.copy_(source))[0]["seconds"]
 
 
 def solve():
     """Solve three sizes from kernels on the device."""
-    speed = bandwidth()
-    rows = []
-    for n, m, k, dtype, limit in PROBLEMS:
+    speed, rows = bandwidth(), []
+    for n, m, k, dtype in PROBLEMS:
         views, _ = blobs(n, [20 + 5 * p for p in range(m)], k, dtype, n_noise=1)
         kernels = KernelBank(**ONE_GAUSSIAN).fit_transform(views)
         checks, stack = timed(lambda kernels=kernels: as_stack(kernels), 1)
@@ -97,107 +96,85 @@ def solve():
         times, solution = timed(lambda stack=stack, k=k: solve_simple_mkkm(replace(stack), k))
         torch.cuda.empty_cache()
         torch.cuda.reset_peak_memory_stats()
-        there = torch.cuda.memory_allocated()
+        before = torch.cuda.memory_allocated()
         solve_simple_mkkm(replace(stack), k)
-        peak = torch.cuda.max_memory_allocated() - there
+        peak = torch.cuda.max_memory_allocated() - before
         floor = kernels.nbytes * solution.n_passes / speed
-        rows.append(
-            {"n": n, "m": m, "k": k, "dtype": str(dtype).removeprefix("torch.")}
-            | times
-            | {
-                "at_most": limit,
-                "relative_gap": float(solution.gap),
-                "certificate": str(solution.certificate),
-                "iterations": solution.n_iter,
-                "passes": solution.n_passes,
-                "read_floor": round(floor, 4),
-                "times_read_floor": round(times["seconds"] / floor, 2),
-                "memory_beside_kernels": round(peak / kernels.nbytes, 3),
-                "check_seconds": checks["seconds"],
-            }
-        )
+        sizes = {"n": n, "m": m, "k": k, "dtype": str(dtype).removeprefix("torch.")}
+        rows.append(sizes | times | certified(solution))
+        rows[-1] |= {
+            "iterations": solution.n_iter,
+            "read_floor": round(floor, 4),
+            "times_read_floor": round(times["seconds"] / floor, 2),
+            "memory_beside_kernels": round(peak / kernels.nbytes, 3),
+            "check_seconds": checks["seconds"],
+        }
         del kernels, stack, solution, views
         torch.cuda.empty_cache()
     return {"copy_gigabytes_per_second": round(speed / 1e9), "problems": rows}
 
 
+def certified(solution):
+    """Return how a solution is certified, and how often it read the kernels."""
+    certificate = {"relative_gap": float(solution.gap), "certificate": str(solution.certificate)}
+    return certificate | {"passes": solution.n_passes}
+
+
 def million():
     """Fit a million samples by features."""
-    views, y = blobs(1_000_000, (20, 35, 50), 10, torch.float32)
+    views, y = blobs(1_000_000, (20, 35, 50), 10)
     model = SimpleMKKM(10, approximation=Nystroem(n_components=200), random_state=0)
     times, _ = timed(lambda: model.fit(views))
-    return times | {
-        "at_most": 3,
-        "relative_gap": model.duality_gap_,
-        "adjusted_rand_index": adjusted_rand_index(y, model.labels_),
-    }
+    ari = adjusted_rand_index(y, model.labels_)
+    return times | {"relative_gap": model.duality_gap_, "adjusted_rand_index": ari}
 
 
 def flying(n=200_000, k=20):
     """Fit exact kernels that are never held."""
-    views, y = blobs(n, (30, 30, 30), k, torch.float32)
-    bank = KernelBank(**ONE_GAUSSIAN, on_the_fly=True)
-    model = SimpleMKKM(k, kernels=bank, random_state=0)
-    SimpleMKKM(k, kernels=bank, random_state=0).fit([view[:20_000] for view in views])  # warm up
+    views, y = blobs(n, (30, 30, 30), k)
+    model = SimpleMKKM(k, kernels=FLYING, random_state=0)
+    SimpleMKKM(k, kernels=FLYING, random_state=0).fit([view[:20_000] for view in views])  # warm up
     torch.cuda.reset_peak_memory_stats()
-    started = time.perf_counter()
-    model.fit(views)
+    times, _ = timed(lambda: model.fit(views), 1, warm_up=False)
     return {
         "n": n,
         "k": k,
-        "fit_seconds": round(time.perf_counter() - started, 2),
+        "fit_seconds": times["seconds"],
         "solve_seconds": round(model.solve_seconds_, 2),
-        "at_most": 10,
         "passes": model.n_passes_,
         "relative_gap": model.duality_gap_,
-        "peak_gigabytes": round(torch.cuda.max_memory_allocated() / 1e9, 2),
+        "peak_gigabytes": peak_gigabytes(),
         "adjusted_rand_index": adjusted_rand_index(y, model.labels_),
     }
 
 
 def far(n=1_000_000, k=20):
     """Solve for a million samples with exact kernels."""
-    views, _ = blobs(n, (30, 30, 30), k, torch.float32)
-    started = time.perf_counter()
-    rows = KernelBank(**ONE_GAUSSIAN, on_the_fly=True).fit_transform(views)
-    stack = as_stack(rows, validate=False)
-    torch.cuda.synchronize()
-    looked = time.perf_counter()
+    views, _ = blobs(n, (30, 30, 30), k)
+    first, stack = timed(
+        lambda: as_stack(FLYING.fit_transform(views), validate=False), 1, warm_up=False
+    )
     torch.cuda.reset_peak_memory_stats()
-    solution = solve_simple_mkkm(stack, k)
-    torch.cuda.synchronize()
-    return {
-        "n": n,
-        "k": k,
-        "first_look_seconds": round(looked - started, 1),
-        "solve_seconds": round(time.perf_counter() - looked, 1),
-        "at_most": 150,
-        "passes": solution.n_passes,
-        "relative_gap": float(solution.gap),
-        "certificate": str(solution.certificate),
-        "peak_gigabytes": round(torch.cuda.max_memory_allocated() / 1e9, 2),
-    }
+    times, solution = timed(lambda: solve_simple_mkkm(stack, k), 1, warm_up=False)
+    seconds = {"first_look_seconds": first["seconds"], "solve_seconds": times["seconds"]}
+    found = {"n": n, "k": k} | seconds | certified(solution)
+    return found | {"peak_gigabytes": peak_gigabytes()}
 
 
 def precision(n=1_000_000, n_rows=64):
     """Compare products without entries, of random vectors and of ones, with double precision."""
-    (view,), _ = blobs(n, (30,), 20, torch.float32)
-    rows = KernelBank(**ONE_GAUSSIAN, on_the_fly=True).fit_transform([view])
+    (view,), _ = blobs(n, (30,), 20)
+    rows = FLYING.fit_transform([view])
     X = torch.randn((n, 28), dtype=torch.float64, device="cuda")
     X[:, 0] = 1.0
-    product = rows.product(0, X)
-    torch.cuda.synchronize()
-    started = time.perf_counter()
-    product = rows.product(0, X)
-    torch.cuda.synchronize()
-    seconds = time.perf_counter() - started
+    times, product = timed(lambda: rows.product(0, X), 1)
     some = torch.arange(0, n, n // n_rows, device="cuda")
     entries = torch.cat([rows.rows(int(i), int(i) + 1)[0] for i in some]).double()
     exact = entries @ X
     errors = (product[some] - exact).norm(dim=0) / exact.norm(dim=0)
     return {
         "n": n,
-        "seconds_a_product": round(seconds, 3),
+        "seconds_a_product": times["seconds"],
         "relative_error_of_row_sums": float(errors[0]),
         "largest_relative_error_of_random_columns": float(errors[1:].max()),
     }
@@ -205,11 +182,7 @@ def precision(n=1_000_000, n_rows=64):
 
 def agreement():
     """Compare float32 on the device with float64 on the host."""
-    folder = os.environ.get("MKCLUST_DATA")
-    if not folder:
-        return {"skipped": "MKCLUST_DATA is not set"}
-    views = load(Path(folder) / "uci_digit" / "UCI.mat").views
-    kernels = KernelBank(**ONE_GAUSSIAN).fit_transform(views)
+    kernels = KernelBank(**ONE_GAUSSIAN).fit_transform(load("digit").views)
     host = SimpleMKKM(10, random_state=0).fit(kernels)
     device = SimpleMKKM(10, random_state=0).fit(torch.as_tensor(kernels, device="cuda").float())
     return {
@@ -237,33 +210,26 @@ def k_means():
     return found
 
 
-PARTS = ("solve", "million", "flying", "agreement", "k_means", "far", "precision")
+PARTS = (solve, million, flying, agreement, k_means, far, precision)
 
 
 def main():
     """Measure, print, and write the results."""
+    parts = {part.__name__: part for part in PARTS}
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--only", nargs="*", choices=PARTS, default=PARTS)
+    parser.add_argument("--only", nargs="*", choices=parts, default=list(parts))
     out = Path(__file__).parent / "results" / "gpu.json"
     parser.add_argument("--out", type=Path, default=out)
     options = parser.parse_args()
     if not torch.cuda.is_available():
         parser.exit(1, "torch sees no CUDA device here\n")
-    record = json.loads(options.out.read_text()) if options.out.exists() else {"parts": {}}
+    record = {"parts": {}} | read_record(options.out)
     for part in options.only:
-        record["parts"][part] = globals()[part]()
+        record["parts"][part] = parts[part]()
         print(part, json.dumps(record["parts"][part], indent=2), flush=True)
-        record |= {
-            "command": "python benchmarks/gpu.py [--only PART ...]",
-            "device": torch.cuda.get_device_name(),
-            "machine": f"{platform.machine()}, {os.cpu_count()} cores",
-            "versions": {
-                "mkclust": mkclust.__version__,
-                "numpy": np.__version__,
-                "torch": torch.__version__,
-            },
-        }
-        options.out.write_text(json.dumps(record, indent=2) + "\n")
+        record["device"] = torch.cuda.get_device_name()
+        command = "python benchmarks/gpu.py [--only PART ...]"
+        write_record(options.out, record, command, torch=torch.__version__)
         torch.cuda.empty_cache()
 
 

@@ -4,13 +4,12 @@
     python benchmarks/missing_views.py table FILE
 
 ``run`` adds a row for every data set, rate, seed and competitor to FILE (JSON lines, gzip if it
-ends with .gz) and leaves out those that are there: it can be stopped at any time and begun again,
-and run on several machines. ``--only ours``, ``fills``, ``imml`` or ``ablation`` runs a group of
-competitors. imml asks for versions of its own: ``--imml-python`` names the Python of an environment
-in which ``pip install imml==0.6.0`` was said. ``table`` prints the tables and, with ``--picture``,
-draws accuracy against rate.
+ends with .gz) and leaves out those that are there: it can be stopped and started again, and run on
+several machines. ``--only ours``, ``fills``, ``imml`` or ``ablation`` runs a group of competitors.
+imml asks for versions of its own: ``--imml-python`` names the Python of an environment with
+``imml==0.6.0``. ``table`` prints the tables and, with ``--picture``, draws accuracy against rate.
 
-Of every view ``rate`` percent of the samples are missing, at random; a sample that lost all of its
+In every view ``rate`` percent of the samples are missing, at random; a sample that lost all of its
 views gets the last one back, so that with few views less is missing than was asked for: the share
 is in the rows, and in the table. The masks are a function of data set, rate and seed alone, and
 what is missing at one rate is missing at all higher ones. Every score is on all samples, with an
@@ -19,40 +18,41 @@ clusters, and the seed as random state.
 
 SimpleMKKM, AgreementKKM  by default, ``missing_views="rescale"``, ``"zero"`` and ``"learn"``
 inner join             SimpleMKKM of the samples that all views have, scored on these alone; no
-                       answer where they are too few to fit
+                       answer if they are too few to fit
 inner join + predict   the same, and ``predict`` for the others
 zero, mean fill        of the columns of the views, then SimpleMKKM
 kNN fill               the mean of the five nearest samples that have the view, as scikit-learn's
                        KNNImputer finds them in all columns side by side, then SimpleMKKM
 kNN fill, balanced     neighbors by standardized columns, every view with the same weight
-NEMO, EE-IMVC          imml, its defaults, of standardized columns (see peers.py)
+NEMO, EE-IMVC          imml, its defaults, of standardized columns (see peers.py); seconds include
+                       the start of the other Python
 EE-IMVC, same kernels  imml, of the kernels that the library makes of the samples a view has,
                        centered and with a unit diagonal
 """
 
 import argparse
-import gzip
+import io
 import json
 import os
+import subprocess
 import time
 import warnings
 import zlib
-from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
+from itertools import product
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
-from sklearn.impute import SimpleImputer
 from sklearn.metrics.pairwise import euclidean_distances
 from sklearn.preprocessing import KernelCenterer
 
-from missing_views_imml import ImmlProcess
 from mkclust import MKKM, AgreementKKM, SimpleMKKM
 from mkclust.kernels import default_bank
 from mkclust.metrics import scores
 from paper.datasets import load
+from records import add_rows, read_rows, rounded
 
 NAMES = ("digit", "digits", "msrc-v5", "bbcsport")
 RATES = (0, 10, 20, 30, 40, 50, 60, 70)
@@ -60,6 +60,7 @@ N_SEEDS = 10
 # The ablation asks for less, so that it does not double the time.
 ABLATION_RATES, ABLATION_SEEDS = (0, 30, 60), 5
 N_NEIGHBORS = 5
+KEYS = ["dataset", "rate", "seed", "competitor"]
 
 
 @dataclass(frozen=True)
@@ -78,6 +79,10 @@ class Problem:
     @property
     def is_complete(self):
         return self.observed.all(axis=1)
+
+    def items(self):
+        """Yield the name of every view, the view, and which samples it has."""
+        return zip(self.views, self.views.values(), self.observed.T, strict=True)
 
 
 @cache
@@ -100,20 +105,9 @@ def observed_mask(name, n_samples, n_views, rate, seed):
 def make_problem(name, rate, seed):
     """Return a data set with some of its samples taken out of some of its views."""
     views, y = read(name)
-    observed = observed_mask(name, len(y), len(views), rate, seed)
-    columns = zip(views.items(), observed.T, strict=True)
-    masked = {view: np.where(seen[:, None], X, np.nan) for (view, X), seen in columns}
-    return Problem(masked, observed, y, seed)
-
-
-def side_by_side(problem):
-    return np.hstack(list(problem.views.values()))
-
-
-def apart(problem, columns):
-    """Return the views that stand side by side."""
-    cuts = np.cumsum([view.shape[1] for view in problem.views.values()])[:-1]
-    return dict(zip(problem.views, np.split(columns, cuts, axis=1), strict=True))
+    problem = Problem(views, observed_mask(name, len(y), len(views), rate, seed), y, seed)
+    masked = {view: np.where(seen[:, None], X, np.nan) for view, X, seen in problem.items()}
+    return Problem(masked, problem.observed, y, seed)
 
 
 def fill_zero(problem):
@@ -121,31 +115,19 @@ def fill_zero(problem):
 
 
 def fill_mean(problem):
-    return apart(problem, SimpleImputer().fit_transform(side_by_side(problem)))
+    means = {name: np.nanmean(view, axis=0) for name, view in problem.views.items()}
+    return {n: np.where(seen[:, None], view, means[n]) for n, view, seen in problem.items()}
 
 
-def fill_nearest(problem):
-    return from_nearest(problem, problem.views)
+def fill_nearest(problem, scaled=None):
+    """Fill views as KNNImputer does it, with the distances of scaled views.
 
-
-def fill_nearest_balanced(problem):
-    scaled = {}
-    for name, view in problem.views.items():
-        deviations = np.nanstd(view, axis=0)
-        scale = np.where(deviations > 0, deviations, 1) * np.sqrt(view.shape[1])
-        scaled[name] = (view - np.nanmean(view, axis=0)) / scale
-    return from_nearest(problem, scaled)
-
-
-def from_nearest(problem, scaled):
-    """Return the views, filled as KNNImputer does it with the distances of scaled views.
-
-    It goes column by column, which takes minutes for a view of words; where rows are missing as a
+    It goes column by column, which takes minutes for a view of words; if rows are missing as a
     whole, all columns of a view have the same neighbors.
     """
-    distances = common_distances(scaled, problem.observed)
+    distances = common_distances(scaled or problem.views, problem.observed)
     filled = {}
-    for (name, view), seen in zip(problem.views.items(), problem.observed.T, strict=True):
+    for name, view, seen in problem.items():
         filled[name] = view.copy()
         donors = np.flatnonzero(seen)
         for i in np.flatnonzero(~seen):
@@ -154,6 +136,15 @@ def from_nearest(problem, scaled):
             nearest = nearest[~np.isnan(near[nearest])]
             filled[name][i] = view[donors[nearest] if len(nearest) else donors].mean(axis=0)
     return filled
+
+
+def fill_nearest_balanced(problem):
+    scaled = {}
+    for name, view in problem.views.items():
+        deviations = np.nanstd(view, axis=0)
+        scale = np.where(deviations > 0, deviations, 1) * np.sqrt(view.shape[1])
+        scaled[name] = (view - np.nanmean(view, axis=0)) / scale
+    return fill_nearest(problem, scaled)
 
 
 def common_distances(views, observed):
@@ -166,72 +157,44 @@ def common_distances(views, observed):
     return np.divide(total, n_columns, out=np.full((n, n), np.nan), where=n_columns > 0)
 
 
-def fit_filled(fill):
-    """Return a competitor that fills views and then clusters them by SimpleMKKM."""
-
-    def labels(problem):
-        views = problem.views if problem.is_complete.all() else fill(problem)
-        return SimpleMKKM(problem.n_clusters, random_state=problem.seed).fit(views).labels_
-
-    return labels
+def cluster(problem, method=SimpleMKKM, fill=None, **options):
+    """Return the clusters of views with missing samples, filled beforehand or by the method."""
+    views = problem.views if fill is None or problem.is_complete.all() else fill(problem)
+    model = method(problem.n_clusters, random_state=problem.seed, **options)
+    return model.fit(views).labels_
 
 
-def fit_own(method, **options):
-    """Return a competitor of the library, on views with missing samples."""
-
-    def labels(problem):
-        model = method(problem.n_clusters, random_state=problem.seed, **options)
-        return model.fit(problem.views).labels_
-
-    return labels
-
-
-def fit_complete(problem):
-    """Return SimpleMKKM of the samples that all views have."""
+def inner_join(problem, predict=False):
+    """Return clusters of the samples that all views have; the others are -1, or predicted."""
     rows = problem.is_complete
     if rows.sum() <= problem.n_clusters:
         raise ValueError(f"only {rows.sum()} samples are in all views")
-    views = {name: view[rows] for name, view in problem.views.items()}
-    return SimpleMKKM(problem.n_clusters, random_state=problem.seed).fit(views)
-
-
-def inner_join(problem):
-    """Return clusters of the samples that all views have, -1 for the others."""
-    labels = np.full(len(problem.y), -1)
-    labels[problem.is_complete] = fit_complete(problem).labels_
+    model = SimpleMKKM(problem.n_clusters, random_state=problem.seed)
+    model.fit({name: view[rows] for name, view in problem.views.items()})
+    labels = np.full(len(rows), -1)
+    labels[rows] = model.labels_
+    if predict and not rows.all():
+        labels[~rows] = model.predict({name: X[~rows] for name, X in problem.views.items()})
     return labels
 
 
-def inner_join_and_predict(problem):
-    """Return clusters of the samples that all views have, and predict those of the others."""
-    model, labels = fit_complete(problem), np.empty(len(problem.y), int)
-    labels[problem.is_complete] = model.labels_
-    others = ~problem.is_complete
-    if others.any():
-        labels[others] = model.predict({name: X[others] for name, X in problem.views.items()})
-    return labels
-
-
-@cache
-def imml_process(python):
-    return ImmlProcess(python)
-
-
-def fit_imml(method, same_kernels=False):
-    """Return a competitor that another Python computes."""
-
-    def labels(problem, python):
-        parts = observed_kernels(problem) if same_kernels else list(problem.views.values())
-        process = imml_process(python)
-        return process.labels(method, parts, problem.n_clusters, problem.seed, same_kernels)
-
-    return labels
+def cluster_by_imml(problem, method, python, same_kernels=False):
+    """Return the clusters that another Python finds."""
+    file = io.BytesIO()
+    np.savez(file, *(observed_kernels(problem) if same_kernels else problem.views.values()))
+    script = Path(__file__).with_name("missing_views_imml.py")
+    options = [method, problem.n_clusters, problem.seed, "kernels" if same_kernels else "views"]
+    command = [python, script, *map(str, options)]
+    done = subprocess.run(command, input=file.getvalue(), capture_output=True, check=False)
+    if done.returncode:
+        raise RuntimeError(done.stderr.decode().splitlines()[-1])
+    return json.loads(done.stdout)
 
 
 def observed_kernels(problem):
     """Return the library's kernel of every view, centered, with NaN for what is missing."""
     kernels = []
-    for (name, view), seen in zip(problem.views.items(), problem.observed.T, strict=True):
+    for name, view, seen in problem.items():
         block = default_bank(True, "auto").fit_transform({name: view[seen]})[0]
         block = block.toarray() if hasattr(block, "toarray") else np.asarray(block)
         block = KernelCenterer().fit_transform(block)
@@ -242,88 +205,67 @@ def observed_kernels(problem):
     return kernels
 
 
-FILLS = ("rescale", "zero", "learn")
+def by_fill(title, method, **options):
+    """Return a competitor for every way in which the library fills."""
+    return {
+        f"{title}, {way}": partial(cluster, method=method, missing_views=way, **options)
+        for way in ("rescale", "zero", "learn")
+    }
+
+
 GROUPS = {
     "ours": {
-        **{f"SimpleMKKM, {fill}": fit_own(SimpleMKKM, missing_views=fill) for fill in FILLS},
-        "AgreementKKM, rescale": fit_own(AgreementKKM, missing_views="rescale"),
-        "AgreementKKM, zero": fit_own(AgreementKKM, missing_views="zero"),
-        "AgreementKKM, learn": fit_own(AgreementKKM, missing_views="learn"),
-        "inner join + predict": inner_join_and_predict,
+        **by_fill("SimpleMKKM", SimpleMKKM),
+        **by_fill("AgreementKKM", AgreementKKM),
+        "inner join + predict": partial(inner_join, predict=True),
     },
     "fills": {
         "inner join": inner_join,
-        "zero fill": fit_filled(fill_zero),
-        "mean fill": fit_filled(fill_mean),
-        "kNN fill": fit_filled(fill_nearest),
-        "kNN fill, balanced": fit_filled(fill_nearest_balanced),
+        "zero fill": partial(cluster, fill=fill_zero),
+        "mean fill": partial(cluster, fill=fill_mean),
+        "kNN fill": partial(cluster, fill=fill_nearest),
+        "kNN fill, balanced": partial(cluster, fill=fill_nearest_balanced),
     },
     "imml": {
-        "NEMO": fit_imml("NEMO"),
-        "EE-IMVC": fit_imml("EEIMVC"),
-        "EE-IMVC, same kernels": fit_imml("EEIMVC", same_kernels=True),
+        "NEMO": partial(cluster_by_imml, method="NEMO"),
+        "EE-IMVC": partial(cluster_by_imml, method="EEIMVC"),
+        "EE-IMVC, same kernels": partial(cluster_by_imml, method="EEIMVC", same_kernels=True),
     },
     "ablation": {
-        **{f"MKKM, {fill}": fit_own(MKKM, missing_views=fill) for fill in FILLS},
-        **{
-            f"SimpleMKKM (gaussian), {fill}": fit_own(
-                SimpleMKKM, missing_views=fill, kernels="gaussian"
-            )
-            for fill in FILLS
-        },
+        **by_fill("MKKM", MKKM),
+        **by_fill("SimpleMKKM (gaussian)", SimpleMKKM, kernels="gaussian"),
     },
 }
 
 
 def run(name, rate, seed, group, competitors, python):
     """Return the rows of some competitors of a group for one problem."""
-    problem = make_problem(name, rate, seed)
-    rows = []
+    warnings.simplefilter("ignore")
+    problem, rows = make_problem(name, rate, seed), []
     for competitor in competitors:
         if rate == 0 and group == "fills" and rows:  # nothing to fill: one fit for all of them
             rows.append(rows[0] | {"competitor": competitor})
             continue
         row = {"dataset": name, "rate": rate, "seed": seed, "competitor": competitor}
         row |= {"n_samples": len(problem.y), "missing": round(1 - problem.observed.mean(), 4)}
-        arguments = (problem, python) if group == "imml" else (problem,)
+        options = {"python": python} if group == "imml" else {}
         started = time.perf_counter()
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            try:
-                labels = np.asarray(GROUPS[group][competitor](*arguments))
-            except Exception as error:  # whatever a competitor raises is its outcome
-                rows.append(row | {"status": f"{type(error).__name__}: {error}"[:200]})
-                continue
-        scored = labels >= 0
+        try:
+            labels = np.asarray(GROUPS[group][competitor](problem, **options))
+        except Exception as error:  # whatever a competitor raises is its outcome
+            rows.append(row | {"status": f"{type(error).__name__}: {error}"[:200]})
+            continue
+        seconds, scored = time.perf_counter() - started, labels >= 0
         found = scores(problem.y[scored], labels[scored])
-        row |= {score: round(found[score], 5) for score in ("acc", "nmi", "ari")}
-        row |= {"scored": round(float(scored.mean()), 4)}
-        rows.append(row | {"seconds": round(time.perf_counter() - started, 2), "status": "ok"})
+        row |= rounded({score: found[score] for score in ("acc", "nmi", "ari")}, 5)
+        row |= {"scored": round(float(scored.mean()), 4), "seconds": round(seconds, 2)}
+        rows.append(row | {"status": "ok"})
     return rows
 
 
-def read_rows(path):
-    """Return the rows of a file, of which a last line may have been cut short."""
-    if not path.exists():
-        return []
-    rows = []
-    with gzip.open(path, "rt") if path.suffix == ".gz" else path.open() as lines:
-        for line in lines:
-            try:
-                rows.append(json.loads(line))
-            except json.JSONDecodeError:
-                continue
-    return rows
-
-
-def add_rows(path, rows):
-    with gzip.open(path, "at") if path.suffix == ".gz" else path.open("a") as lines:
-        lines.writelines(json.dumps(row) + "\n" for row in rows)
-
-
-def mean_table(rows, score):
+def mean_table(frame, score):
     """Return means in percent over data sets, competitors on all samples by rate."""
-    frame = pd.DataFrame(rows).drop_duplicates(["dataset", "rate", "seed", "competitor"])
+    frame = frame.drop_duplicates(KEYS)
     frame = frame[(frame["status"] == "ok") & (frame["scored"] == 1)]
     frame = frame[~frame["competitor"].isin([*GROUPS["ablation"], "inner join"])]
     means = 100 * frame.groupby(["competitor", "rate", "dataset"])[score].mean().unstack()
@@ -332,31 +274,28 @@ def mean_table(rows, score):
     return table.loc[known].rename_axis(index=None, columns="missing per view, %")
 
 
-def ablation_table(rows):
+def ablation_table(frame):
     """Return accuracies less those of the complete views, by method and way to fill."""
-    frame = pd.DataFrame(rows)
-    names = [f"SimpleMKKM, {fill}" for fill in FILLS] + list(GROUPS["ablation"])
+    names = [*list(GROUPS["ours"])[:3], *GROUPS["ablation"]]
     is_few = frame["rate"].isin(ABLATION_RATES) & (frame["seed"] < ABLATION_SEEDS)
-    frame = frame[is_few & frame["competitor"].isin(names)]
-    means = 100 * frame.pivot_table("acc", "competitor", ["dataset", "rate"])
+    means = 100 * frame[is_few].pivot_table("acc", "competitor", ["dataset", "rate"])
     lost = [column for column in means if column[1]]
     table = pd.DataFrame({f"{d}, {r} %": means[d, r] - means[d, 0] for d, r in lost})
     return table.loc[names].rename_axis(index="method, missing_views")
 
 
-def draw(rows, path):
+def draw(frame, path):
     """Draw accuracy against rate, a panel for each data set."""
     import matplotlib.pyplot as plt
 
-    frame = pd.DataFrame(rows)
-    frame = frame[(frame["status"] == "ok") & (frame["scored"] == 1)]
-    means = 100 * frame.groupby(["dataset", "competitor", "rate"])["acc"].mean()
     figure, axes = plt.subplots(1, len(NAMES), figsize=(16, 4.4), layout="constrained")
+    competitors = mean_table(frame, "acc").index
     for ax, name in zip(axes, NAMES, strict=True):
-        for number, competitor in enumerate(mean_table(rows, "acc").index):
+        table = mean_table(frame[frame["dataset"] == name], "acc").loc[competitors]
+        for number, (competitor, means) in enumerate(table.iterrows()):
             line = "-" if competitor in GROUPS["ours"] else "--"
             marker = "osv^dxP*"[number % 8]
-            ax.plot(means[name][competitor], line, marker=marker, ms=4, label=competitor)
+            ax.plot(means, line, marker=marker, ms=4, label=competitor)
         ax.set(title=name, xlabel="missing per view, %")
         ax.grid(alpha=0.3)
     axes[0].set_ylabel("accuracy on all samples, %")
@@ -367,46 +306,31 @@ def draw(rows, path):
 
 def print_tables(options):
     """Print the tables of rows, and draw the picture."""
-    rows = [row for path in options.rows for row in read_rows(path)]
+    frame = read_rows(*options.rows)
     for score in ("acc", "nmi", "ari"):
-        print(f"\n{score.upper()}\n\n{mean_table(rows, score).to_markdown(floatfmt='.1f')}")
-    print(f"\n{ablation_table(rows).to_markdown(floatfmt='+.1f')}")
+        print(f"\n{score.upper()}\n\n{mean_table(frame, score).to_markdown(floatfmt='.1f')}")
+    print(f"\n{ablation_table(frame).to_markdown(floatfmt='+.1f')}")
     if options.picture:
-        draw(rows, options.picture)
+        draw(frame, options.picture)
 
 
-def jobs_to_do(options):
+def problems(options):
     """Yield what is not in the file yet: all problems of a seed before those of the next."""
-    keys = ("dataset", "rate", "seed", "competitor")
-    done = {tuple(row[key] for key in keys) for row in read_rows(options.out)}
-    for seed in range(options.seeds):
-        for group in options.only:
-            for name in options.datasets:
-                for rate in options.rates:
-                    few = rate in ABLATION_RATES and seed < ABLATION_SEEDS
-                    if group == "ablation" and not few:
-                        continue
-                    names = [c for c in GROUPS[group] if (name, rate, seed, c) not in done]
-                    if names:
-                        yield name, rate, seed, group, names, options.imml_python
-
-
-def run_all(options):
-    """Compute the rows that are not there, and write them as they come."""
-    options.out.parent.mkdir(parents=True, exist_ok=True)
-    jobs = list(jobs_to_do(options))
-    started = time.perf_counter()
-    with ProcessPoolExecutor(options.jobs) as pool:
-        for number, done in enumerate(as_completed([pool.submit(run, *job) for job in jobs]), 1):
-            add_rows(options.out, done.result())
-            seconds = time.perf_counter() - started
-            print(f"{number} of {len(jobs)} problems, {seconds:.0f} s", flush=True)
+    done = set()
+    if options.out.exists():
+        done = set(read_rows(options.out)[KEYS].itertuples(index=False, name=None))
+    everything = product(range(options.seeds), options.only, options.datasets, options.rates)
+    for seed, group, name, rate in everything:
+        if group == "ablation" and (rate not in ABLATION_RATES or seed >= ABLATION_SEEDS):
+            continue
+        if names := [c for c in GROUPS[group] if (name, rate, seed, c) not in done]:
+            yield name, rate, seed, group, names, options.imml_python
 
 
 def main():
     """Run what is asked for, or print the tables of the rows that are there."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    commands = parser.add_subparsers(required=True)
+    commands = parser.add_subparsers(dest="command", required=True)
     runs = commands.add_parser("run", help="add rows to a file")
     runs.add_argument("--jobs", type=int, default=os.cpu_count())
     runs.add_argument("--out", type=Path, required=True)
@@ -415,15 +339,17 @@ def main():
     runs.add_argument("--rates", nargs="+", type=int, default=RATES)
     runs.add_argument("--seeds", type=int, default=N_SEEDS)
     runs.add_argument("--imml-python", help="the Python that has imml")
-    runs.set_defaults(call=run_all)
     tables = commands.add_parser("table", help="print the tables of a file")
     tables.add_argument("rows", type=Path, nargs="+")
     tables.add_argument("--picture", type=Path)
-    tables.set_defaults(call=print_tables)
     options = parser.parse_args()
-    if "only" in options and options.only is None:
-        options.only = [group for group in GROUPS if group != "imml" or options.imml_python]
-    options.call(options)
+    if options.command == "table":
+        print_tables(options)
+        return
+    options.only = options.only or [g for g in GROUPS if g != "imml" or options.imml_python]
+    if "imml" in options.only and not options.imml_python:
+        parser.error("pass --imml-python, the Python of an environment that has imml")
+    add_rows(options.out, run, list(problems(options)), options.jobs)
 
 
 if __name__ == "__main__":

@@ -8,6 +8,11 @@ within one run. ``--share`` tries the parts out on fewer samples.
 
 million         one million samples, three views of which one is noise, Nystroem, 200 landmarks
 growth          the same for 100,000 to one million samples: the exponent of the time
+compared        the same million beside scikit-learn alone, in turns: its ``Nystroem(200)`` of every
+                view with the same width, one eigendecomposition of the products of all features,
+                and ``KMeans(20, n_init=10)`` of the rows with unit length (plain); the same with a
+                k-means that learns from 50,000 rows (sampled)
+parquet         ten million samples in three parquet files, as ``mkclust.datasets.load`` reads them
 cluster         the same million by ``dask.distributed`` with two worker processes
 hdigit          Hdigit (MKCLUST_DATA): features, and kernels on the fly, beside the exact kernels
 files           four kernels of 20,000 samples in a file of 12 GB, streamed
@@ -22,7 +27,6 @@ import csv
 import gzip
 import json
 import os
-import platform
 import subprocess
 import sys
 import tempfile
@@ -32,16 +36,20 @@ from functools import partial
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import scipy.sparse
+import sklearn.kernel_approximation
+from sklearn.cluster import KMeans
+from sklearn.preprocessing import normalize
 
 import mkclust
 from mkclust import KernelBank, SimpleMKKM
 from mkclust.kernels import Nystroem
 from mkclust.metrics import adjusted_rand_index
 from paper.datasets import load
+from records import ONE_GAUSSIAN, read_record, write_record
 
 HERE = Path(__file__).parent
-ONE_GAUSSIAN = {"widths": (1.0,), "polynomials": (), "linear": None}
 # The dimensions of the three views of the million, and how far its clusters are apart in each.
 DIMENSIONS, STRENGTHS = (20, 35, 50), (1.2, 1.0, 0.0)
 K = 20
@@ -104,6 +112,91 @@ def growth(n=1_000_000):
     seconds = [row["seconds"] for row in rows]
     exponent = float(np.log(seconds[-1] / seconds[0]) / np.log(10))
     return {"n_samples": [r["n_samples"] for r in rows], "seconds": seconds, "exponent": exponent}
+
+
+class Plain:
+    """Scikit-learn alone, in float64 as its own defaults have it, with widths that are known."""
+
+    def __init__(self, medians, sample_rows, landmarks=200):
+        self.medians, self.sample_rows, self.landmarks = medians, sample_rows, landmarks
+
+    def fit(self, views):
+        n, d = len(next(iter(views.values()))), self.landmarks
+        columns = np.empty((n, d * len(views)))  # filled view by view: less memory than np.hstack
+        for p, (view, median) in enumerate(zip(views.values(), self.medians, strict=True)):
+            options = {"gamma": 0.5 / median**2, "n_components": d, "random_state": p}
+            plain = sklearn.kernel_approximation.Nystroem(**options)
+            columns[:, p * d : (p + 1) * d] = plain.fit_transform(view)
+        vectors = np.linalg.eigh(columns.T @ columns)[1]
+        rows = normalize(columns @ vectors[:, -K:])
+        del columns
+        k_means = KMeans(K, n_init=10, random_state=0)
+        if n <= self.sample_rows:
+            self.labels_ = k_means.fit_predict(rows)
+        else:
+            drawn = np.random.default_rng(0).choice(n, self.sample_rows, replace=False)
+            self.labels_ = k_means.fit(rows[drawn]).predict(rows)
+
+
+def fit_plain(n, sample_rows):
+    """Fit scikit-learn alone to one million samples."""
+    views, y = mixture(n)
+    medians = [Nystroem(1, random_state=0).fit(view[:20_000]).median_ for view in views.values()]
+    return measured(Plain(medians, sample_rows), views, y)
+
+
+def compared(n=1_000_000, repeats=3, pause=5):
+    """Compare the fit of a million samples with scikit-learn alone, in turns."""
+    ways = {
+        "ours": partial(run_alone, "million", n=n),
+        "plain": partial(run_alone, "fit_plain", n=n, sample_rows=n),
+        "sampled": partial(run_alone, "fit_plain", n=n, sample_rows=50_000),
+    }
+    runs = []
+    for _ in range(repeats):
+        for way, run in ways.items():
+            time.sleep(pause)
+            runs.append({"way": way} | run())
+    found = pd.DataFrame(runs).groupby("way").median()
+    ratios = found.loc["ours"] / found
+    return {
+        "n_samples": n,
+        "seconds": found["seconds"].to_dict(),
+        "peak_gb": found.loc["ours", "peak_gb"],
+        **{f"ratio_to_{way}": ratios.loc[way, "seconds"] for way in ("plain", "sampled")},
+        "processor_ratios": ratios["processor_seconds"].to_dict(),
+        "runs": runs,
+    }
+
+
+def parquet(n=10_000_000, group=1 << 16):
+    """Write three views into parquet files, some rows at a time, and fit them."""
+    import pyarrow as pa
+    import pyarrow.parquet
+
+    rng = np.random.default_rng(0)
+    y = rng.integers(K, size=n)
+    with tempfile.TemporaryDirectory() as folder:
+        np.save(Path(folder) / "classes.npy", y)
+        for p, (d, strength) in enumerate(zip(DIMENSIONS, STRENGTHS, strict=True)):
+            centers = strength * rng.normal(size=(K, d))
+            schema = pa.schema([(f"view {p} {j}", pa.float32()) for j in range(d)])
+            path = Path(folder) / f"view {p}.parquet"
+            options = {"compression": None, "use_dictionary": False}
+            with pyarrow.parquet.ParquetWriter(path, schema, **options) as file:
+                for start in range(0, n, group):
+                    rows = centers[y[start : start + group]]
+                    rows += rng.standard_normal(rows.shape, np.float32)
+                    file.write_table(pa.table(list(rows.T.astype(np.float32)), schema=schema))
+        return run_alone("fit_parquet", folder=folder)
+
+
+def fit_parquet(folder):
+    """Fit parquet files."""
+    paths = sorted(Path(folder).glob("*.parquet"))
+    views = {path.stem: load(path, on_disk=True).views[path.stem] for path in paths}
+    size = sum(path.stat().st_size for path in paths) / 1e9
+    return {"files_gb": size} | measured(features(), views, np.load(Path(folder) / "classes.npy"))
 
 
 def cluster(n=1_000_000, chunk=50_000):
@@ -295,7 +388,8 @@ def run_alone(part, **options):
     return json.loads(done.stdout)
 
 
-PARTS = (million, growth, cluster, hdigit, files, sparse, neighborhoods, wide, missing)
+PARTS = (million, compared, growth, parquet, cluster, hdigit, files, sparse, neighborhoods, wide)
+PARTS += (missing,)
 
 
 def main():
@@ -311,17 +405,12 @@ def main():
     if options.part:
         print(json.dumps(globals()[options.part](**options.options)))
         return
-    record = json.loads(options.out.read_text()) if options.out.exists() else {"parts": {}}
+    record = {"parts": {}} | read_record(options.out)
     for name in options.only:
-        n = int(options.share * parts[name].__defaults__[0])
+        n = max(600, int(options.share * parts[name].__defaults__[0]))
         record["parts"][name] = run_alone(name, n=n)
         print(name, json.dumps(record["parts"][name], indent=2), flush=True)
-        record |= {
-            "command": "python benchmarks/scale.py [--only PART ...]",
-            "machine": f"{platform.machine()}, {os.cpu_count()} cores",
-            "versions": {"mkclust": mkclust.__version__, "numpy": np.__version__},
-        }
-        options.out.write_text(json.dumps(record, indent=2) + "\n")
+        write_record(options.out, record, "python benchmarks/scale.py [--only PART ...]")
 
 
 if __name__ == "__main__":

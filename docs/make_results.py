@@ -17,15 +17,16 @@ TEMPLATES = ROOT / "docs" / "results_templates"
 sys.path[:0] = [str(ROOT / "src"), str(BENCHMARKS), str(BENCHMARKS / "paper")]
 
 import compare  # noqa: E402
+import pandas as pd  # noqa: E402
 
 import agreement  # noqa: E402
 import first_answer  # noqa: E402
 import missing_views as missing  # noqa: E402
+import records  # noqa: E402
 from mkclust import METHODS  # noqa: E402
 from mkclust.bench import tables  # noqa: E402
 from mkclust.bench.rows import read_rows  # noqa: E402
 from speed import table as speed_table  # noqa: E402
-from speed.table import markdown  # noqa: E402
 
 
 def read_json(name):
@@ -36,6 +37,11 @@ def read_json(name):
 def digits(value, places=3):
     """Return a number with so many decimals; nothing where there is none."""
     return "" if value is None or value != value else f"{value:.{places}f}"
+
+
+def markdown(header, rows):
+    """Return a table in Markdown."""
+    return pd.DataFrame(rows, columns=header).to_markdown(index=False, disable_numparse=True)
 
 
 def class_names(keys):
@@ -75,7 +81,7 @@ def paper():
 
 def first_answers():
     """Return what a first answer is worth by way to make kernels, and beside other packages."""
-    rows = first_answer.read_rows(RESULTS / "first_answer/rows.jsonl.gz")
+    rows = records.read_rows(RESULTS / "first_answer/rows.jsonl.gz")
     has_views = sorted(set(rows[rows.kernels == "dense"].dataset))
     scores = first_answer.mean_scores(rows)[has_views]
     complete = scores.dropna().mean(axis=1)
@@ -120,8 +126,7 @@ def bad_views():
 
 def missing_views():
     """Return what samples that are missing from views do."""
-    paths = sorted((RESULTS / "missing_views").glob("*.jsonl.gz"))
-    rows = [row for path in paths for row in missing.read_rows(path)]
+    rows = records.read_rows(*sorted((RESULTS / "missing_views").glob("*.jsonl.gz")))
     cost = read_json("scale.json")["parts"]["missing"]
     body = [[name, *(digits(row[key], 2) for key in row)] for name, row in cost.items()]
     tables_of = {s.upper(): missing.mean_table(rows, s) for s in ("acc", "nmi", "ari")}
@@ -146,7 +151,7 @@ def speed():
     ]
     seconds = tables.time_table(read_rows(RESULTS / "times"))
     return {
-        "simple": speed_table.render(speed_table.read_results(BENCHMARKS / "speed/results")),
+        "simple": speed_table.render(speed_table.read_results()),
         "methods": markdown(header, body),
         "problems": "; ".join(methods["problems"]),
         "methods_command": methods["command"],

@@ -3,7 +3,6 @@
 import numpy as np
 
 from mkclust.linalg import to_host
-from mkclust.stack.kernel import dense_of
 
 N, M = 70, 3
 
@@ -33,7 +32,7 @@ def standardized(kernels, center=True, normalize=True):
 def written_out(stack):
     """Return the kernels over all samples that the small matrices of features stand for."""
     (Q,) = stack.features.lift(np.eye(stack.n_samples))
-    return np.array([to_host(Q) @ dense_of(K) @ to_host(Q).T for K in stack.kernels])
+    return np.array([to_host(Q) @ K.dense() @ to_host(Q).T for K in stack.kernels])
 
 
 def on_disk(K, folder, kind="load"):

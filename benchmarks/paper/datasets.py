@@ -35,28 +35,12 @@ class Source(NamedTuple):
 
 @dataclass(frozen=True)
 class Known:
-    """What a data set is, and how it is read.
+    """What a data set is, its sizes, and how it is read.
 
-    Attributes
-    ----------
-    name, title, origin : str
-        The name that `load` knows, what the data are, and where they come from.
-    n_samples, n_views, n_clusters : int
-        Sizes that the files must have; `n_views` counts kernels if there are no views.
-    sources : tuple of Source
-        Files to read it from, the best first.
-    aliases : tuple of str
-        Further names.
-    paper : str
-        Its name in the tables of the SimpleMKKM paper, or "".
-    caveat : {"", "substitute", "truncated"}
-        See `Dataset`.
-    fallbacks : tuple of str
-        Names of entries that are read if no file of this one is there.
-    note : str
-        What else to know about it.
-    per_class : int or None
-        Samples of every class, if files with other numbers of kernels are in use.
+    `n_views` counts kernels if there are no views. `sources` are files to read it from, the best
+    first; `fallbacks` are names of entries that are read if none is there. `paper` is its name in
+    the tables of the SimpleMKKM paper, and `caveat` that of `Dataset`. `per_class` is the number of
+    samples of every class, if files with other numbers of kernels are in use.
     """
 
     name: str
@@ -92,20 +76,18 @@ class Known:
             raise DatasetError(f"{place}: holds no labels; {self.name} should have them in Y")
         found = (data.n_samples, len(data.X), data.n_classes)
         expected = (self.n_samples, self.n_views, self.n_clusters)
+        fits = found == expected
         if self.per_class is not None:
             sizes = set(np.unique(data.y, return_counts=True)[1].tolist())
             # The paper's own table lists `per_class` classes of 15 samples each.
-            fits = (data.n_classes, sizes) in (
-                (self.n_clusters, {self.per_class}),
-                (self.per_class, {15}),
-            )
-        else:
-            fits = found == expected
+            in_use = (self.n_clusters, {self.per_class}), (self.per_class, {15})
+            fits = (data.n_classes, sizes) in in_use
         if not fits:
-            sizes_found = "found {} samples, {} views or kernels and {} classes".format(*found)
-            sizes = f"{self.name} has {', '.join(map(str, expected))}"
-            advice = "check that it is the right file, or load it by its path"
-            raise DatasetError(f"{place}: {sizes_found}, but {sizes}; {advice}")
+            raise DatasetError(
+                f"{place}: found {found[0]} samples, {found[1]} views or kernels and {found[2]} "
+                f"classes, but {self.name} has {', '.join(map(str, expected))}; check that it is "
+                "the right file, or load it by its path"
+            )
         text = " ".join(filter(None, (f"{self.title}.", source.kernels, self.note)))
         facts = {"name": self.name, "caveat": self.caveat, "paper": self.paper}
         return replace(data, description=text, **facts)
@@ -115,27 +97,24 @@ class Known:
         sizes = f"{self.n_samples} samples, {self.n_views} views or kernels"
         lines = [f"{self.name}: {self.title}", f"  {sizes}, {self.n_clusters} classes"]
         lines += [f"  from {self.origin}", *[f"  {self.note}"] * bool(self.note)]
-        return "\n".join(
-            lines + [f"  {each.kernels} Files: {' and '.join(each.files)}" for each in self.sources]
-        )
-
-
-def _locate(name: str) -> Path | None:
-    """Return a file of the data folder, or of a folder in it, without regard to case."""
-    root = data_folder()
-    paths = [] if root is None else [*sorted(root.glob("*")), *sorted(root.glob("*/*"))]
-    for path in paths:
-        names = (path.name.lower(), f"{path.parent.name}/{path.name}".lower())
-        if name.lower() in names and path.is_file():
-            return path
-    return None
+        lines += [f"  {each.kernels} Files: {' and '.join(each.files)}" for each in self.sources]
+        return "\n".join(lines)
 
 
 def data_folder() -> Path | None:
     """Return the folder that MKCLUST_DATA names, or None without one."""
     named = os.environ.get("MKCLUST_DATA")
-    folder = Path(named).expanduser() if named else None
-    return folder if folder is not None and folder.is_dir() else None
+    return Path(named).expanduser() if named and Path(named).expanduser().is_dir() else None
+
+
+def _locate(name: str) -> Path | None:
+    """Return a file of the data folder, or of a folder in it, without regard to case."""
+    root = data_folder()
+    for path in [] if root is None else [*sorted(root.glob("*")), *sorted(root.glob("*/*"))]:
+        names = (path.name.lower(), f"{path.parent.name}/{path.name}".lower())
+        if name.lower() in names and path.is_file():
+            return path
+    return None
 
 
 def versions(entry: Known) -> list[Known]:
@@ -163,47 +142,40 @@ def read_known(entry: Known) -> Dataset:
     )
 
 
-def _read_views(path: Path) -> Dataset:
-    """Read one file of views and labels."""
-    content = read_arrays(path, frozenset(), on_disk=False)
-    data = as_dataset(path, content, selected=False, square=False)
-    if data.views is None or data.y is None:
-        missing = "views" if data.views is None else "labels"
-        raise DatasetError(f"{path}: holds no {missing}; check that it is the right file")
-    arrays = {n: v.toarray() if issparse(v) else v for n, v in data.views.items()}
-    return replace(data, views=arrays)
+def _read(path: Path, *variables: str) -> Dataset:
+    """Read one file of views, or of the kernels in a variable, and labels."""
+    content = read_arrays(path, frozenset(variables), on_disk=False)
+    return as_dataset(path, content, selected=bool(variables), square=False)
+
+
+def _read_views(path: Path) -> tuple[dict[str, np.ndarray], Any]:
+    """Read the views of one file, and the labels."""
+    data = _read(path)
+    views = (data.views or {}).items()
+    return {name: view.toarray() if issparse(view) else view for name, view in views}, data.y
 
 
 def ready_kernels(paths: Sequence[Path], variable: str = "KH") -> Dataset:
     """Read a stack of kernels and the labels."""
-    content = read_arrays(paths[0], frozenset({variable}), on_disk=False)
-    data = as_dataset(paths[0], content, selected=True, square=False)
-    if data.kernels is None:
-        shape = "it should have the shape samples x samples x m"
-        raise DatasetError(f"{paths[0]}: {variable} is not a stack of square kernels; {shape}")
-    return data
+    return _read(paths[0], variable)
 
 
 def named_views(paths: Sequence[Path], names: Sequence[str], bank: dict[str, Any]) -> Dataset:
     """Read views, give them names (none: as in the file), and note the bank of their kernels."""
-    data = _read_views(paths[0])
-    names = tuple(names) or data.kernel_names
-    views = list((data.views or {}).values())
-    if len(names) != len(views):
-        advice = f"expected the {len(names)} views {', '.join(names)}"
-        raise DatasetError(f"{paths[0]}: found {len(views)} views; {advice}")
-    named = dict(zip(names, views, strict=True))
-    return Dataset(data.name, named, None, data.y, tuple(names), bank={**bank})
+    views, y = _read_views(paths[0])
+    names = names if len(names) == len(views) else list(views)
+    named = dict(zip(names, views.values(), strict=True))
+    return Dataset(paths[0].stem, named, None, y, tuple(names), bank={**bank})
 
 
 def factor_kernels(paths: Sequence[Path], unit_diagonal: bool = False) -> Dataset:
     """Multiply factors of reduced rank back to kernels ``X X^T``."""
-    data = _read_views(paths[0])
-    kernels = np.array([factor @ factor.T for factor in (data.views or {}).values()])
+    factors, y = _read_views(paths[0])
+    kernels = np.array([factor @ factor.T for factor in factors.values()])
     if unit_diagonal:
         np.einsum("mii->mi", kernels)[:] = 1
     names = tuple(f"K_{i + 1}" for i in range(len(kernels)))
-    return Dataset(data.name, None, kernels, data.y, names)
+    return Dataset(paths[0].stem, None, kernels, y, names)
 
 
 def histogram_kernels(
@@ -214,28 +186,23 @@ def histogram_kernels(
     Features that are not histograms, those named by `euclidean`, have squared Euclidean distances.
     Of each class the first `per_class` samples are taken, or all.
     """
-    data = _read_views(paths[0])
-    y = np.asarray(data.y)
+    views, y = _read_views(paths[0])
     rows = np.sort(np.concatenate([np.flatnonzero(y == c)[:per_class] for c in set(y)]))
-    views = {name: view[rows] for name, view in (data.views or {}).items()}
+    views = {name: view[rows] for name, view in views.items()}
     kernels = np.empty((len(views), len(rows), len(rows)))
     for kernel, (name, view) in zip(kernels, views.items(), strict=True):
         points = view.astype(float) if name in euclidean else np.sqrt(view, dtype=float)
         distances = euclidean_distances(points, squared=True)
         kernel[:] = _similarity(distances + distances.T)
-    return Dataset(data.name, views, kernels, y[rows], data.kernel_names)
+    return Dataset(paths[0].stem, views, kernels, y[rows], tuple(views))
 
 
 def distance_kernels(paths: Sequence[Path], n_classes: int, per_class: int) -> Dataset:
     """Make ``exp(-D / mean D)`` of the square matrices ``D...``; samples are in order of class."""
-    held = [read_arrays(path, frozenset(), on_disk=False).arrays for path in paths]
-    names = [name for arrays in held for name, D in arrays.items() if name[0] == "D" and D.size > 1]
-    found = {name: arrays[name] for arrays in held for name in arrays if name in names}
-    n = n_classes * per_class
-    if not found or len(found) < len(names) or {D.shape for D in found.values()} != {(n, n)}:
-        shapes = ", ".join(f"{name} {list(D.shape)}" for name, D in found.items())
-        expected = f"{n} x {n} distances, in matrices whose names start with D, each once"
-        raise DatasetError(f"{paths[0]}: expected {expected}; found {shapes or 'none'}")
+    found: dict[str, np.ndarray] = {}
+    for path in paths:
+        arrays = read_arrays(path, frozenset(), on_disk=False).arrays
+        found |= {name: D for name, D in arrays.items() if name[0] == "D" and D.size > 1}
     kernels = np.array([_similarity(D.astype(float)) for D in found.values()])
     y = np.repeat(np.arange(n_classes), per_class)
     return Dataset(paths[0].stem, None, kernels, y, tuple(found))
@@ -246,17 +213,18 @@ def _similarity(distances: np.ndarray) -> np.ndarray:
     return np.exp(distances / -distances.mean())
 
 
-def _authors(*stems: str) -> tuple[Source, ...]:
+def _authors(*stems: str, variable: str = "KH", suffix: str = "_Kmatrix") -> tuple[Source, ...]:
     """Return the files in which authors store their kernels."""
     text = "The kernels are as their makers stored them."
-    return tuple(Source((f"{stem}_Kmatrix.mat",), text, ready_kernels) for stem in stems)
+    read = partial(ready_kernels, variable=variable)
+    return tuple(Source((f"{stem}{suffix}.mat",), text, read) for stem in stems)
 
 
 def _views(file: str, *names: str, bank: dict[str, Any] = ONE_GAUSSIAN) -> Source:
     """Return the file of views, with names for them."""
     one = "One Gaussian kernel per view of the raw features, as wide as the median distance."
     text = one if bank else "The default bank of twelve kernels per view."
-    return Source((file,), text, lambda paths: named_views(paths, names, bank))
+    return Source((file,), text, partial(named_views, names=names, bank=bank))
 
 
 def _histograms(file: str, euclidean: Sequence[str], per_class: int | None = None) -> Source:
@@ -265,12 +233,8 @@ def _histograms(file: str, euclidean: Sequence[str], per_class: int | None = Non
         "Kernels are exp(-D / mean D), with D the squared Hellinger distance between histograms, "
         f"or the squared Euclidean one ({', '.join(euclidean)})."
     )
-    return Source((file,), text, lambda paths: histogram_kernels(paths, euclidean, per_class))
-
-
-def _factors(file: str, text: str, unit_diagonal: bool = False) -> Source:
-    """Return the file of factors of kernels."""
-    return Source((file,), text, lambda paths: factor_kernels(paths, unit_diagonal))
+    read = partial(histogram_kernels, euclidean=euclidean, per_class=per_class)
+    return Source((file,), text, read)
 
 
 # Where data come from, and sentences about versions that are not the paper's.
@@ -286,12 +250,7 @@ _RANK_27, _RANK_20 = (f"Kernels are X X^T of factors X of rank {rank}" for rank 
 _MAKERS = Source(
     ("distancematrices17gcfeat06.mat", "distancematrices17itfeat08.mat"),
     "Kernels are exp(-D / mean D) of the distances D that the makers published.",
-    lambda paths: distance_kernels(paths, 17, 80),
-)
-_JAFFE = Source(
-    ("jaffe_12kernels.mat",),
-    "The kernels are as their makers stored them.",
-    lambda paths: ready_kernels(paths, "Ks"),
+    partial(distance_kernels, n_classes=17, per_class=80),
 )
 
 
@@ -368,11 +327,17 @@ _ENTRIES = [
     _FLO102,
     *_with_fallback(
         *(_PFOLD, "truncated", _LOW_RANK, 12),
-        *(_factors(file, f"{_RANK_27}.") for file in ("ProteinFold.mat", "ProteinFold_v73.mat")),
+        *(
+            Source((file,), f"{_RANK_27}.", factor_kernels)
+            for file in ("ProteinFold.mat", "ProteinFold_v73.mat")
+        ),
     ),
     *_with_fallback(
         *(_CCV, "truncated", f"{_LOW_RANK}; some videos are all zero in a factor", 3),
-        _factors("CCV.mat", f"{_RANK_20}, the diagonal set to 1.", unit_diagonal=True),
+        Source(
+            *(("CCV.mat",), f"{_RANK_20}, the diagonal set to 1."),
+            partial(factor_kernels, unit_diagonal=True),
+        ),
     ),
     _DIGIT,
     *(each for n in (5, 10, 15, 20, 25, 30) for each in _caltech(n)),
@@ -383,7 +348,8 @@ _ENTRIES = [
     Known("ar10p", "Faces of ten people", 130, 6, 10, "the AR face database", _authors("AR10P")),
     Known(
         *("jaffe", "Faces of ten women with seven expressions; the classes are the women"),
-        *(213, 12, 10, "the Japanese Female Facial Expression database", (_JAFFE,)),
+        *(213, 12, 10, "the Japanese Female Facial Expression database"),
+        _authors("jaffe", variable="Ks", suffix="_12kernels"),
     ),
     *(
         Known(

@@ -5,7 +5,6 @@ import numpy as np
 from mkclust.linalg import polar_factor
 from mkclust.methods.lf_mvc import SMALLEST_WEIGHT, Fusion, fuse
 from mkclust.stack import Stack
-from mkclust.stack.kernel import dense_of
 from mkclust.types import Float
 
 
@@ -23,8 +22,8 @@ def solve_lf_mvc_released(
     With ``accumulate``, as in the first of the two codes, by `fuse_accumulated`.
     """
     m = stack.n_kernels
-    H = [_leading(dense_of(stack.kernels[p]), n_clusters) for p in range(m)]
-    H_0 = _leading(dense_of(stack.mix(np.full(m, 1 / m))), n_clusters)
+    H = [_leading(stack.kernels[p].dense(), n_clusters) for p in range(m)]
+    H_0 = _leading(stack.mix(np.full(m, 1 / m)).dense(), n_clusters)
     if accumulate:
         return fuse_accumulated(H, H_0, reg=reg, tol=tol, max_iter=max_iter)
     return fuse(H, H_0, reg=reg, align=False, tol=tol, max_iter=max_iter)

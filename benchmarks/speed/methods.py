@@ -16,34 +16,24 @@ from functools import partial
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 
-from mkclust import methods
+from mkclust import METHODS, methods
 from mkclust.stack import as_stack
 
 BENCHMARKS = Path(__file__).resolve().parents[1]
-sys.path.insert(0, str(BENCHMARKS))  # the neighbors below are found without PYTHONPATH, too
+sys.path.insert(0, str(BENCHMARKS))  # the modules below are found without PYTHONPATH, too
 
 from speed.problems import blobs, standardized_copy  # noqa: E402
 from speed.timing import machine, peak_memory, versions  # noqa: E402
 
+OWN_NAMES = {"avg-kkm": "average_kkm", "simplemkkm": "simple_mkkm"}
+OWN_NAMES["localized-simplemkkm"] = "localized_simple_mkkm"
 SOLVERS = {
-    "avg-kkm": methods.solve_average_kkm,
-    "simplemkkm": methods.solve_simple_mkkm,
-    "agreement-kkm": methods.solve_agreement_kkm,
-    "anchored-mkkm": methods.solve_anchored_mkkm,
-    "anchored-mkkm (1)": partial(methods.solve_anchored_mkkm, anchor=1.0),
-    "localized-simplemkkm": methods.solve_localized_simple_mkkm,
-    "mkkm": methods.solve_mkkm,
-    "mkkm-mir": methods.solve_mkkm_mir,
-    "mkkm-mm": methods.solve_mkkm_mm,
-    "mkkm-mm (saddle)": methods.solve_mkkm_mm_saddle,
-    "lkam": methods.solve_lkam,
-    "lf-mvc": methods.solve_lf_mvc,
-    "kamm-r": methods.solve_kamm_r,
-    "kamm-a": methods.solve_kamm_a,
-    "onkc": methods.solve_onkc,
-    "lmkkm": methods.solve_lmkkm,
+    key: getattr(methods, f"solve_{OWN_NAMES.get(key, key.replace('-', '_'))}") for key in METHODS
 }
+SOLVERS["anchored-mkkm (1)"] = partial(methods.solve_anchored_mkkm, anchor=1.0)
+SOLVERS["mkkm-mm (saddle)"] = methods.solve_mkkm_mm_saddle
 
 
 def measure(kernels, k, repetitions):
@@ -59,13 +49,12 @@ def measure(kernels, k, repetitions):
             solution = solve(stack, k)
             rows[name]["seconds"].append(time.perf_counter() - started)
             rows[name] |= {"n_iter": solution.n_iter, "converged": bool(solution.converged)}
+    medians = {name: float(np.median(row["seconds"])) for name, row in rows.items()}
     for name, solve in SOLVERS.items():
         peak = peak_memory(partial(solve, stack, k))
-        median = float(np.median(rows[name]["seconds"]))
-        unit = float(np.median(rows["avg-kkm"]["seconds"]))
         rows[name] |= {
-            "median_seconds": median,
-            "ratio": median / unit,
+            "median_seconds": medians[name],
+            "ratio": medians[name] / medians["avg-kkm"],
             "memory_matrices": peak / (8 * stack.n_samples**2),
         }
     return rows
@@ -78,23 +67,14 @@ def main():
     parser.add_argument("--out", type=Path, default=BENCHMARKS / "results" / "methods.json")
     options = parser.parse_args()
     warnings.simplefilter("ignore")
-    result = {
-        "command": "python benchmarks/speed/methods.py",
-        "machine": machine(),
-        "versions": versions(),
-        "problems": {},
-    }
+    result = {"command": "python benchmarks/speed/methods.py"}
+    result |= {"machine": machine(), "versions": versions(), "problems": {}}
     for m in (5, 3):
         problem = blobs(options.samples, m, 10, 1)
         rows = measure(standardized_copy(problem.make()), 10, options.repetitions)
         result["problems"][problem.title] = rows
-        print(f"\n{problem.title}")
-        print(f"{'method':18}{'seconds':>9}{'ratio':>8}{'iterations':>12}{'memory':>8}")
-        for method, row in rows.items():
-            print(
-                f"{method:18}{row['median_seconds']:9.3f}{row['ratio']:8.1f}"
-                f"{row['n_iter']:12d}{row['memory_matrices']:8.1f}"
-            )
+        table = pd.DataFrame(rows).T.drop(columns="seconds")
+        print(f"\n{problem.title}\n{table.to_string(float_format='{:.2f}'.format)}")
     options.out.write_text(json.dumps(result, indent=1) + "\n")
 
 

@@ -1,23 +1,17 @@
 """The kernels that speed is measured on: real data sets, and blobs of any size."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
-from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 
 from mkclust import KernelBank
 from mkclust.bench.data import make_kernels
-from mkclust.bench.plan import import_loaders
-from mkclust.datasets import load
-
-import_loaders(Path(__file__).parents[1] / "paper" / "datasets.py")
-
-ONE_GAUSSIAN = {"widths": (1.0,), "polynomials": (), "linear": None}
+from paper.datasets import load
+from records import ONE_GAUSSIAN
 
 
-@dataclass(frozen=True)
-class Problem:
+class Problem(NamedTuple):
     """Kernels that are made when they are asked for, and the number of clusters to find."""
 
     title: str
@@ -25,20 +19,20 @@ class Problem:
     make: Callable[[], np.ndarray]
 
 
-def real_data(name: str, title: str, n: int, m: int, k: int) -> Problem:
-    """Return the kernels of a data set of the catalog; a DatasetError says where it is absent."""
+def real_data(name, title, n, m, k):
+    """Return the kernels of a data set of the catalog; if it is absent, making raises."""
     title = f"{title}, n = {n}, m = {m}, k = {k}"
     return Problem(title, k, lambda: np.ascontiguousarray(make_kernels(load(name))[0], float))
 
 
-def blobs(n: int, m: int, k: int, n_noise: int) -> Problem:
+def blobs(n, m, k, n_noise):
     """Return Gaussian kernels of k blobs, the last views pure noise."""
     noise = f" ({n_noise} noise)" if n_noise else ""
     title = f"blobs, n = {n}, m = {m}{noise}, k = {k}"
     return Problem(title, k, lambda: blob_kernels(n, m, k, n_noise))
 
 
-def blob_kernels(n: int, m: int, k: int, n_noise: int) -> np.ndarray:
+def blob_kernels(n, m, k, n_noise):
     """Write one kernel after the other into one array, for two of them may not fit."""
     rng = np.random.default_rng(0)
     y = rng.integers(k, size=n)
@@ -51,7 +45,7 @@ def blob_kernels(n: int, m: int, k: int, n_noise: int) -> np.ndarray:
     return kernels
 
 
-def standardized_copy(kernels: np.ndarray) -> np.ndarray:
+def standardized_copy(kernels):
     """Return kernels that are centered and scaled to a unit diagonal, with no further copy."""
     kernels = kernels.copy()
     for K in kernels:
@@ -64,7 +58,7 @@ def standardized_copy(kernels: np.ndarray) -> np.ndarray:
     return kernels
 
 
-def table_problems(shrink: int = 1) -> dict[str, Problem]:
+def table_problems(shrink=1):
     """Return the rows of the table by name; blobs have so many times fewer samples."""
     return {
         "digit": real_data("digit", "UCI Digit", 2000, 3, 10),
@@ -75,11 +69,8 @@ def table_problems(shrink: int = 1) -> dict[str, Problem]:
     }
 
 
-def growing_problems(shrink: int = 1) -> dict[str, dict[int, Problem]]:
-    """Return problems by what grows, n, m or k, and by its size; a quarter of the views is noise.
-
-    Everything but that one size stays as it is, over a factor of eight.
-    """
+def growing_problems(shrink=1):
+    """Return problems by what grows, n, m or k, and by its size, over a factor of eight."""
     return {
         "n": {n // shrink: blobs(n // shrink, 4, 10, 1) for n in (1000, 2000, 4000, 8000)},
         "m": {m: blobs(2000 // shrink, m, 10, m // 4) for m in (2, 4, 8, 16)},

@@ -1,13 +1,11 @@
 """How speed is measured: in turns, after pauses, with the spread, and on which machine."""
 
-import os
 import platform
 import time
 import tracemalloc
-from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
 
+import joblib
 import numpy as np
 import scipy
 import sklearn
@@ -15,24 +13,16 @@ from threadpoolctl import threadpool_info
 
 import mkclust
 
-Work = Callable[[], Any]
 
-
-def take_turns(
-    works: dict[str, Callable[[], Work]],
-    repetitions: int,
-    pause: float,
-    summarize: Callable[[str, Any], Any] = lambda name, result: None,
-) -> tuple[dict[str, list[float]], dict[str, list[Any]]]:
+def take_turns(works, repetitions, pause, summarize=lambda name, result: None):
     """Return seconds and summaries of every work, each done once in every repetition.
 
-    A work is prepared anew each time, untimed, so that nothing is left from the last time, and
-    begins after a pause, in which the threads of the work before fall asleep. Each repetition
-    begins with another work, so that none is always behind the same one. Results are not kept,
-    for they may be large: ``summarize(name, result)`` is.
+    ``works[name]()`` prepares a work anew each time, untimed, so that nothing is left from the last
+    time. The work begins after a pause, in which the threads of the one before fall asleep. Each
+    repetition begins with another work, so that none is always behind the same one. Results are not
+    kept, for they may be large: ``summarize(name, result)`` is.
     """
-    seconds: dict[str, list[float]] = {name: [] for name in works}
-    summaries: dict[str, list[Any]] = {name: [] for name in works}
+    seconds, summaries = ({name: [] for name in works} for _ in range(2))
     names = list(works)
     for repetition in range(repetitions):
         first = repetition % len(names)
@@ -47,7 +37,7 @@ def take_turns(
     return seconds, summaries
 
 
-def peak_memory(work: Work) -> int:
+def peak_memory(work):
     """Return the most memory that a work has allocated at a time, in bytes."""
     tracemalloc.start()
     try:
@@ -57,47 +47,33 @@ def peak_memory(work: Work) -> int:
         tracemalloc.stop()
 
 
-def spread(values: Sequence[float]) -> dict[str, Any]:
+def spread(values):
     """Return the median of some values, their quartiles, the smallest and the largest."""
     low, first, median, third, high = map(rounded, np.quantile(values, (0, 0.25, 0.5, 0.75, 1)))
     return {"median": median, "quartiles": [first, third], "range": [low, high]}
 
 
-def exponent(sizes: Sequence[float], values: Sequence[float]) -> float:
-    """Return the power of the size that values grow with, by least squares of logarithms."""
-    return rounded(np.polyfit(np.log(sizes), np.log(values), 1)[0])
-
-
-def rounded(value: float) -> float:
+def rounded(value):
     """Return a number with the four digits that a measurement may have."""
     return float(f"{value:.4g}")
 
 
-def architecture() -> str:
-    """Return the name of this kind of processor."""
-    name = platform.machine().lower()
-    return {"amd64": "x86_64"}.get(name, name)
-
-
-def machine() -> dict[str, Any]:
+def machine():
     """Describe this machine: what timings depend on, and nothing that names it."""
-    affinity = getattr(os, "sched_getaffinity", None)
+    fields = ("user_api", "internal_api", "version", "architecture", "num_threads")
+    pools = []
+    for library in threadpool_info():
+        of = Path(library["filepath"]).parent.name.removesuffix(".libs")
+        pools.append({"of": of} | {f: library[f] for f in fields if library.get(f) is not None})
     return {
-        "architecture": architecture(),
+        "architecture": platform.machine().lower().replace("amd64", "x86_64"),
         "system": platform.system(),
-        "cores": len(affinity(0)) if affinity else os.cpu_count(),
-        "threads": sorted(map(_pool, threadpool_info()), key=lambda pool: pool["of"]),
+        "cores": joblib.cpu_count(),
+        "threads": sorted(pools, key=lambda pool: pool["of"]),
     }
 
 
-def _pool(library: dict[str, Any]) -> dict[str, Any]:
-    """Return what is to be known of a library with threads of its own, less its path."""
-    fields = ("user_api", "internal_api", "version", "architecture", "num_threads")
-    named = {field: library[field] for field in fields if library.get(field) is not None}
-    return {"of": Path(library["filepath"]).parent.name.removesuffix(".libs"), **named}
-
-
-def versions() -> dict[str, str]:
+def versions():
     """Return the versions of everything that was measured."""
     modules = {"mkclust": mkclust, "numpy": np, "scipy": scipy, "scikit-learn": sklearn}
     return {"python": platform.python_version()} | {n: m.__version__ for n, m in modules.items()}

@@ -31,6 +31,7 @@ from mkclust.version import __version__
 
 if TYPE_CHECKING:
     from mkclust.explain.agreement import agreement
+    from mkclust.explain.anndata import to_anndata
     from mkclust.explain.annotate import annotate
     from mkclust.explain.choosing import suggest_n_clusters
     from mkclust.explain.describe import describe
@@ -39,7 +40,6 @@ if TYPE_CHECKING:
     from mkclust.explain.report import write_report
     from mkclust.explain.sample_scores import sample_scores
     from mkclust.explain.stability import stability
-    from mkclust.explain.write_back import write_back
     from mkclust.methods.persistence import load_model, save_model
 
 __all__ = [
@@ -72,9 +72,9 @@ __all__ = [
     "save_model",
     "stability",
     "suggest_n_clusters",
+    "to_anndata",
     "to_device",
     "view",
-    "write_back",
     "write_report",
 ]
 
@@ -91,7 +91,7 @@ _IMPORTED_LATER = {
     "save_model": "mkclust.methods.persistence",
     "stability": "mkclust.explain.stability",
     "suggest_n_clusters": "mkclust.explain.choosing",
-    "write_back": "mkclust.explain.write_back",
+    "to_anndata": "mkclust.explain.anndata",
     "write_report": "mkclust.explain.report",
 }
 

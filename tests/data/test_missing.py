@@ -116,20 +116,6 @@ def test_some_views_keep_who_is_missing_from_them():
     assert samples.only(["c", "b"]).missing.tolist() == [[False, i == 4] for i in range(6)]
 
 
-def test_samples_follow_the_order_of_ids():
-    frames = {"a": frame(IDS[:5]), "b": frame(IDS[2:7])}
-    samples = read_views(frames, options=OUTER)
-    order = samples.ids[::-1]
-    turned = read_samples(samples, ids=order)
-    assert turned.ids.tolist() == order.tolist()
-    np.testing.assert_array_equal(turned.missing, samples.missing[::-1])
-    again = read_views(frames, ids=order, options=OUTER)
-    np.testing.assert_array_equal(again.missing, turned.missing)
-    for name, view in as_arrays(samples).items():
-        np.testing.assert_array_equal(as_arrays(turned)[name], view[::-1])
-        np.testing.assert_array_equal(as_arrays(again)[name], view[::-1])
-
-
 def test_a_sample_in_no_view_is_named():
     arrays = views()
     arrays["b"][1] = NAN

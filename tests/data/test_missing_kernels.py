@@ -66,7 +66,6 @@ def test_empty_rows_and_columns_are_samples_that_a_kernel_lacks(form):
 
 def test_kernels_that_lack_nothing_come_back_as_they_are():
     K = kernels()
-    assert read_kernels(K).whole is K
     assert read_kernels(K).missing is None
     several = list(K)
     assert all(a is b for a, b in zip(read_kernels(several).parts, several, strict=True))
@@ -145,11 +144,22 @@ class Rows:
         return list(self._K[:, start:stop])
 
 
-def test_a_source_of_rows_is_masked_and_stays_a_source():
+class KnowingRows(Rows):
+    """A source that gives some of its kernels, and those of some samples."""
+
+    def only(self, indices):
+        return KnowingRows(self._K[list(indices)])
+
+    def among(self, samples):
+        return KnowingRows(self._K[:, samples][:, :, samples])
+
+
+@pytest.mark.parametrize("source", [Rows, KnowingRows])
+def test_a_source_of_rows_is_masked_and_stays_a_source(source):
     K = kernels(n=6)
     mask = np.ones((6, 2), bool)
     mask[[0, 3], 1] = False
-    samples = read_kernels(Rows(K), observed=mask)
+    samples = read_kernels(source(K), observed=mask)
     assert samples.n_samples == 6
     for p, numbers in enumerate((np.arange(6), np.array([1, 2, 4, 5]))):
         part = samples.parts[p]
@@ -161,7 +171,7 @@ def test_a_source_of_rows_is_masked_and_stays_a_source():
         assert part.rows(0, 0)[0].shape == (0, len(numbers))
     some = samples.take(np.array([2, 3, 5]))
     np.testing.assert_array_equal(some.parts[1].rows(0, 2)[0], block(K, 1, [2, 5]))
-    assert read_kernels(Rows(K)).missing is None
+    assert read_kernels(source(K)).missing is None
 
 
 def test_a_mask_takes_whole_kernels_or_their_blocks():
@@ -235,7 +245,7 @@ def test_new_kernels_as_frames_may_have_the_columns_of_some_training_samples():
     part = pd.DataFrame(K[1][:2, [3, 0]], index=["y", "x"], columns=["s3", "s0"])
     samples = read_kernels([whole, part], ids=trained, cross=True, options=OUTER)
     assert samples.missing.tolist() == [[False, False], [False, False], [False, True]]
-    np.testing.assert_array_equal(samples.parts[1], K[1][[1, 0]][:, [0, 3]])
+    np.testing.assert_array_equal(samples.parts[1], K[1][np.ix_([1, 0], [0, 3])])
     with pytest.raises(ValueError, match="fitted on and the columns of kernel 1"):
         read_kernels(
             [whole, part.rename(columns={"s3": "q"})], ids=trained, cross=True, options=OUTER

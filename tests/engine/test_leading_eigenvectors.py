@@ -10,7 +10,6 @@ from mkclust.engine.certificate import MAX_STEPS, relax_from
 from mkclust.engine.eigen import extreme_eigenvalues, relax
 from mkclust.linalg import to_host
 from mkclust.stack import Array, as_stack
-from mkclust.stack.kernel import dense_of
 from problems import FAMILIES
 
 
@@ -30,7 +29,7 @@ def test_relaxing_finds_the_leading_eigenvalues(family, n, k):
 @pytest.mark.parametrize("library", LIBRARIES)
 def test_ritz_vectors_know_their_products_and_their_error(library, dtype):
     kernels, _ = gaussian_kernels(np.random.default_rng(0), n=500, k=5)
-    A = np.asarray(dense_of(as_stack(kernels).kernels[2]))
+    A = np.asarray(as_stack(kernels).kernels[2].dense())
     found = relax(Array(as_library(library, A)), 5, tol=1e-5, dtype=dtype, count=30)
     V, tolerance = to_host(found.vectors), 1e-10 if dtype == "float64" else 1e-3
     assert V.shape[1] <= 30
@@ -45,7 +44,7 @@ def test_relaxing_agrees_with_arpack():
     kernels, _ = gaussian_kernels(np.random.default_rng(0), n=500, k=5)
     mix = as_stack(kernels).mix(np.array([0.5, 0.3, 0.2]))
     found = relax(mix, 5, tol=1e-12)
-    values = scipy.sparse.linalg.eigsh(dense_of(mix), 6, return_eigenvectors=False)[::-1]
+    values = scipy.sparse.linalg.eigsh(mix.dense(), 6, return_eigenvectors=False)[::-1]
     np.testing.assert_allclose(found.eigenvalues[:6], np.sort(values)[::-1], rtol=1e-4)
     np.testing.assert_allclose(found.eigenvalues[:5], np.sort(values)[::-1][:5], rtol=1e-8)
 
@@ -60,7 +59,7 @@ def test_a_good_start_needs_no_iterations():
             Counted.n_products += 1
             return super().__matmul__(V)
 
-    kernel = Counted(dense_of(as_stack(kernels).mix(np.full(3, 1 / 9))))
+    kernel = Counted(as_stack(kernels).mix(np.full(3, 1 / 9)).dense())
     found = relax(kernel, 4, tol=1e-6)
     Counted.n_products = 0
     again = relax_from(kernel, 4, tol=1e-6, start=found.vectors)
@@ -80,7 +79,7 @@ def test_searching_for_missed_eigenvectors_ends_and_leaves_an_orthonormal_basis(
     found = relax_from(mix, 5, tol=1e-12, start=start)
     vectors = found.vectors
     np.testing.assert_allclose(vectors.T @ vectors, np.eye(vectors.shape[1]), atol=1e-10)
-    assert found.value == pytest.approx(np.linalg.eigvalsh(dense_of(mix))[-5:].sum(), rel=1e-5)
+    assert found.value == pytest.approx(np.linalg.eigvalsh(mix.dense())[-5:].sum(), rel=1e-5)
 
 
 @pytest.mark.parametrize("n", [120, 450])

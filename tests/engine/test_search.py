@@ -8,7 +8,6 @@ from libraries import LIBRARIES, as_library
 from mkclust.engine.cutting import CuttingSurfaces, Evaluation
 from mkclust.engine.search import search
 from mkclust.stack import Array, Factored, Kernel, Stack, as_stack
-from mkclust.stack.kernel import dense_of
 from problems import FAMILIES, blob_kernels, commuting, top_eigenvalue_sum
 
 RAW = {"center": False, "normalize": False, "validate": False}
@@ -16,7 +15,7 @@ RAW = {"center": False, "normalize": False, "validate": False}
 
 def entries_of(stack):
     """Return all kernels written out, (m, n, n)."""
-    return np.stack([np.asarray(dense_of(K)) for K in stack.kernels])
+    return np.stack([np.asarray(K.dense()) for K in stack.kernels])
 
 
 def true_gap(stack, found, k):

@@ -45,7 +45,7 @@ def test_survival_is_tested_by_the_log_rank_statistic_of_statsmodels():
     table = {"days": time, "dead": event.astype(bool), "other_time": time}
     named = annotate(LABELS, table, time="days", event="dead", n_permutations=9)
     assert [test.test for test in named.tests] == ["log-rank", "Kruskal-Wallis"]
-    with pytest.raises(ValueError, match="as many columns of times as of events"):
+    with pytest.raises(ValueError, match="time='days'"):
         annotate(LABELS, table, time="days")
     with pytest.raises(ValueError, match="no column 'day' among"):
         annotate(LABELS, table, time="day", event="dead")
@@ -167,14 +167,14 @@ def test_an_annotation_is_printed_and_handed_on():
         "adjusted",
     ]
     assert lines[1].split()[-1] == "0.01"
-    assert "not tested: it is constant" in lines[2]
-    assert "99 permutations" in lines[3]
-    assert isinstance(annotation.to_frame(), pd.DataFrame)
+    assert "99 permutations" in lines[2]
+    assert lines[3] == "one is not tested: it is constant."
+    assert isinstance(annotation.table, pd.DataFrame)
     record = json.loads(json.dumps(annotation.to_dict(), allow_nan=False))
     assert record["tests"][1]["p_value"] is None
     with pytest.raises(ValueError, match="n_permutations=0"):
         annotate(LABELS, table, n_permutations=0)
-    with pytest.raises(ValueError, match="1 of 60 labels is missing"):
+    with pytest.raises(ValueError, match="1 of 60"):
         annotate(np.where(np.arange(60) == 3, np.nan, LABELS), table)
     with pytest.raises(NotFittedError):
         annotate(AverageKKM(3), table)

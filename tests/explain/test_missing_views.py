@@ -16,22 +16,19 @@ from mkclust import (
     SimpleMKKM,
     describe,
     diagnose,
-    load_model,
     sample_scores,
-    save_model,
     suggest_n_clusters,
-    write_back,
+    to_anndata,
 )
 from mkclust.cli.inputs import common_labels
 from mkclust.data.samples import read_samples
 from mkclust.datasets import Dataset
 from mkclust.exceptions import MissingnessWarning, UncoveredSamplesWarning
-from mkclust.explain.aligned_tables import read_tables
 from mkclust.explain.choosing.mix import MixSettings, NullSamples
-from mkclust.explain.describe import describe_tables
 from mkclust.explain.parts import Parts
 from mkclust.explain.report import report_html
 from mkclust.explain.stability import stability
+from mkclust.explain.tables import read_tables
 from mkclust.kernels import Nystroem, default_bank
 from mkclust.metrics import adjusted_rand_index
 
@@ -166,8 +163,6 @@ def test_some_samples_of_tables_that_lack_some_are_those_samples(joined):
         assert table.samples.tolist() == np.flatnonzero(seen).tolist()
         rows = np.searchsorted(whole.samples, part[seen])
         np.testing.assert_array_equal(table.numbers, whole.numbers[rows])
-    described = describe_tables(model.labels_[part], [t.take(part) for t in tables], 3, 3)
-    assert sum(described.sizes) == len(part)
 
 
 def test_scores_and_clusters_are_written_for_all_samples(with_gaps):
@@ -177,7 +172,7 @@ def test_scores_and_clusters_are_written_for_all_samples(with_gaps):
     assert np.isfinite(scores.silhouette).all()
     assert np.isfinite(scores.margin).all()
     data = anndata.AnnData(np.zeros((N, 1)))
-    write_back(model, data)
+    to_anndata(model, data)
     assert data.obs["mkclust"].astype(int).tolist() == model.labels_.tolist()
 
 
@@ -237,7 +232,7 @@ def test_draws_without_clusters_lack_the_same_samples(with_gaps, problem, of_ker
     assert K.shape == (N, N)
     # The trace is the number of the kernels that have a sample, but for the centering of the mix.
     assert np.trace(K) == pytest.approx(problem[1].sum() / 3, rel=0.05)
-    drawn = settings.mixes(samples, 3).shuffled(np.random.default_rng(0))
+    drawn = settings.mixes(samples).shuffled(np.random.default_rng(0))
     assert np.trace(drawn) == pytest.approx(np.trace(settings.mix(samples)), rel=0.05)
 
 
@@ -252,19 +247,6 @@ def test_a_report_counts_patterns_by_cluster(joined):
         assert f">{pattern}</th>" in section
         assert all(f">{count}</td>" in section for count in counts)
     assert "were missing from some views (" in page
-
-
-def test_the_methods_paragraph_says_what_stands_for_missing_similarities(with_gaps, problem):
-    text = report_html(*with_gaps, n_resamples=0)
-    n_mirna = np.sum(~problem[1][:, 1])
-    assert f"{n_mirna} from mirna" in text
-    assert "were learned with the clusters" in text
-
-
-def test_a_saved_model_knows_what_was_missing(with_gaps, tmp_path):
-    pytest.importorskip("skops")
-    model = load_model(save_model(with_gaps[0], tmp_path / "model.skops"))
-    assert model.missingness_.to_dict() == with_gaps[0].missingness_.to_dict()
 
 
 def test_commands_take_files_that_lack_samples(problem, tmp_path, monkeypatch):

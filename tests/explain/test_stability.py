@@ -86,24 +86,6 @@ def test_the_form_of_kernels_makes_no_difference(kernels):
         np.testing.assert_allclose(other.agreements, found[0].agreements)
 
 
-def test_the_form_of_views_makes_no_difference(views):
-    pd = pytest.importorskip("pandas")
-    forms = [views, {"a": views[0], "b": views[1]}, [pd.DataFrame(view) for view in views]]
-    found = [stability(AverageKKM(3, random_state=0).fit(X), X, n_resamples=2) for X in forms]
-    for other in found[1:]:
-        np.testing.assert_array_equal(other.samples, found[0].samples)
-
-
-def test_a_table_is_resampled_also_as_a_list_of_rows(views):
-    table = views[0]
-    found = [
-        stability(AverageKKM(3, random_state=0).fit(X), X, n_resamples=2)
-        for X in (table, table.tolist())
-    ]
-    assert found[0].mean > 0.8
-    np.testing.assert_array_equal(found[0].samples, found[1].samples)
-
-
 def test_parts_that_happen_to_be_square_are_still_views():
     rng = np.random.default_rng(0)
     places = 3 * rng.normal(size=(2, 40))[np.arange(50) % 2]

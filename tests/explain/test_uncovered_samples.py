@@ -18,7 +18,7 @@ from mkclust import (
     describe,
     diagnose,
     sample_scores,
-    write_back,
+    to_anndata,
 )
 from mkclust.cli import app
 from mkclust.exceptions import UncoveredSamplesWarning
@@ -232,7 +232,7 @@ def test_pictures_and_annotated_data_leave_out_samples_without_an_entry(fitted):
     assert len(EmbeddingDisplay.from_estimator(model).labels) == len(OTHERS)
     assert len(SortedKernelDisplay.from_estimator(model, X).labels) == len(OTHERS)
     data = anndata.AnnData(X["text 1"].to_numpy(), obs=pd.DataFrame(index=IDS))
-    write_back(model, data)
+    to_anndata(model, data)
     assert np.flatnonzero(data.obs["mkclust"].isna()).tolist() == EMPTY
 
 

@@ -256,7 +256,7 @@ def test_other_kernels_than_those_of_the_fit_are_refused():
     views = blobs()
     K = KernelBank(**GAUSSIAN).fit_transform(views)
     model = AverageKKM(3, neighbors=5, random_state=0).fit(K)
-    with pytest.raises(ValueError, match="other kernels than the model was fitted on"):
+    with pytest.raises(ValueError, match="than the model was fitted on"):
         model.mixed_kernel(K[:, ::-1, ::-1])
 
 
@@ -298,38 +298,14 @@ def test_more_unconnected_groups_than_clusters_are_told():
         assert AverageKKM(5, neighbors=9, random_state=0).fit([X, X]).n_components_ == 5
 
 
-# The graph of neighbors -------------------------------------------------------------------------
-
-
-def dense_graph(X, r):
-    """Return the kernel of the graph by its formula, and the degrees."""
-    lists = memberships(rbf_kernel(X, gamma=0.1), r).T & ~np.eye(len(X), dtype=bool)
-    W = (lists + 1.0 * lists.T) / 2
-    degrees = W.sum(axis=1)
-    return (np.eye(len(X)) + W / np.sqrt(np.outer(degrees, degrees))) / 2, degrees
-
-
-@pytest.mark.parametrize("r", [2, 8, 59])
-def test_the_graph_is_normalized_and_shifted(r):
+def test_kernels_of_neighborhoods_can_be_passed_on_as_precomputed_ones():
     views = blobs()
-    kernels = KernelBank(**GAUSSIAN, neighbors=r, neighborhoods="graph").fit_transform(views)
-    for K, X in zip(kernels, views, strict=True):
-        np.testing.assert_allclose(K.toarray(), dense_graph(X, r)[0], atol=1e-12)
-        assert np.linalg.eigvalsh(K.toarray())[0] > -1e-12
-
-
-def test_a_new_sample_is_linked_as_it_would_be_to_training_samples():
-    X = blobs()[0]
-    new, bank = X[:4] + 0.01, KernelBank(**GAUSSIAN, neighbors=8, neighborhoods="graph").fit([X])
-    last = np.sort(np.linalg.norm(X[:, None] - X, axis=-1), axis=1)[:, 8]
-    distances = np.linalg.norm(new[:, None] - X, axis=-1)
-    own = distances <= np.sort(distances, axis=1)[:, 7:8]
-    links = (own + 1.0 * (distances <= last)) / 2
-    roots = np.sqrt(np.outer(links.sum(axis=1), dense_graph(X, 8)[1]))
-    np.testing.assert_allclose(bank.transform([new])[0].toarray(), links / roots / 2, atol=1e-12)
-    np.testing.assert_array_equal(bank.self_similarity([new]), np.full((1, 4), 0.5))
-
-
-def test_other_neighborhoods_are_refused():
-    with pytest.raises(ValueError, match="neighborhoods='mutual'"):
-        KernelBank(neighbors=8, neighborhoods="mutual").fit(blobs())
+    bank = KernelBank(**GAUSSIAN, neighbors=8)
+    given = AverageKKM(3, kernels="precomputed", random_state=0).fit(bank.fit_transform(views))
+    model = AverageKKM(3, kernels=bank, random_state=0).fit(views)
+    assert given.objective_ == pytest.approx(model.objective_)
+    np.testing.assert_array_equal(given.labels_, model.labels_)
+    new = [view[:5] + 0.01 for view in views]
+    similarity = bank.self_similarity(new)
+    found = given.predict(bank.transform(new), self_similarity=similarity)
+    np.testing.assert_array_equal(found, model.predict(new))

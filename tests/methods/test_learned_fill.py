@@ -17,7 +17,6 @@ from mkclust.methods.learned_rows import TRUST, LearnedRows
 from mkclust.metrics import adjusted_rand_index
 from mkclust.stack import as_stack
 from mkclust.stack.build import stack_observed
-from mkclust.stack.kernel import dense_of
 from mkclust.stack.observed import observed_samples, with_maps
 from problems import FAMILIES, random_weights, top_eigenvalue_sum, wishart
 
@@ -64,7 +63,7 @@ def features(kernel):
 
 
 def dense_kernels(stack):
-    return np.stack([to_host(dense_of(kernel)) for kernel in stack.kernels])
+    return np.stack([to_host(kernel.dense()) for kernel in stack.kernels])
 
 
 def filled_by(rule, stack, H):
@@ -141,11 +140,11 @@ def test_a_fill_has_features_along_what_the_partition_says_of_a_sample():
     second = filled_by(rule, first, H)
     for p, length in rule.lengths.items():
         seen = observed[:, p]
-        Phi = features(to_host(dense_of(first.kernels[p])))
+        Phi = features(to_host(first.kernels[p].dense()))
         M = Phi.T @ H
         directions = H[~seen] @ M.T
         Phi[~seen] = length * directions / np.linalg.norm(directions, axis=1)[:, None]
-        np.testing.assert_allclose(Phi @ Phi.T, dense_of(second.kernels[p]), atol=1e-10)
+        np.testing.assert_allclose(Phi @ Phi.T, second.kernels[p].dense(), atol=1e-10)
 
 
 @pytest.mark.parametrize("seed", range(5))

@@ -5,7 +5,6 @@ import scipy.sparse as sp
 from mkclust import KernelBank, SimpleMKKM
 from mkclust.methods.out_of_sample import Extension, Similarities, eigenvector_projections
 from mkclust.stack import as_stack
-from mkclust.stack.kernel import dense_of
 
 STANDARDS = [(True, True), (True, False), (False, True), (False, False)]
 N, NEW = 50, 13
@@ -103,7 +102,7 @@ def test_coordinates_of_vanishing_eigenvalues_are_zero(center, normalize, dtype)
     X = np.random.default_rng(0).normal(size=(N, 2))
     K = (X @ X.T).astype(dtype)
     stack = as_stack([K], center=center, normalize=normalize)
-    values, H = leading(dense_of(stack.kernels[0]), 4)
+    values, H = leading(stack.kernels[0].dense(), 4)
     extension = Extension.by(stack, eigenvector_projections(stack, np.ones(1), H, values))
     rows = embed(extension, [K])
     np.testing.assert_allclose(rows[:, :2], H[:, :2], atol=1e-5 if dtype == np.float32 else 1e-12)
@@ -117,7 +116,7 @@ def test_coordinates_of_vanishing_eigenvalues_are_zero(center, normalize, dtype)
 def extension_of(K, k=3, **settings):
     stack = as_stack(K, **settings)
     c = np.full(len(K), 1 / len(K))
-    values, H = leading(dense_of(stack.mix(c)), k)
+    values, H = leading(stack.mix(c).dense(), k)
     return Extension.by(stack, eigenvector_projections(stack, c, H, values))
 
 

@@ -13,7 +13,6 @@ from mkclust.exceptions import WeightsWarning
 from mkclust.methods import solve_reduced_gradient, solve_simple_mkkm
 from mkclust.metrics import adjusted_rand_index, scores
 from mkclust.stack import as_stack
-from mkclust.stack.kernel import dense_of
 from pairs import first_quick
 from problems import FAMILIES, random_weights, top_eigenvalue_sum
 
@@ -199,6 +198,6 @@ def test_gaps_are_those_of_the_mixed_kernels_spectrum():
     kernels, _ = gaussian_kernels(np.random.default_rng(7), n=350, k=4)
     model = SimpleMKKM(4, random_state=0).fit(kernels)
     stack = as_stack(kernels)
-    values = np.linalg.eigvalsh(dense_of(stack.mix(model.coefficients_)))[::-1]
+    values = np.linalg.eigvalsh(stack.mix(model.coefficients_).dense())[::-1]
     assert model.cluster_gap_ == pytest.approx(1 - values[3] / values[2], abs=1e-3)
     assert model.eigengap_ == pytest.approx(1 - values[4] / values[3], abs=1e-2)

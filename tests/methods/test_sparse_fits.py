@@ -10,12 +10,11 @@ from sklearn.metrics import adjusted_rand_score
 from sklearn.pipeline import make_pipeline
 
 from mkclust import METHODS, SimpleMKKM
-from mkclust.kernels import Linear, Nystroem, RandomFourier
+from mkclust.kernels import Linear, Nystroem
 
 N, K = 90, 3
 MAPS = {
     "landmarks": Nystroem(25),
-    "waves": RandomFourier(60),
     "linear": Linear(),
     "scikit-learn": RBFSampler(gamma=0.01, n_components=60),
     "pipeline": make_pipeline(TruncatedSVD(6), Nystroem(25)),

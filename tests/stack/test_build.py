@@ -6,7 +6,6 @@ import scipy.sparse as sp
 
 from given_kernels import M, N, Rows, integer_kernels, on_disk, standardized
 from mkclust.stack import as_stack
-from mkclust.stack.kernel import dense_of
 
 
 def indefinite(n, seed=0, negative=-0.2):
@@ -30,7 +29,7 @@ def test_repaired_kernels_are_positive_semidefinite_with_unit_diagonals(n, dtype
     V = np.random.default_rng(0).normal(size=(n, 2))
     assert [K.for_new_samples.is_repaired for K in stack.kernels] == [True, False, True]
     for kernel, given, copy in zip(stack.kernels, kernels, before, strict=True):
-        K = dense_of(kernel)
+        K = kernel.dense()
         np.testing.assert_allclose(np.diag(K), 1, atol=tolerance)
         assert np.linalg.eigvalsh(K)[0] > -tolerance
         np.testing.assert_allclose(kernel @ V, K @ V, atol=100 * tolerance)
@@ -46,7 +45,7 @@ def test_clipping_gives_the_nearest_positive_semidefinite_matrix(center):
     values, vectors = np.linalg.eigh(standardized(K[None], center, False)[0])
     nearest = (vectors * np.maximum(values, 0)) @ vectors.T
     stack = as_stack([K], psd="clip", center=center, normalize=False)
-    np.testing.assert_allclose(dense_of(stack.kernels[0]), nearest, atol=1e-12)
+    np.testing.assert_allclose(stack.kernels[0].dense(), nearest, atol=1e-12)
 
 
 @pytest.mark.parametrize("n", [60, 260])
@@ -56,7 +55,7 @@ def test_shifting_adds_just_the_smallest_eigenvalue(n, center):
     stack = as_stack([K], psd="shift", center=center, normalize=False)
     lowest = np.linalg.eigvalsh(standardized(K[None], center, False)[0])[0]
     expected = standardized((K - lowest * np.eye(n))[None], center, False)[0]
-    found = dense_of(stack.kernels[0])
+    found = stack.kernels[0].dense()
     np.testing.assert_allclose(found, expected, atol=1e-6)
     assert np.linalg.eigvalsh(found)[0] > -1e-12
 
@@ -91,7 +90,7 @@ def test_one_entry_that_differs_from_its_mirror_image_is_seen(streamed):
     with pytest.raises(ValueError, match="kernel 0 is not symmetric"):
         as_stack([K], streamed=streamed)
     K[697, 5] -= (1 - 1e-7) * 1e-4 * np.abs(K).max()
-    symmetric = dense_of(as_stack([K], streamed=streamed, normalize=False).kernels[0])
+    symmetric = as_stack([K], streamed=streamed, normalize=False).kernels[0].dense()
     np.testing.assert_allclose(symmetric, symmetric.T, atol=1e-12)
 
 

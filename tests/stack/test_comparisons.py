@@ -11,7 +11,6 @@ from given_kernels import Rows
 from mkclust.methods.agreement import measure_agreement
 from mkclust.stack import as_stack
 from mkclust.stack.compare import ALL_COMPARED, SOME_COMPARED, compare, draw
-from mkclust.stack.kernel import dense_of
 
 N, M = 70, 3
 
@@ -89,7 +88,7 @@ def test_alignments_are_those_of_the_entries_that_both_kernels_have(missing):
         blocks = []
         for kernel in (stack.kernels[p], stack.kernels[q]):
             place = np.searchsorted(kernel.map.samples, common)
-            blocks.append(dense_of(kernel.kernel)[np.ix_(place, place)])
+            blocks.append(kernel.kernel.dense()[np.ix_(place, place)])
         alignments, norms = written_out_agreement(blocks)
         assert found.pair_samples[p, q] == len(common)
         assert found.alignments[p, q] == pytest.approx(alignments[0, 1], abs=1e-10)

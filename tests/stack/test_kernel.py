@@ -13,7 +13,7 @@ from given_kernels import M, N, Rows, integer_kernels, on_disk, standardized
 from libraries import LIBRARIES, as_library, kind_of
 from mkclust.linalg import to_host
 from mkclust.stack import Array, Factored, MatrixRows, Mix, Shifted, as_stack
-from mkclust.stack.kernel import dense_of, multiply
+from mkclust.stack.kernel import multiply
 from mkclust.stack.observed import Fill, rescaling, with_active
 
 STANDARDS = [(True, True), (True, False), (False, True), (False, False)]
@@ -59,7 +59,7 @@ def check_answers(stack, K, form="float64"):
     mixed = np.tensordot(c, K, 1)
     answers = {
         "apply": (stack.apply(V), K @ V),
-        "mix": (dense_of(stack.mix(c)), mixed),
+        "mix": (stack.mix(c).dense(), mixed),
         "product of a mix": (stack.mix(c) @ V, mixed @ V),
         "diagonal of a mix": (stack.mix(c).diagonal(), np.diag(mixed)),
         "traces": (stack.traces(), np.trace(K, axis1=1, axis2=2)),
@@ -134,7 +134,7 @@ def test_filled_kernels_answer_as_their_matrices():
     expected = []
     for kernel in filled:
         E = kernel.map.gather(np.eye(N))
-        expected.append(E.T @ dense_of(kernel.kernel) @ E)
+        expected.append(E.T @ kernel.kernel.dense() @ E)
     check_answers(replace(stack, kernels=tuple(filled)), np.array(expected))
 
 
@@ -165,7 +165,7 @@ def test_answers_live_where_the_kernels_do(library, incomplete):
         "rows": (stack.kernels[0].rows(np.array([7, 30])), expected.kernels[0].rows([7, 30])),
         "diagonal": (stack.kernels[1].diagonal(), expected.kernels[1].diagonal()),
         "among": (stack.among(np.arange(5, 12)).entries, expected.among(np.arange(5, 12)).entries),
-        "dense": (dense_of(stack.mix(c)), dense_of(expected.mix(c))),
+        "dense": (stack.mix(c).dense(), expected.mix(c).dense()),
     }
     for found, wanted in pairs.values():
         assert kind_of(found) == kind_of(there)
@@ -181,7 +181,7 @@ def test_compositions_are_those_of_the_matrices(seed, shift):
     K, F = integer_kernels(n=12, m=1, seed=seed % 1000)[0], rng.normal(size=(12, 2))
     mix = Mix(np.array([1.0, 0.0, 3.0]), [Shifted(Array(K), shift), Array(K), Factored(F)])
     expected = K + shift * np.eye(12) + 3 * F @ F.T
-    agree(dense_of(mix), expected)
+    agree(mix.dense(), expected)
     agree(mix @ F, expected @ F)
     agree(mix.diagonal(), np.diag(expected))
 
@@ -198,7 +198,7 @@ def test_kernels_are_never_changed(form, tmp_path):
     stack.apply(np.ones((N, 2))), stack.gram(), stack.mix(np.ones(M)), stack.traces()
     for kernel in stack.kernels:
         kernel.rows(slice(0, 5))[...] = 0
-        dense_of(kernel)[...] = 0
+        kernel.dense()[...] = 0
         kernel.diagonal()
     np.testing.assert_array_equal(kernels, before)
     np.testing.assert_allclose(held.entries, stack.among().entries, rtol=1e-12, atol=1e-12)

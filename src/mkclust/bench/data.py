@@ -17,7 +17,6 @@ from mkclust.linalg import inner_products
 from mkclust.methods.leading_shares import leading_sums
 from mkclust.stack import Mix, Stack, as_stack
 from mkclust.stack.checks import symmetrized
-from mkclust.stack.kernel import dense_of
 from mkclust.types import Float
 
 # Number of rows of every kernel that the fingerprint of the data is made of.
@@ -126,7 +125,7 @@ class Prepared:
         if kind == "average-kernel":
             # Not centered: clusterers that take similarities refuse negative ones.
             stack = as_stack(self.kernels, center=False, validate=False)
-            return dense_of(Mix(np.full(stack.n_kernels, 1 / stack.n_kernels), stack.kernels))
+            return Mix(np.full(stack.n_kernels, 1 / stack.n_kernels), stack.kernels).dense()
         if self.data.views is None:
             raise NotApplicableError(
                 f"{self.data.name} has kernels only, no features for {kind} input"

@@ -33,10 +33,9 @@ from mkclust.cli.outputs import (
 )
 from mkclust.cli.printing import MAX_ROWS, fit_summary, score_table
 from mkclust.cli.progress import Progress, session
+from mkclust.explain.annotate import Annotation
 from mkclust.explain.annotate import annotate as annotate_clusters
-from mkclust.explain.annotation import Annotation
-from mkclust.explain.describe import describe
-from mkclust.explain.description import Description
+from mkclust.explain.describe import Description, describe
 from mkclust.explain.report import write_report
 from mkclust.files import write_atomically
 from mkclust.kernels.kinds import RULES

@@ -20,9 +20,9 @@ from mkclust import metrics
 from mkclust.cli.errors import CommandError
 from mkclust.cli.inputs import input_path
 from mkclust.cli.models import Fit
-from mkclust.explain.annotation import Annotation
+from mkclust.explain.annotate import Annotation
 from mkclust.explain.choosing import NumberOfClusters
-from mkclust.explain.description import Description
+from mkclust.explain.describe import Description
 from mkclust.explain.sample_scores import sample_scores
 from mkclust.version import versions
 

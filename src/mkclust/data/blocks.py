@@ -9,15 +9,7 @@ import numpy as np
 
 from mkclust.data.block_threads import map_blocks
 from mkclust.data.check import as_floats, in_memory, memory_map
-from mkclust.linalg import (
-    device,
-    free_bytes,
-    is_foreign,
-    namespace,
-    ranges,
-    select,
-    to_host,
-)
+from mkclust.linalg import device, free_bytes, is_foreign, namespace, ranges, select, to_host
 from mkclust.linalg.sparse_rows import finite_rows, missing_rows, row_width
 from mkclust.text import join_words
 from mkclust.types import Array

@@ -13,7 +13,7 @@ from mkclust.linalg import (
     select,
     to_host,
 )
-from mkclust.linalg.sparse_rows import row_products, row_width, sums_of_rows
+from mkclust.linalg.sparse_rows import row_products, row_width
 from mkclust.types import Array, Float
 
 # The median distance is computed from so many rows, and so many products of entries, at most.
@@ -32,7 +32,7 @@ RESOLUTION = 1e-13
 def squared_norms(view: Array) -> Array:
     """Return the squared norm of every row, in float64."""
     if is_sparse(view):
-        return sums_of_rows(view.astype(np.float64).power(2))
+        return view.astype(np.float64).power(2).sum(axis=1)
     if not is_foreign(view):
         return np.einsum("ij,ij->i", view, view, dtype=np.float64)
     xp = namespace(view)

@@ -22,14 +22,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.special import gammaincc
 
-from mkclust.linalg import (
-    eigh,
-    eigvalsh,
-    namespace,
-    set_diagonal,
-    sum_of_squares,
-    to_host,
-)
+from mkclust.linalg import eigh, eigvalsh, namespace, set_diagonal, sum_of_squares, to_host
 from mkclust.types import Array, Float
 
 # Samples that u_pq takes at least: with three of them nothing is left to compare.
@@ -47,24 +40,12 @@ ORDERS, DIRECTIONS = 317, 3
 
 @dataclass(frozen=True)
 class OffDiagonalProducts:
-    """What pairs of kernels have in common off their diagonals, summed over the samples.
-
-    Attributes
-    ----------
-    n_samples : int
-        Number of samples, n.
-    products : ndarray of shape (m, m)
-        ``Tr(K_p K_q)`` of the kernels with zero diagonals.
-    row_products : ndarray of shape (m, m)
-        Inner products of their row sums, ``1^T K_p K_q 1``.
-    totals : ndarray of shape (m,)
-        Sums of their entries.
-    """
+    """What pairs of kernels have in common off their diagonals, summed over the samples."""
 
     n_samples: int
-    products: Float
-    row_products: Float
-    totals: Float
+    products: Float  # Tr(K_p K_q) of the kernels with zero diagonals, (m, m)
+    row_products: Float  # inner products of their row sums, 1^T K_p K_q 1, (m, m)
+    totals: Float  # sums of their entries, (m,)
 
     def unbiased(self) -> Float:
         """Return the inner products u_pq of the U-centered kernels, (m, m)."""
@@ -73,27 +54,17 @@ class OffDiagonalProducts:
             return np.zeros_like(self.products)
         totals = np.outer(self.totals, self.totals) / ((n - 1) * (n - 2))
         u = self.products + totals - 2 / (n - 2) * self.row_products
-        norms = np.diag(u)
         # What is smaller than the rounding of what it is the difference of, is nothing.
-        lost = norms <= ROUNDING * np.diag(self.products)
+        lost = np.diag(u) <= ROUNDING * np.diag(self.products)
         u[lost, :] = u[:, lost] = 0.0
         return u / (n * (n - 3))
 
 
 def debiased_alignments(products: OffDiagonalProducts) -> tuple[Float, Float]:
-    """Return how alike kernels are, without their diagonals, and how much there is of each.
+    """Return how alike kernels are, without their diagonals, (m, m), and their norms, (m,).
 
-    Parameters
-    ----------
-    products : OffDiagonalProducts
-        Of m kernels.
-
-    Returns
-    -------
-    alignments : ndarray of shape (m, m)
-        ``C_pq = u_pq / sqrt(u_pp u_qq)``, from -1 to 1; zero for kernels of which nothing is left.
-    norms : ndarray of shape (m,)
-        ``d_p = sqrt(u_pp)``: small for noise, large where few directions hold all there is.
+    Alignments ``u_pq / sqrt(u_pp u_qq)`` are from -1 to 1, zero for kernels of which nothing is
+    left. Norms ``sqrt(u_pp)`` are small for noise, large if few directions hold all there is.
     """
     u = products.unbiased()
     norms = np.sqrt(np.maximum(np.diag(u), 0))
@@ -117,16 +88,8 @@ def permutation_scores(alignments: Float, n_samples: int) -> Float:
 def leading_shares(entries: Array) -> Float:
     """Return the largest eigenvalue of U-centered kernels as a share of their norms, (m,).
 
-    Parameters
-    ----------
-    entries : array of shape (m, s, s)
-        The kernels, among some of the samples; they are U-centered in place.
-
-    Returns
-    -------
-    ndarray of shape (m,)
-        One where a kernel has a single direction, close to zero where it has very many. Of fewer
-        samples it is larger rather than smaller.
+    It is one if a kernel has a single direction, close to zero if it has very many; among some of
+    the samples it is larger rather than smaller. The entries, (m, s, s), are U-centered in place.
     """
     centered = [u_centered(entries[p, :, :]) for p in range(entries.shape[0])]
     norms = np.array([sum_of_squares(each) ** 0.5 for each in centered])
@@ -139,13 +102,12 @@ def u_centered(K: Array) -> Array:
     xp, n = namespace(K), K.shape[0]
     if n < FEWEST_SAMPLES:
         return xp.zeros_like(K)
-    centered = K
-    set_diagonal(centered, 0.0)
-    sums = xp.sum(centered, axis=1) / (n - 2)
-    centered -= sums - xp.sum(sums) / (n - 1)
-    centered -= sums[:, None]
-    set_diagonal(centered, 0.0)
-    return centered
+    set_diagonal(K, 0.0)
+    sums = xp.sum(K, axis=1) / (n - 2)
+    K -= sums - xp.sum(sums) / (n - 1)
+    K -= sums[:, None]
+    set_diagonal(K, 0.0)
+    return K
 
 
 def chances(scores: Float, shares: Float, others: Float | None = None) -> Float:
@@ -158,16 +120,8 @@ def chances(scores: Float, shares: Float, others: Float | None = None) -> Float:
     one direction each, close to normal for kernels of many.
 
     The terms are not normal if the weight of both kernels is on few samples (`row_kurtoses`): then
-    `simulated_chance` holds.
-
-    Parameters
-    ----------
-    scores : ndarray of shape (m, m), or (m, o)
-        From `permutation_scores`.
-    shares : ndarray of shape (m,)
-        From `leading_shares`.
-    others : ndarray of shape (o,) or None, default=None
-        Those of other kernels that these are compared with; None if with each other.
+    `simulated_chance` holds. Scores are those of `permutation_scores`, (m, m), and shares those of
+    `leading_shares`; scores with other kernels, (m, o), come with the shares of these.
     """
     shape = 1 / (2 * np.outer(shares, shares if others is None else others) ** 2)
     quantile = shape + scores * np.sqrt(shape)
@@ -177,17 +131,8 @@ def chances(scores: Float, shares: Float, others: Float | None = None) -> Float:
 def row_kurtoses(entries: Array) -> Float:
     """Return the excess kurtosis of the lengths of rows of U-centered kernels, (m,).
 
-    Parameters
-    ----------
-    entries : array of shape (m, s, s)
-        The kernels, U-centered.
-
-    Returns
-    -------
-    ndarray of shape (m,)
-        Of a kernel of one direction, that of the entries of its eigenvector: zero if they are
-        normal, large if the weight of the kernel is on few samples, infinite if it is on none of
-        these.
+    Of a kernel of one direction, that of the entries of its eigenvector: zero if they are normal,
+    large if the weight of the kernel is on few samples, infinite if it is on none of these.
     """
     squared = to_host(namespace(entries).sum(entries * entries, axis=2))
     totals = squared.sum(axis=1, keepdims=True)
@@ -213,17 +158,9 @@ def are_localized(kurtoses: Float, n_samples: int) -> np.ndarray:
 def simulated_chance(first: Float, second: Float) -> float:
     """Return the p-value of the alignment of two kernels, by permutations of their samples.
 
-    Parameters
-    ----------
-    first, second : ndarray of shape (s, s)
-        The kernels; of each only the leading directions count.
-
-    Returns
-    -------
-    float
-        The share of pairs of orders, one of each kernel, that make them as alike as the given pair,
-        itself included. If nothing is shared, each pair is as likely as any other to be the most
-        alike (rows and columns of all pairs can be exchanged), so that this is a p-value.
+    It is the share of pairs of orders, one of each kernel, that make their leading directions as
+    alike as the given pair, itself included. If nothing is shared, each pair is as likely as any
+    other to be the most alike (rows and columns of all pairs can be exchanged).
     """
     (V, left), (W, right) = _leading_directions(first), _leading_directions(second)
     rng, places = np.random.default_rng(0), np.arange(len(V))

@@ -287,9 +287,8 @@ def search_missed(
     values, V = relaxation.eigenvalues, astype(relaxation.vectors, dtype)
     n, n_known = V.shape
     harmless = largest_harmless(relaxation, allowed_error) - mix_error
-    missing = (
-        float(values[relaxation.n_clusters - 1] + ROUNDINGS * rounding * values[0]) + mix_error
-    )
+    smallest = float(values[relaxation.n_clusters - 1])
+    missing = smallest + ROUNDINGS * rounding * float(values[0]) + mix_error
     rows = empty((min(n_known + max_steps * n_probes, n), n), V, dtype)
     rows[:n_known, :] = V.T
     T, size, count = np.zeros((max_steps * n_probes,) * 2), n_known, 0

@@ -74,14 +74,8 @@ class CuttingSurfaces:
     ) -> tuple[Float, Evaluation, list[tuple[float, float]]]:
         """Evaluate and cut until the relative gap is below ``tol``.
 
-        Returns
-        -------
-        weights : ndarray of shape (n_kernels,)
-            The best weights evaluated.
-        best : Evaluation
-            The evaluation there.
-        history : list of (float, float)
-            Best value and lower bound after each evaluation.
+        Return the best weights, the evaluation there, and the best value and lower bound after each
+        evaluation.
         """
         weights, best, history = self.weights, None, []
         while True:

@@ -41,27 +41,15 @@ EXTREME_STEPS = 10
 
 @dataclass(frozen=True)
 class Relaxation:
-    """The relaxed k-means clustering of one kernel: its leading eigenvectors.
+    """The relaxed k-means clustering of one kernel: its leading eigenvectors."""
 
-    Attributes
-    ----------
-    n_clusters : int
-        How many of the eigenvectors make up the partition, k.
-    vectors : array of shape (n_samples, b)
-        Orthonormal; the first k are the partition, the others follow in the spectrum.
-    eigenvalues : ndarray of shape (b,)
-        Falling.
-    error : float
-        By how much the sum of the first k may still be too small, judged by the residuals.
-    residuals : array of shape (n_samples, b) or None
-        ``K V - V diag(eigenvalues)``; None if the eigenvectors are those of a dense
-        eigendecomposition.
-    """
-
-    n_clusters: int
+    n_clusters: int  # how many of the eigenvectors make up the partition, k
+    # Orthonormal, (n_samples, b); the first k are the partition, the others follow in the spectrum.
     vectors: Array
-    eigenvalues: Float
+    eigenvalues: Float  # falling, (b,)
+    # By how much the sum of the first k may still be too small, judged by the residuals.
     error: float = 0.0
+    # K V - V diag(eigenvalues); None if the vectors are those of a dense eigendecomposition.
     residuals: Array | None = None
 
     @property
@@ -114,25 +102,10 @@ def relax(
 ) -> Relaxation:
     """Solve the relaxed k-means problem of one kernel: find its leading eigenvectors.
 
-    Parameters
-    ----------
-    K : Kernel
-        The kernel.
-    n_clusters : int
-        Number of eigenvectors wanted, k.
-    tol : float
-        Relative error allowed in the sum of the k largest eigenvalues.
-    start : array of shape (n_samples, b), default=None
-        Orthonormal vectors to start from, such as those of a similar kernel; what they miss, they
-        may go on missing (`mkclust.engine.certificate.relax_from` searches for it).
-    dtype : {"float64", "float32"}, default="float64"
-        Number type of the vectors, all that is as long as the samples.
-    count : int, default=None
-        How many vectors to return at most; None returns as many as `block_width` says.
-
-    Returns
-    -------
-    Relaxation
+    The tolerance is the relative error allowed in the sum of the k largest eigenvalues. What
+    orthonormal vectors to start from miss, they may go on missing
+    (`mkclust.engine.certificate.relax_from` searches for it). All that is as long as the samples is
+    in the number type; at most ``count`` vectors are returned, or as many as `block_width` says.
     """
     n = K.n_samples
     width = block_width(n, n_clusters)
@@ -235,18 +208,8 @@ class Krylov:
     """A block Krylov space: an orthonormal basis Q with ``K Q = Q T`` but for its last block.
 
     ``K Q_last = Q T_last + rest``, so the residuals of all Ritz vectors are parts of the rest:
-    products with the basis are neither kept nor computed again.
-
-    Attributes
-    ----------
-    width : int
-        Number of vectors that the space was started from.
-    n_products : int
-        How often a block was multiplied.
-    values : ndarray of shape (b,)
-        Ritz values, falling.
-    error : float
-        By how much the sum of the first k may be too small, by the residuals.
+    products with the basis are neither kept nor computed again. ``width`` is the number of vectors
+    that it was started from, and ``n_products`` how often a block was multiplied.
     """
 
     def __init__(self, K: Any, start: Relaxation):
@@ -315,15 +278,8 @@ def extreme_eigenvalues(K: Any, *, converged: bool = False) -> Extremes:
     """Return the extreme eigenvalues of a symmetric kernel, the largest by its size.
 
     By a few Lanczos steps: the true smallest eigenvalue can only be lower, so a negative one proves
-    a kernel indefinite; finding none is evidence, not proof.
-
-    Parameters
-    ----------
-    K : Kernel
-        Symmetric, possibly indefinite.
-    converged : bool, default=False
-        Whether to go on until the smallest eigenvalue is known to the error that is returned, about
-        six digits.
+    a kernel indefinite; finding none is evidence, not proof. If they are to be ``converged``, this
+    goes on until the smallest is known to the error that is returned, about six digits.
     """
     n = K.n_samples
     if n <= 200:

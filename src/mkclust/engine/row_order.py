@@ -12,12 +12,7 @@ References
 
 import numpy as np
 
-from mkclust.engine.agreement import (
-    chances,
-    leading_shares,
-    permutation_scores,
-    u_centered,
-)
+from mkclust.engine.agreement import chances, leading_shares, permutation_scores, u_centered
 from mkclust.types import Float
 
 # Of many rows those of a few windows are looked at. Neighbors are compared within windows, and
@@ -36,17 +31,9 @@ def neighboring_rows(n_rows: int) -> np.ndarray:
 def neighbor_chances(entries: Float) -> Float:
     """Return how likely chance makes neighboring rows as alike as they are, (m,).
 
-    Parameters
-    ----------
-    entries : ndarray of shape (m, s, s)
-        The kernels, among the rows of `neighboring_rows`.
-
-    Returns
-    -------
-    ndarray of shape (m,)
-        By the alignment of each kernel with one that links neighbors, within windows: groups of
-        more rows than a window has do not count. As if each kernel had one direction only, which
-        makes it larger rather than smaller.
+    The entries are those among the rows of `neighboring_rows`, (m, s, s). Each kernel is compared
+    with one that links neighbors, within windows: groups of more rows than a window has do not
+    count. Each is taken to have one direction only, which makes the chance larger.
     """
     s = entries.shape[1]
     windows = np.array_split(np.arange(s), max(s // WINDOW, 1))
@@ -65,12 +52,7 @@ def neighbor_chances(entries: Float) -> Float:
 def alike_if_shifted(entries: Float, n_windows: int) -> np.ndarray:
     """Return which kernels are as much alike if the rows of one are shifted, (m, m) of bool.
 
-    Parameters
-    ----------
-    entries : ndarray of shape (m, s, s)
-        The kernels, among the rows of `neighboring_rows`.
-    n_windows : int
-        Number of windows that the rows are from.
+    The entries are those among the rows of `neighboring_rows`, of so many windows.
     """
     m, length = len(entries), entries.shape[1] // n_windows
     shifts = [shift for shift in SHIFTS if 4 * shift <= length]

@@ -20,27 +20,13 @@ INDEFINITE = 1e-6
 
 
 class RowMinimum(NamedTuple):
-    """A minimizer with what is known about it.
+    """A minimizer with what is known about it."""
 
-    Attributes
-    ----------
-    point : array of shape (n, m)
-        Nonnegative, each row summing to one.
-    value : float
-        The quadratic there.
-    gap : float
-        How far the value lies above the minimum at most.
-    converged : bool
-        Whether the gap is as small as asked for.
-    n_products : int
-        Number of products with the matrices.
-    """
-
-    point: Array
-    value: float
-    gap: float
-    converged: bool
-    n_products: int
+    point: Array  # (n, m), nonnegative, each row summing to one
+    value: float  # the quadratic there
+    gap: float  # how far the value lies above the minimum at most
+    converged: bool  # whether the gap is as small as asked for
+    n_products: int  # number of products with the matrices
 
 
 def minimize_over_rows(
@@ -56,26 +42,10 @@ def minimize_over_rows(
     :math:`\sum_i (g_i^\top \theta_i - \min_p g_{ip})`, with g the gradient, bounds the distance to
     the minimum.
 
-    Parameters
-    ----------
-    product : callable
-        ``product(Theta)`` returns the (n, m) matrix with columns ``Q_p theta_p``.
-    bound : array of shape (n, m)
-        Columns ``d_p``, nonnegative, zero only where the matrices are.
-    start : array of shape (n, m)
-        Where to start, each row on the simplex. A minimizer is returned as it is.
-    tol : float, default=TOLERANCE
-        Relative gap at which to stop.
-
-    Returns
-    -------
-    RowMinimum
-        Never worse than the start.
-
-    Raises
-    ------
-    ArithmeticError
-        If the quadratic falls below zero: some matrix is not positive semidefinite.
+    ``product(Theta)`` returns the (n, m) matrix with columns ``Q_p theta_p``, and the bound has
+    columns ``d_p``, nonnegative, zero only where the matrices are. What is returned is never worse
+    than the start. If the quadratic falls below zero, some matrix is not positive semidefinite:
+    that is an ArithmeticError.
     """
     xp = namespace(bound)
     smallest = float(np.finfo(np.float64).eps) * float(xp.max(bound)) or 1.0

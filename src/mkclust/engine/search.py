@@ -11,20 +11,9 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 
 from mkclust.engine.basis import Basis, Problem, relative
-from mkclust.engine.certificate import (
-    Certificate,
-    certify,
-    rounding_of_entries,
-)
+from mkclust.engine.certificate import Certificate, certify, rounding_of_entries
 from mkclust.engine.cutting import CuttingSurfaces, Evaluation
-from mkclust.engine.eigen import (
-    EPS,
-    Relaxation,
-    block_width,
-    improve,
-    relax,
-    relax_whole,
-)
+from mkclust.engine.eigen import EPS, Relaxation, block_width, improve, relax, relax_whole
 from mkclust.linalg import (
     astype,
     free_bytes,
@@ -88,33 +77,16 @@ ALIGNMENT_ROUNDINGS = 2
 
 @dataclass(frozen=True)
 class Search:
-    """What a search for weights found.
+    """What a search for weights found."""
 
-    Attributes
-    ----------
-    weights : ndarray of shape (n_weights,)
-        The weights; the mix's coefficients are their squares.
-    relaxation : Relaxation
-        The partition of that mix, kernels of fixed coefficient included.
-    history : ndarray of shape (n_iter, 2)
-        Best objective and certified lower bound after each iteration.
-    converged : bool
-        Whether the certified relative gap is below the tolerance.
-    n_passes : int
-        How often every kernel was read.
-    certificate : Certificate
-        How it is known that no eigenvector was missed.
-    alignments : ndarray of shape (n_weights,)
-        ``Tr(H^T K_p H)`` of every kernel and the partition H.
-    """
-
-    weights: Float
-    relaxation: Relaxation
+    weights: Float  # the mix's coefficients are their squares
+    relaxation: Relaxation  # the partition of that mix, kernels of fixed coefficient included
+    # Best objective and certified lower bound after each iteration, (n_iter, 2).
     history: Float
-    converged: bool
-    n_passes: int
-    certificate: Certificate
-    alignments: Float
+    converged: bool  # whether the certified relative gap is below the tolerance
+    n_passes: int  # how often every kernel was read
+    certificate: Certificate  # how it is known that no eigenvector was missed
+    alignments: Float  # Tr(H^T K_p H) of every kernel with a weight and the partition H
 
 
 def search(
@@ -141,30 +113,10 @@ def search(
     is exact. The upper bound is the eigenvalue sum found plus what may be missing from it, which is
     proved or searched for (`mkclust.engine.certificate`) before it is believed.
 
-    Parameters
-    ----------
-    stack : Stack
-        The kernels.
-    n_clusters : int
-        Number of clusters, k.
-    tol : float
-        Relative gap at which to stop.
-    max_iter : int
-        Number of iterations at which to give up.
-    n_fixed : int, default=0
-        How many kernels at the end of the stack have a coefficient of one.
-    start : array of shape (n_samples, b), default=None
-        Orthonormal vectors to begin with, such as the partition of similar kernels.
-    prove : bool or "auto", default="auto"
-        Whether to prove by a factorization that no eigenvector was missed; "auto" does so if that
-        is faster than a search, or if a search is inconclusive.
-    key : int, default=0
-        Of the random vectors that a search for missed eigenvectors starts from
-        (`mkclust.engine.certificate.search_key`).
-
-    Returns
-    -------
-    Search
+    The tolerance is the relative gap at which to stop. So many kernels at the end of the stack are
+    fixed: they have a coefficient of one. Orthonormal vectors to start from may be the partition of
+    similar kernels. ``prove="auto"`` proves if that is faster than a search, or if a search is
+    inconclusive; ``key`` is that of `mkclust.engine.certificate.search_key`.
     """
     n, n_weights = stack.n_samples, stack.n_kernels - n_fixed
     problem = Problem(n_clusters, n_weights, n_fixed, tol, max_iter, prove, key)

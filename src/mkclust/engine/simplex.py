@@ -42,19 +42,9 @@ def best_mixture(surfaces: Float, start: Float, offsets: Float | None = None) ->
     steps that are nonnegative least squares problems, which leave exact zeros where a surface
     supports nothing.
 
-    Parameters
-    ----------
-    surfaces : ndarray of shape (n_surfaces, n_kernels)
-        Alignment vectors, one a row.
-    start : ndarray of shape (n_surfaces,)
-        A mixture to start from, with no vanishing alignment if any mixture has none.
-    offsets : ndarray of shape (n_surfaces,), default=None
-        What each surface has whatever the weights are, b; not negative. None is zero.
-
-    Returns
-    -------
-    ndarray of shape (n_surfaces,)
-        Shares, nonnegative and summing to one; never worse than the start.
+    Surfaces are the rows of a matrix, (n_surfaces, n_kernels), and offsets b, not negative, what
+    each has whatever the weights are. The mixture to start from has no vanishing alignment if any
+    has none, and the result is never worse.
     """
     newton = _newton_target if offsets is None or not offsets.any() else _offset_newton_target
     b = np.zeros(len(start)) if offsets is None else offsets
@@ -116,22 +106,8 @@ def minimize_quadratic(Q: Float, c: Float | None = None) -> Float:
     to one moves no direction and can be traded for one more row: nonnegative least squares, an
     active-set method that leaves exact zeros and copes with a singular Q.
 
-    Parameters
-    ----------
-    Q : ndarray of shape (m, m)
-        Positive semidefinite, possibly singular.
-    c : ndarray of shape (m,), default=None
-        In the range of Q.
-
-    Returns
-    -------
-    ndarray of shape (m,)
-        Weights whose optimality has been checked.
-
-    Raises
-    ------
-    ArithmeticError
-        Where they fail that check: Q is not positive semidefinite, or c not in its range.
+    If the weights fail a check of their optimality, Q is not positive semidefinite, or c not in its
+    range: that is an ArithmeticError.
     """
     m, unit = len(Q), float(np.abs(Q).max()) or 1.0
     Q = Q / unit

@@ -1,8 +1,8 @@
 """What a fitted model depends on, what its clusters are, and what these questions return."""
 
-from mkclust.explain.annotation import Annotation
+from mkclust.explain.annotate import Annotation
 from mkclust.explain.choosing import NumberOfClusters
-from mkclust.explain.description import Description
+from mkclust.explain.describe import Description
 from mkclust.explain.diagnose import Diagnosis, diagnose
 from mkclust.explain.sample_scores import SampleScores
 from mkclust.explain.stability import Stability

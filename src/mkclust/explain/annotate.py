@@ -3,21 +3,22 @@
 import re
 import zlib
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import pandas as pd
 from scipy.sparse import issparse
 from scipy.stats import false_discovery_control, rankdata
 
-from mkclust.explain.aligned_tables import AlignedTable, read_tables
-from mkclust.explain.annotation import Annotation, VariableTest
 from mkclust.explain.clustered_on import ClusteredOn
 from mkclust.explain.fitted import check_fitted, fitted_index
+from mkclust.explain.tables import AlignedTable, read_tables
 from mkclust.index import index_of, make_index
 from mkclust.methods import MultipleKernelClusterer
 from mkclust.methods.uncovered import UNCOVERED
-from mkclust.text import join_words
+from mkclust.parameters import Count, check_parameter
+from mkclust.text import join_words, printable, text_table
 from mkclust.types import Float
 
 # Clusters with fewer known values cannot be told from others by a test.
@@ -27,6 +28,76 @@ ROUNDING = 1e-9
 # Columns that are times and events by their names: "time" and "event", "os_time" and "os_event".
 TIME = re.compile(r"(.*?)[ _.\-]*time")
 EVENT = re.compile(r"(.*?)[ _.\-]*(?:event|status)")
+
+
+@dataclass(frozen=True, eq=False)
+class Annotation:
+    """Variables tested against the clusters, as `mkclust.annotate` does; ``print`` it.
+
+    Attributes
+    ----------
+    table : pandas.DataFrame
+        One row per variable: survival, then numbers and categories in the order of the table. The
+        columns are ``variable`` (its name; for survival, those of times and events), ``test``
+        ("chi-square" for categories, "Kruskal-Wallis" for numbers, "log-rank" for survival),
+        ``statistic``, ``p_value`` (by permutations of the clusters), ``p_adjusted`` (for the number
+        of variables, by Benjamini and Hochberg), ``n_samples`` and ``n_missing`` (samples whose
+        values are known, and are not), and ``reason``: why it was not tested, or empty.
+    n_permutations : int
+        Permutations of the clusters; no p-value is smaller than one over one more than these.
+    notes : tuple of str
+        What was left out, and why; and what cannot be known of what was clustered on.
+    """
+
+    table: pd.DataFrame
+    n_permutations: int
+    notes: tuple[str, ...] = ()
+
+    @property
+    def tests(self) -> list[Any]:
+        """The rows of the table as named tuples."""
+        return list(self.table.itertuples(index=False, name="VariableTest"))
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the tests as JSON takes them, what is not known as None.
+
+        Returns
+        -------
+        dict
+        """
+        known = self.table.astype(object).where(self.table.notna(), None)
+        return {
+            "tests": known.to_dict("records"),
+            "n_permutations": self.n_permutations,
+            "notes": list(self.notes),
+        }
+
+    def summary(self) -> str:
+        """Return the tests as a text table.
+
+        Returns
+        -------
+        str
+        """
+        rows = [["variable", "test", "samples", "missing", "statistic", "p", "adjusted"]]
+        untested = []
+        for each in self.tests:
+            if each.reason:
+                untested.append(printable(f"{each.variable} is not tested: {each.reason}."))
+                continue
+            numbers = [f"{each.n_samples:,}", f"{each.n_missing:,}", f"{each.statistic:.4g}"]
+            numbers += [f"{each.p_value:.2g}", f"{each.p_adjusted:.2g}"]
+            rows.append([printable(each.variable), each.test, *numbers])
+        end = (
+            f"p-values are from {self.n_permutations:,} permutations of the clusters; adjusted for "
+            "the number of variables by Benjamini and Hochberg."
+        )
+        table = [text_table(rows), end] if len(rows) > 1 else []
+        return "\n".join([*table, *untested, *map(printable, self.notes)])
+
+    def __str__(self) -> str:
+        """Return the summary."""
+        return self.summary()
 
 
 def annotate(
@@ -49,7 +120,7 @@ def annotate(
     Parameters
     ----------
     labels : MultipleKernelClusterer, array-like of int or pandas.Series of shape (n_samples,)
-        A fitted model, or its clusters; samples with the label -1 are left out. Of a model,
+        A fitted model, or its clusters; samples with the label -1 are left out. With a model,
         variables that it was clustered on are not tested: those with the ranks or the categories
         of its columns, whatever their names.
     table : data frame, mapping of columns, array, AnnData, or mapping or list of these
@@ -68,7 +139,7 @@ def annotate(
     Returns
     -------
     Annotation
-        Print it, or take its ``tests``.
+        Print it, or take its ``table``.
 
     Examples
     --------
@@ -80,44 +151,36 @@ def annotate(
     >>> [(test.variable, test.test, test.p_adjusted < 0.05) for test in annotation.tests]
     [('age', 'Kruskal-Wallis', True), ('sex', 'chi-square', False)]
     """
-    if not isinstance(n_permutations, int | np.integer) or n_permutations < 1:
-        raise ValueError(f"n_permutations={n_permutations!r}: pass a whole number, at least 1")
+    check_parameter("n_permutations", n_permutations, Count())
     clusters, index = _read_labels(labels, ids)
-    tables = read_tables(table, index)
-    clustered_on = ClusteredOn.of(labels)
-    variables = list(_variables(tables, len(clusters), time, event))
-    tests = []
-    for variable in variables:
-        reason = clustered_on.reason(variable.columns, variable.parts)
-        rng = np.random.default_rng([random_state, zlib.crc32(variable.name.encode())])
-        tests.append(_test(variable, clusters, n_permutations, rng, reason))
-    notes = tuple(
-        f"Not tested of {each.name!r}: "
+    tables, clustered_on = read_tables(table, index), ClusteredOn.of(labels)
+    rows = []
+    for name, columns, test, values in _variables(tables, len(clusters), time, event):
+        reason = clustered_on.reason(columns, values)
+        rng = np.random.default_rng([random_state, zlib.crc32(name.encode())])
+        known = np.isfinite(values).all(axis=0) & (clusters >= 0)
+        tested = _test(
+            test,
+            [each[known] for each in values],
+            clusters[known],
+            reason,
+            rng,
+            int(n_permutations),
+        )
+        counts = int(known.sum()), int((~known).sum())
+        rows.append((name, test, *tested[:2], np.nan, *counts, tested[2]))
+    names = ["variable", "test", "statistic", "p_value", "p_adjusted", "n_samples", "n_missing"]
+    frame = pd.DataFrame(rows, columns=[*names, "reason"])
+    made = frame["reason"] == ""
+    if made.any():
+        frame.loc[made, "p_adjusted"] = false_discovery_control(frame.loc[made, "p_value"])
+    notes = [
+        f"Not tested in {each.name!r}: "
         f"{join_words(f'{column!r} {reason}' for column, reason in each.skipped.items())}."
         for each in tables
         if each.skipped
-    )
-    notes += (clustered_on.note,) if clustered_on.note else ()
-    return Annotation(_adjusted(tests), int(n_permutations), notes)
-
-
-@dataclass(frozen=True, eq=False)
-class _Variable:
-    """A variable: its name and columns, its kind of test, and its values, NaN where missing.
-
-    Categories are the numbers of their levels; survival has the times for values, and events.
-    """
-
-    name: str
-    columns: tuple[str, ...]
-    test: str
-    values: Float
-    events: Float | None = None
-
-    @property
-    def parts(self) -> tuple[Float, ...]:
-        """The values of its columns."""
-        return (self.values,) if self.events is None else (self.values, self.events)
+    ]
+    return Annotation(frame, int(n_permutations), (*notes, *filter(None, [clustered_on.note])))
 
 
 def _read_labels(labels: Any, ids: Any) -> tuple[np.ndarray, Any]:
@@ -127,40 +190,42 @@ def _read_labels(labels: Any, ids: Any) -> tuple[np.ndarray, Any]:
         check_fitted(labels)
         index, labels = fitted_index(labels), labels.labels_
     values = np.asarray(labels)
-    if n_missing := int(np.sum(values != values)):
-        verb = "is" if n_missing == 1 else "are"
-        raise ValueError(
-            f"{n_missing} of {len(values)} labels {verb} missing: drop these samples, and pass ids "
-            "where the table has some"
-        )
     if values.ndim != 1 or len(values) == 0:
-        raise ValueError(f"labels have the shape {values.shape}: pass one cluster a sample")
+        raise ValueError(f"labels have the shape {values.shape}: pass one cluster per sample")
+    if n_missing := int(pd.isna(values).sum()):
+        raise ValueError(f"labels: {n_missing} of {len(values)} are missing: drop these samples")
     if ids is not None:
         index = make_index(list(ids), None, 0)
     elif index is None:
         index = len(values)
     if not isinstance(index, int) and len(index) != len(values):
-        raise ValueError(f"there are {len(index)} ids for {len(values)} labels: pass one a sample")
+        raise ValueError(f"there are {len(index)} ids for {len(values)} labels: pass as many")
     numbers = np.unique(values, return_inverse=True)[1]
     return np.where(values == UNCOVERED, -1, numbers), index
 
 
 def _variables(
     tables: Sequence[AlignedTable], n_samples: int, time: Any, event: Any
-) -> Iterator[_Variable]:
-    """Yield the variables of all tables, survival first; names have their table's where needed."""
-    single: dict[str, _Variable] = {}
+) -> Iterator[tuple[str, tuple[str, ...], str, list[Float]]]:
+    """Yield the name, columns, test and values of every variable, survival first.
+
+    Missing values are NaN, categories the numbers of their levels; survival has times and events.
+    Names that two tables have are preceded by the name of their table.
+    """
+    single: dict[str, tuple[tuple[str, ...], str, list[Float]]] = {}
     for table in tables:
-        for name, test, values in _columns(table):
-            everyone = np.full(n_samples, np.nan)
-            everyone[table.samples] = values
-            title = name if len(tables) == 1 or name not in single else f"{table.name}: {name}"
-            single[title] = _Variable(title, (name,), test, everyone)
-    for pair in _survival_pairs(single, time, event):
+        for name, test, column in _columns(table):
+            values = np.full(n_samples, np.nan)
+            values[table.samples] = column
+            title = f"{table.name}: {name}" if name in single and len(tables) > 1 else name
+            single[title] = (name,), test, [values]
+    for pair in _survival_pairs(
+        {name: values[0] for name, (*_, values) in single.items()}, time, event
+    ):
         times, events = (single.pop(name) for name in pair)
-        columns = times.columns + events.columns
-        yield _Variable(", ".join(pair), columns, "log-rank", times.values, events.values)
-    yield from single.values()
+        yield ", ".join(pair), times[0] + events[0], "log-rank", times[2] + events[2]
+    for name, variable in single.items():
+        yield name, *variable
 
 
 def _columns(table: AlignedTable) -> Iterator[tuple[str, str, Float]]:
@@ -169,107 +234,83 @@ def _columns(table: AlignedTable) -> Iterator[tuple[str, str, Float]]:
         column = table.numbers[:, [place]]
         column = column.toarray() if issparse(column) else np.asarray(column, dtype=float)
         values = np.where(np.isfinite(column[:, 0]), column[:, 0], np.nan)
-        two = len(np.unique(values[~np.isnan(values)])) == 2
-        yield name, "chi-square" if two else "Kruskal-Wallis", values
-    for category in table.categories:
-        codes = category.codes.astype(float)
-        yield category.name, "chi-square", np.where(codes < 0, np.nan, codes)
+        is_binary = len(np.unique(values[~np.isnan(values)])) == 2
+        yield name, "chi-square" if is_binary else "Kruskal-Wallis", values
+    for name, category in table.categories:
+        yield name, "chi-square", np.where(category.codes < 0, np.nan, category.codes)
 
 
-def _survival_pairs(variables: dict[str, _Variable], time: Any, event: Any) -> list[tuple]:
-    """Return the columns of times and of events: those named, or else those that go by names."""
+def _survival_pairs(variables: dict[str, Float], time: Any, event: Any) -> list[tuple[str, str]]:
+    """Return the columns of times and of events: those asked for, or else those named alike."""
     if time is not None or event is not None:
         times, events = ([name] if isinstance(name, str) else name for name in (time, event))
         if times is None or events is None or len(times) != len(events):
-            raise ValueError(
-                f"time={time!r} and event={event!r}: pass as many columns of times as of events"
-            )
-        pairs = list(zip(times, events, strict=True))
-        for name in (name for pair in pairs for name in pair):
+            raise ValueError(f"time={time!r}, event={event!r}: pass as many times as events")
+        for name in (*times, *events):
             if name not in variables:
                 raise ValueError(f"there is no column {name!r} among {join_words(variables)}")
-        for _, name in pairs:
-            if not _are_events(variables[name].values):
+        for name in events:
+            if not _are_events(variables[name]):
                 raise ValueError(f"event {name!r}: pass 0 for censored and 1 for an event")
-        return pairs
+        return list(zip(times, events, strict=True))
     stems: dict[str, str] = {}
-    for name, variable in variables.items():
-        if (match := EVENT.fullmatch(name.lower())) and _are_events(variable.values):
+    for name, values in variables.items():
+        if (match := EVENT.fullmatch(name.lower())) and _are_events(values):
             stems.setdefault(match[1], name)
     matches = [(name, TIME.fullmatch(name.lower())) for name in variables]
     return [(name, stems[match[1]]) for name, match in matches if match and match[1] in stems]
 
 
 def _are_events(values: Float) -> bool:
-    """Return whether values are zeros and ones."""
     return bool(np.all((values == 0) | (values == 1) | np.isnan(values)))
 
 
 def _test(
-    variable: _Variable,
+    test: str,
+    values: Sequence[Float],
     clusters: np.ndarray,
-    n_permutations: int,
-    rng: np.random.Generator,
     reason: str,
-) -> VariableTest:
-    """Test one variable, or say why it cannot be tested."""
-    known = np.isfinite(variable.values) & (clusters >= 0)
-    events = variable.events
-    if events is not None:
-        known &= np.isfinite(events)
-        events = events[known]
-    values, groups = variable.values[known], np.unique(clusters[known], return_inverse=True)[1]
-    reason = reason or _why_not(values, events, groups)
-    statistic = p_value = np.nan
-    if not reason:
-        of_groups = _statistic(variable.test, values, events)
-        statistic = of_groups(groups)
-        if np.isfinite(statistic):
-            least = statistic - ROUNDING * abs(statistic)
-            larger = sum(
-                not of_groups(rng.permutation(groups)) < least for _ in range(n_permutations)
-            )
-            p_value = (1 + larger) / (1 + n_permutations)
-        else:
-            reason = "the clusters have no common times at which they could differ"
-    n_known, n_missing = int(known.sum()), int((~known).sum())
-    return VariableTest(
-        variable.name, variable.test, float(statistic), float(p_value), np.nan, n_known, n_missing,
-        reason,
-    )  # fmt: skip
+    rng: np.random.Generator,
+    n_permutations: int,
+) -> tuple[float, float, str]:
+    """Return the statistic, the p-value, and why a variable cannot be tested, or nothing."""
+    groups = np.unique(clusters, return_inverse=True)[1]
+    reason = reason or _why_not(values, groups)
+    if reason:
+        return np.nan, np.nan, reason
+    statistic_of = STATISTICS[test](*values)
+    statistic = statistic_of(groups)
+    if not np.isfinite(statistic):
+        return np.nan, np.nan, "the clusters have no common times at which they could differ"
+    least = statistic - ROUNDING * abs(statistic)
+    drawn = [statistic_of(rng.permutation(groups)) for _ in range(n_permutations)]
+    p_value = (1 + sum(not each < least for each in drawn)) / (1 + n_permutations)
+    return statistic, p_value, ""
 
 
-def _why_not(values: Float, events: Float | None, groups: np.ndarray) -> str:
-    """Return why a variable cannot be tested, nothing where it can."""
-    if len(values) == 0:
+def _why_not(values: Sequence[Float], groups: np.ndarray) -> str:
+    """Return why a variable cannot be tested, nothing if it can."""
+    if len(groups) == 0:
         return "it has no values"
-    if events is not None and not events.any():
+    if len(values) == 2 and not values[1].any():
         return "there are no events"
-    if len(np.unique(values)) == 1:
+    if len(np.unique(values[0])) == 1:
         return "it is constant"
     if np.sum(np.bincount(groups) >= FEWEST_VALUES) < 2:
         return f"fewer than two clusters have {FEWEST_VALUES} values"
     return ""
 
 
-def _statistic(test: str, values: Float, events: Float | None) -> Callable[[np.ndarray], float]:
-    """Return the statistic as a function of the clusters."""
-    if events is not None:
-        return _log_rank(values, events)
-    return _chi_square(values) if test == "chi-square" else _kruskal_wallis(values)
-
-
 def _chi_square(values: Float) -> Callable[[np.ndarray], float]:
     """Return the chi-square statistic of categories, without a correction for continuity."""
     codes = np.unique(values, return_inverse=True)[1]
-    sizes, n = np.bincount(codes), len(codes)
+    sizes = np.bincount(codes)
 
     def statistic(groups: np.ndarray) -> float:
-        """Compare counts with those that independence lets expect."""
         group_sizes = np.bincount(groups)
         shape = len(group_sizes), len(sizes)
         counts = np.bincount(groups * shape[1] + codes, minlength=shape[0] * shape[1])
-        expected = np.outer(group_sizes, sizes) / n
+        expected = np.outer(group_sizes, sizes) / len(codes)
         return float(((counts.reshape(shape) - expected) ** 2 / expected).sum())
 
     return statistic
@@ -281,7 +322,6 @@ def _kruskal_wallis(values: Float) -> Callable[[np.ndarray], float]:
     variance = (ranks**2).sum() / (len(values) - 1)
 
     def statistic(groups: np.ndarray) -> float:
-        """Return how much the mean ranks of the clusters differ."""
         sums = np.bincount(groups, weights=ranks)
         return float((sums**2 / np.bincount(groups)).sum() / variance)
 
@@ -289,7 +329,7 @@ def _kruskal_wallis(values: Float) -> Callable[[np.ndarray], float]:
 
 
 def _log_rank(times: Float, events: Float) -> Callable[[np.ndarray], float]:
-    """Return the log-rank statistic of survival times."""
+    """Return the log-rank statistic, NaN if clusters are never at risk together."""
     try:
         from statsmodels.duration.survfunc import survdiff
     except ImportError as error:
@@ -298,7 +338,6 @@ def _log_rank(times: Float, events: Float) -> Callable[[np.ndarray], float]:
         ) from error
 
     def statistic(groups: np.ndarray) -> float:
-        """Return NaN where clusters are never at risk together."""
         try:
             with np.errstate(all="ignore"):
                 return float(survdiff(times, events.astype(int), groups)[0])
@@ -308,12 +347,8 @@ def _log_rank(times: Float, events: Float) -> Callable[[np.ndarray], float]:
     return statistic
 
 
-def _adjusted(tests: Sequence[VariableTest]) -> tuple[VariableTest, ...]:
-    """Return tests with p-values corrected for the number of those that were made."""
-    made = [place for place, test in enumerate(tests) if not test.reason]
-    adjusted = dict(enumerate(tests))
-    if made:
-        values = false_discovery_control([tests[place].p_value for place in made])
-        for place, value in zip(made, values.tolist(), strict=True):
-            adjusted[place] = replace(tests[place], p_adjusted=value)
-    return tuple(adjusted.values())
+STATISTICS: dict[str, Callable[..., Callable[[np.ndarray], float]]] = {
+    "chi-square": _chi_square,
+    "Kruskal-Wallis": _kruskal_wallis,
+    "log-rank": _log_rank,
+}

@@ -1,23 +1,28 @@
 """Which features set the clusters of a fit apart, by effect size."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass, fields
-from typing import Any
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from typing import Any, Literal
 
 import numpy as np
-from scipy.sparse import csc_array, csr_array, issparse
+import pandas as pd
+from scipy.sparse import csr_array, issparse
 
-from mkclust.data import Samples
-from mkclust.explain.aligned_tables import AlignedTable, read_tables
-from mkclust.explain.description import Description, FeatureEffect
 from mkclust.explain.fitted import check_fitted, fitted_index, is_approximated, observed_samples
+from mkclust.explain.tables import AlignedTable, read_tables
 from mkclust.kernels.kinds import RULES
-from mkclust.linalg import ranges
-from mkclust.text import join_words
+from mkclust.parameters import Count, check_parameter
+from mkclust.plots import DescriptionDisplay
+from mkclust.text import join_words, printable, text_table
 from mkclust.types import Float
 
-# Entries of a table whose sums are taken at a time.
-BLOCK_ENTRIES = 1 << 22
+# Less than this is a small effect by Cohen's reading, too small for the name of a cluster.
+NOTEWORTHY = 0.2
+# Features in the name of a cluster, and at most, if others have the same name.
+IN_NAME, MOST_IN_NAME = 2, 4
+# What a feature without a name of its own is called.
+NUMBERED = re.compile(r"column \d+")
 # A spread within clusters below this share of that of all samples counts as this share: features
 # that are constant in every cluster have a large effect, and not an infinite one.
 LEAST_SPREAD = 0.01
@@ -25,11 +30,203 @@ LEAST_SPREAD = 0.01
 ROUNDING = 1e-12
 
 
+@dataclass(frozen=True)
+class FeatureEffect:
+    """How one feature differs between a cluster and the rest.
+
+    Attributes
+    ----------
+    cluster : int
+        The cluster.
+    view, feature : str
+        The feature, and the view it is in; a level of a category is ``"column=level"``.
+    kind : {"mean", "share"}
+        Whether means of numbers are compared, or shares of samples.
+    effect : float
+        For means, their difference over the pooled standard deviation (Cohen's d); for shares,
+        their difference.
+    standardized : float
+        The difference over the pooled standard deviation, of shares as well: features of both
+        kinds are ordered by it.
+    mean_in, mean_out : float
+        Mean or share within the cluster, and in the rest.
+    n_in, n_out, n_missing : int
+        Samples of the cluster and of the rest whose cells are not missing, and those that are.
+    """
+
+    cluster: int
+    view: str
+    feature: str
+    kind: Literal["mean", "share"]
+    effect: float
+    standardized: float
+    mean_in: float
+    mean_out: float
+    n_in: int
+    n_out: int
+    n_missing: int
+
+    @property
+    def title(self) -> str:
+        """The feature, with its view if it has no name of its own."""
+        return f"{self.view} {self.feature}" if NUMBERED.fullmatch(self.feature) else self.feature
+
+    @property
+    def phrase(self) -> str:
+        """The feature and its direction, in words such as "high age" or "not smoker"."""
+        high, low = ("high ", "low ") if self.kind == "mean" else ("", "not ")
+        return (high if self.effect > 0 else low) + self.title
+
+
+@dataclass(frozen=True, eq=False)
+class Description:
+    """The features that set each cluster apart from the rest, as `mkclust.describe` finds them.
+
+    Attributes
+    ----------
+    table : tuple of FeatureEffect
+        Cluster by cluster and view by view, the strongest first.
+    sizes : tuple of int
+        Number of samples in each cluster.
+    notes : tuple of str
+        What was left out, and why.
+    profiles : mapping of (str, str) to ndarray of shape (k,)
+        For every feature in the table, by view and name, the standardized difference in each
+        cluster.
+    """
+
+    table: tuple[FeatureEffect, ...]
+    sizes: tuple[int, ...]
+    notes: tuple[str, ...] = ()
+    profiles: Mapping[tuple[str, str], Float] = field(default_factory=dict, repr=False)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """A short name of each cluster, from the features that set it apart most."""
+        phrases = [
+            [row.phrase for row in self.strongest(c, MOST_IN_NAME)] for c in range(len(self.sizes))
+        ]
+        names = [", ".join(each[:IN_NAME]) for each in phrases]
+        for count in range(IN_NAME + 1, MOST_IN_NAME + 1):
+            names = [
+                ", ".join(each[:count]) if names.count(name) > 1 else name
+                for name, each in zip(names, phrases, strict=True)
+            ]
+        names = [
+            name or ("nothing stands out" if size else "no samples")
+            for name, size in zip(names, self.sizes, strict=True)
+        ]
+        numbered = enumerate(names)
+        return tuple(f"{name} ({c})" if names.count(name) > 1 else name for c, name in numbered)
+
+    def strongest(self, cluster: int, most: int) -> list[FeatureEffect]:
+        """Return the noteworthy features of a cluster over all views, the strongest first.
+
+        Parameters
+        ----------
+        cluster : int
+            The cluster.
+        most : int
+            How many at most.
+
+        Returns
+        -------
+        list of FeatureEffect
+            Those with a standardized difference of at least 0.2.
+        """
+        rows = [row for row in self.table if row.cluster == cluster]
+        rows = [row for row in rows if abs(row.standardized) >= NOTEWORTHY]
+        return sorted(rows, key=lambda row: -abs(row.standardized))[:most]
+
+    def to_frame(self) -> pd.DataFrame:
+        """Return the table as a pandas data frame, one row per feature of a cluster.
+
+        Returns
+        -------
+        pandas.DataFrame
+        """
+        names = list(FeatureEffect.__dataclass_fields__)
+        return pd.DataFrame([asdict(row) for row in self.table], columns=names)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the description as JSON takes it.
+
+        Returns
+        -------
+        dict
+            ``clusters``, each with its ``cluster``, ``name``, ``n_samples`` and ``features``; and
+            ``notes``.
+        """
+        clusters = []
+        for c, (name, size) in enumerate(zip(self.names, self.sizes, strict=True)):
+            rows = [asdict(row) for row in self.table if row.cluster == c]
+            features = [{key: row[key] for key in row if key != "cluster"} for row in rows]
+            clusters.append({"cluster": c, "name": name, "n_samples": size, "features": features})
+        return {"clusters": clusters, "notes": list(self.notes)}
+
+    def plot(self, ax: Any = None, *, n_features: int = 3) -> DescriptionDisplay:
+        """Draw the strongest features of every cluster, and how all clusters differ in them.
+
+        Parameters
+        ----------
+        ax : matplotlib.axes.Axes, default=None
+            Where to draw; None makes a new figure.
+        n_features : int, default=3
+            Features of each cluster that are drawn.
+
+        Returns
+        -------
+        DescriptionDisplay
+        """
+        k = len(self.sizes)
+        rows = [row for c in range(k) for row in self.strongest(c, n_features)]
+        titles = {(row.view, row.feature): row.title for row in rows}
+        values = np.array([self.profiles[key] for key in titles]).reshape(len(titles), k)
+        names = list(titles.values())
+        return DescriptionDisplay(features=names, differences=values, sizes=self.sizes).plot(ax)
+
+    def summary(self, n_features: int = 3) -> str:
+        """Return a line per cluster: its size, and the features that set it apart most.
+
+        Parameters
+        ----------
+        n_features : int, default=3
+            Features of each cluster.
+
+        Returns
+        -------
+        str
+        """
+        width = len(f"{max(self.sizes, default=0):,}")
+        lines = ["Clusters by what sets them apart (in standard deviations from the rest):"]
+        for cluster, size in enumerate(self.sizes):
+            rows = self.strongest(cluster, n_features)
+            words = [f"{printable(row.phrase)} ({row.standardized:+.1f})" for row in rows]
+            what = ", ".join(words) or "nothing stands out"
+            lines.append(f"{cluster:>{len(str(len(self.sizes) - 1))}}  {size:>{width},}  {what}")
+        return "\n".join([*lines, *map(printable, self.notes)])
+
+    def __str__(self) -> str:
+        """Return the features of each cluster as a text table."""
+        lines: list[str] = []
+        for cluster, (name, size) in enumerate(zip(self.names, self.sizes, strict=True)):
+            cells = [["feature", "view", "effect", "inside", "outside"]]
+            for row in self.table:
+                if row.cluster == cluster:
+                    form = ".0%" if row.kind == "share" else ".4g"
+                    means = format(row.mean_in, form), format(row.mean_out, form)
+                    names = printable(row.feature), printable(row.view)
+                    cells.append([*names, f"{row.effect:+.2f}", *means])
+            lines.append(f"cluster {cluster}, {size:,} samples: {printable(name)}")
+            lines += [text_table(cells), ""] if len(cells) > 1 else [""]
+        return "\n".join([*lines, *map(printable, self.notes)]).rstrip()
+
+
 def describe(model: Any, tables: Any, *, n_features: int = 10) -> Description:
     """Return the features that set the clusters of a fit apart, by effect size.
 
-    Of numbers, the effect is the standardized mean difference between a cluster and the rest:
-    Cohen's d with the pooled standard deviation. Of categories, truth values and columns of
+    For numbers, the effect is the standardized mean difference between a cluster and the rest:
+    Cohen's d with the pooled standard deviation. For categories, truth values and columns of
     zeros and ones it is the difference between the shares of samples, in the cluster and in the
     rest. There are no p-values: the clusters were made to differ in what they were clustered on, so
     that any test would find that they do. `annotate` tests variables that were not clustered on.
@@ -63,256 +260,187 @@ def describe(model: Any, tables: Any, *, n_features: int = 10) -> Description:
     ('not sex column 0, low size column 0', 'column 0')
     """
     check_fitted(model)
-    labels = np.asarray(model.labels_)
-    if not isinstance(n_features, int | np.integer) or n_features < 1:
-        raise ValueError(f"n_features={n_features!r}: pass a whole number, at least 1")
+    check_parameter("n_features", n_features, Count())
+    labels, k = np.asarray(model.labels_), int(model.n_clusters)
     aligned = read_tables(tables, fitted_index(model), observed_samples(model))
     if len(known := np.flatnonzero(labels >= 0)) < len(labels):
         labels, aligned = labels[known], [each.take(known) for each in aligned]
-    return describe_tables(labels, aligned, n_features, int(model.n_clusters))
-
-
-def describe_tables(
-    labels: np.ndarray, tables: Sequence[AlignedTable], n_features: int, n_clusters: int
-) -> Description:
-    """Return the features that set clusters apart, of tables that have been read.
-
-    Parameters
-    ----------
-    labels : ndarray of int of shape (n_samples,)
-        Clusters.
-    tables : sequence of AlignedTable
-        Tables of these samples.
-    n_features : int
-        How many features to list for each cluster and view.
-    n_clusters : int
-        Number of clusters, some of which may have no samples.
-
-    Returns
-    -------
-    Description
-    """
     rows: list[FeatureEffect] = []
     profiles: dict[tuple[str, str], Float] = {}
-    for table in tables:
-        marks = _marks(labels[table.samples], n_clusters)
-        for group in (_group_of_numbers(table, marks), _group_of_categories(table, marks)):
-            strongest = group.strongest(n_features, len(labels))
-            rows += [row for _, row in strongest]
-            for place, row in strongest:
-                profiles[row.view, row.feature] = group.contrast.standardized[:, place]
+    for table in aligned:
+        of_table = labels[table.samples]
+        members = csr_array(
+            (np.ones(len(of_table)), (of_table, np.arange(len(of_table)))), (k, len(of_table))
+        )
+        for effects in (
+            _effects_of_numbers(table, members),
+            _effects_of_categories(table, members),
+        ):
+            rows += effects.strongest(n_features, len(labels), profiles)
     rows.sort(key=lambda row: row.cluster)  # stable: views and effects stay in their order
-    notes = [_note(table) for table in tables if table.skipped]
-    lacking = [table for table in tables if len(table.samples) < len(labels)]
-    if lacking:
+    notes = []
+    for table in aligned:
+        if table.skipped:
+            reasons = [f"{column!r} {reason}" for column, reason in table.skipped.items()]
+            notes.append(f"Left out of {table.name!r}: {join_words(reasons)}.")
+    if lacking := [table for table in aligned if len(table.samples) < len(labels)]:
         counts = join_words(f"{table.name!r} {len(table.samples):,}" for table in lacking)
         notes.append(f"Of {len(labels):,} samples, those that a table has are compared: {counts}.")
-    sizes = np.bincount(labels, minlength=n_clusters)
-    return Description(tuple(rows), tuple(sizes.tolist()), tuple(notes), profiles)
+    sizes = np.bincount(labels, minlength=k).tolist()
+    return Description(tuple(rows), tuple(sizes), tuple(notes), profiles)
 
 
-def views_of_features(model: Any, samples: Samples) -> list[str]:
-    """Return the views of a fit whose columns are features, by which clusters can be described.
-
-    Parameters
-    ----------
-    model : MultipleKernelClusterer
-        Fitted.
-    samples : Samples
-        What it was fitted on.
-
-    Returns
-    -------
-    list of str
-        Empty for kernels, for features that stand for kernels, and for a single cluster.
-    """
+def views_of_features(model: Any, samples: Any) -> list[str]:
+    """Return the views whose columns are features, by which clusters can be described."""
     if samples.kind == "kernels" or is_approximated(model) or samples.is_lazy:
         return []
     # Columns of links and of distances are samples, not features.
     of_pairs = {name for name, rule in RULES.items() if rule.of_pairs}
-    rules = model.bank_.rules_
-    names = [name for name in samples.names if rules.get(name) not in of_pairs]
+    names = [name for name in samples.names if model.bank_.rules_.get(name) not in of_pairs]
     return names if model.n_clusters > 1 else []
 
 
 @dataclass(frozen=True, eq=False)
-class _Contrast:
-    """Clusters against the rest, feature by feature; every array is (n_clusters, n_columns)."""
+class _Effects:
+    """Clusters against the rest for the features of one view; arrays are (n_clusters, d)."""
 
+    view: str
+    features: Sequence[str]
+    is_share: np.ndarray  # (d,) of bool
+    is_paired: np.ndarray  # (d,) of bool: one of two levels, of which only the more frequent counts
     n_in: Float
     n_out: Float
     mean_in: Float
     mean_out: Float
     standardized: Float
 
-
-@dataclass(frozen=True, eq=False)
-class _Group:
-    """Features of one view: their names, which of them are shares, and how they differ.
-
-    One of two levels says what the other does: of such a pair only the more frequent is listed.
-    """
-
-    view: str
-    features: Sequence[str]
-    is_share: np.ndarray
-    is_paired: np.ndarray
-    contrast: _Contrast
-
-    def strongest(self, n_features: int, n_samples: int) -> list[tuple[int, FeatureEffect]]:
-        """Return the features of each cluster that differ most, with their places."""
-        c, chosen = self.contrast, []
-        n_known = c.n_in + c.n_out
-        for cluster, values in enumerate(c.standardized):
+    def strongest(
+        self, n_features: int, n_samples: int, profiles: dict[tuple[str, str], Float]
+    ) -> list[FeatureEffect]:
+        """Return the features of each cluster that differ most, and add their profiles."""
+        rows = []
+        for cluster, values in enumerate(self.standardized):
             candidates = np.nan_to_num(values)
             candidates = np.where(self.is_paired & (candidates < 0), 0.0, candidates)
             places = np.argsort(-np.abs(candidates), kind="stable")[:n_features]
             for place in places[candidates[places] != 0].tolist():
-                at = cluster, place
-                share = bool(self.is_share[place])
+                at, share = (cluster, place), bool(self.is_share[place])
+                effect = self.mean_in[at] - self.mean_out[at] if share else values[place]
+                n_in, n_out = int(self.n_in[at]), int(self.n_out[at])
                 row = FeatureEffect(
                     cluster=cluster,
                     view=self.view,
                     feature=self.features[place],
                     kind="share" if share else "mean",
-                    effect=float(c.mean_in[at] - c.mean_out[at] if share else values[place]),
+                    effect=float(effect),
                     standardized=float(values[place]),
-                    mean_in=float(c.mean_in[at]),
-                    mean_out=float(c.mean_out[at]),
-                    n_in=int(c.n_in[at]),
-                    n_out=int(c.n_out[at]),
-                    n_missing=n_samples - int(n_known[at]),
+                    mean_in=float(self.mean_in[at]),
+                    mean_out=float(self.mean_out[at]),
+                    n_in=n_in,
+                    n_out=n_out,
+                    n_missing=n_samples - n_in - n_out,
                 )
-                chosen.append((place, row))
-        return chosen
+                profiles[row.view, row.feature] = self.standardized[:, place]
+                rows.append(row)
+        return rows
 
 
-def _group_of_numbers(table: AlignedTable, marks: csr_array) -> _Group:
-    """Return the columns of a table that hold numbers."""
-    read = _sparse_block if issparse(table.numbers) else _dense_block
-    numbers = csc_array(table.numbers) if issparse(table.numbers) else table.numbers
-    blocks = ranges(len(table.columns), max(1, BLOCK_ENTRIES // max(len(table.samples), 1)))
-    parts = [read(numbers[:, some], marks) for some in blocks]
-    is_share = np.concatenate([np.empty(0, bool), *(binary for binary, _ in parts)])
-    contrast = _joined([part for _, part in parts], marks.shape[0])
-    is_paired = _encoded_pairs(table.columns, is_share, contrast)
-    return _Group(table.name, table.columns, is_share, is_paired, contrast)
-
-
-def _encoded_pairs(columns: Sequence[str], is_share: np.ndarray, contrast: _Contrast) -> np.ndarray:
-    """Return which columns are the two levels of a category that a fit has made columns of."""
+def _effects_of_numbers(table: AlignedTable, members: csr_array) -> _Effects:
+    """Return the effects of the columns of a table that hold numbers."""
+    sums = _sparse_sums if issparse(table.numbers) else _dense_sums
+    is_binary, *summed = sums(table.numbers, members)
+    contrast = _contrast(*summed)
+    # The two levels of a category that a fit has one-hot coded say the same.
     levels: dict[str, list[int]] = {}
-    for place in np.flatnonzero(is_share).tolist():
-        category, equals, _ = columns[place].partition("=")
+    for place in np.flatnonzero(is_binary).tolist():
+        category, equals, _ = table.columns[place].partition("=")
         if equals:
             levels.setdefault(category, []).append(place)
-    is_paired = np.zeros(len(is_share), bool)
+    is_paired = np.zeros(len(is_binary), bool)
     for places in levels.values():
-        sums = contrast.mean_in[:, places].sum(axis=1)
-        is_paired[places] = len(places) == 2 and np.allclose(sums, 1)
-    return is_paired
+        shares = contrast["mean_in"][:, places].sum(axis=1)
+        is_paired[places] = len(places) == 2 and np.allclose(shares, 1)
+    return _Effects(table.name, table.columns, is_binary, is_paired, **contrast)
 
 
-def _group_of_categories(table: AlignedTable, marks: csr_array) -> _Group:
-    """Return the levels of the categories of a table, as shares of the samples."""
+def _effects_of_categories(table: AlignedTable, members: csr_array) -> _Effects:
+    """Return the effects of the levels of categories, as shares of the samples."""
     features: list[str] = []
     is_paired: list[bool] = []
-    columns: list[Float] = []
-    for category in table.categories:
-        present = [v for v in range(len(category.levels)) if (category.codes == v).any()]
-        if category.is_truth:
-            present = [category.levels.index("True")] if len(present) > 1 else []
+    columns = [np.empty((len(table.samples), 0))]
+    for name, category in table.categories:
+        present = [level for level in category.categories if (category == level).any()]
+        is_truth = set(category.categories) <= {"False", "True"}
+        if is_truth:
+            present = ["True"] if len(present) > 1 else []
         for level in present:
-            share = (category.codes == level).astype(float)
-            columns.append(np.where(category.codes < 0, np.nan, share))
-            title = f"{category.name}={category.levels[level]}"
-            features.append(category.name if category.is_truth else title)
+            share = np.where(category.isna(), np.nan, category == level)
+            columns.append(share[:, None])
+            features.append(name if is_truth else f"{name}={level}")
             is_paired.append(len(present) == 2)
-    rows = np.column_stack(columns) if columns else np.empty((len(table.samples), 0))
-    contrast = _dense_block(rows, marks)[1]
+    _, *summed = _dense_sums(np.hstack(columns), members)
     view = f"{table.name} (categories)" if table.columns else table.name
-    return _Group(view, features, np.ones(len(features), bool), np.array(is_paired, bool), contrast)
+    is_share = np.ones(len(features), bool)
+    return _Effects(view, features, is_share, np.array(is_paired, bool), **_contrast(*summed))
 
 
-def _dense_block(block: Any, marks: csr_array) -> tuple[np.ndarray, _Contrast]:
-    """Return which columns hold zeros and ones only, and how all differ between clusters."""
-    values = np.array(block, dtype=float)
+def _dense_sums(table: Any, members: csr_array) -> tuple[np.ndarray, ...]:
+    """Return which columns are binary, counts, sums and squares by cluster, means and scales."""
+    values = np.array(table, dtype=float)
     known = np.isfinite(values)
     is_binary = np.all((values == 0) | (values == 1) | ~known, axis=0)
     values[~known] = 0.0
-    counts = marks @ known.astype(float)
+    counts = members @ known.astype(float)
     # Squares of centered and scaled numbers neither overflow nor cancel.
-    n = np.maximum(counts.sum(axis=0), 1)
     scales = np.abs(values).max(axis=0, initial=0)
     scales = np.where(scales > 0, scales, 1.0)
     values /= scales
-    means = np.where(is_binary, 0.0, values.sum(axis=0) / n)  # shares are exact as they are
+    means = values.sum(axis=0) / np.maximum(counts.sum(axis=0), 1)
+    means = np.where(is_binary, 0.0, means)  # shares are exact as they are
     values = np.where(known, values - means, 0.0)
-    return is_binary, _contrast(counts, marks @ values, marks @ values**2, means, scales)
+    return is_binary, counts, members @ values, members @ values**2, means, scales
 
 
-def _sparse_block(block: Any, marks: csr_array) -> tuple[np.ndarray, _Contrast]:
-    """Return the same of a sparse matrix, of which nothing but sums is made dense."""
-    block = csr_array(block, dtype=float)
+def _sparse_sums(table: Any, members: csr_array) -> tuple[np.ndarray, ...]:
+    """Return the same for a sparse matrix, of which nothing but sums is made dense."""
+    block = csr_array(table, dtype=float, copy=True)
     block.sum_duplicates()
     known = np.isfinite(block.data)
     block.data[~known] = 0.0
 
-    def marked(where: np.ndarray) -> csr_array:
-        """Return a matrix of ones at some of the stored entries."""
-        return csr_array((where.astype(float), block.indices, block.indptr), block.shape)
+    def marked(entries: np.ndarray) -> csr_array:
+        return csr_array((entries.astype(float), block.indices, block.indptr), block.shape)
 
-    missing = marked(~known)
     is_binary = marked((block.data != 0) & (block.data != 1)).sum(axis=0) == 0
-    counts = marks.sum(axis=1)[:, None] - (marks @ missing).toarray()
-    largest = np.zeros(block.shape[1])
-    np.maximum.at(largest, block.indices, np.abs(block.data))
-    scales = np.where(largest > 0, largest, 1.0)
+    counts = members.sum(axis=1)[:, None] - (members @ marked(~known)).toarray()
+    scales = np.zeros(block.shape[1])
+    np.maximum.at(scales, block.indices, np.abs(block.data))
+    scales = np.where(scales > 0, scales, 1.0)
     block.data /= scales[block.indices]
-    sums, squares = (marks @ block).toarray(), (marks @ block.power(2)).toarray()
-    return is_binary, _contrast(counts, sums, squares, np.zeros(len(scales)), scales)
+    sums, squares = (members @ block).toarray(), (members @ block.power(2)).toarray()
+    return is_binary, counts, sums, squares, np.zeros(len(scales)), scales
 
 
-def _contrast(counts: Float, sums: Float, squares: Float, means: Float, scales: Float) -> _Contrast:
+def _contrast(
+    counts: Float, sums: Float, squares: Float, means: Float, scales: Float
+) -> dict[str, Float]:
     """Compare clusters with the rest, by sums of numbers that were centered and scaled."""
     n_in, n_out = counts, counts.sum(axis=0) - counts
-    mean_in, mean_out = _means(sums, n_in), _means(sums.sum(axis=0) - sums, n_out)
-    total, n = squares.sum(axis=0), counts.sum(axis=0)
-    of_all = np.maximum(total - sums.sum(axis=0) ** 2 / np.maximum(n, 1), 0)
-    # One number throughout, but for rounding; of centered numbers that was a part of the mean.
+    total_sum, total, n = sums.sum(axis=0), squares.sum(axis=0), counts.sum(axis=0)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        mean_in, mean_out = sums / n_in, (total_sum - sums) / n_out
+    of_all = np.maximum(total - total_sum**2 / np.maximum(n, 1), 0)
+    # One number throughout, but for rounding; centering has removed a part of the mean.
     is_constant = of_all <= ROUNDING * np.maximum(total, n * means**2)
     within = total - n_in * np.nan_to_num(mean_in) ** 2 - n_out * np.nan_to_num(mean_out) ** 2
     variance = np.maximum(within, 0) / np.maximum(n - 2, 1)
     least = LEAST_SPREAD**2 * of_all / np.maximum(n - 1, 1)
     spread = np.sqrt(np.maximum(variance, least))
     difference = np.where(is_constant, 0.0, mean_in - mean_out)
-    standardized = difference / np.where(is_constant | (spread == 0), 1.0, spread)
-    return _Contrast(
-        n_in, n_out, (mean_in + means) * scales, (mean_out + means) * scales, standardized
-    )
-
-
-def _means(sums: Float, counts: Float) -> Float:
-    """Return means, NaN of nothing."""
-    return np.where(counts > 0, sums / np.maximum(counts, 1), np.nan)
-
-
-def _joined(parts: Sequence[_Contrast], n_clusters: int) -> _Contrast:
-    """Return blocks of columns side by side."""
-    names = [field.name for field in fields(_Contrast)]
-    nothing = np.empty((n_clusters, 0))
-    return _Contrast(
-        **{name: np.hstack([nothing, *(getattr(part, name) for part in parts)]) for name in names}
-    )
-
-
-def _marks(labels: np.ndarray, n_clusters: int) -> csr_array:
-    """Return which samples are in which cluster, (n_clusters, s), so that products are sums."""
-    entries = np.ones(len(labels)), (labels, np.arange(len(labels)))
-    return csr_array(entries, shape=(n_clusters, len(labels)))
-
-
-def _note(table: AlignedTable) -> str:
-    """Say which columns of a table are left out, and why."""
-    reasons = [f"{column!r} {reason}" for column, reason in table.skipped.items()]
-    return f"Left out of {table.name!r}: {join_words(reasons)}."
+    return {
+        "n_in": n_in,
+        "n_out": n_out,
+        "mean_in": (mean_in + means) * scales,
+        "mean_out": (mean_out + means) * scales,
+        "standardized": difference / np.where(is_constant | (spread == 0), 1.0, spread),
+    }

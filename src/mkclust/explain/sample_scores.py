@@ -1,6 +1,5 @@
 """How well each sample fits into its cluster: silhouette and margin."""
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -8,13 +7,12 @@ import numpy as np
 from sklearn.metrics import silhouette_samples
 
 from mkclust.explain.fitted import check_fitted
-from mkclust.linalg import ranges, select, to_host
+from mkclust.linalg import to_host
 from mkclust.stack.discretize import normalize_rows
 from mkclust.types import Float
 
-# Beyond so many samples, distances to all others would take long: those to centers stand for them.
+# Beyond so many samples, distances to all others would take long: distances to centers are used.
 MOST_COMPARED = 10_000
-BLOCK_ROWS = 1 << 16
 
 
 @dataclass(frozen=True, eq=False)
@@ -25,10 +23,10 @@ class SampleScores:
     ----------
     silhouette : ndarray of shape (n_samples,)
         From -1 to 1: how much nearer its own cluster is than the next one. Zero for a sample alone
-        in its cluster; NaN where there is a single cluster, or one sample a cluster.
+        in its cluster; NaN if there is a single cluster, or one per sample.
     margin : ndarray of shape (n_samples,)
         Cosine to the center of its own cluster minus that to the next one: 0 is on the border. NaN
-        where there is a single cluster.
+        if there is a single cluster.
     """
 
     silhouette: Float
@@ -67,106 +65,37 @@ def sample_scores(model: Any, *, most_compared: int = MOST_COMPARED) -> SampleSc
     ((300,), True)
     """
     check_fitted(model)
-    labels, embedding = np.asarray(model.labels_), model.embedding_
+    labels = np.asarray(model.labels_)
+    silhouette, margin = np.full((2, len(labels)), np.nan)
     known = np.flatnonzero(labels >= 0)
-    if len(known) < len(labels):
-        scores = np.full((2, len(labels)), np.nan)
-        scores[:, known] = _scores(select(embedding, known), labels[known], most_compared)
-        return SampleScores(*scores)
-    return SampleScores(*_scores(embedding, labels, most_compared))
-
-
-def _scores(embedding: Any, labels: np.ndarray, most_compared: int) -> tuple[Float, Float]:
-    """Return the silhouettes and the margins of samples that all have a cluster."""
-    centers = _centers(embedding, labels)
-    margin = _by_block(lambda rows, of, to, _: margins(rows, of, to), embedding, labels, centers)
-    if len(labels) <= most_compared:
-        return silhouettes(to_host(embedding), labels), margin
-    return _by_block(_simplified, embedding, labels, centers), margin
-
-
-def silhouettes(rows: Float, labels: np.ndarray) -> Float:
-    """Return the silhouettes of samples among each other, on their rows scaled to unit length.
-
-    Parameters
-    ----------
-    rows : ndarray of shape (s, k)
-        Rows of an embedding.
-    labels : ndarray of int of shape (s,)
-        Their clusters.
-
-    Returns
-    -------
-    ndarray of shape (s,)
-        NaN where there are no two clusters, or as many as samples.
-    """
-    if not 2 <= len(np.unique(labels)) < len(labels):
-        return np.full(len(labels), np.nan)
-    return silhouette_samples(normalize_rows(rows), labels)
-
-
-def _blocks(embedding: Any) -> Iterator[tuple[slice, Float]]:
-    """Yield unit rows of an embedding, wherever it lives, some at a time."""
-    for some in ranges(embedding.shape[0], BLOCK_ROWS):
-        yield some, normalize_rows(to_host(select(embedding, some)))
-
-
-def _centers(embedding: Any, labels: np.ndarray) -> Float:
-    """Return the mean unit row of each cluster that has samples, NaN for the others."""
-    sums = np.zeros((int(labels.max()) + 1, embedding.shape[1]))
-    for some, rows in _blocks(embedding):
-        np.add.at(sums, labels[some], rows)
-    sizes = np.bincount(labels)[:, None]
-    return np.where(sizes > 0, sums / np.maximum(sizes, 1), np.nan)
-
-
-def _by_block(score: Any, embedding: Any, labels: np.ndarray, centers: Float) -> Float:
-    """Return the scores of all samples, NaN where there is a single cluster."""
-    sizes = np.bincount(labels)
-    if np.sum(sizes > 0) < 2:
-        return np.full(len(labels), np.nan)
-    # A cluster without samples is nobody's next one.
-    numbers = np.cumsum(sizes > 0) - 1
-    centers, sizes, labels = centers[sizes > 0], sizes[sizes > 0], numbers[labels]
-    parts = [score(rows, labels[some], centers, sizes) for some, rows in _blocks(embedding)]
-    return np.concatenate(parts)
+    clusters, own = np.unique(labels[known], return_inverse=True)
+    if len(clusters) < 2:
+        return SampleScores(silhouette, margin)
+    rows = normalize_rows(to_host(model.embedding_)[known])
+    members = own == np.arange(len(clusters))[:, None]
+    centers = members @ rows / members.sum(axis=1, keepdims=True)
+    margin[known] = margins(rows, own, centers)
+    if len(known) > most_compared:
+        squares = (rows**2).sum(axis=1)[:, None] + (centers**2).sum(axis=1) - 2 * rows @ centers.T
+        to_own, to_next = _own_and_nearest(np.sqrt(np.maximum(squares, 0)), own)
+        larger = np.maximum(np.maximum(to_own, to_next), np.finfo(float).tiny)
+        is_alone = members.sum(axis=1)[own] == 1
+        silhouette[known] = np.where(is_alone, 0.0, (to_next - to_own) / larger)
+    elif len(clusters) < len(known):
+        silhouette[known] = silhouette_samples(rows, own)
+    return SampleScores(silhouette, margin)
 
 
 def margins(rows: Float, labels: np.ndarray, centers: Float) -> Float:
-    """Return the cosine to the own center minus that to the next; NaN for a single cluster.
-
-    Parameters
-    ----------
-    rows : ndarray of shape (s, k)
-        Rows of an embedding, of unit length.
-    labels : ndarray of int of shape (s,)
-        Their clusters.
-    centers : ndarray of shape (n_clusters, k)
-        The centers of all clusters.
-
-    Returns
-    -------
-    ndarray of shape (s,)
-    """
+    """Return the cosine of unit rows to their own center minus that to the next; NaN for one."""
     if len(centers) < 2:
         return np.full(len(labels), np.nan)
-    cosines = rows @ normalize_rows(centers).T
-    own, others = _own_and_others(cosines, labels, -np.inf)
-    return own - others.max(axis=1)
+    to_own, to_next = _own_and_nearest(-rows @ normalize_rows(centers).T, labels)
+    return to_next - to_own
 
 
-def _simplified(rows: Float, labels: np.ndarray, centers: Float, sizes: np.ndarray) -> Float:
-    """Return silhouettes by the distances to the centers, zero for a sample alone."""
-    squares = (rows**2).sum(axis=1)[:, None] + (centers**2).sum(axis=1) - 2 * rows @ centers.T
-    own, others = _own_and_others(np.sqrt(np.maximum(squares, 0)), labels, np.inf)
-    nearest = others.min(axis=1)
-    larger = np.maximum(own, nearest)
-    relative = (nearest - own) / np.where(larger > 0, larger, 1)
-    return np.where(sizes[labels] > 1, relative, 0.0)
-
-
-def _own_and_others(values: Float, labels: np.ndarray, nothing: float) -> tuple[Float, Float]:
-    """Return each row's value for its own cluster, and those for the others."""
-    everyone, others = np.arange(len(labels)), values.copy()
-    others[everyone, labels] = nothing
-    return values[everyone, labels], others
+def _own_and_nearest(distances: Float, own: np.ndarray) -> tuple[Float, Float]:
+    """Return the distances to the own center and to the nearest of the others."""
+    others = distances.copy()
+    others[np.arange(len(own)), own] = np.inf
+    return distances[np.arange(len(own)), own], others.min(axis=1)

@@ -1,14 +1,13 @@
 """From views of the samples to kernels, or to features whose inner products approximate them."""
 
 from mkclust.kernels.bank import KernelBank, default_bank
-from mkclust.kernels.maps import Linear, Nystroem, RandomFourier
+from mkclust.kernels.maps import Linear, Nystroem
 from mkclust.kernels.view import view
 
 __all__ = [
     "KernelBank",
     "Linear",
     "Nystroem",
-    "RandomFourier",
     "default_bank",
     "view",
 ]

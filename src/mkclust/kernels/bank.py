@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from copy import copy
 from dataclasses import replace
-from typing import Any, Literal, Self
+from typing import Any, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator, TransformerMixin, clone
@@ -26,7 +26,7 @@ from mkclust.kernels.view_kernels import ComputedKernels, KernelList, ViewKernel
 from mkclust.linalg import copy_array, free_bytes, is_foreign, namespace, precision_of, to_host
 from mkclust.linalg.memory import require_memory
 from mkclust.linalg.sparse_rows import are_equal_rows, like_rows
-from mkclust.parameters import Choice, Flag, check_parameter
+from mkclust.parameters import Flag, check_parameter
 from mkclust.types import Array
 
 # With fewer samples neighborhoods by rule would hold most of them, and say little.
@@ -73,10 +73,6 @@ class KernelBank(TransformerMixin, BaseEstimator):
         least 2, a share of the samples, or "auto": 20, and fewer for less than 60 samples. Kernels
         are then sparse and on the host. Similarities are compared as by kernels of unit diagonal:
         all Gaussian kernels of a view have the same neighbors, as have "linear" and "cosine".
-    neighborhoods : {"shared", "graph"}, default="shared"
-        How `neighbors` are used: the share of neighborhoods that two samples share, or the graph
-        of neighbors, normalized by degrees and shifted by the identity,
-        :math:`(I + D^{-1/2} W D^{-1/2}) / 2`, which has as many entries as there are neighbors.
 
     Attributes
     ----------
@@ -179,7 +175,6 @@ class KernelBank(TransformerMixin, BaseEstimator):
         rules: Any = None,
         on_the_fly: bool = False,
         neighbors: Any = None,
-        neighborhoods: Literal["shared", "graph"] = "shared",
     ):
         self.widths = widths
         self.polynomials = polynomials
@@ -187,7 +182,6 @@ class KernelBank(TransformerMixin, BaseEstimator):
         self.rules = rules
         self.on_the_fly = on_the_fly
         self.neighbors = neighbors
-        self.neighborhoods = neighborhoods
 
     def fit(self, X: Any, y: Any = None) -> Self:
         """Learn the kind, width and scale of each view and keep the views for new rows.
@@ -223,7 +217,6 @@ class KernelBank(TransformerMixin, BaseEstimator):
         check_rules(self.rules)
         check_parameter("on_the_fly", self.on_the_fly, Flag())
         check_parameter("neighbors", self.neighbors, NeighborCount())
-        check_parameter("neighborhoods", self.neighborhoods, Choice(("shared", "graph")))
         return read_formulas(self.widths, self.polynomials, self.linear)
 
     def _set_views(self, views: tuple[ViewKernels, ...]) -> None:
@@ -239,13 +232,12 @@ class KernelBank(TransformerMixin, BaseEstimator):
         """Return a view with the neighborhoods that the parameters or its rule ask for."""
         n = view.view.shape[0]
         if self.neighbors is not None:
-            size, as_links = count_neighbors(self.neighbors, n), self.neighborhoods == "graph"
-            return view.with_neighborhoods(size, 1.0, as_links=as_links)
+            return view.with_neighborhoods(count_neighbors(self.neighbors, n), 1.0)
         # Who asks for several kernels of a view has said what they are to be.
         if view.rule.neighbors is None or len(view.formulas) > 1 or n < FEWEST_SAMPLES:
             return view
         size = min(view.rule.neighbors, count_neighbors("auto", n))
-        return view.with_neighborhoods(size, view.rule.neighborhood_share, as_links=False)
+        return view.with_neighborhoods(size, view.rule.neighborhood_share)
 
     @property
     def views_(self) -> dict[str, Array]:
@@ -274,7 +266,7 @@ class KernelBank(TransformerMixin, BaseEstimator):
         return all(view.share == 1 for view in self._views)
 
     def lone_neighborhoods(self) -> list[Neighborhoods | None]:
-        """Return per kernel the neighborhoods or links that it consists of; None if of more."""
+        """Return per kernel the neighborhoods that it consists of; None if of more."""
         return [each for view in self._views for each in view.lone_neighborhoods()]
 
     def of_view(self, name: str) -> "KernelBank":

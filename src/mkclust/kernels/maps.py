@@ -5,7 +5,6 @@ from typing import Any, Literal
 import numpy as np
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.cluster import KMeans
-from sklearn.kernel_approximation import RBFSampler
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
@@ -24,7 +23,7 @@ from mkclust.linalg import (
 )
 from mkclust.linalg.sparse_rows import as_csr, dense_rows, row_products, rows_from, stored_entries
 from mkclust.parameters import Choice, Count, Number, check_parameter
-from mkclust.types import Array, Float
+from mkclust.types import Array
 
 # Landmarks by k-means are learned on at most so many rows.
 KMEANS_ROWS = 20_000
@@ -64,16 +63,6 @@ class _FeatureMap(TransformerMixin, BaseEstimator):
     def self_similarity(self, X: Any) -> Array:
         """Return k(x, x) of rows, which features of a Gaussian kernel approximate: always one."""
         return namespace(X).ones_like(squared_norms(X))
-
-    def _learn_median(self, X: Array, origin: Float) -> None:
-        """Learn the median distance between two rows, from fewer than exact kernels take."""
-        moved = rows_from(origin, X)
-        with np.errstate(over="ignore"):
-            longest = float(squared_norms(moved).max())
-        if stored_entries(moved).any() and not np.finfo(np.float64).tiny <= longest < np.inf:
-            size = "too small" if longest < 1 else "too large"
-            raise ValueError(f"distances between rows are {size} to square; rescale the view")
-        self.median_ = median_distance("", moved, drawn=MEDIAN_ROWS)
 
 
 class Nystroem(_FeatureMap):
@@ -132,7 +121,8 @@ class Nystroem(_FeatureMap):
 
     def fit(self, X: Any, y: Any = None) -> "Nystroem":
         """Choose the landmarks among rows, and the width of the kernel."""
-        _check_parameters(self)
+        check_parameter("n_components", self.n_components, Count())
+        check_parameter("width", self.width, Number(0, open_low=True))
         check_parameter("landmarks", self.landmarks, Choice(("uniform", "kmeans")))
         X = to_host(self._check(X, reset=True), None)
         n = X.shape[0]
@@ -142,8 +132,9 @@ class Nystroem(_FeatureMap):
                 "many landmarks as there are samples"
             )
         rng = check_random_state(self.random_state)
-        self._origin = _mean_row(X)
-        self._learn_median(X, self._origin)
+        # Rows are measured from their mean; sparse ones from zero, to stay sparse.
+        self._origin = middle(X) if is_sparse(X) else X.mean(axis=0, dtype=np.float64)
+        self._learn_median(X)
         if self.landmarks == "uniform":
             self.landmarks_ = X[np.sort(rng.choice(n, self.n_components, replace=False))]
         else:
@@ -171,6 +162,16 @@ class Nystroem(_FeatureMap):
         S = self._similarities(X, _to_same_device(Z, X))
         return S @ _to_same_device(self._whitening, S)
 
+    def _learn_median(self, X: Array) -> None:
+        """Learn the median distance between two rows, from fewer than exact kernels take."""
+        moved = rows_from(self._origin, X)
+        with np.errstate(over="ignore"):
+            longest = float(squared_norms(moved).max())
+        if stored_entries(moved).any() and not np.finfo(np.float64).tiny <= longest < np.inf:
+            size = "too small" if longest < 1 else "too large"
+            raise ValueError(f"distances between rows are {size} to square; rescale the view")
+        self.median_ = median_distance("", moved, drawn=MEDIAN_ROWS)
+
     def _similarities(self, X: Array, Z: Array) -> Array:
         """Return the Gaussian kernel between rows measured from the origin, in their precision."""
         scale = -0.5 / float(self.width * self.median_) ** 2
@@ -183,63 +184,6 @@ class Nystroem(_FeatureMap):
             return xp.exp(xp.where(exponents > 0, 0.0, exponents))
         np.minimum(exponents, 0, out=exponents)
         return np.exp(exponents, out=exponents)
-
-
-class RandomFourier(_FeatureMap):
-    r"""Approximate a Gaussian kernel by random waves.
-
-    .. math:: k(x, y) \approx \phi(x)^\top \phi(y), \qquad
-              \phi(x) = \sqrt{2 / D}\, \cos(\Omega^\top x + b)
-
-    scikit-learn's ``RBFSampler`` with the width of ``Nystroem``, the median distance. It needs no
-    landmarks; for as many columns, Nystroem's are usually the better approximation.
-
-    Parameters
-    ----------
-    n_components : int, default=100
-        Number of waves D.
-    width, random_state
-        As those of `Nystroem`.
-
-    Attributes
-    ----------
-    median_, n_features_in_
-        As those of `Nystroem`.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from mkclust.kernels import RandomFourier
-    >>> X = np.random.default_rng(0).normal(size=(50, 3))
-    >>> RandomFourier(n_components=80, random_state=0).fit_transform(X).shape
-    (50, 80)
-    """
-
-    def __init__(self, n_components: int = 100, *, width: float = 1.0, random_state: Any = None):
-        self.n_components = n_components
-        self.width = width
-        self.random_state = random_state
-
-    def fit(self, X: Any, y: Any = None) -> "RandomFourier":
-        """Draw the waves, for the width that rows ask for."""
-        _check_parameters(self)
-        X = to_host(self._check(X, reset=True), None)
-        self._learn_median(X, _mean_row(X))
-        self._sampler = RBFSampler(
-            gamma=0.5 / (self.width * self.median_) ** 2,
-            n_components=self.n_components,
-            random_state=self.random_state,
-        ).fit(X)
-        return self
-
-    def transform(self, X: Any) -> Array:
-        """Return the features of rows, (n_samples, n_components), where the rows live."""
-        X, sampler = self._check(X, reset=False), self._sampler
-        if not is_foreign(X):
-            return sampler.transform(X)
-        waves = X @ _to_same_device(sampler.random_weights_, X)
-        waves += _to_same_device(sampler.random_offset_, X)
-        return (2 / sampler.n_components) ** 0.5 * namespace(X).cos(waves)
 
 
 class Linear(_FeatureMap):
@@ -267,17 +211,6 @@ class Linear(_FeatureMap):
         return squared_norms(X)
 
 
-def _check_parameters(feature_map: Any) -> None:
-    """Refuse what is no number of features, or no width."""
-    check_parameter("n_components", feature_map.n_components, Count())
-    check_parameter("width", feature_map.width, Number(0, open_low=True))
-
-
 def _to_same_device(learned: np.ndarray, X: Array) -> Array:
     """Return what was learned where rows live, in their precision."""
     return to_device(learned, X, precision_of(X))
-
-
-def _mean_row(X: Array) -> Float:
-    """Return what rows are measured from: their mean, or zero for sparse ones to stay sparse."""
-    return middle(X) if is_sparse(X) else X.mean(axis=0, dtype=np.float64)

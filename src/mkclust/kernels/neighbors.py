@@ -1,4 +1,4 @@
-r"""Shared neighborhoods: two samples are as similar as the share of neighborhoods that hold both.
+"""Shared neighborhoods: two samples are as similar as the share of neighborhoods that hold both.
 
 The neighborhood N(i) of a sample consists of itself and the samples most similar to it by some
 kernel: as many as are asked for, and all others that are as similar as the last of them. Two
@@ -10,12 +10,6 @@ Similarities are compared as by a kernel of unit diagonal. For Gaussian kernels 
 samples are the nearest, for inner products those with the largest cosines: scikit-learn finds both
 without computing kernels. A new sample joins the neighborhoods of those to which it is as similar
 as their last neighbor, and has one of its own.
-
-`Links` are the graph of neighbors instead. With :math:`W_{ab}` one if both are neighbors of each
-other and one half if one is, and degrees :math:`d_a = \sum_b W_{ab}`, the kernel is
-:math:`(I + D^{-1/2} W D^{-1/2}) / 2`. The eigenvalues of the normalized graph lie between -1 and 1,
-so that the kernel is positive semidefinite; its leading eigenvectors are those of spectral
-clustering.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -126,10 +120,6 @@ class Neighborhoods:
         counts = np.diff(self.members.indptr)
         return scipy.sparse.csr_array(scipy.sparse.diags_array(counts**-0.5) @ self.members)
 
-    def self_similarity(self) -> float:
-        """Return the similarity of every sample with itself, new or not."""
-        return 1.0
-
     def kernel(self) -> Any:
         """Return the similarities of all samples, (n_samples, n_samples)."""
         return FactoredMatrix.symmetric(self._memberships)
@@ -152,44 +142,6 @@ class Neighborhoods:
         """Return which samples are in no neighborhood but their own, and alone in that."""
         in_lists = np.bincount(self.members.indices, minlength=self.n_samples)
         return (np.diff(self.members.indptr) == 1) & (in_lists == 1)
-
-
-class Links(Neighborhoods):
-    """The neighborhoods of all samples by one kernel, used as a graph of links."""
-
-    @property
-    def _links(self) -> Any:
-        """The links of all samples, a sparse array of shape (n_samples, n_samples)."""
-        links = (self.members.astype(np.float64) + self.members.T.astype(np.float64)) / 2
-        links.setdiag(0)
-        return scipy.sparse.csr_array(links)
-
-    def self_similarity(self) -> float:
-        """Return the similarity of every sample with itself, new or not."""
-        return 0.5
-
-    def kernel(self) -> Any:
-        """Return the similarities of all samples, sparse, (n_samples, n_samples)."""
-        roots, identity = _inverse_roots(self._links), scipy.sparse.eye_array(self.n_samples)
-        return scipy.sparse.csr_array((identity + roots @ self._links @ roots) / 2)
-
-    def cross(self, joined: Any, own: Any, samples: np.ndarray) -> Any:
-        """Return the similarities of new samples to the training samples, as `Neighborhoods` does.
-
-        A new sample is linked with those whose neighborhoods it joins and with those in its own.
-        """
-        links = (joined.astype(np.float64) + own.astype(np.float64)) / 2
-        similarities = _inverse_roots(links) @ links @ _inverse_roots(self._links) / 2
-        is_new = scipy.sparse.diags_array((samples < 0).astype(np.float64))
-        known = _choice(samples, self.n_samples) @ self.kernel()
-        return scipy.sparse.csr_array(is_new @ similarities + known)
-
-
-def _inverse_roots(links: Any) -> Any:
-    """Return the diagonal matrix of 1 / sqrt(degree), zero for rows without links."""
-    degrees = np.asarray(links.sum(axis=1)).reshape(-1)
-    roots = np.where(degrees > 0, 1 / np.sqrt(np.where(degrees > 0, degrees, 1.0)), 0.0)
-    return scipy.sparse.diags_array(roots)
 
 
 def _choice(samples: np.ndarray, n_samples: int) -> Any:

@@ -34,7 +34,6 @@ from mkclust.linalg.sparse_rows import (
     entrywise,
     over_rows,
     stored_entries,
-    sums_of_rows,
     times_columns,
     with_diagonal,
     zero_rows,
@@ -141,7 +140,8 @@ class SquareRootsOfShares(Preparation):
     def apply(self, rows: Array) -> Array:
         """Return square roots of shares; rows of zeros stay zero."""
         xp, rows = namespace(rows), entrywise(nonnegative, rows)
-        sums = sums_of_rows(rows) if is_sparse(rows) else xp.sum(rows, axis=1, dtype=xp.float64)
+        wide = rows.astype(np.float64) if is_sparse(rows) else rows
+        sums = wide.sum(axis=1) if is_sparse(rows) else xp.sum(rows, axis=1, dtype=xp.float64)
         return entrywise(xp.sqrt, over_rows(rows, xp.where(sums > 0, sums, 1.0)))
 
 

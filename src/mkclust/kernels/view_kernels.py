@@ -10,7 +10,6 @@ from mkclust.data.distances import drawn_rows, mean_squared_norm, median_distanc
 from mkclust.kernels.formulas import Closeness, Formula, Gaussian, Points, Units, select_points
 from mkclust.kernels.kinds import RULES, ChosenRule, Rule
 from mkclust.kernels.neighbors import (
-    Links,
     Neighborhoods,
     SimilarityLists,
     join_by_similarity,
@@ -123,23 +122,20 @@ class ViewKernels:
 
     def self_similarity(self, X: Array, precision: str) -> Array:
         """Return the kernels between rows and themselves, (n_kernels, n_rows)."""
-        prepared, near = self.prepared(X), 0.0
-        if self.share:
-            near = self.share * self.neighborhoods[0].self_similarity()
+        prepared, share = self.prepared(X), self.share
         values = [
-            astype((1 - self.share) * each.self_similarity(prepared, self.units) + near, precision)
+            astype((1 - share) * each.self_similarity(prepared, self.units) + share, precision)
             for each in self.formulas
         ]
         return namespace(*values).stack(values)
 
-    def with_neighborhoods(self, size: int, share: float, *, as_links: bool) -> "ViewKernels":
+    def with_neighborhoods(self, size: int, share: float) -> "ViewKernels":
         """Find the neighborhoods of the training samples; kernels with the same ones share them."""
         found = dict[Any, Neighborhoods]()
         for index in range(len(self.formulas)):
             key = self._search(index)
             if key not in found:
-                each = self._find(index, size)
-                found[key] = Links(each.members, each.last_dissimilarity) if as_links else each
+                found[key] = self._find(index, size)
         every = tuple(found[self._search(index)] for index in range(len(self.formulas)))
         return replace(self, size=size, share=share, neighborhoods=every)
 
@@ -196,7 +192,7 @@ class ViewKernels:
         return join_by_similarity(each, size, blocks, *lengths)
 
     def lone_neighborhoods(self) -> list[Neighborhoods | None]:
-        """Return per kernel the neighborhoods or links that it consists of; None if of more."""
+        """Return per kernel the neighborhoods that it consists of; None if of more."""
         if self.share == 1:
             return list(self.neighborhoods)
         of_graph = linked_neighborhoods(self.view) if self.kind == "graph" else None

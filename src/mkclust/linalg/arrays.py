@@ -218,11 +218,6 @@ def rounding_of(array: Any) -> float:
     return float(namespace(getattr(array, "like", array)).finfo(array.dtype).eps)
 
 
-def smallest_normal(array: Any) -> float:
-    """Return the smallest number that the type of an array holds to all of its digits."""
-    return float(namespace(getattr(array, "like", array)).finfo(array.dtype).smallest_normal)
-
-
 def astype(array: Any, dtype: str) -> Array:
     """Return an array in another number type, not copied where it is in that already."""
     if type(array) is np.ndarray:

@@ -47,16 +47,6 @@ class FactoredMatrix:
         return self.left.dtype
 
     @property
-    def like(self) -> Any:
-        """Something that says where vectors live that this can be multiplied with: the host."""
-        return self.left
-
-    @property
-    def nnz(self) -> int:
-        """How many numbers a product reads."""
-        return self.left.nnz + self.right.nnz
-
-    @property
     def T(self) -> "FactoredMatrix":
         """The transpose."""
         return FactoredMatrix(self.right.T.tocsr(), self.left.T.tocsr())
@@ -87,14 +77,8 @@ class FactoredMatrix:
         return np.asarray(self.left.multiply(self.right.T.tocsr()).sum(axis=1)).reshape(-1)
 
     def sum(self, axis: int = 1, dtype: Any = np.float64) -> Float:
-        """Return the row sums, or those of the columns for ``axis=0``."""
-        if axis == 0:
-            return np.asarray(self.left.sum(axis=0, dtype=dtype)).reshape(-1) @ self.right
-        return self.left @ np.asarray(self.right.sum(axis=1, dtype=dtype)).reshape(-1)
-
-    def mean(self, axis: int = 1) -> Float:
-        """Return the mean of every row, or of every column for ``axis=0``."""
-        return self.sum(axis) / self.shape[axis]
+        """Return the row sums; others are not asked for."""
+        return self.left @ np.asarray(self.right.sum(axis=axis, dtype=dtype)).reshape(-1)
 
 
 def is_sparse(matrix: Any) -> bool:

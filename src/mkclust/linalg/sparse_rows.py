@@ -68,13 +68,6 @@ def row_products(A: Array, B: Array) -> Array:
     return np.ascontiguousarray((B @ A.T).T) if issparse(B) else A @ B.T
 
 
-def sums_of_rows(rows: Any) -> Float:
-    """Return the sum of every sparse row in float64, in the order of its columns."""
-    n = rows.shape[0]
-    numbers = np.repeat(np.arange(n), np.diff(rows.indptr))
-    return np.bincount(numbers, rows.data, minlength=n).astype(np.float64, copy=False)
-
-
 def finite_rows(rows: Array) -> Array:
     """Return which rows have finite entries only."""
     if not issparse(rows):
@@ -87,7 +80,7 @@ def finite_rows(rows: Array) -> Array:
 def zero_rows(rows: Array) -> np.ndarray:
     """Return which rows have no entry but zeros, on the host."""
     if issparse(rows):
-        return sums_of_rows(abs(rows)) == 0
+        return np.asarray(abs(rows).sum(axis=1)).reshape(-1) == 0
     xp = namespace(rows)
     zero = to_host(rows[:, 0] == 0, None)  # of rows without any zero, one column is read
     places = np.flatnonzero(zero)

@@ -21,7 +21,6 @@ from mkclust.methods.training import read_training
 from mkclust.methods.uncovered import observed_of, spread_over_all, warn_of_uncovered
 from mkclust.parameters import Allowed
 from mkclust.stack import Mix, Stack
-from mkclust.stack.kernel import dense_of
 from mkclust.text import printable, text_table
 from mkclust.types import Array, Float, Labels
 
@@ -230,8 +229,8 @@ class MultipleKernelClusterer(ClusterMixin, Parameters):
     def _mixed_among(self, stack: Stack, samples: np.ndarray | None) -> Array:
         """Return the similarities among samples that exist, symmetric but for rounding."""
         if samples is None:
-            return dense_of(Mix(self.coefficients_, stack.kernels))
-        return dense_of(stack.among(samples).mix(self.coefficients_))
+            return Mix(self.coefficients_, stack.kernels).dense()
+        return stack.among(samples).mix(self.coefficients_).dense()
 
     @property
     def _mixes_kernels(self) -> bool:

@@ -22,7 +22,6 @@ from mkclust.linalg import namespace, select, to_device, to_host
 from mkclust.stack import Stack
 from mkclust.stack.compare import draw
 from mkclust.stack.discretize import normalize_rows
-from mkclust.stack.kernel import dense_of
 from mkclust.stack.observed import maps_of, observed_samples, with_maps
 from mkclust.types import Array, Float
 
@@ -143,7 +142,7 @@ def learn_seen_regressions(
 def _learn(stack: Stack, teachers: np.ndarray, targets: Float) -> Float:
     """Learn from some samples what kernels tell of the embedding, (n_samples, k)."""
     uniform = np.full(stack.n_kernels, 1 / stack.n_kernels)
-    similarities = to_host(dense_of(stack.among(teachers).mix(uniform)))
+    similarities = to_host(stack.among(teachers).mix(uniform).dense())
     similarities[np.diag_indices(len(teachers))] += RIDGE * np.trace(similarities) / len(teachers)
     coefficients = np.zeros_like(targets)
     coefficients[teachers] = scipy.linalg.solve(similarities, targets[teachers], assume_a="pos")

@@ -16,7 +16,7 @@ from mkclust.methods.solution import Solution
 from mkclust.parameters import Allowed, Number
 from mkclust.stack import Array as DenseKernel
 from mkclust.stack import Mix, Stack, Standardization, Standardized
-from mkclust.stack.kernel import dense_of, row_blocks
+from mkclust.stack.kernel import row_blocks
 from mkclust.types import Array, Float
 
 # Without a tolerance, a last relative change of the objective below this counts as converged.
@@ -43,7 +43,7 @@ def solve_lmkkm(stack: Stack, n_clusters: int, *, tol: float = 0.0, max_iter: in
     explained = empty((m, n, n), like)  # H H^T o K_p
 
     def relax(theta: Array, start: Array | None = None) -> Relaxation:
-        mixed = DenseKernel(dense_of(mix_by_samples(stack, theta)))
+        mixed = DenseKernel(mix_by_samples(stack, theta).dense())
         return relax_from(mixed, n_clusters, tol=EIGEN_TOLERANCE, start=start)
 
     def multiply(theta: Array) -> Array:
@@ -176,7 +176,7 @@ class LMKKM(MultipleKernelClusterer):
     def _mixed_among(self, stack: Stack, samples: np.ndarray | None) -> Array:
         theta = self.sample_weights_ if samples is None else self.sample_weights_[samples]
         held = stack if samples is None else stack.among(samples)
-        return dense_of(mix_by_samples(held, to_device(theta, held.kernels[0].like)))
+        return mix_by_samples(held, to_device(theta, held.kernels[0].like)).dense()
 
     def _explain_stop(self, solution: Solution) -> str:
         return f"after {solution.n_iter} iterations the objective still falls: raise max_iter"

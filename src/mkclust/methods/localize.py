@@ -18,7 +18,7 @@ from mkclust.linalg import (
 )
 from mkclust.parameters import Number
 from mkclust.stack import Mix, Stack
-from mkclust.stack.kernel import dense_of, row_blocks
+from mkclust.stack.kernel import row_blocks
 from mkclust.stack.stack import HeldStack
 from mkclust.types import Array, Float
 
@@ -86,7 +86,7 @@ def neighborhood_mask(stack: Stack, size: int, kind: MaskKind = "published") -> 
     other are in.
     """
     n, m = stack.n_samples, stack.n_kernels
-    average = dense_of(Mix(np.full(m, 1 / m), stack.kernels))
+    average = Mix(np.full(m, 1 / m), stack.kernels).dense()
     set_diagonal(average, -np.inf if kind == "published" else np.inf)
     if kind != "published":
         size = min(size + 1, n)

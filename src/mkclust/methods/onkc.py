@@ -25,7 +25,7 @@ from mkclust.methods.mixture import EIGEN_TOLERANCE
 from mkclust.methods.solution import Solution
 from mkclust.parameters import Allowed, Number
 from mkclust.stack import Mix, Stack
-from mkclust.stack.kernel import dense_of, row_blocks
+from mkclust.stack.kernel import row_blocks
 from mkclust.types import Array, Float
 
 # Weights below this are rounding of the quadratic program, as in the authors' code.
@@ -97,7 +97,7 @@ def _first_partition(stack: Stack, gamma: Float, k: int) -> Array:
         return H
     # The null space of this mix is that of every mix. The entrywise exponential is a kernel of full
     # rank on the same similarities: H does not depend on the order of the samples.
-    H, K = H[:, :rank], dense_of(mixed)
+    H, K = H[:, :rank], mixed.dense()
     xp = namespace(K)
     E = xp.exp(K / (float(xp.max(xp.abs(K))) or 1.0))
     E -= H @ (H.T @ E)
@@ -121,7 +121,7 @@ def find_nearby_kernel(
     """Return the best kernel G for given weights and partition."""
     n, k = H.shape
     xp = namespace(H)
-    K = dense_of(Mix(gamma, stack.kernels))
+    K = Mix(gamma, stack.kernels).dense()
     scaled = H / float(np.sqrt(rho))
     B = scaled @ scaled.T
     B += K

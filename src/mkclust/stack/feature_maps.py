@@ -246,8 +246,8 @@ def _unfit(map_: Any, rows: Array) -> str:
     name = type(getattr(map_, "map_", map_)).__name__
     kind = "sparse" if issparse(rows) else f"one of {place(rows)}"
     return (
-        f"{name} computes with dense NumPy arrays only, and this is {kind}: pass Nystroem or "
-        "RandomFourier of mkclust.kernels, or the views as dense NumPy arrays"
+        f"{name} computes with dense NumPy arrays only, and this is {kind}: pass Nystroem of "
+        "mkclust.kernels, or the views as dense NumPy arrays"
     )
 
 

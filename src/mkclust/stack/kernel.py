@@ -312,8 +312,3 @@ class Computed(Kernel):
     def __matmul__(self, V: AnyArray) -> AnyArray:
         """Multiply with a thin matrix, (n, b) to (n, b), in one pass over the rows."""
         return multiply([self], [V])[0]
-
-
-def dense_of(kernel: Kernel) -> AnyArray:
-    """Write a kernel out, (n, n), in float64; exactly symmetric, in memory of its own."""
-    return kernel.dense()

@@ -7,7 +7,7 @@ import numpy as np
 from mkclust.engine.eigen import extreme_eigenvalues
 from mkclust.linalg import copy_array, eigh, free_bytes, namespace, to_device
 from mkclust.linalg.memory import require_memory
-from mkclust.stack.kernel import Array, Shifted, dense_of
+from mkclust.stack.kernel import Array, Shifted
 from mkclust.stack.standardized import Standardization, Standardized
 
 
@@ -52,7 +52,7 @@ def _clip(kernel: Standardized, label: str) -> Standardized:
         "pass psd='shift', which takes no copy, or use fewer samples",
         available=free_bytes(kernel.like),
     )
-    values, vectors = eigh(dense_of(kernel))
+    values, vectors = eigh(kernel.dense())
     clipped = (vectors * to_device(np.maximum(values, 0), vectors)) @ vectors.T
     clipped = (clipped + clipped.T) / 2
     negative = values < -n * np.finfo(np.float64).eps * np.abs(values).max()

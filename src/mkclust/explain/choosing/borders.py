@@ -57,7 +57,7 @@ class Borders:
         return self.n_between / self.n_within * CORE / (0.5 - BORDER)
 
     @property
-    def likelihood(self) -> float:
+    def p_value(self) -> float:
         """How likely a continuum is to have as few samples at the borders between its parts."""
         odds = self.sparse * (0.5 - BORDER) / CORE
         total = self.n_between + self.n_within

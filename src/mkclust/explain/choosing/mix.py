@@ -1,6 +1,6 @@
 """The mixed kernel in which clusters are looked for: of samples, and of draws without clusters."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any, Literal
@@ -8,15 +8,13 @@ from typing import Any, Literal
 import numpy as np
 from sklearn.base import clone
 
-from mkclust.data.samples import Samples, as_views
-from mkclust.data.tables import TABLE
+from mkclust.data import Samples, read_samples
 from mkclust.kernels.kinds import RULES
-from mkclust.linalg import eigh, eigvalsh, is_sparse, to_host
+from mkclust.linalg import arrays_to_host, eigh, eigvalsh, is_sparse, to_host
 from mkclust.methods import AverageKKM
 from mkclust.methods.training import open_samples
 from mkclust.stack import Mix, Stack, as_stack
-from mkclust.stack.kernel import dense_of
-from mkclust.stack.observed import FillRule, rescaling
+from mkclust.stack.observed import FillRule, Observed, rescaling
 from mkclust.types import Float
 
 # Directions of less than this share of the longest are rounding.
@@ -33,16 +31,7 @@ MOST_TRIES = 20
 class MixSettings:
     """How samples become one kernel: as in ``fit``, then mixed by fixed coefficients.
 
-    Attributes
-    ----------
-    kernels : "precomputed" or KernelBank
-        What the samples are, or what makes kernels of them.
-    center, normalize, psd
-        As in every estimator.
-    coefficients : ndarray of shape (n_kernels,) or None
-        Coefficients of the mix; None takes the average.
-    fill : {"rescale", "zero"}
-        How samples are treated that are missing from views.
+    ``kernels`` is "precomputed" or a KernelBank; coefficients None take the average.
     """
 
     kernels: Any
@@ -52,28 +41,32 @@ class MixSettings:
     coefficients: Float | None = None
     fill: FillRule = "rescale"
 
-    def stack(self, X: Any, *, validate: bool = True) -> Any:
-        """Return the kernels of some samples, centered and scaled as in ``fit``."""
-        settings: dict[str, Any] = {"center": self.center, "normalize": self.normalize}
-        if isinstance(self.kernels, str):
-            return as_stack(X, psd=self.psd, validate=validate, fill=self.fill, **settings)
-        if missing_of(X) is not None:
-            return self._stack_of_views(X)
-        bank = clone(self.kernels).set_params(on_the_fly=False)
-        # The bank's own kernels are positive semidefinite by construction.
-        settings |= {"validate": False, "names": bank.fit(X).kernel_names_}
-        return as_stack(bank.transform(X), views=bank.kernel_views_, **settings)
+    def read(self, X: Any) -> Samples:
+        """Return input of any form as samples, in NumPy's arrays: many small steps follow."""
+        if not isinstance(X, Samples):
+            X = read_samples(
+                X, expected="precomputed" if self.kernels == "precomputed" else "views"
+            )
+        if X.whole is not None:
+            return X
+        return replace(X, parts=tuple(map(arrays_to_host, X.parts)))
 
-    def _stack_of_views(self, samples: Samples) -> Stack:
-        """Return the kernels of views that lack samples, as a fit makes them."""
+    def open(self, samples: Samples) -> tuple[Any, Any, Any]:
+        """Return a model, what it would be fitted on, and the kernels as they are."""
+        is_bank = self.kernels != "precomputed"
         model = AverageKKM(
             1,
-            kernels=clone(self.kernels).set_params(on_the_fly=False),
+            kernels=clone(self.kernels).set_params(on_the_fly=False) if is_bank else "precomputed",
             center=self.center,
             normalize=self.normalize,
+            psd=self.psd,
             missing_views=self.fill,
         )
-        source, kernels = open_samples(model, samples)
+        return model, *open_samples(model, samples)
+
+    def stack(self, X: Any) -> Stack:
+        """Return the kernels of some samples, centered and scaled as in ``fit``."""
+        model, source, kernels = self.open(self.read(X))
         return source.stack(model, kernels)
 
     def shares(self, n_kernels: int) -> Float:
@@ -86,38 +79,35 @@ class MixSettings:
             )
         return self.coefficients / self.coefficients.sum()
 
-    def mix(self, X: Any, *, validate: bool = True) -> Float:
+    def mix(self, X: Any) -> Float:
         """Return the mixed kernel of some samples, centered, (n, n)."""
-        return self.mix_stack(self.stack(X, validate=validate))
+        return self._mix_stack(self.stack(X))
 
-    def mix_kernels(self, kernels: Sequence[Any], missing: np.ndarray | None = None) -> Float:
-        """Return the mix of kernels that need no check, centered, (n, n).
-
-        Of kernels that lack samples, (n, m) of bool, they are those of the samples that they have.
-        """
-        given: Any = list(kernels)
-        if missing is not None:
-            names = tuple(map(str, range(len(given))))
-            given = Samples("kernels", names, tuple(given), missing=missing)
+    def mix_kernels(self, kernels: list[Float], missing: np.ndarray | None = None) -> Float:
+        """Return the mix of kernels that need no check, each of the samples that it has."""
+        names = tuple(map(str, range(len(kernels))))
         stack = as_stack(
-            given, center=self.center, normalize=self.normalize, validate=False, fill=self.fill
+            Samples("kernels", names, tuple(kernels), missing=missing),
+            center=self.center,
+            normalize=self.normalize,
+            validate=False,
+            fill=self.fill,
         )
-        return self.mix_stack(stack)
+        return self._mix_stack(stack)
 
-    def mix_stack(self, stack: Stack) -> Float:
-        """Return the mix of kernels that are centered and scaled, itself centered, (n, n)."""
-        return centered(to_host(dense_of(Mix(self.shares(stack.n_kernels), stack.kernels))))
+    def _mix_stack(self, stack: Stack) -> Float:
+        return centered(to_host(Mix(self.shares(stack.n_kernels), stack.kernels).dense()))
 
-    def mixes(self, X: Any, n_views: int) -> "ViewMixes":
+    def mixes(self, X: Any) -> "ViewMixes":
         """Return what each view, or single kernel, contributes to the mix."""
-        missing = missing_of(X)
-        # Of samples that are missing from views, what is scaled is the sum of the shuffled.
+        samples = self.read(X)
+        missing = samples.missing
+        # If samples are missing from views, the sum of the shuffled kernels is scaled.
         settings = self if missing is None else replace(self, fill="zero")
-        stack = settings.stack(X)
-        shares = self.shares(stack.n_kernels)
-        view = np.asarray(stack.views)
-        parts = [np.where(view == v, shares, 0) for v in range(n_views)]
-        kernels = [to_host(dense_of(Mix(part, stack.kernels))) for part in parts]
+        stack = settings.stack(samples)
+        shares, view = self.shares(stack.n_kernels), np.asarray(stack.views)
+        parts = [np.where(view == v, shares, 0) for v in range(view.max() + 1)]
+        kernels = [to_host(Mix(part, stack.kernels).dense()) for part in parts]
         if missing is None:
             return ViewMixes([centered(K) for K in kernels])
         scale = np.ones(len(missing))
@@ -132,28 +122,13 @@ def centered(K: Float) -> Float:
     return K - K.mean(axis=1)[:, None]
 
 
-def missing_of(X: Any) -> np.ndarray | None:
-    """Return which samples are missing from which views or kernels, None where none is."""
-    return X.missing if isinstance(X, Samples) else None
-
-
 @dataclass(frozen=True)
 class ViewMixes:
-    """What each view contributes to the mix.
+    """What each view contributes to the mix; with the samples that it has, if some are missing."""
 
-    Attributes
-    ----------
-    kernels : list of ndarray of shape (n, n)
-        Centered, but where samples are missing: zero for those that a view lacks.
-    observed : list of ndarray of int or None
-        The numbers of the samples that each view has; None where all have all.
-    scale : ndarray of shape (n,) or None
-        What every sample of the sum is multiplied with, where some are missing.
-    """
-
-    kernels: list[Float]
-    observed: list[np.ndarray] | None = None
-    scale: Float | None = None
+    kernels: list[Float]  # centered, or zero for samples that a view lacks
+    observed: list[np.ndarray] | None = None  # the samples that each view has; None for all
+    scale: Float | None = None  # what every sample of the sum is multiplied with
 
     def shuffled(self, rng: np.random.Generator) -> Float:
         """Return the mix with the samples of every view shuffled for themselves, centered.
@@ -178,36 +153,32 @@ class NullSamples:
     distributed. So what is linear in the samples, be it shared by all views, stays; what is not,
     such as clusters, goes.
 
-    Of precomputed kernels the coordinates are those of their feature space. Of one that could be a
-    Gaussian kernel (of a constant diagonal, positive, and minus its logarithm a squared Euclidean
-    distance) they are those of the space in which it measures distances. Counts, shares, links and
-    distances cannot be drawn so without turning negative: of such views the coordinates are those
-    of the feature space of their kernels, too.
-
-    Parameters
-    ----------
-    X : dict of kernels or views, table, or Samples
-        Some samples, in memory. Where some are missing from views they are drawn for all, and those
-        of the same samples are left out of the draws.
-    settings : MixSettings
-        How they become one kernel.
+    The coordinates are the columns of views. Counts, shares, links and distances cannot be drawn so
+    without turning negative: with such views, and with precomputed kernels, they are coordinates of
+    the feature space of each kernel. If one could be a Gaussian kernel (its diagonal is constant,
+    it is positive, and minus its logarithm is a squared Euclidean distance), they are those of the
+    space in which it measures distances. Samples that are missing from views are drawn for all, and
+    those of the same samples are left out of the draws.
     """
 
     def __init__(self, X: Any, settings: MixSettings):
-        self._settings, missing = settings, missing_of(X)
-        self._maker = _DrawnKernels(X, settings)
-        coordinates = self._maker.coordinates
-        self._names, self._observed = list(coordinates), None
-        if missing is not None:
-            # The row of the most similar sample that a view has stands for one that it lacks: for
+        samples = settings.read(X)
+        self._settings, self._samples, self._missing = settings, samples, samples.missing
+        self._gaussian: list[bool] = []
+        if _can_be_drawn(samples, settings):
+            self._is_rows, coordinates = True, [to_host(view) for view in samples.views.values()]
+        else:
+            self._is_rows, coordinates = False, self._coordinates_of_kernels()
+        if self._missing is not None:
+            # The row of the most similar sample that a view has replaces one that it lacks: for
             # the covariance alone.
-            K, by_name = settings.mix(X), self._maker.observed(X)
-            self._observed = [by_name[name] for name in self._names]
-            coordinates = {
-                name: rows[_nearest(K, by_name[name])] for name, rows in coordinates.items()
-            }
-        self._means = [view.mean(axis=0) for view in coordinates.values()]
-        apart = [view - mean for view, mean in zip(coordinates.values(), self._means, strict=True)]
+            K = settings.mix(samples)
+            coordinates = [
+                rows[_nearest(K, np.flatnonzero(~lacks))]
+                for rows, lacks in zip(coordinates, self._missing.T, strict=True)
+            ]
+        self._means = [view.mean(axis=0) for view in coordinates]
+        apart = [view - mean for view, mean in zip(coordinates, self._means, strict=True)]
         # Of one size, so that no view is taken for the rounding of another.
         self._sizes = [np.linalg.norm(view) or 1.0 for view in apart]
         scaled = [view / size for view, size in zip(apart, self._sizes, strict=True)]
@@ -215,7 +186,6 @@ class NullSamples:
         _, lengths, axes = np.linalg.svd(np.hstack(scaled), full_matrices=False)
         has_length = lengths > RANK_TOLERANCE * lengths[0]
         self._axes = lengths[has_length][:, None] * axes[has_length]
-        self._n_samples = len(apart[0])
 
     def draw(self, rng: np.random.Generator) -> Float:
         """Return the mixed kernel of one draw, centered, (n_samples, n_samples)."""
@@ -228,22 +198,40 @@ class NullSamples:
 
     def _try(self, rng: np.random.Generator) -> Float:
         """Return the mixed kernel of one draw, or refuse it as what was given would be refused."""
-        rotated = rng.normal(size=(self._n_samples, len(self._axes)))
+        rotated = rng.normal(size=(self._samples.n_samples, len(self._axes)))
         rotated = np.linalg.qr(rotated - rotated.mean(axis=0))[0]
         parts = np.split(rotated @ self._axes, self._ends, axis=1)
-        views = {
-            name: mean + size * part
-            for name, mean, size, part in zip(
-                self._names, self._means, self._sizes, parts, strict=True
-            )
-        }
-        if self._observed is None:
-            return self._settings.mix_kernels(self._maker.kernels(views))
-        seen = {
-            name: view[some]
-            for (name, view), some in zip(views.items(), self._observed, strict=True)
-        }
-        return self._settings.mix_kernels(self._maker.kernels(seen), self._maker.missing)
+        drawn = [
+            mean + size * part
+            for mean, size, part in zip(self._means, self._sizes, parts, strict=True)
+        ]
+        if self._missing is not None:
+            drawn = [part[~lacks] for part, lacks in zip(drawn, self._missing.T, strict=True)]
+        if self._is_rows:
+            return self._settings.mix(replace(self._samples, parts=tuple(drawn)))
+        kernels = [_kernel_of(F, each) for F, each in zip(drawn, self._gaussian, strict=True)]
+        return self._settings.mix_kernels(kernels, self._missing)
+
+    def _coordinates_of_kernels(self) -> list[Float]:
+        """Return coordinates of the samples for each kernel, and note which could be Gaussian."""
+        settings, samples = self._settings, self._samples
+        if settings.kernels == "precomputed":
+            unscaled = replace(settings, center=False, normalize=False)
+            given = [to_host(K.dense()) for K in _of_observed(unscaled.stack(samples))]
+        else:
+            _, source, made = settings.open(samples)
+            given = [_written_out(K) for part in made for K in part]
+            if self._missing is not None:
+                self._missing = self._missing[:, list(source.kernel_views)]
+        coordinates = []
+        for entries in given:
+            inner = _gaussian_inner_products(entries)
+            self._gaussian.append(inner is not None)
+            if inner is None:
+                inner = centered(entries) if settings.center else entries
+            values, vectors = eigh(inner)
+            coordinates.append(vectors * np.sqrt(np.maximum(values, 0)))
+        return coordinates
 
 
 def _nearest(K: Float, observed: np.ndarray) -> np.ndarray:
@@ -253,100 +241,24 @@ def _nearest(K: Float, observed: np.ndarray) -> np.ndarray:
     return places
 
 
-class _DrawnKernels:
-    """The coordinates of samples that are drawn anew, and the kernels of such draws.
-
-    Parameters
-    ----------
-    X : dict of kernels or views, table, or Samples
-        Some samples, in memory.
-    settings : MixSettings
-        How they become kernels.
-
-    Attributes
-    ----------
-    coordinates : dict of str to ndarray of shape (n_samples, n_coordinates)
-        Rows of views, and coordinates of the feature space of kernels: of the samples that they
-        have.
-    missing : ndarray of bool of shape (n_samples, n_kernels) or None
-        Which samples the kernels lack; None where they lack none.
-    """
-
-    def __init__(self, X: Any, settings: MixSettings):
-        self._settings, self._bank, self.missing = settings, None, missing_of(X)
-        if isinstance(settings.kernels, str):
-            rows: dict[str, Float] = {}
-            kernels = X.by_name if isinstance(X, Samples) else X
-        else:
-            rows, kernels = self._learn(X)
-        coordinates, self._gaussian = _coordinates(kernels, settings) if kernels else ({}, {})
-        self.coordinates: dict[str, Float] = rows | coordinates
-
-    def observed(self, samples: Samples) -> dict[str, np.ndarray]:
-        """Return the numbers of the samples that are there, by the names of coordinates."""
-        bank = self._bank
-        if bank is None:
-            return samples.observed
-        views = samples.observed
-        names = list(views)
-        of_kernels = zip(bank.kernel_names_, bank.kernel_views_, strict=True)
-        # Coordinates are those of a view, or of a kernel of a view.
-        return {name: views[names[view]] for name, view in of_kernels} | views
-
-    def _learn(self, X: Any) -> tuple[dict[str, Float], dict[str, Float]]:
-        """Return the views whose rows can be drawn, and the kernels of the others."""
-        bank = clone(self._settings.kernels).set_params(on_the_fly=False).fit(X)
-        self._one_table = not isinstance(X, Mapping | Samples)
-        views = X.views if isinstance(X, Samples) else as_views(X)
-        rules = dict(zip(views, bank.rules_.values(), strict=True))
-        asked = bank.rules if isinstance(bank.rules, Mapping) else {}
-        rows = {
-            name: view
-            for name, view in views.items()
-            if _can_be_drawn(rules[name], asked.get(name)) and not is_sparse(view)
-        }
-        of_rows = [list(views)[view] in rows for view in bank.kernel_views_]
-        self._places = [place for place, each in enumerate(of_rows) if each]
-        others = [place for place, each in enumerate(of_rows) if not each]
-        if self.missing is not None:
-            self.missing = self.missing[:, list(bank.kernel_views_)]
-            parts = [bank.of_view(name).training_kernels() for name in views] if others else []
-            made = [kernel for part in parts for kernel in part]
-        else:
-            made = bank.transform(X) if others else []
-        if bank.rules is not None:
-            bank.set_params(rules={name: rules[name] for name in rows})
-        self._bank, self._other_places = bank, others
-        return rows, {bank.kernel_names_[place]: _written_out(made[place]) for place in others}
-
-    def kernels(self, drawn: dict[str, Float]) -> list[Any]:
-        """Return the kernels of drawn coordinates, in the order of those that were given."""
-        kernels = [_inner_products(drawn[name], each) for name, each in self._gaussian.items()]
-        rows = {name: each for name, each in drawn.items() if name not in self._gaussian}
-        if self._bank is None or not rows:
-            return kernels
-        if self.missing is None:
-            made = clone(self._bank).fit_transform(rows[TABLE] if self._one_table else rows)
-        else:  # of different samples: one view after another
-            made = [
-                K for name in rows for K in self._bank_of(name).fit_transform({name: rows[name]})
-            ]
-        by_place = dict(zip(self._other_places, kernels, strict=True))
-        by_place |= dict(zip(self._places, made, strict=True))
-        return [by_place[place] for place in sorted(by_place)]
-
-    def _bank_of(self, name: str) -> Any:
-        """Return the bank for one of the views alone, not fitted."""
-        bank = clone(self._bank)
-        return bank if bank.rules is None else bank.set_params(rules={name: bank.rules[name]})
+def _can_be_drawn(samples: Samples, settings: MixSettings) -> bool:
+    """Return whether rows of all views, and what transforms them, take any numbers."""
+    if settings.kernels == "precomputed" or any(map(is_sparse, samples.parts)):
+        return False
+    bank = clone(settings.kernels).fit(samples)
+    asked = bank.rules if isinstance(bank.rules, Mapping) else {}
+    return all(
+        RULES[kind].takes_any_numbers and getattr(asked.get(name), "preprocess", None) is None
+        for name, kind in bank.rules_.items()
+    )
 
 
-def _can_be_drawn(kind: str, asked: Any) -> bool:
-    """Return whether rows of views of a kind, and what transforms them, take any numbers."""
-    return RULES[kind].takes_any_numbers and getattr(asked, "preprocess", None) is None
+def _of_observed(stack: Stack) -> list[Any]:
+    """Return the kernels of the samples that each has."""
+    return [K.kernel if isinstance(K, Observed) else K for K in stack.kernels]
 
 
-def _inner_products(F: Float, is_gaussian: bool) -> Float:
+def _kernel_of(F: Float, is_gaussian: bool) -> Float:
     """Return the kernel of coordinates: their inner products, or the Gaussian of distances."""
     K = F @ F.T
     if is_gaussian:
@@ -358,24 +270,6 @@ def _inner_products(F: Float, is_gaussian: bool) -> Float:
 def _written_out(kernel: Any) -> Float:
     """Return the entries of a kernel, (n, n)."""
     return kernel.toarray() if is_sparse(kernel) else np.asarray(kernel)
-
-
-def _coordinates(kernels: dict[str, Float], settings: MixSettings) -> tuple[dict[str, Float], dict]:
-    """Return coordinates of the samples for each kernel, and whether it could be Gaussian."""
-    coordinates, gaussian = {}, {}
-    for name, given in kernels.items():
-        stack: Any = as_stack(
-            {name: given},
-            center=settings.center,
-            normalize=False,
-            psd=settings.psd,
-        )
-        K = to_host(dense_of(stack.kernels[0]))
-        inner = _gaussian_inner_products(given)
-        gaussian[name] = inner is not None
-        values, vectors = eigh(K if inner is None else inner)
-        coordinates[name] = vectors * np.sqrt(np.maximum(values, 0))
-    return coordinates, gaussian
 
 
 def _gaussian_inner_products(K: Float) -> Float | None:

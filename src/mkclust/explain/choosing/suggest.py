@@ -2,16 +2,13 @@
 
 import warnings
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import replace
+from numbers import Integral
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
 from mkclust.data.options import TableOptions
-from mkclust.data.samples import Samples
-from mkclust.data.tables import TABLE
 from mkclust.explain.choosing.borders import count_at_borders
-from mkclust.explain.choosing.checks import check_coefficients, check_draws, check_k_values
 from mkclust.explain.choosing.clusterings import Clusterings, cluster_for_all_k
 from mkclust.explain.choosing.mix import MixSettings, NullSamples, centered
 from mkclust.explain.choosing.result import Kind, NumberOfClusters, Strength
@@ -23,9 +20,8 @@ from mkclust.explain.stability import (
     part_size,
     seeded,
 )
-from mkclust.linalg import arrays_to_host, to_host
 from mkclust.metrics import adjusted_rand_of_table
-from mkclust.stack import as_stack
+from mkclust.parameters import Count, Number, check_parameter
 from mkclust.stack.observed import FillRule
 from mkclust.types import Float
 
@@ -36,8 +32,14 @@ FRACTION = 0.8
 FIRST_DRAWS, HOPELESS = 19, 0.2
 # Tests look at so many samples, or at so many for each cluster.
 TESTED_SAMPLES, TESTED_IN_CLUSTER = 500, 20
-# Likelihoods are shares of draws, and one may be the level but for rounding.
+# P-values are shares of draws, and one may be the level but for rounding.
 ROUNDING = 1e-9
+# With fewer samples than this no test could tell.
+FEWEST_SAMPLES = 20
+# Without k_values: up to this number of clusters, of so many samples each at least.
+MOST_CLUSTERS, FEWEST_IN_CLUSTER = 12, 5
+# An example, for messages.
+SUCH_AS = "pass numbers of clusters to try, such as [2, 3, 4]"
 # Ends of what draws without clusters mostly show.
 BAND = (0.025, 0.975)
 
@@ -85,7 +87,7 @@ def suggest_n_clusters(
     - *shuffled views*, where there are several: each view keeps what it has, but its samples are
       shuffled for themselves, so that views share nothing.
 
-    With 49 draws the least possible likelihood is 1/50, which is the level: the statistic has to
+    With 49 draws the least possible p-value is 1/50, which is the level: the statistic has to
     exceed those of all draws.
 
     **Whether they are separate.** A curve or a surface that views share is no cloud, and can be cut
@@ -154,13 +156,13 @@ def suggest_n_clusters(
     ...
     """
     check_resamples(n_resamples, FRACTION, max_samples)
-    check_draws(n_draws, level)
+    _check_draws(n_draws, level)
     options = TableOptions(views, join, impute, missing_views)
     source = Parts(X, kernels, options)
     n_used = min(source.n_samples, max_samples)
-    numbers = check_k_values(k_values, source.n_samples, n_used)
+    numbers = _check_k_values(k_values, source.n_samples, n_used)
     n_tested = min(n_used, max(TESTED_SAMPLES, TESTED_IN_CLUSTER * numbers[-1]))
-    mix = check_coefficients(coefficients)
+    mix = _check_coefficients(coefficients)
     # What is learned depends on the number of clusters.
     fill: FillRule = "zero" if missing_views == "zero" else "rescale"
     settings = MixSettings(source.kernels, center, normalize, psd, mix, fill)
@@ -168,11 +170,11 @@ def suggest_n_clusters(
     used = draw(rng, source.n_samples, n_used)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        part = _on_host(source.take(used))
+        part = source.take(used)
         K = settings.mix(part)
         clusterings = tested_clusterings = cluster_for_all_k(K, numbers)
         if n_tested < n_used:
-            part = _on_host(source.take(used[draw(rng, n_used, n_tested)]))
+            part = source.take(used[draw(rng, n_used, n_tested)])
             tested_clusterings = cluster_for_all_k(settings.mix(part), numbers)
         evidence = _test(part, settings, tested_clusterings, numbers, n_draws, level, rng)
         expected = evidence.expected_silhouettes
@@ -181,7 +183,7 @@ def suggest_n_clusters(
         )
     best = int(np.argmax(clusterings.silhouettes - expected))
     borders = count_at_borders(clusterings.coordinates(numbers[best]), clusterings.labels[best])
-    kind = _kind(evidence.p_cloud, evidence.p_shuffled, borders.likelihood, level + ROUNDING)
+    kind = _kind(evidence.p_cloud, evidence.p_shuffled, borders.p_value, level + ROUNDING)
     separate = kind == "clusters"
     support = np.mean(best_of_resamples[:, None] == np.arange(len(numbers)), axis=0)
     share = float(support[best])
@@ -194,7 +196,7 @@ def suggest_n_clusters(
         silhouettes=clusterings.silhouettes,
         support=support,
         stabilities=stabilities,
-        p_continuum=borders.likelihood,
+        p_continuum=borders.p_value,
         border_density=borders.density,
         continuum_density=borders.sparse,
         level=float(level),
@@ -203,6 +205,63 @@ def suggest_n_clusters(
         n_tested=n_tested,
         **evidence._asdict(),
     )
+
+
+def _check_k_values(k_values: Any, n_samples: int, n_used: int) -> list[int]:
+    """Return the numbers of clusters to try, rising, or say which cannot be; None chooses."""
+    if n_used < FEWEST_SAMPLES:
+        what = f"{n_samples} samples" if n_used == n_samples else f"max_samples={n_used}"
+        raise ValueError(
+            f"{what}: too few to tell clusters from chance, which needs at least {FEWEST_SAMPLES}"
+        )
+    if k_values is None:
+        return list(range(2, min(MOST_CLUSTERS, n_used // FEWEST_IN_CLUSTER) + 1))
+    if isinstance(k_values, str) or not isinstance(k_values, Iterable):
+        raise ValueError(f"k_values={k_values!r}: {SUCH_AS}")
+    values = list(k_values)
+    if not values:
+        raise ValueError(f"k_values is empty: {SUCH_AS}")
+    for k in values:
+        if not isinstance(k, Integral) or isinstance(k, bool):
+            raise ValueError(f"k_values holds {k!r}, which is not an integer: {SUCH_AS}")
+    numbers = sorted({int(k) for k in values})
+    if numbers[0] < 2:
+        raise ValueError(
+            f"k_values holds {numbers[0]}: pass numbers of at least 2; all of them are "
+            "compared with the case of one cluster, or none"
+        )
+    if numbers[-1] > n_used - 1:
+        advice = "" if n_used == n_samples else ", or raise max_samples"
+        raise ValueError(
+            f"k_values holds {numbers[-1]}, with {n_used} samples to look at: pass numbers up to "
+            f"{n_used - 1}{advice}"
+        )
+    return numbers
+
+
+def _check_draws(n_draws: Any, level: Any) -> None:
+    """Refuse a level that so many draws cannot reach."""
+    check_parameter("level", level, Number(0, 1, open_low=True, open_high=True))
+    check_parameter("n_draws", n_draws, Count())
+    least = int(np.ceil(1 / level - 1e-9)) - 1
+    if n_draws < least:
+        raise ValueError(
+            f"n_draws={n_draws} cannot show a p-value below {1 / (n_draws + 1):.2g}, and the "
+            f"level is {level:g}: pass n_draws={least} at least"
+        )
+
+
+def _check_coefficients(coefficients: Any) -> Float | None:
+    """Return coefficients as an array, or say why they are none."""
+    if coefficients is None:
+        return None
+    array = np.asarray(coefficients, dtype=np.float64)
+    if array.ndim != 1 or not np.isfinite(array).all() or array.min() < 0 or array.sum() <= 0:
+        raise ValueError(
+            f"coefficients={coefficients!r}: pass one number a kernel, not negative and not all "
+            "zero"
+        )
+    return array
 
 
 class _Evidence(NamedTuple):
@@ -228,9 +287,9 @@ def _test(
     cloud = NullSamples(part, settings)
     draws, p_cloud = _compare(clusterings, lambda: cloud.draw(rng), k_values, n_draws)
     silhouettes = _silhouettes(draws)
-    p_shuffled, n_views = float("nan"), _count_views(part)
-    if n_views > 1:
-        mixes = settings.mixes(part, n_views)
+    p_shuffled = float("nan")
+    if len(part.names) > 1:
+        mixes = settings.mixes(part)
         # Without a chance to matter, the first draws are enough to show what shuffling does.
         count = n_draws if p_cloud <= level + ROUNDING else min(FIRST_DRAWS, n_draws)
         draws, p_shuffled = _compare(clusterings, lambda: mixes.shuffled(rng), k_values, count)
@@ -244,31 +303,11 @@ def _test(
 
 
 def _kind(p_cloud: float, p_shuffled: float, p_continuum: float, level: float) -> Kind:
-    """Return what kind of answer likelihoods give."""
-    # Of one view nothing can be shuffled, and its likelihood is not a number.
+    """Return what kind of answer p-values give."""
+    # Of one view nothing can be shuffled, and its p-value is not a number.
     if p_cloud > level or p_shuffled > level:
         return "no evidence"
     return "clusters" if p_continuum <= level else "continuum"
-
-
-def _count_views(part: Any) -> int:
-    """Return how many views or kernels some samples have; a table is one."""
-    if isinstance(part, Samples):
-        return len(part.names)
-    return len(part) if isinstance(part, dict) else 1
-
-
-def _on_host(part: Samples) -> Any:
-    """Return some samples as NumPy's: what is done with them takes many small steps."""
-    if part.missing is not None:
-        return replace(part, parts=tuple(map(arrays_to_host, part.parts)))
-    if part.kind == "kernels":
-        entries = to_host(
-            as_stack(part, center=False, normalize=False, validate=False).among().entries
-        )
-        return dict(zip(part.names, entries, strict=True))
-    views = {name: arrays_to_host(view) for name, view in part.views.items()}
-    return views[TABLE] if part.kind == "table" else views
 
 
 def _compare(
@@ -282,10 +321,10 @@ def _compare(
     for count in (min(FIRST_DRAWS, n_draws), n_draws):
         for _ in range(len(draws), count):
             draws.append(cluster_for_all_k(draw_kernel(), k_values))
-        likelihood = chance(clusterings.silhouettes, _silhouettes(draws))
-        if likelihood > HOPELESS:
+        p_value = chance(clusterings.silhouettes, _silhouettes(draws))
+        if p_value > HOPELESS:
             break
-    return draws, likelihood
+    return draws, p_value
 
 
 def chance(criterion: Float, drawn: Float) -> float:

@@ -7,10 +7,9 @@ from typing import Any
 import numpy as np
 
 from mkclust.data import Samples
-from mkclust.explain.annotation import Annotation
+from mkclust.explain.annotate import Annotation
 from mkclust.explain.choosing import NumberOfClusters, suggest_n_clusters
-from mkclust.explain.describe import describe, views_of_features
-from mkclust.explain.description import Description, FeatureEffect
+from mkclust.explain.describe import Description, FeatureEffect, describe, views_of_features
 from mkclust.explain.diagnose import Diagnosis, diagnose
 from mkclust.explain.fitted import (
     check_fitted,

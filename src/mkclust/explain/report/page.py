@@ -16,7 +16,7 @@ import numpy as np
 import scipy
 import sklearn
 
-from mkclust.explain.annotation import Annotation
+from mkclust.explain.annotate import Annotation
 from mkclust.explain.choosing import NumberOfClusters
 from mkclust.explain.diagnose import p_text
 from mkclust.explain.fitted import certified_gap, format_gap, is_approximated, is_one_eigenproblem

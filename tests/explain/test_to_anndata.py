@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from conftest import blob_views
-from mkclust import AverageKKM, sample_scores, write_back
+from mkclust import AverageKKM, sample_scores, to_anndata
 
 pd = pytest.importorskip("pandas")
 anndata = pytest.importorskip("anndata")
@@ -32,7 +32,7 @@ def test_observations_are_matched_by_name_and_further_ones_have_nothing(frames, 
     rng = np.random.default_rng(1)
     more = pd.concat([frames["v0"], frames["v0"].rename(index=lambda name: f"{name}!")])
     data = annotated(more.iloc[rng.permutation(120)])
-    write_back(model, data)
+    to_anndata(model, data)
     place = {name: i for i, name in enumerate(model.sample_ids_)}
     scores, H = sample_scores(model).silhouette, model.embedding_
     assert list(data.obs["mkclust"].cat.categories) == ["0", "1", "2"]
@@ -59,7 +59,7 @@ def test_observations_are_matched_by_name_and_further_ones_have_nothing(frames, 
 def test_several_modalities_get_them_at_the_top(frames, model):
     mudata = pytest.importorskip("mudata")
     data = mudata.MuData({name: annotated(frame) for name, frame in frames.items()})
-    write_back(model, data, key="found")
+    to_anndata(model, data, key="found")
     assert data.obs["found"].astype(int).tolist() == model.labels_.tolist()
     assert data.obsm["X_found"].shape == (60, 3)
     assert "found" not in data.mod["v0"].obs
@@ -69,12 +69,12 @@ def test_without_ids_rows_are_matched_by_their_order_and_must_be_as_many(frames)
     arrays = [frame.to_numpy() for frame in frames.values()]
     model = AverageKKM(3, random_state=0).fit(arrays)
     data = annotated(frames["v0"])
-    write_back(model, data)
+    to_anndata(model, data)
     assert data.obs["mkclust"].astype(int).tolist() == model.labels_.tolist()
     with pytest.raises(ValueError, match="50 rows.*60"):
-        write_back(model, data[:50].copy())
+        to_anndata(model, data[:50].copy())
 
 
 def test_what_is_no_annotated_data_is_refused(frames, model):
     with pytest.raises(TypeError, match="data is a DataFrame: pass AnnData or MuData"):
-        write_back(model, frames["v0"])
+        to_anndata(model, frames["v0"])

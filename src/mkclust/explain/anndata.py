@@ -1,8 +1,9 @@
-"""Write what a fit found back into the annotated data that it came from."""
+"""Clusters, scores and embedding of a fit in AnnData or MuData."""
 
 from typing import Any
 
 import numpy as np
+import pandas as pd
 
 from mkclust.explain.fitted import check_fitted, fitted_index
 from mkclust.explain.sample_scores import sample_scores
@@ -10,7 +11,7 @@ from mkclust.index import match_rows
 from mkclust.linalg import to_host
 
 
-def write_back(model: Any, data: Any, key: str = "mkclust") -> None:
+def to_anndata(model: Any, data: Any, key: str = "mkclust") -> None:
     """Write clusters, silhouettes and embedding into AnnData, or the top level of MuData.
 
     Parameters
@@ -30,14 +31,12 @@ def write_back(model: Any, data: Any, key: str = "mkclust") -> None:
     --------
     >>> import numpy as np
     >>> from anndata import AnnData
-    >>> from mkclust import AverageKKM, write_back
+    >>> from mkclust import AverageKKM, to_anndata
     >>> data = AnnData(np.random.default_rng(0).normal(size=(40, 5)))
-    >>> write_back(AverageKKM(n_clusters=3, random_state=0).fit(data.X), data)
+    >>> to_anndata(AverageKKM(n_clusters=3, random_state=0).fit(data.X), data)
     >>> data.obs["mkclust"].nunique(), data.obsm["X_mkclust"].shape
     (3, (40, 3))
     """
-    import pandas as pd
-
     check_fitted(model)
     if not all(hasattr(data, name) for name in ("obs", "obsm", "uns", "obs_names")):
         raise TypeError(f"data is a {type(data).__name__}: pass AnnData or MuData")

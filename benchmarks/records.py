@@ -1,0 +1,59 @@
+"""What benchmarks share: rows of problems that run in processes, and records of a machine."""
+
+import gzip
+import json
+import os
+import platform
+from concurrent.futures import ProcessPoolExecutor, as_completed
+
+import numpy as np
+import pandas as pd
+import sklearn
+
+import mkclust
+
+# Parameters of KernelBank: one Gaussian kernel per view, as wide as the median distance.
+ONE_GAUSSIAN = {"widths": (1.0,), "polynomials": (), "linear": None}
+
+
+def add_rows(path, run, problems, jobs):
+    """Call ``run(*problem)`` in processes, and add the rows it returns to a file as they come."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with ProcessPoolExecutor(jobs) as pool:
+        tasks = [pool.submit(run, *problem) for problem in problems]
+        for number, task in enumerate(as_completed(tasks), 1):
+            with gzip.open(path, "at") if path.suffix == ".gz" else path.open("a") as lines:
+                lines.writelines(json.dumps(row) + "\n" for row in task.result())
+            print(f"{number} of {len(tasks)} problems", flush=True)
+
+
+def read_rows(*paths):
+    """Return the rows of files as a frame, without a last line that was cut short."""
+    rows = []
+    for path in paths:
+        with gzip.open(path, "rt") if path.suffix == ".gz" else path.open() as lines:
+            rows += [json.loads(line) for line in lines if line.endswith("}\n")]
+    return pd.DataFrame(rows)
+
+
+def read_record(path):
+    """Return the record of a JSON file; empty if there is none."""
+    return json.loads(path.read_text()) if path.exists() else {}
+
+
+def write_record(path, record, command, **others):
+    """Write a record with the command, the machine and the versions that made it."""
+    versions = {"mkclust": mkclust.__version__, "numpy": np.__version__}
+    versions |= {"scikit-learn": sklearn.__version__, "python": platform.python_version()}
+    record |= {
+        "command": command,
+        "machine": f"{platform.machine()}, {os.cpu_count()} cores",
+        "versions": versions | others,
+    }
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(json.dumps(record, indent=1) + "\n")
+
+
+def rounded(values, digits=4):
+    """Return numbers by name, rounded."""
+    return {name: round(float(value), digits) for name, value in values.items()}

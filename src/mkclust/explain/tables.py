@@ -1,0 +1,154 @@
+"""Tables of the samples of a fit, in its order, with their columns told apart by what they hold."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from scipy.sparse import csr_array, issparse
+
+from mkclust.data import Samples
+from mkclust.data.samples import read_samples
+from mkclust.data.tables import Table, as_table, by_name, read_column
+from mkclust.index import has_ids, match_rows
+from mkclust.linalg import is_foreign, to_host
+
+
+@dataclass(frozen=True, eq=False)
+class AlignedTable:
+    """What is known of the samples from one table.
+
+    Attributes
+    ----------
+    name : str
+        Its name.
+    samples : ndarray of int of shape (s,)
+        Which samples of the fit its rows are, rising.
+    columns : tuple of str
+        Names of the columns that hold numbers.
+    numbers : ndarray or CSR array of shape (s, len(columns))
+        These columns; NaN for missing cells.
+    categories : tuple of (str, pandas.Categorical)
+        The columns that hold categories, and their names.
+    skipped : dict of str to str
+        Columns that hold neither, and why.
+    """
+
+    name: str
+    samples: np.ndarray
+    columns: tuple[str, ...]
+    numbers: Any
+    categories: tuple[tuple[str, pd.Categorical], ...] = ()
+    skipped: dict[str, str] = field(default_factory=dict)
+
+    def take(self, samples: np.ndarray) -> "AlignedTable":
+        """Return some samples, by rising indices, as far as there are; they become 0, 1, ..."""
+        rows = np.flatnonzero(np.isin(self.samples, samples))
+        return replace(
+            self,
+            samples=np.searchsorted(samples, self.samples[rows]),
+            numbers=self.numbers[rows],
+            categories=tuple((name, values[rows]) for name, values in self.categories),
+        )
+
+
+def read_tables(
+    tables: Any, index: Any, observed: Mapping[str, np.ndarray] | None = None
+) -> list[AlignedTable]:
+    """Return tables of the samples of a fit in its order.
+
+    Parameters
+    ----------
+    tables : mapping, list, data frame, array, sparse matrix, AnnData or MuData
+        One table or several; a mapping of names to columns is one table, too. Whatever has an index
+        is matched by the rule of `mkclust.index`, may hold further samples, and may lack some.
+    index : pandas.Index or int
+        The index of the samples of the fit, or their number if they have none.
+    observed : mapping of str to ndarray of int, default=None
+        By the names of views that lack samples, the rising indices of those that they have. A
+        table of such a name holds these alone, or all.
+
+    Returns
+    -------
+    list of AlignedTable
+    """
+    observed, names = observed or {}, dict[str, list[str]]()
+    if isinstance(tables, Samples):
+        tables = tables if isinstance(index, int) else read_samples(tables, ids=index)
+        names, index, observed = tables.columns, tables.n_samples, tables.observed
+        tables = {name: _without_index(part) for name, part in tables.by_name.items()}
+    elif isinstance(tables, Mapping) and tables and all(map(_is_column, tables.values())):
+        tables = {"table": pd.DataFrame(dict(tables))}
+    return [
+        _read(name, table, index, names.get(name), observed.get(name))
+        for name, table in by_name(tables).items()
+    ]
+
+
+def _without_index(part: Any) -> Any:
+    return part.reset_index(drop=True) if isinstance(part, pd.DataFrame) else part
+
+
+def _is_column(thing: Any) -> bool:
+    """Return whether something is one column: a list, a 1-D array or a Series."""
+    return not issparse(thing) and not hasattr(thing, "obs_names") and np.ndim(thing) == 1
+
+
+def _read(
+    name: str, thing: Any, index: Any, columns: Any, observed: np.ndarray | None
+) -> AlignedTable:
+    """Return one table in the order of the fit, for a view the samples that it has."""
+    who, n = f"table {name!r}", index if isinstance(index, int) else len(index)
+    table = as_table(thing, who)
+    if len(table.values.shape) != 2:
+        raise ValueError(f"{who} has the shape {table.values.shape}: pass one row per sample")
+    n_rows = int(table.values.shape[0])
+    by_position = not has_ids(table.index) and (isinstance(index, int) or not has_ids(index))
+    if by_position and observed is not None and n_rows == len(observed) < n:
+        samples, rows = observed, np.arange(n_rows)
+    else:
+        rows = match_rows(n_rows if table.index is None else table.index, index, who)
+        if observed is not None:  # the fit has used nothing else
+            rows = np.where(np.isin(np.arange(n), observed), rows, -1)
+        samples, rows = np.flatnonzero(rows >= 0), rows[rows >= 0]
+    if table.is_frame:
+        return _read_frame(name, table.values.iloc[rows], samples)
+    if columns is None:
+        columns = table.columns or [f"column {place}" for place in range(table.values.shape[1])]
+    return AlignedTable(name, samples, tuple(map(str, columns)), _numbers(table, who)[rows])
+
+
+def _numbers(table: Table, who: str) -> Any:
+    """Return a matrix of numbers in memory, sparse if it is."""
+    values = table.values
+    if issparse(values):
+        return csr_array(values)
+    values = to_host(values, None) if is_foreign(values) else np.asarray(values)
+    try:
+        return values if values.dtype.kind in "fiub" else values.astype(float)
+    except (TypeError, ValueError):
+        raise ValueError(
+            f"{who} holds {values.dtype} entries that are not numbers: pass a data frame, whose "
+            "columns may hold categories"
+        ) from None
+
+
+def _read_frame(name: str, frame: pd.DataFrame, samples: np.ndarray) -> AlignedTable:
+    """Return the columns of a data frame, told apart by what they hold."""
+    columns, numbers, categories, skipped = [], [], [], {}
+    unnamed = isinstance(frame.columns, pd.RangeIndex)
+    for place, label in enumerate(frame.columns):
+        title = f"column {label}" if unnamed else str(label)
+        column = read_column(frame, place)
+        if column.kind == "number":
+            columns.append(title)
+            numbers.append(pd.to_numeric(frame.iloc[:, place]).to_numpy(float, na_value=np.nan))
+        elif column.content:
+            skipped[title] = f"holds {column.content}"
+        else:
+            levels = list(map(str, column.levels))
+            values = pd.Series(column.values).mask(column.missing).map(str, na_action="ignore")
+            categories.append((title, pd.Categorical(values, levels)))
+    matrix = np.column_stack(numbers) if numbers else np.empty((len(frame), 0))
+    return AlignedTable(name, samples, tuple(columns), matrix, tuple(categories), skipped)
