@@ -18,9 +18,10 @@ An index holds ids unless it is 0, 1, ..., n - 1 in this order, as the default i
 import re
 from collections.abc import Iterable
 from datetime import date
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
+import pandas as pd
 
 # What messages call the samples of a model, and how to have rows paired by position instead.
 FITTED = "the samples that the model was fitted on"
@@ -34,21 +35,13 @@ _ZEROS = re.compile(r"(?<!\d)0+(?=\d)")
 
 
 def has_ids(index: Any) -> bool:
-    """Return whether an index holds ids: anything but 0, 1, ..., n - 1 in this order.
-
-    Parameters
-    ----------
-    index : pandas.Index or None
-        None for arrays, which have no index.
-    """
+    """Return whether an index, None for arrays, holds ids: not 0, 1, ..., n - 1 in this order."""
     if index is None or not len(index):
         return False
     if index.nlevels > 1 or index.isna().any():
         return True
-    import pandas as pd
-
-    is_default = index.equals(pd.RangeIndex(len(index)))
-    return not is_default and index.tolist() != list(range(len(index)))
+    default = pd.RangeIndex(len(index))
+    return not index.equals(default) and index.tolist() != default.tolist()
 
 
 def index_of(thing: Any) -> Any:
@@ -59,23 +52,12 @@ def index_of(thing: Any) -> Any:
 
 
 def make_index(ids: Any, names: Any, n_samples: int) -> Any:
-    """Return the index of samples, None for those of arrays.
+    """Return the index of samples with these ids, or with names of the levels of an index only.
 
-    Parameters
-    ----------
-    ids : array-like of shape (n_samples,) or None
-        Their ids; None if they have none.
-    names : sequence of str or None
-        The names of the levels of their index; None if they had no index.
-    n_samples : int
-        How many there are.
+    None without either, as for arrays.
     """
-    if ids is None and names is None:
-        return None
-    import pandas as pd
-
     if ids is None:
-        return pd.RangeIndex(n_samples)
+        return None if names is None else pd.RangeIndex(n_samples)
     if isinstance(ids, pd.Index):
         return ids
     # Of an array of tuples, pandas makes no MultiIndex.
@@ -86,20 +68,10 @@ def make_index(ids: Any, names: Any, n_samples: int) -> Any:
 def match_rows(
     rows: Any, samples: Any, who: str, whose: str = FITTED, *, every: bool = False
 ) -> np.ndarray:
-    """Return the row of every sample, -1 for samples without a row.
+    """Return the row of every sample, -1 for samples without a row, which `every` refuses.
 
-    Parameters
-    ----------
-    rows, samples : pandas.Index or int
-        The index of the rows and that of the samples; of arrays their number.
-    who, whose : str
-        What messages call the rows and the samples.
-    every : bool, default=False
-        Whether to refuse rows that lack a sample.
-
-    Returns
-    -------
-    ndarray of int of shape (n_samples,)
+    Rows and samples are given by their index, or their number if they are an array's; messages
+    call them who and whose.
     """
     n_rows, n = (each if isinstance(each, int) else len(each) for each in (rows, samples))
     for index, owner in ((rows, who), (samples, whose)):
@@ -136,12 +108,7 @@ def _rows_by_id(rows: Any, samples: Any, who: str, whose: str, every: bool) -> n
     found = find(rows, samples)
     lacking = samples[found < 0]
     if len(lacking) == len(samples):
-        alike = spelling_difference(rows, samples)
-        raise ValueError(
-            f"{who} and {whose} have no ids in common, such as {_example(rows)} and "
-            f"{_example(samples)}: "
-            f"{alike or 'give the same samples the same ids'}"
-        )
+        refuse_disjoint(rows, samples, who, whose)
     if every and len(lacking):
         raise ValueError(
             f"{who} has {len(rows)} ids, and lacks {len(lacking)} of {whose}, such as "
@@ -155,28 +122,29 @@ def _example(ids: Any) -> str:
     return repr(ids[:1].tolist()[0])
 
 
+def refuse_disjoint(ids: Any, others: Any, who: str, whose: str) -> NoReturn:
+    """Refuse two indexes without a common id."""
+    differ = f" of the types {ids.dtype} and {others.dtype}" * (ids.dtype != others.dtype)
+    examples = " and ".join(_example(each) for each in (ids, others) if len(each))
+    advice = spelling_difference(ids, others) or "give the same samples the same ids"
+    raise ValueError(
+        f"{who} and {whose} have no ids in common, such as {examples}{differ}: {advice} ({BY_ROW})"
+    )
+
+
 def find(index: Any, ids: Any) -> np.ndarray:
     """Return where ids are in an index without duplicates, -1 for those that it lacks."""
     return index.get_indexer(ids) if index.nlevels == ids.nlevels else np.full(len(ids), -1)
 
 
 def count_as_ids(default: Any, index: Any, who: str, whose: str) -> bool:
-    """Return whether a default index counts as ids beside an index with ids, or refuse both.
-
-    Parameters
-    ----------
-    default, index : pandas.Index
-        An index 0, 1, ..., n - 1 and one that holds ids.
-    who, whose : str
-        What messages call the two.
-    """
+    """Return whether a default index counts as ids beside an index with ids, or refuse both."""
     numbers = whole_numbers(index)
     if numbers is None:
         return False
-    outside = [number for number in numbers if not 0 <= number < len(default)]
-    if outside:
+    if outside := [number for number in numbers if not 0 <= number < len(default)]:
         raise ValueError(
-            f"{sentence_start(who)} and {whose}: one has the default index 0 to "
+            f"{who} and {whose}: one has the default index 0 to "
             f"{len(default) - 1}, the other numbers such as {outside[0]} for ids: give both the "
             f"same ids ({BY_ROW})"
         )
@@ -201,13 +169,8 @@ def is_whole(value: Any) -> bool:
 def written_like(index: Any, other: Any) -> Any:
     """Return an index with its levels, and the types of its ids, as those of another.
 
-    Parameters
-    ----------
-    index, other : pandas.Index
-        Two of ids. What cannot be told for sure stays as it is.
+    What cannot be told for sure stays as it is.
     """
-    import pandas as pd
-
     if index.nlevels != other.nlevels:
         return index
     names = set(index.names) - {None}
@@ -231,21 +194,13 @@ def written_like(index: Any, other: Any) -> Any:
 
 
 def key_of(value: Any) -> Any:
-    """Return one text for a number and its text, and one for a date and its text.
-
-    Parameters
-    ----------
-    value : object
-        An id or the label of a column; a tuple becomes a tuple of text.
-    """
+    """Return one text for a number and its text, and one for a date and its text."""
     if isinstance(value, tuple):
         return tuple(map(key_of, value))
     if isinstance(value, str) and not _DATE.fullmatch(value):
         whole = _WHOLE.fullmatch(value)
         return whole[1] if whole else value
     if isinstance(value, str | date | np.datetime64):
-        import pandas as pd
-
         try:
             return pd.Timestamp(value).isoformat()
         except ValueError:
@@ -271,24 +226,14 @@ def refuse_repeated(ids: Any, owner: str) -> None:
         return
     repeated = ids[ids.duplicated()]
     raise ValueError(
-        f"{sentence_start(owner)}: {len(repeated)} ids more than once, such as "
+        f"{owner}: {len(repeated)} ids more than once, such as "
         f"{_example(repeated)}: they do not tell the samples apart. Keep one row per id, as "
         f"frame[~frame.index.duplicated()] does ({BY_ROW})"
     )
 
 
 def spelling_difference(ids: Iterable[Any], others: Iterable[Any]) -> str:
-    """Return a sentence on two ids that are most likely one, empty where there are none.
-
-    Parameters
-    ----------
-    ids, others : iterable of id
-        The ids of two tables.
-
-    Returns
-    -------
-    str
-    """
+    """Return a sentence on an id of each of two tables that are most likely one, or nothing."""
     names, other_names = list(map(str, ids)), list(map(str, others))
     known, own = set(other_names), set(names)
     by_key = {_simplified(name): name for name in reversed(other_names) if name not in own}
@@ -302,8 +247,3 @@ def spelling_difference(ids: Iterable[Any], others: Iterable[Any]) -> str:
 def _simplified(name: str) -> str:
     """Return an id without what people write differently: case, blanks, separators, zeros."""
     return _ZEROS.sub("", _SEPARATORS.sub("-", name.strip().casefold()))
-
-
-def sentence_start(who: str) -> str:
-    """Return the name of something as a sentence begins with it."""
-    return who[0].upper() + who[1:] if who.startswith(("view", "the ")) else who

@@ -1,9 +1,8 @@
 """Compare a clustering with known classes: accuracy, mutual information, purity, Rand index.
 
-Every function takes two sequences of labels of the same samples. Labels may be
-of any hashable type and the two sequences need not share names: only which
-samples are grouped together counts. Two pandas Series are matched by their
-index, as `mkclust.index` says; all else is matched by position.
+Labels may be of any hashable type, and classes and clusters need not share names: only which
+samples are grouped together counts. Two pandas Series are matched by their index, as
+`mkclust.index` says; all else is matched by position.
 """
 
 from typing import Any
@@ -22,16 +21,13 @@ def clustering_accuracy(y_true: Any, y_pred: Any) -> float:
 
     .. math:: \max_\pi \frac{1}{n} \sum_{i=1}^{n} [y_i = \pi(\hat y_i)]
 
-    where :math:`\pi` sends each cluster to a class of its own. The numbers of
-    clusters and classes may differ: whatever stays without a partner counts as
-    mistaken.
+    where :math:`\pi` sends each cluster to a class of its own. The numbers of clusters and classes
+    may differ: whatever stays without a partner counts as mistaken.
 
     Parameters
     ----------
-    y_true : array-like of shape (n_samples,)
-        Classes.
-    y_pred : array-like of shape (n_samples,)
-        Clusters.
+    y_true, y_pred : array-like of shape (n_samples,)
+        Classes and clusters.
 
     Returns
     -------
@@ -44,7 +40,7 @@ def clustering_accuracy(y_true: Any, y_pred: Any) -> float:
     >>> clustering_accuracy(["cat", "cat", "dog", "dog"], [1, 1, 0, 1])
     0.75
     """
-    table, _, _ = _contingency(y_true, y_pred)
+    table = contingency_matrix(*_encode_pair(y_true, y_pred)[:2])
     return float(table[linear_sum_assignment(table, maximize=True)].sum() / table.sum())
 
 
@@ -53,17 +49,14 @@ def normalized_mutual_info(y_true: Any, y_pred: Any) -> float:
 
     .. math:: \frac{I(y; \hat y)}{\max(H(y), H(\hat y))}
 
-    This is scikit-learn's ``normalized_mutual_info_score`` with
-    ``average_method="max"``, the convention of the multiple kernel clustering
-    literature; scikit-learn's own default divides by the mean entropy and is
-    never smaller.
+    This is scikit-learn's ``normalized_mutual_info_score`` with ``average_method="max"``, the
+    convention of the multiple kernel clustering literature; scikit-learn's own default divides by
+    the mean entropy and is never smaller.
 
     Parameters
     ----------
-    y_true : array-like of shape (n_samples,)
-        Classes.
-    y_pred : array-like of shape (n_samples,)
-        Clusters.
+    y_true, y_pred : array-like of shape (n_samples,)
+        Classes and clusters.
 
     Returns
     -------
@@ -85,16 +78,14 @@ def purity(y_true: Any, y_pred: Any) -> float:
 
     .. math:: \frac{1}{n} \sum_{c} \max_{t} |\{i : \hat y_i = c,\; y_i = t\}|
 
-    Purity is never below the clustering accuracy, because several clusters may
-    claim the same class, and it reaches 1 when every sample is a cluster of its
-    own: compare it only between clusterings with as many clusters.
+    Purity is never below the clustering accuracy, because several clusters may claim the same
+    class, and it reaches 1 when every sample is a cluster of its own: compare it only between
+    clusterings with as many clusters.
 
     Parameters
     ----------
-    y_true : array-like of shape (n_samples,)
-        Classes.
-    y_pred : array-like of shape (n_samples,)
-        Clusters.
+    y_true, y_pred : array-like of shape (n_samples,)
+        Classes and clusters.
 
     Returns
     -------
@@ -107,7 +98,7 @@ def purity(y_true: Any, y_pred: Any) -> float:
     >>> purity([0, 0, 0, 1], [0, 0, 1, 1])
     0.75
     """
-    table, _, _ = _contingency(y_true, y_pred)
+    table = contingency_matrix(*_encode_pair(y_true, y_pred)[:2])
     return float(table.max(axis=0).sum() / table.sum())
 
 
@@ -116,16 +107,13 @@ def adjusted_rand_index(y_true: Any, y_pred: Any) -> float:
 
     Parameters
     ----------
-    y_true : array-like of shape (n_samples,)
-        Classes.
-    y_pred : array-like of shape (n_samples,)
-        Clusters.
+    y_true, y_pred : array-like of shape (n_samples,)
+        Classes and clusters.
 
     Returns
     -------
     float
-        At most 1, for the same grouping; 0 on average for random labels, and
-        negative for less agreement than that.
+        At most 1, for the same grouping; 0 on average for random labels, and may be negative.
 
     Examples
     --------
@@ -141,15 +129,12 @@ def adjusted_rand_of_table(table: np.ndarray) -> float:
     """Return the adjusted Rand index from how many samples classes and clusters have in common."""
     # Python's integers: products of numbers of pairs overflow others from 100,000 samples on.
     counts = np.asarray(table).astype(np.int64).astype(object)
-    n, together = int(counts.sum()), int((counts**2).sum())
-    in_class, in_cluster = (int((counts.sum(axis=axis) ** 2).sum()) for axis in (1, 0))
-    both, only_class, only_cluster = together - n, in_class - together, in_cluster - together
-    neither = n**2 - in_class - in_cluster + together
-    if only_class == 0 and only_cluster == 0:
+    groups = counts, counts.sum(axis=1), counts.sum(axis=0), counts.sum()
+    both, in_class, in_cluster, pairs = (int(np.sum(each * (each - 1))) for each in groups)
+    if both == in_class == in_cluster:
         return 1.0
-    apart = (both + only_class) * (only_class + neither)
-    apart += (both + only_cluster) * (only_cluster + neither)
-    return 2 * (both * neither - only_class * only_cluster) / apart
+    by_chance, most = in_class * in_cluster, pairs * (in_class + in_cluster)
+    return 2 * (pairs * both - by_chance) / (most - 2 * by_chance)
 
 
 def agreement_of_labels(labels: Any, others: Any) -> float:
@@ -164,17 +149,14 @@ def scores(y_true: Any, y_pred: Any) -> dict[str, float]:
 
     Parameters
     ----------
-    y_true : array-like of shape (n_samples,)
-        Classes.
-    y_pred : array-like of shape (n_samples,)
-        Clusters.
+    y_true, y_pred : array-like of shape (n_samples,)
+        Classes and clusters.
 
     Returns
     -------
     dict
-        ``acc`` (:func:`clustering_accuracy`), ``nmi``
-        (:func:`normalized_mutual_info`), ``purity`` (:func:`purity`) and ``ari``
-        (:func:`adjusted_rand_index`).
+        ``acc`` (:func:`clustering_accuracy`), ``nmi`` (:func:`normalized_mutual_info`), ``purity``
+        (:func:`purity`) and ``ari`` (:func:`adjusted_rand_index`).
 
     Examples
     --------
@@ -214,7 +196,8 @@ def match_labels(y_true: Any, y_pred: Any) -> np.ndarray:
     >>> match_labels(["cat", "cat", "dog", "dog"], [1, 1, 0, 1]).tolist()
     ['cat', 'cat', 'dog', 'cat']
     """
-    table, classes, pred = _contingency(y_true, y_pred)
+    true, pred, classes = _encode_pair(y_true, y_pred)
+    table = contingency_matrix(true, pred)
     n_classes, n_clusters = table.shape
     if n_clusters > n_classes:
         raise ValueError(
@@ -297,12 +280,6 @@ def _cluster_numbers(labels: Any, name: str) -> np.ndarray:
                 "renames clusters after classes"
             )
     return values.astype(int)
-
-
-def _contingency(y_true: Any, y_pred: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Count samples by class and cluster; also the names of the classes, and the clusters."""
-    true, pred, classes = _encode_pair(y_true, y_pred)
-    return contingency_matrix(true, pred), classes, pred
 
 
 def _encode_pair(y_true: Any, y_pred: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

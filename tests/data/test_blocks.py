@@ -103,14 +103,6 @@ def test_rows_of_files_are_read_in_whole_chunks(views, tmp_path, chunks):
     assert heights[0] % 300 == 0
 
 
-def test_tables_of_arrow_are_sliced_too(views):
-    pa = pytest.importorskip("pyarrow")
-    table = pa.table({"x": views["a"][:, 0], "y": views["a"][:, 1]})
-    blocks = as_blocks({"t": table}, block_rows=60)
-    np.testing.assert_array_equal(blocks.map(lambda block, _: block["t"]), views["a"][:, :2])
-    np.testing.assert_array_equal(blocks.take(np.array([2, 400]))["t"], views["a"][[2, 400], :2])
-
-
 @pytest.mark.parametrize("threads", [2, 16])
 def test_sums_and_rows_are_the_same_for_any_number_of_threads(views, threads):
     blocks = as_blocks(views, block_rows=32)

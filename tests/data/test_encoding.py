@@ -59,12 +59,6 @@ def test_categories_alone_keep_the_name_of_their_table():
     assert read_views(clinic()[["sex"]]).kind == "table"
 
 
-def test_one_table_of_several_kinds_becomes_views():
-    samples = read_views(clinic())
-    assert samples.kind == "views"
-    assert samples.names == ("table", "table (categories)")
-
-
 def test_a_category_of_one_value_is_left_out():
     frame = clinic().assign(site="here")
     samples = read_views({"clinic": frame})
@@ -275,12 +269,6 @@ def test_missing_cells_of_every_type_are_named_and_filled(name):
     else:
         fill = np.nanmedian(np.array([1, 2, 4] if name == "Int64" else [1.5, 2, 4]))
         assert model.bank_.views_["t"][2, 2] == fill
-
-
-def test_a_bank_remembers_the_columns_of_its_tables():
-    bank = KernelBank(widths=(1.0,), polynomials=(), linear=None, rules="kind").fit(clinic())
-    turned = clinic()[["smoker", "dose", "sex", "age"]].iloc[:4]
-    np.testing.assert_allclose(bank.transform(turned), bank.transform(clinic().iloc[:4]))
 
 
 @pytest.mark.parametrize("X", [{"table": clinic()}, clinic()], ids=["view", "table"])

@@ -49,29 +49,13 @@ def test_data_frames_serve_as_views_and_as_a_table():
     assert as_views(frame)["table"].tolist() == [[1, 1], [2, 0], [3, 1]]
     assert list(as_views([frame, nullable])) == ["view 0", "view 1"]
     assert as_views({"n": nullable})["n"].tolist() == [[1], [2], [3]]
-    words = pandas.DataFrame({"age": [1, 2], "name": ["a", "b"]})
-    with pytest.raises(ValueError, match=r"View 'w' .* 'name' \(text, such as 'a'\)"):
-        as_views({"w": words})
-    with pytest.raises(ValueError, match="View 'w' has entries that are not finite: 1 NaN"):
-        as_views({"w": pandas.DataFrame({"dose": pandas.array([1, None], dtype="Int64")})})
 
 
-@pytest.mark.parametrize(
-    ("given_type", "kept_type"),
-    [
-        ("float32", "float32"),
-        ("float64", "float64"),
-        ("float16", "float64"),
-        ("int8", "float64"),
-        ("uint64", "float64"),
-        ("bool", "float64"),
-        ("object", "float64"),
-    ],
-)
-def test_single_and_double_precision_are_kept_and_the_rest_becomes_double(given_type, kept_type):
-    table = np.eye(3).astype(given_type)
-    assert as_views(table)["table"].dtype == kept_type
-    assert as_views({"a": table})["a"].dtype == kept_type
+@pytest.mark.parametrize("dtype", ["float32", "float64", "float16", "uint64", "bool", "object"])
+def test_single_and_double_precision_are_kept_and_the_rest_becomes_double(dtype):
+    table, kept = np.eye(3).astype(dtype), "float32" if dtype == "float32" else "float64"
+    assert as_views(table)["table"].dtype == kept
+    assert as_views({"a": table})["a"].dtype == kept
 
 
 def test_views_of_floats_are_not_copied(rng):
@@ -86,42 +70,16 @@ def test_views_of_floats_are_not_copied(rng):
         ([], ValueError, "no views in an empty list"),
         ({}, ValueError, "no views in an empty dict"),
         ({"a": np.ones(3)}, ValueError, "View 'a' has 1 dimensions"),
-        ([np.ones((3, 2)), np.ones(3)], ValueError, "View 'view 1' has 1 dimensions"),
-        ([np.ones((2, 3, 3))], ValueError, "View 'view 0' has 3 dimensions"),
         (np.ones((2, 3, 3)), ValueError, "X has 3 dimensions"),
-        (np.ones(3), ValueError, "Expected 2D array, got 1D array"),
         ([1, 2, 3], ValueError, "Expected 2D array, got 1D array"),
-        (
-            {"a": np.ones((3, 2)), "b": np.ones((4, 2))},
-            ValueError,
-            "View 'a' has 3 rows but view 'b' has 4",
-        ),
-        (
-            [np.array([[np.nan, 1], [np.inf, np.nan]])],
-            ValueError,
-            "View 'view 0' has .* not finite: 2 NaN and 1 infinity",
-        ),
-        (
-            {"a": np.array([["x"], ["y"]])},
-            ValueError,
-            "View 'a' is not a table of real numbers",
-        ),
-        (
-            {"a": np.array([["x"], [1]], dtype=object)},
-            ValueError,
-            "View 'a' is not a table of real numbers",
-        ),
-        (
-            {"a": np.array([[{}], [1]], dtype=object)},
-            TypeError,
-            "View 'a' is not a table of real numbers",
-        ),
-        ({"a": np.ones((2, 2), "datetime64[s]")}, ValueError, "View 'a' has entries of type date"),
+        ({"a": np.ones((3, 2)), "b": np.ones((4, 2))}, ValueError, "'a' has 3 rows .* 'b' has 4"),
+        ([np.array([[np.nan, 1], [np.inf, np.nan]])], ValueError, "'view 0' .* 2 NaN and 1 inf"),
+        ({"a": np.array([["x"], [1]], dtype=object)}, ValueError, "View 'a' is not a table"),
+        ({"a": np.array([[{}], [1]], dtype=object)}, TypeError, "View 'a' is not a table"),
         (np.ones((2, 2), "datetime64[s]"), ValueError, "X has entries of type date"),
         ({"a": np.ones((2, 2), complex)}, ValueError, "View 'a'.* Complex data not supported"),
         (np.ones((2, 2), complex), ValueError, "Complex data not supported"),
         ({"a": np.ones((3, 0))}, ValueError, r"View 'a' is empty, of shape \(3, 0\)"),
-        ({"a": np.ones((0, 3))}, ValueError, r"View 'a' is empty, of shape \(0, 3\)"),
         (np.ones((3, 0)), ValueError, r"0 feature\(s\) \(shape=\(3, 0\)\) while a minimum of 1"),
         (np.full((2, 2), np.nan), ValueError, "Input X contains NaN"),
         (np.full((2, 2), np.inf), ValueError, "Input X contains infinity"),

@@ -40,12 +40,6 @@ def kernel_frames():
     return [pandas.DataFrame(K, index=text_ids(), columns=text_ids()) for K in kernels]
 
 
-def by_id(model):
-    """Return the labels by the ids of their samples."""
-    ids = getattr(model, "sample_ids_", np.arange(N))
-    return dict(zip(ids.tolist(), model.labels_.tolist(), strict=True))
-
-
 def shuffled(frame, seed=0):
     return frame.iloc[np.random.default_rng(seed).permutation(len(frame))]
 
@@ -148,21 +142,11 @@ def test_what_has_no_ids_is_refused_beside_frames_of_different_orders(beside):
 
 def test_frames_of_different_samples_are_refused_with_the_counts():
     a, b, _ = frames()
-    with pytest.raises(
-        ValueError, match=r"35 ids in common, and 10 are only in view 'a', 3 only in "
-    ):
-        SimpleMKKM(3).fit(
-            {
-                "a": a,
-                "b": pandas.concat([b.iloc[10:], b.iloc[:3].add_prefix("")]).set_axis(
-                    [*b.index[10:], "x", "y", "z"]
-                ),
-            }
-        )
+    other = b.iloc[:38].set_axis([*b.index[10:], "x", "y", "z"])
+    with pytest.raises(ValueError, match="35 ids in common, and 10 .* 'a', 3 only in "):
+        SimpleMKKM(3).fit({"a": a, "b": other})
     with pytest.raises(ValueError, match="no ids in common.*types int64 and"):
         SimpleMKKM(3).fit({"a": a.set_axis(range(100, 100 + N)), "b": b})
-    with pytest.raises(ValueError, match="35 ids in common"):
-        as_views([a, b.iloc[:35]])
 
 
 def test_ids_that_are_there_twice_pair_nothing():
@@ -202,18 +186,6 @@ def test_the_order_of_rows_and_columns_of_kernels_changes_nothing(seeds):
     expected = as_stack(kernels).among().entries
     found = as_stack(mixed).among().entries[:, order][:, :, order]
     np.testing.assert_allclose(found, expected, atol=1e-12)
-
-
-@pytest.mark.parametrize("ids", ["numbers from 0", "text"])
-def test_a_kernel_whose_rows_were_shuffled_is_the_same_kernel(ids):
-    kernels = [K.set_axis(IDS[ids]).set_axis(IDS[ids], axis=1) for K in kernel_frames()]
-    model = AverageKKM(3, kernels="precomputed", random_state=0).fit(kernels)
-    mixed = [kernels[0], shuffled(kernels[1]), shuffled(kernels[2].T)]
-    other = AverageKKM(3, kernels="precomputed", random_state=0).fit(mixed)
-    assert by_id(other) == by_id(model)
-    np.testing.assert_array_equal(model.predict(mixed), model.labels_)
-    expected = model.mixed_kernel(kernels)
-    np.testing.assert_allclose(model.mixed_kernel(mixed), expected, atol=1e-12)
 
 
 def test_kernels_from_text_files_have_text_as_columns():

@@ -18,11 +18,6 @@ def frame(ids):
     return pandas.DataFrame({"number": [float(each[1:]) for each in ids]}, index=list(ids))
 
 
-def test_partly_common_ids_are_refused_with_the_way_to_join_them():
-    with pytest.raises(ValueError, match=r"5 ids in common.*join='inner'"):
-        read_views({"a": frame(IDS[:8]), "b": frame(IDS[3:])})
-
-
 @given(
     st.lists(
         st.lists(st.sampled_from(IDS[2:]), unique=True).map(lambda ids: [*ids, *IDS[:2]]),
@@ -43,23 +38,6 @@ def test_a_join_keeps_the_samples_of_all_frames_in_the_order_of_the_first(severa
     assert (samples.notes[0].startswith(f"join keeps {len(common)} of ")) == (
         lengths != {len(common)}
     )
-
-
-def test_what_a_join_keeps_is_noted():
-    notes = read_views({"a": frame(IDS[:8]), "b": frame(IDS[3:])}, options=INNER).notes
-    assert notes == (
-        "join keeps 5 of 8 and 9 samples",
-        "a: 5 samples, 1 column",
-        "b: 5 samples, 1 column",
-    )
-
-
-def test_an_array_beside_frames_that_lose_rows_is_refused():
-    parts = {"a": frame(IDS[:8]), "b": frame(IDS[3:]), "c": np.ones((8, 2))}
-    with pytest.raises(ValueError, match="view 'c' has no ids"):
-        read_views(parts, options=INNER)
-    parts["b"] = frame(IDS[:8])
-    assert read_views(parts, options=INNER).n_samples == 8
 
 
 def test_samples_of_a_fit_are_found_again_among_more():

@@ -114,24 +114,6 @@ def test_some_views_keep_who_is_missing_from_them():
     samples = read_views({**views(), "c": np.ones((6, 1))})
     assert samples.only(["c"]).missing is None
     assert samples.only(["c", "b"]).missing.tolist() == [[False, i == 4] for i in range(6)]
-    table = samples.only(["b"]).as_table()
-    assert table.kind == "table"
-    assert table.n_samples == 6
-    assert table.missing.sum() == 1
-
-
-def test_samples_follow_the_order_of_ids():
-    frames = {"a": frame(IDS[:5]), "b": frame(IDS[2:7])}
-    samples = read_views(frames, options=OUTER)
-    order = samples.ids[::-1]
-    turned = read_samples(samples, ids=order)
-    assert turned.ids.tolist() == order.tolist()
-    np.testing.assert_array_equal(turned.missing, samples.missing[::-1])
-    again = read_views(frames, ids=order, options=OUTER)
-    np.testing.assert_array_equal(again.missing, turned.missing)
-    for name, view in as_arrays(samples).items():
-        np.testing.assert_array_equal(as_arrays(turned)[name], view[::-1])
-        np.testing.assert_array_equal(as_arrays(again)[name], view[::-1])
 
 
 def test_a_sample_in_no_view_is_named():
@@ -142,9 +124,6 @@ def test_a_sample_in_no_view_is_named():
     frames = {name: pd.DataFrame(view, index=IDS[:6]) for name, view in arrays.items()}
     with pytest.raises(ValueError, match="missing from every view: 's1'"):
         read_views(frames)
-    nothing = np.zeros((6, 2), dtype=bool)
-    with pytest.raises(ValueError, match="6 samples .*: 0, 1, 2, 3 and 2 more"):
-        read_views({"a": np.ones((6, 2)), "b": np.ones((6, 2))}, observed=nothing)
 
 
 def test_new_samples_may_all_lack_a_view():
@@ -202,13 +181,6 @@ def test_numbers_and_categories_of_a_frame_lack_the_same_samples():
     assert [view.shape for view in again.views.values()] == [(0, 1), (0, 4), (2, 1)]
 
 
-def test_categories_alone_can_lack_samples():
-    table = pd.DataFrame({"kind": ["u", None, "v", "u", "v"]}).astype("category")
-    samples = read_views({"t": table, "b": np.ones((5, 1))})
-    assert samples.missing[:, 0].tolist() == [False, True, False, False, False]
-    assert samples.views["t"].shape == (4, 2)
-
-
 @pytest.mark.parametrize(
     "table",
     [
@@ -230,25 +202,6 @@ def test_empty_rows_are_told_in_tables_of_every_form(table):
     view = samples.views["t"]
     dense = view.toarray() if scipy.sparse.issparse(view) else view
     assert dense.tolist() == [[1, 2], [3, 4]]
-
-
-def test_nulls_of_polars_are_told():
-    polars = pytest.importorskip("polars")
-    table = polars.DataFrame({"x": [1.0, None, NAN, 4.0], "kind": ["u", None, "v", "u"]})
-    table = table.with_columns(polars.col("kind").cast(polars.Categorical))
-    samples = read_views({"t": table, "b": np.ones((4, 1))}, options=TableOptions(impute="median"))
-    assert samples.missing[:, 0].tolist() == [False, True, False, False]
-    floats = polars.DataFrame({"x": [1.0, NAN], "y": [2.0, None]})
-    assert read_views([floats, np.ones((2, 1))]).missing.tolist() == [[0, 0], [1, 0]]
-
-
-def test_arrays_of_torch_lose_their_empty_rows_where_they_live():
-    torch = pytest.importorskip("torch")
-    arrays = {name: torch.asarray(view, dtype=torch.float32) for name, view in views().items()}
-    samples = read_views(arrays)
-    assert samples.missing.sum() == 2
-    assert samples.views["a"].dtype == torch.float32
-    np.testing.assert_allclose(samples.views["a"].numpy(), np.delete(views()["a"], 1, 0), rtol=1e-6)
 
 
 def test_a_column_without_any_value_is_no_missing_sample():

@@ -69,7 +69,7 @@ def test_kernels_that_lack_nothing_come_back_as_they_are():
     assert read_kernels(K).missing is None
     several = list(K)
     assert all(a is b for a, b in zip(read_kernels(several).parts, several, strict=True))
-    assert read_kernels(K, observed=np.ones((5, 2), bool)).missing is None
+    assert read_kernels(K, observed=np.ones((5, 2), bool)).whole is K
 
 
 def test_a_row_with_an_entry_is_refused_as_ever():

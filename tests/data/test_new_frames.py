@@ -107,10 +107,3 @@ def test_output_is_a_frame_of_the_library_that_is_asked_for(library):
     assert embedded.shape == (5, 3)
     if library == "pandas":
         assert embedded.index.tolist() == few.index.tolist()
-
-
-def test_a_model_with_views_is_a_value():
-    model = SimpleMKKM(3, views=VIEWS)
-    assert clone(model).get_params()["views"] == VIEWS
-    assert "views={'x': 'x_'" in repr(model)
-    assert model.set_params(views={"x": "x_"}).fit(wide()).view_names_in_ == ("x",)

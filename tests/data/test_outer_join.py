@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from mkclust.data.options import TableOptions
-from mkclust.data.samples import read_samples, read_views
+from mkclust.data.samples import read_views
 from mkclust.exceptions import IdSpellingWarning
 
 pd = pytest.importorskip("pandas")
@@ -28,14 +28,6 @@ def test_all_samples_are_kept_and_counted_in_a_note():
         "a: 8 samples, 1 column",
         "b: 9 samples, 1 column",
     )
-
-
-def test_frames_of_the_same_ids_are_ordered_as_by_any_join():
-    frames = {"a": frame(IDS[:4]), "b": frame(IDS[:4][::-1])}
-    samples, exact = read_views(frames, options=OUTER), read_views(frames)
-    assert samples.missing is None
-    assert samples.notes == exact.notes
-    np.testing.assert_array_equal(samples.views["b"], exact.views["b"])
 
 
 def test_frames_without_a_common_id_are_not_joined():
@@ -99,23 +91,6 @@ def test_ids_of_several_levels_are_joined():
     assert samples.ids.tolist() == [*keys, ("v", 2)]
     assert samples.observed["view 1"].tolist() == [1, 3]
     assert samples.views["view 1"].ravel().tolist() == [6.0, 5.0]
-
-
-def test_annotated_data_are_joined_by_their_observations():
-    anndata = pytest.importorskip("anndata")
-    parts = {}
-    for name, ids in (("rna", IDS[:4]), ("protein", IDS[2:6])):
-        obs = pd.DataFrame(index=ids)
-        parts[name] = anndata.AnnData(np.arange(8.0).reshape(4, 2), obs=obs)
-    samples = read_views(parts, options=OUTER)
-    assert samples.ids.tolist() == IDS[:6]
-    assert samples.observed["protein"].tolist() == [2, 3, 4, 5]
-    mudata = pytest.importorskip("mudata")
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        whole = mudata.MuData(parts)
-    again = read_samples(whole, options=OUTER)
-    np.testing.assert_array_equal(again.missing, samples.missing)
 
 
 def test_the_samples_of_a_fit_are_found_again_and_others_refused():

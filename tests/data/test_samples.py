@@ -1,14 +1,10 @@
 """Input is understood once, and what has been understood goes wherever the input itself may."""
 
-import sys
-from collections import Counter
-from collections.abc import Mapping
-
 import numpy as np
 import pandas as pd
 import pytest
 
-from mkclust import METHODS, AverageKKM, KernelBank, SimpleMKKM
+from mkclust import AverageKKM, KernelBank, SimpleMKKM
 from mkclust.data import as_blocks, read_samples
 from mkclust.data.samples import read_kernels
 from mkclust.kernels import Nystroem
@@ -17,47 +13,11 @@ from mkclust.stack import as_stack
 N = 40
 
 
-class CountingMapping(Mapping):
-    """Views by name that count how often they are asked for."""
-
-    def __init__(self, views):
-        self._views, self.asked = views, 0
-
-    def __getitem__(self, name):
-        return self._views[name]
-
-    def __iter__(self):
-        return iter(self._views)
-
-    def __len__(self):
-        return len(self._views)
-
-    def items(self):
-        self.asked += 1
-        return self._views.items()
-
-
 @pytest.fixture
 def views():
     rng = np.random.default_rng(0)
     places = 6 * np.eye(3, 4)[np.arange(N) % 3]
     return {"a": places + rng.normal(size=(N, 4)), "b": places[:, :3] + rng.normal(size=(N, 3))}
-
-
-def calls_in(function, *arguments):
-    """Return how often each function of the room of samples is called, by its name."""
-    counts = Counter()
-
-    def note(frame, event, _):
-        if event == "call" and "samples" in frame.f_globals.get("__name__", ""):
-            counts[frame.f_code.co_name] += 1
-
-    sys.setprofile(note)
-    try:
-        function(*arguments)
-    finally:
-        sys.setprofile(None)
-    return counts
 
 
 MODELS = {
@@ -145,9 +105,3 @@ def test_samples_are_brought_to_the_order_of_a_fit_by_their_ids(views):
         model.mixed_kernel(turned), model.mixed_kernel(frames), rtol=1e-12, atol=1e-12
     )
     assert read_samples(turned, ids=ids).ids.tolist() == ids.tolist()
-
-
-def test_methods_without_predict_work_on_entries():
-    assert {name for name, method in METHODS.items() if method.NEEDS_ENTRIES} == {
-        name for name, method in METHODS.items() if not hasattr(method, "predict")
-    }

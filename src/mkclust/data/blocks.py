@@ -9,15 +9,7 @@ import numpy as np
 
 from mkclust.data.block_threads import map_blocks
 from mkclust.data.check import as_floats, in_memory, memory_map
-from mkclust.linalg import (
-    device,
-    free_bytes,
-    is_foreign,
-    namespace,
-    ranges,
-    select,
-    to_host,
-)
+from mkclust.linalg import device, free_bytes, is_foreign, namespace, ranges, select, to_host
 from mkclust.linalg.sparse_rows import finite_rows, missing_rows, row_width
 from mkclust.text import join_words
 from mkclust.types import Array
@@ -40,14 +32,7 @@ DIGEST_BYTES = 4 << 20
 class Block(dict[str, Array]):
     """Some samples of several views: by name, the rows of those samples that the view has.
 
-    Parameters
-    ----------
-    rows : mapping of str to array
-        The rows of each view.
-    n_rows : int
-        Number of samples.
-    observed : ndarray of bool of shape (n_rows, n_views) or None, default=None
-        Which samples each view has; None if all have all.
+    `observed` says which those are, (n_rows, n_views); None if every view has all.
     """
 
     def __init__(self, rows: Mapping[str, Array], n_rows: int, observed: Any = None):
@@ -279,12 +264,7 @@ def add(total: Any, part: Any) -> Any:
 def check_finite(block: Block, samples: int | np.ndarray) -> None:
     """Refuse entries that are not finite, and samples that no view has.
 
-    Parameters
-    ----------
-    block : Block
-        Some samples.
-    samples : int or ndarray of shape (n_rows,)
-        The number of the first, if they follow one another; else of each.
+    Samples are given by their numbers, or by that of the first if they follow one another.
     """
     numbers = samples + np.arange(block.n_rows) if np.ndim(samples) == 0 else np.asarray(samples)
     for name, rows in block.items():

@@ -37,6 +37,12 @@ def n_dims(item: Any) -> int:
     return 0
 
 
+def n_rows(table: Any) -> int:
+    """Return the number of rows of a table, zero if it is none, or does not know."""
+    shape: tuple[Any, ...] = getattr(table, "shape", ())
+    return int(shape[0]) if len(shape) == 2 and shape[0] == shape[0] else 0
+
+
 def memory_map(view: Any) -> np.memmap | None:
     """Return the memory map that a view is, or is a part of."""
     while isinstance(view, np.ndarray):
@@ -64,19 +70,8 @@ def check_masks(table: Any, title: str) -> None:
 def check_view(view: Any, title: str, *, may_lack_rows: bool = False) -> Any:
     """Return a view of numbers that can be sliced by rows; arrays and files are not read.
 
-    Parameters
-    ----------
-    view : object
-        What should be a table of samples by features.
-    title : str
-        What messages call it.
-    may_lack_rows : bool, default=False
-        Whether it may have no row at all, as a view that all new samples are missing from.
-
-    Returns
-    -------
-    array, CSR array, or rows in a file
-        Data frames become arrays, and sparse matrices CSR arrays of floats.
+    Data frames become arrays, and sparse matrices CSR arrays of floats. A view that all new samples
+    are missing from may lack all rows.
     """
     if is_sparse_tensor(view):
         raise TypeError(
@@ -105,6 +100,18 @@ def check_view(view: Any, title: str, *, may_lack_rows: bool = False) -> Any:
     elif hasattr(view, "dtype"):
         _check_type(view.dtype, title)
     return view
+
+
+def check_as_sklearn(X: Any) -> Any:
+    """Return one table; what is none is worded as scikit-learn does."""
+    if not (issparse(X) or is_foreign(X)):
+        if n_dims(X) > 2:
+            raise ValueError(
+                f"X has {n_dims(X)} dimensions, but a table of samples by features has 2; pass "
+                "several views as a list or a dict of 2-D arrays."
+            )
+        X = check_array(X, input_name="X", ensure_all_finite=False)
+    return check_view(X, "X")
 
 
 def as_numbers(view: Any, title: str) -> Any:
@@ -159,15 +166,7 @@ def check_together(views: Mapping[str, Any], *, same_length: bool = True) -> Non
 
 
 def check_observed(missing: np.ndarray | None, names: Sequence[str]) -> None:
-    """Refuse a view or kernel that has a single sample, and warn of one that has very few.
-
-    Parameters
-    ----------
-    missing : ndarray of bool of shape (n_samples, n_views) or None
-        Which samples are missing from which views.
-    names : sequence of str
-        The views.
-    """
+    """Refuse a view or kernel that has a single sample, and warn of one that has very few."""
     if missing is None:
         return
     for name, n_observed in zip(names, (~missing).sum(axis=0), strict=True):
@@ -188,16 +187,7 @@ def check_entries(
 ) -> dict[str, Array]:
     """Return views as arrays of floats in memory, or name all entries that are not finite.
 
-    Parameters
-    ----------
-    views : mapping of str to array of shape (n_samples, n_features)
-        The views.
-    titles : mapping of str to str
-        What messages call them.
-    columns : mapping of str to sequence of str, default=None
-        The names of their columns, if they have any.
-    missing : mapping of str to mapping of str to int, default=None
-        How many categories are missing, by view and column.
+    Columns with names are given by view, and how many categories are missing by view and column.
     """
     arrays = {name: as_floats(view, titles[name]) for name, view in views.items()}
     findings, can_fill, empty, infinite = [], False, list[str](), False

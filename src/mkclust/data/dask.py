@@ -23,15 +23,6 @@ class DaskBlocks(Blocks):
 
     A pass is one task per chunk, which runs where the chunk is. Sums are added up in a tree; of a
     result for every sample, its rows come back. A worker that is lost is replaced by dask.
-
-    Parameters
-    ----------
-    tables : mapping of str to dask array
-        Each of shape (n_samples, n_features), or of those samples that it has.
-    observed : ndarray of bool of shape (n_samples, n_views) or None, default=None
-        Which samples each view has; None if all have all.
-    block_rows : int or None, default=None
-        Samples that a task computes with together; None chooses.
     """
 
     def __init__(self, tables: Mapping[str, Any], observed: Any = None, block_rows: Any = None):

@@ -16,16 +16,12 @@ from mkclust.linalg import (
 from mkclust.linalg.sparse_rows import row_products, row_width
 from mkclust.types import Array, Float
 
-# The median distance of longer views is computed from so many rows.
-MEDIAN_ROWS = 5_000
-# For wide views from fewer: so many products of entries at most.
-MEDIAN_PRODUCTS = 5e10
+# The median distance is computed from so many rows, and so many products of entries, at most.
+MEDIAN_ROWS, MEDIAN_PRODUCTS = 5_000, 5e10
 # Rows whose distances to all others are computed at a time.
 BLOCK_ROWS = 256
-# The origin of views of more entries is the median of some of their rows.
-MIDDLE_ENTRIES = 10_000_000
-# So many rows.
-MIDDLE_ROWS = 1_000
+# The origin of views of more entries is the median of so many of their rows.
+MIDDLE_ENTRIES, MIDDLE_ROWS = 10_000_000, 1_000
 # Entries of a view that are brought to float64 at a time on a device.
 BLOCK_ENTRIES = 2**24
 # Squared distances are computed from inner products in float64: below this share of the squared
@@ -73,15 +69,10 @@ def squared_distances(A: Array, B: Array) -> Array:
 
 
 def clip_rounding(squared: Array, norms: Array) -> Array:
-    """Return squared distances from inner products with zero for those that are rounding.
+    """Return squared distances, which may be overwritten, with zero for those that are rounding.
 
-    Parameters
-    ----------
-    squared : array of shape (n, m)
-        They may be overwritten.
-    norms : array of shape (n, m)
-        The sums of squared norms that they are differences of. In single precision only negative
-        squared distances count as rounding.
+    They are differences of inner products and of these sums of squared norms. In single precision
+    only negative ones count as rounding.
     """
     limit = RESOLUTION if precision_of(squared) == "float64" else 0.0
     if is_foreign(squared):

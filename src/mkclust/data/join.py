@@ -2,13 +2,15 @@
 
 import warnings
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NoReturn
 
 import numpy as np
 import pandas as pd
 from scipy.sparse import issparse
 
+from mkclust.data.missing import take_rows
+from mkclust.data.tables import Table
 from mkclust.exceptions import IdSpellingWarning
 from mkclust.index import (
     BY_ROW,
@@ -16,9 +18,9 @@ from mkclust.index import (
     count_as_ids,
     find,
     has_ids,
+    refuse_disjoint,
     refuse_missing,
     refuse_repeated,
-    sentence_start,
     spelling_difference,
     written_like,
 )
@@ -27,24 +29,15 @@ from mkclust.linalg import is_foreign, namespace
 
 @dataclass(frozen=True, eq=False)
 class Alignment:
-    """Where the samples are in each of several tables.
+    """Where the samples are in each of several tables."""
 
-    Parameters
-    ----------
-    rows : list of (ndarray of int or None)
-        The rows of those samples that each table has, in the common order; None if it stays as
-        it is.
-    index : pandas.Index or None
-        The index of the samples; None for arrays, and if the only table has an id twice.
-    by_id : bool
-        Whether the index holds ids.
-    missing : ndarray of bool of shape (n_samples, n_tables) or None
-        Which samples are missing from which table; None if none is.
-    """
-
+    # The rows of those samples that each table has, in the common order; None: as they are.
     rows: list[np.ndarray | None]
+    # The index of the samples; None for arrays, and if the only table has an id twice.
     index: Any = None
+    # Whether the index holds ids.
     by_id: bool = False
+    # Which samples (rows) are missing from which table (columns); None if none is.
     missing: np.ndarray | None = None
 
     @property
@@ -81,23 +74,12 @@ def align(
     labels : sequence of str
         What messages call the tables.
     join : {"exact", "inner", "outer", "some"}, default="exact"
-        Whether all tables must have the same ids, or the samples that all of them have are kept, in
-        the order of the first table with ids, or all samples are: those of the first table, then
-        the others of the next, and so on. With "some" each table has some of the expected ids.
+        An inner join has the order of the first table with ids, an outer one has its ids, then the
+        others of the next, and so on. With "some" each table has some of the expected ids.
     expected : pandas.Index, default=None
         The samples, in their order; None takes those of the tables.
     is_new : bool, default=False
         Whether the samples are new ones of a model, of which every table may have others.
-
-    Returns
-    -------
-    Alignment
-
-    Raises
-    ------
-    ValueError
-        If tables hold other ids, or one of several holds an id twice, or an array stands beside
-        tables of different orders.
     """
     for index, label in zip(indexes, labels, strict=True):
         if index is not None:
@@ -152,6 +134,49 @@ def align(
             "frame.loc[ids]"
         )
     return Alignment(rows, ids, True, missing if missing.any() else None)
+
+
+def align_tables(
+    tables: Sequence[Table],
+    labels: Sequence[str],
+    square: Sequence[bool],
+    join: str,
+    expected: Any,
+    is_new: bool,
+) -> tuple[list[Table], Alignment]:
+    """Bring tables to one order of samples; the columns of square ones are samples, too."""
+    aligned = list(tables)
+    for place, label in enumerate(labels):
+        if square[place]:
+            values, index = columns_like_rows(tables[place].values, label)
+            aligned[place] = Table(values, index)
+    indexes = [table.index for table in aligned]
+    found = align(indexes, labels, join=join, expected=expected, is_new=is_new)
+    for place, rows in enumerate(found.rows):
+        if rows is not None:
+            table, values = aligned[place], aligned[place].values
+            values = values.iloc[rows, rows] if square[place] else take_rows(values, rows)
+            aligned[place] = replace(table, values=values, index=table.index[rows])
+    return aligned, found
+
+
+def training_columns(
+    kernels: Sequence[Any], labels: Sequence[str], expected: Any, join: str
+) -> list[Any]:
+    """Bring the columns of kernels of new samples to the order of the training samples."""
+    columns = [K.columns if isinstance(K, pd.DataFrame) else None for K in kernels]
+    titles = [f"the columns of {label}" for label in labels]
+    some = "some" if join == "outer" and expected is not None else "exact"
+    training = align(columns, titles, join=some, expected=expected)
+    reordered = [p for p, order in enumerate(training.rows) if order is not None]
+    if reordered and training.index is not expected:
+        raise ValueError(
+            f"the columns of {labels[reordered[0]]} are in another order than those of other "
+            "kernels, and the model was fitted on samples without ids: pass the columns of all "
+            "kernels in the order of the training samples"
+        )
+    pairs = zip(kernels, training.rows, strict=True)
+    return [K if order is None else K.take(order, axis=1) for K, order in pairs]
 
 
 def columns_are_ids(frame: Any) -> bool:
@@ -226,17 +251,12 @@ def _union(pairs: Sequence[tuple[Any, str]], is_new: bool) -> Any:
 
 def _refuse_others(index: Any, first: Any, label: str, title: str) -> NoReturn:
     """Refuse an index whose ids are not those of the first."""
-    common, alike = int((find(index, first) >= 0).sum()), spelling_difference(first, index)
-    start = f"{sentence_start(title)} and {label} have"
-    if common:
-        raise ValueError(
-            f"{start} {common} ids in common, and {len(first) - common} are only in {title}, "
-            f"{len(index) - common} only in {label}: pass join='inner' to keep the samples that "
-            f"all have or join='outer' to keep all samples ({BY_ROW}){f'. {alike}' * bool(alike)}"
-        )
-    differ = f" of the types {first.dtype} and {index.dtype}" * (first.dtype != index.dtype)
-    examples = " and ".join(repr(ids[:1].tolist()[0]) for ids in (first, index) if len(ids))
+    common = int((find(index, first) >= 0).sum())
+    if not common:
+        refuse_disjoint(first, index, title, label)
+    alike = spelling_difference(first, index)
     raise ValueError(
-        f"{start} no ids in common, such as {examples}{differ}: "
-        f"{alike or 'give the same samples the same ids'} ({BY_ROW})"
+        f"{title} and {label} have {common} ids in common, and {len(first) - common} are only in "
+        f"{title}, {len(index) - common} only in {label}: pass join='inner' to keep the samples "
+        f"that all have or join='outer' to keep all samples ({BY_ROW}){f'. {alike}' * bool(alike)}"
     )

@@ -32,6 +32,12 @@ def take_rows(table: Any, rows: np.ndarray) -> Any:
     return table[rows] if in_memory(table) or is_dask(table) else RowSubset(table, rows)
 
 
+def take_columns(table: Any, places: np.ndarray) -> Any:
+    """Return some columns of a table, in the given order."""
+    is_frame = isinstance(table, pd.DataFrame)
+    return table.iloc[:, places] if is_frame else select(table, places, axis=1)
+
+
 def take_block(kernel: Any, places: np.ndarray) -> Any:
     """Return the rows and columns of some samples of a kernel; those of files stay there."""
     if isinstance(kernel, RowSubset):
@@ -59,6 +65,15 @@ def single_kernels(whole: Any) -> list[Any]:
     return [RowSubset(whole, everyone, True, p) for p in range(whole.shape[0])]
 
 
+def take_stack(whole: Any, samples: np.ndarray) -> Any:
+    """Return the kernels of some samples out of a stack of all, as a stack."""
+    if isinstance(whole, RowSource):
+        return take_source(whole, samples)
+    if is_foreign(whole):
+        return select(select(whole, samples, axis=1), samples, axis=2)
+    return np.stack([np.asarray(take_block(K, samples)) for K in single_kernels(whole)])
+
+
 def cut_missing(
     parts: Mapping[str, Any],
     absent: np.ndarray | None,
@@ -68,7 +83,7 @@ def cut_missing(
     is_kernels: bool = False,
     is_new: bool = False,
 ) -> tuple[dict[str, Any], np.ndarray | None]:
-    """Return views, or kernels, of those samples that they have, and which they lack.
+    """Return views, or kernels, of those samples that they have, and the mask of what they lack.
 
     Parameters
     ----------
@@ -80,18 +95,9 @@ def cut_missing(
         What a user says of the samples that each has.
     index : pandas.Index or None
         The index of the samples.
-    is_kernels : bool, default=False
-        Whether the columns are samples, too.
-    is_new : bool, default=False
-        Whether they are new samples of a model: all may be missing from one of its views, and the
-        columns of kernels are the training samples.
-
-    Returns
-    -------
-    parts : dict of str to table or matrix
-        What lacks no sample is not copied.
-    missing : ndarray of bool of shape (n_samples, n_parts) or None
-        None if none is missing.
+    is_kernels, is_new : bool, default=False
+        Whether they are kernels, and whether of new samples of a model: all of these may be missing
+        from one of its views, and the columns of their kernels are the training samples.
     """
     who, square = ("kernel" if is_kernels else "view"), is_kernels and not is_new
     take, empty_of = (take_block, empty_samples) if square else (take_rows, empty_rows)
@@ -128,7 +134,13 @@ def cut_missing(
                 found[name] = take(found[name], np.flatnonzero(~empty))
     if missing is None or not missing.any():
         return found, None
-    _refuse_unseen(missing, index, who)
+    if len(unseen := np.flatnonzero(missing.all(axis=1))):
+        ids = index if has_ids(index) else np.arange(len(missing))
+        named = join_words(map(repr, ids[unseen].tolist()), MOST_NAMED)
+        raise ValueError(
+            f"{count(len(unseen), 'sample')} missing from every {who}: {named}. Nothing is known "
+            f"of these: drop them from every {who}."
+        )
     if not is_new and missing.all(axis=0).any():
         names = [repr(name) for name, lacks in zip(found, missing.T, strict=True) if lacks.all()]
         raise ValueError(f"{who.capitalize()} {join_words(names)} has no sample: leave it out.")
@@ -201,20 +213,11 @@ def empty_samples(kernel: Any) -> np.ndarray | None:
 def zero_samples(kernel: Any, cross: bool) -> np.ndarray | None:
     """Return which samples are similar to none, themselves included, None if there is none.
 
-    Parameters
-    ----------
-    kernel : matrix of shape (n, n), or (n_new, n)
-        What is not in memory is not read.
-    cross : bool
-        Whether it is one of new samples (rows) with training samples (columns).
-
-    Returns
-    -------
-    ndarray of bool of shape (n_rows,) or None
+    The rows of a cross kernel are new samples. What is not in memory is not read.
     """
     if not (in_memory(kernel) or is_foreign(kernel)) or n_dims(kernel) != 2:
         return None
-    if not issparse(kernel) and not is_foreign(kernel) and kernel.dtype.kind not in "fiub":
+    if not is_foreign(kernel) and kernel.dtype.kind not in "fiub":
         return None
     if not cross and kernel.shape[0] == kernel.shape[1] and not issparse(kernel):
         xp = namespace(kernel)
@@ -225,37 +228,20 @@ def zero_samples(kernel: Any, cross: bool) -> np.ndarray | None:
 
 
 def _without_empty_columns(table: Any, lacks: np.ndarray) -> Any:
-    """Return a view of pairs of samples without the columns of samples that it lacks.
-
-    Others are returned as they are: no square of all samples, or one with entries there.
-    """
-    n_observed, others = int((~lacks).sum()), np.flatnonzero(~lacks)
+    """Return a view of pairs of samples without the empty columns of samples that it lacks."""
     is_held = (in_memory(table) or is_foreign(table)) and not issparse(table)
-    if not is_held or lacks.all() or tuple(table.shape) != (n_observed, len(lacks)) or all(~lacks):
+    shape = (int((~lacks).sum()), len(lacks))
+    if not is_held or shape[0] in (0, len(lacks)) or tuple(table.shape) != shape:
         return table
-    columns = np.flatnonzero(lacks)
-    is_frame = isinstance(table, pd.DataFrame)
-    absent = table.iloc[:, columns] if is_frame else select(table, columns, axis=1)
-    if not _is_missing(absent).all():
-        return table
-    return table.iloc[:, others] if is_frame else select(table, others, axis=1)
+    is_empty = _is_missing(take_columns(table, np.flatnonzero(lacks))).all()
+    return take_columns(table, np.flatnonzero(~lacks)) if is_empty else table
 
 
 def read_mask(observed: Any, names: Sequence[str], index: Any) -> np.ndarray:
     """Return which samples are missing from views or kernels, as a user says who was observed.
 
-    Parameters
-    ----------
-    observed : array-like of bool of shape (n_samples, n_views), mapping or data frame
-        True if a view has a sample; by the names of views, in any order.
-    names : sequence of str
-        The views or kernels; those that a mapping does not name have all samples.
-    index : pandas.Index or None
-        The index of the samples, in whose order data frames and Series are brought.
-
-    Returns
-    -------
-    ndarray of bool of shape (n_samples, n_views)
+    A mask by the names of views may lack some, which have all samples; frames and Series are
+    brought to the order of the index.
     """
     if hasattr(observed, "columns") and hasattr(observed, "__getitem__"):  # a data frame
         observed = {name: observed[name] for name in observed.columns}
@@ -306,21 +292,8 @@ def _as_truth(values: Any) -> np.ndarray:
     return array.astype(bool)
 
 
-def _refuse_unseen(missing: np.ndarray, index: Any, who: str) -> None:
-    """Refuse samples that are in no view, by their ids or numbers."""
-    unseen = np.flatnonzero(missing.all(axis=1))
-    if len(unseen):
-        verb = "is" if len(unseen) == 1 else "are"
-        ids = index if has_ids(index) else np.arange(len(missing))
-        raise ValueError(
-            f"{count(len(unseen), 'sample')} {verb} missing from every {who}: "
-            f"{join_words(map(repr, ids[unseen].tolist()), MOST_NAMED)}. Nothing is known of "
-            f"these: drop them from every {who}."
-        )
-
-
-def lacking_words(missing: np.ndarray, names: Sequence[str]) -> str:
+def lacking_note(missing: np.ndarray, names: Sequence[str], is_joined: bool = False) -> str:
     """Return how many samples are missing from each view that lacks any, in words."""
     counts = [(name, int(n)) for name, n in zip(names, missing.sum(axis=0), strict=True) if n]
-    (first, n_first), *others = counts
-    return ", ".join([f"{first} lacks {n_first:,}", *(f"{name} {n:,}" for name, n in others)])
+    words = [f"{name}{' lacks' * (i == 0)} {n:,}" for i, (name, n) in enumerate(counts)]
+    return f"{'outer join: ' * is_joined}{len(missing):,} samples; {', '.join(words)}"

@@ -57,11 +57,13 @@ class Selection:
 
     def holds(self, value: Any) -> bool:
         """Return whether a value says which columns make which view."""
-        if value is None:
-            return True
-        if not isinstance(value, Mapping) or not value:
-            return False
-        return all(isinstance(name, str) and _selects(each) for name, each in value.items())
+        if value is None or not isinstance(value, Mapping) or not value:
+            return value is None
+        lists = str | list | tuple | np.ndarray
+        return all(isinstance(name, str) for name in value) and all(
+            isinstance(each, slice) or (isinstance(each, lists) and len(each) > 0)
+            for each in value.values()
+        )
 
     def advice(self) -> str:
         """Return what to pass, in words."""
@@ -69,13 +71,6 @@ class Selection:
             "pass None, or a dict from names of views to their columns in one table: a list of "
             "names or numbers, a slice of numbers, or the prefix of their names"
         )
-
-
-def _selects(choice: Any) -> bool:
-    """Return whether something can say which columns a view has."""
-    return isinstance(choice, slice) or (
-        isinstance(choice, str | list | tuple | np.ndarray) and len(choice) > 0
-    )
 
 
 # Tables as they come: ids the same, and no cell missing.

@@ -36,17 +36,7 @@ class RowSource(Protocol):
 
 
 class ObservedRows:
-    """The kernels of some samples out of a source of all.
-
-    Parameters
-    ----------
-    source : RowSource
-        The kernels over all samples.
-    samples : ndarray of int of shape (n_v,)
-        Sorted indices of the samples.
-    kernels : sequence of int
-        Which kernels of the source.
-    """
+    """Some kernels of a source, of some samples, given by sorted indices."""
 
     def __init__(self, source: RowSource, samples: np.ndarray, kernels: Sequence[int]):
         self.source, self.samples, self.kernels = source, samples, tuple(kernels)
@@ -86,16 +76,7 @@ def take_source(source: RowSource, samples: np.ndarray, kernel: int | None = Non
 class RowSubset:
     """Some rows of a table in a file, or rows and columns of a kernel, read when asked for.
 
-    Parameters
-    ----------
-    array : rows in a file, of shape (n, d), (n, n) or (m, n, n)
-        The table, the kernel, or several kernels.
-    rows : ndarray of int
-        Which rows.
-    is_kernel : bool, default=False
-        Whether the columns are those of the same samples.
-    kernel : int or None, default=None
-        Which kernel of several.
+    Of a file of several kernels, (m, n, n), the number of the kernel says which one.
     """
 
     ndim = 2

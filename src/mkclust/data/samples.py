@@ -1,55 +1,41 @@
 """Input understood once: what a user passed becomes one frozen object, which all else takes."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
-import pandas as pd
 from scipy.sparse import issparse
-from sklearn.utils import check_array
 
 from mkclust.data.blocks import Blocks
-from mkclust.data.check import check_entries, check_together, check_view, is_dask, n_dims
-from mkclust.data.dask import DaskBlocks
-from mkclust.data.join import (
-    Alignment,
-    align,
-    columns_are_ids,
-    columns_like_rows,
-    looks_like_kernel,
+from mkclust.data.check import (
+    check_as_sklearn,
+    check_entries,
+    check_together,
+    check_view,
+    is_dask,
+    n_rows,
 )
+from mkclust.data.dask import DaskBlocks
+from mkclust.data.encode import TableEncoder, encode_tables
+from mkclust.data.forms import Expected, Kind, kind_of, refuse_square
+from mkclust.data.join import align, align_tables, columns_are_ids, training_columns
 from mkclust.data.missing import (
     cut_missing,
-    empty_rows,
-    empty_samples,
-    lacking_words,
+    lacking_note,
     single_kernels,
     take_block,
     take_rows,
+    take_stack,
 )
 from mkclust.data.options import AS_THEY_ARE, TableOptions
-from mkclust.data.row_source import RowSource, take_source
-from mkclust.data.tables import (
-    CATEGORIES,
-    TABLE,
-    Table,
-    TableEncoder,
-    as_table,
-    by_name,
-    fit_encoders,
-    numeric_columns,
-    split_columns,
-    text_names,
-)
+from mkclust.data.row_source import RowSource
+from mkclust.data.tables import TABLE, Table, as_table, by_name, is_frame, split_columns
 from mkclust.index import key_of, make_index
-from mkclust.linalg import is_foreign, select
-from mkclust.text import count, join_words
+from mkclust.linalg import select
+from mkclust.text import join_words
 from mkclust.types import Array
-
-Kind = Literal["kernels", "views", "table"]
-Expected = Literal["auto", "precomputed", "views"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -100,6 +86,10 @@ class Samples:
     encodings: dict[str, TableEncoder] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
 
+    def __post_init__(self) -> None:
+        if self.missing is not None and not self.missing.any():
+            object.__setattr__(self, "missing", None)
+
     @property
     def by_name(self) -> dict[str, Any]:
         """The parts by their names."""
@@ -115,10 +105,9 @@ class Samples:
         """Number of samples, n."""
         if self.missing is not None:
             return len(self.missing)
-        if isinstance(self.whole, RowSource):
-            return self.whole.n_samples
+        part = self.parts[0] if self.whole is None else self.whole
         # Of kernels of new samples the rows.
-        return int(self.parts[0].shape[0] if self.whole is None else self.whole.shape[-2])
+        return int(part.n_samples if isinstance(part, RowSource) else part.shape[-2])
 
     @property
     def observed(self) -> dict[str, np.ndarray]:
@@ -150,7 +139,7 @@ class Samples:
             return self.by_name
         if self.kind == "table":
             columns = {"X": self.columns[TABLE]} if TABLE in self.columns else {}
-            X = _check_as_sklearn(self.parts[0])
+            X = check_as_sklearn(self.parts[0])
             return {TABLE: check_entries({"X": X}, {"X": "X"}, columns)["X"]}
         return check_entries(self.tables, _titles(self.names), self.columns)
 
@@ -158,50 +147,23 @@ class Samples:
         """Return the parts of these names, in this order."""
         if tuple(names) == self.names:
             return self
-        parts, missing = self.by_name, self.missing
-        if missing is not None:
-            missing = _if_any(missing[:, [self.names.index(name) for name in names]])
-        chosen = tuple(parts[name] for name in names)
+        places = [self.names.index(name) for name in names]
+        missing = None if self.missing is None else self.missing[:, places]
+        chosen = tuple(self.parts[place] for place in places)
         return replace(self, names=tuple(names), parts=chosen, missing=missing)
 
     def take(self, numbers: np.ndarray) -> "Samples":
-        """Return some samples, given by sorted indices: their rows, of kernels their columns, too.
-
-        Parameters
-        ----------
-        numbers : ndarray of int
-            Which samples.
-
-        Returns
-        -------
-        Samples
-        """
+        """Return some samples, by their indices: their rows, of kernels their columns, too."""
         numbers = np.asarray(numbers)
         ids = None if self.ids is None else self.ids[numbers]
         if self.whole is not None:
-            return replace(self, whole=_take_stack(self.whole, numbers), ids=ids)
+            return replace(self, whole=take_stack(self.whole, numbers), ids=ids)
         take = take_block if self.kind == "kernels" else take_rows
-        return replace(self._taken(numbers, take), ids=ids)
-
-    def _taken(self, numbers: np.ndarray, take: Callable[[Any, np.ndarray], Any]) -> "Samples":
-        """Return the parts of some samples."""
-        if self.missing is None:
-            return replace(self, parts=tuple(take(part, numbers) for part in self.parts))
-        ranks, missing = (~self.missing).cumsum(axis=0) - 1, self.missing[numbers]
-        places = [rank[numbers][~lacks] for rank, lacks in zip(ranks.T, missing.T, strict=True)]
-        return replace(self, parts=tuple(map(take, self.parts, places)), missing=_if_any(missing))
-
-    def as_table(self) -> "Samples":
-        """Return the only view as one table, whatever its name."""
-        [name] = self.names
-        return replace(
-            self,
-            kind="table",
-            names=(TABLE,),
-            names_given=False,
-            columns={TABLE: self.columns[name]} if name in self.columns else {},
-            encodings={TABLE: self.encodings[name]} if name in self.encodings else {},
-        )
+        places, missing = [numbers] * len(self.parts), None
+        if self.missing is not None:
+            ranks, missing = (~self.missing).cumsum(axis=0) - 1, self.missing[numbers]
+            places = [rank[numbers][~lacks] for rank, lacks in zip(ranks.T, missing.T, strict=True)]
+        return replace(self, parts=tuple(map(take, self.parts, places)), missing=missing, ids=ids)
 
     def check_columns(self, fitted: Mapping[str, list[str]], who: str) -> None:
         """Refuse data frames whose columns are not those that somebody was fitted on, in order."""
@@ -261,15 +223,15 @@ def read_samples(
             raise ValueError(f"kernels='precomputed' expects kernels, got {X.kind}")
         if expected == "views":
             return read_views(X, ids=ids, observed=observed)
-        return _in_order(_masked(X, observed), ids)
+        return _in_order(X if observed is None else _without_missing(X, observed), ids)
     if options.views is not None and expected == "precomputed":
         raise ValueError("views= takes a table apart, and kernels='precomputed' expects kernels")
-    kind = "table" if options.views is not None else _kind(X, expected)
+    kind = "table" if options.views is not None else kind_of(X, expected)
     if kind == "kernels":
         return read_kernels(X, ids=ids, cross=cross, options=options, observed=observed)
     samples = read_views(X, ids=ids, options=options, observed=observed)
     if kind == "views" and expected == "auto":
-        _refuse_square(samples)
+        refuse_square(samples)
     return samples
 
 
@@ -296,103 +258,70 @@ def read_kernels(
                 "or dict of n x n matrices"
             )
         samples = Samples("kernels", (), (), whole=X)
-        if observed is None and not _may_lack_samples(X, cross):
-            return samples
-        named = {f"kernel {p}": K for p, K in enumerate(single_kernels(X))}
-        return _observed_kernels(replace(samples, whole=None), named, None, observed, cross)
-    names = list(X) if isinstance(X, Mapping) else [f"kernel {p}" for p in range(len(X))]
-    if len(set(map(str, names))) < len(names):
-        raise ValueError(f"two kernels have the same name, among {names}: rename one of them")
-    parts = list(X.values() if isinstance(X, Mapping) else X)
-    labels = [f"kernel {p}" for p in range(len(parts))]
-    if isinstance(X, Mapping):
-        labels = [f"{label} ({str(name)!r})" for label, name in zip(labels, names, strict=True)]
-    frames = [isinstance(part, pd.DataFrame) for part in parts]
+        is_whole = observed is None and isinstance(X, RowSource)
+        return samples if is_whole else _without_missing(samples, observed, cross)
+    is_named = isinstance(X, Mapping)
+    named = by_name(X) if is_named else {f"kernel {p}": K for p, K in enumerate(X)}
+    labels = [f"kernel {p}{f' ({name!r})' * is_named}" for p, name in enumerate(named)]
+    # What should be square and is not is refused elsewhere.
+    square = [is_frame(K) and not cross and K.shape[0] == K.shape[1] for K in named.values()]
+    tables = [
+        Table(K, K.index if is_square or (cross and is_frame(K)) else None)
+        for K, is_square in zip(named.values(), square, strict=True)
+    ]
     expected = make_index(ids, None, 0)
-    found = Alignment([None] * len(parts))
-    if any(frames) and cross:
-        parts, found = _align_cross(parts, labels, expected, options.join)
-    elif any(frames):
-        indexes: list[Any] = [None] * len(parts)
-        for p, part in enumerate(parts):
-            # What should be square and is not is refused elsewhere.
-            if frames[p] and part.shape[0] == part.shape[1]:
-                parts[p], indexes[p] = columns_like_rows(part, labels[p])
-        # A mask has the order of what it came with.
-        expected = expected if observed is None else None
-        found = align(indexes, labels, join=options.join, expected=expected)
-        for p, rows in enumerate(found.rows):
-            parts[p] = parts[p] if rows is None else parts[p].iloc[rows, rows]
-    parts = [_as_matrix(part) for part in parts]
+    # A mask has the order of what it came with.
+    order = None if cross or observed is not None else expected
+    tables, found = align_tables(tables, labels, square, options.join, order, cross)
+    parts = [table.values for table in tables]
+    if cross:
+        parts = training_columns(parts, labels, expected, options.join)
     samples = Samples(
         "kernels",
-        tuple(map(str, names)),
-        tuple(parts),
-        names_given=isinstance(X, Mapping),
-        ids=None if cross else found.ids,
-        index_names=None if cross else found.names,
+        tuple(named),
+        tuple(map(_as_matrix, parts)),
+        names_given=is_named,
+        ids=found.ids,
+        index_names=found.names,
+        missing=found.missing,
     )
-    samples = _observed_kernels(samples, samples.by_name, found, observed, cross)
-    return samples if cross or observed is None else _in_order(samples, ids)
+    samples = _without_missing(samples, observed, cross)
+    if cross:
+        return replace(samples, ids=None, index_names=None)
+    return samples if observed is None else _in_order(samples, ids)
 
 
 def _as_matrix(part: Any) -> Any:
     """Return a kernel as an array; what cannot be one is refused by the stack."""
     if isinstance(part, np.ma.MaskedArray) and part.dtype.kind == "f":
         return part.filled(np.nan)
-    if isinstance(part, pd.DataFrame):
+    if is_frame(part):
         return part.to_numpy()
     is_matrix = isinstance(part, list | tuple) and len(set(map(np.size, part))) == 1
     return np.asarray(part) if is_matrix else part
 
 
-def _may_lack_samples(whole: Any, cross: bool) -> bool:
-    """Return whether a stack of kernels in memory, or in a memory map, lacks samples."""
-    if isinstance(whole, RowSource) or len(whole.shape) != 3 or 0 in whole.shape:
-        return False
-    if not (isinstance(whole, np.ndarray) or is_foreign(whole)) or whole.shape[0] == 1:
-        return False
-    empty_of = empty_rows if cross else empty_samples
-    return any(empty_of(kernel) is not None for kernel in single_kernels(whole))
-
-
-def _observed_kernels(
-    samples: Samples, named: dict[str, Any], found: Any, observed: Any, cross: bool
-) -> Samples:
-    """Return kernels of those samples that they have; the same if they have all."""
-    absent, index = (None, None) if found is None else (found.missing, found.index)
-    matrices = [K for K in named.values() if not isinstance(K, RowSource)]
-    if not all(len(getattr(K, "shape", ())) == 2 for K in matrices):
-        return samples  # refused elsewhere
-    parts, missing = cut_missing(named, absent, observed, index, is_kernels=True, is_new=cross)
-    notes = () if missing is None else (_missing_note(missing, list(parts), absent is not None),)
-    return replace(
-        samples, names=tuple(parts), parts=tuple(parts.values()), missing=missing, notes=notes
+def _without_missing(samples: Samples, observed: Any, is_new: bool = False) -> Samples:
+    """Return views or kernels without the rows of samples that they lack; the same if none."""
+    named, is_kernels = samples.by_name, samples.kind == "kernels"
+    if samples.whole is not None:
+        named = {f"kernel {p}": K for p, K in enumerate(single_kernels(samples.whole))}
+    matrices = [part for part in named.values() if not isinstance(part, RowSource)]
+    if not (named and all(len(getattr(each, "shape", ())) == 2 for each in matrices)):
+        return replace(samples, missing=None)  # refused elsewhere
+    parts, missing = cut_missing(
+        named, samples.missing, observed, samples.index, is_kernels=is_kernels, is_new=is_new
     )
-
-
-def _align_cross(
-    parts: list[Any], labels: list[str], expected: Any, join: str
-) -> tuple[list[Any], Alignment]:
-    """Bring kernels of new samples to one order: rows of the first frame, columns of the fit."""
-    frames = [isinstance(part, pd.DataFrame) for part in parts]
-    indexes = [p.index if is_frame else None for p, is_frame in zip(parts, frames, strict=True)]
-    found = align(indexes, labels, join=join, is_new=True)
-    columns = [p.columns if is_frame else None for p, is_frame in zip(parts, frames, strict=True)]
-    titles = [f"the columns of {label}" for label in labels]
-    some = "some" if join == "outer" and expected is not None else "exact"
-    training = align(columns, titles, join=some, expected=expected)
-    reordered = [p for p, order in enumerate(training.rows) if order is not None]
-    if reordered and training.index is not expected:
-        raise ValueError(
-            f"the columns of {labels[reordered[0]]} are in another order than those of other "
-            "kernels, and the model was fitted on samples without ids: pass the columns of all "
-            "kernels in the order of the training samples"
-        )
-    for axis, orders in enumerate((found.rows, training.rows)):
-        for p, order in enumerate(orders):
-            parts[p] = parts[p] if order is None else parts[p].take(order, axis=axis)
-    return parts, found
+    if missing is None:
+        return samples
+    return replace(
+        samples,
+        names=tuple(parts),
+        parts=tuple(parts.values()),
+        whole=None,
+        missing=missing,
+        notes=(*samples.notes, lacking_note(missing, list(parts), samples.missing is not None)),
+    )
 
 
 def read_views(
@@ -403,25 +332,15 @@ def read_views(
     encodings: Mapping[str, TableEncoder] | None = None,
     observed: Any = None,
 ) -> Samples:
-    """Take X for views, or else for one table; other parameters are those of `read_samples`.
+    """Take X for views, or else for one table; the parameters are those of `read_samples`.
 
-    Parameters
-    ----------
-    X : mapping, list, tuple, array-like, data frame, AnnData or MuData
-        What `as_views` takes; samples that have been read are returned as they are.
-    encodings : mapping of str to TableEncoder or None, default=None
-        What was learned of the tables in a fit; None learns it of these.
-
-    Returns
-    -------
-    Samples
-        Of the kind "views" or "table".
+    Encodings are what was learned of the tables in a fit, by their names; None learns it of these.
     """
     is_new = encodings is not None and ids is None
     if isinstance(X, Samples):
         if X.kind == "kernels":
             raise ValueError("X holds kernels instead of views: pass views, samples x features")
-        return _in_order(_masked(X, observed, is_new), ids)
+        return _in_order(X if observed is None else _without_missing(X, observed, is_new), ids)
     named = by_name(X)
     if not named:
         raise ValueError(f"there are no views in an empty {type(X).__name__}: pass at least one")
@@ -435,7 +354,18 @@ def read_views(
     tables = {name: as_table(view, titles[name]) for name, view in named.items()}
     # A mask has the order of what it came with.
     expected = make_index(ids, None, 0) if observed is None else None
-    tables, found, notes = _align_tables(tables, is_table, options.join, expected, is_new)
+    labels = ["X"] if is_table else [f"view {name!r}" for name in tables]
+    # A frame whose columns are the ids of its rows, as one of distances, keeps these alike; new
+    # samples have the columns of a fit instead.
+    square = [not is_new and columns_are_ids(table.values) for table in tables.values()]
+    before = [n_rows(table.values) for table in tables.values()]
+    aligned, found = align_tables(
+        list(tables.values()), labels, square, options.join, expected, is_new
+    )
+    tables, notes = dict(zip(tables, aligned, strict=True)), []
+    if before != [n_rows(table.values) for table in aligned]:
+        sizes = join_words(f"{n:,}" for n in before)
+        notes = [f"join keeps {n_rows(aligned[0].values):,} of {sizes} samples"]
     if options.views is not None:
         tables, unused = split_columns(tables[TABLE], options.views)
         titles, is_table, notes = _titles(tables), False, [*notes, *unused]
@@ -450,17 +380,13 @@ def read_views(
         is_new=is_new,
     )
     if missing is not None:
-        notes.append(_missing_note(missing, list(tables), found.missing is not None))
-    for name, each in values.items():
-        columns = tables[name].columns
-        if each is not tables[name].values and isinstance(each, pd.DataFrame):
-            columns = list(each.columns)
-        tables[name] = Table(each, tables[name].index, columns)
-    encoded = _encode(tables, titles, options.impute, encodings, missing is not None, is_table)
+        notes.append(lacking_note(missing, list(tables), found.missing is not None))
+    tables = {name: replace(table, values=values[name]) for name, table in tables.items()}
+    encoded = encode_tables(tables, titles, options.impute, encodings, missing is not None)
     if is_table and list(encoded.arrays) != [TABLE]:  # with categories
         is_table = False
-        numbers = check_view(encoded.arrays[TABLE], "X") if TABLE in encoded.arrays else None
-        encoded.arrays |= {} if numbers is None else {TABLE: numbers}
+        numbers = {TABLE} & set(encoded.arrays)
+        encoded.arrays |= {name: check_view(encoded.arrays[name], "X") for name in numbers}
     several = len(encoded.arrays) > len(tables)
     places = [list(tables).index(source) for source in encoded.sources]
     samples = Samples(
@@ -484,148 +410,21 @@ def read_views(
     return samples if observed is None else _in_order(samples, ids)
 
 
-def _align_tables(
-    tables: dict[str, Table], is_table: bool, join: str, expected: Any, is_new: bool
-) -> tuple[dict[str, Table], Alignment, list[str]]:
-    """Bring tables to one order of samples, and say how many samples a join keeps."""
-    labels = ["X"] if is_table else [f"view {name!r}" for name in tables]
-    # A frame whose columns are the ids of its rows, as one of distances, keeps these alike; new
-    # samples have the columns of a fit instead.
-    square = [not is_new and columns_are_ids(table.values) for table in tables.values()]
-    aligned = dict(tables)
-    for name, label, is_square in zip(tables, labels, square, strict=True):
-        if is_square:
-            values, index = columns_like_rows(tables[name].values, label)
-            aligned[name] = Table(values, index, list(values.columns))
-    indexes = [table.index for table in aligned.values()]
-    found = align(indexes, labels, join=join, expected=expected, is_new=is_new)
-    for (name, table), rows, is_square in zip(aligned.items(), found.rows, square, strict=True):
-        if rows is not None:
-            values = table.values
-            values = values.iloc[rows, rows] if is_square else take_rows(values, rows)
-            columns = list(values.columns) if is_square else table.columns
-            aligned[name] = Table(values, table.index[rows], columns)
-    before, after = (
-        [_height(table.values) for table in each.values()] for each in (tables, aligned)
-    )
-    if before == after:
-        return aligned, found, []
-    kept = f"join keeps {after[0]:,} of {join_words(f'{n:,}' for n in before)} samples"
-    return aligned, found, [kept]
-
-
-def _height(values: Any) -> int:
-    """Return the number of rows of a table, zero if it is none."""
-    shape: tuple[Any, ...] = getattr(values, "shape", ())
-    return int(shape[0]) if len(shape) == 2 and shape[0] == shape[0] else 0
-
-
-@dataclass(eq=False)
-class _Encoded:
-    """Tables as views of numbers: by view its array, and the table that it comes from."""
-
-    encoders: dict[str, TableEncoder]
-    arrays: dict[str, Any] = field(default_factory=dict)
-    sources: list[str] = field(default_factory=list)
-    columns: dict[str, list[str]] = field(default_factory=dict)
-    missing: dict[str, dict[str, int]] = field(default_factory=dict)
-    notes: list[str] = field(default_factory=list)
-
-    def add(self, view: str, source: str, array: Any, columns: Any, note: str = "") -> None:
-        """Add a view."""
-        self.arrays[view] = array
-        self.sources.append(source)
-        if columns is not None:
-            self.columns[view] = columns
-        if n_dims(array) == 2:
-            note = note or count(int(array.shape[1]), "column")
-            self.notes.append(f"{view}: {_height(array):,} samples, {note}")
-
-
-def _encode(
-    tables: Mapping[str, Table],
-    titles: Mapping[str, str],
-    impute: str | None,
-    learned: Mapping[str, TableEncoder] | None,
-    may_lack_rows: bool,
-    is_table: bool,
-) -> _Encoded:
-    """Turn tables into arrays, by what is learned from them or was learned before."""
-    if learned is None:
-        encoders = fit_encoders(tables, titles, impute)
-    else:
-        encoders = {name: learned[name] for name in tables if name in learned}
-    found = _Encoded(encoders)
-
-    def check(array: Any, title: str) -> Any:
-        # One table is checked by scikit-learn's functions later, in its words.
-        if is_table and not isinstance(array, pd.DataFrame | np.ndarray):
-            return array
-        return array if is_table else check_view(array, title, may_lack_rows=may_lack_rows)
-
-    for name, table in tables.items():
-        encoder, title = encoders.get(name), titles[name]
-        if encoder is None:
-            found.add(name, name, check(table.values, title), text_names(table.columns))
-            continue
-        if alike := encoder.columns_of_one_value():
-            some = join_words(map(repr, alike))
-            found.notes.append(f"{name}: left out {some}, with fewer than two values")
-        if encoder.numbers is None or encoder.numbers:
-            if learned is not None:
-                encoder.check_numbers(table, title)
-            numbers = numeric_columns(table, encoder.numbers)
-            if encoder.medians is not None:
-                numbers = check_view(numbers, title, may_lack_rows=True)
-                numbers = _filled(numbers, encoder.medians)
-            found.add(name, name, check(numbers, title), encoder.columns_of_numbers())
-        if encoder.levels:
-            view = CATEGORIES.format(name) if encoder.numbers else name
-            if view in tables and view != name:
-                raise ValueError(f"{title} has categories, which make the view {view!r}: rename it")
-            one_hot, missing = encoder.one_hot(table.values, title, is_new=learned is not None)
-            n_levels = one_hot.shape[1]
-            note = f"{count(len(encoder.levels), 'column')} of categories with {n_levels} values"
-            found.add(view, name, one_hot, encoder.columns_of_categories(), note)
-            if missing:
-                found.missing[view] = missing
-    return found
-
-
-def _filled(numbers: Any, medians: np.ndarray) -> Any:
-    """Return numbers with medians for those that are missing, if the columns are those learned."""
-    entries = numbers.data if issparse(numbers) else numbers
-    if numbers.shape[1] != len(medians) or entries.dtype.kind != "f" or not np.isnan(entries).any():
-        return numbers
-    if not issparse(numbers):
-        return np.where(np.isnan(numbers), medians.astype(numbers.dtype), numbers)
-    filled = numbers.copy()
-    absent = np.isnan(filled.data)
-    filled.data[absent] = medians[filled.indices[absent]]
-    return filled
-
-
 def as_views(X: Any) -> dict[str, Array]:
     """Return every accepted form of input as named 2-D arrays of floats.
 
     Parameters
     ----------
     X : mapping, list, tuple, array-like or data frame
-        - a mapping of names to views, each of shape (n_samples, n_features);
-        - a list or tuple of views, which are named ``"view 0"``, ``"view 1"``
-          and so on. A list holds views only if its items are 2-D;
-        - one table of shape (n_samples, n_features), also as a list of rows,
-          which is named ``"table"``.
-
-        Data frames with the same ids (the index of pandas) are brought to the order of the first
-        one with ids; other ids are refused.
+        A mapping of names to views, each of shape (n_samples, n_features); a list of 2-D views,
+        which are named ``"view 0"``, ``"view 1"`` and so on; or one table, also as a list of rows,
+        which is named ``"table"``. Data frames must have the same ids, in any order.
 
     Returns
     -------
     dict of str to array, or CSR array, of shape (n_samples, n_features)
-        The views in their order, not copied if they are float32 or float64 arrays. Other types of
-        numbers become float64, but the half precision of other libraries than NumPy float32.
-        Arrays of torch, CuPy and other libraries stay with their library and on their device.
+        Not copied if they are float32 or float64; other numbers become float64. Arrays of other
+        libraries than NumPy stay on their device.
 
     Examples
     --------
@@ -639,7 +438,7 @@ def as_views(X: Any) -> dict[str, Array]:
     """
     samples = read_views(X)
     if samples.missing is not None:
-        raise ValueError(f"samples are missing: {lacking_words(samples.missing, samples.names)}")
+        raise ValueError(f"samples are missing: {lacking_note(samples.missing, samples.names)}")
     return samples.views
 
 
@@ -673,59 +472,6 @@ def as_blocks(X: Any, *, block_rows: int | None = None) -> Blocks:
     return (DaskBlocks if samples.is_lazy else Blocks)(samples.tables, observed, block_rows)
 
 
-def _kind(X: Any, expected: Expected) -> Kind:
-    """Return what X is by its form, given what is expected."""
-    if isinstance(X, RowSource):
-        if expected != "views":
-            return "kernels"
-        raise ValueError(
-            f"X is a source of rows of kernels, a {type(X).__name__}: pass the views, or "
-            "kernels='precomputed'"
-        )
-    several = isinstance(X, Mapping | list | tuple) and not issparse(X)
-    if several and not X:
-        raise ValueError(f"X is an empty {type(X).__name__}: pass at least one kernel or view")
-    several = several and (isinstance(X, Mapping) or any(n_dims(item) == 2 for item in X))
-    several = several or hasattr(X, "mod")  # MuData
-    dimensions = 2 if issparse(X) or several else getattr(X, "ndim", 2)
-    if expected == "precomputed":
-        if several or dimensions == 3:
-            return "kernels"
-        form = f"an array of shape {X.shape}" if hasattr(X, "shape") else f"a {type(X).__name__}"
-        advice = ": pass K[None], or [K], if it is the only kernel" if hasattr(X, "shape") else ""
-        advice = ": pass list(X)" if isinstance(X, Iterator) else advice
-        raise ValueError(
-            "kernels='precomputed' expects an array of shape (m, n, n) or a list or dict of n x n "
-            f"matrices, got {form}{advice}"
-        )
-    if dimensions == 3 and expected == "views":
-        raise ValueError(
-            f"X has the shape {X.shape}: a KernelBank makes kernels from views, samples x "
-            "features; pass kernels='precomputed' if these are kernels already"
-        )
-    if dimensions == 3:
-        return "kernels"
-    if not several and expected == "auto" and looks_like_kernel(X):
-        raise ValueError(
-            f"X is one symmetric {X.shape[0]} x {X.shape[0]} matrix: if it is a kernel, pass "
-            f"{'[K]' if issparse(X) else 'K[None], or [K]'} and kernels='precomputed'; if it is a "
-            "table of features, pass kernels=KernelBank()"
-        )
-    return "views" if several else "table"
-
-
-def _check_as_sklearn(X: Any) -> Any:
-    """Return one table; what is none is worded as scikit-learn does."""
-    if not (issparse(X) or is_foreign(X)):
-        if n_dims(X) > 2:
-            raise ValueError(
-                f"X has {n_dims(X)} dimensions, but a table of samples by features has 2; pass "
-                "several views as a list or a dict of 2-D arrays."
-            )
-        X = check_array(X, input_name="X", ensure_all_finite=False)
-    return check_view(X, "X")
-
-
 def _in_order(samples: Samples, ids: Any) -> Samples:
     """Return samples in the order of ids, if these are given and the samples have some."""
     if ids is None or samples.index is None:
@@ -733,7 +479,7 @@ def _in_order(samples: Samples, ids: Any) -> Samples:
     order = align([samples.index], ["X"], expected=make_index(ids, None, 0)).rows[0]
     if order is None:
         return samples
-    found = samples._taken(order, take_block if samples.kind == "kernels" else take_rows)
+    found = samples.take(order)
     parts = found.by_name
     for name, part in samples.by_name.items():
         encoder = samples.encodings.get(name)
@@ -744,61 +490,6 @@ def _in_order(samples: Samples, ids: Any) -> Samples:
     return replace(found, parts=tuple(parts.values()), ids=samples.index[order].to_numpy())
 
 
-def _if_any(missing: np.ndarray) -> np.ndarray | None:
-    """Return which samples are missing, None if none is."""
-    return missing if missing.any() else None
-
-
-def _masked(samples: Samples, observed: Any, is_new: bool = False) -> Samples:
-    """Return samples that have been read without those that a mask says are missing."""
-    if observed is None:
-        return samples
-    is_kernels, named = samples.kind == "kernels", samples.by_name
-    if samples.whole is not None:
-        named = {f"kernel {p}": K for p, K in enumerate(single_kernels(samples.whole))}
-    index = samples.index
-    parts, missing = cut_missing(
-        named, samples.missing, observed, index, is_kernels=is_kernels, is_new=is_new
-    )
-    if missing is None:
-        return samples
-    return replace(
-        samples, names=tuple(parts), parts=tuple(parts.values()), whole=None, missing=missing
-    )
-
-
-def _refuse_square(samples: Samples) -> None:
-    """Refuse square matrices of one size, which could be kernels or views."""
-    shapes = {tuple(np.shape(view)) for view in samples.parts}
-    n = max(max(shapes), default=0)
-    # Rows that a mask takes out are gone, and the columns of these samples may be there.
-    if shapes == {(n, n)} or (
-        samples.missing is not None
-        and all(shape[1:] in ((samples.n_samples,), shape[:1]) for shape in shapes)
-    ):
-        sizes = f"{n} x {n}" if len(shapes) == 1 else f"up to {n} x {n}"
-        raise ValueError(
-            f"X holds square matrices only, all {sizes}: they could be kernels or views with as "
-            "many features as samples; pass kernels='precomputed' for kernels or "
-            "kernels=KernelBank() for views, or kernels='from_distances' for distances"
-        )
-
-
-def _take_stack(whole: Any, samples: np.ndarray) -> Any:
-    """Return the kernels of some samples out of a stack of all, as a stack."""
-    if isinstance(whole, RowSource):
-        return take_source(whole, samples)
-    if is_foreign(whole):
-        return select(select(whole, samples, axis=1), samples, axis=2)
-    return np.stack([np.asarray(take_block(K, samples)) for K in single_kernels(whole)])
-
-
 def _titles(names: Any) -> dict[str, str]:
     """Return what messages call views."""
     return {name: f"View {name!r}" for name in names}
-
-
-def _missing_note(missing: np.ndarray, names: Sequence[str], is_joined: bool) -> str:
-    """Say how many samples each view lacks."""
-    words = lacking_words(missing, names)
-    return f"{'outer join: ' * is_joined}{len(missing):,} samples; {words}"

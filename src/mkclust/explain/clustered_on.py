@@ -13,7 +13,7 @@ import numpy as np
 from scipy.special import gammaln
 from scipy.stats import rankdata
 
-from mkclust.data.tables import TableEncoder
+from mkclust.data.encode import TableEncoder
 from mkclust.explain.fitted import fitted_samples, kernel_source
 from mkclust.kernels.kinds import RULES
 from mkclust.linalg import ranges, select, to_host

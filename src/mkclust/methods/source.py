@@ -13,6 +13,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from mkclust.data.blocks import Block
+from mkclust.data.encode import TableEncoder
 from mkclust.data.missing import single_kernels, zero_samples
 from mkclust.data.samples import (
     Samples,
@@ -20,7 +21,7 @@ from mkclust.data.samples import (
     read_samples,
     read_views,
 )
-from mkclust.data.tables import TABLE, TableEncoder
+from mkclust.data.tables import TABLE
 from mkclust.index import make_index
 from mkclust.kernels import KernelBank
 from mkclust.kernels.neighbors import Neighborhoods
