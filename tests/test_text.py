@@ -1,11 +1,9 @@
 """Text that comes from files and plans neither steers a terminal nor runs in a spreadsheet."""
 
-import csv
-import io
 
 import pytest
 
-from mkclust.text import csv_cell, printable
+from mkclust.text import printable
 
 
 @pytest.mark.parametrize(
@@ -36,18 +34,3 @@ def test_what_steers_a_terminal_is_shown_by_its_code(text: str, shown: str) -> N
 )
 def test_ordinary_text_is_printed_as_it_is(text: str) -> None:
     assert printable(text) == text
-
-
-@pytest.mark.parametrize("character", list("=+-@\t\r\n\uff1d\uff0b\uff0d\uff20"))
-def test_a_cell_never_begins_as_a_formula(character: str) -> None:
-    text = f'{character}cmd|" /C calc"!A0'
-    assert csv_cell(text) == f"'{text}"
-    assert csv_cell(csv_cell(text)) == csv_cell(text)
-    file = io.StringIO()
-    csv.writer(file).writerow([csv_cell(text), 1])
-    assert next(csv.reader(io.StringIO(file.getvalue(), newline=""))) == [f"'{text}", "1"]
-
-
-@pytest.mark.parametrize("text", ["", "avg-kkm", "a=b", "3 + 4", "user@host", "'"])
-def test_ordinary_cells_stay_as_they_are(text: str) -> None:
-    assert csv_cell(text) == text

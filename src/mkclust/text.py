@@ -7,8 +7,6 @@ from difflib import get_close_matches
 # Control, format (bidi overrides among them), surrogates, and separators of lines and paragraphs;
 # joiners belong to the spelling of words and of emoji.
 _UNPRINTABLE, _JOINERS = {"Cc", "Cf", "Cs", "Zl", "Zp"}, "\u200c\u200d"
-# What spreadsheets take for the beginning of a formula, in both widths.
-_FORMULA = tuple("=+-@\t\r\n\uff1d\uff0b\uff0d\uff20")
 
 
 def printable(text: object) -> str:
@@ -68,8 +66,3 @@ def did_you_mean(word: object, words: Iterable[object]) -> str:
     close = get_close_matches(str(word).casefold(), by_spelling, 3, cutoff=0.5)
     near = " or ".join(repr(by_spelling[each]) for each in close)
     return f" (did you mean {near}?)" if near else ""
-
-
-def csv_cell(text: object) -> str:
-    """Return the text of a cell of a CSV file, with an apostrophe before a formula."""
-    return f"'{text}" if str(text).startswith(_FORMULA) else str(text)
