@@ -113,3 +113,22 @@ def test_a_cluster_finds_the_clusters_of_arrays(views, cluster):
     here, there = (model().fit(X, observed=observed) for X in (views, lazy(views)))
     np.testing.assert_array_equal(there.labels_, here.labels_)
     np.testing.assert_array_equal(there.predict(lazy(views)), here.predict(views))
+
+
+@pytest.mark.slow
+def test_a_worker_that_is_lost_changes_nothing(views, cluster):
+    expected = as_blocks(views).total(lambda block, _: block["view 0"].sum(axis=0))
+    blocks = as_blocks(lazy(views, 20))
+    pid = next(iter(cluster.run(__import__("os").getpid).values()))
+
+    def total(block, start):
+        import os
+        import signal
+        import time
+
+        time.sleep(0.05)
+        if os.getpid() == pid and start >= 100:
+            os.kill(pid, signal.SIGKILL)
+        return block["view 0"].sum(axis=0)
+
+    np.testing.assert_allclose(blocks.total(total), expected)
