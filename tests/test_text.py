@@ -1,6 +1,5 @@
 """Text that comes from files and plans neither steers a terminal nor runs in a spreadsheet."""
 
-
 import pytest
 
 from mkclust.text import printable

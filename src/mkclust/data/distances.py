@@ -32,7 +32,7 @@ RESOLUTION = 1e-13
 def squared_norms(view: Array) -> Array:
     """Return the squared norm of every row, in float64."""
     if is_sparse(view):
-        return view.astype(np.float64).power(2).sum(axis=1)
+        return np.asarray(view.astype(np.float64).power(2).sum(axis=1)).reshape(-1)
     if not is_foreign(view):
         return np.einsum("ij,ij->i", view, view, dtype=np.float64)
     xp = namespace(view)
