@@ -106,6 +106,11 @@ def test_columns_that_new_rows_lack_or_add_are_named():
         bank.transform({"a": np.hstack([numbers, numbers[:, :1]])})
     with pytest.raises(TypeError, match="was a data frame with categories in the fit"):
         read_views({"clinic": np.ones((N, 4))}, encodings=encodings)
+    for columns in ([], [0, 1]):
+        with pytest.raises(ValueError, match="View 'clinic' lacks .*'sex'"):
+            read_views(
+                {"clinic": pandas.DataFrame(index=range(N), columns=columns)}, encodings=encodings
+            )
 
 
 @pytest.mark.parametrize(
@@ -143,7 +148,7 @@ def test_missing_cells_of_all_views_are_named_in_one_error():
     numbers[4, 2] = np.nan
     with pytest.raises(ValueError, match="impute='median'") as refusal:
         _ = read_views({"clinic": frame, "rest": numbers}).views
-    for part in ("View 'clinic' ", "'age': 2", "'sex': 1", "View 'rest'", "column 2: 1", "NaN"):
+    for part in ("View 'clinic' ", "'age': 2", "'sex=f': 1", "View 'rest'", "column 2: 1", "NaN"):
         assert part in str(refusal.value)
 
 
@@ -182,10 +187,11 @@ def test_masked_entries_are_missing(dtype):
 def test_infinity_is_never_imputed_and_a_column_without_values_is_named():
     frame = clinic()[["age", "dose"]]
     frame.iloc[0, 0], frame.iloc[1, 1] = np.inf, np.nan
-    with pytest.raises(ValueError, match="0 NaN and 1 infinity.*'age': 1"):
+    with pytest.raises(ValueError, match="1 infinity.*'age': 1"):
         _ = read_views({"clinic": frame}, options=MEDIAN).views
+    frame = clinic()[["age", "dose"]].assign(dose=np.nan)
     with pytest.raises(ValueError, match=r"1 column without any value.*drop\(columns=\['dose'\]\)"):
-        read_views({"clinic": frame.assign(dose=np.nan)}, options=MEDIAN)
+        read_views({"clinic": frame}, options=MEDIAN)
 
 
 def test_a_column_of_categories_may_come_as_numbers_later():
@@ -258,7 +264,7 @@ NULLABLE = {
 def test_missing_cells_of_every_type_are_named_and_filled(name):
     numbers = np.random.default_rng(0).normal(size=(40, 2))
     frame = pandas.DataFrame(numbers, columns=["a", "b"]).assign(c=NULLABLE[name]())
-    with pytest.raises(ValueError, match="'c': 10.*impute='median'"):
+    with pytest.raises(ValueError, match="'c(=\\w+)?': 10.*impute='median'"):
         AverageKKM(2).fit({"t": frame})
     model = AverageKKM(2, impute="median", random_state=0).fit({"t": frame})
     assert set(model.view_names_in_) <= {"t", "t (categories)"}
@@ -278,15 +284,6 @@ def test_categories_go_to_a_device_as_a_view_of_their_own(X):
         "table": (N, 2),
         "table (categories)": (N, 4),
     }
-
-
-def test_text_that_differs_in_every_row_is_advised_as_ids():
-    frame = pandas.DataFrame({"age": range(40), "patient": [f"p{i}" for i in range(40)]})
-    with pytest.raises(ValueError, match=r"frame\.set_index\('patient'\)"):
-        read_views({"a": frame})
-    with pytest.raises(ValueError, match="neither numbers nor") as refusal:
-        read_views({"a": frame.set_index(frame["age"].map(str))})
-    assert "set_index" not in str(refusal.value)
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mkclust import AverageKKM, KernelBank, SimpleMKKM, diagnose, to_device
-from mkclust.data.samples import as_views
+from mkclust.data.samples import read_views
 from mkclust.explain.stability import stability
 from mkclust.kernels import Nystroem
 from mkclust.stack import as_stack
@@ -107,19 +107,19 @@ def test_the_default_index_is_no_id():
 @pytest.mark.parametrize("place", [0, 1])
 def test_the_default_index_is_an_id_beside_the_same_numbers(place):
     views = [frame.reset_index(drop=True) for frame in frames()]
-    expected = as_views(views)
+    expected = read_views(views).views
     views[place] = shuffled(views[place])
     order = views[0].index.to_numpy()
-    for name, view in as_views(views).items():
+    for name, view in read_views(views).views.items():
         np.testing.assert_array_equal(view, expected[name][order])
 
 
 def test_the_default_index_beside_some_of_the_same_numbers_is_refused():
     a, b, _ = (frame.reset_index(drop=True) for frame in frames())
     with pytest.raises(ValueError, match=r"'view 0' .*default index.*reset_index"):
-        as_views([a, b.set_axis(range(1, N + 1))])
+        _ = read_views([a, b.set_axis(range(1, N + 1))]).views
     with pytest.raises(ValueError, match=r"'view 0' .*'view 1'.*reset_index"):
-        as_views([a.iloc[:40].set_axis(range(39, -1, -1)), b])
+        _ = read_views([a.iloc[:40].set_axis(range(39, -1, -1)), b]).views
 
 
 @pytest.mark.parametrize("beside", ["array", "polars", "default index", "list"])

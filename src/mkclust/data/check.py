@@ -183,20 +183,14 @@ def check_entries(
     views: Mapping[str, Any],
     titles: Mapping[str, str],
     columns: Mapping[str, Sequence[str]] | None = None,
-    missing: Mapping[str, Mapping[str, int]] | None = None,
 ) -> dict[str, Array]:
     """Return views as arrays of floats in memory, or name all entries that are not finite.
 
-    Columns with names are given by view, and how many categories are missing by view and column.
+    Columns with names are given by view.
     """
     arrays = {name: as_floats(view, titles[name]) for name, view in views.items()}
     findings, can_fill, empty, infinite = [], False, list[str](), False
     for name, array in arrays.items():
-        if lacking := (missing or {}).get(name):
-            named = join_words(f"{column!r}: {number}" for column, number in lacking.items())
-            total = sum(lacking.values())
-            findings.append(f"{titles[name]} has {total} missing categories (NaN): {named}")
-            can_fill = True
         xp = namespace(array)
         if bool(xp.all(xp.isfinite(stored_entries(array)))):
             continue

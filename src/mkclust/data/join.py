@@ -141,7 +141,6 @@ def align_tables(
     labels: Sequence[str],
     square: Sequence[bool],
     join: str,
-    expected: Any,
     is_new: bool,
 ) -> tuple[list[Table], Alignment]:
     """Bring tables to one order of samples; the columns of square ones are samples, too."""
@@ -151,7 +150,7 @@ def align_tables(
             values, index = columns_like_rows(tables[place].values, label)
             aligned[place] = Table(values, index)
     indexes = [table.index for table in aligned]
-    found = align(indexes, labels, join=join, expected=expected, is_new=is_new)
+    found = align(indexes, labels, join=join, is_new=is_new)
     for place, rows in enumerate(found.rows):
         if rows is not None:
             table, values = aligned[place], aligned[place].values

@@ -18,7 +18,7 @@ from mkclust.data.check import (
     n_rows,
 )
 from mkclust.data.dask import DaskBlocks
-from mkclust.data.encode import TableEncoder, encode_tables
+from mkclust.data.encode import TableEncoder, encode_tables, fit_encoders
 from mkclust.data.forms import Expected, Kind, kind_of, refuse_square
 from mkclust.data.join import align, align_tables, columns_are_ids, training_columns
 from mkclust.data.missing import (
@@ -69,7 +69,7 @@ class Samples:
         The columns of those views whose columns have names.
     encodings : dict of str to TableEncoder, default={}
         What was learned of the columns of tables, by the names of the tables.
-    notes : tuple of str, default=()
+    table_notes : tuple of str, default=()
         What each view is made of, and what a join keeps.
     """
 
@@ -84,7 +84,7 @@ class Samples:
     is_checked: bool = False
     columns: dict[str, list[str]] = field(default_factory=dict)
     encodings: dict[str, TableEncoder] = field(default_factory=dict)
-    notes: tuple[str, ...] = ()
+    table_notes: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         if self.missing is not None and not self.missing.any():
@@ -116,6 +116,12 @@ class Samples:
             return {name: np.arange(self.n_samples) for name in self.names}
         columns = zip(self.names, self.missing.T, strict=True)
         return {name: np.flatnonzero(~lacks) for name, lacks in columns}
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """How many samples views lack, what each view is made of, and what a join keeps."""
+        lacks = [] if self.missing is None else [lacking_note(self.missing, self.names)]
+        return (*lacks, *self.table_notes)
 
     @property
     def n_features(self) -> tuple[int, ...]:
@@ -219,11 +225,7 @@ def read_samples(
     True
     """
     if isinstance(X, Samples):
-        if expected == "precomputed" and X.kind != "kernels":
-            raise ValueError(f"kernels='precomputed' expects kernels, got {X.kind}")
-        if expected == "views":
-            return read_views(X, ids=ids, observed=observed)
-        return _in_order(X if observed is None else _without_missing(X, observed), ids)
+        return _read_again(X, expected, ids, observed)
     if options.views is not None and expected == "precomputed":
         raise ValueError("views= takes a table apart, and kernels='precomputed' expects kernels")
     kind = "table" if options.views is not None else kind_of(X, expected)
@@ -249,8 +251,7 @@ def read_kernels(
     samples by its row alone.
     """
     if isinstance(X, Samples):
-        ids = None if cross else ids
-        return read_samples(X, expected="precomputed", ids=ids, observed=observed)
+        return _read_again(X, "precomputed", None if cross else ids, observed)
     if isinstance(X, RowSource) or not isinstance(X, Mapping | list | tuple) or issparse(X):
         if not isinstance(X, RowSource) and getattr(X, "ndim", 0) not in (2, 3):
             raise TypeError(
@@ -269,13 +270,10 @@ def read_kernels(
         Table(K, K.index if is_square or (cross and is_frame(K)) else None)
         for K, is_square in zip(named.values(), square, strict=True)
     ]
-    expected = make_index(ids, None, 0)
-    # A mask has the order of what it came with.
-    order = None if cross or observed is not None else expected
-    tables, found = align_tables(tables, labels, square, options.join, order, cross)
+    tables, found = align_tables(tables, labels, square, options.join, is_new=cross)
     parts = [table.values for table in tables]
     if cross:
-        parts = training_columns(parts, labels, expected, options.join)
+        parts = training_columns(parts, labels, make_index(ids, None, 0), options.join)
     samples = Samples(
         "kernels",
         tuple(named),
@@ -288,7 +286,7 @@ def read_kernels(
     samples = _without_missing(samples, observed, cross)
     if cross:
         return replace(samples, ids=None, index_names=None)
-    return samples if observed is None else _in_order(samples, ids)
+    return _in_order(samples, ids, options.join)
 
 
 def _as_matrix(part: Any) -> Any:
@@ -315,12 +313,7 @@ def _without_missing(samples: Samples, observed: Any, is_new: bool = False) -> S
     if missing is None:
         return samples
     return replace(
-        samples,
-        names=tuple(parts),
-        parts=tuple(parts.values()),
-        whole=None,
-        missing=missing,
-        notes=(*samples.notes, lacking_note(missing, list(parts), samples.missing is not None)),
+        samples, names=tuple(parts), parts=tuple(parts.values()), whole=None, missing=missing
     )
 
 
@@ -338,9 +331,7 @@ def read_views(
     """
     is_new = encodings is not None and ids is None
     if isinstance(X, Samples):
-        if X.kind == "kernels":
-            raise ValueError("X holds kernels instead of views: pass views, samples x features")
-        return _in_order(X if observed is None else _without_missing(X, observed, is_new), ids)
+        return _read_again(X, "views", ids, observed, is_new)
     named = by_name(X)
     if not named:
         raise ValueError(f"there are no views in an empty {type(X).__name__}: pass at least one")
@@ -352,16 +343,12 @@ def read_views(
         )
     titles = {TABLE: "X"} if is_table else _titles(named)
     tables = {name: as_table(view, titles[name]) for name, view in named.items()}
-    # A mask has the order of what it came with.
-    expected = make_index(ids, None, 0) if observed is None else None
     labels = ["X"] if is_table else [f"view {name!r}" for name in tables]
     # A frame whose columns are the ids of its rows, as one of distances, keeps these alike; new
     # samples have the columns of a fit instead.
     square = [not is_new and columns_are_ids(table.values) for table in tables.values()]
     before = [n_rows(table.values) for table in tables.values()]
-    aligned, found = align_tables(
-        list(tables.values()), labels, square, options.join, expected, is_new
-    )
+    aligned, found = align_tables(list(tables.values()), labels, square, options.join, is_new)
     tables, notes = dict(zip(tables, aligned, strict=True)), []
     if before != [n_rows(table.values) for table in aligned]:
         sizes = join_words(f"{n:,}" for n in before)
@@ -372,74 +359,49 @@ def read_views(
     for name, table in tables.items():
         if encodings is not None and name in encodings:  # further columns say nothing of a sample
             tables[name] = encodings[name].in_order(table, titles[name])
-    values, missing = cut_missing(
-        {name: table.values for name, table in tables.items()},
-        found.missing,
-        observed,
-        found.index,
-        is_new=is_new,
-    )
-    if missing is not None:
-        notes.append(lacking_note(missing, list(tables), found.missing is not None))
+    held = {name: table.values for name, table in tables.items()}
+    values, missing = cut_missing(held, found.missing, observed, found.index, is_new=is_new)
     tables = {name: replace(table, values=values[name]) for name, table in tables.items()}
-    encoded = encode_tables(tables, titles, options.impute, encodings, missing is not None)
-    if is_table and list(encoded.arrays) != [TABLE]:  # with categories
-        is_table = False
-        numbers = {TABLE} & set(encoded.arrays)
-        encoded.arrays |= {name: check_view(encoded.arrays[name], "X") for name in numbers}
-    several = len(encoded.arrays) > len(tables)
-    places = [list(tables).index(source) for source in encoded.sources]
+    encoders = fit_encoders(tables, titles, options.impute) if encodings is None else encodings
+    encoded, more = encode_tables(
+        tables,
+        titles,
+        encoders,
+        is_new=encodings is not None,
+        may_lack_rows=missing is not None,
+    )
+    is_table = is_table and list(encoded) == [TABLE]  # without categories
+    is_split = options.views is not None or len(encoded) > len(tables)
+    if missing is not None:
+        missing = missing[:, [list(tables).index(view.table) for view in encoded.values()]]
     samples = Samples(
         "table" if is_table else "views",
-        tuple(encoded.arrays),
-        tuple(encoded.arrays.values()),
-        names_given=(not is_table and isinstance(X, Mapping)) or several or bool(options.views),
+        tuple(encoded),
+        tuple(view.array for view in encoded.values()),
+        names_given=(not is_table and isinstance(X, Mapping)) or is_split,
         ids=found.ids,
         index_names=found.names,
-        missing=None if missing is None else missing[:, places],
-        columns=encoded.columns,
-        encodings=encoded.encoders,
-        notes=(*notes, *encoded.notes),
+        missing=missing,
+        columns={name: view.columns for name, view in encoded.items() if view.columns is not None},
+        encodings=dict(encoders),
+        table_notes=(*notes, *more),
     )
     if not is_table:
         check_together(samples.by_name, same_length=missing is None)
-    if encoded.missing:
-        check_entries(
-            samples.tables, _titles(samples.names) | titles, encoded.columns, encoded.missing
-        )
-    return samples if observed is None else _in_order(samples, ids)
+    return _in_order(samples, ids, options.join)
 
 
-def as_views(X: Any) -> dict[str, Array]:
-    """Return every accepted form of input as named 2-D arrays of floats.
-
-    Parameters
-    ----------
-    X : mapping, list, tuple, array-like or data frame
-        A mapping of names to views, each of shape (n_samples, n_features); a list of 2-D views,
-        which are named ``"view 0"``, ``"view 1"`` and so on; or one table, also as a list of rows,
-        which is named ``"table"``. Data frames must have the same ids, in any order.
-
-    Returns
-    -------
-    dict of str to array, or CSR array, of shape (n_samples, n_features)
-        Not copied if they are float32 or float64; other numbers become float64. Arrays of other
-        libraries than NumPy stay on their device.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from mkclust.data.samples import as_views
-    >>> views = as_views([np.ones((4, 2), dtype=int), np.ones((4, 3), dtype="float32")])
-    >>> {name: (view.shape, str(view.dtype)) for name, view in views.items()}
-    {'view 0': ((4, 2), 'float64'), 'view 1': ((4, 3), 'float32')}
-    >>> list(as_views([[1, 2], [3, 4], [5, 6]]))
-    ['table']
-    """
-    samples = read_views(X)
-    if samples.missing is not None:
-        raise ValueError(f"samples are missing: {lacking_note(samples.missing, samples.names)}")
-    return samples.views
+def _read_again(
+    samples: Samples, expected: Expected, ids: Any, observed: Any, is_new: bool = False
+) -> Samples:
+    """Return samples that were read before, masked and in the order of ids, or refuse them."""
+    is_kernels = samples.kind == "kernels"
+    if (expected == "precomputed" and not is_kernels) or (expected == "views" and is_kernels):
+        wanted = "views, samples x features" if is_kernels else "kernels"
+        raise ValueError(f"X holds {samples.kind}, and kernels={expected!r} expects {wanted}")
+    return _in_order(
+        samples if observed is None else _without_missing(samples, observed, is_new), ids
+    )
 
 
 def as_blocks(X: Any, *, block_rows: int | None = None) -> Blocks:
@@ -472,18 +434,19 @@ def as_blocks(X: Any, *, block_rows: int | None = None) -> Blocks:
     return (DaskBlocks if samples.is_lazy else Blocks)(samples.tables, observed, block_rows)
 
 
-def _in_order(samples: Samples, ids: Any) -> Samples:
+def _in_order(samples: Samples, ids: Any, join: str = "exact") -> Samples:
     """Return samples in the order of ids, if these are given and the samples have some."""
     if ids is None or samples.index is None:
         return samples
-    order = align([samples.index], ["X"], expected=make_index(ids, None, 0)).rows[0]
+    join = "inner" if join == "inner" else "exact"  # which may have further samples
+    order = align([samples.index], ["X"], join=join, expected=make_index(ids, None, 0)).rows[0]
     if order is None:
         return samples
     found = samples.take(order)
     parts = found.by_name
     for name, part in samples.by_name.items():
         encoder = samples.encodings.get(name)
-        labels = [] if encoder is None or samples.missing is not None else encoder.labels
+        labels = [] if encoder is None or samples.missing is not None else encoder.names or []
         # Columns that are the ids of the rows stay in their order.
         if labels and list(map(key_of, labels)) == list(map(key_of, samples.index.tolist())):
             parts[name] = select(select(part, order), order, axis=1)

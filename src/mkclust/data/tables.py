@@ -20,8 +20,6 @@ ColumnKind = Literal["number", "boolean", "category", "text", "date", "other"]
 TABLE = "table"
 # Text is a category if it has at most so many values, each twice on average.
 MOST_LEVELS = 20
-# What columns of text hold if all of it spells numbers.
-AS_TEXT = "numbers as text"
 # What columns hold, by what pandas infers from their entries.
 _KINDS: dict[str, ColumnKind] = {
     **dict.fromkeys(("integer", "floating", "mixed-integer-float", "decimal", "empty"), "number"),
@@ -228,7 +226,7 @@ class Column:
         odd = [value for value in values if not _is_number(value)]
         if len(odd) < len(values) / 2:
             some = f"numbers, but for {count(len(odd), 'cell')} such as {str(odd[:1])[1:21]}"
-            return some if odd else AS_TEXT
+            return some if odd else "numbers as text"
         return f"text, such as {values[0][:20]!r}"
 
 
@@ -244,32 +242,12 @@ def are_numbers(frame: pd.DataFrame) -> list[bool]:
 
 def read_column(frame: pd.DataFrame, place: int) -> Column:
     """Return one column of a data frame, with what it holds."""
-    return column_of(frame.columns[place], frame.iloc[:, place])
-
-
-def column_of(name: Hashable, entries: Any) -> Column:
-    """Return a Series of pandas or polars, or a 1-D array, with what it holds."""
-    if not isinstance(entries, pd.Series | np.ndarray):
-        entries = _as_pandas(nw.from_native(entries, series_only=True).to_frame()).iloc[:, 0]
-    series = pd.Series(entries)
-    missing = series.isna().to_numpy()
-    values = series.astype(object).to_numpy()
-    kind = _KINDS.get(infer_dtype(series, skipna=True), "other")
-    if kind == "other" and _are_floats(values[~missing]):
-        kind = "number"
-    known = values[~missing].tolist()
+    series = frame.iloc[:, place]
+    missing, values = series.isna().to_numpy(), series.astype(object).to_numpy()
+    kind, known = _KINDS.get(infer_dtype(series), "other"), values[~missing].tolist()
     if kind == "text" and len(set(known)) <= min(MOST_LEVELS, len(known) / 2):
         kind = "text" if all(map(_is_number, set(known))) else "category"
-    return Column(name, kind, values, missing)
-
-
-def _are_floats(values: np.ndarray) -> bool:
-    """Return whether entries of several types all become floats."""
-    try:
-        values.astype(np.float64)
-    except (TypeError, ValueError):
-        return False
-    return not any(hasattr(value, "isoformat") for value in values)
+    return Column(frame.columns[place], kind, values, missing)
 
 
 def _is_number(text: str) -> bool:
