@@ -143,22 +143,6 @@ def test_kernels_are_asked_for_by_the_name_of_a_view(views):
     assert "--landmarks" in fail("cluster", "K.npy", "-k", 3, "--landmarks", 9)
 
 
-def test_the_kernels_of_a_known_data_set_are_said_and_recorded(views, monkeypatch):
-    bank = {"widths": (0.5, 1.0), "polynomials": (), "linear": None}
-    small = mkclust.datasets.Dataset("small", views, None, None, tuple(views), bank=bank)
-    entry = mkclust.datasets.Entry("small", lambda: small, lambda: "small")
-    monkeypatch.setitem(mkclust.datasets.CATALOG, "small", entry)
-    result = succeed("cluster", "small", "-k", 3)
-    model = Recommended(3, kernels=mkclust.KernelBank(**bank), random_state=0)
-    np.testing.assert_array_equal(read_labels(), model.fit(views).labels_)
-    assert read_run()["kernel_choice"] in result.stdout
-    assert "KernelBank(" in result.stdout
-    assert read_run()["inputs"][0]["sha256"] is None
-
-
-# --- parameters -----------------------------------------------------------------------------------
-
-
 def test_parameters_of_a_method_are_set_by_name():
     options = ("--set", "reg=0.25", "--set", "neighbors=0.4", "--set", "center=False")
     succeed("cluster", "d.npz", "-k", 3, "--method", "lkam", *options)

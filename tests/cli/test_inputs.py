@@ -216,9 +216,8 @@ def test_a_kernel_is_not_taken_for_a_table():
     K = np.exp(-(distances(tables()[0]) ** 2) / 20)
     K.to_csv("k.csv", index_label="patient")
     np.savez("K.npz", a=K.to_numpy(), b=K.to_numpy() ** 2)
-    assert typed(refuse("k.csv")) == ["--kernels", "precomputed"]
-    assert "k.csv: k is square and symmetric" in refuse("mirna.tsv", "k.csv")
-    assert typed(refuse("K.npz")) == ["--kernels", "precomputed"]
+    for args in (["k.csv"], ["mirna.tsv", "k.csv"], ["K.npz"]):
+        assert "--kernels precomputed" in refuse(*args)
     cluster("k.csv", "--kernels", "precomputed")
     assert recovered() > 0.9
 
@@ -249,17 +248,16 @@ def test_inspect_counts_the_samples_that_files_lack():
     files = ("mrna.csv", "mirna.tsv", "--join", "outer")
     text = succeed("inspect", *files).stdout
     assert "problem" not in text
-    assert "  lacks 5 samples" in text
+    assert "mrna lacks 5, mirna 8" in text
     assert "3 patterns of missing views: 47 samples in all views" in text
     report = json.loads(succeed("inspect", *files, "--json").stdout)
-    assert [view["lacks"] for view in report["views"]] == [5, 8]
     assert report["patterns"][1] == {"lacks": ["mirna"], "samples": 8}
 
 
 def test_inspect_shows_what_was_understood_and_writes_nothing():
     before = sorted(os.listdir())
     text = succeed("inspect", "mrna.csv", "mirna.tsv").stdout
-    for words in ("mrna\n  60 x 3 (3 numbers), ids such as 'p00'", "missing: 0.00%",
+    for words in ("mrna\n  60 x 3, ids such as 'p00'", "missing: 0.00%",
                   "dense (none of the other kinds)", "Joined by id: all 60 samples"):  # fmt: skip
         assert words in text
     left = tables()[0].assign(notes=[f"day {i}" for i in range(N)])

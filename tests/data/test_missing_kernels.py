@@ -145,13 +145,10 @@ class Rows:
 
 
 class KnowingRows(Rows):
-    """A source that gives some of its kernels, and those of some samples."""
+    """A source that gives some of its kernels."""
 
     def only(self, indices):
         return KnowingRows(self._K[list(indices)])
-
-    def among(self, samples):
-        return KnowingRows(self._K[:, samples][:, :, samples])
 
 
 @pytest.mark.parametrize("source", [Rows, KnowingRows])

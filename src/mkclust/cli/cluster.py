@@ -1,8 +1,7 @@
 """The command ``mkclust cluster``: check what was asked for, read, fit, write, print.
 
 The labels are those of the estimator in Python with its own defaults. What the command decides
-by itself (one view alone is a table, a known data set brings its kernels, landmarks for many
-samples) is printed and recorded.
+by itself (one view alone is a table, landmarks for many samples) is printed and recorded.
 """
 
 import os

@@ -2,7 +2,6 @@
 
 import hashlib
 from collections.abc import Callable, Iterator, Mapping
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
@@ -63,8 +62,8 @@ class Blocks:
     """Several views of the same samples, computed with some samples at a time.
 
     A pass over the samples is a sum (:meth:`total`) or a result for every sample (:meth:`map`).
-    Reading a block overlaps with computing those before it. A pass that fails or is interrupted
-    raises, and its threads end.
+    Reading a block overlaps with computing those before it if there are several threads. A pass
+    that fails or is interrupted raises, and its threads end.
 
     Parameters
     ----------
@@ -159,22 +158,11 @@ class Blocks:
     def _results(self, function: BlockFunction) -> Iterator[tuple[int, Any]]:
         """Yield a function of every block, in order, with the number of the first sample."""
         first = next(iter(self._tables.values()))
-        if is_foreign(first) or self.n_samples <= self._height:  # nothing to read meanwhile
+        if is_foreign(first) or self.n_samples <= self._height:  # threads save nothing
             for start, block in self:
                 yield start, function(block, start)
             return
-        with ThreadPoolExecutor(1, "mkclust-reader") as reader:
-            yield from map_blocks(self._read_ahead(reader), function)
-
-    def _read_ahead(self, reader: ThreadPoolExecutor) -> Iterator[tuple[int, Block]]:
-        """Yield all blocks in order; the next is read meanwhile."""
-        every = list(ranges(self.n_samples, self._height))
-        future = reader.submit(self._read_block, every[0])
-        for rows, following in zip(every, [*every[1:], None], strict=True):
-            block = future.result()
-            if following is not None:
-                future = reader.submit(self._read_block, following)
-            yield rows.start, block
+        yield from map_blocks(iter(self), function)
 
     def _read_block(self, rows: slice) -> Block:
         """Read the samples of a slice."""

@@ -82,7 +82,7 @@ class TableEncoder:
             others = join_words(map(repr, names[find(fitted, names) < 0]))
             message = f"{title} has the columns {others}, which the fit did not have: left out."
             warnings.warn(message, UserWarning, stacklevel=2)
-        return table.take_columns(places)
+        return table.take_columns(places.tolist())
 
     def encode(
         self, table: Table, title: str, *, is_new: bool

@@ -446,9 +446,9 @@ def _in_order(samples: Samples, ids: Any, join: str = "exact") -> Samples:
     parts = found.by_name
     for name, part in samples.by_name.items():
         encoder = samples.encodings.get(name)
-        labels = [] if encoder is None or samples.missing is not None else encoder.names or []
+        names = None if encoder is None or samples.missing is not None else encoder.names
         # Columns that are the ids of the rows stay in their order.
-        if labels and list(map(key_of, labels)) == list(map(key_of, samples.index.tolist())):
+        if names and list(map(key_of, names)) == list(map(key_of, samples.index.tolist())):
             parts[name] = select(select(part, order), order, axis=1)
     return replace(found, parts=tuple(parts.values()), ids=samples.index[order].to_numpy())
 
