@@ -173,7 +173,7 @@ def test_numbers_and_categories_of_a_frame_lack_the_same_samples():
     assert samples.missing.tolist() == [[i == 2, i == 2, False] for i in range(6)]
     assert samples.views["t"].tolist() == [[1.0], [2.0], [4.0], [2.0], [2.0]]
     assert samples.columns["t (categories)"] == ["kind=u", "kind=v", "flag=False", "flag=True"]
-    assert samples.encodings["t"].imputer.statistics_.tolist() == [2.0]
+    assert samples.encodings["t"].medians.tolist() == [2.0]
     assert samples.encodings["t"].fill_levels == {1: "u", 2: True}
     new = pd.DataFrame({"x": [NAN] * 2, "kind": [None] * 2, "flag": [None] * 2})
     again = read_views({"t": new, "b": np.ones((2, 1))}, encodings=samples.encodings)

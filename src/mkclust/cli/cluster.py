@@ -16,7 +16,7 @@ import typer
 
 from mkclust import datasets, plots
 from mkclust.cli import options as opt
-from mkclust.cli.errors import CommandError, echo
+from mkclust.cli.errors import CommandError
 from mkclust.cli.inputs import read_inputs, row_ids
 from mkclust.cli.models import Fit, connection, fit, new_model
 from mkclust.cli.options import Request
@@ -28,6 +28,7 @@ from mkclust.cli.outputs import (
     fitted_labels,
     noted_failure,
     run_record,
+    show,
     strict_json,
 )
 from mkclust.cli.printing import MAX_ROWS, fit_summary, score_table
@@ -111,11 +112,8 @@ def run(
             failures = _write_more(more, outcome, y, progress)
             lines = _summary(outcome, verbose, annotate)
     written = [path for path in outputs if path not in failures]
-    if as_json:
-        echo(strict_json(result))
-    elif not quiet:
-        lines += [*progress.lines(verbose), "", *(f"Wrote {path}" for path in written)]
-        echo("\n".join(lines))
+    lines += [*progress.lines(verbose), "", *(f"Wrote {path}" for path in written)]
+    show(result, lines, as_json, quiet)
     if failures:
         names = join_words(map(str, written))
         raise CommandError(f"{'; '.join(failures.values())}; these were written: {names}")

@@ -11,7 +11,7 @@ import typer
 from mkclust import metrics
 from mkclust.cli import models
 from mkclust.cli import options as opt
-from mkclust.cli.errors import CommandError, echo, one_line
+from mkclust.cli.errors import CommandError, one_line
 from mkclust.cli.inputs import Data, read_inputs
 from mkclust.cli.models import Fit, check_method, new_model, prepare
 from mkclust.cli.options import Request
@@ -19,7 +19,7 @@ from mkclust.cli.outputs import (
     agreement_record,
     all_scores,
     missingness_record,
-    strict_json,
+    show,
     suggestion_record,
 )
 from mkclust.cli.progress import Progress, session
@@ -32,6 +32,8 @@ from mkclust.text import join_words, text_table
 MOST_ENTRIES = 5e8
 # Stability is measured on at most so many samples.
 MOST_RESAMPLED = 1000
+# How stability, gap, seconds and a score in percent are printed.
+FORMS = (".2f", ".1e", ".2f", ".1f")
 CAUTION = (
     "Agreement is not truth: methods that use the same kernels share their mistakes, and what "
     "is stable may be one cloud that is cut in the same place every time."
@@ -108,7 +110,7 @@ def suggest(
             if coefficients is None:
                 raise CommandError(f"--method {method} does not mix kernels; leave it out")
             suggestion = models.suggest(prepared, progress, k_values, coefficients)
-    _show(suggestion.summary(), suggestion_record(suggestion), progress, context)
+    show(suggestion_record(suggestion), [suggestion.summary(), *progress.lines(verbose)], as_json)
 
 
 def diagnose(
@@ -142,7 +144,7 @@ def diagnose(
     record = {name: getattr(diagnosis, name) for name in DIAGNOSED}
     record["view_agreement"] = agreement_record(fitted.model)
     record["missingness"] = missingness_record(fitted.model)
-    _show(diagnosis.summary(), record, progress, context)
+    show(record, [diagnosis.summary(), *progress.lines(verbose)], as_json)
 
 
 def compare(
@@ -189,8 +191,8 @@ def compare(
             raise CommandError(f"no method gave clusters; {names[0]}: {left_out[names[0]]}")
     pairs = [[metrics.adjusted_rand_index(a, b) for b in labels.values()] for a in labels.values()]
     record = {"methods": found, "adjusted_rand_index": pairs, "left_out": left_out}
-    text = _comparison(found, pairs, left_out)
-    _show(text, record | {"caution": CAUTION}, progress, context)
+    lines = [_comparison(found, pairs, left_out), *progress.lines(verbose)]
+    show(record | {"caution": CAUTION}, lines, as_json)
 
 
 def _try_method(
@@ -242,9 +244,8 @@ def _comparison(
     rows = [["method", "stability", "gap", "seconds", "ARI (%)"]]
     for title, each in zip(titles, found.values(), strict=True):
         score = None if each["scores"] is None else 100 * each["scores"]["ari"]
-        cells = {"stability": ".2f", "gap": ".1e", "seconds": ".2f"}
-        row = [_cell(each[name], form) for name, form in cells.items()]
-        rows.append([title, *row, _cell(score, ".1f")])
+        cells = zip((each["stability"], each["gap"], each["seconds"], score), FORMS, strict=True)
+        rows.append([title, *("-" if x is None else format(x, form) for x, form in cells)])
     matrix = [["adjusted Rand index", *map(str, range(1, len(titles) + 1))]]
     matrix += [[t, *(f"{x:.2f}" for x in row)] for t, row in zip(titles, pairs, strict=True)]
     lines = [text_table(rows), "", text_table(matrix), ""]
@@ -257,14 +258,3 @@ def _comparison(
         "far the objective is above the global optimum at most, if a method certifies it."
     )
     return "\n".join([*lines, CAUTION])
-
-
-def _cell(value: float | None, form: str) -> str:
-    """Return a number for a table, or a dash."""
-    return "-" if value is None else format(value, form)
-
-
-def _show(text: str, record: Any, progress: Progress, context: typer.Context) -> None:
-    """Print what was found, as text or as JSON."""
-    lines = progress.lines(context.params["verbose"])
-    echo(strict_json(record) if context.params["as_json"] else "\n".join([text, *lines]))

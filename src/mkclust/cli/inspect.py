@@ -10,10 +10,10 @@ import typer
 from scipy.sparse import issparse
 
 from mkclust.cli import options as opt
-from mkclust.cli.errors import CommandError, echo, one_line
+from mkclust.cli.errors import CommandError, one_line
 from mkclust.cli.inputs import Data, read_inputs, row_ids
 from mkclust.cli.options import Request
-from mkclust.cli.outputs import strict_json
+from mkclust.cli.outputs import show
 from mkclust.cli.progress import session
 from mkclust.data import read_samples
 from mkclust.data.options import TableOptions
@@ -50,7 +50,7 @@ def run(
         except (ValueError, TypeError, CommandError) as error:
             report["problems"].append(one_line(error))
     report["warnings"] = progress.warnings
-    echo(strict_json(report) if as_json else _as_text(report))
+    show(report, _as_lines(report), as_json)
 
 
 def _measure(name: str, view: Any) -> dict[str, Any]:
@@ -84,7 +84,7 @@ def _understand(request: Request, data: Data, report: dict[str, Any]) -> None:
         facts["kernels"] = [line for line in lines if line.startswith(starts)]
 
 
-def _as_text(report: Mapping[str, Any]) -> str:
+def _as_lines(report: Mapping[str, Any]) -> list[str]:
     """Return a report as lines to be read."""
     lines: list[str] = []
     for view in report["views"]:
@@ -95,7 +95,7 @@ def _as_text(report: Mapping[str, Any]) -> str:
     lines += [*report["join"], *report["notes"], *_pattern_lines(report["patterns"])]
     lines += [f"warning: {line}" for line in report["warnings"]]
     lines += [f"problem: {line}" for line in report["problems"]]
-    return "\n".join(lines)
+    return lines
 
 
 def _pattern_lines(patterns: Sequence[Mapping[str, Any]]) -> list[str]:

@@ -17,7 +17,7 @@ import numpy as np
 import pandas as pd
 
 from mkclust import metrics
-from mkclust.cli.errors import CommandError
+from mkclust.cli.errors import CommandError, echo
 from mkclust.cli.inputs import input_path
 from mkclust.cli.models import Fit
 from mkclust.explain.annotate import Annotation
@@ -208,6 +208,12 @@ def strict_json(record: Any) -> str:
     text = json.dumps(_as_json(record), indent=2, allow_nan=False, ensure_ascii=False)
     # Only strings hold such characters, and an escape reads as the same text.
     return "".join(c if c.isprintable() or c == "\n" else json.dumps(c)[1:-1] for c in text)
+
+
+def show(record: Any, lines: Sequence[str], as_json: bool, quiet: bool = False) -> None:
+    """Print a record as JSON, or else lines unless nothing is to be printed."""
+    if as_json or not quiet:
+        echo(strict_json(record) if as_json else "\n".join(lines))
 
 
 def _as_json(value: Any) -> Any:

@@ -10,11 +10,11 @@ from typing import Annotated, Any
 import typer
 
 from mkclust.cli import options as opt
-from mkclust.cli.errors import CommandError, echo
+from mkclust.cli.errors import CommandError
 from mkclust.cli.inputs import input_path, read_inputs
 from mkclust.cli.models import connection, fit, new_model
 from mkclust.cli.options import Request
-from mkclust.cli.outputs import check_outputs, fitted_labels, labels_hash, strict_json
+from mkclust.cli.outputs import check_outputs, fitted_labels, labels_hash, show
 from mkclust.cli.progress import session
 from mkclust.files import write_atomically
 from mkclust.text import count, join_words
@@ -61,14 +61,11 @@ def run(
         ],
         "changed_versions": _changed_versions(record.get("versions") or {}),
     }
-    if as_json:
-        echo(strict_json(result))
-    elif not quiet:
-        words = "Same labels as" if result["same_labels"] else "Other labels than"
-        size = f"{count(len(model.labels_), 'sample')}, {count(model.n_clusters, 'cluster')}"
-        lines = [f"{words} {record_file} records: {size}.", *_changes(result)]
-        lines += progress.lines(verbose)
-        echo("\n".join([*lines, *(f"Wrote {path}" for path in outputs)]))
+    words = "Same labels as" if result["same_labels"] else "Other labels than"
+    size = f"{count(len(model.labels_), 'sample')}, {count(model.n_clusters, 'cluster')}"
+    lines = [f"{words} {record_file} records: {size}.", *_changes(result)]
+    lines += [*progress.lines(verbose), *(f"Wrote {path}" for path in outputs)]
+    show(result, lines, as_json, quiet)
     if not result["same_labels"]:
         raise typer.Exit(1)
 

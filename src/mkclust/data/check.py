@@ -11,7 +11,7 @@ from scipy.sparse import issparse
 from sklearn.utils import check_array
 
 from mkclust.linalg import as_floats as as_foreign_floats
-from mkclust.linalg import check_one_place, is_foreign, namespace, place, to_host
+from mkclust.linalg import check_one_place, is_foreign, namespace, to_host
 from mkclust.linalg.arrays import is_sparse_tensor
 from mkclust.linalg.sparse_rows import as_csr, stored_entries
 from mkclust.text import join_words
@@ -136,11 +136,6 @@ def _check_chunks(view: Any, title: str) -> None:
         raise ValueError(
             f"{title} has chunks of unknown size: call compute_chunk_sizes() on it first"
         )
-    if type(view._meta) is not np.ndarray:
-        raise TypeError(
-            f"{title} has chunks of the type {type(view._meta).__name__}: turn them into NumPy "
-            "arrays with map_blocks, such as by lambda chunk: chunk.toarray()"
-        )
 
 
 def check_together(views: Mapping[str, Any], *, same_length: bool = True) -> None:
@@ -153,14 +148,10 @@ def check_together(views: Mapping[str, Any], *, same_length: bool = True) -> Non
                 f"{view.shape[0]}; every view must describe the same samples, in the same order. "
                 "Data frames of pandas are joined by id: set_index makes a column of ids the index."
             )
-    for kind, holds in (("dask array", is_dask), ("sparse matrix", issparse)):
-        ours = [name for name, view in views.items() if holds(view)]
-        theirs = [n for n, v in views.items() if is_foreign(v) or (not holds(v) and kind[0] == "d")]
-        if ours and theirs:
-            raise TypeError(
-                f"View {ours[0]!r} is a {kind}, and view {theirs[0]!r} an array of "
-                f"{place(views[theirs[0]])}: pass arrays of one kind"
-            )
+    others_than_dask = [name for name, view in views.items() if not is_dask(view)]
+    if 0 < len(others_than_dask) < len(views):
+        names = join_words(map(repr, others_than_dask))
+        raise TypeError(f"View {names} is not a dask array, as others are: pass arrays of one kind")
     titles = [f"View {first!r}", *(f"view {name!r}" for name, _ in others)]
     check_one_place(list(views.values()), titles)
 

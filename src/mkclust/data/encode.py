@@ -41,8 +41,8 @@ class TableEncoder:
         The places of the columns that are numbers; None if all are.
     levels : dict of int to tuple, default={}
         The values of every categorical column, by its place.
-    imputer : SimpleImputer or None, default=None
-        Replaces missing numbers by the median of their column; None if they are not replaced.
+    medians : ndarray of shape (n_numbers,) or None, default=None
+        What missing numbers are replaced by; None if they are not.
     fill_levels : dict of int to object, default={}
         What missing categories are replaced by.
     """
@@ -51,7 +51,7 @@ class TableEncoder:
     names: tuple[Hashable, ...] | None = None
     numbers: tuple[int, ...] | None = None
     levels: dict[int, tuple[Any, ...]] = field(default_factory=dict)
-    imputer: SimpleImputer | None = None
+    medians: Float | None = None
     fill_levels: dict[int, Any] = field(default_factory=dict)
 
     def in_order(self, table: Table, title: str) -> Table:
@@ -132,12 +132,17 @@ class TableEncoder:
 
     def _impute(self, numbers: Any, title: str) -> Any:
         """Return numbers with medians for NaN, if the columns are those learned."""
-        if self.imputer is None:
+        if self.medians is None:
             return numbers
         numbers = check_view(numbers, title, may_lack_rows=True)
-        is_known = numbers.shape[1] == self.imputer.n_features_in_ and numbers.shape[0]
-        # What cannot be imputed is refused with its columns by whoever uses the numbers.
-        return self.imputer.transform(numbers) if is_known and _can_impute(numbers) else numbers
+        is_nan = np.isnan(numbers.data if issparse(numbers) else numbers)
+        if numbers.shape[1] != len(self.medians) or not is_nan.any():
+            return numbers
+        if not issparse(numbers):
+            return np.where(is_nan, self.medians.astype(numbers.dtype), numbers)
+        filled = numbers.copy()
+        filled.data[is_nan] = self.medians[filled.indices[is_nan]]
+        return filled
 
     def _one_hot(self, frame: pd.DataFrame, title: str, is_new: bool) -> Float:
         """Return one-hot categories of every row, NaN if a category is missing."""
@@ -176,11 +181,6 @@ class TableEncoder:
         """Return the names of the columns that the one-hot columns come from."""
         return [self.labels[place] for place, levels in self.levels.items() for _ in levels]
 
-    def columns_of_one_value(self) -> list[Hashable]:
-        """Return the names of the columns of categories that have one value only."""
-        used = {*range(self.n_columns)} if self.numbers is None else {*self.numbers, *self.levels}
-        return [label for place, label in enumerate(self.labels) if place not in used]
-
 
 def text_names(names: Sequence[Any] | None) -> list[str] | None:
     """Return names that are all text, and None for others."""
@@ -209,9 +209,6 @@ def encode_tables(
     notes = []
     for name, table in tables.items():
         encoder, title = encoders.get(name, TableEncoder(0)), titles[name]
-        if alike := encoder.columns_of_one_value():
-            some = join_words(map(repr, alike))
-            notes.append(f"{name}: left out {some}, with fewer than two values")
         for form, array, columns, note in encoder.encode(table, title, is_new=is_new):
             view = form.format(name)
             if view != name and view in tables:
@@ -283,10 +280,10 @@ def _with_fills(encoder: TableEncoder, table: Table, title: str) -> TableEncoder
     if not in_memory(numbers) or not numbers.shape[1]:
         return encoder
     numbers = as_numbers(numbers, title)
-    if not _can_impute(numbers):
-        return encoder
-    imputer = SimpleImputer(strategy="median").fit(numbers)
-    if len(empty := np.flatnonzero(np.isnan(imputer.statistics_))):
+    if np.isinf(numbers.data if issparse(numbers) else numbers).any():
+        return encoder  # which is refused with its columns by whoever uses the numbers
+    medians = SimpleImputer(strategy="median").fit(numbers).statistics_
+    if len(empty := np.flatnonzero(np.isnan(medians))):
         names = [encoder.labels[p] for p in empty]
         if encoder.numbers is not None:
             names = [encoder.labels[encoder.numbers[p]] for p in empty]
@@ -294,12 +291,7 @@ def _with_fills(encoder: TableEncoder, table: Table, title: str) -> TableEncoder
             f"{title} has {count(len(empty), 'column')} without any value (NaN), so there is no "
             f"median: drop {dropping(names)}."
         )
-    return replace(encoder, imputer=imputer)
-
-
-def _can_impute(numbers: Any) -> bool:
-    """Return whether scikit-learn takes numbers for imputation: not infinity."""
-    return not np.isinf(numbers.data if issparse(numbers) else numbers).any()
+    return replace(encoder, medians=medians)
 
 
 def _refuse_duplicates(table: Table, title: str) -> None:

@@ -1,14 +1,12 @@
 """What an input is by its form: kernels, several views, or one table."""
 
-from collections.abc import Iterator, Mapping
 from typing import Any, Literal
 
 import numpy as np
-from scipy.sparse import issparse
 
-from mkclust.data.check import n_dims
 from mkclust.data.join import looks_like_kernel
 from mkclust.data.row_source import RowSource
+from mkclust.data.tables import TABLE, by_name
 
 Kind = Literal["kernels", "views", "table"]
 Expected = Literal["auto", "precomputed", "views"]
@@ -16,42 +14,29 @@ Expected = Literal["auto", "precomputed", "views"]
 
 def kind_of(X: Any, expected: Expected) -> Kind:
     """Return what X is by its form, given what is expected."""
-    if isinstance(X, RowSource):
-        if expected != "views":
-            return "kernels"
-        raise ValueError(
-            f"X is a source of rows of kernels, a {type(X).__name__}: pass the views, or "
-            "kernels='precomputed'"
-        )
-    several = isinstance(X, Mapping | list | tuple) and not issparse(X)
-    if several and not X:
+    named = by_name(X)
+    if not named:
         raise ValueError(f"X is an empty {type(X).__name__}: pass at least one kernel or view")
-    several = several and (isinstance(X, Mapping) or any(n_dims(item) == 2 for item in X))
-    several = several or hasattr(X, "mod")  # MuData
-    dimensions = 2 if issparse(X) or several else getattr(X, "ndim", 2)
-    if expected == "precomputed":
-        if several or dimensions == 3:
-            return "kernels"
-        form = f"an array of shape {X.shape}" if hasattr(X, "shape") else f"a {type(X).__name__}"
-        advice = ": pass K[None], or [K], if it is the only kernel" if hasattr(X, "shape") else ""
-        advice = ": pass list(X)" if isinstance(X, Iterator) else advice
+    several = named.get(TABLE) is not X
+    is_stack = not several and (isinstance(X, RowSource) or getattr(X, "ndim", 2) == 3)
+    if expected == "precomputed" and not (several or is_stack):
+        found = f"an array of shape {X.shape}" if hasattr(X, "shape") else f"a {type(X).__name__}"
         raise ValueError(
             "kernels='precomputed' expects an array of shape (m, n, n) or a list or dict of n x n "
-            f"matrices, got {form}{advice}"
+            f"matrices, got {found}: pass K[None], or [K], for a single kernel"
         )
-    if dimensions == 3 and expected == "views":
+    if expected == "views" and is_stack:
         raise ValueError(
-            f"X has the shape {X.shape}: a KernelBank makes kernels from views, samples x "
-            "features; pass kernels='precomputed' if these are kernels already"
+            "X holds kernels, and a KernelBank makes kernels from views, samples x features: pass "
+            "these, or kernels='precomputed'"
         )
-    if dimensions == 3:
+    if expected == "auto" and not several and looks_like_kernel(X):
+        raise ValueError(
+            f"X is one symmetric {X.shape[0]} x {X.shape[0]} matrix: if it is a kernel, pass [K] "
+            "and kernels='precomputed'; if it is a table of features, pass kernels=KernelBank()"
+        )
+    if is_stack or expected == "precomputed":
         return "kernels"
-    if not several and expected == "auto" and looks_like_kernel(X):
-        raise ValueError(
-            f"X is one symmetric {X.shape[0]} x {X.shape[0]} matrix: if it is a kernel, pass "
-            f"{'[K]' if issparse(X) else 'K[None], or [K]'} and kernels='precomputed'; if it is a "
-            "table of features, pass kernels=KernelBank()"
-        )
     return "views" if several else "table"
 
 

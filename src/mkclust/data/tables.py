@@ -13,7 +13,7 @@ from scipy.sparse import issparse
 
 from mkclust.data.check import n_dims
 from mkclust.data.missing import take_columns
-from mkclust.text import count, did_you_mean, join_words
+from mkclust.text import did_you_mean, join_words
 
 ColumnKind = Literal["number", "boolean", "category", "text", "date", "other"]
 # The name of one table that has none.
@@ -156,12 +156,8 @@ def split_columns(
     labels = list(range(width)) if names is None else names
     places = {view: _places(view, each, names, width) for view, each in views.items()}
     counts = Counter(place for each in places.values() for place in each)
-    if repeated := [labels[place] for place, number in counts.items() if number > 1]:
-        owners = [view for view in views if labels.index(repeated[0]) in places[view]]
-        raise ValueError(
-            f"the column {repeated[0]!r} is more than once in the views "
-            f"{join_words(map(repr, owners))}: name it once"
-        )
+    if repeated := [repr(labels[place]) for place, number in counts.items() if number > 1]:
+        raise ValueError(f"views has more than once the columns {join_words(repeated)}: pass once")
     unused = [labels[place] for place in range(width) if place not in counts]
     note = f"{len(unused):,} of {width:,} columns are in no view: {join_words(unused)}"
     tables = {view: table.take_columns(each) for view, each in places.items()}
@@ -177,20 +173,17 @@ def _places(view: str, choice: Any, names: list[Any] | None, width: int) -> list
     else:
         places = []
         for column in choice.tolist() if isinstance(choice, np.ndarray) else choice:
-            is_number = isinstance(column, int) and not isinstance(column, bool)
-            if names is not None and names.count(column) > 1:
-                raise ValueError(f"views={view!r}: several columns are called {column!r}")
-            if names is not None and column in names:
-                places.append(names.index(column))
-            elif is_number and -width <= column < width:
-                places.append(column % width)
-            else:
+            found = [p for p, name in enumerate(names or []) if name == column]
+            if not found and type(column) is int and -width <= column < width:
+                found = [column % width]
+            if len(found) != 1:
                 near = did_you_mean(str(column), map(str, names or []))
-                known = "numbers only" if names is None else join_words(map(repr, names))
+                known = "have no names" if names is None else f"are {join_words(names)}"
                 raise ValueError(
-                    f"there is no column {column!r}, which views asks for in {view!r}{near}: the "
-                    f"columns are {known}"
+                    f"views asks for the column {column!r} in {view!r}, of which there are "
+                    f"{len(found)}{near}: the columns {known}"
                 )
+            places += found
     if not places:
         raise ValueError(f"views asks for no column in {view!r}: no column matches {choice!r}")
     return places
@@ -220,14 +213,9 @@ class Column:
     @property
     def content(self) -> str:
         """What it holds that no kernel takes, in words; empty for numbers and categories."""
-        if self.kind != "text":
-            return {"date": "dates", "other": "values of several types"}.get(self.kind, "")
-        values = self.values[~self.missing].tolist()
-        odd = [value for value in values if not _is_number(value)]
-        if len(odd) < len(values) / 2:
-            some = f"numbers, but for {count(len(odd), 'cell')} such as {str(odd[:1])[1:21]}"
-            return some if odd else "numbers as text"
-        return f"text, such as {values[0][:20]!r}"
+        if self.kind == "text":
+            return f"text, such as {self.values[~self.missing][0][:20]!r}"
+        return {"date": "dates", "other": "values of several types"}.get(self.kind, "")
 
 
 def is_frame(thing: Any) -> bool:
