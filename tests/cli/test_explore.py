@@ -31,14 +31,6 @@ def test_h_is_help_everywhere(command):
     assert succeed(*args, "-h").stdout == succeed(*args, "--help").stdout
 
 
-def test_the_help_of_cluster_has_panels_and_an_example():
-    text = succeed("cluster", "--help").stdout
-    panels = [text.index(f" {panel} ─") for panel in ("Input", "Method", "Output", "Advanced")]
-    assert panels == sorted(panels)
-    assert "Example: mkclust cluster" in text
-    assert all(f" {name} " in succeed("-h").stdout for name in COMMANDS)
-
-
 @pytest.mark.parametrize("args", [["clster"], ["--nonsense"]])
 def test_an_unknown_command_or_option_is_one_line(args):
     assert args[0] in fail(*args)
@@ -60,21 +52,6 @@ def test_the_record_is_printed_as_json_in_place_of_tables():
     result = succeed("cluster", "d.npz", "-k", 3, "--json")
     assert result.stdout == Path("run.json").read_text()
     assert result.stderr == ""
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    "args",
-    [["suggest", "--to", 3], ["diagnose", "-k", 3], ["compare", "-k", 3, "--methods", "avg-kkm"]],
-)
-def test_commands_take_the_options_of_cluster_and_write_no_file(args):
-    command, *rest = args
-    before = sorted(os.listdir())
-    result = succeed(command, "d.npz", *rest, "--kernels", "gaussian", "--seed", 1, "-q")
-    assert result.stdout
-    assert result.stderr == ""
-    assert sorted(os.listdir()) == before
-    assert "--labels" in invoke(command, "d.npz", *rest, "--labels", "x.csv").stderr
 
 
 # --- suggest --------------------------------------------------------------------------------------
@@ -245,12 +222,3 @@ def test_a_file_that_records_no_command_is_refused(content):
     Path("other.json").write_text(content)
     assert "other.json: " in fail("rerun", "other.json")
     assert "none.json" in fail("rerun", "none.json")
-
-
-@pytest.mark.parametrize(
-    "options", [{"inputs": 3}, {"magic": 1}, {"method": 5}, {"n_clusters": "three"}]
-)
-def test_a_record_with_options_that_cannot_be_is_refused(options):
-    succeed("cluster", "d.npz", "-k", 3)
-    change_record(command={"options": {"inputs": ["d.npz"], "n_clusters": 3} | options})
-    fail("rerun", "run.json")

@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 from scipy.sparse import issparse
 
-from mkclust import AverageKKM, KernelBank, agreement, suggest_n_clusters, to_device
-from mkclust.data import read_samples
+from mkclust import AverageKKM, KernelBank, to_device
 from mkclust.data.options import TableOptions
 from mkclust.data.samples import read_views
 
@@ -232,18 +231,6 @@ def test_a_frame_of_sparse_columns_is_a_sparse_view(fill):
         view = read_views({"a": X.add_prefix("g")}).views["a"]
         assert issparse(view) == (fill == 0)
         np.testing.assert_array_equal(view.toarray() if fill == 0 else view, table)
-
-
-def test_what_is_joined_and_filled_beforehand_goes_into_banks_and_suggestions():
-    a = pandas.concat([clinic()] * 3).set_axis(range(100, 130))
-    a.iloc[3, 0], b = np.nan, a.iloc[2:, ::-1]
-    options = TableOptions(join="inner", impute="median")
-    samples = read_samples({"a": a, "b": b}, options=options)
-    assert KernelBank(rules="kind").fit(samples).n_features_in_ == 12
-    found = suggest_n_clusters(samples, [2], n_draws=1, level=0.5, n_resamples=1)
-    assert found.n_samples == 28
-    shared = agreement({"a": a, "b": b}, join="inner", impute="median")
-    assert shared.names == ("a", "a (categories)", "b", "b (categories)")
 
 
 NULLABLE = {

@@ -110,12 +110,6 @@ def test_some_samples_carry_along_what_is_missing(numbers):
     assert (some.missing is None) == (not {1, 4} & set(numbers))
 
 
-def test_some_views_keep_who_is_missing_from_them():
-    samples = read_views({**views(), "c": np.ones((6, 1))})
-    assert samples.only(["c"]).missing is None
-    assert samples.only(["c", "b"]).missing.tolist() == [[False, i == 4] for i in range(6)]
-
-
 def test_a_sample_in_no_view_is_named():
     arrays = views()
     arrays["b"][1] = NAN
@@ -140,15 +134,6 @@ def test_one_table_with_an_empty_row_is_refused_as_ever():
         with pytest.raises(ValueError, match="not finite"):
             read_views(arrays).views  # noqa: B018
     assert read_views({"a": table, "b": np.ones((4, 2))}).missing.sum() == 1
-
-
-def test_a_row_with_one_entry_has_missing_cells():
-    arrays = views()
-    arrays["a"][1, 0] = 3.0
-    samples = read_views(arrays)
-    assert samples.missing.tolist() == [[False, i == 4] for i in range(6)]
-    with pytest.raises(ValueError, match="View 'a' has entries that are not finite: 2 NaN"):
-        samples.views  # noqa: B018
 
 
 def test_medians_fill_cells_and_never_samples():
@@ -273,20 +258,6 @@ def test_a_mask_with_ids_has_every_sample():
     fitted = read_views(frames, observed=mask, ids=IDS[:4][::-1])
     assert fitted.ids.tolist() == IDS[:4][::-1]
     assert fitted.missing[:, 0].tolist() == [False, False, False, True]
-
-
-def test_files_stay_on_disk_under_a_mask(tmp_path):
-    np.save(tmp_path / "a.npy", np.arange(12.0).reshape(6, 2))
-    table = np.load(tmp_path / "a.npy", mmap_mode="r")
-    mask = np.ones((6, 2), bool)
-    mask[[1, 2], 0] = False
-    samples = read_views({"a": table, "b": np.ones((6, 1))}, observed=mask)
-    view = samples.tables["a"]
-    assert not isinstance(view, np.ndarray)
-    assert view.shape == (4, 2)
-    np.testing.assert_array_equal(view[1:3], table[[3, 4]])
-    np.testing.assert_array_equal(samples.views["a"], table[[0, 3, 4, 5]])
-    np.testing.assert_array_equal(samples.take(np.array([2, 4])).parts[0][:], table[[4]])
 
 
 def test_a_wide_table_taken_apart_may_lack_samples_in_each_view():

@@ -87,17 +87,6 @@ def test_a_row_with_an_entry_is_refused_as_ever():
     assert read_kernels(one).missing is None
 
 
-def test_torch_kernels_stay_on_their_device():
-    torch = pytest.importorskip("torch")
-    K = kernels()
-    without(K, 0, 1)
-    for form in (torch.asarray(K), [torch.asarray(kernel) for kernel in K]):
-        samples = read_kernels(form)
-        assert samples.missing.tolist() == [[i == 1, False] for i in range(5)]
-        assert isinstance(samples.parts[0], torch.Tensor)
-        np.testing.assert_array_equal(samples.parts[0].numpy(), block(K, 0, [0, 2, 3, 4]))
-
-
 def test_of_a_memory_map_the_diagonal_tells_and_the_block_stays_in_the_file(tmp_path):
     K = kernels()
     without(K, 1, 2)

@@ -101,9 +101,9 @@ def test_the_samples_of_a_fit_are_found_again_and_others_refused():
     np.testing.assert_array_equal(again.missing, fitted.missing)
     for name in frames:
         np.testing.assert_array_equal(again.views[name], fitted.views[name])
-    with pytest.raises(ValueError, match="fitted on and X"):
+    with pytest.raises(ValueError, match="model was fitted on"):
         read_views({**frames, "b": frame([*IDS[2:7], "s11"])}, ids=fitted.ids, options=OUTER)
-    with pytest.raises(ValueError, match="fitted on and X"):
+    with pytest.raises(ValueError, match="model was fitted on"):
         read_views({**frames, "b": frame(IDS[2:6])}, ids=fitted.ids, options=OUTER)
 
 

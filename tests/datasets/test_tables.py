@@ -88,30 +88,12 @@ def test_dialects_of_text_are_told_from_the_text(tmp_path, frame, name, text, en
     same(view(write(tmp_path / name, text, encoding)), frame)
 
 
-@pytest.mark.parametrize("missing", ["", "NA", "NaN", "nan", "N/A", "null", "None", "<NA>", "#N/A"])
-def test_what_pandas_takes_for_missing_is_missing(tmp_path, missing):
-    path = write(tmp_path / "x.csv", f"id,a\ns1,1\ns2,{missing}\n")
-    assert view(path)["a"].isna().tolist() == [False, True]
-
-
-def test_latin_1_far_below_the_first_lines_is_read(tmp_path):
-    rows = "".join(f"s{i},{i}\n" for i in range(500))
-    table = view(write(tmp_path / "x.csv", f"id,a\n{rows}José,7\n", "latin-1"))
-    assert table.index[-1] == "José"
-
-
 def test_text_far_below_numbers_makes_a_column_of_text(tmp_path):
     rows = "".join(f"s{i},{i},{i}\n" for i in range(500))
     table = view(write(tmp_path / "x.csv", f"id,a,b\n{rows}last,unknown,1\n"))
     assert pd.api.types.is_string_dtype(table["a"])
     assert table["b"].dtype == float
     assert table["a"].iloc[-1] == "unknown"
-
-
-def test_numbers_are_those_next_to_what_is_written(tmp_path):
-    X = np.random.default_rng(0).normal(size=(300, 3)) * 10.0 ** np.arange(-20, 22, 14.0)
-    lines = "".join(",".join(map(repr, row)) + "\n" for row in X.tolist())
-    np.testing.assert_array_equal(view(write(tmp_path / "x.csv", f"a,b,c\n{lines}")), X)
 
 
 def test_a_file_of_numbers_without_a_header_says_so(tmp_path):
@@ -270,17 +252,6 @@ def test_a_sheet_is_a_table_and_others_are_named(tmp_path, frame):
     assert "sheets second" in data.description
     assert list(load(f"{path}::first,second").views) == ["first", "second"]
     assert "no sheet third" in complaint(f"{path}::third")
-
-
-def test_empty_cells_that_a_sheet_counts_are_skipped(tmp_path, frame):
-    import openpyxl
-
-    path = tmp_path / "book.xlsx"
-    frame.rename_axis("id").to_excel(path, startrow=2, startcol=3)
-    book = openpyxl.load_workbook(path)
-    book.active["XFD1048576"].font = openpyxl.styles.Font(bold=True)
-    book.save(path)
-    same(view(path), frame)
 
 
 @pytest.mark.parametrize("suffix", ["feather", "parquet"])

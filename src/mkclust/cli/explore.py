@@ -30,7 +30,7 @@ from mkclust.text import join_words, text_table
 
 # Entries of all kernels, times the slowness of a method, beyond which a fit takes minutes.
 MOST_ENTRIES = 5e8
-# Stability is measured on at most so many samples.
+# Samples on which stability is measured, at most.
 MOST_RESAMPLED = 1000
 # How stability, gap, seconds and a score in percent are printed.
 FORMS = (".2f", ".1e", ".2f", ".1f")

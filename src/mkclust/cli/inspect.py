@@ -20,7 +20,7 @@ from mkclust.data.options import TableOptions
 from mkclust.kernels import default_bank
 from mkclust.text import count, join_words
 
-# So many samples tell the kinds of views.
+# Samples that decide on the kinds of views, at most.
 MOST_SAMPLES = 2000
 
 

@@ -17,7 +17,7 @@ from mkclust.linalg.memory import available_bytes, in_units
 from mkclust.methods import METHODS, MultipleKernelClusterer
 from mkclust.text import did_you_mean, join_words
 
-# Exact kernels are computed up to so many samples, if they take at most this share of the memory.
+# Exact kernels are computed up to this number of samples, and this share of the memory.
 MOST_EXACT_SAMPLES, LARGEST_SHARE = 10_000, 0.5
 # The number of landmarks beyond that.
 LANDMARKS = 200

@@ -97,7 +97,7 @@ class Blocks:
                 has = observed[:, self.names.index(name)]
                 self._ranks[name] = np.append(0, np.cumsum(has))
         self._height = int(block_rows or self._choose_height(first))
-        # The views whose rows tell which samples are missing no sooner than they are read.
+        # The views of which only reading shows which samples are missing.
         held = [n for n, table in self._tables.items() if in_memory(table) or is_foreign(table)]
         held = [*self._ranks, *([] if is_unread else held)]
         self._on_disk = [n for n in self.names if len(self.names) > 1 and n not in held]
@@ -144,7 +144,7 @@ class Blocks:
         return None if observed is None or observed.all() else observed
 
     def with_features(self, features: Array, widths: Mapping[str, int]) -> "Blocks":
-        """Return blocks of the columns of an array, so many for each view, of the same samples."""
+        """Return blocks of the columns of an array, given their number for each view."""
         ends, tables, start = np.cumsum(list(widths.values())).tolist(), {}, 0
         for name, end in zip(widths, ends, strict=True):
             tables[name], start = features[:, start:end], end

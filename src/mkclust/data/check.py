@@ -17,7 +17,7 @@ from mkclust.linalg.sparse_rows import as_csr, stored_entries
 from mkclust.text import join_words
 from mkclust.types import Array
 
-# So many columns to be dropped are named.
+# Columns to be dropped that a message names.
 MAX_DROPPED = 10
 # A view is warned of that has fewer samples than this, and than this share of all.
 FEW_OBSERVED, FEW_SHARE = 10, 0.2
@@ -38,7 +38,7 @@ def n_dims(item: Any) -> int:
 
 
 def n_rows(table: Any) -> int:
-    """Return the number of rows of a table, zero if it is none, or does not know."""
+    """Return the number of rows of a table, zero if it is not a table, or does not know."""
     shape: tuple[Any, ...] = getattr(table, "shape", ())
     return int(shape[0]) if len(shape) == 2 and shape[0] == shape[0] else 0
 
@@ -59,7 +59,7 @@ def in_memory(table: Any) -> bool:
 
 
 def check_masks(table: Any, title: str) -> None:
-    """Refuse an array with masked entries: what is below them is no number."""
+    """Refuse an array with masked entries: what is below them is not a number."""
     if isinstance(table, np.ma.MaskedArray) and (count := np.ma.count_masked(table)):
         raise ValueError(
             f"{title} has {count} masked entries, which are missing; fill them, such as with "
@@ -96,14 +96,14 @@ def check_view(view: Any, title: str, *, may_lack_rows: bool = False) -> Any:
     if isinstance(view, np.ndarray | pd.DataFrame):
         return as_numbers(view, title)
     if is_foreign(view):
-        as_floats(view[:0, :], title)  # refuses what is no number
+        as_floats(view[:0, :], title)  # refuses what is not a number
     elif hasattr(view, "dtype"):
         _check_type(view.dtype, title)
     return view
 
 
 def check_as_sklearn(X: Any) -> Any:
-    """Return one table; what is none is worded as scikit-learn does."""
+    """Return one table; what is not one is refused in the words of scikit-learn."""
     if not (issparse(X) or is_foreign(X)):
         if n_dims(X) > 2:
             raise ValueError(

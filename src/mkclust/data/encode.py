@@ -250,7 +250,7 @@ def _learn_columns(table: Table, title: str) -> tuple[TableEncoder, list[Column]
         encoder = replace(encoder, names=tuple(plain))
     if not table.is_frame:
         return encoder, []
-    # Numbers are told by the types of columns alone: there may be many.
+    # The type of a column says whether it holds numbers: there may be many columns.
     others = [place for place, is_one in enumerate(are_numbers(table.values)) if not is_one]
     columns = {place: read_column(table.values, place) for place in others}
     unusable = [column for column in columns.values() if column.content]

@@ -15,7 +15,7 @@ from mkclust.linalg.arrays import is_sparse_tensor
 from mkclust.linalg.sparse_rows import zero_rows
 from mkclust.text import count, join_words
 
-# So many samples are named in a message.
+# Samples that a message names.
 MOST_NAMED = 5
 
 
@@ -162,7 +162,7 @@ def empty_rows(table: Any) -> np.ndarray | None:
         entries = table.tocoo()
         rows = entries.coords[0][np.isnan(entries.data)]
         empty = np.bincount(rows, minlength=table.shape[0]) >= table.shape[1]
-    else:  # most rows are told by their first entry
+    else:  # the first entry decides for most rows
         empty = _is_missing(take_columns(table, np.arange(1)))[:, 0]
         if empty.any():
             rows = np.flatnonzero(empty)
@@ -180,9 +180,9 @@ def _is_missing(values: Any) -> np.ndarray:
 
 
 def empty_samples(kernel: Any) -> np.ndarray | None:
-    """Return of which samples a kernel has no entry at all, None if there is none.
+    """Return which samples have no entry at all in a kernel, None if there is none.
 
-    Samples are missing whose rows and columns are all NaN; of a memory map the diagonal tells.
+    Samples are missing whose rows and columns are all NaN; for a memory map the diagonal decides.
     """
     if n_dims(kernel) != 2 or kernel.shape[0] != kernel.shape[1] or is_sparse_tensor(kernel):
         return None
@@ -260,7 +260,7 @@ def _in_order(column: Any, index: Any, label: str) -> np.ndarray:
 
 
 def _as_truth(values: Any) -> np.ndarray:
-    """Return truth values on the host, or refuse what are none."""
+    """Return truth values on the host, or refuse other values."""
     array = to_host(values, None) if is_foreign(values) else np.asarray(values)
     if array.dtype == object and all(isinstance(x, bool | np.bool_) for x in array.ravel()):
         array = array.astype(bool)

@@ -20,7 +20,7 @@ from mkclust.data.check import (
 from mkclust.data.dask import DaskBlocks
 from mkclust.data.encode import TableEncoder, encode_tables, fit_encoders
 from mkclust.data.forms import Expected, Kind, kind_of, refuse_square
-from mkclust.data.join import align, align_tables, columns_are_ids, training_columns
+from mkclust.data.join import align_tables, columns_are_ids, training_columns
 from mkclust.data.missing import (
     cut_missing,
     lacking_note,
@@ -32,7 +32,7 @@ from mkclust.data.missing import (
 from mkclust.data.options import AS_THEY_ARE, TableOptions
 from mkclust.data.row_source import RowSource
 from mkclust.data.tables import TABLE, Table, as_table, by_name, is_frame, split_columns
-from mkclust.index import key_of, make_index
+from mkclust.index import FITTED, key_of, make_index, match_rows
 from mkclust.linalg import select
 from mkclust.text import join_words
 from mkclust.types import Array
@@ -172,7 +172,7 @@ class Samples:
         return replace(self, parts=tuple(map(take, self.parts, places)), missing=missing, ids=ids)
 
     def check_columns(self, fitted: Mapping[str, list[str]], who: str) -> None:
-        """Refuse data frames whose columns are not those that somebody was fitted on, in order."""
+        """Refuse data frames whose columns are not those of a fit, in order."""
         for name, columns in self.columns.items():
             expected = fitted.get(name, columns)
             if columns != expected and len(columns) == len(expected):
@@ -438,9 +438,13 @@ def _in_order(samples: Samples, ids: Any, join: str = "exact") -> Samples:
     """Return samples in the order of ids, if these are given and the samples have some."""
     if ids is None or samples.index is None:
         return samples
-    join = "inner" if join == "inner" else "exact"  # which may have further samples
-    order = align([samples.index], ["X"], join=join, expected=make_index(ids, None, 0)).rows[0]
-    if order is None:
+    order = match_rows(samples.index, make_index(ids, None, 0), "X", every=True)
+    if len(order) < samples.n_samples and join != "inner":
+        raise ValueError(
+            f"X has {samples.n_samples - len(order)} samples that are not among {FITTED}: leave "
+            "them out"
+        )
+    if np.array_equal(order, np.arange(samples.n_samples)):
         return samples
     found = samples.take(order)
     parts = found.by_name

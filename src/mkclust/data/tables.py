@@ -18,7 +18,7 @@ from mkclust.text import did_you_mean, join_words
 ColumnKind = Literal["number", "boolean", "category", "text", "date", "other"]
 # The name of one table that has none.
 TABLE = "table"
-# Text is a category if it has at most so many values, each twice on average.
+# Text is a category if it has at most this many values, each twice on average.
 MOST_LEVELS = 20
 # What columns hold, by what pandas infers from their entries.
 _KINDS: dict[str, ColumnKind] = {
@@ -59,7 +59,7 @@ class Table:
 
 
 def as_table(thing: Any, title: str) -> Table:
-    """Return one table of samples by features, of any library, or say why it is none."""
+    """Return one table of samples by features, of any library, or refuse what is not one."""
     if thing is None:
         raise TypeError(f"{title} is None: pass a table of samples by features, or leave it out.")
     if isinstance(thing, pd.DataFrame):
@@ -80,7 +80,8 @@ def as_table(thing: Any, title: str) -> Table:
     has_items = any(hasattr(thing, name) for name in ("shape", "__array__", "__getitem__"))
     if isinstance(thing, Iterable) and not has_items:
         raise TypeError(f"{title} is a {type(thing).__name__}: pass list(...) of it, or an array.")
-    array = _array_of_rows(thing, title) if several else thing
+    has_masks = several and any(isinstance(row, np.ma.MaskedArray) for row in thing)
+    array = np.ma.stack(thing) if has_masks else np.asarray(thing) if several else thing
     if isinstance(array, np.ma.MaskedArray):
         precision = array.dtype if array.dtype.kind == "f" else np.float64
         array = np.ma.filled(array.astype(precision), np.nan)
@@ -114,21 +115,6 @@ def _as_pandas(frame: Any) -> pd.DataFrame:
     return pd.DataFrame(columns)
 
 
-def _array_of_rows(rows: Any, title: str) -> Any:
-    """Return a list of rows as an array."""
-    if missing := [i for i, row in enumerate(rows) if row is None]:
-        raise TypeError(f"{title} is a list whose item {missing[0]} is None: leave it out.")
-    lengths = {len(row) if n_dims(row) and hasattr(row, "__len__") else 0 for row in rows}
-    if len(lengths) > 1:
-        raise ValueError(
-            f"{title} is a list of rows that are not of one length: they have from {min(lengths)} "
-            f"to {max(lengths)} entries; fill in what is missing, or drop rows from every view."
-        )
-    if any(isinstance(row, np.ma.MaskedArray) for row in rows):
-        return np.ma.stack(rows)
-    return np.asarray(rows)
-
-
 def by_name(X: Any) -> dict[str, Any]:
     """Return several views by their names, and all else as one table."""
     if hasattr(X, "mod") and isinstance(X.mod, Mapping):  # MuData
@@ -151,7 +137,7 @@ def split_columns(
     Columns are given by their names or numbers, by a slice, or by a prefix of their names.
     """
     if n_dims(table.values) != 2:
-        raise TypeError(f"views={list(views)} takes one table apart, and X is none: pass a table")
+        raise TypeError(f"views={list(views)} takes one table apart: pass one as X")
     width, names = table.values.shape[1], table.columns
     labels = list(range(width)) if names is None else names
     places = {view: _places(view, each, names, width) for view, each in views.items()}
@@ -224,7 +210,7 @@ def is_frame(thing: Any) -> bool:
 
 
 def are_numbers(frame: pd.DataFrame) -> list[bool]:
-    """Return of every column whether it holds numbers, told from its type alone."""
+    """Return whether each column holds numbers, judging by its type alone."""
     return [is_numeric_dtype(dtype) and not is_bool_dtype(dtype) for dtype in frame.dtypes]
 
 

@@ -18,7 +18,7 @@ from mkclust.datasets.layout import ID_NAMES, RawTable, TableLayout, normalize_n
 Tables = tuple[dict[str, RawTable], list[str]]
 # How packed text files are opened, by the last suffix.
 PACKED: dict[str, Callable[..., Any]] = {".gz": gzip.open, ".bz2": bz2.open, ".xz": lzma.open}
-# The separator and the encoding of a text file are told from so many lines or bytes.
+# Lines, or bytes, that decide on the separator and the encoding of a text file.
 HEAD_LINES, HEAD_BYTES = 100, 4 << 20
 # Bytes that a cell of a sheet takes, first as an object and then in a frame; in the file about 10.
 CELL_BYTES = 50
@@ -38,7 +38,7 @@ def unpacked(path: Path) -> Path:
 
 
 def read_text(path: Path, selection: frozenset[str], layout: TableLayout) -> Tables:
-    """Read a text file; separator, decimal mark and encoding are told from its first lines."""
+    """Read a text file; its first lines decide on separator, decimal mark and encoding."""
     head = _head(path)
     encoding, text = _decode(path, head)
     delimiter, rows = _split(unpacked(path).suffix.lower(), text)
