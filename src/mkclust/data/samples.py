@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from scipy.sparse import issparse
@@ -19,8 +19,7 @@ from mkclust.data.check import (
 )
 from mkclust.data.dask import DaskBlocks
 from mkclust.data.encode import TableEncoder, encode_tables, fit_encoders
-from mkclust.data.forms import Expected, Kind, kind_of, refuse_square
-from mkclust.data.join import align_tables, columns_are_ids, training_columns
+from mkclust.data.join import align_tables, columns_are_ids, looks_like_kernel, training_columns
 from mkclust.data.missing import (
     cut_missing,
     lacking_note,
@@ -36,6 +35,9 @@ from mkclust.index import FITTED, key_of, make_index, match_rows
 from mkclust.linalg import select
 from mkclust.text import join_words
 from mkclust.types import Array
+
+Kind = Literal["kernels", "views", "table"]
+Expected = Literal["auto", "precomputed", "views"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -228,13 +230,58 @@ def read_samples(
         return _read_again(X, expected, ids, observed)
     if options.views is not None and expected == "precomputed":
         raise ValueError("views= takes a table apart, and kernels='precomputed' expects kernels")
-    kind = "table" if options.views is not None else kind_of(X, expected)
+    kind = "table" if options.views is not None else _kind_of(X, expected)
     if kind == "kernels":
         return read_kernels(X, ids=ids, cross=cross, options=options, observed=observed)
     samples = read_views(X, ids=ids, options=options, observed=observed)
     if kind == "views" and expected == "auto":
-        refuse_square(samples)
+        _refuse_square(samples)
     return samples
+
+
+def _kind_of(X: Any, expected: Expected) -> Kind:
+    """Return what X is by its form, given what is expected."""
+    named = by_name(X)
+    if not named:
+        raise ValueError(f"X is an empty {type(X).__name__}: pass at least one kernel or view")
+    several = named.get(TABLE) is not X
+    is_stack = not several and (isinstance(X, RowSource) or getattr(X, "ndim", 2) == 3)
+    if expected == "precomputed" and not (several or is_stack):
+        found = f"an array of shape {X.shape}" if hasattr(X, "shape") else f"a {type(X).__name__}"
+        raise ValueError(
+            "kernels='precomputed' expects an array of shape (m, n, n) or a list or dict of n x n "
+            f"matrices, got {found}: pass K[None], or [K], for a single kernel"
+        )
+    if expected == "views" and is_stack:
+        raise ValueError(
+            "X holds kernels, and a KernelBank makes kernels from views, samples x features: pass "
+            "these, or kernels='precomputed'"
+        )
+    if expected == "auto" and not several and looks_like_kernel(X):
+        raise ValueError(
+            f"X is one symmetric {X.shape[0]} x {X.shape[0]} matrix: if it is a kernel, pass [K] "
+            "and kernels='precomputed'; if it is a table of features, pass kernels=KernelBank()"
+        )
+    if is_stack or expected == "precomputed":
+        return "kernels"
+    return "views" if several else "table"
+
+
+def _refuse_square(samples: Samples) -> None:
+    """Refuse square matrices of one size, which could be kernels or views."""
+    shapes = {tuple(np.shape(view)) for view in samples.parts}
+    n = max(max(shapes), default=0)
+    # Rows that a mask takes out are gone, and the columns of these samples may be there.
+    if shapes == {(n, n)} or (
+        samples.missing is not None
+        and all(shape[1:] in ((samples.n_samples,), shape[:1]) for shape in shapes)
+    ):
+        sizes = f"{n} x {n}" if len(shapes) == 1 else f"up to {n} x {n}"
+        raise ValueError(
+            f"X holds square matrices only, all {sizes}: they could be kernels or views with as "
+            "many features as samples; pass kernels='precomputed' for kernels or "
+            "kernels=KernelBank() for views, or kernels='from_distances' for distances"
+        )
 
 
 def read_kernels(
