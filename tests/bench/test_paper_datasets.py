@@ -11,7 +11,7 @@ from sklearn.cluster import KMeans
 from conftest import reference_folder
 from mkclust import AverageKKM, KernelBank, datasets
 from mkclust.datasets import CATALOG, DatasetError
-from mkclust.datasets.catalog import find_entry
+from mkclust.datasets.read import find_entry
 from mkclust.metrics import scores
 from mkclust.stack.discretize import normalize_rows
 from paper.datasets import KNOWN

@@ -16,7 +16,7 @@ import numpy as np
 
 from mkclust.bench.rows import canonical
 from mkclust.datasets import CATALOG
-from mkclust.datasets.catalog import find_entry
+from mkclust.datasets.read import find_entry
 from mkclust.methods import METHODS, MultipleKernelClusterer
 from mkclust.text import did_you_mean
 
