@@ -26,7 +26,6 @@ from mkclust.cli.outputs import (
     check_output,
     check_outputs,
     fitted_labels,
-    noted_failure,
     run_record,
     show,
     strict_json,
@@ -159,29 +158,36 @@ def _describe(fitted: Fit) -> Description | None:
 def _write_more(
     more: dict[str, Path | None], outcome: Outcome, y: Any, progress: Progress
 ) -> dict[Path, str]:
-    """Write the picture, the page and the model that were asked for; return failures."""
-    fitted, failures = outcome.fit, dict[Path, str]()
-    if (path := more["plot"]) is not None:
-        progress.phase("drawing")
-        with noted_failure(path, failures):
-            figure = plots.plot_fit(fitted.model, y)
-            write_atomically({path: lambda draft: figure.savefig(draft, dpi=150)})
-    if (path := more["report"]) is not None:
-        progress.phase("writing the report")
-        with noted_failure(path, failures):
-            write_report(
-                fitted.model,
-                fitted.X,
-                path,
-                y if outcome.scores else None,
-                warned=outcome.warnings,
-                annotation=outcome.annotation,
-                alternatives=fitted.suggestion or False,
-            )
-    if (path := more["save"]) is not None:
-        progress.phase("saving the model")
-        with noted_failure(path, failures):
-            save_model(fitted.model, path)
+    """Write the picture, the page and the model that were asked for; return failures.
+
+    They do not cost the labels of a finished fit.
+    """
+    model, fitted, failures = outcome.fit.model, outcome.fit, dict[Path, str]()
+
+    def draw(path: Path) -> None:
+        figure = plots.plot_fit(model, y)
+        write_atomically({path: lambda draft: figure.savefig(draft, dpi=150)})
+
+    def report(path: Path) -> None:
+        write_report(
+            model,
+            fitted.X,
+            path,
+            y if outcome.scores else None,
+            warned=outcome.warnings,
+            annotation=outcome.annotation,
+            alternatives=fitted.suggestion or False,
+        )
+
+    writers = {"plot": draw, "report": report, "save": lambda path: save_model(model, path)}
+    for kind, path in more.items():
+        if path is not None:
+            progress.phase(f"writing {path}")
+            try:
+                writers[kind](path)
+            except Exception as error:  # drawing may raise nearly anything
+                reason = getattr(error, "strerror", None) or f"{type(error).__name__}: {error}"
+                failures[path] = f"{path}: cannot be written ({reason})"
     return failures
 
 

@@ -6,8 +6,7 @@ import math
 import os
 import tempfile
 import warnings
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from importlib import import_module
 from pathlib import Path
@@ -106,16 +105,6 @@ def check_outputs(
         except OSError as error:
             reason = error.strerror or error
             raise CommandError(f"{path}: cannot be written ({reason})") from error
-
-
-@contextmanager
-def noted_failure(path: Path, failures: dict[Path, str]) -> Iterator[None]:
-    """Note that a file cannot be written, so that the labels of a finished fit stay."""
-    try:
-        yield
-    except Exception as error:  # drawing may raise nearly anything
-        reason = getattr(error, "strerror", None) or f"{type(error).__name__}: {error}"
-        failures[path] = f"{path}: cannot be written ({reason})"
 
 
 def labels_csv(ids: Any, labels: Any, **scores: Any) -> bytes:

@@ -53,13 +53,18 @@ def run(
             model = fit(request, data, progress).model
             if labels is not None:
                 write_atomically({labels: fitted_labels(model)})
+    then = record.get("versions") or {}
     hashes = {entry.get("input"): entry.get("sha256") for entry in record["inputs"]}
     result = {
         "same_labels": labels_hash(model.labels_) == record["labels_sha256"],
         "changed_inputs": [
             entry["input"] for entry in data.files if hashes.get(entry["input"]) != entry["sha256"]
         ],
-        "changed_versions": _changed_versions(record.get("versions") or {}),
+        "changed_versions": {
+            name: [str(then.get(name, "unknown")), now]
+            for name, now in versions().items()
+            if then.get(name) != now
+        },
     }
     words = "Same labels as" if result["same_labels"] else "Other labels than"
     size = f"{count(len(model.labels_), 'sample')}, {count(model.n_clusters, 'cluster')}"
@@ -99,12 +104,6 @@ def _request(record: Mapping[str, Any], path: Path) -> Request:
             raise CommandError(f"{text}: there is no such file here{advice}")
     # The memory that is free decides on landmarks, and differs from run to run.
     return Request(**(options | {"landmarks": record.get("landmarks") or "none"}))
-
-
-def _changed_versions(recorded: Mapping[str, Any]) -> dict[str, list[str]]:
-    """Return the packages of another version: the recorded one, and the present one."""
-    pairs = {name: [str(recorded.get(name, "unknown")), now] for name, now in versions().items()}
-    return {name: pair for name, pair in pairs.items() if pair[0] != pair[1]}
 
 
 def _changes(result: Mapping[str, Any]) -> list[str]:

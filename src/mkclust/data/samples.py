@@ -57,16 +57,12 @@ class Samples:
         their columns. Empty if kernels are one whole.
     whole : array of shape (m, n, n), dataset or RowSource, default=None
         Kernels that are one thing: to take it apart may be to read a file.
-    names_given : bool, default=False
-        Whether the names are the user's, and tell which part is which.
     ids : ndarray of shape (n_samples,) or None, default=None
         Ids of the samples, if data frames have any.
     index_names : tuple of str or None, default=None
         Names of the levels of the index of data frames; None for arrays, which have no index.
     missing : ndarray of bool of shape (n_samples, n_parts) or None, default=None
         Which samples a part lacks; None if it lacks none.
-    is_checked : bool, default=False
-        Whether the parts are known to be finite arrays of floats.
     columns : dict of str to list of str, default={}
         The columns of those views whose columns have names.
     encodings : dict of str to TableEncoder, default={}
@@ -79,11 +75,9 @@ class Samples:
     names: tuple[str, ...]
     parts: tuple[Any, ...]
     whole: Any = None
-    names_given: bool = False
     ids: np.ndarray | None = None
     index_names: tuple[str | None, ...] | None = None
     missing: np.ndarray | None = None
-    is_checked: bool = False
     columns: dict[str, list[str]] = field(default_factory=dict)
     encodings: dict[str, TableEncoder] = field(default_factory=dict)
     table_notes: tuple[str, ...] = ()
@@ -143,8 +137,6 @@ class Samples:
     @cached_property
     def views(self) -> dict[str, Array]:
         """The views by name, in memory: finite arrays of floats, all on one device."""
-        if self.is_checked:
-            return self.by_name
         if self.kind == "table":
             columns = {"X": self.columns[TABLE]} if TABLE in self.columns else {}
             X = check_as_sklearn(self.parts[0])
@@ -250,7 +242,7 @@ def _kind_of(X: Any, expected: Expected) -> Kind:
         found = f"an array of shape {X.shape}" if hasattr(X, "shape") else f"a {type(X).__name__}"
         raise ValueError(
             "kernels='precomputed' expects an array of shape (m, n, n) or a list or dict of n x n "
-            f"matrices, got {found}: pass K[None], or [K], for a single kernel"
+            f"matrices, got {found}: pass K[None], or [K], for a single kernel, and a list of several"
         )
     if expected == "views" and is_stack:
         raise ValueError(
@@ -325,7 +317,6 @@ def read_kernels(
         "kernels",
         tuple(named),
         tuple(map(_as_matrix, parts)),
-        names_given=is_named,
         ids=found.ids,
         index_names=found.names,
         missing=found.missing,
@@ -418,14 +409,12 @@ def read_views(
         may_lack_rows=missing is not None,
     )
     is_table = is_table and list(encoded) == [TABLE]  # without categories
-    is_split = options.views is not None or len(encoded) > len(tables)
     if missing is not None:
         missing = missing[:, [list(tables).index(view.table) for view in encoded.values()]]
     samples = Samples(
         "table" if is_table else "views",
         tuple(encoded),
         tuple(view.array for view in encoded.values()),
-        names_given=(not is_table and isinstance(X, Mapping)) or is_split,
         ids=found.ids,
         index_names=found.names,
         missing=missing,

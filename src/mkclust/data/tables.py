@@ -80,8 +80,7 @@ def as_table(thing: Any, title: str) -> Table:
     has_items = any(hasattr(thing, name) for name in ("shape", "__array__", "__getitem__"))
     if isinstance(thing, Iterable) and not has_items:
         raise TypeError(f"{title} is a {type(thing).__name__}: pass list(...) of it, or an array.")
-    has_masks = several and any(isinstance(row, np.ma.MaskedArray) for row in thing)
-    array = np.ma.stack(thing) if has_masks else np.asarray(thing) if several else thing
+    array = _array_of_rows(thing, title) if several else thing
     if isinstance(array, np.ma.MaskedArray):
         precision = array.dtype if array.dtype.kind == "f" else np.float64
         array = np.ma.filled(array.astype(precision), np.nan)
@@ -113,6 +112,20 @@ def _as_pandas(frame: Any) -> pd.DataFrame:
             entries = pd.Series(column.to_list(), dtype=object)
         columns[name] = entries
     return pd.DataFrame(columns)
+
+
+def _array_of_rows(rows: Any, title: str) -> Any:
+    """Return a list of rows as an array."""
+    if missing := [i for i, row in enumerate(rows) if row is None]:
+        raise TypeError(f"{title} is a list whose item {missing[0]} is None: leave it out.")
+    lengths = {len(row) if n_dims(row) and hasattr(row, "__len__") else 0 for row in rows}
+    if len(lengths) > 1:
+        raise ValueError(
+            f"{title} is a list of rows that are not of one length: they have from {min(lengths)} "
+            f"to {max(lengths)} entries; fill in what is missing, or drop rows from every view."
+        )
+    has_masks = any(isinstance(row, np.ma.MaskedArray) for row in rows)
+    return np.ma.stack(rows) if has_masks else np.asarray(rows)
 
 
 def by_name(X: Any) -> dict[str, Any]:

@@ -10,7 +10,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils import check_array
 from sklearn.utils.validation import validate_data
 
-from mkclust.data.check import check_entries, check_masks, check_view
+from mkclust.data.check import check_masks, check_view
 from mkclust.data.samples import Samples
 from mkclust.data.tables import TABLE, is_frame
 from mkclust.linalg import arrays_to_host, is_foreign, to_host
@@ -49,7 +49,7 @@ def match_kernels(samples: Samples, names: Sequence[str]) -> Samples:
     """Return kernels in the order of those that a model was fitted on, or refuse others."""
     if (count := count_parts(samples)) != len(names):
         raise ValueError(f"X has {count} kernels, the model was fitted on {len(names)}")
-    if samples.whole is not None or not samples.names_given:
+    if samples.names in ((), tuple(f"kernel {p}" for p in range(count))):  # no names given
         return samples
     if missing := [name for name in names if name not in samples.names]:
         raise ValueError(f"X lacks the kernel {missing[0]!r}, it has {list(samples.names)}")
@@ -107,9 +107,7 @@ def check_table(model: Any, samples: Samples, *, is_new: bool) -> Samples:
             validate_data(BaseEstimator(), table, skip_check_array=True)
         options |= {"input_name": "X", "estimator": model, "ensure_min_samples": 2}
         table = check_array(table, **options)
-    table = check_view(table, "X")
-    check_entries({TABLE: table}, {TABLE: "X"}, samples.columns)
-    return replace(samples, parts=(table,), is_checked=True)
+    return replace(samples, parts=(check_view(table, "X"),))
 
 
 def refuse_self_similarity(self_similarity: Any) -> None:

@@ -290,7 +290,7 @@ def _stack_incomplete(
     for group, pattern in zip(groups, patterns, strict=True):
         parts = tuple(samples.parts[p] for p in group)
         stack = as_stack(
-            Samples("kernels", tuple(names[p] for p in group), parts, names_given=True),
+            Samples("kernels", tuple(names[p] for p in group), parts),
             views=[views[p] for p in group],
             kernel_numbers=group,
             sample_numbers=np.flatnonzero(~pattern),
