@@ -242,7 +242,7 @@ def _kind_of(X: Any, expected: Expected) -> Kind:
         found = f"an array of shape {X.shape}" if hasattr(X, "shape") else f"a {type(X).__name__}"
         raise ValueError(
             "kernels='precomputed' expects an array of shape (m, n, n) or a list or dict of n x n "
-            f"matrices, got {found}: pass K[None], or [K], for a single kernel, and a list of several"
+            f"matrices, got {found}: pass K[None] for one kernel, or a list of several"
         )
     if expected == "views" and is_stack:
         raise ValueError(
