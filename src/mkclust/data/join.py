@@ -40,6 +40,8 @@ class Alignment:
     by_id: bool = False
     # Which samples (rows) are missing from which table (columns); None if none is.
     missing: np.ndarray | None = None
+    # The labels of tables without ids beside others with ids, paired with these by position.
+    without_ids: Sequence[str] = ()
 
     @property
     def ids(self) -> np.ndarray | None:
@@ -115,7 +117,7 @@ def align(
             f"orders: give {without[0]} an index of ids, or bring the others to its order by "
             "frame.loc[ids]"
         )
-    return Alignment(rows, ids, True, missing if missing.any() else None)
+    return Alignment(rows, ids, True, missing if missing.any() else None, without)
 
 
 def align_tables(

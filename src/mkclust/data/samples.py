@@ -324,7 +324,7 @@ def read_kernels(
     samples = _without_missing(samples, observed, cross)
     if cross:
         return replace(samples, ids=None, index_names=None)
-    return _in_order(samples, ids, options.join)
+    return _in_order(samples, ids, options.join, found.without_ids)
 
 
 def _as_matrix(part: Any) -> Any:
@@ -424,7 +424,7 @@ def read_views(
     )
     if not is_table:
         check_together(samples.by_name, same_length=missing is None)
-    return _in_order(samples, ids, options.join)
+    return _in_order(samples, ids, options.join, found.without_ids)
 
 
 def _read_again(
@@ -470,7 +470,9 @@ def as_blocks(X: Any, *, block_rows: int | None = None) -> Blocks:
     return (DaskBlocks if samples.is_lazy else Blocks)(samples.tables, observed, block_rows)
 
 
-def _in_order(samples: Samples, ids: Any, join: str = "exact") -> Samples:
+def _in_order(
+    samples: Samples, ids: Any, join: str = "exact", without_ids: Sequence[str] = ()
+) -> Samples:
     """Return samples in the order of ids, if these are given and the samples have some."""
     if ids is None or samples.index is None:
         return samples
@@ -482,6 +484,11 @@ def _in_order(samples: Samples, ids: Any, join: str = "exact") -> Samples:
         )
     if np.array_equal(order, np.arange(samples.n_samples)):
         return samples
+    if without_ids:
+        raise ValueError(
+            f"{without_ids[0]} has no ids, and others have them in another order than {FITTED}: "
+            "pass all in the order of the fit, or with ids"
+        )
     found = samples.take(order)
     parts = found.by_name
     for name, part in samples.by_name.items():
