@@ -11,9 +11,9 @@ from scipy.sparse import issparse
 
 from mkclust.types import Array
 
-# Of the numbers that nearly all arrays hold.
+# Relative rounding of double precision.
 DOUBLE_ROUNDING = float(np.finfo(np.float64).eps)
-# The functions for every type of array that was seen.
+# The functions for each type of array: they are asked for millions of times.
 _LIBRARIES: dict[type, Any] = {}
 # Rows of the squares along a diagonal that are written at a time on a device.
 DIAGONAL_ROWS = 1024
@@ -28,10 +28,7 @@ def is_foreign(thing: Any) -> bool:
 
 
 def namespace(*arrays: Any) -> Any:
-    """Return the functions of the library that arrays belong to; NumPy's for all that is no array.
-
-    Memory maps, sparse matrices and matrices known by their rows are computed with by NumPy.
-    """
+    """Return the functions of the library that arrays belong to; by default, NumPy's."""
     if len(arrays) == 1:  # as mostly, and in the innermost loops
         return _library(arrays[0]) or array_api_compat.numpy
     libraries = {_library(array) for array in arrays} - {None}
@@ -41,22 +38,18 @@ def namespace(*arrays: Any) -> Any:
 
 
 def _library(thing: Any) -> Any:
-    """Return the functions of another library than NumPy that an array belongs to, or None.
-
-    Types do not change, and are asked millions of times.
-    """
+    """Return the functions of another library than NumPy that an array belongs to, or None."""
     kind = type(thing)
-    library = _LIBRARIES.get(kind, _LIBRARIES)
-    if library is _LIBRARIES:  # a type that was not seen before
-        foreign = (
+    if kind not in _LIBRARIES:
+        is_ours = (
             not isinstance(thing, np.ndarray | np.generic)
             and array_api_compat.is_array_api_obj(thing)
             and array_api_compat.is_writeable_array(thing)
             and not array_api_compat.is_dask_array(thing)
             and not array_api_compat.is_pydata_sparse_array(thing)
         )
-        library = _LIBRARIES[kind] = array_api_compat.array_namespace(thing) if foreign else None
-    return library
+        _LIBRARIES[kind] = array_api_compat.array_namespace(thing) if is_ours else None
+    return _LIBRARIES[kind]
 
 
 def device(array: Any) -> Any:
@@ -76,8 +69,7 @@ def place(array: Any) -> str:
     if not is_foreign(array):
         return "NumPy"
     library = namespace(array).__name__.removeprefix("array_api_compat.").split(".")[0]
-    where = str(device(array))
-    return f"{library} on {where}"
+    return f"{library} on {device(array)}"
 
 
 def check_one_place(arrays: Sequence[Any], who: Sequence[str]) -> None:
@@ -219,8 +211,8 @@ def rounding_of(array: Any) -> float:
 
 
 def astype(array: Any, dtype: str) -> Array:
-    """Return an array in another number type, not copied where it is in that already."""
-    if type(array) is np.ndarray:
+    """Return an array, or a sparse matrix, in another number type, not copied if it has that."""
+    if not is_foreign(array):
         return array.astype(dtype, copy=False)
     xp = namespace(array)
     return xp.astype(array, getattr(xp, dtype), copy=False)

@@ -137,7 +137,12 @@ def as_stack(
             check_diagonal(kernel, centered.standardization, most, label)
         elif validate:
             centered = make_positive(centered, label, psd)
-        standardized.append(_scaled(centered, label, sample_numbers) if normalize else centered)
+        if normalize:
+            scale = learn_scale(centered.diagonal(), centered.kernel, label, sample_numbers)
+            centered = replace(
+                centered, standardization=replace(centered.standardization, scale=scale)
+            )
+        standardized.append(centered)
     numbers_of_views = range(len(names)) if views is None else views
     return Stack(tuple(standardized), tuple(names), tuple(numbers_of_views))
 
@@ -205,13 +210,12 @@ def _is_stored(part: Any) -> bool:
 
 def _bytes_needed(stored: list[Any]) -> int:
     """Return how much memory kernels in files and a mix of them take, beside the files."""
-    needed = max(part.shape[-1] ** 2 * min(part.dtype.itemsize, 8) for part in stored)
-    for part in stored:
-        if part.dtype not in (np.float64, np.float32):
-            needed += 8 * part.shape[-1] ** 2
-        elif not isinstance(part, np.memmap):
-            needed += part.dtype.itemsize * part.shape[-1] ** 2
-    return needed
+    sizes = [8 * part.shape[-1] ** 2 for part in stored]
+    is_mapped = [
+        isinstance(part, np.memmap) and part.dtype in (np.float64, np.float32) for part in stored
+    ]
+    loaded = [0 if mapped else size for mapped, size in zip(is_mapped, sizes, strict=True)]
+    return max(sizes) + sum(loaded)
 
 
 def _checked(
@@ -240,17 +244,6 @@ def _checked(
         means.append(sums / K.n_samples)
     check_one_place([kernel.like for kernel in kernels], labels)
     return kernels, means, np.zeros(len(labels))
-
-
-def _scaled(centered: Standardized, label: str, numbers: np.ndarray | None) -> Standardized:
-    """Return a centered kernel, scaled to a unit diagonal."""
-    scale = learn_scale(centered.diagonal(), centered.kernel, label, numbers)
-    given = centered.given
-    return replace(
-        centered,
-        standardization=replace(centered.standardization, scale=scale),
-        given=None if given is None else replace(given, scale=scale),
-    )
 
 
 def stack_observed(

@@ -70,22 +70,14 @@ class Kernel:
 
     def write(self, out: AnyArray) -> AnyArray:
         """Write all entries to an array, (n, n), exactly symmetric, and return it."""
-        n, is_device = self.n_samples, is_foreign(out)
-        tile = TILE_ON_DEVICE if is_device else TILE
-        if self.storage == "streamed":
-            for part in row_blocks([self]):
-                out[part, :] = self.rows(part)
-            # Rows that are computed one by one are symmetric up to rounding only.
-            for part in ranges(n, tile):
-                rest = slice(part.start, n)
-                half = (out[part, rest] + out[rest, part].T) / 2
-                out[part, rest], out[rest, part] = half, half.T
-            return out
-        precision = precision_of(out)
+        n, precision = self.n_samples, precision_of(out)
+        tile = TILE_ON_DEVICE if is_foreign(out) else TILE
         for part in row_blocks([self]):
             rest = slice(part.start - part.start % tile, n)
             out[part, rest] = astype(self.block(part, rest), precision)
         for part in ranges(n, tile):
+            square = out[part, part]
+            out[part, part] = (square + square.T) / 2
             for others in ranges(part.start, tile):
                 out[part, others] = out[others, part].T
         return out
@@ -244,23 +236,18 @@ class Mix(Kernel):
         (c, kernel), *others = self._terms()
         total = c * kernel.block(rows, columns)
         for c, kernel in others:
-            part = kernel.block(rows, columns)
-            total += part if c == 1 else c * part
+            total += c * kernel.block(rows, columns)
         return total
 
     def diagonal(self) -> AnyArray:
         """Return the diagonal, (n,), in float64."""
-        terms = [c * kernel.diagonal() for c, kernel in self._terms()]
-        return sum(terms[1:], terms[0])
+        return sum(c * kernel.diagonal() for c, kernel in self._terms())
 
     def __matmul__(self, V: AnyArray) -> AnyArray:
         """Multiply with a thin matrix, (n, b) to (n, b)."""
         coefficients, kernels = zip(*self._terms(), strict=True)
         products = multiply(kernels, [V] * len(kernels))
-        total = coefficients[0] * products[0]
-        for c, product in zip(coefficients[1:], products[1:], strict=True):
-            total += c * product
-        return total
+        return sum(c * product for c, product in zip(coefficients, products, strict=True))
 
 
 def multiply(kernels: Sequence[Kernel], columns: Sequence[AnyArray]) -> list[AnyArray]:

@@ -174,27 +174,26 @@ class MatrixRows(Source):
 
 
 def examine_rows(
-    source: Source, labels: Sequence[str], symmetry: bool
+    source: Source, labels: Sequence[str], validate: bool
 ) -> tuple[Array, Array, Float]:
     """Return row sums and self-similarities of m kernels, (m, n), and their largest entries, (m,).
 
-    Row sums are those of the symmetric part, and the largest entries are found, if symmetry is
-    asked for. It is judged by products of a kernel and of its transpose with one random vector:
-    rows alone do not show an entry beside its mirror image.
+    The largest entries are zero unless kernels are to be validated. Symmetry is then judged by
+    products of a kernel and of its transpose with one random vector: rows alone do not show an
+    entry beside its mirror image.
     """
     m, n, like = source.n_kernels, source.n_samples, source.like
-    known = source.diagonal()
+    xp, known, largest = namespace(like), source.diagonal(), np.zeros(m)
     diagonals = zeros((m, n), like) if known is None else to_device(known, like, "float64")
-    if not symmetry and known is not None:
-        sums = _sums_by_products(source)
-        if sums is not None:
-            return sums, diagonals, np.zeros(m)
-    sums, differences, column_sums = (zeros((m, n), like) for _ in range(3))
-    xp, largest = namespace(sums), zeros((m,), like)
-    # No weight of the probe is small, so that no entry escapes it.
+    if known is not None and not validate:
+        ones = zeros((n, 1), like) + 1.0
+        products = [source.product(p, ones) for p in range(m)]  # if these take no rows
+        if all(each is not None and bool(xp.all(xp.isfinite(each))) for each in products):
+            return xp.concat(products, axis=1).T, diagonals, largest
+    sums, differences = zeros((m, n), like), zeros((m, n), like)
+    # No entry of this vector is small, so that no entry of a kernel escapes it.
     rng = np.random.default_rng(0)
-    probe = rng.uniform(0.5, 1.5, n) * rng.choice([-1.0, 1.0], n)
-    probes = to_device(np.stack([probe, np.ones(n)]), like)
+    probe = to_device(rng.uniform(0.5, 1.5, n) * rng.choice([-1.0, 1.0], n), like)
     for rows, blocks in source.blocks():
         for p, block in enumerate(blocks):
             shape, expected = tuple(block.shape), (rows.stop - rows.start, n)
@@ -208,46 +207,26 @@ def examine_rows(
             if known is None:
                 diagonal = xp.linalg.diagonal(block, offset=rows.start)
                 diagonals[p, rows] = astype(diagonal, "float64")
-        # Of all kernels at once, for a device is waited for here.
+        # For all kernels at once, since this waits for a device.
         if not xp.all(xp.isfinite(sums[:, rows])):
             bad = int(np.flatnonzero(~np.isfinite(to_host(sums[:, rows])).all(axis=1))[0])
             where = f", in rows {rows.start} to {rows.stop}"
             raise entries_error([blocks[bad]], labels[bad], where)
-        for p, block in enumerate(blocks if symmetry else ()):
+        for p, block in enumerate(blocks if validate else ()):
             # In float64, in which sums over many samples stay far more exact than the entries.
             block = astype(block, "float64")
-            most = xp.maximum(xp.max(block), -xp.min(block))
-            largest[p] = xp.maximum(largest[p], most)
-            differences[p, rows] += block @ probes[0, :]
-            products = probes[:, rows] @ block
-            differences[p, :] -= products[0, :]
-            column_sums[p, :] += products[1, :]
-    for p, (label, entry) in enumerate(zip(labels, to_host(largest), strict=True)):
-        worst = int(xp.argmax(xp.abs(differences[p, :])))
-        difference = abs(float(differences[p, worst]))
-        if difference > np.sqrt(rounding_of(source)) * entry:
+            largest[p] = max(largest[p], float(xp.max(xp.abs(block))))
+            differences[p, rows] += block @ probe
+            differences[p, :] -= probe[rows] @ block
+    for p, label in enumerate(labels):
+        difference = float(xp.max(xp.abs(differences[p, :])))
+        if difference > np.sqrt(rounding_of(source)) * largest[p]:
             raise ValueError(
                 f"{label} is not symmetric: its product with a random vector and that of its "
-                f"transpose differ by up to {difference:.3g}, most at sample {worst} "
-                f"(largest entry {entry:.3g}); if that is meant, pass (K + K.T) / 2"
+                f"transpose differ by up to {difference:.3g} (largest entry {largest[p]:.3g}); "
+                "if that is meant, pass (K + K.T) / 2"
             )
-    return (sums + column_sums) / 2 if symmetry else sums, diagonals, to_host(largest)
-
-
-def _sums_by_products(source: Source) -> Array | None:
-    """Return row sums by products that take no rows, or None if there are no such for all kernels.
-
-    Sums that are not finite are left to the rows, which tell why.
-    """
-    ones = zeros((source.n_samples, 1), source.like) + 1.0
-    xp, products = namespace(ones), []
-    for p in range(source.n_kernels):
-        product = source.product(p, ones)
-        if product is None:
-            return None
-        products.append(product[:, 0])
-    sums = xp.stack(products)
-    return sums if bool(xp.all(xp.isfinite(sums))) else None
+    return sums, diagonals, largest
 
 
 def _listed(rows: Any) -> list[Array]:
