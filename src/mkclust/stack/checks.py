@@ -6,8 +6,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse
 
-from mkclust.data.check import as_floats, check_masks
-from mkclust.data.check import as_numbers as as_real_numbers
+from mkclust.data.check import as_floats, check_masks, check_type
 from mkclust.data.tables import as_table
 from mkclust.linalg import (
     FactoredMatrix,
@@ -49,10 +48,17 @@ def as_numbers(matrix: Array, who: str) -> Array:
     if isinstance(matrix, FactoredMatrix):
         return matrix
     if scipy.sparse.issparse(matrix):
+        check_type(matrix.dtype, who)
         return as_csr(matrix)
     if not is_foreign(matrix):
         check_masks(matrix, who)
-        matrix = as_real_numbers(np.asarray(as_table(matrix, who).values), who)
+        matrix = np.asarray(as_table(matrix, who).values)
+        try:
+            matrix = matrix.astype(np.float64) if matrix.dtype == object else matrix
+        except (TypeError, ValueError):
+            raise ValueError(
+                f"{who} holds objects that are not numbers: pass a matrix of floats"
+            ) from None
     return as_floats(matrix, who)
 
 
