@@ -33,6 +33,7 @@ from mkclust.linalg.arrays import (
     random_normal,
     ranges,
     rounding_of,
+    row_ranges,
     select,
     set_diagonal,
     to_device,

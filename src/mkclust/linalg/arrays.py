@@ -15,6 +15,10 @@ from mkclust.types import Array
 DOUBLE_ROUNDING = float(np.finfo(np.float64).eps)
 # The functions for each type of array: they are asked for millions of times.
 _LIBRARIES: dict[type, Any] = {}
+# Entries that are computed at a time on a host: a block of rows stays in a core's cache.
+BLOCK_ENTRIES = 2**15
+# The same on a device, where each step has to be worth starting it.
+BLOCK_ENTRIES_ON_DEVICE = 2**25
 # Rows of the squares along a diagonal that are written at a time on a device.
 DIAGONAL_ROWS = 1024
 
@@ -173,6 +177,12 @@ def ranges(n: int, height: int) -> Iterator[slice]:
     """Cut n rows into slices of a height, the last of which ends with them."""
     for start in range(0, n, height):
         yield slice(start, min(start + height, n))
+
+
+def row_ranges(n: int, width: int, like: Any, fewest: int = 1) -> Iterator[slice]:
+    """Cut n rows of a width into slices that are computed at a time, at least ``fewest`` rows."""
+    entries = BLOCK_ENTRIES_ON_DEVICE if is_foreign(like) else BLOCK_ENTRIES
+    return ranges(n, max(fewest, entries // max(1, width)))
 
 
 def select(array: Array, where: Any, axis: int = 0) -> Array:

@@ -17,6 +17,7 @@ from mkclust.linalg import (
     precision_of,
     ranges,
     rounding_of,
+    row_ranges,
     to_device,
     to_host,
     zeros,
@@ -238,8 +239,7 @@ def nothing_left(size: float) -> str:
 
 
 def _row_blocks(matrix: Array) -> Iterator[Array]:
-    """Yield the rows of a matrix in blocks of a few megabytes; on a device, of some hundred."""
-    height = max(1, 2**24 // max(1, matrix.shape[1])) if is_foreign(matrix) else 256
-    for rows in ranges(matrix.shape[0], height):
+    """Yield the entries of a matrix by blocks of rows."""
+    for rows in row_ranges(matrix.shape[0], matrix.shape[1], matrix, fewest=64):
         block = matrix[rows, :]
         yield block.data if scipy.sparse.issparse(block) else block

@@ -1,7 +1,7 @@
 """Features of views: one map per view, learned from some samples, and how they are standardized."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 from zlib import crc32
@@ -126,15 +126,6 @@ class Features:
                 "to square; rescale the samples, or drop them"
             )
         return projected
-
-    def subset(self, indices: Sequence[int]) -> "Features":
-        """Return the features of some of the views."""
-        some: dict[str, Any] = {
-            name: None if values is None else [values[p] for p in indices]
-            for name, values in vars(self).items()
-            if name != "fill"
-        }
-        return replace(self, **some)
 
 
 def learn_maps(

@@ -17,6 +17,7 @@ from mkclust.linalg import (
     precision_of,
     ranges,
     rounding_of,
+    row_ranges,
     select,
 )
 from mkclust.types import Array as AnyArray
@@ -25,11 +26,7 @@ from mkclust.types import Float
 # How entries are held; of several kernels together, as the first of these that one of them is.
 STORAGES = ("streamed", "dense", "sparse")
 
-# Entries that are computed at a time on a host: a block of rows stays in a core's cache.
-BLOCK_ENTRIES = 2**15
-# The same on a device, where each step has to be worth starting it.
-BLOCK_ENTRIES_ON_DEVICE = 2**25
-# Rows that are read or computed at a time at least: every block of them is begun anew.
+# Fewest rows that are read or computed at a time if kernels are streamed.
 FEWEST_STREAMED_ROWS = 16
 # Rows and columns of the tiles that are copied to their mirror images.
 TILE = 256
@@ -88,12 +85,10 @@ class Kernel:
 
 
 def row_blocks(kernels: Sequence[Kernel], n_rows: int | None = None) -> Iterator[slice]:
-    """Cut rows of kernels, all or so many, into slices that are computed at a time."""
-    n, is_device = kernels[0].n_samples, is_foreign(kernels[0].like)
-    height = max(1, (BLOCK_ENTRIES_ON_DEVICE if is_device else BLOCK_ENTRIES) // max(1, n))
-    if any(kernel.storage == "streamed" for kernel in kernels):
-        height = max(2 * height, FEWEST_STREAMED_ROWS)
-    return ranges(n if n_rows is None else n_rows, height)
+    """Cut rows of kernels, by default all, into slices that are computed at a time."""
+    n, is_streamed = kernels[0].n_samples, any(each.storage == "streamed" for each in kernels)
+    fewest = FEWEST_STREAMED_ROWS if is_streamed else 1
+    return row_ranges(n if n_rows is None else n_rows, n, kernels[0].like, fewest)
 
 
 @dataclass(frozen=True)

@@ -8,11 +8,10 @@ from mkclust.linalg import (
     arrays_to_host,
     astype,
     empty,
-    is_foreign,
     is_sparse,
     namespace,
     precision_of,
-    ranges,
+    row_ranges,
     select,
     side_by_side,
     to_device,
@@ -21,10 +20,8 @@ from mkclust.linalg import (
 from mkclust.stack.kernel import Kernel, Wrapped
 from mkclust.types import Array
 
-# Rows of similarities of new samples that are projected at a time on a host.
-PROJECTED_ROWS = 256
-# The same on a device.
-PROJECTED_ROWS_ON_DEVICE = 4096
+# Fewest rows of similarities of new samples that are projected at a time.
+FEWEST_PROJECTED = 64
 
 
 @dataclass(frozen=True)
@@ -105,9 +102,9 @@ class Standardization:
             P = P - xp.mean(P, axis=0)  # cancels the new samples' own means exactly
         thin = side_by_side(P, zeros((n, 1), cross) + 1 / n)
         products = empty((n_new, thin.shape[1]), cross)
-        height = PROJECTED_ROWS_ON_DEVICE if is_foreign(cross) else PROJECTED_ROWS
+        fewest = max(1, n_new) if is_sparse(cross) else FEWEST_PROJECTED
         # In float64 whatever the similarities are, dense ones some rows at a time for the memory.
-        for part in ranges(n_new, max(1, n_new) if is_sparse(cross) else height):
+        for part in row_ranges(n_new, n, cross, fewest):
             products[part, :] = astype(cross[part, :], "float64") @ thin
         rows, means = products[:, :-1], products[:, -1]
         if local.shift and is_training:
