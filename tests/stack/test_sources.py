@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from given_kernels import M, N, Rows, integer_kernels, on_disk, standardized
-from mkclust.stack import MatrixRows, Source, as_stack
+from mkclust.stack import Source, as_stack
 
 
 class Products(Source):
@@ -47,7 +47,7 @@ def test_matrices_are_read_alone_if_only_they_are_needed(tmp_path):
     for p, K in enumerate(integer_kernels()):
         matrices.append(K.view(Matrix))
         matrices[-1].name = p
-    stack = as_stack(MatrixRows(matrices), validate=False)
+    stack = as_stack(matrices, streamed=True, validate=False)
     read.clear()
     stack.kernels[1] @ np.ones((N, 1))
     assert set(read) == {1}

@@ -31,7 +31,7 @@ from mkclust.stack.repair import make_positive
 from mkclust.stack.sources import GivenRows, MatrixRows, Source, examine_rows
 from mkclust.stack.stack import Stack
 from mkclust.stack.standardized import Standardized
-from mkclust.types import Float
+from mkclust.types import Array as AnyArray
 
 CHOICES = {"psd": ("error", "clip", "shift"), "streamed": (True, False, None)}
 # Kernels in files are streamed if one matrix of their size, and what must be copied to compute
@@ -52,8 +52,6 @@ def as_stack(
     views: Sequence[int] | None = None,
     streamed: bool | None = None,
     fill: FillRule = "rescale",
-    kernel_numbers: Sequence[int] | None = None,
-    sample_numbers: np.ndarray | None = None,
 ) -> Stack:
     """Check kernels and stack them, to be centered and scaled on the fly.
 
@@ -100,8 +98,6 @@ def as_stack(
     fill : {"zero", "rescale"}, default="rescale"
         If kernels lack samples: whether these are similar to nobody, or what other kernels tell
         of them is scaled up to the self-similarity of a sample that no kernel lacks.
-    kernel_numbers, sample_numbers : sequence of int, default=None
-        The numbers that messages call kernels and samples by, if these are some of more.
 
     Returns
     -------
@@ -121,30 +117,72 @@ def as_stack(
     for option, value in options.items():
         check_parameter(option, value, Choice(CHOICES.get(option, (True, False))))
     samples = read_kernels(kernels)
+    parts = _parts(samples)
+    counts = [part.n_kernels if isinstance(part, Source) else 1 for part in parts]
+    names = _named(samples, names, sum(counts))
+    labels = [describe(p, name) for p, name in enumerate(names)]
+    firsts = np.cumsum([0, *counts[:-1]]).tolist()  # the number of the first kernel of each part
+    parts = [
+        part if isinstance(part, Source) or hasattr(part, "shape") else as_numbers(part, labels[p])
+        for part, p in zip(parts, firsts, strict=True)
+    ]
+    observed: list[Any] = [None] * len(names)
     if samples.missing is not None:
-        return _stack_incomplete(samples, names, views, fill, options)
-    given = _opened(samples, streamed, psd)
-    names = _named(samples, names, given.n_kernels if isinstance(given, Source) else len(given))
-    numbers = range(len(names)) if kernel_numbers is None else kernel_numbers
-    labels = [describe(number, name) for number, name in zip(numbers, names, strict=True)]
-    raw, means, largest = _checked(given, labels, symmetry=validate)
-    standardized = []
-    for kernel, mean, most, label in zip(raw, means, largest, labels, strict=True):
-        centered = Standardized(kernel, learn_centering(kernel, mean, label, center))
-        if validate:
-            refuse_distances(kernel, label)
-        if validate and kernel.storage == "streamed":
-            check_diagonal(kernel, centered.standardization, most, label)
-        elif validate:
-            centered = make_positive(centered, label, psd)
-        if normalize:
-            scale = learn_scale(centered.diagonal(), centered.kernel, label, sample_numbers)
-            centered = replace(
-                centered, standardization=replace(centered.standardization, scale=scale)
-            )
-        standardized.append(centered)
-    numbers_of_views = range(len(names)) if views is None else views
-    return Stack(tuple(standardized), tuple(names), tuple(numbers_of_views))
+        observed = [np.flatnonzero(~lacks) for lacks in samples.missing.T]
+    check_shapes(parts, [labels[p] for p in firsts], [observed[p] for p in firsts])
+    check_one_place([getattr(part, "like", part) for part in parts], [labels[p] for p in firsts])
+    standardized: list[Kernel] = []
+    for part, first in zip(_opened(parts, streamed, psd), firsts, strict=True):
+        for kernel, means, largest in _examined(part, labels[first:], validate):
+            p = len(standardized)
+            centered = Standardized(kernel, learn_centering(kernel, means, labels[p], center))
+            if validate:
+                refuse_distances(kernel, labels[p])
+            if validate and kernel.storage == "streamed":
+                check_diagonal(kernel, centered.standardization, largest, labels[p])
+            elif validate:
+                centered = make_positive(centered, labels[p], psd)
+            if normalize:
+                scale = learn_scale(centered.diagonal(), centered.kernel, labels[p], observed[p])
+                scaled = replace(centered.standardization, scale=scale)
+                centered = replace(centered, standardization=scaled)
+            standardized.append(centered)
+    if samples.missing is not None:
+        maps: dict[Any, SampleMap] = {}
+        every = np.ones(samples.n_samples) if fill == "rescale" else None
+        for p, has in enumerate(observed):
+            # Kernels of one view, or given ones with the same samples, share their map.
+            key = None if views is None else views[p], has.tobytes()
+            maps.setdefault(key, SampleMap(has, samples.n_samples, every))
+            standardized[p] = Observed(standardized[p], maps[key])
+        standardized = list(with_active(standardized, range(len(names))))
+    numbers = range(len(names)) if views is None else views
+    return Stack(tuple(standardized), tuple(names), tuple(numbers))
+
+
+def _parts(samples: Samples) -> list[Any]:
+    """Return kernels one by one, those in files unread, or sources of the rows of several."""
+    whole = samples.whole
+    if isinstance(whole, RowSource):
+        parts = [whole]
+    elif whole is None:
+        parts = list(samples.parts)
+    elif scipy.sparse.issparse(whole) or whole.ndim == 2:
+        raise ValueError(
+            f"one matrix of shape {whole.shape} where several kernels belong: pass K[None] or "
+            "[K] if it is the only kernel"
+        )
+    elif whole.shape[0] == whole.shape[1] != whole.shape[2]:
+        raise ValueError(
+            f"an array of shape {tuple(whole.shape)}, samples x samples x kernels as MATLAB has "
+            "them: the first axis has to count the kernels; pass np.moveaxis(K, 2, 0)"
+        )
+    else:
+        parts = single_kernels(whole)
+    if not parts:
+        raise ValueError("no kernels: the list is empty; pass at least one n x n matrix")
+    is_given = [isinstance(part, RowSource) and not isinstance(part, Source) for part in parts]
+    return [GivenRows(part) if given else part for part, given in zip(parts, is_given, strict=True)]
 
 
 def _named(samples: Samples, names: Sequence[str] | None, count: int) -> list[str]:
@@ -156,26 +194,21 @@ def _named(samples: Samples, names: Sequence[str] | None, count: int) -> list[st
     return [str(name) for name in names]
 
 
-def _opened(samples: Samples, streamed: bool | None, psd: str) -> Source | list[Any]:
-    """Return a source of rows if kernels are to be streamed, else the kernels one by one."""
-    whole, asked = samples.whole, "streamed=False" if psd == "error" else f"psd={psd!r}"
-    is_source = isinstance(whole, RowSource)
+def _opened(parts: list[Any], streamed: bool | None, psd: str) -> list[Any]:
+    """Return kernels with those that are to be streamed as sources of rows."""
+    asked = "streamed=False" if psd == "error" else f"psd={psd!r}"
+    is_source = any(isinstance(part, Source) for part in parts)
     if (streamed or is_source) and (streamed is False or psd != "error"):
         raise ValueError(
             f"{asked} needs the kernels in memory, and these are read some rows at a time: "
             "pass arrays, such as K[:], if they fit"
         )
-    if is_source:
-        return whole if isinstance(whole, Source) else GivenRows(whole)
-    parts = list(samples.parts) if whole is None else _taken_apart(whole)
-    if not parts:
-        raise ValueError("no kernels: the list is empty; pass at least one n x n matrix")
     stored = [part for part in parts if _is_stored(part)]
     if streamed is None and psd == "error" and stored:
         largest = LARGEST_SHARE_IN_MEMORY * (available_bytes() or np.inf)
         streamed = _bytes_needed(stored) > min(LARGEST_IN_MEMORY, largest)
     if streamed:
-        return MatrixRows([part if _is_stored(part) else as_numbers(part, "X") for part in parts])
+        return [part if isinstance(part, Source | Kernel) else MatrixRows(part) for part in parts]
     if stored:
         require_memory(
             _bytes_needed(stored),
@@ -184,21 +217,6 @@ def _opened(samples: Samples, streamed: bool | None, psd: str) -> Source | list[
             "pass streamed=None and psd='error' to read some rows at a time, or use fewer samples",
         )
     return parts
-
-
-def _taken_apart(whole: Any) -> list[Any]:
-    """Return the kernels of an array or a dataset of shape (m, n, n), those in files unread."""
-    if scipy.sparse.issparse(whole) or whole.ndim == 2:
-        raise ValueError(
-            f"one matrix of shape {whole.shape} where several kernels belong: pass K[None] or "
-            "[K] if it is the only kernel"
-        )
-    if whole.shape[0] == whole.shape[1] != whole.shape[2]:
-        raise ValueError(
-            f"an array of shape {tuple(whole.shape)}, samples x samples x kernels as MATLAB has "
-            "them: the first axis has to count the kernels; pass np.moveaxis(K, 2, 0)"
-        )
-    return single_kernels(whole)
 
 
 def _is_stored(part: Any) -> bool:
@@ -218,76 +236,20 @@ def _bytes_needed(stored: list[Any]) -> int:
     return max(sizes) + sum(loaded)
 
 
-def _checked(
-    given: Source | list[Any], labels: Sequence[str], *, symmetry: bool
-) -> tuple[list[Kernel], list[Any], Float]:
+def _examined(
+    part: Any, labels: Sequence[str], validate: bool
+) -> list[tuple[Kernel, AnyArray, float]]:
     """Return sound kernels as they came, their row means, and their largest entries if streamed."""
-    m = range(len(labels))
-    if isinstance(given, Source):
-        if isinstance(given, MatrixRows):
-            check_shapes(given.matrices, labels)
-        sums, diagonals, largest = examine_rows(given, labels, symmetry)
-        kernels: list[Kernel] = [Computed(given, p, diagonals[p, :]) for p in m]
-        return kernels, [sums[p, :] / given.n_samples for p in m], largest
-    pairs = zip(given, labels, strict=True)
-    matrices = [K if isinstance(K, Kernel) else as_numbers(K, label) for K, label in pairs]
-    check_shapes(matrices, labels)
-    kernels, means = [], []
-    for K, label in zip(matrices, labels, strict=True):
-        if isinstance(K, Kernel):
-            ones = to_device(np.ones((K.n_samples, 1)), K.like)
-            sums = (K @ ones)[:, 0]
-        else:
-            K = Array(symmetrized(K, label) if symmetry else K)
-            sums = row_sums(K.matrix, label)
-        kernels.append(K)
-        means.append(sums / K.n_samples)
-    check_one_place([kernel.like for kernel in kernels], labels)
-    return kernels, means, np.zeros(len(labels))
-
-
-def stack_observed(
-    stacks: Sequence[Stack], observed: np.ndarray, places: Sequence[Sequence[int]], fill: FillRule
-) -> Stack:
-    """Stack kernels of which each has some samples.
-
-    The kernels of each of the `stacks` are over the samples that a column of `observed`, bool of
-    shape (n_samples, n_stacks), has; `places` are their numbers among all. `fill` says what becomes
-    of samples that are missing: they are similar to nobody ("zero"); or, besides, every sample is
-    scaled up to the total self-similarity of one that all kernels have ("rescale").
-    """
-    n, scale = len(observed), np.ones(len(observed)) if fill == "rescale" else None
-    found: dict[int, tuple[Kernel, str, int]] = {}
-    for stack, has, numbers in zip(stacks, observed.T, places, strict=True):
-        sample_map = SampleMap(np.flatnonzero(has), n, scale)
-        kernels = [Observed(kernel, sample_map) for kernel in stack.kernels]
-        found.update(zip(numbers, zip(kernels, stack.names, stack.views, strict=True), strict=True))
-    every, names, views = zip(*(found[number] for number in sorted(found)), strict=True)
-    return Stack(with_active(every, range(len(every))), names, views)
-
-
-def _stack_incomplete(
-    samples: Samples,
-    names: Sequence[str] | None,
-    views: Sequence[int] | None,
-    fill: FillRule,
-    options: dict[str, Any],
-) -> Stack:
-    """Stack kernels that lack samples, those with the same samples together."""
-    assert samples.missing is not None
-    names = _named(samples, names, len(samples.parts))
-    views = range(len(names)) if views is None else views
-    patterns, number = np.unique(samples.missing.T, axis=0, return_inverse=True)
-    groups = [np.flatnonzero(number == each).tolist() for each in range(len(patterns))]
-    stacks = []
-    for group, pattern in zip(groups, patterns, strict=True):
-        parts = tuple(samples.parts[p] for p in group)
-        stack = as_stack(
-            Samples("kernels", tuple(names[p] for p in group), parts, names_given=True),
-            views=[views[p] for p in group],
-            kernel_numbers=group,
-            sample_numbers=np.flatnonzero(~pattern),
-            **options,
-        )
-        stacks.append(stack)
-    return stack_observed(stacks, ~patterns.T, groups, fill)
+    if isinstance(part, Source):
+        m, n = part.n_kernels, part.n_samples
+        sums, diagonals, largest = examine_rows(part, labels[:m], validate)
+        return [
+            (Computed(part, p, diagonals[p, :]), sums[p, :] / n, float(largest[p]))
+            for p in range(m)
+        ]
+    if isinstance(part, Kernel):
+        ones = to_device(np.ones((part.n_samples, 1)), part.like)
+        return [(part, (part @ ones)[:, 0] / part.n_samples, 0.0)]
+    matrix = as_numbers(part, labels[0])
+    kernel = Array(symmetrized(matrix, labels[0]) if validate else matrix)
+    return [(kernel, row_sums(kernel.matrix, labels[0]) / kernel.n_samples, 0.0)]

@@ -63,10 +63,14 @@ def as_numbers(matrix: Array, who: str) -> Array:
     return as_floats(matrix, who)
 
 
-def check_shapes(matrices: Sequence[Any], labels: Sequence[str]) -> None:
-    """Raise if kernels are not square matrices over the same samples, or have no samples."""
-    for matrix, who in zip(matrices, labels, strict=True):
-        shape, n = tuple(matrix.shape), matrices[0].shape[0]
+def check_shapes(
+    kernels: Sequence[Any], labels: Sequence[str], observed: Sequence[np.ndarray | None]
+) -> None:
+    """Raise if kernels are not square matrices over the samples that they have, or have none."""
+    first = kernels[0]
+    for kernel, who, has in zip(kernels, labels, observed, strict=True):
+        n = getattr(kernel, "n_samples", None)  # of kernels known by what they answer
+        shape = tuple(kernel.shape) if n is None else (n, n)
         if len(shape) != 2:
             raise ValueError(f"{who} has the shape {shape}: a kernel has two dimensions")
         if shape[0] != shape[1]:
@@ -74,12 +78,14 @@ def check_shapes(matrices: Sequence[Any], labels: Sequence[str]) -> None:
                 f"{who} is not square, its shape is {shape}: pass similarities of all samples to "
                 "all samples, or pass samples x features tables as views"
             )
-        if not n:
+        if not shape[0]:
             raise ValueError(f"{who} is empty, it has no samples: pass at least two")
-        if shape[0] != n:
+        first = shape[0] if kernel is first else first
+        size = first if has is None else len(has)
+        if shape[0] != size:
             raise ValueError(
-                f"kernels of different sizes: {labels[0]} has {n} samples, {who} has {shape[0]}; "
-                "all kernels must be over the same samples"
+                f"kernels of different sizes: {labels[0]} has {size} samples, {who} has "
+                f"{shape[0]}; all kernels must be over the same samples"
             )
 
 

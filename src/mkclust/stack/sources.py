@@ -155,22 +155,21 @@ class GivenRows(Source):
 
 
 class MatrixRows(Source):
-    """The rows of m matrices of shape (n, n) that support slicing: memory maps, HDF5, arrays."""
+    """The rows of a matrix of shape (n, n) that supports slicing: a memory map, HDF5, an array."""
 
-    def __init__(self, matrices: Sequence[Any]):
-        first, parts = matrices[0], [_floats(matrix, slice(0, 0), "X") for matrix in matrices]
-        self.matrices, self.like = matrices, first if is_foreign(first) else None
-        self.n_kernels, self.n_samples = len(matrices), first.shape[0]
-        self.dtype = max(parts, key=rounding_of).dtype
+    n_kernels = 1
 
-    def only(self, indices: Sequence[int]) -> "MatrixRows":
-        """Return the rows of some of the kernels."""
-        return MatrixRows([self.matrices[index] for index in indices])
+    def __init__(self, matrix: Any):
+        self.matrix, self.n_samples = matrix, matrix.shape[0]
+        self.like = matrix if is_foreign(matrix) else None
+        self.dtype = self.rows(0, 0)[0].dtype
 
     def rows(self, start: int, stop: int) -> list[Array]:
-        """Return the rows from start to stop of every kernel, m blocks (stop - start, n)."""
-        part = slice(start, stop)
-        return [_floats(matrix, part, f"kernel {p}") for p, matrix in enumerate(self.matrices)]
+        """Return the rows from start to stop, one block (stop - start, n)."""
+        part = (slice(start, stop), ...) if is_foreign(self.matrix) else slice(start, stop)
+        rows = self.matrix[part]
+        rows = rows.toarray() if is_sparse(rows) else rows
+        return [as_numbers(np.array(rows) if isinstance(rows, np.memmap) else rows, "X")]
 
 
 def examine_rows(
@@ -232,10 +231,3 @@ def examine_rows(
 def _listed(rows: Any) -> list[Array]:
     """Return rows of every kernel as a list, be they in one array or in a sequence."""
     return [rows[p, ...] for p in range(rows.shape[0])] if is_foreign(rows) else list(rows)
-
-
-def _floats(matrix: Any, part: slice, who: str) -> Array:
-    """Return some rows of a matrix as floats in memory."""
-    rows = matrix[part, ...] if is_foreign(matrix) else matrix[part]
-    rows = rows.toarray() if is_sparse(rows) else rows
-    return as_numbers(np.array(rows) if isinstance(rows, np.memmap) else rows, who)
