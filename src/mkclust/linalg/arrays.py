@@ -77,7 +77,7 @@ def place(array: Any) -> str:
 
 
 def check_one_place(arrays: Sequence[Any], who: Sequence[str]) -> None:
-    """Raise where arrays belong to different libraries, or live on different devices."""
+    """Raise if arrays belong to different libraries, or live on different devices."""
     for array, label in zip(arrays, who, strict=True):
         if place(array) != place(arrays[0]):
             raise ValueError(
@@ -87,7 +87,7 @@ def check_one_place(arrays: Sequence[Any], who: Sequence[str]) -> None:
 
 
 def free_bytes(like: Any) -> int | None:
-    """Return how much memory is free on the device of an array, None where that is the host's."""
+    """Return how much memory is free on the device of an array, None if that is the host."""
     if is_torch_array(like) and like.device.type == "cuda":
         import torch
 
@@ -126,20 +126,20 @@ def to_host(array: Any, dtype: Any = np.float64) -> Any:
 def to_device(array: Any, like: Any, dtype: str | None = None) -> Array:
     """Return an array beside ``like``, by its library and on its device; not copied if it is there.
 
-    A number type such as "float64" may be asked for; None keeps that of the array.
+    With a number type such as "float64" it is converted; None keeps the type of the array.
     """
     if not is_foreign(like):
         return to_host(array, dtype)
-    xp, where = namespace(like), device(like)
-    if not (is_foreign(array) and namespace(array) is xp and device(array) == where):
-        array = xp.asarray(np.asarray(to_host(array, None), order="C"), device=where)
+    xp, target = namespace(like), device(like)
+    if not (is_foreign(array) and namespace(array) is xp and device(array) == target):
+        array = xp.asarray(np.asarray(to_host(array, None), order="C"), device=target)
     return array if dtype is None else xp.astype(array, getattr(xp, dtype), copy=False)
 
 
 def arrays_to_host(thing: Any) -> Any:
-    """Return an array as NumPy in its own type where it is one of another library, all else as is.
+    """Return an array of another library as NumPy, in its own type, and all else as it is.
 
-    What is to be stored must not ask for the device that it was computed on.
+    What is stored must not need the device that it was computed on.
     """
     if isinstance(thing, list | tuple):
         return type(thing)(map(arrays_to_host, thing))
@@ -185,15 +185,15 @@ def row_ranges(n: int, width: int, like: Any, fewest: int = 1) -> Iterator[slice
     return ranges(n, max(fewest, entries // max(1, width)))
 
 
-def select(array: Array, where: Any, axis: int = 0) -> Array:
-    """Return some rows or columns: those of a slice, or those with the numbers in an array."""
-    if type(array) is np.ndarray and isinstance(where, np.ndarray) and where.dtype != bool:
-        return array.take(where, axis=axis)  # rows stay rows in memory, unlike by an index
+def select(array: Array, index: Any, axis: int = 0) -> Array:
+    """Return some rows or columns, given by a slice or an array of numbers."""
+    if type(array) is np.ndarray and isinstance(index, np.ndarray) and index.dtype != bool:
+        return array.take(index, axis=axis)  # rows stay contiguous in memory
     if not is_foreign(array):
-        return array[(slice(None),) * axis + (where,)]
-    if isinstance(where, slice):
-        return array[(slice(None),) * axis + (where, ...)]
-    return namespace(array).take(array, to_device(where, array), axis=axis)
+        return array[(slice(None),) * axis + (index,)]
+    if isinstance(index, slice):
+        return array[(slice(None),) * axis + (index, ...)]
+    return namespace(array).take(array, to_device(index, array), axis=axis)
 
 
 def set_diagonal(M: Array, values: Any) -> None:
@@ -229,7 +229,7 @@ def astype(array: Any, dtype: str) -> Array:
 
 
 def detached(array: Array) -> Array:
-    """Return an array without what torch keeps for gradients: what is learned here has none."""
+    """Return an array without the gradient that torch keeps with it."""
     return array.detach() if is_torch_array(array) and array.requires_grad else array
 
 
@@ -243,7 +243,7 @@ def as_floats(array: Array, who: str) -> Array:
             f"{who} has the type {array.dtype}: a kernel or view is a matrix of real numbers; "
             "convert it to float64 or float32"
         )
-    # Half precision, in either of its forms, is none to compute in.
+    # Half precision, in either of its forms, is too coarse to compute in.
     narrow = xp.finfo(array.dtype).bits < 32
     return xp.astype(array, xp.float32) if narrow else array
 
@@ -254,7 +254,7 @@ def is_sparse_tensor(thing: Any) -> bool:
 
 
 def on_torch_device(device: Any) -> Array:
-    """Return an empty array of torch on a device, which tells other arrays where to go."""
+    """Return an empty array of torch on a device, to bring other arrays to."""
     try:
         import torch
     except ImportError as error:

@@ -1,7 +1,7 @@
 """Rows of SciPy's sparse matrices beside rows of arrays: the operations in which they differ.
 
 Sparse rows are CSR arrays of float32 or float64, without duplicates or stored zeros. What is
-computed from them is sparse where zeros stay zeros, and else as large as some rows by some rows.
+computed from them is sparse if zeros stay zeros, and otherwise as large as some rows by some rows.
 """
 
 from collections.abc import Callable
@@ -24,20 +24,20 @@ from mkclust.types import Array, Float
 
 
 def as_csr(matrix: Any) -> Any:
-    """Return a sparse matrix, or an array, as sparse rows; not copied where it is that already."""
+    """Return a sparse matrix, or an array, as sparse rows; not copied if it is that already."""
     rows = scipy.sparse.csr_array(matrix)
     rows.check_format(full_check=True)  # compiled code relies on its indices
     if rows.dtype not in (np.float32, np.float64):
         rows = rows.astype(np.float64)
     if not rows.has_canonical_format or not np.all(rows.data):
-        rows = rows.copy()  # the matrix may be somebody else's
+        rows = rows.copy()  # the matrix may be the caller's
         rows.sum_duplicates()
         rows.eliminate_zeros()
     return rows
 
 
 def dense_rows(rows: Array) -> Array:
-    """Return rows as an array: to be asked for some rows, never for all of a view."""
+    """Return rows as an array; meant for some rows, never for all of a view."""
     return rows.toarray() if issparse(rows) else rows
 
 

@@ -37,7 +37,7 @@ CHOICES = {"psd": ("error", "clip", "shift"), "streamed": (True, False, None)}
 # Kernels in files are streamed if one matrix of their size, and what must be copied to compute
 # with them, would take more than this: solvers form such a matrix.
 LARGEST_IN_MEMORY = 2 * 2**30
-# Or more than this share of the memory there is: who keeps kernels in files has none to spare.
+# Or more than this share of the available memory.
 LARGEST_SHARE_IN_MEMORY = 0.25
 
 
@@ -80,13 +80,13 @@ def as_stack(
         Look for asymmetry, for distances in place of similarities (among 128 samples), and for
         negative eigenvalues with the diagonal and a few products per kernel. That is a check, not
         a proof: a negative eigenvalue much smaller than the largest one can escape it. False skips
-        all of it, and repairs nothing. Of streamed kernels one random product tells asymmetry, and
-        only the diagonal (without centering, the largest entry, too) tells negative eigenvalues:
-        products would take a pass over all kernels each.
+        all of it, and repairs nothing. For streamed kernels, asymmetry is found by one random
+        product, and negative eigenvalues only by the diagonal (without centering, also by the
+        largest entry): products would take a pass over all kernels each.
     names : sequence of str, default=None
         Names of the kernels; "kernel 0", "kernel 1", ... if not given.
     views : sequence of int, default=None
-        The number of the view that each kernel is made of; each is of its own if not given.
+        The number of the view that each kernel is computed from; by default all differ.
         Kernels of one view prove nothing about each other (`mkclust.agreement`).
     streamed : bool, default=None
         Whether to read the kernels some rows at a time rather than hold them, or a combination of
@@ -94,10 +94,10 @@ def as_stack(
         of which one kernel would take more than 2 GiB, or than a quarter of the memory there is,
         and HDF5 datasets of which all kernels and one more would; smaller datasets are loaded.
         Streamed kernels cannot be repaired: with psd="clip" or psd="shift" what is in files is
-        loaded, or refused where it does not fit, and sources of rows are refused.
+        loaded, or refused if it does not fit, and sources of rows are refused.
     fill : {"zero", "rescale"}, default="rescale"
-        If kernels lack samples: whether these are similar to nobody, or what other kernels tell
-        of them is scaled up to the self-similarity of a sample that no kernel lacks.
+        If kernels lack samples: whether these are similar to no other sample, or are also scaled
+        up in the other kernels to the self-similarity of a sample that no kernel lacks.
 
     Returns
     -------

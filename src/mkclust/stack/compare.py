@@ -15,10 +15,10 @@ from mkclust.stack.observed import Observed
 from mkclust.stack.stack import Stack
 from mkclust.types import Array
 
-# Up to so many samples all are compared.
+# Up to this many samples all are compared.
 ALL_COMPARED = 2048
-# Of more, so many stand for all: by these, two kernels that share one percent of what they have are
-# told from chance, and the cost grows no further.
+# If there are more, this many are drawn: enough to tell two kernels that share one percent of their
+# variation from chance, at a cost that grows no further.
 SOME_COMPARED = 1024
 # Fewest rows of all kernels that are written out at a time.
 FEWEST_COMPARED = 32

@@ -206,7 +206,7 @@ def n_components(map_: Any) -> list[int]:
 
 
 def trace_error(map_: Any, rows: Array, F: Array) -> float:
-    """Return the share of a kernel's trace that features of rows miss; NaN if nobody knows."""
+    """Return the share of a kernel's trace that features of rows miss; NaN if unknown."""
     if isinstance(map_, PreparedMap):
         return trace_error(map_.map_, map_.preparation.apply(rows), F)
     if hasattr(map_, "self_similarity"):

@@ -47,7 +47,7 @@ from mkclust.types import Array, Float
 ERROR_SAMPLES = 2_000
 # Samples that stand for all if clusters are only compared.
 COMPARED_SAMPLES = 10_000
-# If two kernels have fewer of the drawn samples in common, so many more are drawn that they have.
+# If two kernels have fewer of the drawn samples in common, this many of their own are drawn.
 FEW_COMMON = 256
 # Features that take no more than this share of the free memory are computed once, and not anew in
 # every pass.

@@ -124,7 +124,7 @@ class Array(Kernel):
         if is_sparse(self.matrix):
             return astype(self.matrix @ V, precision_of(V))
         if precision_of(V) > precision_of(self.matrix) and not is_on_accelerator(self.matrix):
-            return super().__matmul__(V)  # some rows at a time, for there is no copy in float64
+            return super().__matmul__(V)  # some rows at a time, without a copy in float64
         X = astype(V, precision_of(self.matrix))
         # By symmetry K X = (X^T K)^T, and in double precision that order is faster.
         Y = (X.T @ self.matrix).T if precision_of(X) == "float64" else self.matrix @ X

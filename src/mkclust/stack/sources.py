@@ -34,7 +34,7 @@ FEWEST_ROWS = 32
 LARGEST_SHARE = 1 / 32
 # On a device, rows of every kernel take at most this share of the free memory at a time.
 SHARE_ON_DEVICE = 0.01
-# And so many entries of each kernel.
+# And at most this many entries of each kernel.
 ENTRIES_ON_DEVICE = 2**27
 
 
@@ -81,7 +81,7 @@ class Source:
     def blocks(self) -> Iterator[tuple[slice, list[Array]]]:
         """Yield the rows of every kernel, block after block; a thread reads the next meanwhile."""
         parts = list(ranges(self.n_samples, self.height))
-        if is_foreign(self.like):  # on a device what is asked for is only begun
+        if is_foreign(self.like):  # a device computes asynchronously anyway
             yield from ((part, self._read(part)) for part in parts)
             return
         with ThreadPoolExecutor(1, "mkclust-reader") as reader:
@@ -115,8 +115,8 @@ class Source:
     def rows_of(self, index: int, samples: Any) -> Array:
         """Return the rows of one kernel for a slice or an array of numbers, (s, n), in float64.
 
-        The rows of all kernels are kept until others are asked for: who goes through the kernels
-        block by block has every block read once.
+        The rows of all kernels are kept until others are asked for, so that a loop over the kernels
+        within a loop over blocks reads every block once.
         """
         is_slice = isinstance(samples, slice)
         samples = samples if is_slice else to_host(samples, np.int64)
