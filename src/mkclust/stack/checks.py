@@ -1,6 +1,7 @@
 """What is wrong with a kernel, where, and what can be done about it."""
 
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import combinations_with_replacement
 from typing import Any
 
 import numpy as np
@@ -10,7 +11,6 @@ from mkclust.data.check import as_floats, check_masks, check_type
 from mkclust.data.tables import as_table
 from mkclust.linalg import (
     FactoredMatrix,
-    empty,
     free_bytes,
     is_foreign,
     namespace,
@@ -67,7 +67,7 @@ def check_shapes(
     kernels: Sequence[Any], labels: Sequence[str], observed: Sequence[np.ndarray | None]
 ) -> None:
     """Raise if kernels are not square matrices over the samples that they have, or have none."""
-    first = kernels[0]
+    size = None
     for kernel, who, has in zip(kernels, labels, observed, strict=True):
         n = getattr(kernel, "n_samples", None)  # of kernels known by what they answer
         shape = tuple(kernel.shape) if n is None else (n, n)
@@ -80,8 +80,10 @@ def check_shapes(
             )
         if not shape[0]:
             raise ValueError(f"{who} is empty, it has no samples: pass at least two")
-        first = shape[0] if kernel is first else first
-        size = first if has is None else len(has)
+        if has is not None:
+            size = len(has)
+        elif size is None:
+            size = shape[0]
         if shape[0] != size:
             raise ValueError(
                 f"kernels of different sizes: {labels[0]} has {size} samples, {who} has "
@@ -138,32 +140,22 @@ def symmetrized(matrix: Array, who: str) -> Array:
         )
     if not difference > EXACT * largest:
         return matrix
-    if is_sparse:
-        return ((matrix + matrix.T) / 2).tocsr().astype(matrix.dtype)
-    n, precision = matrix.shape[0], precision_of(matrix)
     require_memory(
-        n**2 * np.dtype(precision).itemsize,
+        0 if is_sparse else matrix.shape[0] ** 2 * np.dtype(precision_of(matrix)).itemsize,
         f"{who} is not quite symmetric, and a symmetric copy of it",
         "pass (K + K.T) / 2, which is not copied",
         available=free_bytes(matrix),
     )
-    out = empty((n, n), matrix, precision)
-    for rows, columns in _tiles(matrix):
-        tile = (matrix[rows, columns] + matrix[columns, rows].T) / 2
-        out[rows, columns], out[columns, rows] = tile, tile.T
-    return out
-
-
-def _tiles(matrix: Array) -> Iterator[tuple[slice, slice]]:
-    """Yield the rows and columns of the tiles on and above the diagonal of a matrix."""
-    tiles = list(ranges(matrix.shape[0], TILE_ON_DEVICE if is_foreign(matrix) else TILE))
-    yield from ((rows, columns) for i, rows in enumerate(tiles) for columns in tiles[i:])
+    total = matrix + matrix.T
+    total /= 2
+    return total
 
 
 def _asymmetry(matrix: Array) -> float:
     """Return the largest difference between mirrored entries; NaN if one is not finite."""
     xp, found = namespace(matrix), [0.0]
-    for rows, columns in _tiles(matrix):
+    tiles = list(ranges(matrix.shape[0], TILE_ON_DEVICE if is_foreign(matrix) else TILE))
+    for rows, columns in combinations_with_replacement(tiles, 2):
         tile, mirrored = matrix[rows, columns], matrix[columns, rows].T
         if not xp.all(tile == mirrored):
             with np.errstate(invalid="ignore"):
@@ -232,15 +224,13 @@ def check_diagonal(
 
 
 def nothing_left(size: float) -> str:
-    """Say in what a kernel of entries of about some size is as good as none."""
+    """Return why a kernel with entries of about some size says nothing."""
+    if not size:
+        return "zero;"
     return (
-        "zero;"
-        if not size
-        else (
-            f"constant up to rounding: its entries are about {size:.3g}, and nothing is left of it "
-            "after centering. If it is made of columns with a large offset, such as values of 1e8 "
-            "that differ by 1, subtract the offset from the columns; else"
-        )
+        f"constant up to rounding: its entries are about {size:.3g}, and nothing is left of it "
+        "after centering. If it is computed from columns with a large offset, such as values of "
+        "1e8 that differ by 1, subtract the offset from the columns; else"
     )
 
 
