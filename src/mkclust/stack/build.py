@@ -208,7 +208,12 @@ def _opened(parts: list[Any], streamed: bool | None, psd: str) -> list[Any]:
         largest = LARGEST_SHARE_IN_MEMORY * (available_bytes() or np.inf)
         streamed = _bytes_needed(stored) > min(LARGEST_IN_MEMORY, largest)
     if streamed:
-        return [part if isinstance(part, Source | Kernel) else MatrixRows(part) for part in parts]
+        opened = []
+        for part in parts:
+            if not isinstance(part, Source | Kernel):
+                part = MatrixRows(part if _is_stored(part) else as_numbers(part, "X"))
+            opened.append(part)
+        return opened
     if stored:
         require_memory(
             _bytes_needed(stored),

@@ -67,10 +67,8 @@ class Stack:
     @property
     def in_memory(self) -> bool:
         """Whether a mix of the kernels is one matrix, with which products are cheap."""
-        storages = {kernel.storage for kernel in self.kernels}
-        return "streamed" not in storages and (
-            "dense" in storages or self.n_samples <= MOST_WRITTEN
-        )
+        storage = Mix(np.ones(self.n_kernels), self.kernels).storage
+        return storage == "dense" or (storage == "sparse" and self.n_samples <= MOST_WRITTEN)
 
     def apply(self, V: AnyArray) -> AnyArray:
         """Multiply every kernel with V, (n, b) to (m, n, b), in one pass over the data."""
