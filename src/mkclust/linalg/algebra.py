@@ -17,7 +17,7 @@ from mkclust.types import Array, Float
 
 # Up to this share of positive eigenvalues, finding them alone is faster than a full decomposition.
 FEW_POSITIVE = 0.125
-# How many positive eigenvalues more than is likely are computed.
+# By how many the positive eigenvalues may turn out to be more than is likely.
 FEW_MORE = 8
 # A cosine between two subspaces below this is zero but for rounding.
 NULL_TOLERANCE = 1e-10
