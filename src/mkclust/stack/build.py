@@ -148,16 +148,26 @@ def as_stack(
                 centered = replace(centered, standardization=scaled)
             standardized.append(centered)
     if samples.missing is not None:
-        maps: dict[Any, SampleMap] = {}
-        every = np.ones(samples.n_samples) if fill == "rescale" else None
-        for p, has in enumerate(observed):
-            # Kernels of one view, or given ones with the same samples, share their map.
-            key = None if views is None else views[p], has.tobytes()
-            maps.setdefault(key, SampleMap(has, samples.n_samples, every))
-            standardized[p] = Observed(standardized[p], maps[key])
-        standardized = list(with_active(standardized, range(len(names))))
+        scale = np.ones(samples.n_samples) if fill == "rescale" else None
+        maps = [SampleMap(has, samples.n_samples, scale) for has in observed]
+        standardized = _over_all_samples(standardized, maps, views)
     numbers = range(len(names)) if views is None else views
     return Stack(tuple(standardized), tuple(names), tuple(numbers))
+
+
+def _over_all_samples(
+    kernels: Sequence[Kernel], maps: Sequence[SampleMap], views: Sequence[int] | None
+) -> list[Kernel]:
+    """Return kernels over all samples, given those over the samples that each has.
+
+    Kernels of one view, or given ones with the same samples, share their map.
+    """
+    shared: dict[Any, SampleMap] = {}
+    wrapped = []
+    for p, (kernel, each) in enumerate(zip(kernels, maps, strict=True)):
+        key = None if views is None else views[p], each.samples.tobytes()
+        wrapped.append(Observed(kernel, shared.setdefault(key, each)))
+    return list(with_active(wrapped, range(len(wrapped))))
 
 
 def _parts(samples: Samples) -> list[Any]:
