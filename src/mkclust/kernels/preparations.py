@@ -38,13 +38,10 @@ from mkclust.linalg.sparse_rows import (
     with_diagonal,
     zero_rows,
 )
-from mkclust.text import count
 from mkclust.types import Array, Float
 
-# Rows that are sampled from long views to learn about them.
-SAMPLED_ROWS = 1_000
-# From wide views fewer: so many entries at most.
-SAMPLED_ENTRIES = 2**23
+# So many rows, and entries, are sampled from a view at most to learn about it.
+SAMPLED_ROWS, SAMPLED_ENTRIES = 1_000, 2**23
 # Columns are scaled down that vary more than so many times as much as the median column.
 LARGEST_SCALE = 2.0
 # A column that varies by less than this share of its largest entry is constant up to rounding.
@@ -140,8 +137,10 @@ class SquareRootsOfShares(Preparation):
     def apply(self, rows: Array) -> Array:
         """Return square roots of shares; rows of zeros stay zero."""
         xp, rows = namespace(rows), entrywise(nonnegative, rows)
-        wide = rows.astype(np.float64) if is_sparse(rows) else rows
-        sums = wide.sum(axis=1) if is_sparse(rows) else xp.sum(rows, axis=1, dtype=xp.float64)
+        if is_sparse(rows):
+            sums = np.asarray(rows.sum(axis=1, dtype=np.float64)).reshape(-1)
+        else:
+            sums = xp.sum(rows, axis=1, dtype=xp.float64)
         return entrywise(xp.sqrt, over_rows(rows, xp.where(sums > 0, sums, 1.0)))
 
 
@@ -201,7 +200,7 @@ class LinkedToItself(Preparation):
     def apply_to_training(self, view: Array) -> Array:
         """Return the links with a new diagonal: 1 for a sample without any link."""
         if is_sparse(view):
-            largest = view.max(axis=1).toarray()
+            largest = view.max(axis=1).toarray().reshape(-1)
             return with_diagonal(view, np.where(largest > 0, largest, 1.0))
         xp, links = namespace(view), copy_array(view)
         largest = xp.max(links, axis=1)
@@ -210,52 +209,17 @@ class LinkedToItself(Preparation):
 
 
 @dataclass(frozen=True)
-class OneHot(Preparation):
-    """Encode the category of a row in every column: the cosine is the share of equal ones."""
-
-    # Encodes columns, an unknown value by zeros; None for rows that are one-hot already.
-    encoder: Any = field(repr=False)
-
-    @classmethod
-    def learn(cls, view: Array) -> "OneHot":
-        """Learn the distinct values of every column."""
-        if is_one_hot(sampled_rows(view)):
-            return cls(None)
-        encoder = OneHotEncoder(handle_unknown="ignore", sparse_output=False)
-        return cls(encoder.fit(to_host(view)))
-
-    @property
-    def changes_rows(self) -> bool:  # type: ignore[override]
-        """Whether rows are not one-hot yet."""
-        return self.encoder is not None
-
-    def apply(self, rows: Array) -> Array:
-        """Return one column for every value of every column, where rows live."""
-        if self.encoder is None:
-            return rows
-        return to_device(self.encoder.transform(to_host(rows)), rows, precision_of(rows))
-
-    def __str__(self) -> str:
-        if self.encoder is None:
-            return self.text
-        n_levels = sum(map(len, self.encoder.categories_))
-        categories = "1 category" if n_levels == 1 else f"{n_levels:,} categories"
-        return f"marks of the {categories} in {count(self.encoder.n_features_in_, 'column')}"
-
-
-@dataclass(frozen=True)
 class Preprocessed(Preparation):
     """Transform rows by a fitted scikit-learn transformer, then prepare them by their kind."""
 
     transformer: Any  # fitted on the training rows; it works on the host
-    # What is done to the rows that it returns.
-    then: Preparation = field(default_factory=RowsAsTheyAre)
+    then: Preparation  # what is done to the rows that it returns
 
     @classmethod
     def fitted(cls, transformer: Any, name: str, view: Array) -> "Preprocessed":
         """Fit a clone of a transformer on the training rows of a view."""
         try:
-            preprocessed = cls(clone(transformer).fit(arrays_to_host(view)))
+            preprocessed = cls(clone(transformer).fit(arrays_to_host(view)), RowsAsTheyAre())
             rows = preprocessed.transform(view[:1, :])
         except (ValueError, TypeError) as error:
             raise ValueError(f"View {name!r}, preprocess={transformer!r}: {error}") from error
@@ -283,10 +247,6 @@ class Preprocessed(Preparation):
         """Return prepared rows, where they live."""
         return self.then.apply(self.transform(rows))
 
-    def apply_to_training(self, view: Array) -> Array:
-        """Return the same for the training rows, all of them."""
-        return self.then.apply_to_training(self.transform(view))
-
     @property
     def ignores_zeros(self) -> bool:  # type: ignore[override]
         """Whether rows are scaled to unit length in the end."""
@@ -295,6 +255,18 @@ class Preprocessed(Preparation):
     def __str__(self) -> str:
         text = " ".join(repr(self.transformer).split())
         return f"rows by {text}" + (f", {self.then}" if self.then.changes_rows else "")
+
+
+class OneHot(Preparation):
+    """Encode the category of a row in every column: the cosine is the share of equal ones."""
+
+    @classmethod
+    def learn(cls, view: Array) -> Preparation:
+        """Learn the distinct values of every column, unless rows are one-hot already."""
+        if is_one_hot(sampled_rows(view)):
+            return RowsAsTheyAre()
+        encoder = OneHotEncoder(handle_unknown="ignore", sparse_output=False)
+        return Preprocessed(encoder.fit(to_host(view)), RowsAsTheyAre())
 
 
 def is_one_hot(rows: Float) -> bool:
