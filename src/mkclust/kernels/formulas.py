@@ -130,7 +130,8 @@ class SquaredDistance(Measure):
     def rounding(self, x: Points, y: Points, compared: Array) -> Array:
         """Return the rounding of squared norms, and of entries of rows, which is the origin's."""
         offset = float(np.linalg.norm(self.origin)) / self.median
-        return ROUNDING * (x[1][:, None] + y[1] + offset * namespace(compared).sqrt(compared))
+        of_x, of_y = (ROUNDING * (norms + offset * norms**0.5) for norms in (x[1], y[1]))
+        return of_x[:, None] + of_y
 
 
 @dataclass(frozen=True)

@@ -48,6 +48,7 @@ ROUNDINGS = 64
 LARGEST_WITH_ALL_TIES = 5000
 # Beyond that, they hold on average at most so many times the neighbors asked for.
 LONGEST_TIMES = 16
+LARGEST = float(np.finfo(np.float64).max)
 # Entries of a block of similarities on the host, and on a device.
 BLOCK_ENTRIES, BLOCK_ENTRIES_ON_DEVICE = 2**21, 2**25
 
@@ -187,7 +188,8 @@ def _last(dissimilarities: Array, size: int) -> Array:
 
 def _within(dissimilarities: Array, rounding: Any, last: Array) -> Any:
     """Return which samples are as near as the last neighbor, and not infinitely far."""
-    near = (dissimilarities - rounding <= last) & (dissimilarities < float("inf"))
+    finite = namespace(last).where(last < float("inf"), last, LARGEST)
+    near = dissimilarities - rounding <= finite
     places = tuple(to_host(each, np.int64) for each in namespace(near).nonzero(near))
     return scipy.sparse.csr_array((np.ones(len(places[0]), bool), places), tuple(near.shape))
 
