@@ -154,7 +154,7 @@ class LimitColumnScale(Preparation):
     factors: Float = field(repr=False)  # what every column is multiplied with, at most one
 
     @classmethod
-    def learn(cls, view: Array) -> "LimitColumnScale":
+    def learn(cls, view: Array) -> Preparation:
         """Learn the standard deviation of every column, zero if it is constant up to rounding."""
         with np.errstate(over="ignore", invalid="ignore"):
             if is_sparse(view):
@@ -165,25 +165,19 @@ class LimitColumnScale(Preparation):
                 deviations = to_host(xp.std(astype(view, "float64"), axis=0))
                 largest = to_host(xp.max(xp.abs(view), axis=0))
         deviations = np.where(deviations > CONSTANT * largest, deviations, 0.0)
-        varying = deviations[deviations > 0]
-        if not varying.size or not np.all(np.isfinite(deviations)):
-            return cls(np.ones(view.shape[1]))
-        most = LARGEST_SCALE * float(np.median(varying))
+        most = (
+            LARGEST_SCALE * float(np.median(deviations[deviations > 0])) if deviations.any() else 0
+        )
+        if np.all(deviations <= most) or not np.all(np.isfinite(deviations)):
+            return RowsAsTheyAre()
         return cls(most / np.maximum(deviations, most))
-
-    @property
-    def changes_rows(self) -> bool:  # type: ignore[override]
-        """Whether any column is scaled."""
-        return bool(np.any(self.factors < 1))
 
     def apply(self, rows: Array) -> Array:
         """Return rows with scaled columns."""
-        return times_columns(rows, self.factors) if self.changes_rows else rows
+        return times_columns(rows, self.factors)
 
     def __str__(self) -> str:
         scaled = int(np.sum(self.factors < 1))
-        if not scaled:
-            return self.text
         columns = "column that varies" if scaled == 1 else "columns that vary"
         return f"{scaled} {columns} much more than the others brought down"
 
