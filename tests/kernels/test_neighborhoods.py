@@ -231,11 +231,11 @@ def test_other_numbers_of_neighbors_are_refused(estimator, neighbors):
 
 
 def test_more_neighbors_than_other_samples_are_refused():
-    with pytest.raises(ValueError, match="neighbors=60, and each of 60 samples has 59: pass at"):
+    with pytest.raises(ValueError, match="neighbors=60 .* 59 others"):
         AverageKKM(3, neighbors=60).fit(blobs())
     with pytest.raises(ValueError, match="which says nothing about clusters: pass fewer neighbors"):
         AverageKKM(3, neighbors=59).fit(blobs())
-    with pytest.raises(ValueError, match="pass at least three samples"):
+    with pytest.raises(ValueError, match="neighbors='auto'"):
         AverageKKM(2, neighbors="auto").fit([np.eye(2), np.ones((2, 3)) * [[1], [2]]])
 
 

@@ -27,7 +27,7 @@ from mkclust.linalg.sparse_rows import are_equal_rows, like_rows
 from mkclust.parameters import Flag, check_parameter
 from mkclust.types import Array
 
-# With fewer samples neighborhoods by rule would hold most of them, and say little.
+# With fewer samples, neighborhoods by rule would contain most of them.
 FEWEST_SAMPLES = 10
 
 
@@ -66,11 +66,12 @@ class KernelBank(TransformerMixin, BaseEstimator):
         product with the kernels takes the time to compute them.
     neighbors : None, int, float or "auto", default=None
         Replace every kernel by its shared neighborhoods: the similarity of two samples is the share
-        of neighborhoods that hold both. The neighborhood of a sample is itself and so many others
-        that are most similar to it, with all that are as similar as the last. An integer of at
-        least 2, a share of the samples, or "auto": 20, and fewer for less than 60 samples. Kernels
-        are then sparse and on the host. Similarities are compared as by kernels of unit diagonal:
-        all Gaussian kernels of a view have the same neighbors, as have "linear" and "cosine".
+        of neighborhoods that contain both. The neighborhood of a sample is itself and this number
+        of others that are most similar to it, with all that are as similar as the last. An integer
+        of at least 2, a share of the samples, or "auto": 20, and fewer for less than 60 samples.
+        Kernels are then sparse and on the host. Similarities are compared as by kernels of unit
+        diagonal: all Gaussian kernels of a view have the same neighbors, as have "linear" and
+        "cosine".
 
     Attributes
     ----------
@@ -243,7 +244,7 @@ class KernelBank(TransformerMixin, BaseEstimator):
         n = view.view.shape[0]
         if self.neighbors is not None:
             return view.with_neighborhoods(count_neighbors(self.neighbors, n), 1.0)
-        # Who asks for several kernels of a view has said what they are to be.
+        # Several kernels of a view were asked for explicitly.
         if view.rule.neighbors is None or len(view.formulas) > 1 or n < FEWEST_SAMPLES:
             return view
         size = min(view.rule.neighbors, count_neighbors("auto", n))
@@ -276,10 +277,10 @@ class KernelBank(TransformerMixin, BaseEstimator):
         return other
 
     def empty_rows(self, views: Mapping[str, Array]) -> dict[str, np.ndarray]:
-        """Return by view which rows, training or new, say nothing, (n_rows,) of bool.
+        """Return by view which rows, training or new, carry no information, (n_rows,) of bool.
 
         These are rows that are zero after preparation, in views whose kernels compare directions
-        or entries that two rows have in common. In other views every row says something.
+        or entries that two rows have in common. In other views every row carries information.
         """
         return {
             view.name: view.preparation.zero_rows(views[view.name])

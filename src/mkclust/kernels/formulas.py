@@ -34,10 +34,10 @@ from mkclust.linalg import (
     to_host,
 )
 from mkclust.linalg.sparse_rows import dense_rows, over_rows, row_products, rows_from
-from mkclust.parameters import Choice, Count, Number, check_parameter
+from mkclust.parameters import Choice, Count, Number, Rule, check_parameter
 from mkclust.types import Array, Float
 
-# The median of distances that are not Euclidean, which cost more, is that of at most so many rows.
+# Number of rows for the median of distances that are not Euclidean, which cost more.
 MEDIAN_ROWS = 2_000
 # The local scale of a sample is its distance to this neighbor (Zelnik-Manor and Perona, 2004).
 SCALE_NEIGHBOR = 7
@@ -59,7 +59,7 @@ class Measure:
     """A number for every pair of rows: a dissimilarity, unless a subclass says otherwise."""
 
     is_similarity: ClassVar[bool] = False
-    # Whether rows of zeros say nothing: they have no direction, or no entry in common with others.
+    # Whether rows of zeros carry no information: no direction, or no entry in common with others.
     ignores_zeros: ClassVar[bool] = False
     # The median dissimilarity of two training rows, if that is the unit.
     median: Any = None
@@ -330,20 +330,27 @@ def polynomial(offset: float, degree: int) -> Formula:
 LINEAR, COSINE = Formula("linear", "product"), Formula("cosine", "cosine")
 
 
+def _are_widths(value: Any) -> bool:
+    return hasattr(value, "__len__") and all(map(Number(0, open_low=True).holds, value))
+
+
+def _are_polynomials(value: Any) -> bool:
+    # With a negative offset the kernel may not be positive semidefinite.
+    return hasattr(value, "__len__") and all(
+        hasattr(pair, "__len__")
+        and len(pair) == 2
+        and Number(0).holds(pair[0])
+        and Count().holds(pair[1])
+        for pair in value
+    )
+
+
 def read_formulas(widths: Any, polynomials: Any, linear: Any) -> tuple[Formula, ...]:
     """Return the kernels of a view that parameters ask for, or say which cannot be used and why."""
-    for name, value in (("widths", widths), ("polynomials", polynomials)):
-        if not hasattr(value, "__len__"):
-            expected = "pass a sequence, with one entry for each kernel of a view"
-            raise ValueError(f"{name}={value!r}: {expected}")
-    for width in widths:
-        check_parameter("widths: the width", width, Number(0, open_low=True))
-    for pair in polynomials:
-        if not hasattr(pair, "__len__") or len(pair) != 2:
-            raise ValueError(f"polynomials: found {pair!r}; pass pairs of an offset and a degree")
-        # With a negative offset the kernel may not be positive semidefinite.
-        check_parameter("polynomials: the offset", pair[0], Number(0))
-        check_parameter("polynomials: the degree", pair[1], Count())
+    advice = "pass a sequence of numbers greater than 0, one for each Gaussian kernel"
+    check_parameter("widths", widths, Rule(_are_widths, advice))
+    advice = "pass pairs of an offset of at least 0 and a degree, an integer of at least 1"
+    check_parameter("polynomials", polynomials, Rule(_are_polynomials, advice))
     check_parameter("linear", linear, Choice(("linear", "cosine", None)))
     formulas = [gaussian(float(width)) for width in widths]
     formulas += [polynomial(float(offset), int(degree)) for offset, degree in polynomials]

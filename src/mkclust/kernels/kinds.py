@@ -53,7 +53,7 @@ class Rule:
     neighborhood_share: float = 1.0
     # Whether columns are the training samples, so that the rule takes all samples at once.
     of_pairs: bool = False
-    is_nonnegative: bool = False  # whether the rule makes no sense of negative entries
+    is_nonnegative: bool = False  # whether negative entries are refused
     is_definite: bool = True  # whether its kernels are positive semidefinite for all rows
 
     @property
@@ -172,7 +172,7 @@ def rule_of(asked: Any) -> Rule:
 
 
 def check_rules(rules: Any, who: str = "rules") -> None:
-    """Refuse what are no rules, whatever the views."""
+    """Refuse rules that are invalid for any views."""
     if rules is None or (isinstance(rules, str) and rules == "kind"):
         return
     asked = rules.items() if isinstance(rules, Mapping) else [(None, rules)]
@@ -209,7 +209,7 @@ def choose_rules(
 ) -> dict[str, tuple[Rule, Preparation]]:
     """Return the rule of every training view, and what it does to rows, learned from them.
 
-    Rules are those of a `KernelBank`; for `of_rows`, of rows whose columns are no samples.
+    Rules are those of a `KernelBank`; with `of_rows`, columns are never samples.
     """
     for name in rules if isinstance(rules, Mapping) else ():
         if name not in views:
@@ -256,7 +256,7 @@ def learn_preparations(rules: Any, views: Mapping[str, Array]) -> dict[str, Prep
 
 
 def _check_asked(name: str, rule: Rule, profile: ViewProfile) -> None:
-    """Refuse a rule that was asked for and makes no sense of a view."""
+    """Refuse a rule that was asked for and does not suit a view."""
     problem, advice = _problem(rule, profile)
     if problem:
         what = "have the kernel" if rule.by_name else "be of the kind"
@@ -265,7 +265,7 @@ def _check_asked(name: str, rule: Rule, profile: ViewProfile) -> None:
 
 
 def _problem(rule: Rule, profile: ViewProfile) -> tuple[str, str]:
-    """Return why a rule makes no sense of a view, if it makes none, and what to do about it."""
+    """Return why a rule does not suit a view, "" if it does, and what to do about it."""
     n_columns, given_sparse = profile.view.shape[1], is_given_sparse(profile.view)
     if profile.n_samples is None and (rule.of_pairs or not rule.has_features):
         takes = "takes all samples at once" if rule.of_pairs else "is computed of pairs of samples"
@@ -278,7 +278,7 @@ def _problem(rule: Rule, profile: ViewProfile) -> tuple[str, str]:
         return f"has one column per sample: {found}", ""
     if rule.kind == "from_distances" and given_sparse:
         return (
-            "takes all distances: found a sparse matrix, where some may be left out",
+            "takes all distances: found a sparse matrix, in which some may be missing",
             "pass its .toarray() if zeros are distances, or choose the kind 'graph' for links",
         )
     # Distances may be rounded.

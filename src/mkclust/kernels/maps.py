@@ -25,12 +25,11 @@ from mkclust.linalg.sparse_rows import as_csr, dense_rows, row_products, rows_fr
 from mkclust.parameters import Choice, Count, Number, check_parameter
 from mkclust.types import Array
 
-# Landmarks by k-means are learned on at most so many rows.
+# Largest number of rows from which landmarks by k-means are learned,
 KMEANS_ROWS = 20_000
-# Or on so many per landmark, if these are more.
+# or number per landmark, if that is more.
 ROWS_PER_LANDMARK = 10
-# The median distance of more than 5,000 rows is computed from so many, not to take longer than the
-# features.
+# Number of rows for the median distance of more than 5,000, not to take longer than the features.
 MEDIAN_ROWS = 1_000
 # Directions of the landmarks' kernel below this share of the largest are rounding; for features in
 # single precision, below ten times that precision.
@@ -89,7 +88,7 @@ class Nystroem(_FeatureMap):
     Attributes
     ----------
     landmarks_ : ndarray or CSR array of shape (n_components, n_features)
-        The landmarks; sparse where they are rows of a sparse view.
+        The landmarks; sparse if they are rows of a sparse view.
     median_ : float
         Median distance between two of the rows seen.
     n_features_in_ : int

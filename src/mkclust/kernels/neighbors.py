@@ -1,4 +1,4 @@
-"""Shared neighborhoods: two samples are as similar as the share of neighborhoods that hold both.
+"""Shared neighborhoods: two samples are as similar as the share of neighborhoods with both.
 
 The neighborhood N(i) of a sample consists of itself and the samples most similar to it by some
 kernel: as many as are asked for, and all others that are as similar as the last of them. Two
@@ -41,12 +41,11 @@ from mkclust.types import Array, Float
 AUTO_NEIGHBORS = 20
 # For few samples it takes this share of them, or neighborhoods would be larger than clusters.
 AUTO_SHARE = 1 / 3
-# Similarities are equal up to so many roundings: they come from sums in another order.
+# Number of roundings up to which similarities are equal: sums may be in another order.
 ROUNDINGS = 64
-# Neighborhoods hold all ties if all of them together are no larger than those of so many samples
-# may be at most.
+# Up to this number of samples, neighborhoods contain all ties.
 LARGEST_WITH_ALL_TIES = 5000
-# Beyond that, they hold on average at most so many times the neighbors asked for.
+# Beyond that, they contain on average at most this multiple of the neighbors asked for.
 LONGEST_TIMES = 16
 LARGEST = float(np.finfo(np.float64).max)
 # Entries of a block of similarities on the host, and on a device.
@@ -74,7 +73,7 @@ def NeighborCount() -> Rule:
 
 
 def count_neighbors(neighbors: Any, n_samples: int) -> int:
-    """Return how many neighbors every sample is to have, or say why it cannot have so many."""
+    """Return how many neighbors every sample is to have, or raise if there are too few samples."""
     if neighbors == "auto":
         count = max(2, min(AUTO_NEIGHBORS, int(AUTO_SHARE * n_samples)))
     elif isinstance(neighbors, Integral):
@@ -82,10 +81,10 @@ def count_neighbors(neighbors: Any, n_samples: int) -> int:
     else:
         count = max(2, round(float(neighbors) * n_samples))
     if count > n_samples - 1:
-        asked = f"neighbors={neighbors!r}"
-        asked += "" if isinstance(neighbors, Integral) else f", which is {count} neighbors"
-        advice = f"pass at most {n_samples - 1}" if n_samples > 2 else "pass at least three samples"
-        raise ValueError(f"{asked}, and each of {n_samples} samples has {n_samples - 1}: {advice}")
+        raise ValueError(
+            f"neighbors={neighbors!r} asks for {count} neighbors, and each of {n_samples} samples "
+            f"has {n_samples - 1} others: pass fewer neighbors, or more samples"
+        )
     return count
 
 
@@ -177,7 +176,7 @@ class NeighborSearch:
 
 
 def _last(dissimilarities: Array, size: int) -> Array:
-    """Return the dissimilarity of every sample to the last of so many neighbors, as a column."""
+    """Return the dissimilarity of every sample to its last neighbor, as a column."""
     xp = namespace(dissimilarities)
     if not is_foreign(dissimilarities):
         return np.partition(dissimilarities, size - 1, axis=1)[:, size - 1 : size]

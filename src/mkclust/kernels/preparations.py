@@ -40,9 +40,9 @@ from mkclust.linalg.sparse_rows import (
 )
 from mkclust.types import Array, Float
 
-# So many rows, and entries, are sampled from a view at most to learn about it.
+# Largest numbers of rows and entries that are sampled from a view.
 SAMPLED_ROWS, SAMPLED_ENTRIES = 1_000, 2**23
-# Columns are scaled down that vary more than so many times as much as the median column.
+# Columns that vary more than this multiple of the median column are scaled down.
 LARGEST_SCALE = 2.0
 # A column that varies by less than this share of its largest entry is constant up to rounding.
 CONSTANT = 1e-12
@@ -51,7 +51,7 @@ CONSTANT = 1e-12
 class Preparation:
     """What is done to the rows of a view: nothing, unless a subclass does more."""
 
-    # Whether rows are scaled to unit length, so that rows of zeros, which cannot be, say nothing.
+    # Whether rows are scaled to unit length: then rows of zeros carry no information.
     ignores_zeros: bool = False
     # Whether anything is done to rows.
     changes_rows: bool = True

@@ -31,7 +31,7 @@ FAR_SHARE = 0.99
 LARGEST_SHARE = 0.5
 # With fewer columns, one of them always does.
 FEWEST_COLUMNS = 3
-# Counts have a heavy tail if the largest is so many times the median of those not zero: images of
+# Counts have a heavy tail if the largest is this multiple of the median of the positive: images of
 # 256 shades stay below 10, counts of reads and words exceed 100.
 HEAVY_TAIL = 20.0
 # Values that differ by so few roundings have hardly a digit left.

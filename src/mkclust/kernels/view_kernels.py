@@ -47,7 +47,7 @@ from mkclust.types import Array
 
 # Entries of one kernel that are computed at a time on the host: few enough for a core's cache.
 TILE_ENTRIES = 2**17
-# But at least so many rows, or products of matrices are slow.
+# Smallest number of rows, or products of matrices are slow.
 TILE_ROWS = 16
 # What one tile of one kernel takes on a device, in bytes; about four are in use at a time.
 TILE_BYTES_ON_DEVICE = 2**28
@@ -107,7 +107,7 @@ class ViewKernels:
 
     @property
     def ignores_zeros(self) -> bool:
-        """Whether rows of zeros say nothing."""
+        """Whether rows of zeros carry no information."""
         ignored = [self.measures[formula.measure].ignores_zeros for formula in self.formulas]
         return not self.rule.of_pairs and (self.preparation.ignores_zeros or all(ignored))
 
