@@ -157,7 +157,7 @@ class FromKernels(Source):
         """Return what a model shows of its input."""
         shown = super().attributes(stack) | {"n_features_in_": stack.n_samples}
         if self.found:
-            shown["n_neighbors_"] = max(each.size for each in self.found)
+            shown["n_neighbors_"] = max(each.found.size for each in self.found)
         return shown
 
     def read(self, model: Any, X: Any, observed: Any = None, *, is_new: bool = False) -> Samples:
@@ -246,9 +246,7 @@ class FromViews(Source):
 
     def zero_rows(self, samples: Samples) -> dict[int, np.ndarray]:
         """Return which rows of a view say nothing, by its number, as far as that is known."""
-        if samples.is_lazy or not self.bank.views_ignoring_zeros:
-            return {}
-        zero = self.bank.empty_rows(samples.views)
+        zero = {} if samples.is_lazy else self.bank.empty_rows(samples.views)
         return {samples.names.index(name): rows for name, rows in zero.items()}
 
     def parts(self, by_view: bool) -> list[tuple[KernelBank, list[int]]]:
@@ -292,7 +290,8 @@ class FromViews(Source):
         """Return what a model shows of its input."""
         shown = super().attributes(stack)
         if self.bank.neighbors is not None:
-            shown["n_neighbors_"] = self.bank.n_neighbors_
+            found = self.bank.neighborhoods_.values()
+            shown["n_neighbors_"] = max(each.size for each in found)
         return shown | {"n_features_in_": self.bank.n_features_in_, "bank_": self.bank}
 
     def embed(self, model: Any, samples: Samples, self_similarity: Any) -> Array:
