@@ -14,6 +14,7 @@ from mkclust.data.tables import Table
 from mkclust.exceptions import IdSpellingWarning
 from mkclust.index import (
     BY_ROW,
+    FITTED,
     count_as_ids,
     find,
     has_ids,
@@ -159,7 +160,10 @@ def training_columns(
         if is_frame and (has_ids(K.columns) or len(K.columns) == len(training)):
             who = f"the header of {label}"
             order = match_rows(K.columns, training, who, every=join != "outer")
-            K = K.take(order[order >= 0], axis=1)
+            order = order[order >= 0]
+            if others := len(K.columns) - len(order):
+                raise ValueError(f"{who} has {others} ids that are not among {FITTED}: drop them")
+            K = K.take(order, axis=1)
         found.append(K)
     return found
 
