@@ -49,7 +49,7 @@ def test_the_search_matches_cutting_surfaces_on_the_whole_space(n, streamed):
     entries = entries_of(stack)
     found = search(stack, 4, tol=1e-9, max_iter=100)
     assert found.converged
-    oracle = CuttingSurfaces(5)
+    oracle = CuttingSurfaces(np.full(5, 0.2))
 
     def evaluate(gamma):
         H = np.linalg.eigh(np.tensordot(gamma**2, entries, 1))[1][:, -4:]

@@ -39,13 +39,12 @@ class CuttingSurfaces:
     # A surface with a smaller share supports nothing; keeping it only slows the mixture down.
     NEGLIGIBLE = 1e-14
 
-    def __init__(self, n_kernels: int, rounding: float = 0.0):
-        # By so much, relatively, alignments may have been rounded up, and the bound with them.
+    def __init__(self, weights: Float, rounding: float = 0.0):
+        # By this share alignments may have been rounded up, and the bound with them.
         self._rounding = rounding
-        self.weights: Float = np.full(n_kernels, 1 / n_kernels)
+        self.weights = weights  # where J is evaluated next
         self.lower_bound = 0.0
-        self.n_evaluations = 0
-        self._alignments: Float = np.empty((0, n_kernels))
+        self._alignments: Float = np.empty((0, len(weights)))
         self._offsets: Float = np.empty(0)
         self._shares: Float = np.empty(0)
 
@@ -80,7 +79,6 @@ class CuttingSurfaces:
         weights, best, history = self.weights, None, []
         while True:
             evaluation = evaluate(self.weights)
-            self.n_evaluations += 1
             if best is None or evaluation.value < best.value:
                 weights, best = self.weights, evaluation
             self.add(evaluation.alignments, evaluation.offset)

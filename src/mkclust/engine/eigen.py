@@ -18,7 +18,6 @@ from mkclust.linalg import (
     precision_of,
     random_normal,
     side_by_side,
-    sum_of_squares,
     to_device,
     to_host,
     top_eigenpairs,
@@ -35,8 +34,8 @@ CONVERGENCE_RATE = 10.0
 MOST_STEPS = 4
 # Decompositions without progress after which rounding is taken to have set a limit.
 PATIENCE = 5
-# Products with a vector in search of extreme eigenvalues.
-EXTREME_STEPS = 10
+# Vectors that a search for extreme eigenvalues starts from.
+EXTREME_PROBES = 2
 
 
 @dataclass(frozen=True)
@@ -98,21 +97,20 @@ def relax(
     tol: float,
     start: Array | None = None,
     dtype: str = "float64",
-    count: int | None = None,
 ) -> Relaxation:
     """Solve the relaxed k-means problem of one kernel: find its leading eigenvectors.
 
     The tolerance is the relative error allowed in the sum of the k largest eigenvalues. What
     orthonormal vectors to start from miss, they may go on missing
     (`mkclust.engine.certificate.relax_from` searches for it). All that is as long as the samples is
-    in the number type; at most ``count`` vectors are returned, or as many as `block_width` says.
+    in the number type; as many vectors are returned as `block_width` says.
     """
     n = K.n_samples
     width = block_width(n, n_clusters)
     if width >= n:
         return relax_whole(K.dense(), n_clusters)
     vectors = _complete(K, start, width, dtype)
-    return improve(K, rayleigh_ritz(K, vectors, n_clusters), tol, count=count)
+    return improve(K, rayleigh_ritz(K, vectors, n_clusters), tol)
 
 
 def block_width(n: int, n_clusters: int) -> int:
@@ -176,20 +174,13 @@ def error_of_sum(values: Float, lengths: Float, n_clusters: int) -> float:
     return float((lengths**2 / np.where(distance > 0, distance, 1)).sum())
 
 
-def improve(
-    K: Any,
-    start: Relaxation,
-    tol: float,
-    *,
-    max_products: int = 1000,
-    count: int | None = None,
-) -> Relaxation:
+def improve(K: Any, start: Relaxation, tol: float, *, max_products: int = 1000) -> Relaxation:
     """Improve leading eigenvectors until the error of their sum is below a share of it.
 
     All that is as long as the samples is in the number type of the vectors to start from.
     """
     goal = max(tol, EPS) * start.value
-    if start.error <= goal and count is None:
+    if start.error <= goal:
         return start
     space, best, n_waited = Krylov(K, start), start.error, 0
     while space.error > goal and space.n_products < max_products and n_waited < PATIENCE:
@@ -201,7 +192,7 @@ def improve(
         space.decompose()
         n_waited = 0 if space.error < 0.9 * best else n_waited + 1
         best = min(best, space.error)
-    return space.relaxation(count or space.width)
+    return space.relaxation()
 
 
 class Krylov:
@@ -234,7 +225,7 @@ class Krylov:
             if self.size == self.width:
                 return False  # all samples have their vector
             self.decompose()
-            self._begin(self.relaxation(self.width))
+            self._begin(self.relaxation())
         new = orthonormalize(self._rest, self._rows[: self.size, :].T)
         if not new.shape[1]:
             return False
@@ -257,13 +248,15 @@ class Krylov:
         lengths = np.sqrt(np.maximum(squares, 0))
         self.error = error_of_sum(self.values[: self.width], lengths, self.n_clusters)
 
-    def relaxation(self, count: int) -> Relaxation:
-        """Return so many Ritz vectors, of a space that was decomposed."""
-        S = np.ascontiguousarray(self._S[:, :count].T)
+    def relaxation(self) -> Relaxation:
+        """Return the leading Ritz vectors, of a space that was decomposed."""
+        S = np.ascontiguousarray(self._S[:, : self.width].T)
         turn = to_device(S, self._rows, self._dtype)
         vectors = (turn @ self._rows[: self.size, :]).T
         residuals = self._rest @ turn[:, self._last].T
-        return Relaxation(self.n_clusters, vectors, self.values[:count], self.error, residuals)
+        return Relaxation(
+            self.n_clusters, vectors, self.values[: self.width], self.error, residuals
+        )
 
 
 class Extremes(NamedTuple):
@@ -289,24 +282,16 @@ def extreme_eigenvalues(K: Any, *, converged: bool = False) -> Extremes:
     diagonal = K.diagonal()
     # In units of the entries, so that no square overflows.
     unit = float(namespace(diagonal).max(namespace(diagonal).abs(diagonal))) or 1.0
-    basis, T = empty((EXTREME_STEPS, n), K.like), np.zeros((EXTREME_STEPS,) * 2)
-    vector = random_normal((n, 1), K.like, 0)
-    for step in range(EXTREME_STEPS):
-        length = sum_of_squares(vector) ** 0.5
-        if length <= 1e-12 * np.abs(T).max():
-            break  # all that can be reached was seen
-        basis[step, :] = vector[:, 0] / length
-        past = basis[: step + 1, :]
-        vector = (K @ past[step:, :].T) / unit
-        for _ in range(2):  # twice, so that the few steps stay orthogonal
-            shares = past @ vector
-            vector = vector - past.T @ shares
-            T[: step + 1, step] += to_host(shares)[:, 0]
-    values = eigvalsh(np.triu(T) + np.triu(T, 1).T)
-    smallest, largest = float(values[0]), float(np.abs(values).max())
+    scaled = _Affine(K, 0.0, 1 / unit)
+    drawn = orthonormalize(random_normal((n, EXTREME_PROBES), K.like, 0))
+    space = Krylov(scaled, rayleigh_ritz(scaled, drawn, 1))
+    while space.n_products < BLOCKS - 1 and space.expand():
+        pass
+    space.decompose()
+    smallest, largest = float(space.values[-1]), float(np.abs(space.values).max())
     if not converged:
         return Extremes(unit * smallest, unit * largest, np.inf)
-    flipped = relax(_Affine(K, 2 * largest, -1 / unit), 1, tol=1e-12)
+    flipped = relax(_Affine(scaled, 2 * largest, -1.0), 1, tol=1e-12)
     smallest = 2 * largest - float(flipped.eigenvalues[0])
     return Extremes(unit * smallest, unit * largest, unit * flipped.error)
 
