@@ -12,7 +12,7 @@ proof shows by a Cholesky factorization that a right side of this kind minus K i
 semidefinite.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -20,17 +20,17 @@ import scipy.linalg
 import scipy.special
 from sklearn.utils import check_random_state
 
-from mkclust.engine.eigen import EPS, Relaxation, improve, rayleigh_ritz, relax
+from mkclust.engine.eigen import EPS, Krylov, Relaxation, improve, rayleigh_ritz, relax
 from mkclust.linalg import (
     astype,
     eigh,
     eigvalsh,
-    empty,
     free_bytes,
     is_foreign,
     is_on_accelerator,
     namespace,
     orthonormalize,
+    precision_of,
     random_normal,
     ranges,
     set_diagonal,
@@ -280,38 +280,27 @@ def search_missed(
     the search is in single precision. The random vectors depend on ``seed``, the number of the
     search in a solve, and on its `search_key`.
     """
-    dtype = "float32" if mix_error > 0 else "float64"
-    values, V = relaxation.eigenvalues, astype(relaxation.vectors, dtype)
-    n, n_known = V.shape
+    values, (n, n_known) = relaxation.eigenvalues, relaxation.vectors.shape
     harmless = largest_harmless(relaxation, allowed_error) - mix_error
     smallest = float(values[relaxation.n_clusters - 1])
     missing = smallest + ROUNDINGS * rounding * float(values[0]) + mix_error
-    rows = empty((min(n_known + max_steps * n_probes, n), n), V, dtype)
-    rows[:n_known, :] = V.T
-    T, size, count = np.zeros((max_steps * n_probes,) * 2), n_known, 0
-    rest = random_normal((n, n_probes), V, [seed, key], dtype)
+    V = astype(relaxation.vectors, "float32" if mix_error > 0 else "float64")
+    probes = random_normal((n, n_probes), V, [seed, key], precision_of(V))
+    most_vectors = n_known + max_steps * n_probes
+    space = Krylov(K, replace(relaxation, vectors=V), most_vectors, probes)
     for step in range(1, max_steps + 1):
-        new = orthonormalize(rest, rows[:size, :].T)
-        new = new[:, : min(new.shape[1], rows.shape[0] - size)]
-        if not new.shape[1]:  # all that can be reached was seen
-            is_harmless = _is_below(T[:count, :count], harmless)
+        is_larger, seen = space.expand(), space.restricted(n_known)
+        if not is_larger:  # all that can be reached was seen
+            is_harmless = _is_below(seen, harmless)
             return MissedSearch(None, probability if is_harmless else 1.0, step - 1)
-        before, size, count = count, size + new.shape[1], count + new.shape[1]
-        rows[size - new.shape[1] : size, :] = new.T
-        image = K @ new
-        shares = rows[:size, :] @ image
-        rest = image - rows[:size, :].T @ shares
-        T[:count, before:count] = block = to_host(shares[n_known:, :])
-        T[before:count, :before] = block[:before].T
-        seen = (T[:count, :count] + T[:count, :count].T) / 2
         share = share_known(n - n_known, step, probability, n_probes)
         if _is_below(seen, (1 - share) * harmless):
             return MissedSearch(None, probability, step)
         if not _is_below(seen, missing):
             found, S = eigh(seen)
-            turn = to_device(S[:, found > missing], V, dtype)
+            turn = to_device(S[:, found > missing], V, space.dtype)
             if turn.shape[1]:
-                missed = astype(rows[n_known:size, :].T @ turn, "float64")
+                missed = astype(space.rows[n_known : space.size, :].T @ turn, "float64")
                 return MissedSearch(orthonormalize(missed, relaxation.vectors), 1.0, step)
     largest = float(eigvalsh(seen)[-1])
     share = 1 - largest / harmless if harmless > 0 else 0.0

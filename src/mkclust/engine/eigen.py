@@ -200,49 +200,59 @@ class Krylov:
 
     ``K Q_last = Q T_last + rest``, so the residuals of all Ritz vectors are parts of the rest:
     products with the basis are neither kept nor computed again. ``width`` is the number of vectors
-    that it was started from, and ``n_products`` how often a block was multiplied.
+    that it was started from, and ``n_products`` how often a block was multiplied. It is restarted
+    if it has no memory for another block, ``most_vectors`` in all; other vectors to go on with than
+    the residuals of the start may be given.
     """
 
-    def __init__(self, K: Any, start: Relaxation):
+    def __init__(
+        self, K: Any, start: Relaxation, most_vectors: int | None = None, rest: Array | None = None
+    ):
         n, self.width = start.vectors.shape
         self.kernel, self.n_clusters, self.n_products = K, start.n_clusters, 0
-        self._dtype = precision_of(start.vectors)
-        self._rows = empty((min(BLOCKS * self.width, n), n), start.vectors, self._dtype)
-        self._T = np.zeros((self._rows.shape[0],) * 2)
+        self.dtype = precision_of(start.vectors)
+        most_vectors = min(most_vectors or BLOCKS * self.width, n)
+        self.rows = empty((most_vectors, n), start.vectors, self.dtype)
+        self.T = np.zeros((most_vectors,) * 2)
         self._begin(start)
+        self._rest = self._rest if rest is None else rest
 
     def _begin(self, start: Relaxation) -> None:
         """Begin with Ritz vectors, whose residuals are what is left of their products."""
         self.size, self._last = self.width, slice(0, self.width)
-        self._rows[: self.size, :] = start.vectors.T
+        self.rows[: self.size, :] = start.vectors.T
         self._rest: Any = start.residuals
-        self._T[: self.size, : self.size] = np.diag(start.eigenvalues[: self.size])
+        self.T[: self.size, : self.size] = np.diag(start.eigenvalues[: self.size])
         self.values, self._S, self.error = start.eigenvalues, np.eye(self.size), start.error
 
     def expand(self) -> bool:
         """Add one block, by one product; return False if the space is invariant."""
-        if self.size + self._rest.shape[1] > self._rows.shape[0]:
-            if self.size == self.width:
-                return False  # all samples have their vector
+        most_vectors, n = self.rows.shape
+        if self.size + self._rest.shape[1] > most_vectors and most_vectors < n:
             self.decompose()
             self._begin(self.relaxation())
-        new = orthonormalize(self._rest, self._rows[: self.size, :].T)
+        new = orthonormalize(self._rest, self.rows[: self.size, :].T)
+        new = new[:, : min(new.shape[1], most_vectors - self.size)]
         if not new.shape[1]:
             return False
         self._last = slice(self.size, self.size + new.shape[1])
         self.size, self.n_products = self._last.stop, self.n_products + 1
-        self._rows[self._last, :] = new.T
-        image, known = self.kernel @ new, self._rows[: self.size, :]
+        self.rows[self._last, :] = new.T
+        image, known = self.kernel @ new, self.rows[: self.size, :]
         shares = known @ image
         self._rest = image - known.T @ shares
-        self._T[: self.size, self._last] = shares = to_host(shares)
-        self._T[self._last, : self._last.start] = shares[: self._last.start].T
+        self.T[: self.size, self._last] = shares = to_host(shares)
+        self.T[self._last, : self._last.start] = shares[: self._last.start].T
         return True
+
+    def restricted(self, first: int = 0) -> Float:
+        """Return ``Q^T K Q``, for the vectors of the basis from the first on."""
+        T = self.T[first : self.size, first : self.size]
+        return (T + T.T) / 2
 
     def decompose(self) -> None:
         """Find the Ritz values, and how accurate they are."""
-        T = self._T[: self.size, : self.size]
-        self.values, self._S = top_eigenpairs((T + T.T) / 2, self.size)
+        self.values, self._S = top_eigenpairs(self.restricted(), self.size)
         share, gram = self._S[self._last, : self.width], to_host(self._rest.T @ self._rest)
         squares = np.einsum("ij,ij->j", share, gram @ share)
         lengths = np.sqrt(np.maximum(squares, 0))
@@ -250,13 +260,13 @@ class Krylov:
 
     def relaxation(self) -> Relaxation:
         """Return the leading Ritz vectors, of a space that was decomposed."""
-        S = np.ascontiguousarray(self._S[:, : self.width].T)
-        turn = to_device(S, self._rows, self._dtype)
-        vectors = (turn @ self._rows[: self.size, :]).T
-        residuals = self._rest @ turn[:, self._last].T
-        return Relaxation(
-            self.n_clusters, vectors, self.values[: self.width], self.error, residuals
+        turn = to_device(np.ascontiguousarray(self._S[:, : self.width].T), self.rows, self.dtype)
+        vectors, residuals = (
+            (turn @ self.rows[: self.size, :]).T,
+            self._rest @ turn[:, self._last].T,
         )
+        values = self.values[: self.width]
+        return Relaxation(self.n_clusters, vectors, values, self.error, residuals)
 
 
 class Extremes(NamedTuple):
