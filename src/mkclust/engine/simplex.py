@@ -140,9 +140,12 @@ def drop_small(gamma: Float, threshold: float) -> Float:
     return gamma / gamma.sum()
 
 
-def reduced_direction(gamma: Float, gradient: Float) -> Float:
-    """Return the reduced-gradient descent direction on the simplex (Eqs. 7-9 of the paper)."""
-    pivot = np.argmax(gamma)
+def reduced_direction(gamma: Float, gradient: Float, pivot: int | None = None) -> Float:
+    """Return the reduced-gradient descent direction on the simplex (Eqs. 7-9 of the paper).
+
+    The pivot is a largest weight, the first of them by default.
+    """
+    pivot = int(np.argmax(gamma)) if pivot is None else pivot
     direction = gradient[pivot] - gradient
     direction[(gamma <= 0) & (direction < 0)] = 0
     direction[pivot] = 0
