@@ -45,7 +45,17 @@ def test_a_dense_eigensolver_confirms_the_certificate_on_small_problems(family, 
 
 
 @pytest.mark.parametrize("family", FAMILIES, ids=lambda family: family.__name__)
-@pytest.mark.parametrize(("n", "m", "k"), [(260, 3, 1), (300, 10, 5), (420, 25, 3), (330, 1, 4)])
+@pytest.mark.parametrize(
+    ("n", "m", "k"),
+    [
+        (260, 3, 1),
+        (260, 2, 259),
+        (300, 10, 5),
+        (420, 25, 3),
+        (330, 1, 4),
+        pytest.param(640, 6, 7, marks=pytest.mark.slow),
+    ],
+)
 def test_a_dense_eigensolver_confirms_the_certificate_in_the_subspace(family, n, m, k):
     kernels = family(np.random.default_rng(n + m), n, m, k)
     solution = solve_simple_mkkm(as_stack(kernels, **RAW), k)

@@ -214,14 +214,13 @@ class Krylov:
         most_vectors = min(most_vectors or BLOCKS * self.width, n)
         self.rows = empty((most_vectors, n), start.vectors, self.dtype)
         self.T = np.zeros((most_vectors,) * 2)
-        self._begin(start)
-        self._rest = self._rest if rest is None else rest
+        self._begin(start, rest)
 
-    def _begin(self, start: Relaxation) -> None:
+    def _begin(self, start: Relaxation, rest: Array | None = None) -> None:
         """Begin with Ritz vectors, whose residuals are what is left of their products."""
         self.size, self._last = self.width, slice(0, self.width)
         self.rows[: self.size, :] = start.vectors.T
-        self._rest: Any = start.residuals
+        self._rest: Any = start.residuals if rest is None else rest
         self.T[: self.size, : self.size] = np.diag(start.eigenvalues[: self.size])
         self.values, self._S, self.error = start.eigenvalues, np.eye(self.size), start.error
 

@@ -24,16 +24,9 @@ EIGEN_TOLERANCE = 1e-12
 
 
 class Mixture:
-    """Leading eigenvectors of ``sum_p c_p K_p`` for one c after another.
+    """The k leading eigenvectors of ``sum_p c_p K_p`` for one c after another.
 
     Each solve starts from the eigenvectors of the last.
-
-    Parameters
-    ----------
-    stack : Stack
-        The kernels.
-    n_clusters : int
-        Number of eigenvectors, k.
     """
 
     def __init__(self, stack: Stack, n_clusters: int):
