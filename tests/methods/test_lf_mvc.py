@@ -110,7 +110,7 @@ def test_the_basis_in_which_eigenvectors_come_changes_nothing(reg, how):
 
 
 def test_new_samples_are_embedded_by_their_similarities_to_the_training_samples():
-    """A second road: extend every partition by itself, then fuse the extensions."""
+    """The same by extending every partition by itself, then fusing the extensions."""
     rng = np.random.default_rng(17)
     views, _ = blob_views(rng, n=100, k=3, strengths=(2, 1))
     bank = KernelBank(widths=(1.0,), polynomials=(), linear=None).fit([X[:70] for X in views])

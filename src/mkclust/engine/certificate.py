@@ -218,7 +218,7 @@ def is_proved(M: Array, relaxation: Relaxation, allowed_error: float) -> bool:
     # As M has them: those known may have been rounded to single precision.
     values = to_host(xp.sum(V * (M @ V), axis=0))
     underestimate = float(values.sum()) - relaxation.value
-    # V is orthonormal but for rounding, which can lengthen what is added by so much.
+    # V is orthonormal but for rounding, which can lengthen what is added by this share.
     stretch = float(np.linalg.norm(to_host(V.T @ V) - np.eye(k)))
     free = allowed_error - underestimate
     free -= stretch * float((values - values.min()).sum() + allowed_error)
@@ -309,7 +309,7 @@ def search_missed(
 
 
 def largest_harmless(relaxation: Relaxation, allowed_error: float) -> float:
-    """Return up to where eigenvalues outside the known vectors leave the sum as it may be."""
+    """Return the largest eigenvalue outside the known vectors with which the error is allowed."""
     k, values, R = relaxation.n_clusters, relaxation.eigenvalues, relaxation.residuals
     if allowed_error <= 0:
         return 0.0
@@ -369,13 +369,8 @@ def share_known(n: int, n_steps: int, probability: float, n_probes: int) -> floa
     That is the inverse of `miss_probability`. The starts that fail are the same whatever the number
     of steps, so a search may stop after any of them.
     """
-    return float(np.tanh(_angle(n, probability, n_probes) / (2 * n_steps - 1)) ** 2)
-
-
-def _angle(n: int, probability: float, n_probes: int) -> float:
-    """Return the hyperbolic angle, all steps together, that starts fall short of so seldom."""
     share_of_one = scipy.special.betaincinv(n_probes / 2, (n - 1) / 2, probability)
-    return float(np.arccosh(share_of_one**-0.5))
+    return float(np.tanh(np.arccosh(share_of_one**-0.5) / (2 * n_steps - 1)) ** 2)
 
 
 def _is_below(T: Float, level: float) -> bool:

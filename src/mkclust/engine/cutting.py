@@ -28,8 +28,8 @@ class CuttingSurfaces:
     ``sum_p gamma_p^2 a_p + b`` that lies below J everywhere and touches it at the evaluated
     weights; the offset b, zero but for an anchored problem, is what no weight can change.
     The mixture of all surfaces with the largest minimum gives a certified lower bound on the
-    global minimum of J, and the minimizer of that mixture is the next place to look at. No step
-    size, no Hessian and no eigengap is needed: where J has a kink (equal eigenvalues), the
+    global minimum of J, and the minimizer of that mixture is where J is evaluated next. No step
+    size, no Hessian and no eigengap is needed: if J has a kink (equal eigenvalues), the
     optimal P is a mixture of projectors, and a mixture is what is kept.
 
     Surfaces stay valid when J is evaluated better later on, so one instance can serve a whole

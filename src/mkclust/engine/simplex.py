@@ -39,8 +39,8 @@ def best_mixture(surfaces: Float, start: Float, offsets: Float | None = None) ->
 
     The bound is homogeneous, so the constraint that shares sum to one can be traded for a penalty
     without moving the direction of the maximizer. What is then minimized over ``q >= 0`` has Newton
-    steps that are nonnegative least squares problems, which leave exact zeros where a surface
-    supports nothing.
+    steps that are nonnegative least squares problems, which leave exact zeros for surfaces
+    that support nothing.
 
     Surfaces are the rows of a matrix, (n_surfaces, n_kernels), and offsets b, not negative, what
     each has whatever the weights are. The mixture to start from has no vanishing alignment if any
@@ -149,7 +149,7 @@ def reduced_direction(gamma: Float, gradient: Float, pivot: int | None = None) -
     direction = gradient[pivot] - gradient
     direction[(gamma <= 0) & (direction < 0)] = 0
     direction[pivot] = 0
-    # The pivot pays for the rest, so the weights still sum to one even where a blocked
+    # The pivot pays for the rest, so the weights still sum to one even if a blocked
     # component was zeroed (the paper's formula for it forgets those).
     direction[pivot] = -direction.sum()
     return direction

@@ -32,13 +32,13 @@ from mkclust.types import Float
 BEYOND_CHANCE = 1e-5
 # Two kernels with a larger alignment are one kernel, given twice.
 COPY_ALIGNMENT = 0.99
-# Kernels that do not have all samples in common need so many in common to be called copies: on
-# fewer, chance makes two kernels of few directions that much alike.
+# Samples that kernels need in common to be called copies, if they do not have all in common: with
+# fewer, chance makes two kernels of few directions as much alike.
 FEWEST_FOR_COPIES = 24
 # A view that agrees with the others by less than this share of what the median one does has a
 # weight that is less in proportion. Chosen on the data sets of benchmarks/agreement.py.
 MUCH_LESS_SHARE = 0.6
-# Smaller p-values are not told apart: they rest on the far tail of a distribution.
+# Smaller p-values are not distinguished: they rest on the far tail of a distribution.
 SMALLEST_CHANCE = 1e-16
 # Samples by which the leading direction of a kernel is judged.
 JUDGED_SAMPLES = 192
@@ -75,10 +75,10 @@ class Agreement:
     pair_chances : ndarray of shape (m, m)
         How likely chance makes two of them so much alike; one within an independent view.
     lowest_chances : ndarray of shape (m, m)
-        The same if the two were copies: what so many samples can tell.
+        The same if the two were copies: the least that this number of samples can show.
     pair_samples : ndarray of int of shape (m, m)
         On how many samples every two kernels were compared: those that both have. With fewer than
-        four nothing can be told: their alignment is zero, and their chances are one.
+        four nothing is known: their alignment is zero, and their chances are one.
     by_order : ndarray of bool of shape (m, m)
         Which kernels are alike beyond chance, but may be so by the order of the rows alone:
         neighboring rows are alike in both, and if the rows of one are shifted by a few, the two are

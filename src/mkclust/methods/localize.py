@@ -130,9 +130,14 @@ def localize(stack: Stack, mask: Array) -> tuple[Stack, Float]:
 
 
 def mix_among_neighbors(
-    stack: Stack, coefficients: Float, mask: Array, samples: np.ndarray | None
+    stack: Stack,
+    coefficients: Float,
+    samples: np.ndarray | None,
+    size: int,
+    kind: MaskKind = "published",
 ) -> Array:
     """Return the mix of kernels times a mask, all of it or among some samples."""
+    mask = neighborhood_mask(stack, size, kind)
     index = np.arange(stack.n_samples) if samples is None else samples
     mixed = Mix(coefficients, stack.kernels).rows(index) * select(mask, index)
     return mixed if samples is None else select(mixed, samples, axis=1)

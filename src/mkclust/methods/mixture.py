@@ -84,7 +84,7 @@ class Mixture:
         return verdict.certificate or Certificate("open", relaxation.error)
 
     def loop_solution(self, found: Iterates, coefficients: Float) -> Solution:
-        """Return where one of the loops of `mkclust.methods.alternate` ended as a solution."""
+        """Return the end of one of the loops of `mkclust.methods.alternate` as a solution."""
         weights, relaxation, history, converged, n_iter, cycle = found
         return self.solution(
             relaxation, weights, coefficients, history, converged, n_iter, cycle=cycle

@@ -64,7 +64,7 @@ def solve_onkc(
     while not converged and len(history) < max_iter:
         H, likely_rank = nearby.leading, nearby.rank
         alignments = _alignments(stack, nearby.kernel)
-        del nearby  # its G makes room for the next
+        del nearby  # so that there is memory for the next G
         gamma = minimize_quadratic((proximity + reg) * M, -proximity * alignments)
         gamma = drop_small(gamma, SMALLEST_WEIGHT)
         nearby = find_nearby_kernel(stack, gamma, H, proximity, likely_rank)
