@@ -54,11 +54,11 @@ class Basis:
     Sample-sized arrays are kept as rows; the small matrices are on the host.
     """
 
-    def __init__(self, stack: Any, problem: Problem):
+    def __init__(self, stack: Any, problem: Problem, dtype: str):
         n = stack.n_samples
-        self.stack, self.problem = stack, problem
+        self.stack, self.problem, self.dtype = stack, problem, dtype
         self.width = block_width(n, problem.n_clusters)
-        self._rows: Any = zeros((0, n), stack.kernels[0].like)
+        self._rows: Any = zeros((0, n), stack.kernels[0].like, dtype)
         self._images: list[Array] = []  # (m, b, n) each
         self._G = np.empty((stack.n_kernels, 0, 0))
 
@@ -66,8 +66,8 @@ class Basis:
         """Take in more vectors, by one pass over all kernels; return whether there were any."""
         if len(self._G[0]) + X.shape[1] > MOST_BLOCKS * self.width:
             self._restart(weights)
-        old = self._rows.shape[0]
-        new = orthonormalize(astype(X, "float64"), self._rows.T if old else None)
+        old, X = self._rows.shape[0], astype(X, self.dtype)
+        new = orthonormalize(X, self._rows.T if old else None)
         if not new.shape[1]:
             return False
         xp, size, G = namespace(new), old + new.shape[1], self._G
@@ -82,7 +82,7 @@ class Basis:
     def _restart(self, weights: Float) -> None:
         """Keep the leading part of the basis only."""
         S = self._eigenpairs(weights)[1][:, : KEPT_BLOCKS * self.width]
-        turn = to_device(np.ascontiguousarray(S.T), self._rows)
+        turn = to_device(np.ascontiguousarray(S.T), self._rows, self.dtype)
         xp = namespace(turn)
         self._G, self._rows = S.T @ self._G @ S, turn @ self._rows
         self._images = [xp.matmul(turn, xp.concat(self._images, axis=1))]
@@ -104,8 +104,8 @@ class Basis:
     def relaxation(self, weights: Float, evaluation: Evaluation) -> Relaxation:
         """Return the eigenvectors found in the basis as vectors over the samples."""
         values, S = (part[..., : self.width] for part in evaluation.state)
-        turn = to_device(np.ascontiguousarray(S.T), self._rows)
-        c = to_device(self.problem.coefficients(weights), self._rows)
+        turn = to_device(np.ascontiguousarray(S.T), self._rows, self.dtype)
+        c = to_device(self.problem.coefficients(weights), self._rows, self.dtype)
         start, xp = 0, namespace(turn)
         products: Any = 0.0
         for images in self._images:

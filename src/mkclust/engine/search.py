@@ -1,7 +1,8 @@
 """Weights and leading eigenvectors together, to a certified gap.
 
-All this asks of the kernels is products with thin matrices, and a mix of them, perhaps in single
-precision, if they are in memory.
+The same search is run twice, on the kernels in single precision, and from its weights and vectors
+on the kernels as they are. All this asks of the kernels is products with thin matrices, and a mix
+of them if they are in memory.
 """
 
 from dataclasses import dataclass, replace
@@ -34,7 +35,13 @@ INNER_SHARE = 1e-2
 INNER_PRODUCTS = 12
 # Relative accuracy of the vectors that a search begins with.
 FIRST_TOLERANCE = 1e-3
-# The tolerance below which mixes have to be in double precision.
+# The share of the tolerance that is asked of a search in single precision.
+SINGLE_SHARE = 0.4
+# The smallest tolerance that such a search reaches.
+LEAST_SINGLE_TOLERANCE = 1e-6
+# The share of the eigenvectors' error that the weights inherit.
+INHERITED = 0.1
+# The tolerance below which provisional eigenvectors have to be in double precision, too.
 LEAST_TOLERANCE_FROM_SINGLE = 1e-11
 # A certificate is asked for once the residuals suggest an error below this share of the one
 # allowed, so that a search is short.
@@ -99,7 +106,7 @@ def search(
             stack = stack.held() or stack
         if block_width(n, n_clusters) >= n:
             return _search_whole_space(stack, problem, uniform)
-        found = _search_subspace(stack, problem, uniform, start)
+        found = _search_in_steps(stack, problem, uniform, start)
     n_left = max_iter - len(found.history)
     is_large = n > MOST_WHOLE or not fits(16 * n**2, available=free_bytes(found.relaxation.vectors))
     if found.converged or n_left <= 0 or is_large or not stack.in_memory:
@@ -107,6 +114,28 @@ def search(
     whole = _search_whole_space(stack, replace(problem, max_iter=n_left), found.weights)
     history = np.concatenate([found.history, whole.history])
     return replace(whole, history=history, n_passes=found.n_passes + whole.n_passes)
+
+
+def _search_in_steps(stack: Any, problem: Problem, weights: Float, start: Array | None) -> Search:
+    """Search in single precision first, if that can be done, then on the kernels as they are."""
+    n, k, tol = stack.n_samples, problem.n_clusters, problem.tol
+    if not stack.in_memory:  # each product is a pass, so the vectors are improved in the basis
+        drawn = random_normal((n, block_width(n, k)), stack.kernels[0].like, 0)
+        start = orthonormalize(drawn if start is None else side_by_side(start, drawn))
+        return _search_subspace(stack, problem, weights, start[:, : drawn.shape[1]])
+    is_large = n > FEW_SAMPLES and stack.n_kernels > 1 and tol >= LEAST_TOLERANCE_FROM_SINGLE
+    single = is_large and stack.is_safe_in_single
+    copy, dtype = (stack.held(True), "float32") if single else (None, "float64")
+    mixes = Mixes(problem, copy or stack, dtype)
+    X = relax(mixes(weights), k, tol=FIRST_TOLERANCE, start=start, dtype=dtype).vectors
+    n_passes = 1
+    if copy is not None:
+        rough = replace(problem, tol=SINGLE_SHARE * max(tol, LEAST_SINGLE_TOLERANCE))
+        found = _search_subspace(copy, rough, weights, X, mixes, certified=False)
+        weights, n_passes = found.weights, found.n_passes + 3  # two mixes and the copy
+        X = mixes.improved(mixes(weights), found.relaxation, INNER_SHARE * tol)
+    found = _search_subspace(stack, problem, weights, X, mixes)
+    return replace(found, n_passes=found.n_passes + n_passes)
 
 
 @dataclass(frozen=True)
@@ -144,35 +173,29 @@ class Mixes:
         return (m + 4) * np.sqrt(m) / 2 * float(np.finfo(np.float32).eps) * length
 
 
-def _mixes(stack: Any, problem: Problem) -> Mixes | None:
-    """Return the mixes of kernels in memory, in single precision if these are large."""
-    if not stack.in_memory:
-        return None
-    is_large = stack.n_samples > FEW_SAMPLES and stack.n_kernels > 1
-    if is_large and problem.tol >= LEAST_TOLERANCE_FROM_SINGLE and stack.is_safe_in_single:
-        return Mixes(problem, stack.held() or stack, "float32")
-    return Mixes(problem, stack, "float64")
+def _search_subspace(
+    stack: Any,
+    problem: Problem,
+    weights: Float,
+    X: Array,
+    mixes: Mixes | None = None,
+    *,
+    certified: bool = True,
+) -> Search:
+    """Search from some weights and vectors on.
 
-
-def _search_subspace(stack: Any, problem: Problem, weights: Float, start: Array | None) -> Search:
-    """Search in a basis that grows."""
-    n, k, tol = stack.n_samples, problem.n_clusters, problem.tol
-    mixes, n_passes = _mixes(stack, problem), 0
-    if mixes is None:  # each product is a pass, so the vectors are improved in the basis
-        drawn = random_normal((n, block_width(n, k)), stack.kernels[0].like, 0)
-        X = orthonormalize(drawn if start is None else side_by_side(start, drawn))
-        X = X[:, : drawn.shape[1]]
-    else:
-        mix, n_passes = mixes(weights), 1 + (mixes.stack is not stack)
-        X = relax(mix, k, tol=FIRST_TOLERANCE, start=start, dtype=mixes.dtype).vectors
-    basis = Basis(stack, problem)
-    surfaces = CuttingSurfaces(weights, _rounding_of_bound(stack))
+    Mixes may be rounded; they are None for kernels that are not in memory. A search that is not to
+    be certified is in their number type throughout.
+    """
+    tol = problem.tol
+    basis = Basis(stack, problem, "float64" if certified or mixes is None else mixes.dtype)
+    surfaces = CuttingSurfaces(weights, _rounding_of_bound(stack) if certified else 0.0)
     certificate, history = None, list[tuple[float, float]]()
-    error, best_gap, n_waited, n_refinements = 1e-2, np.inf, 0, 0
+    error, best_gap, n_waited, n_refinements, n_passes = 1e-2, np.inf, 0, 0, 0
     while True:
         mix = None  # so that there is memory for the next
         n_passes += (is_larger := basis.expand(X, surfaces.weights))
-        relaxation = basis.minimize(surfaces, error)
+        previous, relaxation = error, basis.minimize(surfaces, error)
         weights, value, bound = surfaces.weights, relaxation.value, surfaces.lower_bound
         above, error = max(value - bound, 0.0), relative(relaxation.error, relaxation)
         gap = relaxation.gap_above(bound)
@@ -180,10 +203,15 @@ def _search_subspace(stack: Any, problem: Problem, weights: Float, start: Array 
         n_waited = 0 if gap < 0.9 * best_gap else n_waited + 1
         best_gap = min(gap, best_gap)
         is_last = not is_larger or len(history) >= problem.max_iter or n_waited >= PATIENCE
+        if not certified:
+            is_enough = relative(above, relaxation) + INHERITED * error <= tol
+            is_stuck = len(history) > 2 and error > previous / 2  # by rounding
+            if is_enough or is_stuck or is_last:
+                break
         if mixes is not None:
             mix, n_passes = mixes(weights), n_passes + 1
         missed, allowed = None, tol * value - above
-        if allowed > 0 and (relaxation.error <= ENOUGH * allowed or is_last):
+        if certified and allowed > 0 and (relaxation.error <= ENOUGH * allowed or is_last):
             verdict = certify(
                 stack,
                 problem.coefficients(weights),
