@@ -1,4 +1,4 @@
-"""Files that do not fit into memory, or are damaged, are refused by one line."""
+"""Files that lead elsewhere, do not fit into memory, or are damaged are refused by one line."""
 
 import os
 
@@ -19,9 +19,12 @@ def X():
 
 
 @pytest.fixture
-def folder(tmp_path, monkeypatch):
-    """A folder to work in."""
+def folder(tmp_path, X, monkeypatch):
+    """A folder to work in; in it a file whose numbers others may lead to."""
     monkeypatch.chdir(tmp_path)
+    with h5py.File("target.h5", "w") as file:
+        file["X"] = X
+    (tmp_path / "raw.bin").write_bytes(X.tobytes())
     return tmp_path
 
 
@@ -31,6 +34,55 @@ def complaint(target, **options):
         load(target, **options)
     assert "\n" not in str(caught.value)
     return str(caught.value)
+
+
+def external_link(file):
+    file["a"] = h5py.ExternalLink("target.h5", "/X")
+
+
+def link_in_a_group(file):
+    file.create_group("a")["b"] = h5py.ExternalLink("target.h5", "/X")
+
+
+def external_storage(file):
+    file.create_dataset("a", shape=(N, 3), dtype="f8", external=[("raw.bin", 0, 24 * N)])
+
+
+def virtual_data_set(file):
+    layout = h5py.VirtualLayout(shape=(N, 3), dtype="f8")
+    layout[:] = h5py.VirtualSource("target.h5", "X", shape=(N, 3))
+    file.create_virtual_dataset("a", layout)
+
+
+ELSEWHERE = [
+    external_link,
+    link_in_a_group,
+    external_storage,
+    virtual_data_set,
+]
+
+
+@pytest.mark.parametrize("lead", ELSEWHERE)
+@pytest.mark.parametrize("on_disk", [None, True])
+def test_numbers_of_another_file_are_not_read(folder, X, lead, on_disk):
+    with h5py.File("own.h5", "w") as file:
+        lead(file)
+        file["X"] = X
+    assert "own.h5: " in (message := complaint("own.h5", on_disk=on_disk))
+    assert "link" in message
+    np.testing.assert_array_equal(load("own.h5::X").views["X"], X)
+
+
+def test_numbers_of_another_file_are_not_read_from_anndata_and_matlab_files(folder):
+    anndata = pytest.importorskip("anndata")
+    anndata.AnnData(np.ones((3, 2))).write_h5ad("own.h5ad")
+    with h5py.File("own.h5ad", "a") as file:
+        del file["X"]
+        external_link(file)
+    assert "own.h5ad: a is a link" in complaint("own.h5ad")
+    with h5py.File("own.mat", "w", userblock_size=512) as file:
+        external_link(file)
+    assert "own.mat: a is a link" in complaint("own.mat")
 
 
 def test_links_within_a_file_are_read(folder, X):

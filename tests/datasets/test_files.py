@@ -342,6 +342,14 @@ def test_a_truncated_file_is_refused_at_every_length(whole_file, share):
 
 
 # Not the others: a wrong type code can crash the compiled readers of SciPy and HDF5 themselves.
+@pytest.mark.parametrize(
+    "suffix", [".npz", ".npy", ".mat", ".h5", ".parquet", ".xlsx", ".feather", ".h5ad"]
+)
+@pytest.mark.parametrize("content", [b"x", b"1 2 3\n" * 200])
+def test_content_of_another_kind_is_refused(tmp_path, suffix, content):
+    path = tmp_path / f"data{suffix}"
+    path.write_bytes(content)
+    assert str(path) in complaint(path)
 
 
 @pytest.mark.parametrize("suffix", [".npy", ".npz"])
@@ -362,6 +370,13 @@ def test_a_file_without_usable_arrays_lists_what_it_holds(tmp_path, y):
     assert "only nothing" in complaint(write(tmp_path / "empty.npz"))
     many = {f"v{i}": np.ones(3) for i in range(20)}
     assert "12 more" in complaint(write(tmp_path / "many.npz", **many))
+
+
+def test_several_stacks_are_named_with_a_way_to_choose(tmp_path, kernels):
+    path = write(tmp_path / "data.npz", K_raw=kernels, K=kernels)
+    message = complaint(path)
+    assert "K_raw float64[3, 12, 12], K float64[3, 12, 12]" in message
+    assert f"{path}::K_raw" in message
 
 
 def test_a_tie_between_numbers_of_rows_is_not_decided_by_chance(tmp_path, rng):

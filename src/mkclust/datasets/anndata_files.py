@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from mkclust.datasets.arrays import open_node
 from mkclust.datasets.dataset import LABELS, Dataset, DatasetError, check_memory, missing_package
 from mkclust.datasets.layout import column_labels
 
@@ -28,10 +29,19 @@ def read_anndata(path: Path, selection: frozenset[str]) -> Dataset:
     """
     try:
         import anndata
+        import h5py
         import mudata
     except ImportError as error:
         raise missing_package(path, "anndata and mudata", "anndata") from error
+
+    def check_links(group: Any) -> None:
+        for name in group:
+            if isinstance(node := open_node(path, group, name), h5py.Group):
+                check_links(node)
+
     check_memory(path, path.stat().st_size)
+    with h5py.File(path, "r") as file:
+        check_links(file)
     is_mudata = path.suffix.lower() == ".h5mu"
     content = mudata.read_h5mu(path) if is_mudata else anndata.read_h5ad(path)
     held: dict[str, Any] = dict(content.mod) if is_mudata else _parts(content)

@@ -146,11 +146,24 @@ def _read_hdf5(path: Path, keep: Callable[[str], bool], on_disk: bool | None) ->
     with h5py.File(path, "r") as file:
         # MATLAB keeps the contents of its cells in groups named #...#.
         names = [name for name in file if keep(name) and not name.startswith("#")]
-        nodes = {name: file[name] for name in names}
+        nodes = {name: open_node(path, file, name) for name in names}
         by_matlab = any("MATLAB_class" in node.attrs for node in nodes.values())
         matlab = file.userblock_size == 512 or by_matlab
         stays = False if matlab else on_disk
         return {name: _from_hdf5(path, node, matlab, stays) for name, node in nodes.items()}, matlab
+
+
+def open_node(path: Path, group: Any, name: str) -> Any:
+    """Return a group or data set, refusing one whose numbers are not in the file itself.
+
+    A file could otherwise present any other file of the user as its own numbers.
+    """
+    node = group[name]
+    is_elsewhere = node.file.filename != group.file.filename
+    if is_elsewhere or getattr(node, "external", None) or getattr(node, "is_virtual", False):
+        advice = "store the numbers in the file itself, or give the file that holds them"
+        raise DatasetError(f"{path}: {name} is a link to another file or data set; {advice}")
+    return node
 
 
 def _from_hdf5(path: Path, node: Any, matlab: bool, on_disk: bool | None) -> Any:
@@ -162,17 +175,18 @@ def _from_hdf5(path: Path, node: Any, matlab: bool, on_disk: bool | None) -> Any
         shape = (int(node.attrs["MATLAB_sparse"]), len(parts[-1]) - 1)
         return _checked(scipy.sparse.csc_array(tuple(parts), shape=shape))
     if isinstance(node, h5py.Group):
-        return {name: _from_hdf5(path, node[name], matlab, on_disk) for name in node}
+        items = {name: open_node(path, node, name) for name in node}
+        return {n: _from_hdf5(path, each, matlab, on_disk) for n, each in items.items()}
     if getattr(node, "shape", None) is None or "MATLAB_empty" in node.attrs:
         return np.empty(0)
     is_label = (node.name or "").rpartition("/")[2] in LABELS
     may_stay = not is_label and node.ndim in (2, 3) and node.dtype.kind in "biuf"
     if may_stay and (on_disk or (on_disk is None and node.nbytes > LARGE_BYTES)):
-        return h5py.File(node.file.filename, "r")[node.name]  # which stays open
+        return h5py.File(path, "r")[node.name]  # from a file of its own, which stays open
     check_memory(f"{path}: {node.name}", node.nbytes)
     if h5py.check_ref_dtype(node.dtype):
-        refs = [ref for ref in node[()].flat if ref]
-        return _as_cell([_from_hdf5(path, node.file[ref], matlab, on_disk) for ref in refs])
+        cells = [open_node(path, node.file, ref) for ref in node[()].flat if ref]
+        return _as_cell([_from_hdf5(path, cell, matlab, on_disk) for cell in cells])
     if h5py.check_string_dtype(node.dtype):
         return np.asarray(node.asstr()[()], dtype=str)
     # MATLAB stores columns first, so that HDF5 shows its arrays with the axes reversed.
