@@ -100,8 +100,8 @@ def annotated(labels, table, frame, samples):
 
 
 def described(model, kind, frame, samples):
-    found = [(row.standardized, row.n_missing) for row in describe(model, frame[["x"]]).table]
-    rows = describe(model, {"x": everyone(frame["x"], samples)}).table
+    found = [(row.standardized, row.n_missing) for row in describe(model, frame[["x"]]).effects]
+    rows = describe(model, {"x": everyone(frame["x"], samples)}).effects
     return np.ravel(found), np.ravel([(row.standardized, row.n_missing) for row in rows])
 
 
@@ -201,7 +201,7 @@ def test_a_sorted_table_is_what_it_was(models, kind):
     cases = [(models[kind], changed), (models[kind], columns), (labels[::-1], table)]
     for given, variables in cases:
         assert statistics(annotate(given, variables)) == pytest.approx(expected)
-    assert describe(models[kind], changed).table == describe(models[kind], table).table
+    assert describe(models[kind], changed).effects == describe(models[kind], table).effects
     views = {name: framed(view, kind) for name, view in VIEWS.items()}
     turned = {name: view.iloc[::-1] for name, view in views.items()}
     kernels = [models[kind].mixed_kernel(each) for each in (views, turned)]

@@ -1,8 +1,10 @@
 """One task of a benchmark: solve once, discretize repeatedly, score."""
 
 import math
+import signal
 import time
-from collections.abc import Callable
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,32 +17,15 @@ from mkclust.linalg import to_host
 from mkclust.metrics import scores
 from mkclust.stack.discretize import discretize
 
-# Called with True before a solve and with False after it.
-Clock = Callable[[bool], None]
-
 
 @dataclass(frozen=True)
 class Task:
-    """What a process does at a time: one setting on one data set, some repetitions of it.
-
-    Attributes
-    ----------
-    dataset : DatasetEntry
-        Data set.
-    method : MethodEntry
-        Method.
-    parameters : dict
-        Setting.
-    default : bool
-        Whether that is the default setting of the method.
-    repetitions : tuple of int
-        Repetitions to do.
-    """
+    """What a process does at a time: one setting on one data set, some repetitions of it."""
 
     dataset: DatasetEntry
     method: MethodEntry
     parameters: dict[str, Any]
-    default: bool
+    default: bool  # whether that is the default setting of the method
     repetitions: tuple[int, ...]
 
     @property
@@ -64,7 +49,7 @@ class TaskResult:
     solves: list[Row]
 
 
-def execute(task: Task, plan: Plan, prepared: Prepared, clock: Clock) -> TaskResult:
+def execute(task: Task, plan: Plan, prepared: Prepared) -> TaskResult:
     """Do a task; what a method raises is raised."""
     rows: list[Row] = []
     solves: list[Row] = []
@@ -75,10 +60,10 @@ def execute(task: Task, plan: Plan, prepared: Prepared, clock: Clock) -> TaskRes
         if plan.resample < 1:
             part = prepared.part(subsample(len(prepared.y), plan, row["repetition"]))
         if task.method.input:
-            labels, record = _fit(task, part, row["seed"], clock)
+            labels, record = _fit(task, plan, part, row["seed"])
         else:
             if partition is None or plan.resample < 1:
-                partition, record = _solve(task, part, clock)
+                partition, record = _solve(task, plan, part)
             labels, _ = discretize(
                 partition,
                 part.n_clusters,
@@ -128,16 +113,28 @@ def subsample(n_samples: int, plan: Plan, repetition: int) -> np.ndarray:
     return np.sort(rng.choice(n_samples, size, replace=False))
 
 
-def _solve(task: Task, prepared: Prepared, clock: Clock) -> tuple[np.ndarray, dict[str, Any]]:
+@contextmanager
+def _limited(seconds: float | None) -> Iterator[None]:
+    """End this process if what is inside takes longer; the parent tells by the signal."""
+    if seconds is None:
+        yield
+        return
+    signal.setitimer(signal.ITIMER_REAL, seconds)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+
+
+def _solve(task: Task, plan: Plan, prepared: Prepared) -> tuple[np.ndarray, dict[str, Any]]:
     """Return the relaxed partition of a setting, and what is known of its solve."""
     parameters, stack, weights = task.parameters, prepared.stack, None
     if task.method.oracle:
         index = task.parameters["kernel"]
         parameters, stack, weights = {}, stack.subset([index]), np.eye(stack.n_kernels)[index]
     model = task.method.estimator()(prepared.n_clusters, kernels="precomputed", **parameters)
-    clock(True)
-    solution = model.solve(stack)
-    clock(False)
+    with _limited(plan.time_limit):
+        solution = model.solve(stack)
     record = {
         "solve_seconds": round(solution.seconds, 6),
         "n_iter": solution.n_iter,
@@ -166,7 +163,7 @@ def _solve_record(
 
 
 def _fit(
-    task: Task, prepared: Prepared, seed: int, clock: Clock
+    task: Task, plan: Plan, prepared: Prepared, seed: int
 ) -> tuple[np.ndarray, dict[str, Any]]:
     """Return the labels of a scikit-learn clusterer, and what is known of its fit."""
     X = prepared.input(task.method.input)
@@ -176,11 +173,10 @@ def _fit(
     names = model.get_params()
     chosen = next(({name: own[name]} for name in own if name in names), {})
     model.set_params(**chosen, **({"random_state": seed} if "random_state" in names else {}))
-    clock(True)
     start = time.perf_counter()
-    labels = np.asarray(model.fit_predict(X))
+    with _limited(plan.time_limit):
+        labels = np.asarray(model.fit_predict(X))
     seconds = time.perf_counter() - start
-    clock(False)
     n_iter = getattr(model, "n_iter_", None)
     n_iter = int(n_iter) if isinstance(n_iter, int | np.integer) else None
     record = {"solve_seconds": round(seconds, 6), "n_iter": n_iter, "converged": None, "gap": None}

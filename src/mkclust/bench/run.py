@@ -1,23 +1,23 @@
 """Run a plan: what is not done yet, in parallel, each result on the disk before the next."""
 
-import heapq
-import itertools
 import json
 import os
 import platform
+from bisect import insort
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import joblib
 import numpy
 import scipy
 import sklearn
 
-from mkclust.bench.execute import Task, TaskResult, repeats_solve, repetition_rows
+from mkclust.bench.execute import Task, repeats_solve, repetition_rows
 from mkclust.bench.journal import Journal, Lock, check_folder
 from mkclust.bench.plan import DatasetEntry, MethodEntry, Plan, PlanError, find_datasets
-from mkclust.bench.pool import Failure, Finished, Pool
+from mkclust.bench.pool import Failure, Job, Pool, dataset_of
 from mkclust.bench.rows import Row, best_settings, canonical
 from mkclust.datasets import DatasetError, load
 from mkclust.files import write_atomically
@@ -96,13 +96,19 @@ def run_plan(
     folder = Path(folder)
     present, missing = find_datasets(plan)
     if missing and plan.missing == "error":
-        raise PlanError(_explain_missing(missing))
+        try:
+            load(missing[0])
+        except DatasetError as error:
+            words = f'{", ".join(missing)} (or write missing = "skip")'
+            raise PlanError(f"not available: {words}. {error}") from None
+    if os.name != "posix" and (plan.time_limit or plan.memory_limit):
+        raise PlanError("time_limit, memory_limit: this system has no such limits; remove them")
     check_folder(folder)
     with Lock(folder):
         _check_protocol(plan, folder)
         run = _Run(plan, folder, present, retry)
         before = len(run.rows.objects)
-        with Pool(plan, n_processes or max(1, n_cores() // plan.threads)) as pool:
+        with Pool(plan, n_processes or max(1, joblib.cpu_count() // plan.threads)) as pool:
             run.work(pool, watcher)
         rows = list(run.rows.objects.values())
         failures = [row for row in rows if row["status"] != "ok"]
@@ -115,7 +121,6 @@ class _Pair:
 
     dataset: DatasetEntry
     method: MethodEntry
-    order: int
     facts: Row = field(default_factory=lambda: NO_FACTS)
     settings: list[dict[str, Any]] = field(default_factory=list)
     n_unfinished: int = 0
@@ -123,7 +128,7 @@ class _Pair:
 
 
 class _Run:
-    """The state of a run: rows on the disk, waiting tasks, running tasks."""
+    """The state of a run: rows on the disk, waiting jobs, running jobs."""
 
     def __init__(self, plan: Plan, folder: Path, datasets: list[DatasetEntry], retry: bool):
         self.plan, self.folder, self.n_done = plan, folder, 0
@@ -131,48 +136,44 @@ class _Run:
         if retry:
             self.rows.drop(lambda row: row["status"] != "ok")
         self.solves = Journal(folder / "solves.jsonl", row_key)
-        self.queue: list[tuple[int, int, Task | DatasetEntry]] = []
-        self.numbers = itertools.count()
         self.stamp = {"versions": versions(), "machine": machine()}
+        self.order = {dataset.name: number for number, dataset in enumerate(datasets)}
+        self.queue: list[Job] = list(datasets)
         self.pairs = {
-            (dataset.name, method.name): _Pair(dataset, method, order)
-            for order, dataset in enumerate(datasets)
+            (dataset.name, method.name): _Pair(dataset, method)
+            for dataset in datasets
             for method in plan.methods
         }
         for row in self.rows.objects.values():
             if pair := self.pairs.get((row["dataset"], row["method"])):
                 pair.rows.append(row)
-        for order, dataset in enumerate(datasets):
-            self._put(order, dataset)
 
     def work(self, pool: Pool, watcher: Watcher | None) -> None:
         """Do all that is to be done."""
         while self.queue or pool.running:
             while self.queue and len(pool.running) < pool.n_processes:
-                pool.begin(heapq.heappop(self.queue)[-1])
-            for finished in pool.wait(1.0):
-                self._record(finished)
+                pool.begin(self.queue.pop(0))
+            for job, result in pool.wait(1.0):
+                self._record(job, result)
             if watcher is not None:
                 tasks = [job for job in pool.running if isinstance(job, Task)]
-                waiting = sum(isinstance(job, Task) for *_, job in self.queue)
+                waiting = sum(isinstance(job, Task) for job in self.queue)
                 names = dict.fromkeys(f"{t.dataset.name} {t.method.name}" for t in tasks)
                 watcher(self.n_done, waiting + len(tasks), ", ".join(names))
 
-    def _record(self, finished: Finished) -> None:
+    def _record(self, job: Job, result: Any) -> None:
         """Write the result of a job, and put what follows from it into the queue."""
-        job, result = finished.job, finished.result
         if isinstance(job, DatasetEntry):
             self._begin_dataset(job, result)
             return
         pair = self.pairs[job.dataset.name, job.method.name]
         pair.n_unfinished -= 1
         self.n_done += 1
-        if isinstance(result, TaskResult):
+        if isinstance(result, Failure):
+            self._fail(pair, job, result)
+        else:
             self.solves.append(result.solves)
             self._write(pair, result.rows)
-        else:
-            assert isinstance(result, Failure)
-            self._fail(pair, job, result)
         self._continue(pair)
 
     def _begin_dataset(self, dataset: DatasetEntry, result: Any) -> None:
@@ -225,8 +226,8 @@ class _Run:
             best = dict.fromkeys(best_settings(pair.rows).values())
             tasks = list(self._missing(pair, [json.loads(text) for text in best], repetitions))
         pair.n_unfinished = len(tasks)
-        for task in tasks:
-            self._put(pair.order, task)
+        for task in tasks:  # by data set, so that kernels are read once
+            insort(self.queue, task, key=lambda job: self.order[dataset_of(job).name])
 
     def _repetitions(self, method: MethodEntry) -> int:
         """Return how often a method is repeated: once if it is always the same."""
@@ -267,10 +268,6 @@ class _Run:
         values = {"status": failure.status, "message": failure.message}
         self._write(pair, repetition_rows(task, self.plan, pair.facts, values)[:1])
 
-    def _put(self, order: int, job: Task | DatasetEntry) -> None:
-        """Queue a job, ordered by data set, so that kernels are read once."""
-        heapq.heappush(self.queue, (order, next(self.numbers), job))
-
     def _write(self, pair: _Pair, rows: list[Row]) -> None:
         rows = [row | self.stamp for row in rows]
         self.rows.append(rows)
@@ -286,15 +283,6 @@ def row_key(row: Row) -> tuple[Any, ...]:
     """Return what makes a row the same as another."""
     names = ("dataset", "method", "parameters", "resample", "repetition")
     return tuple(row[name] for name in names)
-
-
-def _explain_missing(names: list[str]) -> str:
-    """Return which data sets are not available, and where the first of them comes from."""
-    try:
-        load(names[0])
-    except DatasetError as error:
-        return f'not available: {", ".join(names)} (or write missing = "skip"). {error}'
-    raise AssertionError(f"{names[0]} is available")
 
 
 def _check_protocol(plan: Plan, folder: Path) -> None:
@@ -330,11 +318,9 @@ def machine() -> str:
     except OSError:
         lines = []
     models = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
-    names = [f"{platform.system()} {platform.machine()}", *models[:1], f"{n_cores()} cores"]
+    names = [
+        f"{platform.system()} {platform.machine()}",
+        *models[:1],
+        f"{joblib.cpu_count()} cores",
+    ]
     return ", ".join(names)
-
-
-def n_cores() -> int:
-    """Return how many cores this process may use."""
-    affinity = getattr(os, "sched_getaffinity", None)
-    return len(affinity(0)) if affinity else os.cpu_count() or 1
