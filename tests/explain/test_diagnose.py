@@ -147,7 +147,7 @@ def test_leaving_one_out_is_fitting_without_it(method):
 
 
 @pytest.mark.slow
-def test_kernels_of_one_view_stay_one_voice_where_a_kernel_is_left_out():
+def test_kernels_of_one_view_count_as_one_view_if_a_kernel_is_left_out():
     views = views_of(5, n=90, strengths=(2, 2, 0))
     bank = KernelBank(widths=(0.5, 1.0, 2.0), polynomials=(), linear=None)
     model = AgreementKKM(4, kernels=bank, random_state=0).fit(views)

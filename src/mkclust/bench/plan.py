@@ -11,7 +11,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Annotated, Any, NoReturn, get_type_hints
 
 import numpy as np
 
@@ -19,7 +19,7 @@ from mkclust.bench.rows import canonical
 from mkclust.datasets import CATALOG
 from mkclust.datasets.catalog import find_entry
 from mkclust.methods import METHODS, MultipleKernelClusterer
-from mkclust.parameters import Allowed, Choice, Count, Flag, Number, Rule
+from mkclust.parameters import Choice, Count, Flag, Number, Rule
 from mkclust.text import did_you_mean
 
 # Reference points for every comparison: k-means on every kernel alone, of which the true classes
@@ -41,6 +41,22 @@ class PlanError(ValueError):
     """A plan has a mistake; the message names the file and the key."""
 
 
+def _is_grid(value: Any) -> bool:
+    lists = isinstance(value, dict) and all(isinstance(v, list) and v for v in value.values())
+    return value == "authors" or lists
+
+
+# Values that the keys of a plan may have.
+_TEXT = Rule(lambda value: isinstance(value, str) and value != "", "pass a text")
+_LIST = Rule(
+    lambda value: isinstance(value, list) and value != [], "pass a list of names or tables"
+)
+_TABLE = Rule(lambda value: isinstance(value, dict), "pass a table, such as {reg = 0.5}")
+_GRID = Rule(_is_grid, 'pass a table of lists, such as {reg = [0.5, 1.0]}, or "authors"')
+_SEED = Rule(lambda value: type(value) is int and 0 <= value <= MAX_SEED, "pass an integer")
+_POSITIVE = Number(0, open_low=True)
+
+
 @dataclass(frozen=True)
 class DatasetEntry:
     """A data set of a plan.
@@ -59,11 +75,11 @@ class DatasetEntry:
         Maximum number of grid points of a method on this data set.
     """
 
-    name: str
-    path: str = ""
-    precomputed: bool = False
-    n_clusters: int | None = None
-    max_settings: int | None = None
+    name: Annotated[str, _TEXT]
+    path: Annotated[str, _TEXT] = ""
+    precomputed: Annotated[bool, Flag()] = False
+    n_clusters: Annotated[int | None, Count()] = None
+    max_settings: Annotated[int | None, Count()] = None
 
 
 @dataclass(frozen=True)
@@ -90,13 +106,13 @@ class MethodEntry:
         Maximum number of grid points; a larger grid is thinned evenly.
     """
 
-    name: str
-    method: str
-    parameters: dict[str, Any] = field(default_factory=dict)
-    grid: dict[str, list] = field(default_factory=dict)
-    input: str = ""
-    max_samples: int | None = None
-    max_settings: int | None = None
+    name: Annotated[str, _TEXT]
+    method: Annotated[str, _TEXT]
+    parameters: Annotated[dict[str, Any], _TABLE] = field(default_factory=dict)
+    grid: Annotated[dict[str, list], _GRID] = field(default_factory=dict)
+    input: Annotated[str, Choice(INPUTS)] = ""
+    max_samples: Annotated[int | None, Count()] = None
+    max_settings: Annotated[int | None, Count()] = None
 
     @property
     def source(self) -> str:
@@ -169,19 +185,19 @@ class Plan:
         The folder of the plan, which its paths are relative to.
     """
 
-    datasets: tuple[DatasetEntry, ...]
-    methods: tuple[MethodEntry, ...]
-    repetitions: int = 50
-    grid_repetitions: int = 5
-    seed: int = 0
-    n_init: int = 10
-    init: str = "random"
-    resample: float = 1.0
-    time_limit: float | None = None
-    memory_limit: float | None = None
-    threads: int = 1
-    missing: str = "error"
-    loaders: str = ""
+    datasets: Annotated[tuple[DatasetEntry, ...], _LIST]
+    methods: Annotated[tuple[MethodEntry, ...], _LIST]
+    repetitions: Annotated[int, Count()] = 50
+    grid_repetitions: Annotated[int, Count()] = 5
+    seed: Annotated[int, _SEED] = 0
+    n_init: Annotated[int, Count()] = 10
+    init: Annotated[str, Choice(("random", "k-means++"))] = "random"
+    resample: Annotated[float, Number(0, 1, open_low=True)] = 1.0
+    time_limit: Annotated[float | None, _POSITIVE] = None
+    memory_limit: Annotated[float | None, _POSITIVE] = None
+    threads: Annotated[int, Count()] = 1
+    missing: Annotated[str, Choice(("error", "skip"))] = "error"
+    loaders: Annotated[str, _TEXT] = ""
     folder: Path = field(default=Path(), compare=False)
 
     @property
@@ -257,54 +273,6 @@ def shorten_grid(grid: Mapping[str, list], most: int | None) -> dict[str, list]:
     return shorter
 
 
-def _is_grid(value: Any) -> bool:
-    lists = isinstance(value, dict) and all(isinstance(v, list) and v for v in value.values())
-    return value == "authors" or lists
-
-
-_TEXT = Rule(lambda value: isinstance(value, str) and value != "", "pass a text")
-_LIST = Rule(
-    lambda value: isinstance(value, list) and bool(value), "pass a list of names or tables"
-)
-_POSITIVE = Number(0, open_low=True)
-# The values that each key may have.
-_KEYS: dict[str, dict[str, Allowed]] = {
-    "plan": {
-        "repetitions": Count(),
-        "grid_repetitions": Count(),
-        "seed": Rule(
-            lambda value: type(value) is int and 0 <= value <= MAX_SEED, "pass an integer"
-        ),
-        "n_init": Count(),
-        "init": Choice(("random", "k-means++")),
-        "resample": Number(0, 1, open_low=True),
-        "time_limit": _POSITIVE,
-        "memory_limit": _POSITIVE,
-        "threads": Count(),
-        "missing": Choice(("error", "skip")),
-        "loaders": _TEXT,
-        "datasets": _LIST,
-        "methods": _LIST,
-    },
-    "datasets": {
-        "name": _TEXT,
-        "path": _TEXT,
-        "precomputed": Flag(),
-        "n_clusters": Count(),
-        "max_settings": Count(),
-    },
-    "methods": {
-        "method": _TEXT,
-        "name": _TEXT,
-        "parameters": Rule(lambda value: isinstance(value, dict), "pass a table: {reg = 0.5}"),
-        "grid": Rule(_is_grid, 'pass a table of lists, such as {reg = [0.5, 1.0]}, or "authors"'),
-        "input": Choice(INPUTS),
-        "max_samples": Count(),
-        "max_settings": Count(),
-    },
-}
-
-
 def read_plan(path: str | Path) -> Plan:
     """Read a plan from a TOML file, and check all of it.
 
@@ -340,8 +308,9 @@ def read_plan(path: str | Path) -> Plan:
 def _plan(content: dict[str, Any], folder: Path) -> Plan:
     """Return the plan that a file describes."""
     content = {"datasets": None, "methods": None} | content
-    _check(content, "plan")
-    tables, methods = (_tables(content.pop(key), key) for key in ("datasets", "methods"))
+    _check(content, Plan)
+    tables = _tables(content.pop("datasets"), "datasets", "name", DatasetEntry)
+    methods = _tables(content.pop("methods"), "methods", "method", MethodEntry)
     if "loaders" in content:
         file = (folder / content["loaders"]).resolve()
         try:
@@ -361,24 +330,25 @@ def _plan(content: dict[str, Any], folder: Path) -> Plan:
     return Plan(tuple(datasets), entries, **content, folder=folder)
 
 
-def _tables(items: list[Any], key: str) -> list[dict[str, Any]]:
+def _tables(items: list[Any], key: str, short: str, kind: type) -> list[dict[str, Any]]:
     """Return the entries of a list as tables; a text is the short form of one."""
-    short = "name" if key == "datasets" else "method"
     tables = [{short: item} if isinstance(item, str) else item for item in items]
     for table in tables:
         if not isinstance(table, dict):
             _refuse(key, f"has the entry {table!r}; write a name or a table")
-        _check(table, key)
+        _check(table, kind)
     return tables
 
 
-def _check(table: Mapping[str, Any], of: str) -> None:
+def _check(table: Mapping[str, Any], kind: type) -> None:
     """Refuse unknown keys, and values that their keys may not have."""
+    hints = get_type_hints(kind, include_extras=True).items()
+    rules = {name: hint.__metadata__[0] for name, hint in hints if hasattr(hint, "__metadata__")}
     for key, value in table.items():
-        if key not in _KEYS[of]:
-            _refuse(key, f"unknown key of {of}; {_nearest(key, _KEYS[of])}")
-        if not _KEYS[of][key].holds(value):
-            _refuse(key, f"is {value!r}; {_KEYS[of][key].advice()}")
+        if key not in rules:
+            _refuse(key, f"unknown key; {_nearest(key, rules)}")
+        if not rules[key].holds(value):
+            _refuse(key, f"is {value!r}; {rules[key].advice()}")
 
 
 def _dataset(table: dict[str, Any], folder: Path) -> DatasetEntry:

@@ -236,7 +236,7 @@ def diagnose(
     leave_one_out : bool, default=True
         Fit the model again without each kernel in turn, which takes most of the time.
     max_samples : int, default=2000
-        If there are more samples, the model is fitted again on so many of them, drawn from all
+        If there are more samples, the model is fitted again on this many of them, drawn from all
         clusters, and that fit is diagnosed.
 
     Returns
@@ -374,7 +374,7 @@ def _samples_of(model: Any, kernels: Sequence[int]) -> np.ndarray:
 
 
 def _rows_of(relaxation: Relaxation, k: int, stack: Stack) -> Array:
-    """Return the rows that k-means clusters, as in fit: zero where a kernel has a lower rank."""
+    """Return the rows that k-means clusters, as in fit: zero beyond the rank of a kernel."""
     scale = inverse(relaxation.eigenvalues[:k], stack.n_samples, rounding_of_entries(stack))
     return relaxation.products[:, :k] * to_device(scale, relaxation.products)
 
