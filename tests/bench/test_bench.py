@@ -1,6 +1,5 @@
 """A plan is checked key by key, its rows survive anything, and every failure is a row."""
 
-import errno
 import json
 import multiprocessing
 import os
@@ -24,7 +23,7 @@ from mkclust import METHODS
 from mkclust.bench import PlanError, archive, read_plan, run_plan
 from mkclust.bench.data import Prepared
 from mkclust.bench.execute import subsample
-from mkclust.bench.journal import Journal, Lock, check_folder
+from mkclust.bench.journal import Journal, Lock
 from mkclust.bench.plan import shorten_grid
 from mkclust.bench.rows import best_settings, read_rows, read_solves
 from mkclust.bench.run import row_key
@@ -294,13 +293,6 @@ def test_data_that_were_mended_are_run_without_being_asked(folder):
 
 
 @pytest.mark.slow
-def test_data_sets_that_are_too_large_for_a_method_are_skipped_in_words(folder):
-    run(write_plan(folder, '{ method = "lmkkm", max_samples = 50 }'), folder / "out")
-    [row] = read_rows(folder / "out")
-    assert (row["status"], row["message"]) == ("skipped", "60 samples, more than the plan's 50")
-
-
-@pytest.mark.slow
 def test_a_method_without_its_input_is_skipped(folder):
     views, y = blob_views(np.random.default_rng(0), n=30, k=3, strengths=(1.0, 1.0))
     np.savez(folder / "kernels.npz", K=np.stack([v @ v.T for v in views]), y=y)
@@ -425,17 +417,6 @@ def test_a_full_disk_leaves_no_half_line(tmp_path, room):
 
 
 @pytest.mark.slow
-def test_a_full_disk_is_told_before_the_first_solve(tmp_path, monkeypatch):
-    def full(_):
-        raise OSError(errno.ENOSPC, "No space left on device")
-
-    monkeypatch.setattr(os, "fsync", full)
-    with pytest.raises(OSError, match="No space left"):
-        check_folder(tmp_path)
-    assert not list(tmp_path.iterdir())
-
-
-@pytest.mark.slow
 def test_one_run_at_a_time_writes_into_a_folder(tmp_path):
     with Lock(tmp_path), pytest.raises(ValueError, match="another run"), Lock(tmp_path):
         pass
@@ -534,13 +515,6 @@ def test_rows_of_something_else_are_not_mixed_in(folder, methods, datasets, mess
     run(write_plan(folder, '"avg-kkm"'), folder / "out")
     with pytest.raises(ValueError, match=f"rows of one avg-kkm have another {message}"):
         run(write_plan(folder, methods, datasets=datasets), folder / "out")
-
-
-@pytest.mark.slow
-def test_more_repetitions_and_methods_are_added_to_what_is_there(folder):
-    run(write_plan(folder, '"avg-kkm"'), folder / "out")
-    path = write_plan(folder, '"avg-kkm", "mkkm"', repetitions=6)
-    assert run(path, folder / "out").n_new == 2 + 6
 
 
 # --- grids and archives -----------------------------------------------------------------------

@@ -225,11 +225,6 @@ def test_the_picture_shows_every_cluster_in_the_features_that_stand_out(problem)
     assert not empty.features
 
 
-def test_a_number_of_features_that_lists_nothing_is_refused(problem):
-    with pytest.raises(ValueError, match="n_features=0"):
-        describe(*problem, n_features=0)
-
-
 def test_samples_that_have_been_read_are_described_by_the_names_of_their_columns(problem):
     pd = pytest.importorskip("pandas")
     _, views = problem

@@ -179,19 +179,6 @@ def test_a_kernel_that_the_others_cannot_do_without_has_no_index():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("n_levels", [2, 3, 5, 10])
-def test_a_random_category_is_noise_though_its_clusters_are_perfect(n_levels):
-    for seed in range(4):
-        rng = np.random.default_rng(seed)
-        views = dict(zip("ab", blob_views(rng, strengths=(2, 2))[0], strict=True))
-        views["coin"] = np.eye(n_levels)[rng.integers(n_levels, size=240)]
-        found = diagnosed(views)
-        assert found.noise == ("coin",)
-        assert "'coin' looks like noise" in found.summary()
-        assert "noise, or structure that no other kernel has" in found.summary()
-
-
-@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(3))
 def test_a_copy_of_noise_is_noise_and_a_copy_of_structure_is_not(seed):
     good, other, noise = views_of(seed, strengths=(2, 2, 0))

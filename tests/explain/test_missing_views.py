@@ -16,9 +16,7 @@ from mkclust import (
     SimpleMKKM,
     describe,
     diagnose,
-    sample_scores,
     suggest_n_clusters,
-    to_anndata,
 )
 from mkclust.cli.inputs import common_labels
 from mkclust.data.samples import read_samples
@@ -28,7 +26,6 @@ from mkclust.explain.choosing.mix import MixSettings, NullSamples
 from mkclust.explain.parts import Parts
 from mkclust.explain.report import report_html
 from mkclust.explain.stability import stability
-from mkclust.explain.tables import read_tables
 from mkclust.kernels import Nystroem, default_bank
 from mkclust.metrics import adjusted_rand_index
 
@@ -151,29 +148,6 @@ def test_what_a_mask_says_is_missing_is_not_described(problem):
         np.testing.assert_allclose(
             [row.effect for row in table], [row.effect for row in expected], rtol=1e-12
         )
-
-
-def test_some_samples_of_tables_that_lack_some_are_those_samples(joined):
-    model, frames = joined
-    samples = read_samples(frames, expected="views", options=model.table_options)
-    tables = read_tables(samples, N)
-    part = np.arange(0, N, 3)
-    for v, (table, whole) in enumerate(zip([t.take(part) for t in tables], tables, strict=True)):
-        seen = model.observed_[part, v]
-        assert table.samples.tolist() == np.flatnonzero(seen).tolist()
-        rows = np.searchsorted(whole.samples, part[seen])
-        np.testing.assert_array_equal(table.numbers, whole.numbers[rows])
-
-
-def test_scores_and_clusters_are_written_for_all_samples(with_gaps):
-    anndata = pytest.importorskip("anndata")
-    model, _ = with_gaps
-    scores = sample_scores(model)
-    assert np.isfinite(scores.silhouette).all()
-    assert np.isfinite(scores.margin).all()
-    data = anndata.AnnData(np.zeros((N, 1)))
-    to_anndata(model, data)
-    assert data.obs["mkclust"].astype(int).tolist() == model.labels_.tolist()
 
 
 @pytest.mark.parametrize("of_kernels", [False, True])

@@ -188,12 +188,6 @@ def test_bounds_that_are_not_finite_are_left_out(ax, bounds):
     assert np.isfinite(ax.get_ylim()).all()
 
 
-def test_a_single_step_is_drawn(ax):
-    ConvergenceDisplay(history=[5.0], lower_bounds=[5.0]).plot(ax)
-    assert title(ax) == "Convergence: relative gap 0"
-    assert ticks(ax.xaxis) == ["0"]
-
-
 # Embedding ----------------------------------------------------------------------------------------
 
 
@@ -238,11 +232,6 @@ def test_few_samples_are_drawn_on_the_plane(n, ax):
     shown = EmbeddingDisplay(embedding=H, labels=np.zeros(n, dtype=int)).plot(ax)
     assert shown.is_map == (n > 10)
     assert np.isfinite(ax.collections[0].get_offsets()).all()
-
-
-@pytest.mark.parametrize("H", [np.ones((30, 1)), np.zeros((30, 4)), np.full((12, 2), 1e-300)])
-def test_identical_rows_are_drawn_in_one_place(H):
-    np.testing.assert_allclose(points_of(H), 0, atol=1e-12)
 
 
 def test_clusters_have_their_names_and_sizes_among_their_dots(ax):

@@ -10,7 +10,7 @@ import pandas as pd
 from scipy.sparse import csr_array, issparse
 
 from mkclust.explain.fitted import check_fitted, fitted_index, is_approximated, observed_samples
-from mkclust.explain.tables import AlignedTable, read_tables
+from mkclust.explain.tables import read_tables
 from mkclust.kernels.kinds import RULES
 from mkclust.parameters import Count, check_parameter
 from mkclust.plots import DescriptionDisplay
@@ -222,18 +222,22 @@ def describe(model: Any, tables: Any, *, n_features: int = 10) -> Description:
     aligned = read_tables(tables, fitted_index(model), observed_samples(model))
     if len(known := np.flatnonzero(labels >= 0)) < len(labels):
         labels, aligned = labels[known], [each.take(known) for each in aligned]
-    rows: list[tuple[Any, ...]] = []
+    frames = []
     profiles: dict[tuple[str, str], Float] = {}
     for table in aligned:
-        of_table = labels[table.samples]
-        members = csr_array(
-            (np.ones(len(of_table)), (of_table, np.arange(len(of_table)))), (k, len(of_table))
-        )
-        for effects in (
-            _effects_of_numbers(table, members),
-            _effects_of_categories(table, members),
+        clusters, samples = labels[table.samples], np.arange(len(table.samples))
+        members = csr_array((np.ones(len(samples)), (clusters, samples)), (k, len(samples)))
+        levels, marks = _level_marks(table.categories, len(samples))
+        of_levels = f"{table.name} (categories)" if table.columns else table.name
+        for view, features, values in (
+            (table.name, table.columns, table.numbers),
+            (of_levels, levels, marks),
         ):
-            rows += effects.strongest(n_features, len(labels), profiles)
+            frame, standardized = _strongest(features, values, members, n_features)
+            n_missing = len(labels) - frame["n_in"] - frame["n_out"]
+            frames.append(frame.assign(view=view, n_missing=n_missing))
+            for place in frame["place"].unique():
+                profiles[view, features[place]] = standardized[:, place]
     notes = []
     for table in aligned:
         if table.skipped:
@@ -244,11 +248,11 @@ def describe(model: Any, tables: Any, *, n_features: int = 10) -> Description:
         notes.append(f"Of {len(labels):,} samples, those that a table has are compared: {counts}.")
     sizes = np.bincount(labels, minlength=k).tolist()
     # Stable: views and effects stay in their order.
-    frame = pd.DataFrame(rows, columns=COLUMNS).sort_values("cluster", kind="stable")
+    frame = pd.concat(frames)[COLUMNS].sort_values("cluster", kind="stable", ignore_index=True)
     means = frame[["mean_in", "mean_out"]]
     # What centering has left of a mean of zero is rounding.
     frame[means.columns] = means.mask(means.abs().lt(1e-12 * means.abs().max(axis=1), axis=0), 0.0)
-    return Description(frame.reset_index(drop=True), tuple(sizes), tuple(notes), profiles)
+    return Description(frame, tuple(sizes), tuple(notes), profiles)
 
 
 def _title(row: Any) -> str:
@@ -272,80 +276,50 @@ def views_of_features(model: Any, samples: Any) -> list[str]:
     return names if model.n_clusters > 1 else []
 
 
-@dataclass(frozen=True, eq=False)
-class _Effects:
-    """Clusters against the rest for the features of one view; arrays are (n_clusters, d)."""
-
-    view: str
-    features: Sequence[str]
-    is_share: np.ndarray  # (d,) of bool
-    is_paired: np.ndarray  # (d,) of bool: one of two levels, of which only the more frequent counts
-    n_in: Float
-    n_out: Float
-    mean_in: Float
-    mean_out: Float
-    standardized: Float
-
-    def strongest(
-        self, n_features: int, n_samples: int, profiles: dict[tuple[str, str], Float]
-    ) -> list[tuple[Any, ...]]:
-        """Return a row for each feature that differs most in a cluster, and add its profile."""
-        rows = []
-        for cluster, values in enumerate(self.standardized):
-            candidates = np.nan_to_num(values)
-            candidates = np.where(self.is_paired & (candidates < 0), 0.0, candidates)
-            places = np.argsort(-np.abs(candidates), kind="stable")[:n_features]
-            for place in places[candidates[places] != 0].tolist():
-                of_feature = (self.mean_in, self.mean_out, self.n_in, self.n_out)
-                inside, outside, n_in, n_out = (float(of[cluster, place]) for of in of_feature)
-                kind, standardized = "mean", float(values[place])
-                effect = standardized
-                if self.is_share[place]:
-                    kind, effect = "share", inside - outside
-                feature, counts = self.features[place], (int(n_in), int(n_out))
-                n_missing = n_samples - sum(counts)
-                row = (cluster, self.view, feature, kind, effect, standardized, inside, outside)
-                rows.append((*row, *counts, n_missing))
-                profiles[self.view, feature] = self.standardized[:, place]
-        return rows
+def _level_marks(
+    categories: Sequence[tuple[str, pd.Categorical]], n_samples: int
+) -> tuple[list[str], Float]:
+    """Return the levels of categories as columns of zeros and ones, NaN for missing cells."""
+    names, columns = list[str](), [np.empty((n_samples, 0))]
+    for name, category in categories:
+        is_truth = set(category.categories) <= {"False", "True"}
+        for level in ["True"] if is_truth else category.categories:
+            columns.append(np.where(category.isna(), np.nan, category == level)[:, None])
+            names.append(name if is_truth else f"{name}={level}")
+    return names, np.hstack(columns)
 
 
-def _effects_of_numbers(table: AlignedTable, members: csr_array) -> _Effects:
-    """Return the effects of the columns of a table that hold numbers."""
-    is_binary, *summed = _sums(table.numbers, members)
+def _strongest(
+    features: Sequence[str], values: Any, members: csr_array, n_features: int
+) -> tuple[pd.DataFrame, Float]:
+    """Return the features that differ most in each cluster, and all standardized differences."""
+    is_binary, *summed = _sums(values, members)
     contrast = _contrast(*summed)
-    # The two levels of a category that a fit has one-hot coded say the same.
+    # Two levels of a category say the same: only the more frequent one counts.
     levels: dict[str, list[int]] = {}
     for place in np.flatnonzero(is_binary).tolist():
-        category, equals, _ = table.columns[place].partition("=")
+        category, equals, _ = features[place].partition("=")
         if equals:
             levels.setdefault(category, []).append(place)
     is_paired = np.zeros(len(is_binary), bool)
     for places in levels.values():
         shares = contrast["mean_in"][:, places].sum(axis=1)
-        is_paired[places] = len(places) == 2 and np.allclose(shares, 1)
-    return _Effects(table.name, table.columns, is_binary, is_paired, **contrast)
-
-
-def _effects_of_categories(table: AlignedTable, members: csr_array) -> _Effects:
-    """Return the effects of the levels of categories, as shares of the samples."""
-    features: list[str] = []
-    is_paired: list[bool] = []
-    columns = [np.empty((len(table.samples), 0))]
-    for name, category in table.categories:
-        present = [level for level in category.categories if (category == level).any()]
-        is_truth = set(category.categories) <= {"False", "True"}
-        if is_truth:
-            present = ["True"] if len(present) > 1 else []
-        for level in present:
-            share = np.where(category.isna(), np.nan, category == level)
-            columns.append(share[:, None])
-            features.append(name if is_truth else f"{name}={level}")
-            is_paired.append(len(present) == 2)
-    _, *summed = _sums(np.hstack(columns), members)
-    view = f"{table.name} (categories)" if table.columns else table.name
-    is_share = np.ones(len(features), bool)
-    return _Effects(view, features, is_share, np.array(is_paired, bool), **_contrast(*summed))
+        is_paired[places] = len(places) == 2 and np.allclose(shares[~np.isnan(shares)], 1)
+    k, d = contrast["n_in"].shape
+    frame = pd.DataFrame({name: each.ravel() for name, each in contrast.items()})
+    place = np.tile(np.arange(d), k)
+    frame = frame.assign(
+        cluster=np.repeat(np.arange(k), d),
+        place=place,
+        feature=np.array(features, dtype=object)[place],
+        kind=np.where(is_binary, "share", "mean")[place],
+        effect=frame["standardized"].where(~is_binary[place], frame["mean_in"] - frame["mean_out"]),
+    )
+    strength = frame["standardized"].abs()
+    counts = (strength > 0) & ~(is_paired[place] & (frame["standardized"] < 0))
+    order = strength[counts].sort_values(ascending=False, kind="stable").index
+    strongest = frame.loc[order].groupby("cluster").head(n_features)
+    return strongest.astype({"n_in": int, "n_out": int}), contrast["standardized"]
 
 
 def _sums(table: Any, members: csr_array) -> tuple[np.ndarray, ...]:

@@ -483,18 +483,10 @@ def test_one_kernel_and_one_cluster_have_a_report(problem):
     assert "A single cluster is always found again" in page.text
 
 
-@pytest.mark.parametrize("form", ["views", "kernels", "table", "compressed"])
-def test_a_large_fit_is_diagnosed_on_some_samples(form, problem, fitted):
-    X, options = problem[0], {}
-    if form == "kernels":
-        X = fitted.bank_.fit_transform(X)
-    elif form == "table":
-        X = X["left"]
-    elif form == "compressed":
-        options["approximation"] = Nystroem(n_components=10)
-    model = AverageKKM(3, random_state=0, **options).fit(X)
-    entries = len(model.kernel_names_) * 40**2
-    data = collect(model, X, n_resamples=0, max_diagnosed=entries)
+@pytest.mark.parametrize("approximation", [None, Nystroem(n_components=10)])
+def test_a_large_fit_is_diagnosed_on_some_samples(approximation, problem):
+    model = AverageKKM(3, random_state=0, approximation=approximation).fit(problem[0])
+    data = collect(model, problem[0], n_resamples=0, max_diagnosed=3 * 40**2)
     assert 30 <= data.diagnosis.n_diagnosed <= 40
     assert data.diagnosis.refit_agreement > 0.5
     assert data.diagnosis.names == model.kernel_names_
@@ -507,10 +499,3 @@ def test_compressed_models_say_what_their_features_miss(problem):
         model.approximation_error_, abs=5e-4
     )
     assert "20 landmarks per view" in page.text
-
-
-def test_other_numbers_of_clusters_are_compared_if_asked_for(problem):
-    model = AverageKKM(4, random_state=0).fit(problem[0])
-    data = collect(model, problem[0], n_resamples=0, alternatives=True)
-    assert data.suggestion.k_values.tolist() == [2, 3, 4, 5, 6, 7]
-    assert collect(model, problem[0], n_resamples=0).suggestion is None
