@@ -157,14 +157,6 @@ def test_an_annotation_is_printed_and_handed_on():
     lines = str(annotation).splitlines()
     columns = ["variable", "test", "samples", "missing", "statistic", "p", "adjusted"]
     assert lines[0].split() == columns
-        "variable",
-        "test",
-        "samples",
-        "missing",
-        "statistic",
-        "p",
-        "adjusted",
-    ]
     assert lines[1].split()[-1] == "0.01"
     assert "99 permutations" in lines[2]
     assert lines[3] == "one is not tested: it is constant."

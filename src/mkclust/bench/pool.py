@@ -10,38 +10,46 @@ import time
 import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple, cast
 
-from mkclust.bench.data import NotApplicableError, Prepared
-from mkclust.bench.execute import Task, TaskResult, execute
-from mkclust.bench.plan import DatasetEntry, Plan, import_loaders
+from mkclust.bench.data import Prepared
+from mkclust.bench.execute import (
+    NO_FACTS,
+    Job,
+    Result,
+    Task,
+    describe_error,
+    execute,
+    failure_row,
+)
+from mkclust.bench.plan import Plan, import_loaders
+from mkclust.bench.rows import Row
 
 # How often a process checks whether its parent is alive, in seconds.
 HEARTBEAT = 0.5
 
-# What a process is asked to do: a task, or to read a data set and return its facts.
-Job = Task | DatasetEntry
 
-
-@dataclass(frozen=True)
-class Failure:
-    """Why a job has no result: the status of its row, and a message."""
+class Failure(NamedTuple):
+    """Why a process has ended, as the status and the message of a row; and its task, if any."""
 
     status: str
     message: str
+    task: Task | None
 
 
-# A finished job, with the rows of a task, the facts of a data set, or a failure.
-Finished = tuple[Job, TaskResult | dict[str, Any] | Failure]
+# What a process says of its job: the facts of the data set, a result, a failure, or None at the
+# end.
+Message = Row | Result | Failure | None
 
 
 @dataclass
 class _Worker:
-    """A process, the pipe to it, its present job, and the data set that it has in memory."""
+    """A process, the pipe to it, its present job and task, and the data set in its memory."""
 
     process: Any
     pipe: Any
-    job: Any = None
+    job: Job | None = None
+    task: Task | None = None
     dataset: str = ""
     ready: bool = False
 
@@ -68,34 +76,34 @@ class Pool:
     def begin(self, job: Job) -> None:
         """Give a job to a free process, preferably one that has the data set in memory."""
         free = [worker for worker in self._workers if worker.job is None] or [self._start()]
-        name = dataset_of(job).name
+        name = job.dataset.name
         worker = next((worker for worker in free if worker.dataset == name), free[0])
-        worker.job, worker.dataset = job, name
+        worker.job, worker.task, worker.dataset = job, None, name
         # A process that died between two jobs is noticed when its pipe is read.
         with contextlib.suppress(OSError):
             worker.pipe.send(job)
 
-    def wait(self, seconds: float) -> list[Finished]:
-        """Wait for a message of a process, and return the jobs that have finished."""
+    def wait(self, seconds: float) -> Iterator[tuple[Job, Message]]:
+        """Wait for messages of the processes, and yield them with their jobs."""
         busy = {worker.pipe: worker for worker in self._workers if worker.job is not None}
-        ready = multiprocessing.connection.wait(list(busy), seconds)
-        return [finished for pipe in ready for finished in self._receive(busy[pipe])]
-
-    def _receive(self, worker: _Worker) -> Iterator[Finished]:
-        """Receive a message of a process, or notice its death."""
-        try:
-            message = worker.pipe.recv()
-        except (EOFError, OSError):
-            worker.process.join(5)
-            self._workers.remove(worker)
-            _end(worker)
-            yield worker.job, self._explain(worker)
-            return
-        if not worker.ready:
-            worker.ready = True
-            return
-        job, worker.job = worker.job, None
-        yield job, message
+        for pipe in multiprocessing.connection.wait(list(busy), seconds):
+            worker = busy[cast(Any, pipe)]
+            job = cast(Job, worker.job)
+            try:
+                message = worker.pipe.recv()
+            except (EOFError, OSError):
+                worker.process.join(5)
+                self._workers.remove(worker)
+                _end(worker)
+                yield job, self._explain(worker)
+                continue
+            if not worker.ready:
+                worker.ready = True
+            elif isinstance(message, Task):
+                worker.task = message
+            else:
+                worker.job = worker.job if message is not None else None
+                yield job, message
 
     def _explain(self, worker: _Worker) -> Failure:
         """Return why a process has ended."""
@@ -107,12 +115,13 @@ class Pool:
                 f"a process ended before its first task (exit code {code}); in a script, run "
                 "plans under if __name__ == '__main__'"
             ) from None
+        status, message = "failed", f"the process ended by itself (exit code {code})"
         if code == -signal.SIGALRM:
-            limit = f"the solve took more than the limit of {self.plan.time_limit:g} s"
-            return Failure("time", limit)
-        if code == -signal.SIGKILL:
-            return Failure("memory", "the process was killed, probably out of memory")
-        return Failure("failed", f"the process ended by itself (exit code {code})")
+            limit = f"the limit of {self.plan.time_limit:g} s"
+            status, message = "time", f"the solve took more than {limit}"
+        elif code == -signal.SIGKILL:
+            status, message = "memory", "the process was killed, probably out of memory"
+        return Failure(status, message, worker.task)
 
     def _start(self) -> _Worker:
         # Not forked: libraries with threads of their own do not survive that.
@@ -143,29 +152,22 @@ def work(pipe: Any, plan: Plan) -> None:
     pipe.send("ready")
     with threadpool_limits(plan.threads), contextlib.suppress(EOFError, OSError):
         while True:
-            job = pipe.recv()
-            entry = dataset_of(job)
+            job: Job = pipe.recv()
             try:
-                if prepared is None or name != entry.name:
+                if prepared is None or name != job.dataset.name:
                     prepared = None  # free the old kernels first
                     if plan.loaders:
                         import_loaders((plan.folder / plan.loaders).resolve())
-                    name, prepared = entry.name, Prepared.read(entry, plan.folder)
-                is_task = isinstance(job, Task)
-                result: Any = execute(job, plan, prepared) if is_task else prepared.facts
-            except NotApplicableError as error:
-                result = Failure("skipped", str(error))
-            except MemoryError as error:
-                result = Failure("memory", " ".join(str(error).split()) or "not enough memory")
-            except Exception as error:  # whatever a method raises becomes a row
-                words = " ".join(str(error).split())
-                result = Failure("failed", f"{type(error).__name__}: {words}")
-            pipe.send(result)
-
-
-def dataset_of(job: Job) -> DatasetEntry:
-    """Return the data set of a job."""
-    return job if isinstance(job, DatasetEntry) else job.dataset
+                    prepared = Prepared.read(job.dataset, plan.folder)
+                    name = job.dataset.name
+            except Exception as error:
+                row = failure_row(job, None, plan, NO_FACTS, *describe_error(error))
+                pipe.send(Result([row], []))
+            else:
+                pipe.send(prepared.facts)
+                for message in execute(job, plan, prepared):
+                    pipe.send(message)
+            pipe.send(None)
 
 
 def _end(worker: _Worker) -> None:

@@ -302,21 +302,22 @@ def _strongest(
         if equals:
             levels.setdefault(category, []).append(place)
     is_paired = np.zeros(len(is_binary), bool)
-    for places in levels.values():
-        shares = contrast["mean_in"][:, places].sum(axis=1)
-        is_paired[places] = len(places) == 2 and np.allclose(shares[~np.isnan(shares)], 1)
+    for pair in levels.values():
+        shares = contrast["mean_in"][:, pair].sum(axis=1)
+        is_paired[pair] = len(pair) == 2 and np.allclose(shares[~np.isnan(shares)], 1)
     k, d = contrast["n_in"].shape
     frame = pd.DataFrame({name: each.ravel() for name, each in contrast.items()})
-    place = np.tile(np.arange(d), k)
+    places = np.tile(np.arange(d), k)
+    differences = frame["mean_in"] - frame["mean_out"]
     frame = frame.assign(
         cluster=np.repeat(np.arange(k), d),
-        place=place,
-        feature=np.array(features, dtype=object)[place],
-        kind=np.where(is_binary, "share", "mean")[place],
-        effect=frame["standardized"].where(~is_binary[place], frame["mean_in"] - frame["mean_out"]),
+        place=places,
+        feature=np.array(features, dtype=object)[places],
+        kind=np.where(is_binary, "share", "mean")[places],
+        effect=frame["standardized"].where(~is_binary[places], differences),
     )
     strength = frame["standardized"].abs()
-    counts = (strength > 0) & ~(is_paired[place] & (frame["standardized"] < 0))
+    counts = (strength > 0) & ~(is_paired[places] & (frame["standardized"] < 0))
     order = strength[counts].sort_values(ascending=False, kind="stable").index
     strongest = frame.loc[order].groupby("cluster").head(n_features)
     return strongest.astype({"n_in": int, "n_out": int}), contrast["standardized"]
