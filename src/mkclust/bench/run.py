@@ -174,7 +174,7 @@ def _check_same(folder: Path, job: Job, facts: Row, rows: list[Row]) -> None:
 
 def _did_not_start(row: Row) -> bool:
     """Return whether a row says that a method does not apply, or that data cannot be read."""
-    return row["status"] == "skipped" or (row["status"] == "failed" and row["n_samples"] is None)
+    return row["status"] == "skipped" or row["n_samples"] is None
 
 
 def row_key(row: Row) -> tuple[Any, ...]:
