@@ -23,7 +23,7 @@ from mkclust import METHODS
 from mkclust.bench import PlanError, archive, read_plan, run_plan
 from mkclust.bench.data import Prepared
 from mkclust.bench.execute import subsample
-from mkclust.bench.journal import Journal, Lock
+from mkclust.bench.journal import Journal, locked
 from mkclust.bench.plan import shorten_grid
 from mkclust.bench.rows import best_settings, read_rows, read_solves
 from mkclust.bench.run import row_key
@@ -418,9 +418,9 @@ def test_a_full_disk_leaves_no_half_line(tmp_path, room):
 
 @pytest.mark.slow
 def test_one_run_at_a_time_writes_into_a_folder(tmp_path):
-    with Lock(tmp_path), pytest.raises(ValueError, match="another run"), Lock(tmp_path):
+    with locked(tmp_path), pytest.raises(ValueError, match="another run"), locked(tmp_path):
         pass
-    with Lock(tmp_path):
+    with locked(tmp_path):
         pass
 
 

@@ -2,9 +2,9 @@
 
 import json
 import os
-from collections.abc import Callable, Hashable, Iterable
+from collections.abc import Callable, Hashable, Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 from mkclust.bench.rows import Row, as_lines
 from mkclust.files import write_atomically
@@ -17,14 +17,7 @@ class Journal:
     """Append objects to a file, one per line, each key once.
 
     An incomplete last line, left by a kill, is removed when the file is opened. Objects are on the
-    disk when :meth:`append` returns.
-
-    Parameters
-    ----------
-    path : Path
-        The file; it is created if it does not exist.
-    key : callable
-        Returns what makes an object the same as another.
+    disk when :meth:`append` returns. `key` returns what makes an object the same as another.
     """
 
     def __init__(self, path: Path, key: Callable[[Row], Hashable]):
@@ -84,27 +77,18 @@ def check_folder(folder: Path) -> None:
         probe.unlink(missing_ok=True)
 
 
-class Lock:
+@contextmanager
+def locked(folder: Path) -> Iterator[None]:
     """Let one run at a time write into a folder; a killed run leaves nothing locked."""
-
-    def __init__(self, folder: Path):
-        self._path = folder / ".lock"
-
-    def __enter__(self) -> "Lock":
-        self._file: Any = self._path.open("w")
-        try:
+    with (folder / ".lock").open("w") as file:
+        if os.name == "posix":  # other systems have no such locks
             import fcntl
-        except ImportError:  # no such locks on this system
-            return self
-        try:
-            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
-            self._file.close()
-            raise ValueError(
-                f"{self._path.parent}: another run writes into this folder; wait for it, or choose "
-                "another folder"
-            ) from None
-        return self
 
-    def __exit__(self, *_: object) -> None:
-        self._file.close()
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except OSError:
+                raise ValueError(
+                    f"{folder}: another run writes into this folder; wait for it, or choose "
+                    "another folder"
+                ) from None
+        yield

@@ -14,7 +14,7 @@ import scipy
 import sklearn
 
 from mkclust.bench.execute import NO_FACTS, Job, Result, failure_row
-from mkclust.bench.journal import Journal, Lock, check_folder
+from mkclust.bench.journal import Journal, check_folder, locked
 from mkclust.bench.plan import Plan, PlanError, find_datasets
 from mkclust.bench.pool import Failure, Pool
 from mkclust.bench.rows import Row, canonical
@@ -98,7 +98,7 @@ def run_plan(
     if os.name != "posix" and (plan.time_limit or plan.memory_limit):
         raise PlanError("time_limit, memory_limit: this system has no such limits; remove them")
     check_folder(folder)
-    with Lock(folder):
+    with locked(folder):
         _check_protocol(plan, folder)
         rows = Journal(folder / "rows.jsonl", row_key)
         solves = Journal(folder / "solves.jsonl", row_key)
