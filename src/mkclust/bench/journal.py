@@ -1,12 +1,11 @@
 """Files of JSON lines that survive a kill at any moment."""
 
-import json
 import os
 from collections.abc import Callable, Hashable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from mkclust.bench.rows import Row, as_lines
+from mkclust.bench.rows import Row, as_lines, parse_lines
 from mkclust.files import write_atomically
 
 # Size of the file that is written and removed before the first solve, to test the disk.
@@ -22,22 +21,14 @@ class Journal:
 
     def __init__(self, path: Path, key: Callable[[Row], Hashable]):
         self.path, self._key = path, key
-        self.objects: dict[Hashable, Row] = {}
         with path.open("a+b") as file:
             file.seek(0)
-            content = file.read()
-            complete = content.rfind(b"\n") + 1
-            for number, line in enumerate(content[:complete].splitlines(), start=1):
-                try:
-                    each = json.loads(line)
-                    self.objects[key(each)] = each
-                except (ValueError, KeyError, TypeError) as error:
-                    raise ValueError(
-                        f"{path}, line {number}: is not a row of a benchmark ({error}); choose "
-                        "another folder, or remove the line"
-                    ) from None
-            if complete < len(content):
-                file.truncate(complete)
+            objects, complete = parse_lines(path, file.read())
+            file.truncate(complete)
+        try:
+            self.objects = {key(each): each for each in objects}
+        except KeyError as error:
+            raise ValueError(f"{path}: has a row without {error}; choose another folder") from None
 
     def append(self, objects: Iterable[Row]) -> None:
         """Write the objects whose keys are not there yet."""

@@ -60,14 +60,10 @@ def observed_of_kernels(model: Any) -> np.ndarray | None:
     return observed[:, list(model.bank_.kernel_views_)]
 
 
-def certified_gap(model: Any) -> float | None:
-    """Return the certified relative gap, None for a method without a certificate."""
-    return getattr(model, "duality_gap_", None)
-
-
-def format_gap(gap: float) -> str:
-    """Return a relative gap in one digit, zero if nothing but rounding is left of it."""
-    return f"{gap:.0e}" if gap > 0 else "0"
+def certified_gap(model: Any) -> str | None:
+    """Return the certified relative gap in one digit, None for a method without a certificate."""
+    gap = getattr(model, "duality_gap_", None)
+    return None if gap is None else f"{gap:.0e}" if gap > 0 else "0"
 
 
 def is_one_eigenproblem(model: Any) -> bool:

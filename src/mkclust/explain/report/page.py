@@ -19,7 +19,7 @@ import sklearn
 from mkclust.explain.annotate import Annotation
 from mkclust.explain.choosing import NumberOfClusters
 from mkclust.explain.diagnose import p_text
-from mkclust.explain.fitted import certified_gap, format_gap, is_approximated, is_one_eigenproblem
+from mkclust.explain.fitted import certified_gap, is_approximated, is_one_eigenproblem
 from mkclust.explain.report import methods_text, tables, verdict
 from mkclust.explain.report.collect import ReportData, collect
 from mkclust.files import write_atomically
@@ -131,7 +131,7 @@ def report_html(
         cautions=cautions,
         key_figures=verdict.key_figures(data),
         compare_numbers=verdict.compare_numbers,
-        gap=None if (gap := certified_gap(model)) is None else format_gap(gap),
+        gap=certified_gap(model),
         is_approximated=is_approximated(model),
         is_one_eigenproblem=is_one_eigenproblem(model),
         tables=tables,
