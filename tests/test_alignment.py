@@ -100,8 +100,8 @@ def annotated(labels, table, frame, samples):
 
 
 def described(model, kind, frame, samples):
-    found = [(row.standardized, row.n_missing) for row in describe(model, frame[["x"]]).table]
-    rows = describe(model, {"x": everyone(frame["x"], samples)}).table
+    found = [(row.standardized, row.n_missing) for row in describe(model, frame[["x"]]).effects]
+    rows = describe(model, {"x": everyone(frame["x"], samples)}).effects
     return np.ravel(found), np.ravel([(row.standardized, row.n_missing) for row in rows])
 
 
@@ -183,6 +183,24 @@ def test_a_table_in_which_an_id_is_missing_is_refused(models, missing):
         annotate(models["default"], {"clinic": table})
     with pytest.raises(ValueError, match="'clinic' lacks 1 ids"):
         read_views({"clinic": table, "other": table})
+
+
+@pytest.mark.parametrize("kind", ["default", "text", "pairs"])
+def test_a_sorted_table_is_what_it_was(models, kind):
+    table = pd.DataFrame({"x": X, "type": np.array(list("abc"))[Y]}, index=INDICES[kind])
+    changed = table.sort_values("x")
+    changed = changed.swaplevel() if kind == "pairs" else changed
+    labels = pd.Series(models[kind].labels_, index=INDICES[kind])
+    expected = statistics(annotate(models[kind], table))
+    columns = {name: changed[name] for name in changed}
+    cases = [(models[kind], changed), (models[kind], columns), (labels[::-1], table)]
+    for given, variables in cases:
+        assert statistics(annotate(given, variables)) == pytest.approx(expected)
+    assert describe(models[kind], changed).effects == describe(models[kind], table).effects
+    views = {name: framed(view, kind) for name, view in VIEWS.items()}
+    turned = {name: view.iloc[::-1] for name, view in views.items()}
+    kernels = [models[kind].mixed_kernel(each) for each in (views, turned)]
+    np.testing.assert_allclose(*kernels, atol=1e-12)
 
 
 def test_whole_numbers_beside_arrays_or_other_numbers_are_refused(models):

@@ -16,9 +16,7 @@ from mkclust import (
     SimpleMKKM,
     describe,
     diagnose,
-    sample_scores,
     suggest_n_clusters,
-    to_anndata,
 )
 from mkclust.cli.inputs import common_labels
 from mkclust.data.samples import read_samples
@@ -28,7 +26,6 @@ from mkclust.explain.choosing.mix import MixSettings, NullSamples
 from mkclust.explain.parts import Parts
 from mkclust.explain.report import report_html
 from mkclust.explain.stability import stability
-from mkclust.explain.tables import read_tables
 from mkclust.kernels import Nystroem, default_bank
 from mkclust.metrics import adjusted_rand_index
 
@@ -117,8 +114,8 @@ def test_a_diagnosis_tells_what_each_kernel_brings_on_the_samples_that_it_has(jo
     assert model.missingness_.verdict() in diagnosis.summary()
     assert "missing from" in str(diagnosis)
     # Every view alone finds the clusters, of those samples that it has.
-    assert diagnosis.agreement.min() > 0.95
-    assert diagnosis.leave_one_out.min() > 0.9
+    assert diagnosis.table["agreement"].min() > 0.95
+    assert diagnosis.table["leave_one_out"].min() > 0.9
 
 
 def test_effects_are_those_of_the_samples_that_a_view_has(joined, problem):
@@ -128,7 +125,7 @@ def test_effects_are_those_of_the_samples_that_a_view_has(joined, problem):
     description = describe(model, frames)
     labels = model.labels_[observed[:, 1]]
     frame = frames["mirna"].loc[model.sample_ids_[observed[:, 1]]]
-    row = next(row for row in description.table if row.view == "mirna")
+    row = next(row for row in description.effects if row.view == "mirna")
     inside = frame[row.feature][labels == row.cluster]
     assert row.mean_in == pytest.approx(inside.mean())
     assert (row.n_in, row.n_in + row.n_out) == (len(inside), observed[:, 1].sum())
@@ -144,36 +141,13 @@ def test_what_a_mask_says_is_missing_is_not_described(problem):
     rubbish = {name: np.where(np.isnan(view), 1e6, view) for name, view in views.items()}
     compact = {name: frame.to_numpy() for name, frame in frames.items()}
     model = AverageKKM(3, random_state=0).fit(rubbish, observed=observed)
-    expected = describe(model, views).table
+    expected = describe(model, views).effects
     for tables in (rubbish, compact, read_samples(rubbish, observed=observed)):
-        table = describe(model, tables).table
+        table = describe(model, tables).effects
         assert [row.feature for row in table] == [row.feature for row in expected]
         np.testing.assert_allclose(
             [row.effect for row in table], [row.effect for row in expected], rtol=1e-12
         )
-
-
-def test_some_samples_of_tables_that_lack_some_are_those_samples(joined):
-    model, frames = joined
-    samples = read_samples(frames, expected="views", options=model.table_options)
-    tables = read_tables(samples, N)
-    part = np.arange(0, N, 3)
-    for v, (table, whole) in enumerate(zip([t.take(part) for t in tables], tables, strict=True)):
-        seen = model.observed_[part, v]
-        assert table.samples.tolist() == np.flatnonzero(seen).tolist()
-        rows = np.searchsorted(whole.samples, part[seen])
-        np.testing.assert_array_equal(table.numbers, whole.numbers[rows])
-
-
-def test_scores_and_clusters_are_written_for_all_samples(with_gaps):
-    anndata = pytest.importorskip("anndata")
-    model, _ = with_gaps
-    scores = sample_scores(model)
-    assert np.isfinite(scores.silhouette).all()
-    assert np.isfinite(scores.margin).all()
-    data = anndata.AnnData(np.zeros((N, 1)))
-    to_anndata(model, data)
-    assert data.obs["mkclust"].astype(int).tolist() == model.labels_.tolist()
 
 
 @pytest.mark.parametrize("of_kernels", [False, True])
@@ -289,8 +263,8 @@ def test_without_a_view_clusters_are_compared_on_samples_that_the_others_tell(
         model.fit(views)
     assert model.set_aside_ == ("noise",)
     diagnosis = diagnose(model, views)
-    assert diagnosis.leave_one_out.min() > 0.95
-    assert diagnosis.agreement[:3].min() > 0.95
+    assert diagnosis.table["leave_one_out"].min() > 0.95
+    assert diagnosis.table["agreement"][:3].min() > 0.95
 
 
 def test_labels_of_samples_that_a_file_lacks_are_those_of_another_file():

@@ -62,10 +62,9 @@ MethodNames = Annotated[
 Resamples = Annotated[
     int, typer.Option("--resamples", min=0, help="Fits on parts of the samples, for stability.")
 ]
-# What is recorded of a diagnosis, beside the agreement and the missingness of the views.
+# What is recorded of a diagnosis, beside its table and the agreement and missingness of the views.
 DIAGNOSED = (
-    "method", "n_clusters", "names", "weights", "alignments", "top_share", "cluster_gap",
-    "agreement", "leave_one_out", "p_values", "redundancy", "noise", "duplicates", "n_samples",
+    "method", "n_clusters", "names", "redundancy", "noise", "duplicates", "n_samples",
     "n_diagnosed", "refit_agreement",
 )  # fmt: skip
 
@@ -142,6 +141,7 @@ def diagnose(
         progress.phase("diagnosing")
         diagnosis = diagnose_fit(fitted.model, fitted.X, leave_one_out=leave_one_out)
     record = {name: getattr(diagnosis, name) for name in DIAGNOSED}
+    record |= {name: column.to_numpy() for name, column in diagnosis.table.items()}
     record["view_agreement"] = agreement_record(fitted.model)
     record["missingness"] = missingness_record(fitted.model)
     show(record, [diagnosis.summary(), *progress.lines(verbose)], as_json)

@@ -1,21 +1,18 @@
 """Everything that the report of a fit says, computed by the functions of `mkclust.explain`."""
 
 import warnings
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import pandas as pd
 
 from mkclust.data import Samples
 from mkclust.explain.annotate import Annotation
 from mkclust.explain.choosing import NumberOfClusters, suggest_n_clusters
-from mkclust.explain.describe import Description, FeatureEffect, describe, views_of_features
+from mkclust.explain.describe import Description, describe, views_of_features
 from mkclust.explain.diagnose import Diagnosis, diagnose
-from mkclust.explain.fitted import (
-    check_fitted,
-    fitted_index,
-    is_approximated,
-)
+from mkclust.explain.fitted import check_fitted, fitted_index, is_approximated
 from mkclust.explain.parts import Parts
 from mkclust.explain.sample_scores import SampleScores, sample_scores
 from mkclust.explain.stability import Stability, part_size, stability
@@ -26,7 +23,7 @@ from mkclust.methods import AgreementKKM
 from mkclust.methods.agreement import Agreement
 from mkclust.methods.training import in_order_of_fit, make_bank
 from mkclust.methods.uncovered import only_covered
-from mkclust.metrics import adjusted_rand_index
+from mkclust.metrics import agreement_of_labels
 from mkclust.plots.sampling import sample_clusters
 
 # Entries of kernels, m n^2, up to which all samples are diagnosed; of more samples, some are.
@@ -87,22 +84,17 @@ class ReportData:
         return [self.ids[i] for i in np.flatnonzero(~self.known)]
 
     @property
-    def strongest_effects(self) -> list[FeatureEffect]:
-        """The five features that set each cluster apart most, means without rounding errors."""
+    def strongest_effects(self) -> pd.DataFrame:
+        """The five features that set each cluster apart most, rows of the description."""
         found, k = self.description, self.n_clusters
-        rows = [] if found is None else [row for c in range(k) for row in found.strongest(c, 5)]
-        means = [np.array([row.mean_in, row.mean_out]) for row in rows]
-        means = [np.where(abs(pair) < 1e-12 * abs(pair).max(), 0, pair) for pair in means]
-        return [
-            replace(row, mean_in=float(inside), mean_out=float(outside))
-            for row, (inside, outside) in zip(rows, means, strict=True)
-        ]
+        return pd.DataFrame(
+            [row for c in range(k) for row in found.strongest(c, 5)] if found else []
+        )
 
     @property
     def mean_silhouette(self) -> float:
         """Mean silhouette, NaN for a single cluster."""
-        known = self.scores.silhouette[np.isfinite(self.scores.silhouette)]
-        return float(known.mean()) if len(known) else np.nan
+        return float(pd.Series(self.scores.silhouette).mean())
 
 
 def collect(
@@ -184,14 +176,7 @@ def _agreed_ari(model: Any, samples: Any, max_samples: int) -> float | None:
     part, given = sample_clusters(labels, max_samples), parts.unfitted(model).get_params(deep=False)
     names = AgreementKKM().get_params(deep=False)
     agreed = AgreementKKM(**{name: given[name] for name in names if name in given})
-    return _ari(labels[part], agreed.fit(parts.take(part)).labels_)
-
-
-def _ari(labels: Any, others: Any) -> float:
-    """Return the adjusted Rand index on the samples that both cluster."""
-    labels, others = np.asarray(labels), np.asarray(others)
-    both = (labels >= 0) & (others >= 0)
-    return float(adjusted_rand_index(labels[both], others[both]))
+    return agreement_of_labels(labels[part], agreed.fit(parts.take(part)).labels_)
 
 
 def _stability(model: Any, X: Any, n_resamples: int | None) -> tuple[Stability | None, str]:

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from mkclust.explain.choosing import NumberOfClusters
-from mkclust.explain.fitted import certified_gap, format_gap, is_approximated, is_one_eigenproblem
+from mkclust.explain.fitted import certified_gap, is_approximated, is_one_eigenproblem
 from mkclust.explain.report.collect import ReportData
 from mkclust.methods.simple_mkkm import OTHER_CLUSTERS
 from mkclust.metrics import scores
@@ -159,7 +159,7 @@ def key_figures(data: ReportData) -> dict[str, str]:
         figures["ARI with what the views agree on"] = f"{data.agreed_ari:.2f}"
     gap = certified_gap(model)
     if gap is not None:
-        figures[f"certified relative gap ({model.certificate_.split()[0]})"] = format_gap(gap)
+        figures[f"certified relative gap ({model.certificate_.split()[0]})"] = gap
     elif not is_one_eigenproblem(model):
         figures["converged (no certificate)"] = "yes" if model.converged_ else "no"
     if data.y is not None:
