@@ -45,7 +45,7 @@ class _View:
     samples : ndarray of int of shape (s,)
         Which samples its rows are.
     rows : array or CSR array of shape (s, n_columns), or None
-        Its values, or their ranks within the columns; None if they were not kept.
+        Its values; None if they were not kept.
     """
 
     sources: tuple[str, ...]
@@ -160,11 +160,9 @@ class ClusteredOn:
                 if view not in of_pairs
             }
         else:
-            columns, rows = source.columns, getattr(source, "ranks", {})
+            columns, rows = source.columns, source.rows
             if labels._covered is not None:
-                rows = {
-                    view: (labels._covered[some], ranks) for view, (some, ranks) in rows.items()
-                }
+                rows = {view: (labels._covered[some], part) for view, (some, part) in rows.items()}
         unknown = [view for view in source.view_names if view not in rows]
         views = (
             _View(

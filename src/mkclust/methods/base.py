@@ -1,5 +1,6 @@
 """What all methods share: a method stores its parameters and solves, and the base does the rest."""
 
+import time
 from dataclasses import field
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, cast
 
@@ -12,13 +13,13 @@ from mkclust.linalg import arrays_to_host
 from mkclust.methods.agreement import Agreement
 from mkclust.methods.documentation import MIXING_WEIGHT, fill
 from mkclust.methods.fields import Parameters, learned
-from mkclust.methods.fitting import Stopwatch, learn, solve_covered, solve_timed, warn_of_fit
+from mkclust.methods.fitting import learn, solve_timed
 from mkclust.methods.mixed_kernel import SUM, describe_mixed_kernel, mixed_kernel
 from mkclust.methods.out_of_sample import Extension
 from mkclust.methods.parameter_checks import check_n_clusters, check_parameters
 from mkclust.methods.solution import Solution
 from mkclust.methods.training import read_training
-from mkclust.methods.uncovered import observed_of, spread_over_all, warn_of_uncovered
+from mkclust.methods.uncovered import observed_of
 from mkclust.parameters import Allowed
 from mkclust.stack import Mix, Stack
 from mkclust.text import printable, text_table
@@ -117,15 +118,9 @@ class MultipleKernelClusterer(ClusterMixin, Parameters):
                 f"y is an array of bool of shape {tuple(y.shape)}, and fit ignores labels: "
                 "pass observed=mask if it says which views have which samples"
             )
-        watch = Stopwatch()
-        solved = solve_covered(self, read_training(self, X, observed), watch)
-        learned = learn(self, solved, watch)
-        warn_of_fit(self, learned, solved.solution)
-        learned |= solved.noted | watch.attributes()
-        samples, fitted = solved.training.samples, solved.training.fitted
-        if fitted is not None or len(solved.unused):
-            uncovered = spread_over_all(learned, samples, fitted, solved.unused)
-            warn_of_uncovered(uncovered, samples.n_samples, samples.ids, solved.aside)
+        started = time.perf_counter()
+        learned = learn(self, read_training(self, X, observed))
+        learned["fit_seconds_"] = time.perf_counter() - started
         # All at once and last, so that a failed fit leaves nothing half-learned behind.
         for name in self._learned_names:
             delattr(self, name)

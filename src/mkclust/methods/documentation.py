@@ -167,13 +167,8 @@ view_names_in_ : tuple of str
     Names of the views, those of categorical columns included; not there for precomputed kernels.
 n_features_in_ : int
     Columns of the table, or of all views together, or the number of samples for kernels.
-kernel_seconds_, check_seconds_, solve_seconds_ : float
-    Time spent on making the kernels, on checking them, and on solving.
-agreement_seconds_, label_seconds_, alignment_seconds_ : float
-    Time spent on ``agreement_`` if it is no part of the solve; on the embedding, k-means and
-    whatever else the fit learns; and on ``alignments_``.
-fit_seconds_ : float
-    Time of the whole fit: the sum of these six.
+solve_seconds_, fit_seconds_ : float
+    Time spent on solving, and on the whole fit.
 approximation_error_ : ndarray of shape (n_kernels,)
     With an approximation: the share of each kernel's trace, before any centering, that its
     features miss, on some of the samples; NaN if the feature map does not tell. Random waves

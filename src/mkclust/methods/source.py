@@ -200,7 +200,7 @@ class FromKernels(Source):
         if self_similarity is not None:
             assert self.extension is not None
             fitted = self.extension.standardizations
-            own = check_self_similarity(model, fitted, self_similarity, cross, seen.T)
+            own = check_self_similarity(names, fitted, self_similarity, seen.T)
         if self.found:
             every = zip(self.found, cross, own, strict=True)
             cross = [found.cross(K, values) for found, K, values in every]

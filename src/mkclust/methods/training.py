@@ -16,12 +16,12 @@ from mkclust.data.tables import TABLE
 from mkclust.kernels import KernelBank, default_bank
 from mkclust.kernels.bank import expected_input
 from mkclust.kernels.kinds import learn_preparations, rules_of
-from mkclust.methods.feature_source import FromFeatures, column_ranks
+from mkclust.methods.feature_source import FromFeatures, some_rows
 from mkclust.methods.memory_checks import require_memory_for_features, require_memory_for_views
 from mkclust.methods.neighborhoods import find_neighborhoods
 from mkclust.methods.same_input import check_same_kernel, check_same_samples, check_table
 from mkclust.methods.source import FromKernels, FromViews
-from mkclust.methods.uncovered import NOBODY, check_covered, only_covered, without_entries
+from mkclust.methods.uncovered import check_covered, only_covered, without_entries
 from mkclust.stack import RowSource, Stack
 from mkclust.stack.features import compress
 from mkclust.stack.observed import with_maps
@@ -51,25 +51,21 @@ def read_training(model: Any, X: Any, observed: Any = None) -> Samples:
     return samples
 
 
-def open_training(
-    model: Any, samples: Samples, fitted: np.ndarray | None = None, lost: np.ndarray = NOBODY
-) -> Training:
-    """Make the kernels of samples that have been read, without those that have no entry.
-
-    Fitted are the numbers of the samples that are left, lost the places among these of others to
-    leave out.
-    """
-    if fitted is None and samples.missing is not None:
-        lost = np.union1d(lost, without_entries(samples.missing))
+def open_training(model: Any, samples: Samples) -> Training:
+    """Make the kernels of samples that have been read, without those that have no entry."""
+    fitted, lost = np.arange(samples.n_samples), np.arange(0)
+    if samples.missing is not None:
+        lost = without_entries(samples.missing)
     while True:
-        if len(lost):
-            fitted = np.delete(np.arange(samples.n_samples) if fitted is None else fitted, lost)
+        fitted = np.delete(fitted, lost)
+        is_whole = len(fitted) == samples.n_samples
+        if not is_whole:
             check_covered(len(fitted), samples.n_samples, model.n_clusters)
-        part = samples if fitted is None else samples.take(fitted)
+        part = samples if is_whole else samples.take(fitted)
         source, kernels = open_samples(model, part)
         empty = source.of_kernels(source.empty(part))
         if not len(lost := without_entries(empty)):
-            return Training(samples, fitted, source, kernels, empty)
+            return Training(samples, None if is_whole else fitted, source, kernels, empty)
 
 
 def open_samples(model: Any, samples: Samples, *, on_the_fly: bool = False) -> tuple[Any, Any]:
@@ -178,7 +174,7 @@ def _compress(model: Any, samples: Samples) -> tuple[FromFeatures, Stack]:
         columns=samples.columns,
         feature_names=None if names is None else np.array(names, object),
         # Of dask arrays, all that lead to these samples would be computed once more.
-        ranks={} if samples.is_lazy else column_ranks(blocks),
+        rows={} if samples.is_lazy else some_rows(blocks),
         features=stack.features.learned,
     )
     return source, stack
