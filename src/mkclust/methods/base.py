@@ -171,7 +171,7 @@ class MultipleKernelClusterer(ClusterMixin, Parameters):
         rows = [["kernel", "weight", "alignment"]]
         for name, *values in zip(self.kernel_names_, self.weights_, self.alignments_, strict=True):
             rows.append([name, f"{values[0]:.4f}", f"{values[1]:.2f}"])
-        lines = [*self._source.notes, *text_table(rows).splitlines(), self.WEIGHT_MEANING]
+        lines = [*self._source.given.notes, *text_table(rows).splitlines(), self.WEIGHT_MEANING]
         return "\n".join(map(printable, lines))
 
     def mixed_kernel(self, X: Any, samples: Any = None) -> Float:

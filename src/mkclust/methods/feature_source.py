@@ -36,9 +36,7 @@ CHANGED_SHARE = 0.02
 class FromFeatures(Source):
     """Views that features stand for: new samples come as views, and are read in blocks."""
 
-    # Numbers of columns of the views, and their names if they have any.
-    widths: dict[str, int]
-    columns: dict[str, list[str]]
+    widths: dict[str, int]  # numbers of columns of the views
     # What makes features of views, and what takes these to rows of the embedding after the fit.
     features: Any
     matrix: Array = None
@@ -51,7 +49,7 @@ class FromFeatures(Source):
 
     def match(self, model: Any, samples: Samples) -> Samples:
         """Return views in the order of those that features were learned from, or refuse others."""
-        return match_views(samples, self.widths, self.columns)
+        return match_views(samples, self.widths, self.given.columns)
 
     def zero_rows(self, samples: Samples) -> dict[int, np.ndarray]:
         """Return which rows of a view say nothing, by its number, as far as it is in memory."""
@@ -86,7 +84,7 @@ class FromFeatures(Source):
 
     def check(self, model: Any, X: Any) -> None:
         """Refuse what cannot be what the model was fitted on."""
-        check_same_samples(self.read(model, X), len(model.labels_), self.missing)
+        check_same_samples(self.read(model, X), len(model.labels_), self.given.missing)
 
     def mixed_entries(self, model: Any, X: Any, indices: np.ndarray | None) -> Array:
         """Return the mixed kernel of features among some samples that the model was fitted on."""

@@ -45,7 +45,9 @@ def learn(model: Any, samples: Samples) -> dict[str, Any]:
     """Solve, and return what a fit learns by name; warn of what its user should know."""
     training = open_training(model, samples)
     source, fitted = training.source, training.fitted
-    noted = check_neighborhoods(source.neighborhoods, source.ids, model.n_clusters, source.observed)
+    noted = check_neighborhoods(
+        source.neighborhoods, source.given.ids, model.n_clusters, source.observed
+    )
     given = source.stack(model, training.kernels)
     check_n_clusters(model, given)
     with one_thread_if_small(given.n_samples):
@@ -94,7 +96,7 @@ def _learn_labels(
     if stack.features is not None:
         vectors = stack.features.lift(*vectors)
     embedding, rows, *further = vectors
-    labels, centers = _cluster(model, rows, source.ids, uncovered)
+    labels, centers = _cluster(model, rows, source.given.ids, uncovered)
     learned: dict[str, Any] = source.attributes(stack) | {
         "_source": source,
         "_centers": centers,
@@ -116,7 +118,7 @@ def _learn_labels(
     if further and solution.agreement is not None:  # they are of the views' compromise
         used = used_kernels(stack, solution.agreement.coefficients(), solution.included)
         uncovered = np.union1d(uncovered, without_entries(empty, used))
-        others = [_cluster(model, each, source.ids, uncovered)[0] for each in further]
+        others = [_cluster(model, each, source.given.ids, uncovered)[0] for each in further]
     learned.update(solution.learned)
     return learned | model._learned(stack, solution, labels, *others)
 

@@ -229,7 +229,7 @@ def measure_missingness(
     view_counts = lacks.T.astype(int) @ table
     rest = table.sum(axis=0) - view_counts
     tables = [np.vstack([frequent, rare]), *np.stack([view_counts, rest], axis=1)]
-    is_tested = np.array([True, *(lacks.any(axis=0) & ~lacks.all(axis=0))])
+    is_tested = np.append(True, lacks.any(axis=0) & ~lacks.all(axis=0))
     n_permutations = max(FEWEST_PERMUTATIONS, PERMUTATIONS_PER_TEST * int(is_tested.sum()))
     agreements, p_values = np.zeros(len(tables)), np.ones(len(tables))
     for number in np.flatnonzero(is_tested):

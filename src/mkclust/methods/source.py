@@ -7,20 +7,14 @@ something to compare them with.
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
 
 from mkclust.data.blocks import Block
-from mkclust.data.encode import TableEncoder
 from mkclust.data.missing import single_kernels, zero_samples
-from mkclust.data.samples import (
-    Samples,
-    as_blocks,
-    read_samples,
-    read_views,
-)
+from mkclust.data.samples import Samples, as_blocks, read_samples, read_views
 from mkclust.data.tables import TABLE
 from mkclust.index import make_index
 from mkclust.kernels import KernelBank
@@ -47,27 +41,16 @@ from mkclust.types import Array, Float
 def training_index(model: Any) -> Any:
     """Return the index of the samples of a fit: ids, 0, 1, ... of frames, None of arrays."""
     source = model._source
-    ids = source.ids if model._covered is None else getattr(model, "sample_ids_", None)
-    return make_index(ids, source.index_names, len(model.labels_))
+    ids = source.given.ids if model._covered is None else getattr(model, "sample_ids_", None)
+    return make_index(ids, source.given.index_names, len(model.labels_))
 
 
 @dataclass(frozen=True, kw_only=True)
 class Source:
     """What all sources have in common; as it stands, for views."""
 
-    # Ids of the training samples, and the names of the levels of their index (None for arrays).
-    ids: np.ndarray | None
-    index_names: tuple[str | None, ...] | None = None
-    # Which of them each view, or kernel, lacks, (n_samples, n_views) of bool; None if none.
-    missing: np.ndarray | None = None
-    # What was learned of the columns of tables, and what was understood of the input.
-    encodings: dict[str, TableEncoder] = field(default_factory=dict)
-    notes: tuple[str, ...] = ()
-    # The views, and the number of that of each kernel (None for kernels of one view each), and the
-    # columns of one table if they have names.
-    view_names: tuple[str, ...] | None = None
-    kernel_views: tuple[int, ...] | None = None
-    feature_names: np.ndarray | None = None
+    # What was read, without its arrays: names, ids, missing samples, columns and notes.
+    given: Samples
     # How similarities are embedded; None if a method embeds no new samples.
     extension: Extension | None = None
     # What became of samples that are missing, and what each kernel is recognized by.
@@ -77,12 +60,12 @@ class Source:
 
     def of_kernels(self, by_view: np.ndarray) -> np.ndarray:
         """Return columns of kernels, given those of views, (n, n_views) to (n, m)."""
-        return by_view if self.kernel_views is None else by_view[:, list(self.kernel_views)]
+        return by_view
 
     @property
     def observed(self) -> np.ndarray | None:
         """Which kernels have which samples, (n_samples, n_kernels) of bool; None if all."""
-        return None if self.missing is None else self.of_kernels(~self.missing)
+        return None if self.given.missing is None else self.of_kernels(~self.given.missing)
 
     def extended(self, stack: Stack, rows: Array, extension: Extension | None) -> Any:
         """Return the same with what embeds new samples."""
@@ -92,11 +75,12 @@ class Source:
 
     def attributes(self, stack: Stack) -> dict[str, Any]:
         """Return what a model shows of its input."""
+        given, names = self.given, self.given.columns.get(TABLE)
         shown = {
-            "observed_": None if self.missing is None else ~self.missing,
-            "feature_names_in_": self.feature_names,
-            "sample_ids_": self.ids,
-            "view_names_in_": self.view_names,
+            "observed_": None if given.missing is None else ~given.missing,
+            "feature_names_in_": None if names is None else np.array(names, object),
+            "sample_ids_": given.ids,
+            "view_names_in_": None if given.kind == "kernels" else given.names,
         }
         return {name: value for name, value in shown.items() if value is not None}
 
@@ -109,7 +93,7 @@ class Source:
         """
         ids, options = None if is_new else training_index(model), model.table_options
         samples = read_views(
-            X, ids=ids, options=options, encodings=self.encodings, observed=observed
+            X, ids=ids, options=options, encodings=self.given.encodings, observed=observed
         )
         return self.match(model, samples)
 
@@ -216,7 +200,7 @@ class FromKernels(Source):
         if covered is not None and K.ndim == 2 and K.shape[1] == every:
             K = select(K, covered, axis=1)
         n = every if covered is None else len(covered)
-        has = np.ones(n, bool) if self.missing is None else ~self.missing[:, p]
+        has = np.ones(n, bool) if self.given.missing is None else ~self.given.missing[:, p]
         if K.ndim != 2 or K.shape[0] != n_new or K.shape[1] not in (n, has.sum()):
             rest = "" if has.all() else f", or to the {has.sum()} that it has"
             raise ValueError(
@@ -231,6 +215,10 @@ class FromViews(Source):
     """Views of which a bank, fitted on them, makes kernels: new samples come as views."""
 
     bank: KernelBank
+
+    def of_kernels(self, by_view: np.ndarray) -> np.ndarray:
+        """Return columns of kernels, given those of views, (n, n_views) to (n, m)."""
+        return by_view[:, list(self.bank.kernel_views_)]
 
     @property
     def neighborhoods(self) -> dict[str, Neighborhoods | None]:
@@ -266,7 +254,7 @@ class FromViews(Source):
         self, samples: Samples
     ) -> Iterator[tuple[KernelBank, list[int], Samples, np.ndarray]]:
         """Yield the parts with the samples that each has, and the numbers of these."""
-        if self.missing is None and samples.missing is None:
+        if self.given.missing is None and samples.missing is None:
             yield *self.parts(False)[0], samples, np.arange(samples.n_samples)
             return
         parts = zip(self.parts(True), samples.observed.items(), strict=True)
@@ -278,21 +266,21 @@ class FromViews(Source):
 
         They are checked, and repaired, if one may not be positive semidefinite.
         """
-        parts, validate = self.parts(self.missing is not None), not self.bank.is_definite
+        parts, validate = self.parts(self.given.missing is not None), not self.bank.is_definite
         stacks = []
         for number, ((bank, places), given) in enumerate(zip(parts, kernels, strict=True)):
             options: dict[str, Any] = {
                 "names": bank.kernel_names_,
                 "views": [self.bank.kernel_views_[place] for place in places],
             }
-            if self.missing is not None:
-                has = np.flatnonzero(~self.missing[:, number])
+            if self.given.missing is not None:
+                has = np.flatnonzero(~self.given.missing[:, number])
                 options |= {"kernel_numbers": places, "sample_numbers": has}
             stacks.append(_as_stack(model, given, validate, **options))
-        if self.missing is None:
+        if self.given.missing is None:
             return stacks[0]
         rule = model.table_options.fill_rule
-        return stack_observed(stacks, ~self.missing, [places for _, places in parts], rule)
+        return stack_observed(stacks, ~self.given.missing, [places for _, places in parts], rule)
 
     def attributes(self, stack: Stack) -> dict[str, Any]:
         """Return what a model shows of its input."""

@@ -1,7 +1,6 @@
 """From what is passed to what a model is fitted on, and what it was fitted on passed once more."""
 
 import warnings
-from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any, NamedTuple
@@ -12,7 +11,6 @@ from sklearn.base import clone
 from mkclust.data.check import check_observed, n_dims
 from mkclust.data.join import looks_like_kernel
 from mkclust.data.samples import Samples, as_blocks, read_samples, read_views
-from mkclust.data.tables import TABLE
 from mkclust.kernels import KernelBank, default_bank
 from mkclust.kernels.bank import expected_input
 from mkclust.kernels.kinds import learn_preparations, rules_of
@@ -76,7 +74,9 @@ def open_samples(model: Any, samples: Samples, *, on_the_fly: bool = False) -> t
     if model.approximation is not None:
         return _compress(model, samples)
     if samples.kind == "kernels":
-        source = FromKernels(**_known(samples, ["precomputed kernels, taken as they are"]))
+        source = FromKernels(
+            given=_without_arrays(samples, "precomputed kernels, taken as they are")
+        )
         if model.kernel_neighbors is None:
             return source, samples
         found = find_neighborhoods(model, samples)
@@ -96,14 +96,8 @@ def _make_kernels(model: Any, samples: Samples, on_the_fly: bool) -> tuple[FromV
     bank = make_bank(model, several_views=samples.kind == "views")
     if not on_the_fly:
         require_memory_for_views(model, bank, samples)
-    names = samples.columns.get(TABLE)
-    source = FromViews(
-        **_known(samples, bank.fit(samples).explain().splitlines()),
-        bank=bank,
-        view_names=tuple(bank.views_),
-        kernel_views=bank.kernel_views_,
-        feature_names=None if names is None else np.array(names, object),
-    )
+    notes = bank.fit(samples).explain().splitlines()
+    source = FromViews(given=_without_arrays(samples, *notes), bank=bank)
     on_the_fly = on_the_fly and (bank.is_definite or model.psd == "error")
     if on_the_fly:
         bank.set_params(on_the_fly=True)
@@ -116,11 +110,9 @@ def _make_kernels(model: Any, samples: Samples, on_the_fly: bool) -> tuple[FromV
     return source, kernels
 
 
-def _known(samples: Samples, notes: Sequence[str] = ()) -> dict[str, Any]:
-    """Return what every source knows of its samples."""
-    names = ("ids", "index_names", "missing", "encodings")
-    known = {name: getattr(samples, name) for name in names}
-    return known | {"notes": (*samples.notes, *notes)}
+def _without_arrays(samples: Samples, *notes: str) -> Samples:
+    """Return what a source keeps of samples, with further notes."""
+    return replace(samples, parts=(), whole=None, notes=(*samples.notes, *notes))
 
 
 def make_bank(model: Any, several_views: bool) -> KernelBank:
@@ -165,14 +157,9 @@ def _compress(model: Any, samples: Samples) -> tuple[FromFeatures, Stack]:
         learn_preparations=partial(learn_preparations, rules_of(kernels)),
         fill=model.table_options.fill_rule,
     )
-    names = samples.columns.get(TABLE)
-    widths = dict(zip(blocks.names, blocks.n_features, strict=True))
     source = FromFeatures(
-        **_known(samples),
-        view_names=tuple(widths),
-        widths=widths,
-        columns=samples.columns,
-        feature_names=None if names is None else np.array(names, object),
+        given=_without_arrays(samples),
+        widths=dict(zip(blocks.names, blocks.n_features, strict=True)),
         # Of dask arrays, all that lead to these samples would be computed once more.
         rows={} if samples.is_lazy else some_rows(blocks),
         features=stack.features.learned,
@@ -189,7 +176,7 @@ def open_again(model: Any, X: Any, *, on_the_fly: bool = False) -> Stack:
     """Return the kernels that a model was fitted on, made, centered and scaled as in the fit."""
     source = model._source
     samples = source.read(model, X)
-    check_same_samples(samples, len(model.labels_), source.missing)
+    check_same_samples(samples, len(model.labels_), source.given.missing)
     with warnings.catch_warnings():  # which came in the fit
         warnings.simplefilter("ignore")
         again, kernels = open_samples(model, samples, on_the_fly=on_the_fly)
