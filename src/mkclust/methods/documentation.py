@@ -5,7 +5,8 @@ the method's ``REFERENCES`` before the examples.
 """
 
 from collections.abc import Sequence
-from textwrap import indent, wrap
+from inspect import cleandoc
+from textwrap import fill as fill_lines
 
 # How to read weights, in the words that stand beside them wherever they are shown.
 MIXING_WEIGHT = "A weight says how the kernels are mixed; it is not importance."
@@ -186,17 +187,13 @@ def fill(docstring: str | None, references: Sequence[str] = ()) -> str | None:
     if docstring is None:  # optimized away by python -OO
         return None
     papers = [
-        line
+        fill_lines(f".. [{number}] {text}", 96, subsequent_indent="   ")
         for number, text in enumerate(references, 1)
-        for line in wrap(text, 96, initial_indent=f".. [{number}] ", subsequent_indent="   ")
     ]
-    sections = SECTIONS | {"references": "\n".join(papers)}
-    lines = docstring.splitlines()
-    if papers and "    {references}" not in lines and "    Examples" in lines:
-        place = lines.index("    Examples")
-        lines[place:place] = ["    References", "    ----------", "    {references}", ""]
-    for number, line in enumerate(lines):
-        name = line.strip()
-        if name.startswith("{") and name[1:-1] in sections:
-            lines[number] = indent(sections[name[1:-1]], line[: -len(line.lstrip())])
-    return "\n".join(lines)
+    docstring = cleandoc(docstring)
+    if papers and "{references}" not in docstring:
+        heading = "References\n----------\n{references}\n\nExamples\n"
+        docstring = docstring.replace("Examples\n", heading, 1)
+    for name, text in (SECTIONS | {"references": "\n".join(papers)}).items():
+        docstring = docstring.replace(f"{{{name}}}\n", f"{text}\n")
+    return docstring
