@@ -6,7 +6,7 @@ import numpy as np
 
 from mkclust.data.blocks import Blocks
 from mkclust.data.distances import MEDIAN_ROWS
-from mkclust.data.samples import read_views
+from mkclust.data.samples import Samples
 from mkclust.kernels import KernelBank, Linear
 from mkclust.linalg import free_bytes, is_foreign
 from mkclust.linalg.memory import require_memory
@@ -57,9 +57,8 @@ def fit_bytes(
     return needed
 
 
-def require_memory_for_views(model: Any, bank: KernelBank, views: Any) -> None:
+def require_memory_for_views(model: Any, bank: KernelBank, samples: Samples) -> None:
     """Refuse views whose kernels do not fit into memory, or what a fit takes beside them."""
-    samples = read_views(views)
     (m, n, dtype), parts = bank.announce(samples), samples.parts
     storage = "on-the-fly" if bank.on_the_fly else "dense"
     storage = storage if bank.neighbors is None else "sparse"

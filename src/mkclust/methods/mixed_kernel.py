@@ -56,9 +56,8 @@ def describe_mixed_kernel(model: Any) -> str:
     standard = " and ".join(word for word, was in done if was) or "neither centered nor scaled"
     if hasattr(model, "n_neighbors_"):
         standard = f"of {model.n_neighbors_} shared neighbors, {standard}"
-    is_fitted = hasattr(model, "labels_")
-    is_sum = model.SIMILARITIES != SUM or not is_fitted or hasattr(model, "coefficients_")
-    sentence = f"{model.SIMILARITIES if is_sum else COSINES} (kernels {standard}"
+    is_mixed = model._mixes_kernels or not hasattr(model, "labels_")
+    sentence = f"{model.SIMILARITIES if is_mixed else COSINES} (kernels {standard}"
     if model.approximation is not None:
         sentence += "; approximated by features"
     if getattr(model, "anchor_", 0):
@@ -68,8 +67,9 @@ def describe_mixed_kernel(model: Any) -> str:
 
 def check_samples(samples: Any, n_samples: int) -> np.ndarray | None:
     """Return the numbers of some samples, None for all, or say why there are no such samples."""
-    indices = None if samples is None else np.asarray(arrays_to_host(samples))
-    if indices is not None:
+    indices = None
+    if samples is not None:
+        indices = np.asarray(arrays_to_host(samples))
         is_list = indices.ndim == 1 and (indices.dtype.kind in "iu" or not indices.size)
         if not is_list or np.any((indices < 0) | (indices >= n_samples)):
             raise ValueError(

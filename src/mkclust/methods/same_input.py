@@ -70,18 +70,12 @@ def check_same_samples(samples: Samples, n_samples: int, missing: np.ndarray | N
         )
 
 
-def fingerprint(kernel: Kernel) -> tuple[Float, Float]:
-    """Return the diagonal and the row means, as far as known, by which a kernel is recognized."""
-    given = observed_part(kernel).for_new_samples
-    means = np.zeros(0) if given.row_means is None else to_host(given.row_means)
-    return to_host(given.diagonal), means
-
-
-def check_same_kernel(kernel: Kernel, name: str, fitted: tuple[Float, Float]) -> None:
+def check_same_kernel(kernel: Kernel, name: str, fitted: Standardization) -> None:
     """Refuse a kernel whose diagonal, or means over the samples, are not those of the fit."""
-    limit = ROUNDING * np.abs(fitted[0]).max()
-    for now, then in zip(fingerprint(kernel), fitted, strict=True):
-        if np.abs(now - then).max(initial=0) > limit:
+    given = observed_part(kernel).for_new_samples
+    limit = ROUNDING * np.abs(to_host(fitted.diagonal)).max()
+    for now, then in ((given.diagonal, fitted.diagonal), (given.row_means, fitted.row_means)):
+        if then is not None and np.abs(to_host(now) - to_host(then)).max() > limit:
             raise ValueError(
                 f"{OTHER_SAMPLES}, in the same order: the diagonal of {name}, or its means over "
                 "the samples, differ"

@@ -22,20 +22,19 @@ from mkclust.kernels.neighbors import Neighborhoods
 from mkclust.linalg import check_one_place, is_foreign, select
 from mkclust.methods.memory_checks import require_memory_beside_kernels
 from mkclust.methods.neighborhoods import KernelNeighborhoods
-from mkclust.methods.out_of_sample import Extension, Similarities
+from mkclust.methods.out_of_sample import Extension, Similarities, observed_part
 from mkclust.methods.same_input import (
     check_self_similarity,
     check_table,
     count_parts,
-    fingerprint,
     match_kernels,
     match_views,
     refuse_self_similarity,
 )
-from mkclust.stack import RowSource, Stack, as_numbers, as_stack, row_sums
+from mkclust.stack import RowSource, Stack, Standardization, as_numbers, as_stack, row_sums
 from mkclust.stack.build import stack_observed
 from mkclust.stack.observed import SampleMap, maps_of
-from mkclust.types import Array, Float
+from mkclust.types import Array
 
 
 def training_index(model: Any) -> Any:
@@ -53,9 +52,9 @@ class Source:
     given: Samples
     # How similarities are embedded; None if a method embeds no new samples.
     extension: Extension | None = None
-    # What became of samples that are missing, and what each kernel is recognized by.
+    # What became of samples that are missing, and how each kernel was centered and scaled.
     maps: Sequence[SampleMap | None] = ()
-    fingerprints: Sequence[tuple[Float, Float]] = ()
+    standardizations: Sequence[Standardization] = ()
     neighborhoods: ClassVar[Any] = {}
 
     def of_kernels(self, by_view: np.ndarray) -> np.ndarray:
@@ -69,9 +68,9 @@ class Source:
 
     def extended(self, stack: Stack, rows: Array, extension: Extension | None) -> Any:
         """Return the same with what embeds new samples."""
-        prints = tuple(map(fingerprint, stack.kernels))
+        standards = [observed_part(kernel).for_new_samples for kernel in stack.kernels]
         maps = maps_of(stack.kernels)
-        return replace(self, extension=extension, maps=maps, fingerprints=prints)
+        return replace(self, extension=extension, maps=maps, standardizations=standards)
 
     def attributes(self, stack: Stack) -> dict[str, Any]:
         """Return what a model shows of its input."""
@@ -182,9 +181,7 @@ class FromKernels(Source):
             row_sums(cross[p], name)  # refuses what is not finite
         own: list[Any] = [None] * len(names)
         if self_similarity is not None:
-            assert self.extension is not None
-            fitted = self.extension.standardizations
-            own = check_self_similarity(names, fitted, self_similarity, seen.T)
+            own = check_self_similarity(names, self.standardizations, self_similarity, seen.T)
         if self.found:
             every = zip(self.found, cross, own, strict=True)
             cross = [found.cross(K, values) for found, K, values in every]

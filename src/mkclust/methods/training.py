@@ -181,7 +181,8 @@ def open_again(model: Any, X: Any, *, on_the_fly: bool = False) -> Stack:
         warnings.simplefilter("ignore")
         again, kernels = open_samples(model, samples, on_the_fly=on_the_fly)
         stack = again.stack(model, kernels)
-    for kernel, name, fitted in zip(stack.kernels, stack.names, source.fingerprints, strict=True):
+    every = zip(stack.kernels, stack.names, source.standardizations, strict=True)
+    for kernel, name, fitted in every:
         check_same_kernel(kernel, name, fitted)
     return replace(stack, kernels=with_maps(stack.kernels, source.maps))
 
