@@ -12,7 +12,7 @@ from mkclust.data.samples import Samples
 from mkclust.linalg import arrays_to_host, to_host
 from mkclust.linalg.sparse_rows import spread_rows
 from mkclust.methods.base import MultipleKernelClusterer
-from mkclust.methods.learned_rows import LearnedRows, learn_seen_regressions
+from mkclust.methods.learned_rows import LearnedRows, learn_regressions
 from mkclust.methods.out_of_sample import Extension, eigenvector_projections, inverse
 from mkclust.methods.solution import Solution
 from mkclust.methods.uncovered import (
@@ -158,8 +158,8 @@ class InductiveClusterer(
         values = solution.relaxation.eigenvalues[: self.n_clusters]
         reciprocals = inverse(values, stack.n_samples, precision)
         learned = LearnedRows.of(stack, solution.coefficients, solution.partition, reciprocals)
-        if observed_of(stack) is None:
+        if (observed := observed_of(stack)) is None:
             return replace(extension, learned=learned)
         rows = extension.embed_training(stack)
-        regressions = learn_seen_regressions(stack, rows, extension.active)
+        regressions = learn_regressions(stack, rows, observed & extension.active)
         return extension.with_regressions(learned, regressions)
