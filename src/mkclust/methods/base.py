@@ -63,6 +63,8 @@ class MultipleKernelClusterer(ClusterMixin, Parameters):
     agreement_: Agreement = learned()
     # The numbers of the samples that were fitted; None if all were.
     _covered: np.ndarray | None = learned(None)
+    # Which kernels have a part in the clusters, (m,) of bool.
+    _used_kernels: np.ndarray = learned()
     # The attributes of the last fit, which the next one replaces.
     _learned_names: tuple[str, ...] = learned(())
     # Features that stand for the kernels: a parameter of the methods that can use them.

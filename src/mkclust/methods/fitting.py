@@ -61,7 +61,7 @@ def learn(model: Any, samples: Samples) -> dict[str, Any]:
         used = used_kernels(stack, solution.coefficients, solution.included)
         unused = without_entries(empty, used)
         learned = noted | _learn_labels(model, source, stack, solution, empty, unused)
-        learned["alignments_"] = leading_shares(stack, solution)
+        learned |= {"alignments_": leading_shares(stack, solution), "_used_kernels": used}
     if solution.agreement is not None:
         learned["agreement_"] = solution.agreement
     if "observed_" in learned:

@@ -28,8 +28,7 @@ from mkclust.stack.observed import with_maps
 class Training(NamedTuple):
     """What a model is fitted on: its kernels, of the samples that have an entry in any of them."""
 
-    samples: Samples  # all that were read
-    fitted: np.ndarray | None  # the numbers of those that are fitted; None if all are
+    fitted: np.ndarray | None  # the numbers of the samples that are fitted; None if all are
     source: Any  # FromKernels, FromViews or FromFeatures
     kernels: Any  # what its ``stack`` takes
     empty: np.ndarray  # which kernels have nothing of which samples, (n, m) of bool
@@ -49,21 +48,16 @@ def read_training(model: Any, X: Any, observed: Any = None) -> Samples:
     return samples
 
 
-def open_training(model: Any, samples: Samples) -> Training:
-    """Make the kernels of samples that have been read, without those that have no entry."""
-    fitted, lost = np.arange(samples.n_samples), np.arange(0)
-    if samples.missing is not None:
-        lost = without_entries(samples.missing)
-    while True:
-        fitted = np.delete(fitted, lost)
-        is_whole = len(fitted) == samples.n_samples
-        if not is_whole:
-            check_covered(len(fitted), samples.n_samples, model.n_clusters)
-        part = samples if is_whole else samples.take(fitted)
-        source, kernels = open_samples(model, part)
-        empty = source.of_kernels(source.empty(part))
-        if not len(lost := without_entries(empty)):
-            return Training(samples, None if is_whole else fitted, source, kernels, empty)
+def open_training(model: Any, samples: Samples, fitted: np.ndarray | None = None) -> Training:
+    """Make the kernels of samples, all or some, without those that turn out to have no entry."""
+    part = samples if fitted is None else samples.take(fitted)
+    source, kernels = open_samples(model, part)
+    empty = source.of_kernels(source.empty(part))
+    if not len(lost := without_entries(empty)):
+        return Training(fitted, source, kernels, empty)
+    fitted = np.delete(np.arange(samples.n_samples) if fitted is None else fitted, lost)
+    check_covered(len(fitted), samples.n_samples, model.n_clusters)
+    return open_training(model, samples, fitted)
 
 
 def open_samples(model: Any, samples: Samples, *, on_the_fly: bool = False) -> tuple[Any, Any]:

@@ -57,13 +57,8 @@ def used_kernels(
 
 def uncovered_among_new(model: Any, samples: Samples) -> np.ndarray:
     """Return the rising numbers of the new samples that have no entry in any view that is used."""
-    source, coefficients = model._source, getattr(model, "coefficients_", None)
-    empty = source.of_kernels(source.empty(samples))
-    if coefficients is None:
-        return without_entries(empty)
-    is_learned = hasattr(model, "fill_history_")
-    is_used = source.extension.active if is_learned else np.asarray(coefficients) != 0
-    return without_entries(empty, is_used)
+    source = model._source
+    return without_entries(source.of_kernels(source.empty(samples)), model._used_kernels)
 
 
 def spread_over_all(
