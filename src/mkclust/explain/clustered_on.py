@@ -45,7 +45,7 @@ class _View:
     samples : ndarray of int of shape (s,)
         Which samples its rows are.
     rows : array or CSR array of shape (s, n_columns), or None
-        Its values; None if they were not kept.
+        Its values, or their ranks within the columns; None if they were not kept.
     """
 
     sources: tuple[str, ...]
