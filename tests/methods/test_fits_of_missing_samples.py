@@ -1,4 +1,4 @@
-"""Fits of samples that are missing from views: the same whatever tells it, and true of new ones."""
+"""Fits of samples that are missing from views, however that is known, and their new samples."""
 
 import warnings
 
@@ -48,7 +48,7 @@ def with_nan(views, observed):
 
 
 def kernels_with_nan(views, observed):
-    """Return one kernel a view, NaN in the rows and columns of samples that it lacks."""
+    """Return one kernel per view, NaN in the rows and columns of samples that it lacks."""
     bank = KernelBank(widths=(1.0,), polynomials=(), linear=None)
     kernels = np.array(bank.fit_transform(views))
     for kernel, seen in zip(kernels, observed.T, strict=True):
@@ -76,7 +76,7 @@ def test_every_method_clusters_samples_that_are_missing_from_views(name, missing
 
 
 @pytest.mark.parametrize("kernels", ["auto", "gaussian", "on-the-fly", KernelBank()])
-def test_rows_of_nan_masks_and_ids_tell_the_same(kernels, data):
+def test_rows_of_nan_masks_and_ids_give_the_same(kernels, data):
     pd = pytest.importorskip("pandas")
     views, _, observed = data
     ids = [f"s{i:02d}" for i in range(N)]
@@ -161,7 +161,7 @@ def test_features_stand_for_kernels_of_samples_that_are_missing(name, data):
 
 
 @pytest.mark.filterwarnings("default::UserWarning")
-def test_where_much_is_missing_and_nothing_can_learn_it_another_method_is_advised(data):
+def test_another_method_is_advised_if_much_is_missing_that_cannot_be_learned(data):
     views, _, observed = data
     X = with_nan(views, observed)
     with pytest.warns(MissingViewsWarning, match="AgreementKKM.*missing_views='rescale'"):
@@ -242,7 +242,7 @@ def test_samples_that_only_a_view_set_aside_has_change_nothing(name, missing_vie
 
 
 @pytest.mark.parametrize("missing", [0.3, 0.7])
-def test_chances_are_no_smaller_than_chance_makes_them_where_samples_are_missing(missing):
+def test_p_values_of_agreement_are_right_if_samples_are_missing(missing):
     chances = []
     for seed in range(40):
         rng = np.random.default_rng(seed)

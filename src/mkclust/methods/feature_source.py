@@ -13,7 +13,6 @@ from mkclust.linalg.sparse_rows import row_width
 from mkclust.methods.out_of_sample import Extension
 from mkclust.methods.same_input import (
     OTHER_SAMPLES,
-    check_same_samples,
     match_views,
     refuse_self_similarity,
 )
@@ -82,14 +81,9 @@ class FromFeatures(Source):
             shown["observed_"] = stack.features.observed
         return shown
 
-    def check(self, model: Any, X: Any) -> None:
-        """Refuse what cannot be what the model was fitted on."""
-        check_same_samples(self.read(model, X), len(model.labels_), self.given.missing)
-
-    def mixed_entries(self, model: Any, X: Any, indices: np.ndarray | None) -> Array:
+    def mixed_entries(self, model: Any, samples: Samples, indices: np.ndarray | None) -> Array:
         """Return the mixed kernel of features among some samples that the model was fitted on."""
         indices = np.arange(len(model.labels_)) if indices is None else indices
-        self.check(model, samples := self.read(model, X))
         rising, positions = np.unique(indices, return_inverse=True)
         block = as_blocks(samples).take(rising)
         check_finite(block, rising)

@@ -6,7 +6,7 @@ import numpy as np
 
 from mkclust.linalg import arrays_to_host, select, to_host
 from mkclust.linalg.memory import require_memory
-from mkclust.methods.training import in_order_of_fit, open_again
+from mkclust.methods.training import in_order_of_fit, open_again, read_again
 from mkclust.methods.uncovered import only_covered
 from mkclust.stack import Stack
 from mkclust.stack.discretize import normalize_rows
@@ -35,11 +35,10 @@ def mixed_kernel(model: Any, X: Any, samples: Any = None) -> Float:
 
 def _entries(model: Any, X: Any, indices: np.ndarray | None) -> Float:
     """Return the similarities among some samples on the host, exactly symmetric."""
-    if model.approximation is None and not isinstance(X, Stack):
-        X = open_again(model, X, on_the_fly=True)
+    if not isinstance(X, Stack):
+        is_exact = model.approximation is None
+        X = open_again(model, X, on_the_fly=True) if is_exact else read_again(model, X)
     if not model._mixes_kernels:
-        if model.approximation is not None:
-            model._source.check(model, X)
         rows = model.embedding_ if indices is None else select(model.embedding_, indices)
         rows = normalize_rows(to_host(rows))
         entries = rows @ rows.T

@@ -166,11 +166,16 @@ def _is_kernel(part: Any) -> bool:
     return isinstance(part, RowSource) or n_dims(part) == 3 or looks_like_kernel(part)
 
 
+def read_again(model: Any, X: Any) -> Samples:
+    """Read what a model was fitted on, or refuse what cannot be that."""
+    samples = model._source.read(model, X)
+    check_same_samples(samples, len(model.labels_), model._source.given.missing)
+    return samples
+
+
 def open_again(model: Any, X: Any, *, on_the_fly: bool = False) -> Stack:
     """Return the kernels that a model was fitted on, made, centered and scaled as in the fit."""
-    source = model._source
-    samples = source.read(model, X)
-    check_same_samples(samples, len(model.labels_), source.given.missing)
+    source, samples = model._source, read_again(model, X)
     with warnings.catch_warnings():  # which came in the fit
         warnings.simplefilter("ignore")
         again, kernels = open_samples(model, samples, on_the_fly=on_the_fly)
