@@ -33,7 +33,7 @@ class MultipleKernelClusterer(ClusterMixin, Parameters):
     in ``ALLOWED`` what its own parameters may be. It may add what it has learned in
     ``_learned(stack, solution, labels, *further)``, with the labels of further rows that it asked
     for in ``_further_rows``. Its docstring may name sections of ``mkclust.methods.documentation``.
-    Pages, displays and the command line read what there is to say about a method from its class.
+    Pages, displays and the command line describe a method by the attributes of its class.
     """
 
     n_clusters: int = field(default=8, kw_only=False)
@@ -108,7 +108,7 @@ class MultipleKernelClusterer(ClusterMixin, Parameters):
             Present for scikit-learn's conventions.
         observed : array of bool of shape (n_samples, n_views) or dict of such columns, default=None
             Which views, or kernels, have which samples; what else they hold is ignored. None if
-            rows that are NaN throughout, or ids, say it.
+            it follows from rows that are NaN throughout, or from ids.
 
         Returns
         -------
@@ -193,7 +193,7 @@ class MultipleKernelClusterer(ClusterMixin, Parameters):
         X : array of shape (m, n, n), list or dict of kernels or views, table, or Stack
             What the model was fitted on; or its kernels, centered and scaled as in the fit.
         samples : array-like of int of shape (s,), default=None
-            Numbers of the samples to look at, in any order; None looks at all.
+            Indices of the samples, in any order; None for all.
 
         Returns
         -------
@@ -259,7 +259,7 @@ class MultipleKernelClusterer(ClusterMixin, Parameters):
         is_cut = solution.n_iter >= getattr(self, "max_iter", solution.n_iter)
         return (
             f"after {solution.n_iter} iterations the weights {'all but ' * is_cut}repeat "
-            f"themselves in a cycle of {solution.cycle}; a higher max_iter tells whether they "
+            f"themselves in a cycle of {solution.cycle}; a higher max_iter shows whether they "
             "settle. The best of them is returned"
         )
 
@@ -298,7 +298,7 @@ class MultipleKernelClusterer(ClusterMixin, Parameters):
         return TableOptions(self.views, self.join, self.impute, self.missing_views or best)
 
     def __copy__(self) -> "MultipleKernelClusterer":
-        """Return a model with the same arrays, where they are."""
+        """Return a model with the same arrays, not copied."""
         other = type(self).__new__(type(self))
         other.__dict__.update(self.__dict__)
         return other

@@ -41,8 +41,8 @@ psd : {"error", "clip", "shift"}, default="error"
     "neighbors": """\
 neighbors : None, int, float or "auto", default=None
     Replace every kernel by its shared neighborhoods: the similarity of two samples is the share of
-    neighborhoods that hold both, a neighborhood being a sample and so many others, the most similar
-    to it by that kernel, as far as they are similar at all. An integer of at least 2, a share of
+    neighborhoods that hold both, a neighborhood being a sample and the given number of others, the
+    most similar to it by that kernel, as far as they are similar at all. An integer of at least 2, a share of
     the samples, or "auto": 20, and fewer of less than 60 samples. These kernels are sparse and kept
     on the host, and positive semidefinite whatever the kernels were: ``psd`` has nothing to repair.
     Kernels are compared as scaled to a unit diagonal, precomputed ones if ``normalize`` says so.
@@ -114,8 +114,8 @@ embedding_ : array of shape (n_samples, n_clusters)
 duality_gap_ : float
     Relative distance of the objective to its global minimum at most. The lower side is exact, and
     so is the upper one if ``certificate_`` is "proved"; otherwise it holds but for the probability
-    that is told there. With an approximation it is the gap of the approximated problem; how far
-    that is from the kernels themselves, ``approximation_error_`` tells.
+    that is stated there. With an approximation it is the gap of the approximated problem;
+    ``approximation_error_`` says how far that is from the kernels themselves.
 certificate_ : str
     How it is known that the eigensolver missed nothing: "proved" (by a factorization or a dense
     eigendecomposition), "searched (missed with probability at most ...)" or, for streamed kernels
@@ -172,8 +172,8 @@ solve_seconds_, fit_seconds_ : float
     Time spent on solving, and on the whole fit.
 approximation_error_ : ndarray of shape (n_kernels,)
     With an approximation: the share of each kernel's trace, before any centering, that its
-    features miss, on some of the samples; NaN if the feature map does not tell. Random waves
-    miss nothing on average however few they are; ``mkclust.stability`` tells more.
+    features miss, on some of the samples; NaN if the feature map does not know. Random waves
+    miss nothing on average however few they are; ``mkclust.stability`` says more.
     Certificates and objectives are those of the approximated problem.""",
 }
 # The input of the methods that take features, too.

@@ -51,7 +51,7 @@ class FromFeatures(Source):
         return match_views(samples, self.widths, self.given.columns)
 
     def zero_rows(self, samples: Samples) -> dict[int, np.ndarray]:
-        """Return which rows of a view say nothing, by its number, as far as it is in memory."""
+        """Return which rows of a view count as empty, by its number, if it is in memory."""
         zero = {}
         for number, (map_, table) in enumerate(
             zip(self.features.maps, samples.tables.values(), strict=True)

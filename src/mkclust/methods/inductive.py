@@ -1,4 +1,4 @@
-"""Methods that can tell the cluster of samples they have not seen."""
+"""Methods that assign clusters to new samples."""
 
 from dataclasses import replace
 from typing import Any, ClassVar
@@ -87,8 +87,8 @@ class InductiveClusterer(
         Returns
         -------
         ndarray of shape (n_new, n_clusters)
-            Rows of data frames with ids are in the order of the first such frame; where
-            ``set_output`` asks for a frame of pandas, its index are the ids.
+            Rows of data frames with ids are in the order of the first such frame; if
+            ``set_output`` asks for a frame of pandas, its index holds the ids.
         """
         check_is_fitted(self)
         samples = self._source.read(self, X, observed, is_new=True)

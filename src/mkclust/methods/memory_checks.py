@@ -52,7 +52,7 @@ def fit_bytes(
         needed += (method.MATRICES + method.COPIES * m) * n**2 * 8
     elif storage == "streamed":
         needed += 2 * min(max(BLOCK_BYTES, FEWEST_ROWS * m * n * itemsize), n**2 * itemsize // 16)
-    elif storage != "sparse" and m > 1:  # of one kernel there is no sum
+    elif storage != "sparse" and m > 1:  # one kernel alone needs no sum
         needed += method.MATRICES * n**2 * itemsize
     return needed
 
@@ -75,7 +75,7 @@ def require_memory_beside_kernels(model: Any, stack: Stack) -> None:
 
 
 def _require(model: Any, storage: str, n: int, m: int, like: Any, **sizes: int) -> None:
-    """Refuse a fit that does not fit where an array is, on a device or on the host."""
+    """Refuse a fit that does not fit into the memory of the device, or host, of an array."""
     name, k = type(model).__name__, model.n_clusters
     beside = "" if storage in ("dense", "on-the-fly") else ", beside the kernels themselves,"
     advice = "ask for fewer clusters, use fewer samples"

@@ -1,4 +1,4 @@
-"""Embed samples that were not there when the model was fitted."""
+"""Embed samples that a model was not fitted on."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -28,7 +28,7 @@ SAME_DIAGONAL = 1e-6
 
 
 def inverse(eigenvalues: Float, n_samples: int, precision: float) -> Float:
-    """Return the reciprocals of falling eigenvalues, zero where there is only rounding."""
+    """Return the reciprocals of falling eigenvalues, zero for those that are only rounding."""
     is_positive = eigenvalues > n_samples * precision * max(eigenvalues[0], 0)
     return is_positive / np.where(is_positive, eigenvalues, 1)
 
@@ -149,7 +149,7 @@ class Extension:
         return self._sum(parts, stack.n_samples)
 
     def embed(self, similarities: Sequence[Similarities], n_new: int) -> Array:
-        """Embed new samples, (n_new, k), where their similarities live."""
+        """Embed new samples, (n_new, k), on the device of their similarities."""
         parts = [
             (part.kernels, part.rows, self._embed_some(part))
             for part in similarities

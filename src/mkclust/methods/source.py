@@ -160,7 +160,7 @@ class FromKernels(Source):
         return replace(replace(samples, kind="views").take(numbers), kind="kernels")
 
     def zero_rows(self, samples: Samples) -> dict[int, np.ndarray]:
-        """Return of which samples a kernel has nothing but zeros, by its number, if any."""
+        """Return the samples for which a kernel has only zeros, by its number, if any."""
         if isinstance(samples.whole, RowSource):
             return {}
         zero = [zero_samples(part, cross=self.extension is not None) for part in _matrices(samples)]
@@ -209,7 +209,7 @@ class FromKernels(Source):
 
 @dataclass(frozen=True, kw_only=True)
 class FromViews(Source):
-    """Views of which a bank, fitted on them, makes kernels: new samples come as views."""
+    """Views, with a bank that makes kernels of them: new samples come as views."""
 
     bank: KernelBank
 
@@ -231,7 +231,7 @@ class FromViews(Source):
         return match_views(samples, widths, self.bank.columns_)
 
     def zero_rows(self, samples: Samples) -> dict[int, np.ndarray]:
-        """Return which rows of a view say nothing, by its number, as far as that is known."""
+        """Return which rows of a view count as empty, by its number, as far as that is known."""
         if samples.is_lazy or not self.bank.views_ignoring_zeros:
             return {}
         zero = self.bank.empty_rows(samples.views)

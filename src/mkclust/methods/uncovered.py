@@ -27,9 +27,9 @@ PER_SAMPLE = {
 
 
 def without_entries(empty: np.ndarray, is_used: Any = slice(None)) -> np.ndarray:
-    """Return the rising numbers of the samples of which no used view, or kernel, has anything.
+    """Return the sorted indices of the samples that have no entry in any view that is used.
 
-    Empty says which views have nothing of which samples, (n_samples, n_views) of bool.
+    Empty says which views, or kernels, have no entry of which samples, (n, n_views) of bool.
     """
     used = empty[:, is_used]
     return np.flatnonzero(used.all(axis=1)) if used.shape[1] else np.arange(0)
@@ -56,7 +56,7 @@ def used_kernels(
 
 
 def uncovered_among_new(model: Any, samples: Samples) -> np.ndarray:
-    """Return the rising numbers of the new samples that have no entry in any view that is used."""
+    """Return the sorted indices of new samples that have no entry in any view that is used."""
     source = model._source
     return without_entries(source.of_kernels(source.empty(samples)), model._used_kernels)
 
