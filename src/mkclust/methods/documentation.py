@@ -41,10 +41,11 @@ psd : {"error", "clip", "shift"}, default="error"
     "neighbors": """\
 neighbors : None, int, float or "auto", default=None
     Replace every kernel by its shared neighborhoods: the similarity of two samples is the share of
-    neighborhoods that hold both, a neighborhood being a sample and the given number of others, the
-    most similar to it by that kernel, as far as they are similar at all. An integer of at least 2, a share of
-    the samples, or "auto": 20, and fewer of less than 60 samples. These kernels are sparse and kept
-    on the host, and positive semidefinite whatever the kernels were: ``psd`` has nothing to repair.
+    neighborhoods that hold both, a neighborhood being a sample and this number of others, the most
+    similar to it by that kernel, as far as they are similar at all. An integer of at least 2, a
+    share of the samples, or "auto": 20, and fewer of less than 60 samples. These kernels are sparse
+    and kept on the host, and positive semidefinite whatever the kernels were: ``psd`` has nothing
+    to repair.
     Kernels are compared as scaled to a unit diagonal, precomputed ones if ``normalize`` says so.
     A table gets one Gaussian kernel, for those of all widths have the same neighbors.""",
     "approximation": """\
