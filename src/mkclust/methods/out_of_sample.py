@@ -9,6 +9,7 @@ import numpy as np
 from mkclust.linalg import (
     arrays_to_host,
     is_foreign,
+    is_on_accelerator,
     namespace,
     precision_of,
     side_by_side,
@@ -17,7 +18,7 @@ from mkclust.linalg import (
     zeros,
 )
 from mkclust.methods.learned_rows import LearnedRows
-from mkclust.stack import Observed, Source, Stack, Standardization, Standardized
+from mkclust.stack import Kernel, Observed, Source, Stack, Standardization, Standardized
 from mkclust.stack.checks import symmetrized
 from mkclust.stack.kernel import multiply
 from mkclust.stack.observed import FillRule, SampleMap, maps_of, rescaling
@@ -142,7 +143,12 @@ class Extension:
         """
         kernels = list(map(observed_part, stack.kernels))
         pairs = zip(kernels, self.projections, strict=True)
-        products = multiply(kernels, [to_device(P, kernel.like) for kernel, P in pairs])
+        thin = [to_device(P, kernel.like) for kernel, P in pairs]
+        if is_on_accelerator(kernels[0].like) and kernels[0].storage != "streamed":
+            # By rows in float64, as new samples: other products there are as precise as the kernel.
+            products = list(map(Kernel.__matmul__, kernels, thin))
+        else:
+            products = multiply(kernels, thin)
         everyone = np.arange(stack.n_samples)
         rows = [everyone if samples is None else samples for samples in self.samples]
         parts = [([p], rows[p], product) for p, product in enumerate(products)]
