@@ -1,4 +1,4 @@
-"""Bases, eigenvectors and roots: thin matrices stay where they live, small ones are the host's."""
+"""Bases, eigenvectors and roots; thin matrices stay on their device, small ones on the host."""
 
 import numpy as np
 
@@ -62,12 +62,8 @@ def orthonormalize(X: Array, against: Array | None = None) -> Array:
         # What is left of a column after the projection must exceed its rounding.
         kept = np.flatnonzero(left > (100 * eps) ** 2 * squares)
         if len(kept) < len(left):
-            X, gram, left, squares = (
-                select(X, kept, 1),
-                gram[np.ix_(kept, kept)],
-                left[kept],
-                squares[kept],
-            )
+            X, gram = select(X, kept, 1), gram[np.ix_(kept, kept)]
+            left, squares = left[kept], squares[kept]
         if not len(kept):
             return X
         lengths = np.sqrt(left)[:, None]
@@ -80,7 +76,7 @@ def orthonormalize(X: Array, against: Array | None = None) -> Array:
 
 
 def _inverse_root(gram: Float, eps: float) -> tuple[Float, float]:
-    """Return an inverse root of a Gram matrix of unit vectors, and the size of its entries."""
+    """Return an inverse square root of a Gram matrix of unit vectors, and its largest entry."""
     try:
         # A tenth of the time of eigenvalues, and as good if the inverse is not large.
         root = np.linalg.inv(np.linalg.cholesky(gram)).T
@@ -123,12 +119,10 @@ def psd_part(
     """
     xp = namespace(M)
     likely = M.shape[0] if likely_rank is None else max(count, likely_rank + FEW_MORE)
-    if is_foreign(M) or likely > FEW_POSITIVE * M.shape[0]:
+    are_few = not is_foreign(M) and likely <= FEW_POSITIVE * M.shape[0]
+    values, vectors = eigh(M, top=likely if are_few else None)
+    if are_few and values[0] > 0:  # others may be positive, too
         values, vectors = eigh(M)
-    else:
-        values, vectors = eigh(M, top=likely)
-        if values[0] > 0:  # others may be, too
-            values, vectors = eigh(M)
     first = len(values) - max(count, int((values > 0).sum()))
     values, vectors = values[first:][::-1], xp.flip(vectors[:, first:], axis=1)
     root = vectors * to_device(np.sqrt(np.maximum(values, 0)), vectors)
