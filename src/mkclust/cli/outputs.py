@@ -43,7 +43,7 @@ ATTRIBUTES = {
     "uncovered_samples": "uncovered_samples_",
 }
 # Parts of a fit whose seconds are recorded.
-TIMED = ("kernel", "check", "solve", "agreement", "label", "alignment", "fit")
+TIMED = ("solve", "fit")
 # Modules and extras that outputs need, with the suffixes of their files.
 NEEDED = {
     "plot": (("matplotlib",), (".png", ".pdf", ".svg", ".jpg", ".eps")),

@@ -132,18 +132,16 @@ class ClusteredOn:
                 if view not in of_pairs
             }
         else:
-            columns, rows = source.columns, getattr(source, "ranks", {})
+            columns, rows = source.given.columns, source.rows
             if labels._covered is not None:
-                rows = {
-                    view: (labels._covered[some], ranks) for view, (some, ranks) in rows.items()
-                }
-        unknown = [view for view in source.view_names if view not in rows]
+                rows = {view: (labels._covered[some], part) for view, (some, part) in rows.items()}
+        unknown = [view for view in source.given.names if view not in rows]
         views = (
             _View(
-                _sources(columns.get(view, ()), source.encodings),
+                _sources(columns.get(view, ()), source.given.encodings),
                 *rows.get(view, (np.arange(0), None)),
             )
-            for view in source.view_names
+            for view in source.given.names
         )
         note = (
             f"The model has kept no columns of {join_words(map(repr, unknown))}, so that it cannot "

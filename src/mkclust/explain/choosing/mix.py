@@ -222,7 +222,7 @@ class NullSamples:
             _, source, made = settings.open(samples)
             given = [_written_out(K) for part in made for K in part]
             if self._missing is not None:
-                self._missing = self._missing[:, list(source.kernel_views)]
+                self._missing = source.of_kernels(self._missing)
         coordinates = []
         for entries in given:
             inner = _gaussian_inner_products(entries)
