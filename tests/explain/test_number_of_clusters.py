@@ -270,7 +270,7 @@ def test_copies_of_two_points_are_two_clusters():
 
 def test_clusters_that_views_do_not_share_are_no_evidence():
     good = blobs(strengths=(3.0,), k=3)[0]
-    found = suggest_n_clusters([*good, *noise(1)], FEW, **QUICK)
+    found = suggest_n_clusters([*good, *noise(2)], FEW, **QUICK)
     assert found.p_cloud == 1 / 20
     assert found.p_shuffled > 0.05
     assert found.evidence == "none"
