@@ -6,6 +6,7 @@ from sklearn.base import clone
 from sklearn.metrics import adjusted_rand_score
 
 from conftest import blob_views, gaussian_kernels
+from given_kernels import Rows
 from mkclust import (
     LFMVC,
     METHODS,
@@ -18,7 +19,7 @@ from mkclust.datasets import load
 from mkclust.explain import diagnose
 from mkclust.kernels import Linear, Nystroem
 from mkclust.methods.agreement import Agreement
-from mkclust.stack import MatrixRows, as_stack
+from mkclust.stack import as_stack
 
 STANDARDS = [(True, True), (True, False), (False, True), (False, False)]
 ONE_GAUSSIAN = {"widths": (1.0,), "polynomials": (), "linear": None}
@@ -388,7 +389,7 @@ def test_kernels_in_files_are_diagnosed_like_others(kind, tmp_path, monkeypatch)
             file[f"single/{p}"] = K
         np.save(tmp_path / "kernels.npy", X)
         stored = {
-            "source": lambda: MatrixRows(list(X)),
+            "source": lambda: Rows(X),
             "map": lambda: np.load(tmp_path / "kernels.npy", mmap_mode="r"),
             "dataset": lambda: file["all"],
             "datasets": lambda: [file[f"single/{p}"] for p in range(3)],
@@ -398,7 +399,7 @@ def test_kernels_in_files_are_diagnosed_like_others(kind, tmp_path, monkeypatch)
         model = SimpleMKKM(4, n_init=2, random_state=0, **settings).fit(stored)
         assert_close(diagnose(model, stored), expected, tolerance=1e-6)
         with pytest.raises(ValueError, match="X has 2 kernels, the model was fitted on 3"):
-            diagnose(model, MatrixRows(list(X[:2])))
+            diagnose(model, Rows(X[:2]))
 
 
 # Kernels known by features ------------------------------------------------------------------------

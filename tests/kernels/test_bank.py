@@ -14,7 +14,6 @@ from sklearn.metrics.pairwise import (
 from conftest import blob_views
 from mkclust import SimpleMKKM
 from mkclust.kernels import KernelBank
-from mkclust.kernels.formulas import LINEAR
 from mkclust.stack import RowSource
 
 pytestmark = pytest.mark.slow
@@ -69,7 +68,7 @@ def test_the_bank_learns_median_distances_and_mean_squared_norms(views):
 
 
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
-@pytest.mark.parametrize("linear", LINEAR)
+@pytest.mark.parametrize("linear", ["linear", "cosine"])
 def test_kernels_of_the_training_views_are_symmetric_to_the_last_bit(views, dtype, linear):
     views = {name: view.astype(dtype) for name, view in views.items()}
     bank = KernelBank(linear=linear)
@@ -87,7 +86,7 @@ def test_kernels_of_the_training_views_are_symmetric_to_the_last_bit(views, dtyp
 
 
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
-@pytest.mark.parametrize("linear", LINEAR)
+@pytest.mark.parametrize("linear", ["linear", "cosine"])
 def test_kernels_on_the_fly_are_those_of_the_dense_bank(views, rng, dtype, linear):
     views = {name: view.astype(dtype) for name, view in views.items()}
     views["words"][[5, 77]], views["words"][9] = views["words"][40], 0
@@ -130,14 +129,14 @@ def test_new_views_unlike_the_training_views_are_refused(views, method):
         getattr(KernelBank().fit(X_train), method)(X_new)
 
     pixels, words = views.values()
-    with pytest.raises(ValueError, match=r"2 views \('pixels', 'words'\), but found 1 view \('p"):
-        use(views, {"pixels": pixels})
-    with pytest.raises(ValueError, match=r"found 2 views \('view 0', 'view 1'\)"):
-        use(views, [pixels, words])
-    with pytest.raises(ValueError, match=r"fitted on one table, but found 2 views"):
-        use(pixels, [pixels, words])
-    with pytest.raises(ValueError, match="View 'words' has 4 columns, but 9 when"):
-        use(views, {"pixels": pixels, "words": pixels})
+    for fitted, new, message in (
+        (views, {"pixels": pixels}, r"2 views \('pixels', 'words'\), but found 1 view \('pixels'"),
+        (views, [pixels, words], r"found 2 views \('view 0', 'view 1'\)"),
+        (pixels, [pixels, words], "one table, but found 2 views"),
+        (views, {"pixels": pixels, "words": pixels}, "View 'words' has 4 columns, but 9"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            use(fitted, new)
     # The very words that scikit-learn's checks of estimators require.
     message = "X has 9 features, but KernelBank is expecting 4 features as input"
     with pytest.raises(ValueError, match=message):
@@ -149,24 +148,18 @@ def test_new_views_unlike_the_training_views_are_refused(views, method):
 @pytest.mark.parametrize(
     ("parameters", "message"),
     [
-        ({"widths": (1.0, 0.0)}, "widths.*=0.0"),
-        ({"widths": (np.inf,)}, "widths.*=inf"),
-        ({"widths": ("1",)}, "widths.*='1'"),
-        ({"widths": 1.0}, "widths=1.0: pass a sequence"),
-        ({"polynomials": 2}, "polynomials=2: pass a sequence"),
-        ({"polynomials": ((0, 2), (1,))}, r"polynomials: found \(1,\)"),
-        ({"polynomials": ((-1, 2),)}, "polynomials: the offset=-1"),
-        ({"polynomials": ((1, 2.5),)}, "polynomials: the degree=2.5"),
+        *(({"widths": value}, "widths=") for value in ((1.0, 0.0), (np.inf,), ("1",), 1.0)),
+        *(
+            ({"polynomials": value}, "polynomials=")
+            for value in (2, ((0, 2), (1,)), ((-1, 2),), ((1, 2.5),))
+        ),
         ({"linear": "quadratic"}, "linear='quadratic'"),
         ({"widths": (), "polynomials": (), "linear": None}, "leaves no kernel"),
     ],
 )
 def test_parameters_that_make_no_kernel_are_refused(views, parameters, message):
-    bank = KernelBank(**parameters)
     with pytest.raises(ValueError, match=message):
-        bank.fit(views)
-    with pytest.raises(NotFittedError):
-        bank.transform(views)
+        KernelBank(**parameters).fit(views)
 
 
 @pytest.mark.parametrize(
@@ -180,11 +173,8 @@ def test_parameters_that_make_no_kernel_are_refused(views, parameters, message):
     ],
 )
 def test_views_without_a_typical_distance_are_refused(X, message):
-    bank = KernelBank()
     with pytest.raises(ValueError, match=message):
-        bank.fit(X)
-    with pytest.raises(NotFittedError):
-        bank.transform(X)
+        KernelBank().fit(X)
 
 
 def test_the_default_kernels_can_be_had_on_the_fly_by_name():

@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from sklearn.base import clone
 from sklearn.metrics.pairwise import cosine_similarity
 
 from libraries import LIBRARIES, as_library
@@ -13,7 +12,7 @@ from mkclust.kernels import KernelBank, Nystroem
 from mkclust.kernels.kinds import RULES, kind_of, learn_preparations
 from mkclust.kernels.preparations import LogTfIdf
 from mkclust.kernels.profile import ViewProfile
-from mkclust.linalg import FactoredMatrix, to_host
+from mkclust.linalg import to_host
 from views_by_kind import N, example
 
 pytestmark = pytest.mark.slow
@@ -29,11 +28,8 @@ KINDS = [kind for kind, rule in RULES.items() if not rule.by_name]
 
 
 def dense(kernels):
-    """Return kernels, each held in its own way, as one array on the host."""
-    if not isinstance(kernels, list):
-        return to_host(kernels, None)
-    factored = (each.toarray() if isinstance(each, FactoredMatrix) else each for each in kernels)
-    return np.stack([to_host(each, None) for each in factored])
+    """Return kernels, each stored in its own way, as one array."""
+    return np.stack([each.toarray() if hasattr(each, "toarray") else each for each in kernels])
 
 
 def neighborhoods_of(rows, linear=None):
@@ -65,11 +61,7 @@ def test_neither_the_unit_nor_the_order_of_samples_changes_the_kind(kind, seed, 
 
 BORDERLINE = {
     # A missing mark, or a second one, is no category.
-    "a row without a mark": (
-        lambda X: np.vstack([np.zeros((1, 9)), X[1:]]),
-        "categories",
-        "binary",
-    ),
+    "a row without a mark": (lambda X: X * (np.arange(N) > 0)[:, None], "categories", "binary"),
     "a column of its own": (lambda X: np.hstack([np.ones((N, 1)), X]), "categories", "binary"),
     "no zero on the diagonal": (lambda D: D + np.eye(N), "distances", "dense"),
     "not symmetric": (lambda D: np.triu(D) + 2 * np.tril(D), "distances", "dense"),
@@ -95,11 +87,10 @@ def test_a_square_view_of_some_rows_only_is_no_graph():
     assert tell_kind(example("graph"), None) == "sparse"
 
 
-@pytest.mark.parametrize("library", LIBRARIES)
-def test_the_bank_makes_the_kernel_that_suits_each_view(library):
+def test_the_bank_makes_the_kernel_that_suits_each_view():
     views = {kind: example(kind) for kind in KINDS}
     bank = KernelBank(**ONE, rules="kind")
-    kernels = dict(zip(KINDS, dense(bank.fit_transform(as_library(library, views))), strict=True))
+    kernels = dict(zip(KINDS, dense(bank.fit_transform(views)), strict=True))
     assert bank.rules_ == {kind: kind for kind in KINDS}
     assert bank.kernel_names_ == tuple(KINDS)
     codes = views["categories"]
@@ -121,28 +112,6 @@ def test_the_bank_makes_the_kernel_that_suits_each_view(library):
     for kind, rows in (("histogram", np.sqrt(views["histogram"])), ("dense", views["dense"])):
         mixed = with_neighborhoods(KernelBank(**ONE).fit_transform(rows)[0], rows)
         np.testing.assert_allclose(kernels[kind], mixed, atol=1e-12)
-    for kernel in kernels.values():
-        assert np.linalg.eigvalsh(kernel)[0] > -1e-9
-
-
-@pytest.mark.parametrize("library", LIBRARIES)
-def test_new_rows_are_prepared_as_training_rows(library):
-    kinds = [kind for kind in KINDS if kind != "graph"]
-    views = as_library(library, {kind: example(kind) for kind in kinds})
-    bank = KernelBank(**ONE, rules="kind").fit(views)
-    some = {name: view[5:25, :] for name, view in views.items()}
-    whole, part = (dense(bank.transform(X)) for X in (views, some))
-    np.testing.assert_allclose(part, whole[:, 5:25], atol=1e-12)
-    np.testing.assert_allclose(
-        to_host(bank.self_similarity(some)),
-        np.diagonal(whole, axis1=1, axis2=2)[:, 5:25],
-        atol=1e-12,
-    )
-    on_the_fly = clone(bank).set_params(on_the_fly=True).fit(views)
-    np.testing.assert_allclose(to_host(on_the_fly.transform(some).rows(0, 20)), part, atol=1e-12)
-    restored = pickle.loads(pickle.dumps(bank))
-    on_host = {name: to_host(view) for name, view in some.items()}
-    np.testing.assert_allclose(dense(restored.transform(on_host)), part, atol=1e-12)
 
 
 def test_a_new_sample_of_a_graph_comes_with_its_links():
@@ -151,15 +120,6 @@ def test_a_new_sample_of_a_graph_comes_with_its_links():
     links = graph + np.diag(graph.max(axis=1))
     expected = cosine_similarity(graph[:4], links)
     np.testing.assert_allclose(bank.transform({"graph": graph[:4]})[0], expected, atol=1e-12)
-
-
-@given(st.sampled_from(KINDS), st.integers(0, 50), st.floats(1e-3, 1e3))
-def test_neither_unit_nor_order_changes_kernels_by_kind(kind, seed, factor):
-    view, order = example(kind, seed), np.random.default_rng(seed).permutation(N)
-    moved = factor * (view[np.ix_(order, order)] if RULES[kind].of_pairs else view[order])
-    bank = KernelBank(**ONE, rules="kind")
-    before, after = (dense(bank.fit_transform({"view": X}))[0] for X in (view, moved))
-    np.testing.assert_allclose(after, before[np.ix_(order, order)], atol=1e-9)
 
 
 def test_rules_by_name_go_before_kinds():
@@ -177,11 +137,11 @@ def test_rules_by_name_go_before_kinds():
     ("rules", "message"),
     [
         ({"text": "sparse"}, "rule for the view 'text', and the views are 'words', 'pixels'"),
-        ({"words": "text"}, "'text' for the view 'words'; choose among 'categories', 'distances'"),
+        ({"words": "text"}, "'text' for the view 'words'; choose among .*'categories'"),
         ({"words": ["sparse"]}, r"\['sparse'\] for the view 'words'; choose among"),
         ({"words": "graph"}, "'graph', which has one column per sample: found 90 columns, 60 samp"),
         ({"pixels": "sparse"}, "'sparse', which has no negative entries: found some; choose"),
-        ("kinds", "rules='kinds': pass None, 'kind'"),
+        ("kinds", "rules asks for 'kinds' for all views"),
     ],
 )
 def test_rules_that_make_no_sense_are_refused(rules, message):

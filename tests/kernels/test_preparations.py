@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy.sparse import csr_array, csr_matrix
 from sklearn.feature_extraction.text import TfidfTransformer
 
 from libraries import LIBRARIES, as_library, kind_of
@@ -32,11 +33,11 @@ def test_log_tf_idf_is_that_of_scikit_learn():
     X[5] = 0
     preparation = LogTfIdf.learn(X)
     assert preparation.unit == np.median(X[X > 0])
-    second_road = TfidfTransformer(norm="l2", smooth_idf=True)
-    expected = second_road.fit_transform(np.log1p(X / preparation.unit)).toarray()
+    tf_idf = TfidfTransformer(norm="l2", smooth_idf=True)
+    expected = tf_idf.fit_transform(np.log1p(X / preparation.unit)).toarray()
     np.testing.assert_allclose(preparation.apply(X), expected, rtol=1e-12)
     new = counts(1)
-    expected = second_road.transform(np.log1p(new / preparation.unit)).toarray()
+    expected = tf_idf.transform(np.log1p(new / preparation.unit)).toarray()
     np.testing.assert_allclose(preparation.apply(new), expected, rtol=1e-12)
 
 
@@ -85,6 +86,20 @@ def test_rows_are_prepared_where_they_live_and_in_their_precision(make, dtype, l
     np.testing.assert_array_equal(to_host(rows), X.astype(dtype))
     for value in vars(preparation).values():
         assert isinstance(value, float) or value.dtype == np.float64
+
+
+@pytest.mark.parametrize("container", [csr_array, csr_matrix])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("make", ALL)
+def test_sparse_rows_stay_sparse(make, dtype, container):
+    X = (counts(shape=(12, 12)) if make is not LimitColumnScale else loud()).astype(dtype)
+    rows = container(X)
+    prepared = make.learn(rows).apply_to_training(rows)
+    assert (prepared.format, prepared.dtype) == ("csr", dtype)
+    expected = make.learn(X).apply_to_training(X)
+    tolerance = 10 * np.finfo(dtype).eps
+    np.testing.assert_allclose(prepared.toarray(), expected, rtol=tolerance, atol=tolerance)
+    np.testing.assert_array_equal(make.learn(rows).zero_rows(rows), ~X.any(axis=1))
 
 
 @given(st.sampled_from(ALL), st.integers(0, 100), st.floats(1e-6, 1e6))

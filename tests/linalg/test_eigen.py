@@ -17,7 +17,7 @@ MATRICES = {
     "constant": np.ones((80, 80)),
     "centered identity": np.eye(80) - 1 / 80,
     "tiny": 1e-300 * (np.eye(80) + np.ones((80, 80))),
-    "stack": np.stack([np.diag(np.arange(1.0, 81.0)), np.eye(80)]),
+    "rising": np.diag(np.arange(1.0, 81.0)),
 }
 
 
@@ -47,16 +47,13 @@ def test_eigenpairs_are_found_by_another_driver_where_one_fails(monkeypatch, M, 
     given = M if library is None else pytest.importorskip(library).asarray(M)
     size = np.abs(known).max() or 1.0
     np.testing.assert_allclose(eigvalsh(given) / size, known / size, atol=1e-12)
-    for top in (None,) if M.ndim == 3 or library else (None, 1, 3, 5):
+    for top in (None,) if library else (None, 1, 3, 5):
         values, vectors = eigh(given, top=top)
         vectors = to_host(vectors)
-        np.testing.assert_allclose(values / size, known[..., -(top or 80) :] / size, atol=1e-12)
+        np.testing.assert_allclose(values / size, known[-(top or 80) :] / size, atol=1e-12)
         image = (M / size) @ vectors
-        np.testing.assert_allclose(image, vectors * values[..., None, :] / size, atol=1e-12)
-        gram = np.swapaxes(vectors, -1, -2) @ vectors
-        np.testing.assert_allclose(
-            gram, np.broadcast_to(np.eye(len(gram.T)), gram.shape), atol=1e-12
-        )
+        np.testing.assert_allclose(image, vectors * values / size, atol=1e-12)
+        np.testing.assert_allclose(vectors.T @ vectors, np.eye(top or 80), atol=1e-12)
 
 
 def test_all_eigendecompositions_of_dense_matrices_are_made_in_one_file():

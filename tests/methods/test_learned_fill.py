@@ -9,6 +9,7 @@ from scipy.optimize import minimize
 from conftest import blob_views
 from libraries import LIBRARIES, as_library
 from mkclust import LMKKM, METHODS, MKKM, SimpleMKKM
+from mkclust.data.samples import Samples
 from mkclust.engine.simplex import best_response
 from mkclust.kernels import Nystroem
 from mkclust.linalg import inner_products, to_host
@@ -16,7 +17,6 @@ from mkclust.methods.learned_fill import AlignedFills, RegressedFills
 from mkclust.methods.learned_rows import TRUST, LearnedRows
 from mkclust.metrics import adjusted_rand_index
 from mkclust.stack import as_stack
-from mkclust.stack.build import stack_observed
 from mkclust.stack.observed import observed_samples, with_maps
 from problems import FAMILIES, random_weights, top_eigenvalue_sum, wishart
 
@@ -35,11 +35,12 @@ def random_mask(rng, n, m, rate):
 
 def incomplete_stack(kernels, observed, center=False, library="numpy"):
     """Return kernels without the samples that they lack, one a part."""
-    stacks = []
-    for K, has in zip(kernels, observed.T, strict=True):
-        block = as_library(library, K[None][:, has][:, :, has])
-        stacks.append(as_stack(block, center=center, normalize=False, validate=False))
-    return stack_observed(stacks, observed, [[p] for p in range(len(kernels))], "zero")
+    pairs = zip(kernels, observed.T, strict=True)
+    blocks = [as_library(library, K[np.ix_(has, has)]) for K, has in pairs]
+    names = tuple(f"kernel {p}" for p in range(len(blocks)))
+    samples = Samples("kernels", names, tuple(blocks), missing=~observed)
+    options = {"center": center, "normalize": False, "validate": False, "fill": "zero"}
+    return as_stack(samples, views=range(len(blocks)), **options)
 
 
 def random_problem(family, seed):

@@ -114,7 +114,7 @@ def test_k_means_runs_where_an_accelerator_has_the_rows(library, monkeypatch):
     monkeypatch.setattr("mkclust.stack.discretize.is_on_accelerator", is_foreign)
     monkeypatch.setattr("mkclust.stack.discretize.KMeans", None)  # whoever calls it fails
     rows, y = clear_rows()
-    for how in ({}, {"all_rows": 100}, {"init": "random"}):
+    for how in ({}, {"all_rows": 100}):
         labels, _ = discretize(as_library(library, rows), 3, random_state=0, **how)
         np.testing.assert_array_equal(labels, y)
     column = as_library(library, np.array([[2.0], [-1.0], [3.0], [5.0]]))
@@ -123,25 +123,23 @@ def test_k_means_runs_where_an_accelerator_has_the_rows(library, monkeypatch):
     assert centers.shape == (3, 1)
 
 
-def centers_of(library, rows, k, *, n_init=10, init="k-means++", random_state=0):
+def centers_of(library, rows, k, *, n_init=10, random_state=0):
     """Return the centers that k-means finds for rows in a library."""
-    given = as_library(library, rows)
-    return k_means(given, k, n_init=n_init, init=init, random_state=random_state)
+    return k_means(as_library(library, rows), k, n_init=n_init, random_state=random_state)
 
 
 @pytest.mark.parametrize("library", LIBRARIES)
-@pytest.mark.parametrize("init", ["k-means++", "random"])
 @pytest.mark.parametrize(("dtype", "tolerance"), [(np.float64, 1e-12), (np.float32, 1e-4)])
-def test_clear_clusters_are_found_and_centers_are_their_means(library, init, dtype, tolerance):
+def test_clear_clusters_are_found_and_centers_are_their_means(library, dtype, tolerance):
     rows, labels = make_blobs(300, 4, centers=3, cluster_std=0.3, random_state=2)
     rows = rows.astype(dtype)
-    centers = centers_of(library, rows, 3, init=init)
+    centers = centers_of(library, rows, 3)
     assert centers.dtype == dtype
     found = cdist(rows, centers).argmin(axis=1)
     assert adjusted_rand_score(labels, found) == 1
     means = [rows[found == j].mean(axis=0, dtype=np.float64) for j in range(3)]
     np.testing.assert_allclose(centers, means, atol=tolerance)
-    far = centers_of(library, rows.astype(float) + 1e6, 3, init=init)
+    far = centers_of(library, rows.astype(float) + 1e6, 3)
     np.testing.assert_allclose(np.sort(far - 1e6, 0), np.sort(centers, 0), atol=1e-4)
 
 
@@ -155,12 +153,11 @@ def test_starts_together_are_as_good_as_those_of_scikit_learn(library, spread):
 
 
 @pytest.mark.parametrize("library", LIBRARIES)
-@pytest.mark.parametrize("init", ["k-means++", "random"])
-def test_a_seed_begins_where_it_begins_in_scikit_learn(library, init):
+def test_a_seed_begins_where_it_begins_in_scikit_learn(library):
     # One start, clusters that run into each other: another start would end elsewhere.
     rows = np.random.default_rng(1).normal(size=(300, 4))
-    centers = centers_of(library, rows, 9, n_init=1, init=init, random_state=1)
-    expected = KMeans(9, n_init=1, init=init, random_state=1).fit(rows)
+    centers = centers_of(library, rows, 9, n_init=1, random_state=1)
+    expected = KMeans(9, n_init=1, random_state=1).fit(rows)
     found = nearest_center(rows, centers)
     assert np.mean(found == expected.labels_) > 0.98
     assert np.mean(found == KMeans(9, n_init=1, random_state=99).fit(rows).labels_) < 0.5

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from given_kernels import M, N, Rows, integer_kernels, on_disk, standardized
 from libraries import LIBRARIES, as_library, kind_of
 from mkclust.linalg import to_host
-from mkclust.stack import Array, Factored, MatrixRows, Mix, Shifted, as_stack
+from mkclust.stack import Array, Factored, Mix, Shifted, as_stack
 from mkclust.stack.kernel import multiply
 from mkclust.stack.observed import Fill, rescaling, with_active
 
@@ -37,7 +37,6 @@ FORMS = {
     "dense and sparse": lambda K, folder: [K[0], sp.csr_array(K[1]), sp.csc_matrix(K[2])],
     "rows": lambda K, folder: Rows(K),
     "rows in float32": lambda K, folder: Rows(K.astype(np.float32)),
-    "matrices read by rows": lambda K, folder: MatrixRows([on_disk(k, folder) for k in K]),
     "kernels": lambda K, folder: [Array(K[0]), Factored(np.linalg.cholesky(K[1])), K[2]],
     "mixed kernels": lambda K, folder: [Mix(np.array([2.0, 1.0]), [Array(k / 3)] * 2) for k in K],
 }

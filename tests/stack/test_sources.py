@@ -4,9 +4,10 @@ import threading
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 
 from given_kernels import M, N, Rows, integer_kernels, on_disk, standardized
-from mkclust.stack import MatrixRows, Source, as_stack
+from mkclust.stack import Source, as_stack
 
 
 class Products(Source):
@@ -35,24 +36,6 @@ def test_products_that_take_no_rows_are_used_if_the_source_knows_them():
     assert not source.asked
 
 
-def test_matrices_are_read_alone_if_only_they_are_needed(tmp_path):
-    read = []
-
-    class Matrix(np.ndarray):
-        def __getitem__(self, index):
-            read.append(self.name)
-            return np.asarray(super().__getitem__(index))
-
-    matrices = []
-    for p, K in enumerate(integer_kernels()):
-        matrices.append(K.view(Matrix))
-        matrices[-1].name = p
-    stack = as_stack(MatrixRows(matrices), validate=False)
-    read.clear()
-    stack.kernels[1] @ np.ones((N, 1))
-    assert set(read) == {1}
-
-
 @pytest.mark.parametrize("chunks", [(1, 16, 9), (3, 5, N), (2, 1, 1)])
 def test_tiles_of_a_file_may_have_any_shape(chunks, tmp_path):
     h5py = pytest.importorskip("h5py")
@@ -70,6 +53,13 @@ def test_other_number_types_are_converted_as_they_come(dtype, tmp_path):
     tolerance = 1e-3 if dtype is np.float16 else 1e-11
     expected = standardized(kernels, center=False)
     np.testing.assert_allclose(stack.among().entries, expected, atol=tolerance)
+
+
+@pytest.mark.parametrize("form", [sp.coo_matrix, sp.lil_array, sp.csr_array])
+def test_sparse_kernels_are_streamed_as_their_matrices(form):
+    stack = as_stack([form(K) for K in integer_kernels()], streamed=True)
+    assert {kernel.storage for kernel in stack.kernels} == {"streamed"}
+    np.testing.assert_allclose(stack.among().entries, standardized(integer_kernels()), atol=1e-11)
 
 
 @pytest.mark.parametrize("kind", [KeyboardInterrupt, ZeroDivisionError])

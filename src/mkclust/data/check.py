@@ -88,7 +88,7 @@ def check_view(view: Any, title: str, *, may_lack_rows: bool = False) -> Any:
     if is_dask(view):
         _check_chunks(view, title)
     if issparse(view):
-        _check_type(view.dtype, title)
+        check_type(view.dtype, title)
         try:
             return as_csr(view)
         except (ValueError, IndexError) as error:
@@ -98,7 +98,7 @@ def check_view(view: Any, title: str, *, may_lack_rows: bool = False) -> Any:
     if is_foreign(view):
         as_floats(view[:0, :], title)  # refuses what is no number
     elif hasattr(view, "dtype"):
-        _check_type(view.dtype, title)
+        check_type(view.dtype, title)
     return view
 
 
@@ -126,7 +126,7 @@ def as_numbers(view: Any, title: str) -> Any:
     except (TypeError, ValueError) as error:
         kind = TypeError if isinstance(error, TypeError) else ValueError
         raise kind(f"{title} is not a table of real numbers. {error}") from error
-    _check_type(array.dtype, title)
+    check_type(array.dtype, title)
     return array
 
 
@@ -249,11 +249,11 @@ def as_floats(rows: Any, title: str) -> Array:
         return as_foreign_floats(rows, title)
     check_masks(rows, title)
     array = np.asarray(rows)
-    _check_type(array.dtype, title)
+    check_type(array.dtype, title)
     return array if array.dtype in (np.float32, np.float64) else array.astype(np.float64)
 
 
-def _check_type(dtype: Any, title: str) -> None:
+def check_type(dtype: Any, title: str) -> None:
     """Refuse entries that are no real numbers."""
     if np.dtype(dtype).kind not in "biuf":
         raise ValueError(

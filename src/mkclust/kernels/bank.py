@@ -13,7 +13,7 @@ from mkclust.data.blocks import fingerprint
 from mkclust.data.samples import Expected, read_views
 from mkclust.data.tables import TABLE
 from mkclust.kernels.formulas import Formula, read_formulas
-from mkclust.kernels.kinds import asked_of_views, check_rules, choose_rules, is_rule, rules_of
+from mkclust.kernels.kinds import are_rules, check_rules, choose_rules, requests_of, rules_of
 from mkclust.kernels.neighbors import (
     NeighborCount,
     Neighborhoods,
@@ -21,15 +21,13 @@ from mkclust.kernels.neighbors import (
     find_training_samples,
 )
 from mkclust.kernels.sanity import warn_of_kernels, warn_of_lost_digits
-from mkclust.kernels.view import is_view
-from mkclust.kernels.view_kernels import ComputedKernels, KernelList, ViewKernels
-from mkclust.linalg import copy_array, free_bytes, is_foreign, namespace, precision_of, to_host
-from mkclust.linalg.memory import require_memory
+from mkclust.kernels.view_kernels import ComputedKernels, ViewKernels
+from mkclust.linalg import copy_array, is_foreign, namespace, precision_of, to_host
 from mkclust.linalg.sparse_rows import are_equal_rows, like_rows
 from mkclust.parameters import Flag, check_parameter
 from mkclust.types import Array
 
-# With fewer samples neighborhoods by rule would hold most of them, and say little.
+# With fewer samples, neighborhoods by rule would contain most of them.
 FEWEST_SAMPLES = 10
 
 
@@ -68,11 +66,12 @@ class KernelBank(TransformerMixin, BaseEstimator):
         product with the kernels takes the time to compute them.
     neighbors : None, int, float or "auto", default=None
         Replace every kernel by its shared neighborhoods: the similarity of two samples is the share
-        of neighborhoods that hold both. The neighborhood of a sample is itself and so many others
-        that are most similar to it, with all that are as similar as the last. An integer of at
-        least 2, a share of the samples, or "auto": 20, and fewer for less than 60 samples. Kernels
-        are then sparse and on the host. Similarities are compared as by kernels of unit diagonal:
-        all Gaussian kernels of a view have the same neighbors, as have "linear" and "cosine".
+        of neighborhoods that contain both. The neighborhood of a sample is itself and this number
+        of others that are most similar to it, with all that are as similar as the last. An integer
+        of at least 2, a share of the samples, or "auto": 20, and fewer for less than 60 samples.
+        Kernels are then sparse and on the host. Similarities are compared as by kernels of unit
+        diagonal: all Gaussian kernels of a view have the same neighbors, as have "linear" and
+        "cosine".
 
     Attributes
     ----------
@@ -194,22 +193,28 @@ class KernelBank(TransformerMixin, BaseEstimator):
         y : None
             Ignored; present for pipelines.
         """
-        formulas, samples = self._read_parameters(), read_views(X)
+        of_bank, samples = self._read_parameters(), read_views(X)
         if min(view.shape[0] for view in samples.views.values()) < 2:
             advice = "but the typical distance between samples takes at least two"
             raise ValueError(f"Found n_samples=1, {advice}.")
-        rules = choose_rules(self.rules, samples.views)
-        warn_of_lost_digits(samples.views, samples.columns)
-        fingerprints = {name: fingerprint(view) for name, view in samples.views.items()}
         learned = []
-        for name, view in samples.views.items():
-            kept = view if fingerprints[name] else copy_array(view)
-            each = ViewKernels.learn(name, kept, rules[name], formulas)
-            learned.append(self._with_neighborhoods(each))
+        for name, (rule, preparation) in choose_rules(self.rules, samples.views).items():
+            view, columns = samples.views[name], samples.columns.get(name)
+            warn_of_lost_digits(name, view, columns)
+            digest = fingerprint(view)
+            each = ViewKernels(
+                name=name,
+                view=view if digest else copy_array(view),
+                columns=columns,
+                fingerprint=digest,
+                kind=rule.kind,
+                preparation=preparation,
+                formulas=of_bank if rule.formula is None else (rule.formula,),
+            )
+            learned.append(self._with_neighborhoods(each.learn()))
+            warn_of_kernels(learned[-1])
+        self._encodings = samples.encodings
         self._set_views(tuple(learned))
-        self._fingerprints, self._encodings = fingerprints, samples.encodings
-        self.columns_, self.kernel_names_ = samples.columns, _kernel_names(learned)
-        warn_of_kernels(self._views, self.columns_)
         return self
 
     def _read_parameters(self) -> tuple[Formula, ...]:
@@ -223,17 +228,23 @@ class KernelBank(TransformerMixin, BaseEstimator):
         """Set what is learned, and the attributes that show it."""
         self._views = views
         self.rules_ = {view.name: view.kind for view in views}
-        self.scales_ = {view.name: view.units.scale for view in views}
+        self.scales_ = {view.name: view.scale for view in views}
         self.medians_ = {view.name: view.median for view in views if view.median is not None}
+        self.columns_ = {view.name: view.columns for view in views if view.columns is not None}
+        self.kernel_names_ = tuple(name for view in views for name in view.kernel_names)
         self.kernel_views_ = tuple(p for p, view in enumerate(views) for _ in view.formulas)
+        every = enumerate(each for view in views for each in view.neighborhoods)
+        self.neighborhoods_ = {p: each for p, each in every if each is not None}
         self.n_features_in_ = sum(view.view.shape[1] for view in views)
+        single = all(precision_of(view.view) == "float32" for view in views)
+        self._precision = "float32" if single else "float64"
 
     def _with_neighborhoods(self, view: ViewKernels) -> ViewKernels:
         """Return a view with the neighborhoods that the parameters or its rule ask for."""
         n = view.view.shape[0]
         if self.neighbors is not None:
             return view.with_neighborhoods(count_neighbors(self.neighbors, n), 1.0)
-        # Who asks for several kernels of a view has said what they are to be.
+        # Several kernels of a view were asked for explicitly.
         if view.rule.neighbors is None or len(view.formulas) > 1 or n < FEWEST_SAMPLES:
             return view
         size = min(view.rule.neighbors, count_neighbors("auto", n))
@@ -243,17 +254,6 @@ class KernelBank(TransformerMixin, BaseEstimator):
     def views_(self) -> dict[str, Array]:
         """The training views by name."""
         return {view.name: view.view for view in self._views}
-
-    @property
-    def neighborhoods_(self) -> dict[int, Neighborhoods]:
-        """The neighborhoods of those kernels that contain some, by the indices of the kernels."""
-        every = [each for view in self._views for each in view.neighborhoods or view.formulas]
-        return {p: each for p, each in enumerate(every) if isinstance(each, Neighborhoods)}
-
-    @property
-    def n_neighbors_(self) -> int:
-        """The largest number of neighbors of a view, zero if no kernel contains neighborhoods."""
-        return max(view.size or 0 for view in self._views)
 
     @property
     def is_definite(self) -> bool:
@@ -272,20 +272,15 @@ class KernelBank(TransformerMixin, BaseEstimator):
     def of_view(self, name: str) -> "KernelBank":
         """Return a bank of one of the views; its kernels have the names that they have here."""
         check_is_fitted(self)
-        other, number = copy(self), list(self.views_).index(name)
-        pairs = zip(self.kernel_names_, self.kernel_views_, strict=True)
-        other.kernel_names_ = tuple(kernel for kernel, view in pairs if view == number)
-        other._set_views(self._views[number : number + 1])
-        for attribute in ("_fingerprints", "_encodings", "columns_"):
-            values = getattr(self, attribute)
-            setattr(other, attribute, {name: values[name]} if name in values else {})
+        other = copy(self)
+        other._set_views(tuple(view for view in self._views if view.name == name))
         return other
 
     def empty_rows(self, views: Mapping[str, Array]) -> dict[str, np.ndarray]:
-        """Return by view which rows, training or new, say nothing, (n_rows,) of bool.
+        """Return by view which rows, training or new, carry no information, (n_rows,) of bool.
 
         These are rows that are zero after preparation, in views whose kernels compare directions
-        or entries that two rows have in common. In other views every row says something.
+        or entries that two rows have in common. In other views every row carries information.
         """
         return {
             view.name: view.preparation.zero_rows(views[view.name])
@@ -293,12 +288,7 @@ class KernelBank(TransformerMixin, BaseEstimator):
             if view.ignores_zeros
         }
 
-    @property
-    def views_ignoring_zeros(self) -> list[str]:
-        """The views in which rows of zeros say nothing."""
-        return [view.name for view in self._views if view.ignores_zeros]
-
-    def fit_transform(self, X: Any, y: Any = None) -> Array | ComputedKernels | KernelList:
+    def fit_transform(self, X: Any, y: Any = None) -> Array | ComputedKernels | list[Any]:
         """Fit to views, as :meth:`fit` takes them, and return their kernels.
 
         Returns
@@ -318,12 +308,12 @@ class KernelBank(TransformerMixin, BaseEstimator):
             )
         return self.fit(samples).training_kernels()
 
-    def training_kernels(self) -> Array | ComputedKernels | KernelList:
+    def training_kernels(self) -> Array | ComputedKernels | list[Any]:
         """Return the kernels of the training views, as :meth:`fit_transform` does."""
         check_is_fitted(self)
         return self._kernels(None)
 
-    def transform(self, X: Any) -> Array | ComputedKernels | KernelList:
+    def transform(self, X: Any) -> Array | ComputedKernels | list[Any]:
         """Return the kernels of new rows against the training rows, where these live.
 
         Parameters
@@ -350,27 +340,25 @@ class KernelBank(TransformerMixin, BaseEstimator):
         to a unit diagonal.
         """
         views = self._read_new(X)
-        values = [each.self_similarity(views[each.name], self._precision) for each in self._views]
-        diagonals = namespace(*values).concat(values)
+        values = [
+            value
+            for each in self._views
+            for value in each.self_similarity(views[each.name], self._precision)
+        ]
+        diagonals = namespace(*values).stack(values)
         return to_host(diagonals) if self.only_neighborhoods else diagonals
-
-    @property
-    def _precision(self) -> str:
-        """The number type of the kernels."""
-        single = all(precision_of(each.view) == "float32" for each in self._views)
-        return "float32" if single else "float64"
 
     def _read_new(self, X: Any) -> dict[str, Array]:
         """Return new views in the order and place of the training views, or say how they differ."""
         check_is_fitted(self)
         training = self.views_
-        for name, fitted in self._fingerprints.items():
+        for each in self._views:
             # A view in a file is in memory after the bank was stored and loaded.
-            if fitted is not None and fingerprint(training[name]) not in (None, fitted):
+            if each.fingerprint and fingerprint(each.view) not in (None, each.fingerprint):
                 raise ValueError(
-                    f"View {name!r} is in a file that has changed since the bank was fitted, and "
-                    "new samples are compared with what it holds: fit again, or fit on an array "
-                    "in memory, such as numpy.array(view)."
+                    f"View {each.name!r} is in a file that has changed since the bank was fitted, "
+                    "and new samples are compared with what it holds: fit again, or fit on an "
+                    "array in memory, such as numpy.array(view)."
                 )
         samples = read_views(X, encodings=self._encodings)
         if samples.views.keys() != training.keys():
@@ -394,35 +382,31 @@ class KernelBank(TransformerMixin, BaseEstimator):
 
     def _kernels(self, new_views: Mapping[str, Array] | None) -> Any:
         """Compute the kernels of checked new views, or of the training views for None."""
-        views, rows, samples = self._views, None, None
-        n_rows = n = views[0].view.shape[0]
-        if new_views is not None:
-            rows = [new_views[view.name] for view in views]
-            n_rows = rows[0].shape[0]
-            if self.neighborhoods_:
-                samples = find_training_samples(new_views, self.views_)
-        if self.only_neighborhoods:
-            every = [view.shared(rows and rows[i], samples) for i, view in enumerate(views)]
-            return KernelList([each for part in every for each in part], rows is None)
-        if not self.on_the_fly:
-            m = len(self.kernel_names_)
-            require_memory(
-                m * n_rows * n * np.dtype(self._precision).itemsize,
-                f"holding {m} kernels of {n_rows} x {n} entries",
-                "pass on_the_fly=True to compute them when they are asked for"
-                f"{'' if rows is None else ', or pass fewer new samples at a time'}",
-                available=free_bytes(views[0].view),
-            )
-        source = ComputedKernels.of(views, rows, self._precision, samples)
-        if self.on_the_fly:
+        samples = None
+        if new_views is not None and self.neighborhoods_:
+            samples = find_training_samples(new_views, self.views_)
+        kernels = []
+        for each in self._views:
+            rows = None if new_views is None else new_views[each.name]
+            kernels += each.kernels(rows, samples, self._precision)
+        known = self._views[0].view
+        n_rows, n = (known if rows is None else rows).shape[0], known.shape[0]
+        source = ComputedKernels(tuple(kernels), n_rows, n, self._precision, known[:1, :])
+        dense = [p for p, kernel in enumerate(kernels) if kernel.share < 1]
+        if dense and self.on_the_fly:
             return source
-        others = [p for p, kernel in enumerate(source.kernels) if kernel.share < 1]
         # Sparse matrices are on the host: kernels on a device are all written out there.
-        if len(others) == len(source.kernels) or is_foreign(source.like):
-            return source.all_rows()
-        dense = dict(zip(others, source.only(others).all_rows(), strict=True))
-        matrices = [dense.get(p, kernel.shared) for p, kernel in enumerate(source.kernels)]
-        return KernelList(matrices, rows is None)
+        written = source if dense and is_foreign(known) else source.only(dense)
+        written.require_memory(
+            f"holding {written.n_kernels} kernels of {n_rows} x {n} entries",
+            "pass on_the_fly=True to compute them when they are asked for"
+            f"{'' if rows is None else ', or pass fewer new samples at a time'}",
+        )
+        entries = written.all_rows()
+        if written.n_kernels == len(kernels):
+            return entries
+        following = iter(entries if dense else ())
+        return [kernel.shared if kernel.share == 1 else next(following) for kernel in kernels]
 
     def announce(self, X: Any) -> tuple[int, int, np.dtype]:
         """Return the number of kernels of views, of samples, and the number type of the kernels.
@@ -430,14 +414,12 @@ class KernelBank(TransformerMixin, BaseEstimator):
         Only the shapes of views are read, which need not be valid; by kind there may be fewer
         kernels.
         """
-        formulas, views = self._read_parameters(), read_views(X).parts
-        lengths = [view.shape[0] if hasattr(view, "shape") else len(view) for view in views]
-        # The length of a lazy view may be unknown, which is NaN.
-        n = max((int(length) for length in lengths if length == length), default=0)
-        dtypes = [getattr(view, "dtypes", [getattr(view, "dtype", "")]) for view in views]
+        formulas, samples = self._read_parameters(), read_views(X)
+        dtypes = [getattr(part, "dtypes", [getattr(part, "dtype", "")]) for part in samples.parts]
         single = all(str(dtype).lower().endswith("float32") for each in dtypes for dtype in each)
         is_single = single and self.neighbors is None
-        return len(formulas) * len(views), n, np.dtype(np.float32 if is_single else np.float64)
+        dtype = np.dtype(np.float32 if is_single else np.float64)
+        return len(formulas) * len(samples.parts), samples.n_samples, dtype
 
     def explain(self) -> str:
         r"""Say what was made of each view, and why: one line per view.
@@ -459,22 +441,12 @@ class KernelBank(TransformerMixin, BaseEstimator):
         color: categories (groups of columns with one mark in every row); rows as they are; cosine
         """
         check_is_fitted(self)
-        asked = asked_of_views(self.rules, self.views_)
-        return "\n".join(view.explain(self.rules, asked.get(view.name)) for view in self._views)
-
-
-def _kernel_names(views: Sequence[ViewKernels]) -> tuple[str, ...]:
-    """Return the names of the kernels of every view."""
-    names: list[str] = []
-    for view in views:
-        kinds = list(map(str, view.formulas))
-        if len(kinds) == 1:
-            names.append(view.name)
-        elif len(views) == 1 and view.name == TABLE:
-            names += kinds
-        else:
-            names += [f"{view.name} {kind}" for kind in kinds]
-    return tuple(names)
+        requests, lines = requests_of(self.rules, self.views_), []
+        for view in self._views:
+            by_kind = requests[view.name].kernel == "auto"
+            reason = view.rule.why if by_kind else "asked for"
+            lines.append(view.explain(None if self.rules is None else reason))
+        return "\n".join(lines)
 
 
 def _listed(views: Mapping[str, Array]) -> str:
@@ -504,17 +476,14 @@ def with_rules_by_name(bank: KernelBank, X: Any) -> KernelBank:
         return bank
     check_rules(bank.rules)
     views = read_views(X).views
-    asked, rules = asked_of_views(bank.rules, views), dict[str, Any]()
-    for name, chosen in choose_rules(bank.rules, views).items():
-        wish: Any = asked.get(name)
-        kind = chosen.rule.kind
-        rules[name] = replace(wish, kernel=kind) if is_view(wish) else kind
+    requests, chosen = requests_of(bank.rules, views), choose_rules(bank.rules, views)
+    rules = {name: replace(requests[name], kernel=chosen[name][0].kind) for name in views}
     return clone(bank).set_params(rules=rules)
 
 
 def expected_input(asked: Any) -> Expected:
     """Return what input the parameter ``kernels`` of an estimator asks for, or refuse it."""
-    if isinstance(asked, Mapping) or is_view(asked) or is_rule(asked):
+    if are_rules(asked):
         check_rules(asked, "kernels")
         return "views"
     if isinstance(asked, str) and asked in ("auto", "precomputed"):

@@ -9,7 +9,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from mkclust.data.check import check_masks
-from mkclust.data.distances import median_distance, middle, squared_norms
+from mkclust.data.distances import mean_squared_norm, median_distance, middle, squared_norms
 from mkclust.linalg import (
     as_floats,
     astype,
@@ -25,12 +25,11 @@ from mkclust.linalg.sparse_rows import as_csr, dense_rows, row_products, rows_fr
 from mkclust.parameters import Choice, Count, Number, check_parameter
 from mkclust.types import Array
 
-# Landmarks by k-means are learned on at most so many rows.
+# Largest number of rows from which landmarks by k-means are learned,
 KMEANS_ROWS = 20_000
-# Or on so many per landmark, if these are more.
+# or number per landmark, if that is more.
 ROWS_PER_LANDMARK = 10
-# The median distance of more than 5,000 rows is computed from so many, not to take longer than the
-# features.
+# Number of rows for the median distance of more than 5,000, not to take longer than the features.
 MEDIAN_ROWS = 1_000
 # Directions of the landmarks' kernel below this share of the largest are rounding; for features in
 # single precision, below ten times that precision.
@@ -89,7 +88,7 @@ class Nystroem(_FeatureMap):
     Attributes
     ----------
     landmarks_ : ndarray or CSR array of shape (n_components, n_features)
-        The landmarks; sparse where they are rows of a sparse view.
+        The landmarks; sparse if they are rows of a sparse view.
     median_ : float
         Median distance between two of the rows seen.
     n_features_in_ : int
@@ -134,7 +133,10 @@ class Nystroem(_FeatureMap):
         rng = check_random_state(self.random_state)
         # Rows are measured from their mean; sparse ones from zero, to stay sparse.
         self._origin = middle(X) if is_sparse(X) else X.mean(axis=0, dtype=np.float64)
-        self._learn_median(X)
+        moved = rows_from(self._origin, X)
+        if stored_entries(moved).any():
+            mean_squared_norm("X", moved)  # refuses entries that cannot be squared
+        self.median_ = median_distance("", moved, drawn=MEDIAN_ROWS)
         if self.landmarks == "uniform":
             self.landmarks_ = X[np.sort(rng.choice(n, self.n_components, replace=False))]
         else:
@@ -162,28 +164,14 @@ class Nystroem(_FeatureMap):
         S = self._similarities(X, _to_same_device(Z, X))
         return S @ _to_same_device(self._whitening, S)
 
-    def _learn_median(self, X: Array) -> None:
-        """Learn the median distance between two rows, from fewer than exact kernels take."""
-        moved = rows_from(self._origin, X)
-        with np.errstate(over="ignore"):
-            longest = float(squared_norms(moved).max())
-        if stored_entries(moved).any() and not np.finfo(np.float64).tiny <= longest < np.inf:
-            size = "too small" if longest < 1 else "too large"
-            raise ValueError(f"distances between rows are {size} to square; rescale the view")
-        self.median_ = median_distance("", moved, drawn=MEDIAN_ROWS)
-
     def _similarities(self, X: Array, Z: Array) -> Array:
         """Return the Gaussian kernel between rows measured from the origin, in their precision."""
-        scale = -0.5 / float(self.width * self.median_) ** 2
+        scale, xp = -0.5 / float(self.width * self.median_) ** 2, namespace(X)
         exponents = row_products(X, Z * (-2 * scale))
         exponents += astype(scale * squared_norms(X), precision_of(X))[:, None]
         exponents += astype(scale * squared_norms(Z), precision_of(X))
         # Rounding must not make a similarity exceed one.
-        if is_foreign(exponents):
-            xp = namespace(exponents)
-            return xp.exp(xp.where(exponents > 0, 0.0, exponents))
-        np.minimum(exponents, 0, out=exponents)
-        return np.exp(exponents, out=exponents)
+        return xp.exp(xp.where(exponents > 0, 0.0, exponents))
 
 
 class Linear(_FeatureMap):

@@ -38,14 +38,11 @@ from mkclust.linalg.sparse_rows import (
     with_diagonal,
     zero_rows,
 )
-from mkclust.text import count
 from mkclust.types import Array, Float
 
-# Rows that are sampled from long views to learn about them.
-SAMPLED_ROWS = 1_000
-# From wide views fewer: so many entries at most.
-SAMPLED_ENTRIES = 2**23
-# Columns are scaled down that vary more than so many times as much as the median column.
+# Largest numbers of rows and entries that are sampled from a view.
+SAMPLED_ROWS, SAMPLED_ENTRIES = 1_000, 2**23
+# Columns that vary more than this multiple of the median column are scaled down.
 LARGEST_SCALE = 2.0
 # A column that varies by less than this share of its largest entry is constant up to rounding.
 CONSTANT = 1e-12
@@ -54,7 +51,7 @@ CONSTANT = 1e-12
 class Preparation:
     """What is done to the rows of a view: nothing, unless a subclass does more."""
 
-    # Whether rows are scaled to unit length, so that rows of zeros, which cannot be, say nothing.
+    # Whether rows are scaled to unit length: then rows of zeros carry no information.
     ignores_zeros: bool = False
     # Whether anything is done to rows.
     changes_rows: bool = True
@@ -140,8 +137,10 @@ class SquareRootsOfShares(Preparation):
     def apply(self, rows: Array) -> Array:
         """Return square roots of shares; rows of zeros stay zero."""
         xp, rows = namespace(rows), entrywise(nonnegative, rows)
-        wide = rows.astype(np.float64) if is_sparse(rows) else rows
-        sums = wide.sum(axis=1) if is_sparse(rows) else xp.sum(rows, axis=1, dtype=xp.float64)
+        if is_sparse(rows):
+            sums = np.asarray(rows.sum(axis=1, dtype=np.float64)).reshape(-1)
+        else:
+            sums = xp.sum(rows, axis=1, dtype=xp.float64)
         return entrywise(xp.sqrt, over_rows(rows, xp.where(sums > 0, sums, 1.0)))
 
 
@@ -155,7 +154,7 @@ class LimitColumnScale(Preparation):
     factors: Float = field(repr=False)  # what every column is multiplied with, at most one
 
     @classmethod
-    def learn(cls, view: Array) -> "LimitColumnScale":
+    def learn(cls, view: Array) -> Preparation:
         """Learn the standard deviation of every column, zero if it is constant up to rounding."""
         with np.errstate(over="ignore", invalid="ignore"):
             if is_sparse(view):
@@ -166,25 +165,19 @@ class LimitColumnScale(Preparation):
                 deviations = to_host(xp.std(astype(view, "float64"), axis=0))
                 largest = to_host(xp.max(xp.abs(view), axis=0))
         deviations = np.where(deviations > CONSTANT * largest, deviations, 0.0)
-        varying = deviations[deviations > 0]
-        if not varying.size or not np.all(np.isfinite(deviations)):
-            return cls(np.ones(view.shape[1]))
-        most = LARGEST_SCALE * float(np.median(varying))
+        most = (
+            LARGEST_SCALE * float(np.median(deviations[deviations > 0])) if deviations.any() else 0
+        )
+        if np.all(deviations <= most) or not np.all(np.isfinite(deviations)):
+            return RowsAsTheyAre()
         return cls(most / np.maximum(deviations, most))
-
-    @property
-    def changes_rows(self) -> bool:  # type: ignore[override]
-        """Whether any column is scaled."""
-        return bool(np.any(self.factors < 1))
 
     def apply(self, rows: Array) -> Array:
         """Return rows with scaled columns."""
-        return times_columns(rows, self.factors) if self.changes_rows else rows
+        return times_columns(rows, self.factors)
 
     def __str__(self) -> str:
         scaled = int(np.sum(self.factors < 1))
-        if not scaled:
-            return self.text
         columns = "column that varies" if scaled == 1 else "columns that vary"
         return f"{scaled} {columns} much more than the others brought down"
 
@@ -201,7 +194,7 @@ class LinkedToItself(Preparation):
     def apply_to_training(self, view: Array) -> Array:
         """Return the links with a new diagonal: 1 for a sample without any link."""
         if is_sparse(view):
-            largest = view.max(axis=1).toarray()
+            largest = view.max(axis=1).toarray().reshape(-1)
             return with_diagonal(view, np.where(largest > 0, largest, 1.0))
         xp, links = namespace(view), copy_array(view)
         largest = xp.max(links, axis=1)
@@ -210,52 +203,17 @@ class LinkedToItself(Preparation):
 
 
 @dataclass(frozen=True)
-class OneHot(Preparation):
-    """Encode the category of a row in every column: the cosine is the share of equal ones."""
-
-    # Encodes columns, an unknown value by zeros; None for rows that are one-hot already.
-    encoder: Any = field(repr=False)
-
-    @classmethod
-    def learn(cls, view: Array) -> "OneHot":
-        """Learn the distinct values of every column."""
-        if is_one_hot(sampled_rows(view)):
-            return cls(None)
-        encoder = OneHotEncoder(handle_unknown="ignore", sparse_output=False)
-        return cls(encoder.fit(to_host(view)))
-
-    @property
-    def changes_rows(self) -> bool:  # type: ignore[override]
-        """Whether rows are not one-hot yet."""
-        return self.encoder is not None
-
-    def apply(self, rows: Array) -> Array:
-        """Return one column for every value of every column, where rows live."""
-        if self.encoder is None:
-            return rows
-        return to_device(self.encoder.transform(to_host(rows)), rows, precision_of(rows))
-
-    def __str__(self) -> str:
-        if self.encoder is None:
-            return self.text
-        n_levels = sum(map(len, self.encoder.categories_))
-        categories = "1 category" if n_levels == 1 else f"{n_levels:,} categories"
-        return f"marks of the {categories} in {count(self.encoder.n_features_in_, 'column')}"
-
-
-@dataclass(frozen=True)
 class Preprocessed(Preparation):
     """Transform rows by a fitted scikit-learn transformer, then prepare them by their kind."""
 
     transformer: Any  # fitted on the training rows; it works on the host
-    # What is done to the rows that it returns.
-    then: Preparation = field(default_factory=RowsAsTheyAre)
+    then: Preparation  # what is done to the rows that it returns
 
     @classmethod
     def fitted(cls, transformer: Any, name: str, view: Array) -> "Preprocessed":
         """Fit a clone of a transformer on the training rows of a view."""
         try:
-            preprocessed = cls(clone(transformer).fit(arrays_to_host(view)))
+            preprocessed = cls(clone(transformer).fit(arrays_to_host(view)), RowsAsTheyAre())
             rows = preprocessed.transform(view[:1, :])
         except (ValueError, TypeError) as error:
             raise ValueError(f"View {name!r}, preprocess={transformer!r}: {error}") from error
@@ -283,10 +241,6 @@ class Preprocessed(Preparation):
         """Return prepared rows, where they live."""
         return self.then.apply(self.transform(rows))
 
-    def apply_to_training(self, view: Array) -> Array:
-        """Return the same for the training rows, all of them."""
-        return self.then.apply_to_training(self.transform(view))
-
     @property
     def ignores_zeros(self) -> bool:  # type: ignore[override]
         """Whether rows are scaled to unit length in the end."""
@@ -295,6 +249,18 @@ class Preprocessed(Preparation):
     def __str__(self) -> str:
         text = " ".join(repr(self.transformer).split())
         return f"rows by {text}" + (f", {self.then}" if self.then.changes_rows else "")
+
+
+class OneHot(Preparation):
+    """Encode the category of a row in every column: the cosine is the share of equal ones."""
+
+    @classmethod
+    def learn(cls, view: Array) -> Preparation:
+        """Learn the distinct values of every column, unless rows are one-hot already."""
+        if is_one_hot(sampled_rows(view)):
+            return RowsAsTheyAre()
+        encoder = OneHotEncoder(handle_unknown="ignore", sparse_output=False)
+        return Preprocessed(encoder.fit(to_host(view)), RowsAsTheyAre())
 
 
 def is_one_hot(rows: Float) -> bool:

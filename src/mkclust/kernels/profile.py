@@ -42,55 +42,48 @@ class ViewProfile:
         # Whether entries belong to pairs of samples.
         self.is_of_pairs = self.is_nonnegative and self.is_symmetric
 
+    def are_categories(self) -> bool:
+        """Return whether columns fall into groups of two or more with a single one in every row."""
+        return is_one_hot(self.rows)
 
-def are_categories(profile: ViewProfile) -> bool:
-    """Return whether columns fall into groups of two or more with a single one in every row."""
-    return is_one_hot(profile.rows)
+    def are_distances(self) -> bool:
+        """Return whether entries are distances between samples."""
+        n = self.view.shape[0]
+        return (
+            self.is_of_pairs
+            and not self.diagonal.any()
+            and (self.share_of_zeros - 1 / n) < 0.5 * (1 - 1 / n)
+        )
 
+    def is_graph(self) -> bool:
+        """Return whether entries are links between samples, most of which are not linked."""
+        return self.is_of_pairs and self.share_of_zeros > 0.5 and bool(self.rows.any())
 
-def are_distances(profile: ViewProfile) -> bool:
-    """Return whether entries are distances between samples."""
-    n = profile.view.shape[0]
-    return (
-        profile.is_of_pairs
-        and not profile.diagonal.any()
-        and (profile.share_of_zeros - 1 / n) < 0.5 * (1 - 1 / n)
-    )
+    def is_sparse(self) -> bool:
+        """Return whether few entries are not zero, these positive, and most rows have some."""
+        return (
+            self.is_nonnegative
+            and self.share_of_zeros > 1 - SPARSE_SHARE
+            and bool(np.mean(self.rows.any(axis=1)) > 0.5)
+        )
 
+    def is_binary(self) -> bool:
+        """Return whether there are two values only."""
+        rows = self.rows
+        return bool(np.all((rows == rows.min()) | (rows == rows.max())))
 
-def is_graph(profile: ViewProfile) -> bool:
-    """Return whether entries are links between samples, most of which are not linked."""
-    return profile.is_of_pairs and profile.share_of_zeros > 0.5 and bool(profile.rows.any())
+    def are_histograms(self) -> bool:
+        """Return whether row sums are about equal although columns vary."""
+        if not self.is_nonnegative:
+            return False
+        sums, of_unrelated = self.rows.sum(axis=1), np.sqrt(self.rows.var(axis=0).sum())
+        return _are_about_equal(sums, EQUAL_SUMS) and bool(sums.std() <= RELATED * of_unrelated)
 
-
-def is_sparse(profile: ViewProfile) -> bool:
-    """Return whether few entries are not zero, these positive, and most rows have some."""
-    return (
-        profile.is_nonnegative
-        and profile.share_of_zeros > 1 - SPARSE_SHARE
-        and bool(np.mean(profile.rows.any(axis=1)) > 0.5)
-    )
-
-
-def is_binary(profile: ViewProfile) -> bool:
-    """Return whether there are two values only."""
-    rows = profile.rows
-    return bool(np.all((rows == rows.min()) | (rows == rows.max())))
-
-
-def are_histograms(profile: ViewProfile) -> bool:
-    """Return whether row sums are about equal although columns vary."""
-    if not profile.is_nonnegative:
-        return False
-    sums, of_unrelated = profile.rows.sum(axis=1), np.sqrt(profile.rows.var(axis=0).sum())
-    return _are_about_equal(sums, EQUAL_SUMS) and bool(sums.std() <= RELATED * of_unrelated)
-
-
-def are_directions(profile: ViewProfile) -> bool:
-    """Return whether rows have the same length, and entries both signs."""
-    if profile.is_nonnegative or profile.rows.max() <= 0 or profile.rows.shape[1] < 2:
-        return False
-    return _are_about_equal(np.linalg.norm(profile.rows, axis=1), EQUAL_LENGTHS)
+    def are_directions(self) -> bool:
+        """Return whether rows have the same length, and entries both signs."""
+        if self.is_nonnegative or self.rows.max() <= 0 or self.rows.shape[1] < 2:
+            return False
+        return _are_about_equal(np.linalg.norm(self.rows, axis=1), EQUAL_LENGTHS)
 
 
 def _are_about_equal(numbers: Float, share: float) -> bool:

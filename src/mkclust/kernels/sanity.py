@@ -1,20 +1,12 @@
 """Warnings about kernels that hardly distinguish samples."""
 
-import warnings
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 
 from mkclust.data.distances import some_rows
-from mkclust.exceptions import KernelWarning
-from mkclust.kernels.formulas import (
-    Cosine,
-    Gaussian,
-    InnerProduct,
-    Laplacian,
-    SelfTuning,
-    select_points,
-)
+from mkclust.exceptions import KernelWarning, warn
+from mkclust.kernels.formulas import select_points
 from mkclust.kernels.preparations import sampled_rows
 from mkclust.kernels.view_kernels import ViewKernels
 from mkclust.linalg import is_sparse, to_host
@@ -39,55 +31,51 @@ FAR_SHARE = 0.99
 LARGEST_SHARE = 0.5
 # With fewer columns, one of them always does.
 FEWEST_COLUMNS = 3
-# Counts have a heavy tail if the largest is so many times the median of those not zero: images of
+# Counts have a heavy tail if the largest is this multiple of the median of the positive: images of
 # 256 shades stay below 10, counts of reads and words exceed 100.
 HEAVY_TAIL = 20.0
 # Values that differ by so few roundings have hardly a digit left.
 FEW_ROUNDINGS = 16
 # Equal values may have lost their digits if they are rounded more coarsely than this.
 COARSE = 1e-3
-# Kernels in which columns of a large scale outweigh the others, unlike those of cosines and shares.
-OF_DIFFERENCES = (Gaussian, InnerProduct, Laplacian, SelfTuning)
+# Measures in which columns of a large scale outweigh the others, unlike cosines and shares.
+OF_DIFFERENCES = ("distance", "product", "city block", "local distance")
 
 
-def warn_of_lost_digits(views: Mapping[str, Array], columns: Mapping[str, Sequence[str]]) -> None:
+def warn_of_lost_digits(name: str, view: Array, columns: Sequence[str] | None) -> None:
     """Warn of columns whose values differ by hardly more than their rounding, beside an offset."""
-    for name, view in views.items():
-        if is_sparse(view):
-            continue
-        rows, dtype = sampled_rows(view), str(view.dtype).rpartition(".")[2]
-        largest = np.abs(rows).max(axis=0)
-        with np.errstate(over="ignore"):
-            spacing = np.spacing(largest.astype(dtype)).astype(np.float64)
-            spread = rows.max(axis=0) - rows.min(axis=0)
-        lost = np.where(spread > 0, spread <= FEW_ROUNDINGS * spacing, spacing > COARSE)
-        if lost.any():
-            place = int(lost.argmax())
-            more = f" and {lost.sum() - 1} more" if lost.sum() > 1 else ""
-            warnings.warn(
-                f"View {name!r}: {_column_name(columns.get(name), place)}{more} may have lost what "
-                f"tells samples apart: values of about {largest[place]:.3g} are stored in {dtype} "
-                f"to the nearest {spacing[place]:.2g}, and differ by {spread[place]:.2g}; subtract "
-                "an offset, such as the mean, from the original numbers before they are rounded"
-                f"{', or pass them in float64' if dtype == 'float32' else ''}.",
-                KernelWarning,
-                stacklevel=2,
-            )
+    if is_sparse(view):
+        return
+    rows, dtype = sampled_rows(view), str(view.dtype).rpartition(".")[2]
+    largest = np.abs(rows).max(axis=0)
+    with np.errstate(over="ignore"):
+        spacing = np.spacing(largest.astype(dtype)).astype(np.float64)
+        spread = rows.max(axis=0) - rows.min(axis=0)
+    lost = np.where(spread > 0, spread <= FEW_ROUNDINGS * spacing, spacing > COARSE)
+    if lost.any():
+        place = int(lost.argmax())
+        more = f" and {lost.sum() - 1} more" if lost.sum() > 1 else ""
+        warn(
+            f"View {name!r}: {_column_name(columns, place)}{more} may have lost what tells samples "
+            f"apart: values of about {largest[place]:.3g} are stored in {dtype} to the nearest "
+            f"{spacing[place]:.2g}, and differ by {spread[place]:.2g}; subtract an offset, such as "
+            "the mean, from the original numbers before they are rounded"
+            f"{', or pass them in float64' if dtype == 'float32' else ''}.",
+            KernelWarning,
+        )
 
 
-def warn_of_kernels(views: Sequence[ViewKernels], columns: Mapping[str, Sequence[str]]) -> None:
-    """Warn of views whose kernels say little, and say what to do."""
-    for view in views:
-        if view.view.shape[0] < FEWEST_SAMPLES:
-            continue
-        for sentence in (*_about_rows(view, columns.get(view.name)), *_about_entries(view)):
-            warnings.warn(f"View {view.name!r}: {sentence}", KernelWarning, stacklevel=2)
+def warn_of_kernels(view: ViewKernels) -> None:
+    """Warn of kernels of a view that say little, and say what to do."""
+    if view.view.shape[0] >= FEWEST_SAMPLES:
+        for sentence in (*_about_rows(view), *_about_entries(view)):
+            warn(f"View {view.name!r}: {sentence}", KernelWarning)
 
 
-def _about_rows(view: ViewKernels, columns: Sequence[str] | None) -> Iterator[str]:
+def _about_rows(view: ViewKernels) -> Iterator[str]:
     """Yield what outweighs the rest in rows that are used as they are."""
     kernel, name = f"the kernel {view.kind!r} takes the rows as they are", view.name
-    is_of_differences = isinstance(view.formulas[0], OF_DIFFERENCES)
+    is_of_differences = view.formulas[0].measure in OF_DIFFERENCES
     if not view.rule.by_name or view.preparation.changes_rows or not is_of_differences:
         return
     rows = sampled_rows(view.view)
@@ -104,9 +92,9 @@ def _about_rows(view: ViewKernels, columns: Sequence[str] | None) -> Iterator[st
         share = float(variances.max() / variances.sum()) if variances.any() else 0.0
     if share > LARGEST_SHARE and len(variances) >= FEWEST_COLUMNS:
         yield (
-            f"{_column_name(columns, int(variances.argmax()))} makes up {share:.0%} of the squared "
-            f"distance between rows, against {len(variances) - 1} other columns, and {kernel}; "
-            "pass kernels='auto', which scales such columns down, or "
+            f"{_column_name(view.columns, int(variances.argmax()))} makes up {share:.0%} of the "
+            f"squared distance between rows, against {len(variances) - 1} other columns, and "
+            f"{kernel}; pass kernels='auto', which scales such columns down, or "
             "view(preprocess=StandardScaler())."
         )
 
@@ -114,18 +102,18 @@ def _about_rows(view: ViewKernels, columns: Sequence[str] | None) -> Iterator[st
 def _about_entries(view: ViewKernels) -> Iterator[str]:
     """Yield that all exponential kernels of a view are nearly flat, or nearly the identity."""
     # With several kernels some are narrow and some are wide, as intended.
-    of_products = any(isinstance(each, InnerProduct | Cosine) for each in view.formulas)
-    if of_products or view.neighborhoods:
+    measures = {formula.measure for formula in view.formulas}
+    if measures & {"product", "cosine"} or view.share:
         return
     points, problems = view.points(view.view), []
     samples = some_rows(np.arange(view.view.shape[0]), SAMPLED)
     for formula in view.formulas:
         some = select_points(points[formula.measure], samples)
-        entries = to_host(formula.entries(formula.compare(some, some)))
+        entries = to_host(formula.entries(view.measures[formula.measure].compare(some, some)))
         problems.append(_problem(entries[np.triu_indices(len(samples), 1)]))
     if all(problems):
         many = "" if len(problems) == 1 else f"all {len(problems)} kernels, the first "
-        yield f"{many}{str(view.formulas[0])!r}, {problems[0]}"
+        yield f"{many}{view.formulas[0].name!r}, {problems[0]}"
 
 
 def _problem(entries: Float) -> str:

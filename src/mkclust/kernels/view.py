@@ -29,13 +29,8 @@ class view:  # noqa: N801 - written like a function, as a value of the parameter
     >>> model = AverageKKM(2, kernels=wishes, random_state=0).fit(views)
     >>> print(model.bank_.explain())
     lab: gaussian (asked for); rows by StandardScaler(); gaussian x1, median distance 2.71
-    text: cosine (asked for); rows as they are; cosine
+    text: cosine (asked for); rows of unit length; cosine
     """
 
     preprocess: Any = None
     kernel: str = "auto"
-
-
-def is_view(asked: Any) -> bool:
-    """Return whether something says what to make of a view by a `view`."""
-    return isinstance(asked, view)

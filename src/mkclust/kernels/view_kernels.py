@@ -6,17 +6,26 @@ from typing import Any
 
 import numpy as np
 
-from mkclust.data.distances import drawn_rows, mean_squared_norm, median_distance, middle
-from mkclust.kernels.formulas import Closeness, Formula, Gaussian, Points, Units, select_points
-from mkclust.kernels.kinds import RULES, ChosenRule, Rule
+from mkclust.data.distances import mean_squared_norm
+from mkclust.data.tables import TABLE
+from mkclust.kernels.formulas import (
+    MEASURES,
+    ROUNDING,
+    Exponential,
+    Formula,
+    Measure,
+    Points,
+    select_points,
+)
+from mkclust.kernels.kinds import RULES, Rule
 from mkclust.kernels.neighbors import (
+    Block,
     Neighborhoods,
-    SimilarityLists,
-    join_by_similarity,
-    join_nearest,
+    NeighborSearch,
+    block_ranges,
+    by_similarity,
     lengths_of,
     linked_neighborhoods,
-    nearest_neighborhoods,
 )
 from mkclust.kernels.preparations import Preparation
 from mkclust.linalg import (
@@ -28,20 +37,17 @@ from mkclust.linalg import (
     namespace,
     precision_of,
     ranges,
-    select,
     set_diagonal,
     to_device,
-    to_host,
 )
 from mkclust.linalg.in_triton import written_in_triton
 from mkclust.linalg.memory import require_memory
-from mkclust.linalg.sparse_rows import rows_from
 from mkclust.stack import Source
 from mkclust.types import Array
 
 # Entries of one kernel that are computed at a time on the host: few enough for a core's cache.
 TILE_ENTRIES = 2**17
-# But at least so many rows, or products of matrices are slow.
+# Smallest number of rows, or products of matrices are slow.
 TILE_ROWS = 16
 # What one tile of one kernel takes on a device, in bytes; about four are in use at a time.
 TILE_BYTES_ON_DEVICE = 2**28
@@ -55,39 +61,27 @@ class ViewKernels:
 
     name: str  # name of the view
     view: Any = field(repr=False)  # the training rows
+    columns: list[str] | None = field(repr=False)  # their names, if they have names
+    fingerprint: str | None  # of training rows in a file
     kind: str  # the name of the rule that the kernels follow
     preparation: Preparation  # what is done to rows first
-    formulas: tuple[Formula, ...]  # the kernels of prepared rows, with what they learned
-    units: Units  # origin, median distance and mean squared norm of the prepared training rows
-    median: float | None  # the median dissimilarity, if a kernel is as wide as it
-    size: int | None = None  # number of neighbors, if kernels contain neighborhoods
+    formulas: tuple[Formula, ...]  # the kernels of prepared rows
+    # What they are functions of, by name, and the mean squared norm of prepared training rows.
+    measures: dict[str, Measure] = field(default_factory=dict)
+    scale: float = 1.0
     share: float = 0.0  # the share of neighborhoods in every kernel; 1 if it contains nothing else
-    neighborhoods: tuple[Neighborhoods, ...] = ()  # one per kernel, or none at all
+    neighborhoods: tuple[Neighborhoods | None, ...] = ()  # those of each kernel
 
-    @classmethod
-    def learn(
-        cls, name: str, view: Array, chosen: ChosenRule, bank_formulas: tuple[Formula, ...]
-    ) -> "ViewKernels":
-        """Learn from the training rows of a view, without neighborhoods."""
-        preparation = chosen.learn(view)
-        rows, median = preparation.apply_to_training(view), None
-        scale, origin = mean_squared_norm(name, rows), middle(rows)
-        own, precision = chosen.rule.formula, precision_of(rows) if is_foreign(rows) else "float64"
-        formulas = bank_formulas if own is None else (own,)
-        if any(isinstance(formula, Gaussian) for formula in formulas):
-            # Only the rows that are drawn anyway are brought to float64 on a device.
-            some = drawn_rows(rows) if is_foreign(rows) else rows
-            median = median_distance(name, rows_from(origin, some))
-        formulas = tuple(formula.learn(name, rows, origin) for formula in formulas)
-        return cls(
-            name=name,
-            view=view,
-            kind=chosen.rule.kind,
-            preparation=preparation,
-            formulas=formulas,
-            units=Units(origin, median or 1.0, scale, precision),
-            median=median or formulas[0].median,
-        )
+    def learn(self) -> "ViewKernels":
+        """Return the same with what is learned from the training rows, without neighborhoods."""
+        rows = self.prepared(self.view)
+        scale = mean_squared_norm(self.name, rows)
+        names = dict.fromkeys(formula.measure for formula in self.formulas)
+        if self.kind == "distances":  # neighbors are found by these
+            names["given distance"] = None
+        measures = {each: MEASURES[each].learn(self.name, rows) for each in names}
+        nothing = (None,) * len(self.formulas)
+        return replace(self, measures=measures, scale=scale, neighborhoods=nothing)
 
     def __getstate__(self) -> dict[str, Any]:
         """Return what is pickled: arrays on the host, wherever they are."""
@@ -99,15 +93,26 @@ class ViewKernels:
         return RULES[self.kind]
 
     @property
+    def kernel_names(self) -> list[str]:
+        """The names of the kernels."""
+        if len(self.formulas) == 1:
+            return [self.name]
+        prefix = "" if self.name == TABLE else f"{self.name} "
+        return [f"{prefix}{formula.name}" for formula in self.formulas]
+
+    @property
+    def median(self) -> float | None:
+        """The median dissimilarity of two training rows, if a kernel is as wide as it."""
+        return self.measures[self.formulas[0].measure].median
+
+    @property
     def ignores_zeros(self) -> bool:
-        """Whether rows of zeros say nothing."""
-        return not self.rule.of_pairs and (
-            self.preparation.ignores_zeros
-            or all(formula.ignores_zeros for formula in self.formulas)
-        )
+        """Whether rows of zeros carry no information."""
+        ignored = [self.measures[formula.measure].ignores_zeros for formula in self.formulas]
+        return not self.rule.of_pairs and (self.preparation.ignores_zeros or all(ignored))
 
     def prepared(self, rows: Array) -> Array:
-        """Return rows as the formulas take them."""
+        """Return rows as the measures take them."""
         if rows is self.view:
             return self.preparation.apply_to_training(rows)
         return self.preparation.apply(rows)
@@ -115,81 +120,80 @@ class ViewKernels:
     def points(self, rows: Array, training: dict[str, Points] | None = None) -> dict[str, Points]:
         """Return rows as points by measure; training points for other rows only."""
         prepared, training = self.prepared(rows), training or {}
-        return {
-            measure: formula.points(prepared, self.units, training.get(measure))
-            for measure, formula in {each.measure: each for each in self.formulas}.items()
-        }
+        names = dict.fromkeys(formula.measure for formula in self.formulas)
+        return {each: self.measures[each].points(prepared, training.get(each)) for each in names}
 
-    def self_similarity(self, X: Array, precision: str) -> Array:
-        """Return the kernels between rows and themselves, (n_kernels, n_rows)."""
-        prepared, share = self.prepared(X), self.share
-        values = [
-            astype((1 - share) * each.self_similarity(prepared, self.units) + share, precision)
-            for each in self.formulas
-        ]
-        return namespace(*values).stack(values)
+    def self_similarity(self, rows: Array, precision: str) -> list[Array]:
+        """Return every kernel between rows and themselves, (n_rows,) each."""
+        prepared, values = self.prepared(rows), []
+        for formula in self.formulas:
+            own = formula.entries(self.measures[formula.measure].compare_with_itself(prepared))
+            values.append(astype((1 - self.share) * own + self.share, precision))
+        return values
 
     def with_neighborhoods(self, size: int, share: float) -> "ViewKernels":
         """Find the neighborhoods of the training samples; kernels with the same ones share them."""
         found = dict[Any, Neighborhoods]()
-        for index in range(len(self.formulas)):
-            key = self._search(index)
-            if key not in found:
-                found[key] = self._find(index, size)
-        every = tuple(found[self._search(index)] for index in range(len(self.formulas)))
-        return replace(self, size=size, share=share, neighborhoods=every)
+        for formula in self.formulas:
+            if (key := self._searched_by(formula)) not in found:
+                search = NeighborSearch(size)
+                for block in self._dissimilarities(formula, self.view):
+                    search.add(*block)
+                found[key] = search.result()
+        every = tuple(found[self._searched_by(formula)] for formula in self.formulas)
+        return replace(self, share=share, neighborhoods=every)
 
-    def _search(self, index: int) -> Any:
-        """Return what tells kernels with the same neighbors from others."""
-        by = "given" if self.kind == "distances" else self.formulas[index].neighbors_by
-        return index if by == "entries" else by
+    def _searched_by(self, formula: Formula) -> Any:
+        """Return what tells kernels with the same neighbors from others: a measure, or a kernel."""
+        if self.kind == "distances":
+            return "given distance"
+        return formula if self.measures[formula.measure].is_similarity else formula.measure
 
-    def _find(self, index: int, size: int) -> Neighborhoods:
-        """Find the neighborhoods of the training samples by one kernel."""
-        if (by := self._search(index)) in ("distance", "cosine"):
-            return nearest_neighborhoods(self.prepared(self.view), size, cosine=by == "cosine")
-        kernel = ComputedKernels.of([self._alone(index)], None, precision_of(self.view))
-        lists = SimilarityLists(size, lengths_of(to_host(kernel.diagonal()[0, :])))
-        for _, blocks in kernel.blocks():
-            lists.add(blocks[0])
-        return lists.result()
+    def _dissimilarities(self, formula: Formula, rows: Array) -> Iterator[Block]:
+        """Yield the dissimilarities of rows to the training rows by a kernel."""
+        key = self._searched_by(formula)
+        measure = self.measures[key if isinstance(key, str) else formula.measure]
+        known, new = (astype(self.prepared(each), "float64") for each in (self.view, rows))
+        y = measure.points(known)
+        x = y if rows is self.view else measure.points(new, y)
+        if measure.is_similarity:  # lengths come with the points
+            own = [formula.entries(measure.compare_with_itself(each)) for each in (new, known)]
+            x, y = (*x, lengths_of(own[0])), (*y, lengths_of(own[1]))
+        for part in block_ranges(rows.shape[0], known.shape[0], known):
+            some = select_points(x, part)
+            compared = measure.compare(some, y)
+            if measure.is_similarity:
+                similarities = formula.entries(compared) / some[-1][:, None] / y[-1]
+                yield by_similarity(similarities, ROUNDING)
+            else:
+                yield compared, measure.rounding(some, y, compared)
 
-    def _alone(self, index: int) -> "ViewKernels":
-        """Return the kernel that neighbors are found by, without its neighborhoods."""
-        given = self.kind == "distances"
-        formula = Closeness(self.median or 1.0) if given else self.formulas[index]
-        return replace(self, formulas=(formula,), neighborhoods=(), share=0.0)
+    def kernels(
+        self, rows: Array | None, samples: np.ndarray | None, precision: str
+    ) -> "list[ComputedKernel]":
+        """Return the kernels of new rows, or of the training rows for None.
 
-    def shared(self, rows: Array | None, samples: np.ndarray | None) -> tuple[Any, ...]:
-        """Return the similarities by neighborhoods, one sparse matrix per kernel.
-
-        New rows, None for the training rows, come with the training samples that they are, or -1.
+        New rows come with the training samples that they are, or -1, if there are neighborhoods.
         """
-        made: dict[int, Any] = {}
-        for index, each in enumerate(self.neighborhoods):
-            if id(each) not in made:
-                made[id(each)] = (
-                    each.kernel()
+        x = y = dict[str, Points]()
+        if self.share < 1:
+            x = y = self.points(self.view)
+            x = y if rows is None else self.points(rows, training=y)
+        diagonals: list[Any] = [None] * len(self.formulas)
+        if rows is None:
+            diagonals = self.self_similarity(self.view, precision)
+        kernels, shared = [], dict[Any, Any]({None: None})
+        for p, (formula, found) in enumerate(zip(self.formulas, self.neighborhoods, strict=True)):
+            if found is not None and found not in shared:
+                shared[found] = (
+                    found.kernel()
                     if rows is None or samples is None
-                    else each.cross(*self._join(index, rows), samples)
+                    else found.cross(self._dissimilarities(formula, rows), samples)
                 )
-        return tuple(made[id(each)] for each in self.neighborhoods)
-
-    def _join(self, index: int, rows: Array) -> tuple[Any, Any]:
-        """Return whose neighborhoods new rows join by a kernel, and who is in their own."""
-        each, size, by = self.neighborhoods[index], self.size, self._search(index)
-        assert size is not None
-        if by in ("distance", "cosine"):
-            training, new = self.prepared(self.view), self.prepared(rows)
-            return join_nearest(each, size, new, training, cosine=by == "cosine")
-        alone, precision = self._alone(index), precision_of(self.view)
-        lengths = (
-            lengths_of(to_host(alone.self_similarity(some, precision)[0, :]))
-            for some in (rows, self.view)
-        )
-        kernel = ComputedKernels.of([alone], [rows], precision)
-        blocks = (blocks[0] for _, blocks in kernel.blocks())
-        return join_by_similarity(each, size, blocks, *lengths)
+            by = formula.measure
+            computed = self.measures[by], x.get(by), y.get(by), shared[found], self.share
+            kernels.append(ComputedKernel(formula, *computed, diagonals[p]))
+        return kernels
 
     def lone_neighborhoods(self) -> list[Neighborhoods | None]:
         """Return per kernel the neighborhoods that it consists of; None if of more."""
@@ -198,36 +202,18 @@ class ViewKernels:
         of_graph = linked_neighborhoods(self.view) if self.kind == "graph" else None
         return [of_graph] * len(self.formulas)
 
-    def explain(self, rules: Any, asked: Any) -> str:
-        """Say what was made of the view, and why, given the rules and what was asked for."""
-        asked_for = asked is not None and getattr(asked, "kernel", "") != "auto"
-        reason = "asked for" if asked_for else self.rule.why
-        kind = f"{self.kind} ({reason}); " if rules is not None else ""
+    def explain(self, reason: str | None) -> str:
+        """Say what was made of the view, and why, if there is a reason."""
+        kind = "" if reason is None else f"{self.kind} ({reason}); "
         start, n_kernels = f"{self.name}: {kind}{self.preparation}; ", len(self.formulas)
-        kernels = str(self.formulas[0]) if n_kernels == 1 else f"{n_kernels} kernels"
+        kernels = self.formulas[0].name if n_kernels == 1 else f"{n_kernels} kernels"
         width = "" if self.median is None else f", median distance {self.median:.3g}"
-        if self.neighborhoods:
-            near = f"shared neighborhoods of {self.size} neighbors"
+        if (found := self.neighborhoods[0]) is not None:
+            near = f"shared neighborhoods of {found.size} neighbors"
             if self.kind == "distances":
                 return f"{start}{near} by these distances"
             kernels = f"{near} by {kernels}" if self.share == 1 else f"{kernels} and {near}"
         return f"{start}{kernels}{width}"
-
-
-class KernelList(list[Any]):
-    """Kernels one after another, each stored in its own way: arrays, sparse or factored matrices.
-
-    Those of training samples are square and symmetric.
-    """
-
-    def __init__(self, matrices: Sequence[Any], of_training_samples: bool = False):
-        super().__init__(matrices)
-        self.of_training_samples = of_training_samples
-
-    @property
-    def shape(self) -> tuple[int, int, int]:
-        """Number of kernels, of samples and of training samples."""
-        return (len(self), *self[0].shape)
 
 
 @dataclass(frozen=True, eq=False)
@@ -235,11 +221,13 @@ class ComputedKernel:
     """One kernel of a source, computed from points or consisting of neighborhoods."""
 
     formula: Formula
+    measure: Measure = field(repr=False)
     # The points of the samples and of the training samples; None if it consists of neighborhoods.
     x: Points | None = field(repr=False)
     y: Points | None = field(repr=False)
-    shared: Any = field(default=None, repr=False)  # its neighborhoods
-    share: float = 0.0  # their share in the kernel
+    shared: Any = field(repr=False)  # its neighborhoods, or None
+    share: float  # their share in the kernel
+    diagonal: Any = field(repr=False)  # None if the samples are not the training samples
 
 
 @dataclass(frozen=True, eq=False)
@@ -257,47 +245,12 @@ class ComputedKernels(Source):
     n_training: int
     number_type: str  # of the kernels, such as "float64"
     like: Any = field(repr=False)  # an array that says where rows live
-    # The diagonals; None if the samples are not the training samples.
-    self_similarities: Any = field(default=None, repr=False)
     _split: dict[int, Any] = field(default_factory=dict, repr=False)  # see `product`
-
-    @classmethod
-    def of(
-        cls,
-        views: Sequence[Any],
-        new_rows: Sequence[Array] | None,
-        precision: str,
-        samples: np.ndarray | None = None,
-    ) -> "ComputedKernels":
-        """Return the kernels of `ViewKernels`: of the training rows, or of new rows of each view.
-
-        `samples` says which training samples new rows are, -1 for none.
-        """
-        kernels: list[ComputedKernel] = []
-        for number, view in enumerate(views):
-            rows = None if new_rows is None else new_rows[number]
-            x = y = dict[str, Points]()
-            if view.share < 1:
-                x = y = view.points(view.view)
-                x = y if rows is None else view.points(rows, training=y)
-            shared = view.shared(rows, samples) or (None,) * len(view.formulas)
-            kernels += [
-                ComputedKernel(each, x.get(each.measure), y.get(each.measure), part, view.share)
-                for each, part in zip(view.formulas, shared, strict=True)
-            ]
-        n_rows = n = views[0].view.shape[0]
-        diagonals = None
-        if new_rows is None:
-            parts = [view.self_similarity(view.view, precision) for view in views]
-            diagonals = namespace(*parts).concat(parts)
-        else:
-            n_rows = new_rows[0].shape[0]
-        return cls(tuple(kernels), n_rows, n, precision, views[0].view[:1, :], diagonals)
 
     @property
     def of_training_samples(self) -> bool:
         """Whether the samples are the training samples: then the kernels are symmetric."""
-        return self.self_similarities is not None
+        return all(kernel.diagonal is not None for kernel in self.kernels)
 
     @property
     def dtype(self) -> Any:
@@ -316,16 +269,12 @@ class ComputedKernels(Source):
 
     def diagonal(self) -> Array:
         """Return the self-similarities, (m, n)."""
-        assert self.self_similarities is not None
-        return self.self_similarities
+        diagonals = [kernel.diagonal for kernel in self.kernels]
+        return namespace(*diagonals).stack(diagonals)
 
     def only(self, indices: Sequence[int]) -> "ComputedKernels":
         """Return some of the kernels; the others are not computed."""
-        diagonals = self.self_similarities
-        if diagonals is not None:
-            diagonals = select(diagonals, np.asarray(indices, np.int64))
-        kernels = tuple(self.kernels[p] for p in indices)
-        return replace(self, kernels=kernels, self_similarities=diagonals)
+        return replace(self, kernels=tuple(self.kernels[p] for p in indices))
 
     def product(self, index: int, X: Array) -> Array | None:
         """Multiply one of the kernels with a thin matrix, (n, b), in float64, without storing it.
@@ -334,20 +283,18 @@ class ComputedKernels(Source):
         that are not Gaussian, and kernels mixed with neighborhoods.
         """
         kernel = self.kernels[index]
-        fused = written_in_triton("fused_products", X)
-        if fused is None or not isinstance(kernel.formula, Gaussian) or kernel.shared is not None:
+        formula, fused = kernel.formula, written_in_triton("fused_products", X)
+        if fused is None or not isinstance(formula, Exponential) or kernel.shared is not None:
             return None
         assert kernel.y is not None
-        rows = kernel.y[0]
+        rows, is_gaussian = kernel.y[0], formula.measure == "distance"
         is_large_single = rows.shape[0] >= FEWEST_FUSED and precision_of(rows) == "float32"
-        if kernel.x is not kernel.y or not is_large_single:
+        if kernel.x is not kernel.y or not is_gaussian or not is_large_single:
             return None
         if id(rows) not in self._split:
             self._split[id(rows)] = fused.split_points(rows)
         split = self._split[id(rows)]
-        if split is None:
-            return None
-        return fused.gaussian_products(split, kernel.formula.width**-2, X)
+        return None if split is None else fused.gaussian_products(split, 2 * formula.rate, X)
 
     def rows(self, start: int, stop: int) -> Array:
         """Return the rows from start to stop of every kernel, (m, stop - start, n)."""
@@ -377,13 +324,16 @@ class ComputedKernels(Source):
     def entries(self, who: str) -> Array:
         """Write the kernels out, (m, n, n), for somebody who needs them, if they fit in memory."""
         m, n = self.n_kernels, self.n_samples
-        require_memory(
-            m * n * n * np.dtype(self.number_type).itemsize,
+        self.require_memory(
             f"{who} needs the entries of the kernels, and writing out {m} kernels of {n} samples",
             "use fewer samples, or a method that needs products only, such as SimpleMKKM",
-            available=free_bytes(self.like),
         )
         return self.all_rows()
+
+    def require_memory(self, purpose: str, advice: str) -> None:
+        """Refuse to write the kernels out if they do not fit in memory."""
+        n_bytes = int(np.prod(self.shape)) * np.dtype(self.number_type).itemsize
+        require_memory(n_bytes, purpose, advice, available=free_bytes(self.like))
 
     def _tile_rows(self) -> int:
         """Return how many rows are computed at a time."""
@@ -400,7 +350,7 @@ class ComputedKernels(Source):
             if kernel.x is not None and kernel.y is not None:
                 if id(kernel.x) not in made:
                     x, y = select_points(kernel.x, rows), select_points(kernel.y, columns)
-                    made[id(kernel.x)] = kernel.formula.compare(x, y)
+                    made[id(kernel.x)] = kernel.measure.compare(x, y)
                 tile = astype(kernel.formula.entries(made[id(kernel.x)]), self.number_type)
             if kernel.shared is not None:
                 if id(kernel.shared) not in made:
@@ -408,7 +358,7 @@ class ComputedKernels(Source):
                     made[id(kernel.shared)] = to_device(block, self.like, self.number_type)
                 part = made[id(kernel.shared)]
                 tile = part if tile is None else (1 - kernel.share) * tile + kernel.share * part
-            if self.of_training_samples:
+            if kernel.diagonal is not None:
                 square = tile[:, rows.start - columns.start : rows.stop - columns.start]
-                set_diagonal(square, self.self_similarities[p, rows])
+                set_diagonal(square, kernel.diagonal[rows])
             yield p, tile

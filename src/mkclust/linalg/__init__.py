@@ -5,6 +5,8 @@ wide as a block of vectors or as long as the number of kernels, comes to the hos
 that depends on the library is in this folder.
 """
 
+# ruff: noqa: F401 (names for others to import)
+
 from mkclust.linalg.algebra import (
     inner_products,
     orthonormalize,
@@ -31,6 +33,7 @@ from mkclust.linalg.arrays import (
     random_normal,
     ranges,
     rounding_of,
+    row_ranges,
     select,
     set_diagonal,
     to_device,
@@ -39,38 +42,3 @@ from mkclust.linalg.arrays import (
 )
 from mkclust.linalg.eigen import eigh, eigvalsh
 from mkclust.linalg.factored import FactoredMatrix, is_sparse
-
-__all__ = [
-    "FactoredMatrix",
-    "arrays_to_host",
-    "as_floats",
-    "astype",
-    "check_one_place",
-    "copy_array",
-    "device",
-    "eigh",
-    "eigvalsh",
-    "empty",
-    "free_bytes",
-    "inner_products",
-    "is_foreign",
-    "is_on_accelerator",
-    "is_sparse",
-    "namespace",
-    "orthonormalize",
-    "place",
-    "polar_factor",
-    "precision_of",
-    "psd_part",
-    "random_normal",
-    "ranges",
-    "rounding_of",
-    "select",
-    "set_diagonal",
-    "side_by_side",
-    "sum_of_squares",
-    "to_device",
-    "to_host",
-    "top_eigenpairs",
-    "zeros",
-]

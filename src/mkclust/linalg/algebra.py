@@ -1,4 +1,4 @@
-"""Bases, eigenvectors and roots: thin matrices stay where they live, small ones are the host's."""
+"""Bases, eigenvectors and roots; thin matrices stay on their device, small ones on the host."""
 
 import numpy as np
 
@@ -19,8 +19,6 @@ from mkclust.types import Array, Float
 FEW_POSITIVE = 0.125
 # By how many the positive eigenvalues may turn out to be more than is likely.
 FEW_MORE = 8
-# A cosine between two subspaces below this is zero but for rounding.
-NULL_TOLERANCE = 1e-10
 
 
 def side_by_side(*blocks: Array) -> Array:
@@ -62,12 +60,8 @@ def orthonormalize(X: Array, against: Array | None = None) -> Array:
         # What is left of a column after the projection must exceed its rounding.
         kept = np.flatnonzero(left > (100 * eps) ** 2 * squares)
         if len(kept) < len(left):
-            X, gram, left, squares = (
-                select(X, kept, 1),
-                gram[np.ix_(kept, kept)],
-                left[kept],
-                squares[kept],
-            )
+            X, gram = select(X, kept, 1), gram[np.ix_(kept, kept)]
+            left, squares = left[kept], squares[kept]
         if not len(kept):
             return X
         lengths = np.sqrt(left)[:, None]
@@ -80,7 +74,7 @@ def orthonormalize(X: Array, against: Array | None = None) -> Array:
 
 
 def _inverse_root(gram: Float, eps: float) -> tuple[Float, float]:
-    """Return an inverse root of a Gram matrix of unit vectors, and the size of its entries."""
+    """Return an inverse square root of a Gram matrix of unit vectors, and its largest entry."""
     try:
         # A tenth of the time of eigenvalues, and as good if the inverse is not large.
         root = np.linalg.inv(np.linalg.cholesky(gram)).T
@@ -94,22 +88,13 @@ def _inverse_root(gram: Float, eps: float) -> tuple[Float, float]:
     return root, largest
 
 
-def polar_factor(X: Array, ties: Float | None = None) -> Array:
-    """Return the orthonormal matrix nearest to X: ``U V^T`` of its thin SVD.
-
-    If X, of order one, lacks rank, several are equally near: of these, if X is square, the one
-    nearest to ``ties`` in the directions that X leaves open. What is square is on the host.
-    """
+def polar_factor(X: Array) -> Array:
+    """Return the orthonormal matrix nearest to X: ``U V^T`` of its thin SVD."""
     if is_foreign(X):
         Q, R = namespace(X).linalg.qr(X)
         return Q @ to_device(polar_factor(to_host(R)), Q)
-    U, lengths, Vt = np.linalg.svd(X, full_matrices=False)
-    rank = int(np.sum(lengths > NULL_TOLERANCE))
-    if ties is None or rank == len(lengths):
-        return U @ Vt
-    # Within what X leaves open on either side, so that the whole stays orthonormal.
-    rest = polar_factor(U[:, rank:].T @ ties @ Vt[rank:].T)
-    return U[:, :rank] @ Vt[:rank] + U[:, rank:] @ rest @ Vt[rank:]
+    U, _, Vt = np.linalg.svd(X, full_matrices=False)
+    return U @ Vt
 
 
 def psd_part(
@@ -123,12 +108,10 @@ def psd_part(
     """
     xp = namespace(M)
     likely = M.shape[0] if likely_rank is None else max(count, likely_rank + FEW_MORE)
-    if is_foreign(M) or likely > FEW_POSITIVE * M.shape[0]:
+    are_few = not is_foreign(M) and likely <= FEW_POSITIVE * M.shape[0]
+    values, vectors = eigh(M, top=likely if are_few else None)
+    if are_few and values[0] > 0:  # others may be positive, too
         values, vectors = eigh(M)
-    else:
-        values, vectors = eigh(M, top=likely)
-        if values[0] > 0:  # others may be, too
-            values, vectors = eigh(M)
     first = len(values) - max(count, int((values > 0).sum()))
     values, vectors = values[first:][::-1], xp.flip(vectors[:, first:], axis=1)
     root = vectors * to_device(np.sqrt(np.maximum(values, 0)), vectors)

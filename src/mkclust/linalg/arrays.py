@@ -11,10 +11,14 @@ from scipy.sparse import issparse
 
 from mkclust.types import Array
 
-# Of the numbers that nearly all arrays hold.
+# Relative rounding of double precision.
 DOUBLE_ROUNDING = float(np.finfo(np.float64).eps)
-# The functions for every type of array that was seen.
+# The functions for each type of array: they are asked for millions of times.
 _LIBRARIES: dict[type, Any] = {}
+# Entries that are computed at a time on a host: a block of rows stays in a core's cache.
+BLOCK_ENTRIES = 2**15
+# The same on a device, where each step has to be worth starting it.
+BLOCK_ENTRIES_ON_DEVICE = 2**25
 # Rows of the squares along a diagonal that are written at a time on a device.
 DIAGONAL_ROWS = 1024
 
@@ -28,10 +32,7 @@ def is_foreign(thing: Any) -> bool:
 
 
 def namespace(*arrays: Any) -> Any:
-    """Return the functions of the library that arrays belong to; NumPy's for all that is no array.
-
-    Memory maps, sparse matrices and matrices known by their rows are computed with by NumPy.
-    """
+    """Return the functions of the library that arrays belong to; by default, NumPy's."""
     if len(arrays) == 1:  # as mostly, and in the innermost loops
         return _library(arrays[0]) or array_api_compat.numpy
     libraries = {_library(array) for array in arrays} - {None}
@@ -41,22 +42,18 @@ def namespace(*arrays: Any) -> Any:
 
 
 def _library(thing: Any) -> Any:
-    """Return the functions of another library than NumPy that an array belongs to, or None.
-
-    Types do not change, and are asked millions of times.
-    """
+    """Return the functions of another library than NumPy that an array belongs to, or None."""
     kind = type(thing)
-    library = _LIBRARIES.get(kind, _LIBRARIES)
-    if library is _LIBRARIES:  # a type that was not seen before
-        foreign = (
+    if kind not in _LIBRARIES:
+        is_ours = (
             not isinstance(thing, np.ndarray | np.generic)
             and array_api_compat.is_array_api_obj(thing)
             and array_api_compat.is_writeable_array(thing)
             and not array_api_compat.is_dask_array(thing)
             and not array_api_compat.is_pydata_sparse_array(thing)
         )
-        library = _LIBRARIES[kind] = array_api_compat.array_namespace(thing) if foreign else None
-    return library
+        _LIBRARIES[kind] = array_api_compat.array_namespace(thing) if is_ours else None
+    return _LIBRARIES[kind]
 
 
 def device(array: Any) -> Any:
@@ -76,12 +73,11 @@ def place(array: Any) -> str:
     if not is_foreign(array):
         return "NumPy"
     library = namespace(array).__name__.removeprefix("array_api_compat.").split(".")[0]
-    where = str(device(array))
-    return f"{library} on {where}"
+    return f"{library} on {device(array)}"
 
 
 def check_one_place(arrays: Sequence[Any], who: Sequence[str]) -> None:
-    """Raise where arrays belong to different libraries, or live on different devices."""
+    """Raise if arrays belong to different libraries, or live on different devices."""
     for array, label in zip(arrays, who, strict=True):
         if place(array) != place(arrays[0]):
             raise ValueError(
@@ -91,7 +87,7 @@ def check_one_place(arrays: Sequence[Any], who: Sequence[str]) -> None:
 
 
 def free_bytes(like: Any) -> int | None:
-    """Return how much memory is free on the device of an array, None where that is the host's."""
+    """Return how much memory is free on the device of an array, None if that is the host."""
     if is_torch_array(like) and like.device.type == "cuda":
         import torch
 
@@ -130,20 +126,20 @@ def to_host(array: Any, dtype: Any = np.float64) -> Any:
 def to_device(array: Any, like: Any, dtype: str | None = None) -> Array:
     """Return an array beside ``like``, by its library and on its device; not copied if it is there.
 
-    A number type such as "float64" may be asked for; None keeps that of the array.
+    With a number type such as "float64" it is converted; None keeps the type of the array.
     """
     if not is_foreign(like):
         return to_host(array, dtype)
-    xp, where = namespace(like), device(like)
-    if not (is_foreign(array) and namespace(array) is xp and device(array) == where):
-        array = xp.asarray(np.asarray(to_host(array, None), order="C"), device=where)
+    xp, target = namespace(like), device(like)
+    if not (is_foreign(array) and namespace(array) is xp and device(array) == target):
+        array = xp.asarray(np.asarray(to_host(array, None), order="C"), device=target)
     return array if dtype is None else xp.astype(array, getattr(xp, dtype), copy=False)
 
 
 def arrays_to_host(thing: Any) -> Any:
-    """Return an array as NumPy in its own type where it is one of another library, all else as is.
+    """Return an array of another library as NumPy, in its own type, and all else as it is.
 
-    What is to be stored must not ask for the device that it was computed on.
+    What is stored must not need the device that it was computed on.
     """
     if isinstance(thing, list | tuple):
         return type(thing)(map(arrays_to_host, thing))
@@ -183,15 +179,21 @@ def ranges(n: int, height: int) -> Iterator[slice]:
         yield slice(start, min(start + height, n))
 
 
-def select(array: Array, where: Any, axis: int = 0) -> Array:
-    """Return some rows or columns: those of a slice, or those with the numbers in an array."""
-    if type(array) is np.ndarray and isinstance(where, np.ndarray) and where.dtype != bool:
-        return array.take(where, axis=axis)  # rows stay rows in memory, unlike by an index
+def row_ranges(n: int, width: int, like: Any, fewest: int = 1) -> Iterator[slice]:
+    """Cut n rows of a width into slices that are computed at a time, at least ``fewest`` rows."""
+    entries = BLOCK_ENTRIES_ON_DEVICE if is_foreign(like) else BLOCK_ENTRIES
+    return ranges(n, max(fewest, entries // max(1, width)))
+
+
+def select(array: Array, index: Any, axis: int = 0) -> Array:
+    """Return some rows or columns, given by a slice or an array of numbers."""
+    if type(array) is np.ndarray and isinstance(index, np.ndarray) and index.dtype != bool:
+        return array.take(index, axis=axis)  # rows stay contiguous in memory
     if not is_foreign(array):
-        return array[(slice(None),) * axis + (where,)]
-    if isinstance(where, slice):
-        return array[(slice(None),) * axis + (where, ...)]
-    return namespace(array).take(array, to_device(where, array), axis=axis)
+        return array[(slice(None),) * axis + (index,)]
+    if isinstance(index, slice):
+        return array[(slice(None),) * axis + (index, ...)]
+    return namespace(array).take(array, to_device(index, array), axis=axis)
 
 
 def set_diagonal(M: Array, values: Any) -> None:
@@ -219,15 +221,15 @@ def rounding_of(array: Any) -> float:
 
 
 def astype(array: Any, dtype: str) -> Array:
-    """Return an array in another number type, not copied where it is in that already."""
-    if type(array) is np.ndarray:
+    """Return an array, or a sparse matrix, in another number type, not copied if it has that."""
+    if not is_foreign(array):
         return array.astype(dtype, copy=False)
     xp = namespace(array)
     return xp.astype(array, getattr(xp, dtype), copy=False)
 
 
 def detached(array: Array) -> Array:
-    """Return an array without what torch keeps for gradients: what is learned here has none."""
+    """Return an array without the gradient that torch keeps with it."""
     return array.detach() if is_torch_array(array) and array.requires_grad else array
 
 
@@ -241,7 +243,7 @@ def as_floats(array: Array, who: str) -> Array:
             f"{who} has the type {array.dtype}: a kernel or view is a matrix of real numbers; "
             "convert it to float64 or float32"
         )
-    # Half precision, in either of its forms, is none to compute in.
+    # Half precision, in either of its forms, is too coarse to compute in.
     narrow = xp.finfo(array.dtype).bits < 32
     return xp.astype(array, xp.float32) if narrow else array
 
@@ -252,7 +254,7 @@ def is_sparse_tensor(thing: Any) -> bool:
 
 
 def on_torch_device(device: Any) -> Array:
-    """Return an empty array of torch on a device, which tells other arrays where to go."""
+    """Return an empty array of torch on a device, to bring other arrays to."""
     try:
         import torch
     except ImportError as error:

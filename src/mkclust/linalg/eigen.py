@@ -1,10 +1,8 @@
-"""Eigenvalues and eigenvectors of symmetric matrices, by another driver where one fails.
+"""Eigenvalues and eigenvectors of symmetric matrices, by another driver if one fails.
 
 No driver of LAPACK finds those of every matrix: asked for the largest alone, some fail on a
 centered identity, or return fewer. All eigendecompositions of dense matrices are made here.
 """
-
-from typing import Any
 
 import numpy as np
 import scipy.linalg
@@ -16,62 +14,46 @@ from mkclust.types import Array, Float
 def eigh(M: Array, *, top: int | None = None) -> tuple[Float, Array]:
     """Return the eigenvalues of a symmetric matrix, rising, on the host, and the eigenvectors.
 
-    On the host, several matrices can be given, (m, n, n), or so many of the largest eigenvalues of
-    one be asked for. The eigenvectors are where the matrix lives.
+    On the host, only the ``top`` largest can be asked for. The eigenvectors are where the matrix
+    lives.
     """
     if is_foreign(M):
-        found = _by_its_library(M, "eigh")
-        if found is not None and np.all(np.isfinite(values := to_host(found[0]))):
-            return values, found[1]
-        values, vectors = eigh(to_host(M))
-        return values, to_device(vectors, M)
-    if top is None:
-        return _all_on_host(M)
-    n = len(M)
+        return _eigh_on_device(M)
+    if top is not None:
+        n = len(M)
+        try:
+            pairs = scipy.linalg.eigh(M, subset_by_index=(n - top, n - 1), check_finite=False)
+        except np.linalg.LinAlgError:
+            pairs = ((), ())
+        # LAPACK may return fewer eigenvalues than asked for if some are equal, without an error.
+        if len(pairs[0]) == top:
+            return pairs
+        values, vectors = eigh(M)
+        return values[n - top :], vectors[:, n - top :]
     try:
-        values, vectors = scipy.linalg.eigh(M, subset_by_index=(n - top, n - 1), check_finite=False)
-        # Of eigenvalues that tie, LAPACK may return fewer than asked for, and say nothing.
-        if len(values) == top:
-            return values, vectors
+        return np.linalg.eigh(M)
     except np.linalg.LinAlgError:
-        pass
-    values, vectors = _all_on_host(M)
-    return values[n - top :], vectors[:, n - top :]
+        return scipy.linalg.eigh(M, driver="ev")
 
 
 def eigvalsh(M: Array) -> Float:
-    """Return the eigenvalues of a symmetric matrix, or of several on the host, rising."""
-    if is_foreign(M):
-        found = _by_its_library(M, "eigvalsh")
-        if found is not None and np.all(np.isfinite(values := to_host(found))):
-            return values
-        return eigvalsh(to_host(M))
+    """Return the eigenvalues of a symmetric matrix, rising, computed on the host."""
+    M = to_host(M)
     try:
         return np.linalg.eigvalsh(M)
     except np.linalg.LinAlgError:
-        return _all_on_host(M)[0]
+        return eigh(M)[0]
 
 
-def _by_its_library(M: Array, name: str) -> Any:
-    """Return what the library of an array answers, None where it finds nothing."""
+def _eigh_on_device(M: Array) -> tuple[Float, Array]:
+    """Return what the library of an array finds, or what the host does if that fails."""
     try:
-        return getattr(namespace(M).linalg, name)(M)
+        values, vectors = namespace(M).linalg.eigh(M)
+        if np.all(np.isfinite(values := to_host(values))):
+            return values, vectors
     except Exception as error:
         # Libraries have classes of their own for that, with no base in common but this.
         if "LinAlgError" not in type(error).__name__:
             raise
-        return None
-
-
-def _all_on_host(M: np.ndarray) -> tuple[Float, Float]:
-    """Return all eigenpairs of one matrix of the host, or of several."""
-    try:
-        return np.linalg.eigh(M)
-    except np.linalg.LinAlgError:
-        if M.ndim > 2:
-            pairs = [_all_on_host(each) for each in M]
-            return np.stack([pair[0] for pair in pairs]), np.stack([pair[1] for pair in pairs])
-    try:
-        return scipy.linalg.eigh(M, driver="evr")
-    except np.linalg.LinAlgError:
-        return scipy.linalg.eigh(M, driver="ev")
+    values, vectors = eigh(to_host(M))
+    return values, to_device(vectors, M)

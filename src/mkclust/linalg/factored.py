@@ -8,8 +8,8 @@ import scipy.sparse
 
 from mkclust.types import Array, Float
 
-# A step of a sparse product takes as long as so many of a dense one: beyond this share of these,
-# factors are multiplied as dense matrices.
+# If a sparse product takes more than this share of the steps of a dense one, factors are multiplied
+# as dense matrices.
 SPARSE_STEPS = 1 / 50
 
 
@@ -55,9 +55,9 @@ class FactoredMatrix:
         """Multiply with a vector or a thin matrix."""
         return self.left @ (self.right @ X)
 
-    def __getitem__(self, where: Any) -> "FactoredMatrix":
+    def __getitem__(self, index: Any) -> "FactoredMatrix":
         """Return some rows, or some rows and columns: slices or indices."""
-        parts = where if isinstance(where, tuple) else (where,)
+        parts = index if isinstance(index, tuple) else (index,)
         right = self.right if len(parts) == 1 else self.right[:, parts[1]]
         return FactoredMatrix(self.left[parts[0]], right)
 

@@ -18,15 +18,15 @@ from mkclust.types import Array
 ROWS = 128
 # Columns of a tile.
 COLUMNS = 64
-# Sums over so many columns are added up on their own: a sum of millions of float32 loses digits.
+# Columns that are summed on their own: a sum of millions of float32 loses digits.
 SUMMED_COLUMNS = 4096
-# Features, and columns of the thin matrix, are padded to at least so many.
+# Features, and columns of the thin matrix, are padded to at least this number.
 FEWEST = 16
 # Features that a tile is computed with, at most.
 MOST_FEATURES = 128
 # Columns of the thin matrix that are multiplied at a time, at most.
 MOST_COLUMNS = 64
-# Up to so many features, a tile is computed by four warps.
+# Up to this many features, a tile is computed by four warps.
 FEW_FEATURES = 32
 # Programs that keep a device busy.
 PROGRAMS = 2048

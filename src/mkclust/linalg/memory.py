@@ -1,29 +1,29 @@
-"""How much memory there is, as far as the operating system tells."""
+"""How much memory is free, as far as the operating system says."""
 
 import os
 from collections.abc import Iterator
 from pathlib import Path
 
-# Where Linux tells; elsewhere these are not there.
+# Files of Linux; other systems do not have them.
 MEMINFO = Path("/proc/meminfo")
 OWN_GROUPS = Path("/proc/self/cgroup")
 GROUPS = Path("/sys/fs/cgroup")
-# Limits from here on stand for none.
+# Larger limits mean that there is no limit.
 NO_LIMIT = 2**60
 
 
 def available_bytes() -> int | None:
-    """Return how much memory can be allocated, as far as the operating system tells.
+    """Return how much memory can be allocated, as far as the operating system says.
 
     What is free, or can be freed, within the limits of the control groups of this process; all
-    memory there is if only that is known; None if nothing is.
+    memory of the machine if only that is known; None if nothing is.
     """
     limits = [_free_in_system(), *_free_in_groups()]
     return min((n_bytes for n_bytes in limits if n_bytes is not None), default=None)
 
 
 def in_units(n_bytes: int) -> str:
-    """Return a number of bytes as people say it."""
+    """Return a number of bytes in MiB or GiB."""
     if n_bytes < 0.05 * 2**30:
         return f"{n_bytes / 2**20:.1f} MiB"
     return f"{n_bytes / 2**30:,.1f} GiB"
@@ -42,54 +42,44 @@ def _free_in_system() -> int | None:
 
 
 def _free_in_groups() -> Iterator[int]:
-    """Yield what the limits of the control groups leave to this process."""
+    """Yield what the limits of the control groups of this process, in either version, leave."""
     for line in _lines(OWN_GROUPS):
         _, controllers, name = line.split(":", 2)
         if not controllers:
-            root, files = GROUPS, ("memory.max", "memory.current", "inactive_file")
+            root, limit, usage, cache = GROUPS, "memory.max", "memory.current", "inactive_file"
         elif "memory" in controllers.split(","):
-            root = GROUPS / "memory"
-            files = ("memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file")
+            root, limit, usage = GROUPS / "memory", "memory.limit_in_bytes", "memory.usage_in_bytes"
+            cache = "total_inactive_file"
         else:
             continue
-        # Limits of the groups around it hold too; within a container only the root may be there.
-        folder = str(root)
-        yield from _free_in_group(folder, *files)
-        for part in filter(None, name.split("/")):
-            folder = f"{folder}/{part}"
-            yield from _free_in_group(folder, *files)
+        # Limits of the groups around it hold too; within a container only the root may exist.
+        group = root / name.strip("/")
+        for folder in (each for each in (group, *group.parents) if each.is_relative_to(root)):
+            most, used = _number(folder / limit), _number(folder / usage)
+            if most is None or used is None or most >= NO_LIMIT:
+                continue
+            # Cached pages of files count as used, and are freed if memory is short.
+            fields = [line.split() for line in _lines(folder / "memory.stat")]
+            cached = sum(int(value) for name, value in fields if name == cache)
+            yield max(most - used + cached, 0)
 
 
-def _free_in_group(folder: str, limit: str, usage: str, cache: str) -> Iterator[int]:
-    """Yield what one control group's limit leaves, where it has one."""
-    most = _number(f"{folder}/{limit}")
-    if most is None or most >= NO_LIMIT or (used := _number(f"{folder}/{usage}")) is None:
-        return
-    # Pages of files that nobody uses count as used, and go when they are in the way.
-    for line in _lines(f"{folder}/memory.stat"):
-        if line.split()[0] == cache:
-            used -= int(line.split()[1])
-    yield max(most - used, 0)
+def _number(path: Path) -> int | None:
+    """Return the number in a file, None if it cannot be read or says "max"."""
+    text = "".join(_lines(path)[:1]).strip()
+    return int(text) if text.isdigit() else None
 
 
-def _number(path: str) -> int | None:
-    """Return the number that a file holds, None where it cannot be read or says "max"."""
-    text = next(_lines(path), "")
-    return int(text) if text.strip().isdigit() else None
-
-
-def _lines(path: str | Path) -> Iterator[str]:
-    """Yield the lines of a file, none where it cannot be read."""
+def _lines(path: Path) -> list[str]:
+    """Return the lines of a file, none if it cannot be read."""
     try:
-        with open(path, "rb") as file:
-            text = file.read().decode()
+        return path.read_text().splitlines()
     except OSError:
-        return
-    yield from text.splitlines()
+        return []
 
 
 def fits(n_bytes: int, *, available: int | None = None) -> bool:
-    """Return whether so much memory is available, on a device or, by default, on the host."""
+    """Return whether that much memory is available, on a device or, by default, on the host."""
     available = available_bytes() if available is None else available
     return available is None or n_bytes <= available
 
@@ -97,7 +87,7 @@ def fits(n_bytes: int, *, available: int | None = None) -> bool:
 def require_memory(
     n_bytes: int, purpose: str, advice: str, *, available: int | None = None
 ) -> None:
-    """Raise a MemoryError if less than so many bytes are available; if nothing is known, nothing.
+    """Raise a MemoryError if fewer bytes are available, as far as that is known.
 
     The purpose is the subject of a sentence, and the advice what to do; ``available`` is what a
     device has, None the host's memory.

@@ -1,7 +1,7 @@
 """Rows of SciPy's sparse matrices beside rows of arrays: the operations in which they differ.
 
 Sparse rows are CSR arrays of float32 or float64, without duplicates or stored zeros. What is
-computed from them is sparse where zeros stay zeros, and else as large as some rows by some rows.
+computed from them is sparse if zeros stay zeros, and otherwise as large as some rows by some rows.
 """
 
 from collections.abc import Callable
@@ -14,7 +14,6 @@ from scipy.sparse import issparse
 from mkclust.linalg.arrays import (
     astype,
     device,
-    is_foreign,
     namespace,
     precision_of,
     select,
@@ -25,20 +24,20 @@ from mkclust.types import Array, Float
 
 
 def as_csr(matrix: Any) -> Any:
-    """Return a sparse matrix, or an array, as sparse rows; not copied where it is that already."""
+    """Return a sparse matrix, or an array, as sparse rows; not copied if it is that already."""
     rows = scipy.sparse.csr_array(matrix)
     rows.check_format(full_check=True)  # compiled code relies on its indices
     if rows.dtype not in (np.float32, np.float64):
         rows = rows.astype(np.float64)
     if not rows.has_canonical_format or not np.all(rows.data):
-        rows = rows.copy()  # the matrix may be somebody else's
+        rows = rows.copy()  # the matrix may be the caller's
         rows.sum_duplicates()
         rows.eliminate_zeros()
     return rows
 
 
 def dense_rows(rows: Array) -> Array:
-    """Return rows as an array: to be asked for some rows, never for all of a view."""
+    """Return rows as an array; meant for some rows, never for all of a view."""
     return rows.toarray() if issparse(rows) else rows
 
 
@@ -81,11 +80,9 @@ def zero_rows(rows: Array) -> np.ndarray:
     """Return which rows have no entry but zeros, on the host."""
     if issparse(rows):
         return np.asarray(abs(rows).sum(axis=1)).reshape(-1) == 0
-    xp = namespace(rows)
-    zero = to_host(rows[:, 0] == 0, None)  # of rows without any zero, one column is read
-    places = np.flatnonzero(zero)
-    if len(places):
-        zero[places] = to_host(~xp.any(select(rows, places) != 0, axis=1), None)
+    zero = to_host(rows[:, 0] == 0, None)  # if no row begins with zero, one column is read
+    index = np.flatnonzero(zero)
+    zero[index] = to_host(~namespace(rows).any(select(rows, index) != 0, axis=1), None)
     return zero
 
 
@@ -105,34 +102,13 @@ def missing_rows(rows: Array) -> Array:
     return xp.all(xp.isnan(rows), axis=1) if bool(xp.any(may_be)) else may_be
 
 
-def spread_rows(rows: Array, numbers: np.ndarray, n_rows: int, value: float) -> Array:
-    """Return so many rows: these at their rising numbers, all others of one value, in a new array.
-
-    Of sparse rows, only the first column of the others has the value.
-    """
-    if issparse(rows):
-        return _spread_sparse(rows, numbers, n_rows, value)
-    xp, shape = namespace(rows), (n_rows, rows.shape[1])
-    if not is_foreign(rows):
-        spread = np.full(shape, value, rows.dtype)
-        spread[numbers] = rows
-        return spread
-    # Not every library writes to rows by their numbers: all are taken from these and one more.
-    sources = np.full(n_rows, rows.shape[0])
-    sources[numbers] = np.arange(rows.shape[0])
-    other = xp.full((1, shape[1]), value, dtype=rows.dtype, device=device(rows))
+def spread_rows(rows: Array, index: np.ndarray, n_rows: int, value: float) -> Array:
+    """Return an array of n_rows rows: these at the given index, all others filled with a value."""
+    xp, sources = namespace(rows), np.full(n_rows, rows.shape[0])
+    sources[index] = np.arange(rows.shape[0])
+    # Not every library writes to rows by index: all are taken from these and one more.
+    other = xp.full((1, rows.shape[1]), value, dtype=rows.dtype, device=device(rows))
     return select(xp.concat([rows, other]), sources)
-
-
-def _spread_sparse(rows: Any, numbers: np.ndarray, n_rows: int, value: float) -> Any:
-    """Return so many sparse rows, those of other numbers with a value in their first column."""
-    held, is_given = np.ones(n_rows, rows.indptr.dtype), np.zeros(n_rows, bool)
-    held[numbers], is_given[numbers] = np.diff(rows.indptr), True
-    starts = np.append(0, np.cumsum(held)).astype(rows.indptr.dtype)
-    data, columns = np.full(starts[-1], value, rows.dtype), np.zeros(starts[-1], rows.indices.dtype)
-    entries = np.repeat(is_given, held)
-    data[entries], columns[entries] = rows.data, rows.indices
-    return scipy.sparse.csr_array((data, columns, starts), (n_rows, rows.shape[1]))
 
 
 def are_equal_rows(A: Array, B: Array) -> bool:
@@ -171,9 +147,7 @@ def rows_from(origin: Array, rows: Array) -> Array:
     """Return rows from an origin in float64; sparse rows stay where they are, to stay sparse."""
     if issparse(rows):
         return rows.astype(np.float64)
-    if is_foreign(rows):
-        return astype(rows, "float64") - origin
-    return np.subtract(rows, origin, dtype=np.float64)
+    return astype(rows, "float64") - origin
 
 
 def with_diagonal(matrix: Any, values: Float) -> Any:

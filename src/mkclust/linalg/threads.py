@@ -4,7 +4,7 @@ from contextlib import AbstractContextManager, nullcontext
 from functools import cache
 from typing import Any
 
-# Up to so many samples one thread is at least as fast as several: products take microseconds.
+# Up to this many samples one thread is at least as fast as several: products take microseconds.
 FEW_SAMPLES = 500
 
 

@@ -9,13 +9,14 @@ import numpy as np
 from mkclust.exceptions import NeighborhoodsWarning, warn
 from mkclust.kernels.neighbors import (
     Neighborhoods,
-    SimilarityLists,
+    NeighborSearch,
+    block_ranges,
+    by_kernel_rows,
     count_components,
     count_neighbors,
-    join_by_similarity,
     lengths_of,
 )
-from mkclust.linalg import astype, to_host
+from mkclust.linalg import astype, select, to_host
 from mkclust.methods.out_of_sample import is_training, observed_part, own_similarity
 from mkclust.stack import Array as HeldKernel
 from mkclust.stack import Kernel, Standardization, as_stack
@@ -31,7 +32,6 @@ class KernelNeighborhoods:
     """The neighborhoods of a precomputed kernel, and what tells how new samples join them."""
 
     name: str
-    size: int  # number of neighbors
     found: Neighborhoods = field(repr=False)
     diagonal: Float = field(repr=False)
     normalize: bool  # whether similarities are compared that are scaled to a unit diagonal
@@ -49,9 +49,14 @@ class KernelNeighborhoods:
             if self_similarity is None:
                 self_similarity = to_host(own_similarity(self.name, known, matrix, is_known))
             row_lengths, lengths = lengths_of(self_similarity), lengths_of(self.diagonal)
-        joined, own = join_by_similarity(self.found, self.size, [matrix], row_lengths, lengths)
-        n_new = matrix.shape[0]
-        return self.found.cross(joined, own, np.arange(n_new) if is_known else np.full(n_new, -1))
+        n_new, n = matrix.shape
+        blocks = (
+            by_kernel_rows(
+                select(matrix, part), None if row_lengths is None else row_lengths[part], lengths
+            )
+            for part in block_ranges(n_new, n, matrix)
+        )
+        return self.found.cross(blocks, np.arange(n_new) if is_known else np.full(n_new, -1))
 
 
 def find_neighborhoods(model: Any, samples: Any) -> tuple[KernelNeighborhoods, ...]:
@@ -64,10 +69,8 @@ def find_neighborhoods(model: Any, samples: Any) -> tuple[KernelNeighborhoods, .
         refuse_distances(kernel, describe(index, name))
     diagonals = [to_host(kernel.diagonal()) for kernel in kernels]
     sizes = [count_neighbors(model.kernel_neighbors, len(diagonal)) for diagonal in diagonals]
-    lists = [
-        SimilarityLists(size, lengths_of(diagonal) if model.normalize else None)
-        for size, diagonal in zip(sizes, diagonals, strict=True)
-    ]
+    searches = [NeighborSearch(size) for size in sizes]
+    lengths = [lengths_of(diagonal) if model.normalize else None for diagonal in diagonals]
     same_size = len(set(map(len, diagonals))) == 1
     groups = [list(range(len(kernels)))] if same_size else [[p] for p in range(len(kernels))]
     for group in groups:
@@ -75,10 +78,12 @@ def find_neighborhoods(model: Any, samples: Any) -> tuple[KernelNeighborhoods, .
             for p in group:  # the rows of all kernels of a source are read together
                 is_single = kernels[p].precision > np.finfo(np.float64).eps
                 block = astype(kernels[p].rows(rows), "float32" if is_single else "float64")
-                lists[p].add(block)
+                own = lengths[p]
+                some = None if own is None else own[rows]
+                searches[p].add(*by_kernel_rows(block, some, own))
     return tuple(
-        KernelNeighborhoods(name, size, each.result(), diagonal, bool(model.normalize))
-        for name, size, each, diagonal in zip(names, sizes, lists, diagonals, strict=True)
+        KernelNeighborhoods(name, each.result(), diagonal, bool(model.normalize))
+        for name, each, diagonal in zip(names, searches, diagonals, strict=True)
     )
 
 

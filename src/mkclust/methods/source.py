@@ -39,7 +39,6 @@ from mkclust.methods.same_input import (
     refuse_self_similarity,
 )
 from mkclust.stack import RowSource, Stack, as_numbers, as_stack, row_sums
-from mkclust.stack.build import stack_observed
 from mkclust.stack.observed import SampleMap, maps_of
 from mkclust.types import Array, Float
 
@@ -158,7 +157,7 @@ class FromKernels(Source):
         """Return what a model shows of its input."""
         shown = super().attributes(stack) | {"n_features_in_": stack.n_samples}
         if self.found:
-            shown["n_neighbors_"] = max(each.size for each in self.found)
+            shown["n_neighbors_"] = max(each.found.size for each in self.found)
         return shown
 
     def read(self, model: Any, X: Any, observed: Any = None, *, is_new: bool = False) -> Samples:
@@ -247,9 +246,7 @@ class FromViews(Source):
 
     def zero_rows(self, samples: Samples) -> dict[int, np.ndarray]:
         """Return which rows of a view say nothing, by its number, as far as that is known."""
-        if samples.is_lazy or not self.bank.views_ignoring_zeros:
-            return {}
-        zero = self.bank.empty_rows(samples.views)
+        zero = {} if samples.is_lazy else self.bank.empty_rows(samples.views)
         return {samples.names.index(name): rows for name, rows in zero.items()}
 
     def parts(self, by_view: bool) -> list[tuple[KernelBank, list[int]]]:
@@ -278,27 +275,23 @@ class FromViews(Source):
 
         They are checked, and repaired, if one may not be positive semidefinite.
         """
-        parts, validate = self.parts(self.missing is not None), not self.bank.is_definite
-        stacks = []
-        for number, ((bank, places), given) in enumerate(zip(parts, kernels, strict=True)):
-            options: dict[str, Any] = {
-                "names": bank.kernel_names_,
-                "views": [self.bank.kernel_views_[place] for place in places],
-            }
-            if self.missing is not None:
-                has = np.flatnonzero(~self.missing[:, number])
-                options |= {"kernel_numbers": places, "sample_numbers": has}
-            stacks.append(_as_stack(model, given, validate, **options))
-        if self.missing is None:
-            return stacks[0]
-        rule = model.table_options.fill_rule
-        return stack_observed(stacks, ~self.missing, [places for _, places in parts], rule)
+        parts: list[Any] = []
+        for given in kernels:
+            if isinstance(given, RowSource):
+                parts.append(given)
+            else:
+                parts += given if isinstance(given, list) else single_kernels(given)
+        names, views = self.bank.kernel_names_, self.bank.kernel_views_
+        missing = None if self.missing is None else self.missing[:, list(views)]
+        samples = Samples("kernels", names, tuple(parts), missing=missing)
+        return _as_stack(model, samples, not self.bank.is_definite, views=views)
 
     def attributes(self, stack: Stack) -> dict[str, Any]:
         """Return what a model shows of its input."""
         shown = super().attributes(stack)
         if self.bank.neighbors is not None:
-            shown["n_neighbors_"] = self.bank.n_neighbors_
+            found = self.bank.neighborhoods_.values()
+            shown["n_neighbors_"] = max(each.size for each in found)
         return shown | {"n_features_in_": self.bank.n_features_in_, "bank_": self.bank}
 
     def embed(self, model: Any, samples: Samples, self_similarity: Any) -> Array:

@@ -5,7 +5,7 @@ from mkclust.stack.build import as_stack
 from mkclust.stack.checks import as_numbers, row_sums
 from mkclust.stack.kernel import Array, Computed, Factored, Kernel, Mix, Shifted
 from mkclust.stack.observed import Observed
-from mkclust.stack.sources import MatrixRows, Source
+from mkclust.stack.sources import Source
 from mkclust.stack.stack import Stack
 from mkclust.stack.standardized import Standardization, Standardized
 
@@ -14,7 +14,6 @@ __all__ = [
     "Computed",
     "Factored",
     "Kernel",
-    "MatrixRows",
     "Mix",
     "Observed",
     "RowSource",

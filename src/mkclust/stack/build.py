@@ -31,13 +31,13 @@ from mkclust.stack.repair import make_positive
 from mkclust.stack.sources import GivenRows, MatrixRows, Source, examine_rows
 from mkclust.stack.stack import Stack
 from mkclust.stack.standardized import Standardized
-from mkclust.types import Float
+from mkclust.types import Array as AnyArray
 
 CHOICES = {"psd": ("error", "clip", "shift"), "streamed": (True, False, None)}
 # Kernels in files are streamed if one matrix of their size, and what must be copied to compute
 # with them, would take more than this: solvers form such a matrix.
 LARGEST_IN_MEMORY = 2 * 2**30
-# Or more than this share of the memory there is: who keeps kernels in files has none to spare.
+# Or more than this share of the available memory.
 LARGEST_SHARE_IN_MEMORY = 0.25
 
 
@@ -52,8 +52,6 @@ def as_stack(
     views: Sequence[int] | None = None,
     streamed: bool | None = None,
     fill: FillRule = "rescale",
-    kernel_numbers: Sequence[int] | None = None,
-    sample_numbers: np.ndarray | None = None,
 ) -> Stack:
     """Check kernels and stack them, to be centered and scaled on the fly.
 
@@ -82,13 +80,13 @@ def as_stack(
         Look for asymmetry, for distances in place of similarities (among 128 samples), and for
         negative eigenvalues with the diagonal and a few products per kernel. That is a check, not
         a proof: a negative eigenvalue much smaller than the largest one can escape it. False skips
-        all of it, and repairs nothing. Of streamed kernels one random product tells asymmetry, and
-        only the diagonal (without centering, the largest entry, too) tells negative eigenvalues:
-        products would take a pass over all kernels each.
+        all of it, and repairs nothing. For streamed kernels, asymmetry is found by one random
+        product, and negative eigenvalues only by the diagonal (without centering, also by the
+        largest entry): products would take a pass over all kernels each.
     names : sequence of str, default=None
         Names of the kernels; "kernel 0", "kernel 1", ... if not given.
     views : sequence of int, default=None
-        The number of the view that each kernel is made of; each is of its own if not given.
+        The number of the view that each kernel is computed from; by default all differ.
         Kernels of one view prove nothing about each other (`mkclust.agreement`).
     streamed : bool, default=None
         Whether to read the kernels some rows at a time rather than hold them, or a combination of
@@ -96,12 +94,10 @@ def as_stack(
         of which one kernel would take more than 2 GiB, or than a quarter of the memory there is,
         and HDF5 datasets of which all kernels and one more would; smaller datasets are loaded.
         Streamed kernels cannot be repaired: with psd="clip" or psd="shift" what is in files is
-        loaded, or refused where it does not fit, and sources of rows are refused.
+        loaded, or refused if it does not fit, and sources of rows are refused.
     fill : {"zero", "rescale"}, default="rescale"
-        If kernels lack samples: whether these are similar to nobody, or what other kernels tell
-        of them is scaled up to the self-similarity of a sample that no kernel lacks.
-    kernel_numbers, sample_numbers : sequence of int, default=None
-        The numbers that messages call kernels and samples by, if these are some of more.
+        If kernels lack samples: whether these are similar to no other sample, or are also scaled
+        up in the other kernels to the self-similarity of a sample that no kernel lacks.
 
     Returns
     -------
@@ -121,25 +117,82 @@ def as_stack(
     for option, value in options.items():
         check_parameter(option, value, Choice(CHOICES.get(option, (True, False))))
     samples = read_kernels(kernels)
+    parts = _parts(samples)
+    counts = [part.n_kernels if isinstance(part, Source) else 1 for part in parts]
+    names = _named(samples, names, sum(counts))
+    labels = [describe(p, name) for p, name in enumerate(names)]
+    firsts = np.cumsum([0, *counts[:-1]]).tolist()  # the number of the first kernel of each part
+    parts = [
+        part if isinstance(part, Source) or hasattr(part, "shape") else as_numbers(part, labels[p])
+        for part, p in zip(parts, firsts, strict=True)
+    ]
+    observed: list[Any] = [None] * len(names)
     if samples.missing is not None:
-        return _stack_incomplete(samples, names, views, fill, options)
-    given = _opened(samples, streamed, psd)
-    names = _named(samples, names, given.n_kernels if isinstance(given, Source) else len(given))
-    numbers = range(len(names)) if kernel_numbers is None else kernel_numbers
-    labels = [describe(number, name) for number, name in zip(numbers, names, strict=True)]
-    raw, means, largest = _checked(given, labels, symmetry=validate)
-    standardized = []
-    for kernel, mean, most, label in zip(raw, means, largest, labels, strict=True):
-        centered = Standardized(kernel, learn_centering(kernel, mean, label, center))
-        if validate:
-            refuse_distances(kernel, label)
-        if validate and kernel.storage == "streamed":
-            check_diagonal(kernel, centered.standardization, most, label)
-        elif validate:
-            centered = make_positive(centered, label, psd)
-        standardized.append(_scaled(centered, label, sample_numbers) if normalize else centered)
-    numbers_of_views = range(len(names)) if views is None else views
-    return Stack(tuple(standardized), tuple(names), tuple(numbers_of_views))
+        observed = [np.flatnonzero(~lacks) for lacks in samples.missing.T]
+    check_shapes(parts, [labels[p] for p in firsts], [observed[p] for p in firsts])
+    check_one_place([getattr(part, "like", part) for part in parts], [labels[p] for p in firsts])
+    standardized: list[Kernel] = []
+    for part, first in zip(_opened(parts, streamed, psd), firsts, strict=True):
+        for kernel, means, largest in _examined(part, labels[first:], validate):
+            p = len(standardized)
+            centered = Standardized(kernel, learn_centering(kernel, means, labels[p], center))
+            if validate:
+                refuse_distances(kernel, labels[p])
+            if validate and kernel.storage == "streamed":
+                check_diagonal(kernel, centered.standardization, largest, labels[p])
+            elif validate:
+                centered = make_positive(centered, labels[p], psd)
+            if normalize:
+                scale = learn_scale(centered.diagonal(), centered.kernel, labels[p], observed[p])
+                scaled = replace(centered.standardization, scale=scale)
+                centered = replace(centered, standardization=scaled)
+            standardized.append(centered)
+    if samples.missing is not None:
+        scale = np.ones(samples.n_samples) if fill == "rescale" else None
+        maps = [SampleMap(has, samples.n_samples, scale) for has in observed]
+        standardized = _over_all_samples(standardized, maps, views)
+    numbers = range(len(names)) if views is None else views
+    return Stack(tuple(standardized), tuple(names), tuple(numbers))
+
+
+def _over_all_samples(
+    kernels: Sequence[Kernel], maps: Sequence[SampleMap], views: Sequence[int] | None
+) -> list[Kernel]:
+    """Return kernels over all samples, given those over the samples that each has.
+
+    Kernels of one view, or given ones with the same samples, share their map.
+    """
+    shared: dict[Any, SampleMap] = {}
+    wrapped = []
+    for p, (kernel, each) in enumerate(zip(kernels, maps, strict=True)):
+        key = None if views is None else views[p], each.samples.tobytes()
+        wrapped.append(Observed(kernel, shared.setdefault(key, each)))
+    return list(with_active(wrapped, range(len(wrapped))))
+
+
+def _parts(samples: Samples) -> list[Any]:
+    """Return kernels one by one, those in files unread, or sources of the rows of several."""
+    whole = samples.whole
+    if isinstance(whole, RowSource):
+        parts = [whole]
+    elif whole is None:
+        parts = list(samples.parts)
+    elif scipy.sparse.issparse(whole) or whole.ndim == 2:
+        raise ValueError(
+            f"one matrix of shape {whole.shape} where several kernels belong: pass K[None] or "
+            "[K] if it is the only kernel"
+        )
+    elif whole.shape[0] == whole.shape[1] != whole.shape[2]:
+        raise ValueError(
+            f"an array of shape {tuple(whole.shape)}, samples x samples x kernels as MATLAB has "
+            "them: the first axis has to count the kernels; pass np.moveaxis(K, 2, 0)"
+        )
+    else:
+        parts = single_kernels(whole)
+    if not parts:
+        raise ValueError("no kernels: the list is empty; pass at least one n x n matrix")
+    is_given = [isinstance(part, RowSource) and not isinstance(part, Source) for part in parts]
+    return [GivenRows(part) if given else part for part, given in zip(parts, is_given, strict=True)]
 
 
 def _named(samples: Samples, names: Sequence[str] | None, count: int) -> list[str]:
@@ -151,26 +204,26 @@ def _named(samples: Samples, names: Sequence[str] | None, count: int) -> list[st
     return [str(name) for name in names]
 
 
-def _opened(samples: Samples, streamed: bool | None, psd: str) -> Source | list[Any]:
-    """Return a source of rows if kernels are to be streamed, else the kernels one by one."""
-    whole, asked = samples.whole, "streamed=False" if psd == "error" else f"psd={psd!r}"
-    is_source = isinstance(whole, RowSource)
+def _opened(parts: list[Any], streamed: bool | None, psd: str) -> list[Any]:
+    """Return kernels with those that are to be streamed as sources of rows."""
+    asked = "streamed=False" if psd == "error" else f"psd={psd!r}"
+    is_source = any(isinstance(part, Source) for part in parts)
     if (streamed or is_source) and (streamed is False or psd != "error"):
         raise ValueError(
             f"{asked} needs the kernels in memory, and these are read some rows at a time: "
             "pass arrays, such as K[:], if they fit"
         )
-    if is_source:
-        return whole if isinstance(whole, Source) else GivenRows(whole)
-    parts = list(samples.parts) if whole is None else _taken_apart(whole)
-    if not parts:
-        raise ValueError("no kernels: the list is empty; pass at least one n x n matrix")
     stored = [part for part in parts if _is_stored(part)]
     if streamed is None and psd == "error" and stored:
         largest = LARGEST_SHARE_IN_MEMORY * (available_bytes() or np.inf)
         streamed = _bytes_needed(stored) > min(LARGEST_IN_MEMORY, largest)
     if streamed:
-        return MatrixRows([part if _is_stored(part) else as_numbers(part, "X") for part in parts])
+        opened = []
+        for part in parts:
+            if not isinstance(part, Source | Kernel):
+                part = MatrixRows(part if _is_stored(part) else as_numbers(part, "X"))
+            opened.append(part)
+        return opened
     if stored:
         require_memory(
             _bytes_needed(stored),
@@ -179,21 +232,6 @@ def _opened(samples: Samples, streamed: bool | None, psd: str) -> Source | list[
             "pass streamed=None and psd='error' to read some rows at a time, or use fewer samples",
         )
     return parts
-
-
-def _taken_apart(whole: Any) -> list[Any]:
-    """Return the kernels of an array or a dataset of shape (m, n, n), those in files unread."""
-    if scipy.sparse.issparse(whole) or whole.ndim == 2:
-        raise ValueError(
-            f"one matrix of shape {whole.shape} where several kernels belong: pass K[None] or "
-            "[K] if it is the only kernel"
-        )
-    if whole.shape[0] == whole.shape[1] != whole.shape[2]:
-        raise ValueError(
-            f"an array of shape {tuple(whole.shape)}, samples x samples x kernels as MATLAB has "
-            "them: the first axis has to count the kernels; pass np.moveaxis(K, 2, 0)"
-        )
-    return single_kernels(whole)
 
 
 def _is_stored(part: Any) -> bool:
@@ -205,96 +243,28 @@ def _is_stored(part: Any) -> bool:
 
 def _bytes_needed(stored: list[Any]) -> int:
     """Return how much memory kernels in files and a mix of them take, beside the files."""
-    needed = max(part.shape[-1] ** 2 * min(part.dtype.itemsize, 8) for part in stored)
-    for part in stored:
-        if part.dtype not in (np.float64, np.float32):
-            needed += 8 * part.shape[-1] ** 2
-        elif not isinstance(part, np.memmap):
-            needed += part.dtype.itemsize * part.shape[-1] ** 2
-    return needed
+    sizes = [8 * part.shape[-1] ** 2 for part in stored]
+    is_mapped = [
+        isinstance(part, np.memmap) and part.dtype in (np.float64, np.float32) for part in stored
+    ]
+    loaded = [0 if mapped else size for mapped, size in zip(is_mapped, sizes, strict=True)]
+    return max(sizes) + sum(loaded)
 
 
-def _checked(
-    given: Source | list[Any], labels: Sequence[str], *, symmetry: bool
-) -> tuple[list[Kernel], list[Any], Float]:
+def _examined(
+    part: Any, labels: Sequence[str], validate: bool
+) -> list[tuple[Kernel, AnyArray, float]]:
     """Return sound kernels as they came, their row means, and their largest entries if streamed."""
-    m = range(len(labels))
-    if isinstance(given, Source):
-        if isinstance(given, MatrixRows):
-            check_shapes(given.matrices, labels)
-        sums, diagonals, largest = examine_rows(given, labels, symmetry)
-        kernels: list[Kernel] = [Computed(given, p, diagonals[p, :]) for p in m]
-        return kernels, [sums[p, :] / given.n_samples for p in m], largest
-    pairs = zip(given, labels, strict=True)
-    matrices = [K if isinstance(K, Kernel) else as_numbers(K, label) for K, label in pairs]
-    check_shapes(matrices, labels)
-    kernels, means = [], []
-    for K, label in zip(matrices, labels, strict=True):
-        if isinstance(K, Kernel):
-            ones = to_device(np.ones((K.n_samples, 1)), K.like)
-            sums = (K @ ones)[:, 0]
-        else:
-            K = Array(symmetrized(K, label) if symmetry else K)
-            sums = row_sums(K.matrix, label)
-        kernels.append(K)
-        means.append(sums / K.n_samples)
-    check_one_place([kernel.like for kernel in kernels], labels)
-    return kernels, means, np.zeros(len(labels))
-
-
-def _scaled(centered: Standardized, label: str, numbers: np.ndarray | None) -> Standardized:
-    """Return a centered kernel, scaled to a unit diagonal."""
-    scale = learn_scale(centered.diagonal(), centered.kernel, label, numbers)
-    given = centered.given
-    return replace(
-        centered,
-        standardization=replace(centered.standardization, scale=scale),
-        given=None if given is None else replace(given, scale=scale),
-    )
-
-
-def stack_observed(
-    stacks: Sequence[Stack], observed: np.ndarray, places: Sequence[Sequence[int]], fill: FillRule
-) -> Stack:
-    """Stack kernels of which each has some samples.
-
-    The kernels of each of the `stacks` are over the samples that a column of `observed`, bool of
-    shape (n_samples, n_stacks), has; `places` are their numbers among all. `fill` says what becomes
-    of samples that are missing: they are similar to nobody ("zero"); or, besides, every sample is
-    scaled up to the total self-similarity of one that all kernels have ("rescale").
-    """
-    n, scale = len(observed), np.ones(len(observed)) if fill == "rescale" else None
-    found: dict[int, tuple[Kernel, str, int]] = {}
-    for stack, has, numbers in zip(stacks, observed.T, places, strict=True):
-        sample_map = SampleMap(np.flatnonzero(has), n, scale)
-        kernels = [Observed(kernel, sample_map) for kernel in stack.kernels]
-        found.update(zip(numbers, zip(kernels, stack.names, stack.views, strict=True), strict=True))
-    every, names, views = zip(*(found[number] for number in sorted(found)), strict=True)
-    return Stack(with_active(every, range(len(every))), names, views)
-
-
-def _stack_incomplete(
-    samples: Samples,
-    names: Sequence[str] | None,
-    views: Sequence[int] | None,
-    fill: FillRule,
-    options: dict[str, Any],
-) -> Stack:
-    """Stack kernels that lack samples, those with the same samples together."""
-    assert samples.missing is not None
-    names = _named(samples, names, len(samples.parts))
-    views = range(len(names)) if views is None else views
-    patterns, number = np.unique(samples.missing.T, axis=0, return_inverse=True)
-    groups = [np.flatnonzero(number == each).tolist() for each in range(len(patterns))]
-    stacks = []
-    for group, pattern in zip(groups, patterns, strict=True):
-        parts = tuple(samples.parts[p] for p in group)
-        stack = as_stack(
-            Samples("kernels", tuple(names[p] for p in group), parts, names_given=True),
-            views=[views[p] for p in group],
-            kernel_numbers=group,
-            sample_numbers=np.flatnonzero(~pattern),
-            **options,
-        )
-        stacks.append(stack)
-    return stack_observed(stacks, ~patterns.T, groups, fill)
+    if isinstance(part, Source):
+        m, n = part.n_kernels, part.n_samples
+        sums, diagonals, largest = examine_rows(part, labels[:m], validate)
+        return [
+            (Computed(part, p, diagonals[p, :]), sums[p, :] / n, float(largest[p]))
+            for p in range(m)
+        ]
+    if isinstance(part, Kernel):
+        ones = to_device(np.ones((part.n_samples, 1)), part.like)
+        return [(part, (part @ ones)[:, 0] / part.n_samples, 0.0)]
+    matrix = as_numbers(part, labels[0])
+    kernel = Array(symmetrized(matrix, labels[0]) if validate else matrix)
+    return [(kernel, row_sums(kernel.matrix, labels[0]) / kernel.n_samples, 0.0)]

@@ -1,36 +1,36 @@
 """What is wrong with a kernel, where, and what can be done about it."""
 
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import combinations_with_replacement
 from typing import Any
 
 import numpy as np
 import scipy.sparse
 
+from mkclust.data.check import as_floats, check_masks, check_type
 from mkclust.data.tables import as_table
 from mkclust.linalg import (
     FactoredMatrix,
-    as_floats,
-    empty,
     free_bytes,
     is_foreign,
     namespace,
     precision_of,
     ranges,
     rounding_of,
+    row_ranges,
     to_device,
     to_host,
     zeros,
 )
 from mkclust.linalg.arrays import is_sparse_tensor
 from mkclust.linalg.memory import require_memory
-from mkclust.stack.kernel import Kernel
+from mkclust.linalg.sparse_rows import as_csr
+from mkclust.stack.kernel import TILE, TILE_ON_DEVICE, Kernel
 from mkclust.stack.standardized import Standardization
 from mkclust.text import list_first
 from mkclust.types import Array
 
-# Rows and columns of the tiles that are held against their mirror images, on a host and a device.
-TILE, TILE_ON_DEVICE = 256, 4096
-# What entries may differ from their mirror images by, as a share of the largest one, and stay.
+# A difference between mirrored entries that is ignored, as a share of the largest entry.
 EXACT = 1e-13
 
 
@@ -40,7 +40,7 @@ def describe(index: int, name: str) -> str:
 
 
 def as_numbers(matrix: Array, who: str) -> Array:
-    """Return a matrix of floats, or say why it is none; float32 and float64 are not copied."""
+    """Return a matrix of floats, or raise; float32 and float64 are not copied."""
     if is_sparse_tensor(matrix):
         raise ValueError(
             f"{who} is a sparse tensor, and kernels are multiplied as dense ones there: pass its "
@@ -48,38 +48,29 @@ def as_numbers(matrix: Array, who: str) -> Array:
         )
     if isinstance(matrix, FactoredMatrix):
         return matrix
-    if is_foreign(matrix):
-        return as_floats(matrix, who)
     if scipy.sparse.issparse(matrix):
-        matrix = matrix.tocsr()
-        if not matrix.has_canonical_format:
-            matrix = matrix.copy()  # sorting in place would change the caller's arrays
-            matrix.sum_duplicates()
-    else:
-        if n_masked := np.ma.count_masked(matrix) if np.ma.isMaskedArray(matrix) else 0:
-            raise ValueError(f"{who} has {n_masked} masked entries, which are missing; fill them")
+        check_type(matrix.dtype, who)
+        return as_csr(matrix)
+    if not is_foreign(matrix):
+        check_masks(matrix, who)
         matrix = np.asarray(as_table(matrix, who).values)
-        if matrix.dtype == object:
-            try:
-                matrix = matrix.astype(np.float64)
-            except (TypeError, ValueError):
-                raise ValueError(
-                    f"{who} holds objects that are not numbers: pass a matrix of floats"
-                ) from None
-    if matrix.dtype.kind not in "fiub":
-        raise ValueError(
-            f"{who} has the type {matrix.dtype}: a kernel is a matrix of real numbers; "
-            "convert it to float64 or float32"
-        )
-    if matrix.dtype not in (np.float64, np.float32):
-        matrix = matrix.astype(np.float32 if matrix.dtype == np.float16 else np.float64)
-    return matrix
+        try:
+            matrix = matrix.astype(np.float64) if matrix.dtype == object else matrix
+        except (TypeError, ValueError):
+            raise ValueError(
+                f"{who} holds objects that are not numbers: pass a matrix of floats"
+            ) from None
+    return as_floats(matrix, who)
 
 
-def check_shapes(matrices: Sequence[Any], labels: Sequence[str]) -> None:
-    """Raise if kernels are not square matrices over the same samples, or have no samples."""
-    for matrix, who in zip(matrices, labels, strict=True):
-        shape, n = tuple(matrix.shape), matrices[0].shape[0]
+def check_shapes(
+    kernels: Sequence[Any], labels: Sequence[str], observed: Sequence[np.ndarray | None]
+) -> None:
+    """Raise if kernels are not square matrices over the samples that they have, or have none."""
+    size = None
+    for kernel, who, has in zip(kernels, labels, observed, strict=True):
+        n = getattr(kernel, "n_samples", None)  # of kernels known by what they answer
+        shape = tuple(kernel.shape) if n is None else (n, n)
         if len(shape) != 2:
             raise ValueError(f"{who} has the shape {shape}: a kernel has two dimensions")
         if shape[0] != shape[1]:
@@ -87,12 +78,16 @@ def check_shapes(matrices: Sequence[Any], labels: Sequence[str]) -> None:
                 f"{who} is not square, its shape is {shape}: pass similarities of all samples to "
                 "all samples, or pass samples x features tables as views"
             )
-        if not n:
+        if not shape[0]:
             raise ValueError(f"{who} is empty, it has no samples: pass at least two")
-        if shape[0] != n:
+        if has is not None:
+            size = len(has)
+        elif size is None:
+            size = shape[0]
+        if shape[0] != size:
             raise ValueError(
-                f"kernels of different sizes: {labels[0]} has {n} samples, {who} has {shape[0]}; "
-                "all kernels must be over the same samples"
+                f"kernels of different sizes: {labels[0]} has {size} samples, {who} has "
+                f"{shape[0]}; all kernels must be over the same samples"
             )
 
 
@@ -128,16 +123,16 @@ def symmetrized(matrix: Array, who: str) -> Array:
     """Return a kernel that is symmetric as it is, or ``(K + K^T) / 2``; raise if it is far off.
 
     Products and factorizations read either half of a kernel, so that what both differ by counts in
-    full against a certificate, in single precision, too: only `EXACT` stands for nothing. What is
-    not finite is left to other checks.
+    full against a certificate, also in single precision: only `EXACT` is ignored. Entries that are
+    not finite are left to other checks.
     """
     if isinstance(matrix, FactoredMatrix):
         return matrix
-    is_sparse = scipy.sparse.issparse(matrix)
-    if is_sparse:
-        largest, difference = abs(matrix).max(), abs(matrix - matrix.T).max()
-    else:
-        largest, difference = _largest_difference(matrix)
+    is_sparse, xp = scipy.sparse.issparse(matrix), namespace(matrix)
+    difference = abs(matrix - matrix.T).max() if is_sparse else _asymmetry(matrix)
+    if not difference:
+        return matrix
+    largest = max(float(xp.max(xp.abs(part))) for part in _row_blocks(matrix) if part.shape[0])
     if difference > np.sqrt(rounding_of(matrix)) * largest:
         raise ValueError(
             f"{who} is not symmetric: entries mirrored at the diagonal differ by up to "
@@ -145,45 +140,27 @@ def symmetrized(matrix: Array, who: str) -> Array:
         )
     if not difference > EXACT * largest:
         return matrix
-    if is_sparse:
-        return ((matrix + matrix.T) / 2).tocsr().astype(matrix.dtype)
-    n, precision = matrix.shape[0], precision_of(matrix)
     require_memory(
-        n**2 * np.dtype(precision).itemsize,
+        0 if is_sparse else matrix.shape[0] ** 2 * np.dtype(precision_of(matrix)).itemsize,
         f"{who} is not quite symmetric, and a symmetric copy of it",
         "pass (K + K.T) / 2, which is not copied",
         available=free_bytes(matrix),
     )
-    out = empty((n, n), matrix, precision)
-    for rows, columns in _tiles(matrix):
-        tile = (matrix[rows, columns] + matrix[columns, rows].T) / 2
-        out[rows, columns], out[columns, rows] = tile, tile.T
-    return out
+    total = matrix + matrix.T
+    total /= 2
+    return total
 
 
-def _tiles(matrix: Array) -> Iterator[tuple[slice, slice]]:
-    """Yield the rows and columns of tiles that are, with their mirror images, all of a matrix."""
+def _asymmetry(matrix: Array) -> float:
+    """Return the largest difference between mirrored entries; NaN if one is not finite."""
+    xp, found = namespace(matrix), [0.0]
     tiles = list(ranges(matrix.shape[0], TILE_ON_DEVICE if is_foreign(matrix) else TILE))
-    yield from ((rows, columns) for i, rows in enumerate(tiles) for columns in tiles[i:])
-
-
-def _largest_difference(matrix: Array) -> tuple[float, float]:
-    """Return the largest entry of a dense matrix, and the most that mirrored ones differ by.
-
-    Nothing of the kernel's size is allocated. Both are zero if nothing differs, or if a difference
-    is not finite.
-    """
-    xp, most = namespace(matrix), 0.0
-    for rows, columns in _tiles(matrix):
+    for rows, columns in combinations_with_replacement(tiles, 2):
         tile, mirrored = matrix[rows, columns], matrix[columns, rows].T
         if not xp.all(tile == mirrored):
             with np.errstate(invalid="ignore"):
-                difference = float(xp.max(xp.abs(tile - mirrored)))
-            if not np.isfinite(difference):
-                return 0.0, 0.0
-            most = max(most, difference)
-    largest = max(float(xp.max(xp.abs(part))) for part in _row_blocks(matrix)) if most else 0.0
-    return largest, most
+                found.append(float(xp.max(xp.abs(tile - mirrored))))
+    return float(np.max(found))
 
 
 def learn_centering(kernel: Kernel, row_means: Array, who: str, center: bool) -> Standardization:
@@ -247,21 +224,18 @@ def check_diagonal(
 
 
 def nothing_left(size: float) -> str:
-    """Say in what a kernel of entries of about some size is as good as none."""
+    """Return why a kernel with entries of about some size says nothing."""
+    if not size:
+        return "zero;"
     return (
-        "zero;"
-        if not size
-        else (
-            f"constant up to rounding: its entries are about {size:.3g}, and nothing is left of it "
-            "after centering. If it is made of columns with a large offset, such as values of 1e8 "
-            "that differ by 1, subtract the offset from the columns; else"
-        )
+        f"constant up to rounding: its entries are about {size:.3g}, and nothing is left of it "
+        "after centering. If it is computed from columns with a large offset, such as values of "
+        "1e8 that differ by 1, subtract the offset from the columns; else"
     )
 
 
 def _row_blocks(matrix: Array) -> Iterator[Array]:
-    """Yield the rows of a matrix in blocks of a few megabytes; on a device, of some hundred."""
-    height = max(1, 2**24 // max(1, matrix.shape[1])) if is_foreign(matrix) else 256
-    for rows in ranges(matrix.shape[0], height):
+    """Yield the entries of a matrix by blocks of rows."""
+    for rows in row_ranges(matrix.shape[0], matrix.shape[1], matrix, fewest=64):
         block = matrix[rows, :]
         yield block.data if scipy.sparse.issparse(block) else block

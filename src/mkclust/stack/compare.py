@@ -9,21 +9,19 @@ from typing import Any
 import numpy as np
 
 from mkclust.engine.agreement import OffDiagonalProducts
-from mkclust.linalg import is_foreign, namespace, ranges, select, set_diagonal, to_host, zeros
+from mkclust.linalg import namespace, row_ranges, select, set_diagonal, to_host, zeros
 from mkclust.stack.kernel import Kernel
 from mkclust.stack.observed import Observed
 from mkclust.stack.stack import Stack
 from mkclust.types import Array
 
-# Up to so many samples all are compared.
+# Up to this many samples all are compared.
 ALL_COMPARED = 2048
-# Of more, so many stand for all: by these, two kernels that share one percent of what they have are
-# told from chance, and the cost grows no further.
+# If there are more, this many are drawn: enough to tell two kernels that share one percent of their
+# variation from chance, at a cost that grows no further.
 SOME_COMPARED = 1024
-# Rows of all kernels that are written out at a time on a host, so that they stay in the cache.
-COMPARED_ROWS = 32
-# The same on a device.
-COMPARED_ROWS_ON_DEVICE = 4096
+# Fewest rows of all kernels that are written out at a time.
+FEWEST_COMPARED = 32
 
 
 def draw(n: int, count: int, seed: int = 0) -> np.ndarray:
@@ -119,7 +117,7 @@ def _products(members: Members) -> OffDiagonalProducts:
     """Return what every two of the kernels share, in one pass over half of their entries."""
     n, m, like = len(members[0][1]), len(members), members[0][0].like
     xp, products, row_sums = namespace(like), zeros((m, m), like), zeros((m, n), like)
-    for rows in ranges(n, COMPARED_ROWS_ON_DEVICE if is_foreign(like) else COMPARED_ROWS):
+    for rows in row_ranges(n, n, like, FEWEST_COMPARED):
         height = rows.stop - rows.start
         parts = _entries(members, rows, slice(rows.start, n))
         for p, part in enumerate(parts):

@@ -21,7 +21,7 @@ from mkclust.linalg.threads import one_thread_if_small
 from mkclust.stack.lloyd import k_means
 from mkclust.types import Array, Float
 
-# Up to so many rows k-means is faster on one thread.
+# Up to this many rows k-means is faster on one thread.
 FEW_ROWS = 20_000
 # Two centers tie for a unit row if its squared distances to them differ by less than this: rounding
 # must not decide between them.
@@ -51,12 +51,12 @@ def discretize(
 ) -> tuple[Array, Float]:
     """Cluster the row-normalized embedding by k-means.
 
-    The centers are learned by scikit-learn on the host, or where the rows are if that is an
-    accelerator.
+    The centers are learned by scikit-learn on the host, or, with init="k-means++", where the rows
+    are if that is an accelerator.
 
     Parameters
     ----------
-    rows : array of any library, or dask array, of shape (n_samples, n_columns)
+    rows : array of any library, of shape (n_samples, n_columns)
         The embedding, one sample per row.
     n_clusters : int
         Number of clusters, k.
@@ -73,8 +73,8 @@ def discretize(
 
     Returns
     -------
-    labels : ndarray or dask array of shape (n_samples,)
-        Clusters numbered by falling size; a dask array stays where the rows are.
+    labels : ndarray of shape (n_samples,)
+        Clusters numbered by falling size.
     centers : ndarray of shape (n_clusters, n_columns)
         Their centers, in that order.
 
@@ -93,12 +93,12 @@ def discretize(
         drawn = np.random.default_rng(seed).choice(n, most // 2, replace=False)
         some = select(rows, np.sort(drawn))
     sample = normalize_rows(some)
-    options: Any = {"n_init": n_init, "init": init, "random_state": random_state}
-    if is_on_accelerator(sample):
+    options: Any = {"n_init": n_init, "random_state": random_state}
+    if is_on_accelerator(sample) and init == "k-means++":
         centers = k_means(sample, n_clusters, **options)
     else:
         with one_thread_if_small(sample.shape[0], FEW_ROWS):
-            found = KMeans(n_clusters, **options).fit(to_host(sample, None))
+            found = KMeans(n_clusters, init=init, **options).fit(to_host(sample, None))
         centers = found.cluster_centers_
     # A row between two centers joins the first of them, so the order decides about sizes as sizes
     # do about the order; larger clusters only grow, which soon settles it.
@@ -116,9 +116,11 @@ def assign(rows: Array, centers: Float) -> Array:
 
     The rows are an array of any library; the centers are those that :func:`discretize` found.
     """
-    blocks = [rows[some, :] for some in ranges(rows.shape[0], BLOCK_ROWS)]
-    labels = [_assign_block(block, centers) for block in blocks]
-    return np.concatenate([np.empty(0, np.intp), *labels])
+    labels = [np.empty(0, np.intp)]
+    for some in ranges(rows.shape[0], BLOCK_ROWS):
+        nearest = nearest_center(normalize_rows(rows[some, :]), centers)
+        labels.append(to_host(nearest, np.intp))
+    return np.concatenate(labels)
 
 
 def nearest_center(rows: Array, centers: Float) -> Array:
@@ -143,8 +145,3 @@ def _order_by_size(labels: Array, n_clusters: int) -> np.ndarray:
     all_sizes, all_first = np.zeros((2, n_clusters), np.int64)
     all_sizes[clusters], all_first[clusters] = sizes, first
     return np.lexsort((all_first, -all_sizes))
-
-
-def _assign_block(rows: Array, centers: Float) -> np.ndarray:
-    """Assign the rows of one block; labels come to the host."""
-    return to_host(nearest_center(normalize_rows(rows), centers), np.intp)

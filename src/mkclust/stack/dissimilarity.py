@@ -13,9 +13,9 @@ EXAMINED = 128
 SELF_DISTANCE = 1e-2
 # A matrix with this share of zeros is a graph; only duplicates are at distance zero.
 MOST_ZEROS = 0.5
-# Some dissimilarities used in practice violate the triangle inequality for so many triples.
+# Some dissimilarities used in practice violate the triangle inequality for this share of triples.
 MOST_VIOLATIONS = 0.01
-# Skewness of eigenvalues (their cubes over their squares to the power 1.5) that is no chance, in
+# Skewness of eigenvalues (their cubes over their squares to the power 1.5) beyond chance, in
 # units of n^-1.5: for a matrix of independent noise its standard deviation is sqrt(6).
 CHANCE = 8.0
 

@@ -23,7 +23,7 @@ def count_distinct(stack: Stack, enough: int) -> int:
 
 
 def _count(stack: Stack, whole: Stack) -> int:
-    """Count distinct products of a random mix with random vectors; `whole` tells their rounding.
+    """Count distinct products of a random mix with random vectors; `whole` gives their rounding.
 
     Identical samples have identical rows in every kernel, and so identical products. Products with
     one vector alone can agree by chance.

@@ -1,7 +1,7 @@
 """Features of views: one map per view, learned from some samples, and how they are standardized."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 from zlib import crc32
@@ -127,15 +127,6 @@ class Features:
             )
         return projected
 
-    def subset(self, indices: Sequence[int]) -> "Features":
-        """Return the features of some of the views."""
-        some: dict[str, Any] = {
-            name: None if values is None else [values[p] for p in indices]
-            for name, values in vars(self).items()
-            if name != "fill"
-        }
-        return replace(self, **some)
-
 
 def learn_maps(
     blocks: Blocks,
@@ -215,7 +206,7 @@ def n_components(map_: Any) -> list[int]:
 
 
 def trace_error(map_: Any, rows: Array, F: Array) -> float:
-    """Return the share of a kernel's trace that features of rows miss; NaN if nobody knows."""
+    """Return the share of a kernel's trace that features of rows miss; NaN if unknown."""
     if isinstance(map_, PreparedMap):
         return trace_error(map_.map_, map_.preparation.apply(rows), F)
     if hasattr(map_, "self_similarity"):

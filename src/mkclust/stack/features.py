@@ -47,7 +47,7 @@ from mkclust.types import Array, Float
 ERROR_SAMPLES = 2_000
 # Samples that stand for all if clusters are only compared.
 COMPARED_SAMPLES = 10_000
-# If two kernels have fewer of the drawn samples in common, so many more are drawn that they have.
+# If two kernels have fewer of the drawn samples in common, this many of their own are drawn.
 FEW_COMMON = 256
 # Features that take no more than this share of the free memory are computed once, and not anew in
 # every pass.
@@ -176,13 +176,17 @@ def compress(
         of_blocks = replace(raw, maps=[FunctionTransformer()] * len(raw.maps))
     # Sums of squares lose their digits far from the mean; that of the sample is near.
     origins = [to_host(_column_sums(F)) / F.shape[0] for F in drawn]
-    for name, map_, origin in zip(blocks.names, raw.maps, origins, strict=True):
-        _require_finite(name, map_, bool(np.all(np.isfinite(origin))))
     shifted = replace(of_blocks, means=origins)
-    *sums, squares, counts = map(to_host, blocks.total(partial(_sum_block, shifted=shifted)))
+    sum_block = partial(_sum_block, shifted=shifted, are_views=of_blocks is raw)
+    *sums, squares, counts = map(to_host, blocks.total(sum_block))
     means, floors = [], []
     for p, name in enumerate(blocks.names):
-        _require_finite(name, raw.maps[p], bool(np.isfinite(squares[p])))
+        if not np.isfinite(squares[p]):
+            raise ValueError(
+                f"View {name!r}: {type(raw.maps[p]).__name__} makes features of it that are not "
+                "finite, or too large to square and sum; rescale the view, or take another feature "
+                "map"
+            )
         shift = sums[p] / counts[p]
         means.append(origins[p] + shift)
         variance = squares[p] / counts[p] - float(shift @ shift)
@@ -192,7 +196,7 @@ def compress(
             what = nothing_left(length)
             raise ValueError(f"View {name!r} has a kernel that is {what} leave it out")
         floors.append(float(max(AT_THE_MEAN * left, CONSTANT * length)))
-    standard: dict[str, Any] = {"fill": fill, "means": means if center else None}
+    standard = dict[str, Any](fill=fill, means=means if center else None)
     standard["floors"] = floors if normalize else None
     training = replace(of_blocks, **standard)
     products = to_host(blocks.total(partial(_multiply_block, training=training)))
@@ -234,27 +238,16 @@ def _raw_block(block: Block, start: int, *, raw: Features) -> Array:
     rows = []
     for part, first in raw.parts(block, start):
         check_finite(part, first)
-        features = raw.of(part)
-        for name, map_, F in zip(part, raw.maps, features, strict=True):
-            _require_finite(name, map_, bool(namespace(F).all(namespace(F).isfinite(F))))
-        rows.append(side_by_side(*features))
+        rows.append(side_by_side(*raw.of(part)))
     return namespace(*rows).concat(rows)
 
 
-def _require_finite(name: str, map_: Any, is_finite: bool) -> None:
-    """Refuse features of a view that are not finite."""
-    if not is_finite:
-        raise ValueError(
-            f"View {name!r}: {type(map_).__name__} makes features of it that are not finite, "
-            "or too large to square and sum; rescale the view, or take another feature map"
-        )
-
-
-def _sum_block(block: Block, start: int, *, shifted: Features) -> Any:
+def _sum_block(block: Block, start: int, *, shifted: Features, are_views: bool) -> Any:
     """Return the sums of a block's features, the sums of squares, and the counts of every view."""
     total = None
     for part, first in shifted.parts(block, start):
-        check_finite(part, first)
+        if are_views:
+            check_finite(part, first)
         features = shifted.of_observed(part)
         xp = namespace(*features)
         squares = xp.stack([xp.sum(F * F, dtype=xp.float64) for F in features])

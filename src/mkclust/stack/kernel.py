@@ -17,6 +17,7 @@ from mkclust.linalg import (
     precision_of,
     ranges,
     rounding_of,
+    row_ranges,
     select,
 )
 from mkclust.types import Array as AnyArray
@@ -25,11 +26,7 @@ from mkclust.types import Float
 # How entries are held; of several kernels together, as the first of these that one of them is.
 STORAGES = ("streamed", "dense", "sparse")
 
-# Entries that are computed at a time on a host: a block of rows stays in a core's cache.
-BLOCK_ENTRIES = 2**15
-# The same on a device, where each step has to be worth starting it.
-BLOCK_ENTRIES_ON_DEVICE = 2**25
-# Rows that are read or computed at a time at least: every block of them is begun anew.
+# Fewest rows that are read or computed at a time if kernels are streamed.
 FEWEST_STREAMED_ROWS = 16
 # Rows and columns of the tiles that are copied to their mirror images.
 TILE = 256
@@ -70,22 +67,14 @@ class Kernel:
 
     def write(self, out: AnyArray) -> AnyArray:
         """Write all entries to an array, (n, n), exactly symmetric, and return it."""
-        n, is_device = self.n_samples, is_foreign(out)
-        tile = TILE_ON_DEVICE if is_device else TILE
-        if self.storage == "streamed":
-            for part in row_blocks([self]):
-                out[part, :] = self.rows(part)
-            # Rows that are computed one by one are symmetric up to rounding only.
-            for part in ranges(n, tile):
-                rest = slice(part.start, n)
-                half = (out[part, rest] + out[rest, part].T) / 2
-                out[part, rest], out[rest, part] = half, half.T
-            return out
-        precision = precision_of(out)
+        n, precision = self.n_samples, precision_of(out)
+        tile = TILE_ON_DEVICE if is_foreign(out) else TILE
         for part in row_blocks([self]):
             rest = slice(part.start - part.start % tile, n)
             out[part, rest] = astype(self.block(part, rest), precision)
         for part in ranges(n, tile):
+            square = out[part, part]
+            out[part, part] = (square + square.T) / 2
             for others in ranges(part.start, tile):
                 out[part, others] = out[others, part].T
         return out
@@ -96,12 +85,10 @@ class Kernel:
 
 
 def row_blocks(kernels: Sequence[Kernel], n_rows: int | None = None) -> Iterator[slice]:
-    """Cut rows of kernels, all or so many, into slices that are computed at a time."""
-    n, is_device = kernels[0].n_samples, is_foreign(kernels[0].like)
-    height = max(1, (BLOCK_ENTRIES_ON_DEVICE if is_device else BLOCK_ENTRIES) // max(1, n))
-    if any(kernel.storage == "streamed" for kernel in kernels):
-        height = max(2 * height, FEWEST_STREAMED_ROWS)
-    return ranges(n if n_rows is None else n_rows, height)
+    """Cut rows of kernels, by default all, into slices that are computed at a time."""
+    n, is_streamed = kernels[0].n_samples, any(each.storage == "streamed" for each in kernels)
+    fewest = FEWEST_STREAMED_ROWS if is_streamed else 1
+    return row_ranges(n if n_rows is None else n_rows, n, kernels[0].like, fewest)
 
 
 @dataclass(frozen=True)
@@ -137,7 +124,7 @@ class Array(Kernel):
         if is_sparse(self.matrix):
             return astype(self.matrix @ V, precision_of(V))
         if precision_of(V) > precision_of(self.matrix) and not is_on_accelerator(self.matrix):
-            return super().__matmul__(V)  # some rows at a time, for there is no copy in float64
+            return super().__matmul__(V)  # some rows at a time, without a copy in float64
         X = astype(V, precision_of(self.matrix))
         # By symmetry K X = (X^T K)^T, and in double precision that order is faster.
         Y = (X.T @ self.matrix).T if precision_of(X) == "float64" else self.matrix @ X
@@ -244,23 +231,18 @@ class Mix(Kernel):
         (c, kernel), *others = self._terms()
         total = c * kernel.block(rows, columns)
         for c, kernel in others:
-            part = kernel.block(rows, columns)
-            total += part if c == 1 else c * part
+            total += c * kernel.block(rows, columns)
         return total
 
     def diagonal(self) -> AnyArray:
         """Return the diagonal, (n,), in float64."""
-        terms = [c * kernel.diagonal() for c, kernel in self._terms()]
-        return sum(terms[1:], terms[0])
+        return sum(c * kernel.diagonal() for c, kernel in self._terms())
 
     def __matmul__(self, V: AnyArray) -> AnyArray:
         """Multiply with a thin matrix, (n, b) to (n, b)."""
         coefficients, kernels = zip(*self._terms(), strict=True)
         products = multiply(kernels, [V] * len(kernels))
-        total = coefficients[0] * products[0]
-        for c, product in zip(coefficients[1:], products[1:], strict=True):
-            total += c * product
-        return total
+        return sum(c * product for c, product in zip(coefficients, products, strict=True))
 
 
 def multiply(kernels: Sequence[Kernel], columns: Sequence[AnyArray]) -> list[AnyArray]:

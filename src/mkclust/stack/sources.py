@@ -34,7 +34,7 @@ FEWEST_ROWS = 32
 LARGEST_SHARE = 1 / 32
 # On a device, rows of every kernel take at most this share of the free memory at a time.
 SHARE_ON_DEVICE = 0.01
-# And so many entries of each kernel.
+# And at most this many entries of each kernel.
 ENTRIES_ON_DEVICE = 2**27
 
 
@@ -81,7 +81,7 @@ class Source:
     def blocks(self) -> Iterator[tuple[slice, list[Array]]]:
         """Yield the rows of every kernel, block after block; a thread reads the next meanwhile."""
         parts = list(ranges(self.n_samples, self.height))
-        if is_foreign(self.like):  # on a device what is asked for is only begun
+        if is_foreign(self.like):  # a device computes asynchronously anyway
             yield from ((part, self._read(part)) for part in parts)
             return
         with ThreadPoolExecutor(1, "mkclust-reader") as reader:
@@ -115,8 +115,8 @@ class Source:
     def rows_of(self, index: int, samples: Any) -> Array:
         """Return the rows of one kernel for a slice or an array of numbers, (s, n), in float64.
 
-        The rows of all kernels are kept until others are asked for: who goes through the kernels
-        block by block has every block read once.
+        The rows of all kernels are kept until others are asked for, so that a loop over the kernels
+        within a loop over blocks reads every block once.
         """
         is_slice = isinstance(samples, slice)
         samples = samples if is_slice else to_host(samples, np.int64)
@@ -155,46 +155,44 @@ class GivenRows(Source):
 
 
 class MatrixRows(Source):
-    """The rows of m matrices of shape (n, n) that support slicing: memory maps, HDF5, arrays."""
+    """The rows of a matrix of shape (n, n) that supports slicing: a memory map, HDF5, an array."""
 
-    def __init__(self, matrices: Sequence[Any]):
-        first, parts = matrices[0], [_floats(matrix, slice(0, 0), "X") for matrix in matrices]
-        self.matrices, self.like = matrices, first if is_foreign(first) else None
-        self.n_kernels, self.n_samples = len(matrices), first.shape[0]
-        self.dtype = max(parts, key=rounding_of).dtype
+    n_kernels = 1
 
-    def only(self, indices: Sequence[int]) -> "MatrixRows":
-        """Return the rows of some of the kernels."""
-        return MatrixRows([self.matrices[index] for index in indices])
+    def __init__(self, matrix: Any):
+        self.matrix, self.n_samples = matrix, matrix.shape[0]
+        self.like = matrix if is_foreign(matrix) else None
+        self.dtype = self.rows(0, 0)[0].dtype
 
     def rows(self, start: int, stop: int) -> list[Array]:
-        """Return the rows from start to stop of every kernel, m blocks (stop - start, n)."""
-        part = slice(start, stop)
-        return [_floats(matrix, part, f"kernel {p}") for p, matrix in enumerate(self.matrices)]
+        """Return the rows from start to stop, one block (stop - start, n)."""
+        part = (slice(start, stop), ...) if is_foreign(self.matrix) else slice(start, stop)
+        rows = self.matrix[part]
+        rows = rows.toarray() if is_sparse(rows) else rows
+        return [as_numbers(np.array(rows) if isinstance(rows, np.memmap) else rows, "X")]
 
 
 def examine_rows(
-    source: Source, labels: Sequence[str], symmetry: bool
+    source: Source, labels: Sequence[str], validate: bool
 ) -> tuple[Array, Array, Float]:
     """Return row sums and self-similarities of m kernels, (m, n), and their largest entries, (m,).
 
-    Row sums are those of the symmetric part, and the largest entries are found, if symmetry is
-    asked for. It is judged by products of a kernel and of its transpose with one random vector:
-    rows alone do not show an entry beside its mirror image.
+    The largest entries are zero unless kernels are to be validated. Symmetry is then judged by
+    products of a kernel and of its transpose with one random vector: rows alone do not show an
+    entry beside its mirror image.
     """
     m, n, like = source.n_kernels, source.n_samples, source.like
-    known = source.diagonal()
+    xp, known, largest = namespace(like), source.diagonal(), np.zeros(m)
     diagonals = zeros((m, n), like) if known is None else to_device(known, like, "float64")
-    if not symmetry and known is not None:
-        sums = _sums_by_products(source)
-        if sums is not None:
-            return sums, diagonals, np.zeros(m)
-    sums, differences, column_sums = (zeros((m, n), like) for _ in range(3))
-    xp, largest = namespace(sums), zeros((m,), like)
-    # No weight of the probe is small, so that no entry escapes it.
+    if known is not None and not validate:
+        ones = zeros((n, 1), like) + 1.0
+        products = [source.product(p, ones) for p in range(m)]  # if these take no rows
+        if all(each is not None and bool(xp.all(xp.isfinite(each))) for each in products):
+            return xp.concat(products, axis=1).T, diagonals, largest
+    sums, differences = zeros((m, n), like), zeros((m, n), like)
+    # No entry of this vector is small, so that no entry of a kernel escapes it.
     rng = np.random.default_rng(0)
-    probe = rng.uniform(0.5, 1.5, n) * rng.choice([-1.0, 1.0], n)
-    probes = to_device(np.stack([probe, np.ones(n)]), like)
+    probe = to_device(rng.uniform(0.5, 1.5, n) * rng.choice([-1.0, 1.0], n), like)
     for rows, blocks in source.blocks():
         for p, block in enumerate(blocks):
             shape, expected = tuple(block.shape), (rows.stop - rows.start, n)
@@ -208,55 +206,28 @@ def examine_rows(
             if known is None:
                 diagonal = xp.linalg.diagonal(block, offset=rows.start)
                 diagonals[p, rows] = astype(diagonal, "float64")
-        # Of all kernels at once, for a device is waited for here.
+        # For all kernels at once, since this waits for a device.
         if not xp.all(xp.isfinite(sums[:, rows])):
             bad = int(np.flatnonzero(~np.isfinite(to_host(sums[:, rows])).all(axis=1))[0])
             where = f", in rows {rows.start} to {rows.stop}"
             raise entries_error([blocks[bad]], labels[bad], where)
-        for p, block in enumerate(blocks if symmetry else ()):
+        for p, block in enumerate(blocks if validate else ()):
             # In float64, in which sums over many samples stay far more exact than the entries.
             block = astype(block, "float64")
-            most = xp.maximum(xp.max(block), -xp.min(block))
-            largest[p] = xp.maximum(largest[p], most)
-            differences[p, rows] += block @ probes[0, :]
-            products = probes[:, rows] @ block
-            differences[p, :] -= products[0, :]
-            column_sums[p, :] += products[1, :]
-    for p, (label, entry) in enumerate(zip(labels, to_host(largest), strict=True)):
-        worst = int(xp.argmax(xp.abs(differences[p, :])))
-        difference = abs(float(differences[p, worst]))
-        if difference > np.sqrt(rounding_of(source)) * entry:
+            largest[p] = max(largest[p], float(xp.max(xp.abs(block))))
+            differences[p, rows] += block @ probe
+            differences[p, :] -= probe[rows] @ block
+    for p, label in enumerate(labels):
+        difference = float(xp.max(xp.abs(differences[p, :])))
+        if difference > np.sqrt(rounding_of(source)) * largest[p]:
             raise ValueError(
                 f"{label} is not symmetric: its product with a random vector and that of its "
-                f"transpose differ by up to {difference:.3g}, most at sample {worst} "
-                f"(largest entry {entry:.3g}); if that is meant, pass (K + K.T) / 2"
+                f"transpose differ by up to {difference:.3g} (largest entry {largest[p]:.3g}); "
+                "if that is meant, pass (K + K.T) / 2"
             )
-    return (sums + column_sums) / 2 if symmetry else sums, diagonals, to_host(largest)
-
-
-def _sums_by_products(source: Source) -> Array | None:
-    """Return row sums by products that take no rows, or None if there are no such for all kernels.
-
-    Sums that are not finite are left to the rows, which tell why.
-    """
-    ones = zeros((source.n_samples, 1), source.like) + 1.0
-    xp, products = namespace(ones), []
-    for p in range(source.n_kernels):
-        product = source.product(p, ones)
-        if product is None:
-            return None
-        products.append(product[:, 0])
-    sums = xp.stack(products)
-    return sums if bool(xp.all(xp.isfinite(sums))) else None
+    return sums, diagonals, largest
 
 
 def _listed(rows: Any) -> list[Array]:
     """Return rows of every kernel as a list, be they in one array or in a sequence."""
     return [rows[p, ...] for p in range(rows.shape[0])] if is_foreign(rows) else list(rows)
-
-
-def _floats(matrix: Any, part: slice, who: str) -> Array:
-    """Return some rows of a matrix as floats in memory."""
-    rows = matrix[part, ...] if is_foreign(matrix) else matrix[part]
-    rows = rows.toarray() if is_sparse(rows) else rows
-    return as_numbers(np.array(rows) if isinstance(rows, np.memmap) else rows, who)

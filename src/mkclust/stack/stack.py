@@ -20,13 +20,10 @@ from mkclust.linalg import (
 from mkclust.linalg.memory import fits, require_memory
 from mkclust.linalg.threads import FEW_SAMPLES
 from mkclust.stack.kernel import Array, Kernel, Mix, multiply, row_blocks
-from mkclust.stack.standardized import Standardized
 from mkclust.types import Array as AnyArray
 from mkclust.types import Float
 
-# Up to so many samples a mix of sparse kernels is written out as a dense matrix.
-MOST_SPARSE = 4096
-# Up to so many samples all kernels are written out once for all that products are needed for.
+# Up to this many samples, mixes of sparse kernels, and copies of all kernels, are written out.
 MOST_WRITTEN = 4096
 # Sizes of entries between which kernels can be mixed in single precision: coefficients are squares.
 SINGLE_SIZES = 1e-8, 1e8
@@ -70,8 +67,8 @@ class Stack:
     @property
     def in_memory(self) -> bool:
         """Whether a mix of the kernels is one matrix, with which products are cheap."""
-        storages = {kernel.storage for kernel in self.kernels}
-        return "streamed" not in storages and ("dense" in storages or self.n_samples <= MOST_SPARSE)
+        storage = Mix(np.ones(self.n_kernels), self.kernels).storage
+        return storage == "dense" or (storage == "sparse" and self.n_samples <= MOST_WRITTEN)
 
     def apply(self, V: AnyArray) -> AnyArray:
         """Multiply every kernel with V, (n, b) to (m, n, b), in one pass over the data."""
@@ -84,10 +81,10 @@ class Stack:
 
     def mix(self, coefficients: Float, precision: str = "float64") -> Kernel:
         """Return ``sum_p c_p K_p``: written out if the kernels are in memory, else a `Mix`."""
-        c = np.array(coefficients, dtype=np.float64)
+        mix = Mix(np.array(coefficients, dtype=np.float64), self.kernels)
         # A single kernel is as cheap to multiply as a copy of it.
-        if np.count_nonzero(c) <= 1 or not self.in_memory:
-            return Mix(c, self.kernels)
+        if np.count_nonzero(mix.coefficients) <= 1 or not self.in_memory:
+            return mix
         n = self.n_samples
         require_memory(
             np.dtype(precision).itemsize * n**2,
@@ -95,12 +92,7 @@ class Stack:
             "use fewer samples, or views with kernels='on-the-fly'",
             available=free_bytes(self.kernels[0].like),
         )
-        kernels = list(self.kernels)
-        for p, kernel in enumerate(kernels):
-            scaled = kernel.times(float(c[p])) if isinstance(kernel, Standardized) else None
-            if scaled is not None:
-                kernels[p], c[p] = scaled, 1.0
-        return Array(Mix(c, kernels).dense(precision))
+        return Array(mix.dense(precision))
 
     def among(self, samples: np.ndarray | None = None, precision: str = "float64") -> "HeldStack":
         """Return the kernels of some samples, or of all, written out as one array."""
@@ -207,9 +199,6 @@ class HeldStack(Stack):
         if isinstance(self.entries, np.ndarray):
             np.dot(c, self.entries.reshape(m, n * n), out=self._mixed.reshape(n * n))
             return Array(self._mixed)
-        for rows in row_blocks(self.kernels):  # a product of so many columns overflows on a device
-            total = c[0] * self.entries[0, rows, :]
-            for p in range(1, m):
-                total += c[p] * self.entries[p, rows, :]
-            self._mixed[rows, :] = total
+        for rows in row_blocks(self.kernels):  # a product of n^2 columns overflows on a device
+            self._mixed[rows, :] = sum(c[p] * self.entries[p, rows, :] for p in range(m))
         return Array(self._mixed)

@@ -8,22 +8,20 @@ from mkclust.linalg import (
     arrays_to_host,
     astype,
     empty,
-    is_foreign,
     is_sparse,
     namespace,
     precision_of,
-    ranges,
+    row_ranges,
     select,
+    side_by_side,
     to_device,
     zeros,
 )
 from mkclust.stack.kernel import Kernel, Wrapped
 from mkclust.types import Array
 
-# Rows of similarities of new samples that are projected at a time on a host.
-PROJECTED_ROWS = 256
-# The same on a device.
-PROJECTED_ROWS_ON_DEVICE = 4096
+# Fewest rows of similarities of new samples that are projected at a time.
+FEWEST_PROJECTED = 64
 
 
 @dataclass(frozen=True)
@@ -95,33 +93,29 @@ class Standardization:
         all training samples, in the order of the fit, a repair adds to these what it added then.
         """
         local, P, xp = self.to_same_device(cross), to_device(P, cross), namespace(cross)
+        (n_new, n), is_centered = cross.shape, local.row_means is not None
         if local.scale is not None:
             P = P * local.scale[:, None]
         if local.dropped is not None:  # directions that were dropped by clipping do not count
             P = P - local.dropped @ (local.dropped.T @ P)
-        n_new, is_centered = cross.shape[0], local.row_means is not None
         if is_centered:
             P = P - xp.mean(P, axis=0)  # cancels the new samples' own means exactly
-        rows, means = empty((n_new, P.shape[1]), cross), zeros((n_new,), cross)
-        if is_centered and is_training:
-            means += local.row_means - local.shift / n_new
-        average = zeros((P.shape[0],), cross) + 1 / P.shape[0]
-        height = PROJECTED_ROWS_ON_DEVICE if is_foreign(cross) else PROJECTED_ROWS
+        thin = side_by_side(P, zeros((n, 1), cross) + 1 / n)
+        products = empty((n_new, thin.shape[1]), cross)
+        fewest = max(1, n_new) if is_sparse(cross) else FEWEST_PROJECTED
         # In float64 whatever the similarities are, dense ones some rows at a time for the memory.
-        for part in ranges(n_new, max(1, n_new) if is_sparse(cross) else height):
-            block = cross[part, :]
-            block = block.astype("float64") if is_sparse(block) else astype(block, "float64")
-            rows[part, :] = block @ P
-            if is_centered and not is_training:
-                means[part] = block @ average
-        if is_centered:
-            rows -= local.row_means @ P
+        for part in row_ranges(n_new, n, cross, fewest):
+            products[part, :] = astype(cross[part, :], "float64") @ thin
+        rows, means = products[:, :-1], products[:, -1]
         if local.shift and is_training:
-            rows += local.shift * P
-            means += local.shift / n_new if is_centered else 0.0
+            rows, means = rows + local.shift * P, means + local.shift / n
+        if is_centered:
+            rows = rows - local.row_means @ P
         if local.scale is None:
             return rows
-        lengths = to_device(self_similarity, cross) + local.shift - 2 * means + local.mean
+        lengths = to_device(self_similarity, cross) + local.shift
+        if is_centered:
+            lengths = lengths - 2 * means + local.mean
         if local.added is not None:
             lengths = lengths + (local.added if is_training else xp.mean(local.added))
         # A new sample at the very mean of the training samples has no direction: leave it at zero.
@@ -136,13 +130,14 @@ class Standardized(Wrapped):
 
     kernel: Kernel  # as given, or repaired
     standardization: Standardization
-    # How similarities of new samples are centered and scaled, if that differs: after clipping.
+    # How similarities of new samples are centered, if that differs: after clipping.
     given: Standardization | None = None
 
     @property
     def for_new_samples(self) -> Standardization:
         """How similarities of new samples are centered and scaled."""
-        return self.standardization if self.given is None else self.given
+        own = self.standardization
+        return own if self.given is None else replace(self.given, scale=own.scale)
 
     def before(self, V: Array) -> Array:
         """Return what the inner kernel is multiplied with: C D V."""
@@ -179,14 +174,6 @@ class Standardized(Wrapped):
             part *= scale[columns]
             part *= select(scale, rows)[:, None]
         return part
-
-    def times(self, c: float) -> "Standardized | None":
-        """Return ``c K`` if it takes no longer to write out than K, as part of a positive scale."""
-        scale = self.standardization.scale
-        if scale is None or not c > 0:
-            return None
-        scaled = replace(self.standardization, scale=c**0.5 * scale)
-        return replace(self, standardization=scaled)
 
     def diagonal(self) -> Array:
         """Return the diagonal, (n,), in float64."""
