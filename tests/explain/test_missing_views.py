@@ -22,7 +22,7 @@ from mkclust.cli.inputs import common_labels
 from mkclust.data.samples import read_samples
 from mkclust.datasets import Dataset
 from mkclust.exceptions import MissingnessWarning, UncoveredSamplesWarning
-from mkclust.explain.choosing.mix import MixSettings, NullSamples
+from mkclust.explain.null_draws import Cloud, Mixing, ShuffledViews
 from mkclust.explain.parts import Parts
 from mkclust.explain.report import report_html
 from mkclust.explain.stability import stability
@@ -189,7 +189,7 @@ def test_the_number_of_clusters_is_found_where_samples_are_missing(with_gaps):
         name: np.where(np.isnan(view), view, rng.normal(size=view.shape))
         for name, view in views.items()
     }
-    assert suggest_n_clusters(noise, [2, 3], **options).n_clusters == 1
+    assert suggest_n_clusters(noise, [2, 3], **options).evidence == "none"
 
 
 @pytest.mark.parametrize("of_kernels", [False, True])
@@ -198,16 +198,15 @@ def test_draws_without_clusters_lack_the_same_samples(with_gaps, problem, of_ker
     kernels, X = default_bank(True), views
     if of_kernels:
         kernels, X = "precomputed", {name: view @ view.T for name, view in views.items()}
-    settings = MixSettings(kernels, False, False, "error", fill="zero")
     samples = read_samples(X, expected="precomputed" if of_kernels else "views")
     source = Parts(samples, kernels)
-    settings = MixSettings(source.kernels, True, True, "error", fill="zero")
-    K = NullSamples(samples, settings).draw(np.random.default_rng(0))
+    mixing = Mixing(source.kernels, True, True, "error", "zero", np.full(3, 1 / 3))
+    K = Cloud(samples, mixing).draw(np.random.default_rng(0))
     assert K.shape == (N, N)
     # The trace is the number of the kernels that have a sample, but for the centering of the mix.
     assert np.trace(K) == pytest.approx(problem[1].sum() / 3, rel=0.05)
-    drawn = settings.mixes(samples).shuffled(np.random.default_rng(0))
-    assert np.trace(drawn) == pytest.approx(np.trace(settings.mix(samples)), rel=0.05)
+    drawn = ShuffledViews(samples, mixing).draw(np.random.default_rng(0))
+    assert np.trace(drawn) == pytest.approx(np.trace(mixing.mix(samples)), rel=0.05)
 
 
 def test_a_report_counts_patterns_by_cluster(joined):

@@ -339,16 +339,12 @@ def test_similarities_that_are_all_alike_are_drawn(kernel, ax):
 def test_each_criterion_has_a_panel_with_its_value_at_the_recommended_number(ax):
     shown = NumberOfClustersDisplay.from_suggestion(SUGGESTION, ax=ax)
     gap, silhouette, _ = shown.axes_
-    assert title(gap) == "Number of clusters: 3 clusters recommended"
+    assert title(gap) == "Number of clusters: 3 fit best"
     np.testing.assert_array_equal(gap.lines[0].get_ydata(), SUGGESTION.eigengaps)
     assert [texts(panel)[0] for panel in shown.axes_] == ["0.700", "0.800", "unknown"]
     assert [len(panel.collections) for panel in shown.axes_] == [0, 1, 0]
     assert silhouette.get_ylabel() == "silhouette"
     assert is_within_figure(ax.figure)
-    none = SimpleNamespace(**vars(SUGGESTION) | {"n_clusters": 1})
-    shown = NumberOfClustersDisplay.from_suggestion(none, ax=Figure().subplots())
-    assert "no evidence of clusters" in shown.caption
-    assert len(shown.axes_[0].lines) == 1
 
 
 def test_a_fit_is_drawn_in_one_figure(model, views):

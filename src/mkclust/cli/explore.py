@@ -90,9 +90,9 @@ def suggest(
     quiet: opt.Quiet = False,
     verbose: opt.Verbose = False,
 ) -> None:
-    """Suggest how many clusters there are, if any, by three criteria."""
+    """Say which number of clusters fits best, and how strong the evidence of clusters is."""
     first = 2 if first is None and last is not None else first
-    k_values = None if first is None else range(first, (last or max(12, first)) + 1)
+    k_values = None if first is None else range(first, (last or max(25, first)) + 1)
     if k_values is not None and not k_values:
         raise CommandError(f"--from {first} --to {last}: there is no number between them")
     request = replace(Request.of(context), n_clusters=2)
@@ -102,8 +102,7 @@ def suggest(
         prepared = prepare(request, model, data)
         suggestion = models.suggest(prepared, progress, k_values)
         if method is not None:
-            # Without a suggestion, two clusters show how the method mixes the kernels.
-            model.set_params(n_clusters=max(suggestion.n_clusters, 2))
+            model.set_params(n_clusters=suggestion.n_clusters)
             progress.phase(f"mixing the kernels by {method}")
             coefficients = getattr(model.fit(prepared.X), "coefficients_", None)
             if coefficients is None:

@@ -1,5 +1,6 @@
 """From the options of a command to a fitted model."""
 
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -11,7 +12,7 @@ from mkclust.cli.inputs import Data, input_path
 from mkclust.cli.options import AUTO, Request
 from mkclust.cli.progress import Progress
 from mkclust.data import as_dask
-from mkclust.explain.choosing import NumberOfClusters, suggest_n_clusters
+from mkclust.explain.number_of_clusters import NumberOfClusters, suggest_n_clusters
 from mkclust.kernels import Nystroem, default_bank
 from mkclust.linalg.memory import available_bytes, in_units
 from mkclust.methods import METHODS, MultipleKernelClusterer
@@ -183,11 +184,12 @@ def fit(request: Request, data: Data, progress: Progress) -> Fit:
     suggestion = None
     if request.n_clusters == AUTO:
         suggestion = suggest(prepared, progress)
-        if suggestion.kind != "clusters":
+        if suggestion.evidence == "none":
             raise CommandError(
-                f"-k auto: {suggestion.verdict()} See mkclust suggest, or give -k N to cut the "
-                "samples into N parts anyway"
+                f"-k auto: {suggestion.verdict()} Give -k N to cut the samples into N parts anyway"
             )
+        if suggestion.evidence == "weak":
+            warnings.warn(f"-k auto: {suggestion.verdict()}", stacklevel=2)
         model.set_params(n_clusters=suggestion.n_clusters)
     progress.phase(f"clustering {data.describe()}")
     model.fit(prepared.X)

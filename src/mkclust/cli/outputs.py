@@ -20,8 +20,8 @@ from mkclust.cli.errors import CommandError, echo
 from mkclust.cli.inputs import input_path
 from mkclust.cli.models import Fit
 from mkclust.explain.annotate import Annotation
-from mkclust.explain.choosing import NumberOfClusters
 from mkclust.explain.describe import Description
+from mkclust.explain.number_of_clusters import NumberOfClusters
 from mkclust.explain.sample_scores import sample_scores
 from mkclust.version import versions
 
@@ -187,9 +187,8 @@ def suggestion_record(suggestion: NumberOfClusters | None) -> dict[str, Any] | N
     if suggestion is None:
         return None
     record = {field.name: getattr(suggestion, field.name) for field in fields(suggestion)}
-    derived = ("excess", "candidates", "is_unclear")
-    record |= {name: getattr(suggestion, name) for name in derived}
-    return record | {"strength": suggestion.strength._asdict()}
+    derived = ("scores", "candidates", "p_value")
+    return record | {name: getattr(suggestion, name) for name in derived}
 
 
 def strict_json(record: Any) -> str:

@@ -230,8 +230,8 @@ def test_every_other_number_is_the_librarys(page, problem, fitted, found):
     table = "Numbers of clusters"
     for name, values in {
         "Clusters": suggestion.k_values,
-        "Excess": suggestion.excess,
-        "Named by": 100 * suggestion.support,
+        "Score": suggestion.scores,
+        "Support": 100 * suggestion.support,
         "Silhouette": suggestion.silhouettes,
         "Eigengap": suggestion.eigengaps,
         "Stability": suggestion.stabilities,
@@ -499,3 +499,17 @@ def test_compressed_models_say_what_their_features_miss(problem):
         model.approximation_error_, abs=5e-4
     )
     assert "20 landmarks per view" in page.text
+
+
+def test_other_numbers_of_clusters_are_compared_if_asked_for(problem):
+    model = AverageKKM(4, random_state=0).fit(problem[0])
+    data = collect(model, problem[0], n_resamples=0, alternatives=True)
+    assert data.suggestion.summary() == suggest_n_clusters(problem[0]).summary()
+    assert collect(model, problem[0], n_resamples=0).suggestion is None
+
+
+@pytest.mark.slow
+def test_five_hundred_samples_take_little_space():
+    views, y = blob_views(np.random.default_rng(0), n=500, k=10, strengths=(3.0,) * 4)
+    model = SimpleMKKM(10, random_state=0).fit(views)
+    assert len(report_html(model, views, y).encode()) < 1_500_000

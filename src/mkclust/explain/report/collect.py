@@ -9,10 +9,10 @@ import pandas as pd
 
 from mkclust.data import Samples
 from mkclust.explain.annotate import Annotation
-from mkclust.explain.choosing import NumberOfClusters, suggest_n_clusters
 from mkclust.explain.describe import Description, describe, views_of_features
 from mkclust.explain.diagnose import Diagnosis, diagnose
 from mkclust.explain.fitted import check_fitted, fitted_index, is_approximated
+from mkclust.explain.number_of_clusters import NumberOfClusters, suggest_n_clusters
 from mkclust.explain.parts import Parts
 from mkclust.explain.sample_scores import SampleScores, sample_scores
 from mkclust.explain.stability import Stability, part_size, stability
@@ -197,32 +197,18 @@ def _stability(model: Any, X: Any, n_resamples: int | None) -> tuple[Stability |
 def _number_of_clusters(
     model: Any, samples: Samples, alternatives: bool | NumberOfClusters
 ) -> tuple[NumberOfClusters | None, str]:
-    """Compare the number of clusters with its neighbors, on 500 samples at most.
-
-    They are compared in the compromise of the views that agree: weights that were learned for one
-    number would favor it.
-    """
+    """Compare numbers of clusters, as `suggest_n_clusters` does."""
     if isinstance(alternatives, NumberOfClusters):
         return alternatives, ""
-    n, k = min(len(model.labels_), 500), int(model.n_clusters)
-    if not alternatives or k == 1:
+    if not alternatives or model.n_clusters == 1:
         return None, "Not compared: mkclust.suggest_n_clusters(X) compares numbers of clusters."
     kernels = default_bank(True, "gaussian") if is_approximated(model) else model.kernels
     if samples.kind != "kernels" and model.kernel_neighbors is not None:
         kernels = make_bank(model, several_views=samples.kind == "views")
-    shared = getattr(model, "agreement_", None)
     names = ("center", "normalize", "psd", "missing_views")
     try:
         suggestion = suggest_n_clusters(
-            samples,
-            [each for each in range(k - 3, k + 4) if 2 <= each <= n // 2],
-            kernels=kernels,
-            coefficients=shared.coefficients() if shared is not None and shared.any_share else None,
-            n_resamples=10,
-            n_draws=19,
-            level=0.05,
-            max_samples=n,
-            **{name: getattr(model, name) for name in names},
+            samples, kernels=kernels, **{name: getattr(model, name) for name in names}
         )
     except ValueError as error:
         return None, f"Other numbers of clusters could not be compared: {error}."

@@ -17,9 +17,9 @@ import scipy
 import sklearn
 
 from mkclust.explain.annotate import Annotation
-from mkclust.explain.choosing import NumberOfClusters
 from mkclust.explain.diagnose import p_text
 from mkclust.explain.fitted import certified_gap, is_approximated, is_one_eigenproblem
+from mkclust.explain.number_of_clusters import NumberOfClusters
 from mkclust.explain.report import methods_text, tables, verdict
 from mkclust.explain.report.collect import ReportData, collect
 from mkclust.files import write_atomically
