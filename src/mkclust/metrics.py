@@ -125,18 +125,6 @@ def adjusted_rand_index(y_true: Any, y_pred: Any) -> float:
     return float(adjusted_rand_score(true, pred))
 
 
-def adjusted_rand_of_table(table: np.ndarray) -> float:
-    """Return the adjusted Rand index from how many samples classes and clusters have in common."""
-    # Python's integers: products of numbers of pairs overflow others from 100,000 samples on.
-    counts = np.asarray(table).astype(np.int64).astype(object)
-    groups = counts, counts.sum(axis=1), counts.sum(axis=0), counts.sum()
-    both, in_class, in_cluster, pairs = (int(np.sum(each * (each - 1))) for each in groups)
-    if both == in_class == in_cluster:
-        return 1.0
-    by_chance, most = in_class * in_cluster, pairs * (in_class + in_cluster)
-    return 2 * (pairs * both - by_chance) / (most - 2 * by_chance)
-
-
 def agreement_of_labels(labels: Any, others: Any) -> float:
     """Return the adjusted Rand index on samples with a cluster in both; NaN if there are none."""
     labels, others = np.asarray(labels), np.asarray(others)

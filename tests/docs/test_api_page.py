@@ -43,7 +43,7 @@ PUBLIC = {
     metrics: [
         name
         for name in functions_of(metrics)
-        if name not in (*mkclust.__all__, "adjusted_rand_of_table", "agreement_of_labels")
+        if name not in (*mkclust.__all__, "agreement_of_labels")
     ],
 }
 

@@ -11,7 +11,7 @@ import pandas as pd
 from scipy.sparse import issparse
 from scipy.stats import false_discovery_control, rankdata
 
-from mkclust.explain.clustered_on import ClusteredOn
+from mkclust.explain.clustered_on import clustered_views
 from mkclust.explain.fitted import check_fitted, fitted_index
 from mkclust.explain.tables import AlignedTable, read_tables
 from mkclust.index import index_of, make_index
@@ -153,16 +153,21 @@ def annotate(
     """
     check_parameter("n_permutations", n_permutations, Count())
     clusters, index = _read_labels(labels, ids)
-    tables, clustered_on = read_tables(table, index), ClusteredOn.of(labels)
+    tables, (views, note) = read_tables(table, index), clustered_views(labels)
     rows = []
     for name, columns, test, values in _variables(tables, len(clusters), time, event):
-        reason = clustered_on.reason(columns, values)
-        rng = np.random.default_rng([random_state, zlib.crc32(name.encode())])
         known = np.isfinite(values).all(axis=0) & (clusters >= 0)
-        values = [each[known] for each in values]
-        statistic, p_value, reason = _test(
-            test, values, clusters[known], reason, rng, int(n_permutations)
-        )
+        groups = np.unique(clusters[known], return_inverse=True)[1]
+        pairs = list(zip(columns, values, strict=True))
+        reasons = [view.reason(*pair) for view in views for pair in pairs]
+        reason = max(reasons, default="") or _why_not([each[known] for each in values], groups)
+        statistic = p_value = np.nan
+        if not reason:
+            rng = np.random.default_rng([random_state, zlib.crc32(name.encode())])
+            statistic_of = STATISTICS[test](*(each[known] for each in values))
+            statistic, p_value = _permute(statistic_of, groups, rng, int(n_permutations))
+            if np.isnan(p_value):
+                reason = "the clusters have no common times at which they could differ"
         counts = int(known.sum()), int((~known).sum())
         rows.append((name, test, statistic, p_value, np.nan, *counts, reason))
     names = ["variable", "test", "statistic", "p_value", "p_adjusted", "n_samples", "n_missing"]
@@ -170,13 +175,8 @@ def annotate(
     made = frame["reason"] == ""
     if made.any():
         frame.loc[made, "p_adjusted"] = false_discovery_control(frame.loc[made, "p_value"])
-    notes = [
-        f"Not tested in {each.name!r}: "
-        f"{join_words(f'{column!r} {reason}' for column, reason in each.skipped.items())}."
-        for each in tables
-        if each.skipped
-    ]
-    return Annotation(frame, int(n_permutations), (*notes, *filter(None, [clustered_on.note])))
+    notes = [f"Not tested in {each.name!r}: {each.reasons}." for each in tables if each.skipped]
+    return Annotation(frame, int(n_permutations), (*notes, *filter(None, [note])))
 
 
 def _read_labels(labels: Any, ids: Any) -> tuple[np.ndarray, Any]:
@@ -215,9 +215,8 @@ def _variables(
             values[table.samples] = column
             title = f"{table.name}: {name}" if name in single and len(tables) > 1 else name
             single[title] = (name,), test, [values]
-    for pair in _survival_pairs(
-        {name: values[0] for name, (*_, values) in single.items()}, time, event
-    ):
+    known = {name: values[0] for name, (*_, values) in single.items()}
+    for pair in _survival_pairs(known, time, event):
         times, events = (single.pop(name) for name in pair)
         yield ", ".join(pair), times[0] + events[0], "log-rank", times[2] + events[2]
     for name, variable in single.items():
@@ -261,27 +260,19 @@ def _are_events(values: Float) -> bool:
     return bool(np.all((values == 0) | (values == 1) | np.isnan(values)))
 
 
-def _test(
-    test: str,
-    values: Sequence[Float],
-    clusters: np.ndarray,
-    reason: str,
+def _permute(
+    statistic_of: Callable[[np.ndarray], float],
+    groups: np.ndarray,
     rng: np.random.Generator,
     n_permutations: int,
-) -> tuple[float, float, str]:
-    """Return the statistic, the p-value, and why a variable cannot be tested, or nothing."""
-    groups = np.unique(clusters, return_inverse=True)[1]
-    reason = reason or _why_not(values, groups)
-    if reason:
-        return np.nan, np.nan, reason
-    statistic_of = STATISTICS[test](*values)
+) -> tuple[float, float]:
+    """Return the statistic of groups, and its p-value; NaN if there is none."""
     statistic = statistic_of(groups)
     if not np.isfinite(statistic):
-        return np.nan, np.nan, "the clusters have no common times at which they could differ"
+        return np.nan, np.nan
     least = statistic - ROUNDING * abs(statistic)
     drawn = [statistic_of(rng.permutation(groups)) for _ in range(n_permutations)]
-    p_value = (1 + sum(not each < least for each in drawn)) / (1 + n_permutations)
-    return statistic, p_value, ""
+    return statistic, (1 + sum(not each < least for each in drawn)) / (1 + n_permutations)
 
 
 def _why_not(values: Sequence[Float], groups: np.ndarray) -> str:

@@ -1,41 +1,38 @@
 """Tell variables that a model was clustered on: by their values, whatever their names are.
 
-A test of numbers sees ranks only, and one of categories levels only. A variable is taken for one
-that was clustered on if a column of a view has its ranks, up to rounding, or if the columns of a
-view that depend on its level alone tell all of its levels apart, as marks of categories do.
+A variable is taken for one that was clustered on if it explains the ranks of columns of a view, up
+to rounding: by its own ranks if hardly two samples have the same value, and else by its levels,
+which these columns have to tell apart.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from scipy.sparse import csr_array
 from scipy.special import gammaln
 from scipy.stats import rankdata
 
-from mkclust.data.encode import TableEncoder
 from mkclust.explain.fitted import fitted_samples, kernel_source
 from mkclust.kernels.kinds import RULES
-from mkclust.linalg import ranges, select, to_host
+from mkclust.linalg import select, to_host
 from mkclust.linalg.sparse_rows import dense_rows
 from mkclust.methods import MultipleKernelClusterer
 from mkclust.text import join_words
 from mkclust.types import Array, Float
 
-# Columns whose ranks on all samples correlate by this much are the same but for rounding. Most are
-# told apart by few samples.
-SAME_RANKS, FEW_SAMPLES, SAME_RANKS_OF_FEW = 0.999, 32, 0.99
+# Share of the variance of a column's ranks that a variable explains if they are the same but for
+# rounding. Most columns are excluded by few samples.
+SAME, FEW_SAMPLES, SAME_OF_FEW = 0.998, 32, 0.98
 # Some column of a view agrees with a variable by chance in fewer of two to this many variables, or
 # else their names have to agree, too.
 CERTAIN_BITS = 10
-# Entries that are compared at a time.
-ENTRIES_AT_ONCE = 1 << 22
 REASON = "it was clustered on, so that any test would find a difference"
 REASON_OF_NAME = "a column of its name was clustered on, and its values were not kept"
 
 
 @dataclass(frozen=True, eq=False)
-class _View:
+class ClusteredView:
     """A view that was clustered on."""
 
     sources: tuple[str, ...]  # columns of the user's table that its columns come from, if named
@@ -44,132 +41,89 @@ class _View:
 
     def reason(self, name: str, values: Float) -> str:
         """Return why a variable is not tested if it is one of this view, else nothing."""
-        named = [place for place, source in enumerate(self.sources) if source == name]
+        columns = np.flatnonzero([source == name for source in self.sources])
         if self.rows is None:
-            return REASON_OF_NAME if named else ""
+            return REASON_OF_NAME if len(columns) else ""
         known = np.flatnonzero(np.isfinite(values[self.samples]))
-        compared, n_columns = values[self.samples[known]], self.rows.shape[1]
+        compared = values[self.samples[known]]
         _, codes, counts = np.unique(compared, return_inverse=True, return_counts=True)
-        is_whole = len(known) == np.isfinite(values).sum()
-        if not len(known) or (is_whole and len(counts) == 1):
-            return ""  # nothing to compare
         bits = (gammaln(len(known) + 1) - gammaln(counts + 1).sum()) / np.log(2)
-        every, alike = np.arange(n_columns), np.array(named, dtype=int)
-        of_ranks = every if bits >= CERTAIN_BITS + np.log2(n_columns) else alike
-        of_levels = every if is_whole else of_ranks
-        found = self._has_levels(known, codes, of_levels) or self._has_ranks(known, codes, of_ranks)
-        return REASON if found else ""
+        if bits >= CERTAIN_BITS + np.log2(self.rows.shape[1]):
+            columns = np.arange(self.rows.shape[1])
+        return REASON if len(known) and self._is_explained(known, codes, columns) else ""
 
-    def _has_ranks(self, rows: np.ndarray, codes: np.ndarray, columns: np.ndarray) -> bool:
-        """Return whether a column has the ranks of a variable, in this or in reverse order."""
-        for some, least in (
-            (_few(codes, FEW_SAMPLES // 2), SAME_RANKS_OF_FEW),
-            (np.arange(len(rows)), SAME_RANKS),
-        ):
-            expected = _standard_ranks(codes[some, None].astype(float))
-            kept = [
-                part[np.abs(expected.T @ _standard_ranks(entries))[0] >= least]
-                for part, entries in self._parts(rows[some], columns)
-            ]
-            columns = np.concatenate([columns[:0], *kept])
-        return len(columns) > 0
-
-    def _has_levels(self, rows: np.ndarray, codes: np.ndarray, columns: np.ndarray) -> bool:
-        """Return whether columns that depend on the level alone tell all levels apart."""
-        n_levels = codes.max() + 1
-        if 2 * n_levels > len(rows):  # hardly two samples agree: what differs says nothing
+    def _is_explained(self, known: np.ndarray, codes: np.ndarray, columns: np.ndarray) -> bool:
+        """Return whether some columns are those of a variable, on the samples that it has."""
+        order, one_each = np.argsort(codes, kind="stable"), np.unique(codes, return_index=True)[1]
+        by_levels = 2 * len(one_each) <= len(codes)
+        few = order[np.linspace(0, len(order) - 1, FEW_SAMPLES).astype(int)]
+        few = np.union1d(few, one_each) if by_levels else np.unique(few)
+        entries = _on_host(select(select(self.rows, known[few]), columns, axis=1))
+        columns = columns[_explained(entries, codes[few], by_levels) >= SAME_OF_FEW]
+        if not len(columns):
             return False
-        one_each = np.unique(codes, return_index=True)[1]
-        for some in (np.union1d(_few(codes, FEW_SAMPLES), one_each), np.arange(len(rows))):
-            first, kept, told = np.searchsorted(some, one_each), [], []
-            for part, entries in self._parts(rows[some], columns):
-                of_levels = entries[first]
-                depends = (entries == of_levels[codes[some]]).all(axis=0)
-                depends &= (of_levels != of_levels[0]).any(axis=0) | (n_levels == 1)
-                kept.append(part[depends])
-                told.append(of_levels[:, depends])
-            columns = np.concatenate([columns[:0], *kept])
-        return len(columns) > 0 and len(np.unique(np.hstack(told), axis=0)) == n_levels
-
-    def _parts(self, rows: np.ndarray, columns: np.ndarray) -> Iterator[tuple[np.ndarray, Float]]:
-        """Yield some columns at a time, with their entries in some rows, on the host."""
-        for part in ranges(len(columns), max(1, ENTRIES_AT_ONCE // len(rows))):
-            some = columns[part]
-            if isinstance(self.rows, np.ndarray):
-                entries = np.asarray(self.rows[np.ix_(rows, some)], dtype=float)
-            else:
-                entries = to_host(dense_rows(select(select(self.rows, rows), some, axis=1)))
-            yield some, entries
+        entries = _on_host(select(select(self.rows, columns, axis=1), known))
+        entries = entries[:, _explained(entries, codes, by_levels) >= SAME]
+        told = np.unique(entries[one_each], axis=0) if by_levels else one_each
+        return entries.shape[1] > 0 and len(told) == len(one_each)
 
 
-@dataclass(frozen=True, eq=False)
-class ClusteredOn:
-    """What is known of the variables that clusters were made of."""
-
-    views: tuple[_View, ...] = ()
-    note: str = ""  # what cannot be known, in a sentence
-
-    @classmethod
-    def of(cls, labels: Any) -> "ClusteredOn":
-        """Return what a fitted model tells of its views, or what labels alone do not tell."""
-        if not isinstance(labels, MultipleKernelClusterer):
-            return cls(
-                note="Labels alone do not tell which variables were clustered on: pass the fitted "
-                "model, or leave these variables out."
-            )
-        source: Any = labels._source
-        if kernel_source(labels) == "given":
-            return cls(
-                note="The model was fitted on kernels, so that it cannot be known which variables "
-                "these were computed from: leave them out."
-            )
-        if kernel_source(labels) == "bank":
-            bank, columns = labels.bank_, labels.bank_.columns_
-            of_pairs = {view for view, kind in bank.rules_.items() if RULES[kind].of_pairs}
-            rows = {
-                view: (fitted_samples(labels, view), array)
-                for view, array in bank.views_.items()
-                if view not in of_pairs
-            }
-        else:
-            columns, rows = source.given.columns, source.rows
-            if labels._covered is not None:
-                rows = {view: (labels._covered[some], part) for view, (some, part) in rows.items()}
-        unknown = [view for view in source.given.names if view not in rows]
-        views = (
-            _View(
-                _sources(columns.get(view, ()), source.given.encodings),
-                *rows.get(view, (np.arange(0), None)),
-            )
-            for view in source.given.names
+def clustered_views(labels: Any) -> tuple[list[ClusteredView], str]:
+    """Return the views that clusters were made of, and what cannot be known, in a sentence."""
+    if not isinstance(labels, MultipleKernelClusterer):
+        return [], (
+            "Labels alone do not tell which variables were clustered on: pass the fitted model, or "
+            "leave these variables out."
         )
-        note = (
-            f"The model has kept no columns of {join_words(map(repr, unknown))}, so that it cannot "
-            "be known whether variables under other names were clustered on."
+    source: Any = labels._source
+    if kernel_source(labels) == "given":
+        return [], (
+            "The model was fitted on kernels, so that it cannot be known which variables these "
+            "were computed from: leave them out."
         )
-        return cls(tuple(views), note if unknown else "")
-
-    def reason(self, names: Sequence[str], columns: Sequence[Float]) -> str:
-        """Return why a variable of one or two columns is not to be tested, nothing if it is."""
-        pairs = list(zip(names, columns, strict=True))
-        reasons = (view.reason(*pair) for view in self.views for pair in pairs)
-        return next(filter(None, reasons), "")
-
-
-def _sources(columns: Sequence[str], encodings: Mapping[str, TableEncoder]) -> tuple[str, ...]:
-    """Return the names of columns, ``smoker`` for the mark ``smoker=yes``."""
+    if kernel_source(labels) == "bank":
+        bank, columns = labels.bank_, labels.bank_.columns_
+        rows = {
+            view: (fitted_samples(labels, view), array)
+            for view, array in bank.views_.items()
+            if not RULES[bank.rules_[view]].of_pairs
+        }
+    else:
+        columns, rows = source.given.columns, source.rows
+        if labels._covered is not None:
+            rows = {view: (labels._covered[some], part) for view, (some, part) in rows.items()}
+    # Columns of the user's table, such as ``smoker`` for the mark ``smoker=yes``.
     of_marks: dict[str, str] = {}
-    for encoding in encodings.values():
+    for encoding in source.given.encodings.values():
         sources = map(str, encoding.sources_of_categories())
         of_marks |= zip(encoding.columns_of_categories(), sources, strict=True)
-    return tuple(of_marks.get(column, column) for column in columns)
+    views = [
+        ClusteredView(
+            tuple(of_marks.get(column, column) for column in columns.get(view, ())),
+            *rows.get(view, (np.arange(0), None)),
+        )
+        for view in source.given.names
+    ]
+    unknown = [repr(view) for view in source.given.names if view not in rows]
+    note = (
+        f"The model has kept no columns of {join_words(unknown)}, so that it cannot be known "
+        "whether variables under other names were clustered on."
+    )
+    return views, note if unknown else ""
 
 
-def _few(codes: np.ndarray, count: int) -> np.ndarray:
-    """Return rising numbers of few samples, spread over the order and over the values."""
-    order, one_each = np.argsort(codes, kind="stable"), np.unique(codes, return_index=True)[1]
-    spread = [each[np.linspace(0, len(each) - 1, count).astype(int)] for each in (order, one_each)]
-    return np.unique(np.concatenate(spread))
+def _on_host(rows: Any) -> Float:
+    return np.asarray(to_host(dense_rows(rows)), dtype=float)
+
+
+def _explained(entries: Float, codes: np.ndarray, by_levels: bool) -> Float:
+    """Return the share of the variance of each column's ranks that levels, or ranks, explain."""
+    ranks, given = _standard_ranks(entries), _standard_ranks(codes[:, None])
+    if codes.max() == 0:  # a constant has no variance, and explains constants
+        return np.where(ranks.any(axis=0), 0.0, 1.0)
+    if by_levels:
+        given = csr_array((1 / np.sqrt(np.bincount(codes))[codes], (np.arange(len(codes)), codes)))
+    return np.square(given.T @ ranks).sum(axis=0)
 
 
 def _standard_ranks(entries: Float) -> Float:

@@ -10,7 +10,7 @@ import pandas as pd
 from scipy.sparse import csr_array, issparse
 
 from mkclust.explain.fitted import check_fitted, fitted_index, is_approximated, observed_samples
-from mkclust.explain.tables import read_tables
+from mkclust.explain.tables import AlignedTable, read_tables
 from mkclust.kernels.kinds import RULES
 from mkclust.parameters import Count, check_parameter
 from mkclust.plots import DescriptionDisplay
@@ -69,16 +69,10 @@ class Description:
     @property
     def names(self) -> tuple[str, ...]:
         """A short name of each cluster, from the features that set it apart most."""
-        phrases = [
-            [_phrase(row) for row in self.strongest(c, MOST_IN_NAME)]
-            for c in range(len(self.sizes))
-        ]
-        names = [", ".join(each[:IN_NAME]) for each in phrases]
-        for count in range(IN_NAME + 1, MOST_IN_NAME + 1):
-            names = [
-                ", ".join(each[:count]) if names.count(name) > 1 else name
-                for name, each in zip(names, phrases, strict=True)
-            ]
+        names = [""] * len(self.sizes)
+        for most in range(IN_NAME, MOST_IN_NAME + 1):
+            for c in [c for c, name in enumerate(names) if names.count(name) > 1 or not name]:
+                names[c] = ", ".join(map(_phrase, self.strongest(c, most)))
         names = [
             name or ("nothing stands out" if size else "no samples")
             for name, size in zip(names, self.sizes, strict=True)
@@ -220,39 +214,34 @@ def describe(model: Any, tables: Any, *, n_features: int = 10) -> Description:
     check_parameter("n_features", n_features, Count())
     labels, k = np.asarray(model.labels_), int(model.n_clusters)
     aligned = read_tables(tables, fitted_index(model), observed_samples(model))
-    if len(known := np.flatnonzero(labels >= 0)) < len(labels):
-        labels, aligned = labels[known], [each.take(known) for each in aligned]
-    frames = []
+    n, sizes = int((labels >= 0).sum()), np.bincount(labels[labels >= 0], minlength=k)
+    frames, lacking = [], []
     profiles: dict[tuple[str, str], Float] = {}
     for table in aligned:
-        clusters, samples = labels[table.samples], np.arange(len(table.samples))
-        members = csr_array((np.ones(len(samples)), (clusters, samples)), (k, len(samples)))
-        levels, marks = _level_marks(table.categories, len(samples))
+        known = np.flatnonzero(labels[table.samples] >= 0)
+        clusters, places = labels[table.samples[known]], np.arange(len(known))
+        members = csr_array((np.ones(len(known)), (clusters, places)), (k, len(known)))
+        levels, marks = _level_marks(table)
         of_levels = f"{table.name} (categories)" if table.columns else table.name
         for view, features, values in (
             (table.name, table.columns, table.numbers),
             (of_levels, levels, marks),
         ):
-            frame, standardized = _strongest(features, values, members, n_features)
-            n_missing = len(labels) - frame["n_in"] - frame["n_out"]
-            frames.append(frame.assign(view=view, n_missing=n_missing))
+            frame, standardized = _strongest(features, values[known], members, n_features)
+            frames.append(frame.assign(view=view, n_missing=n - frame["n_in"] - frame["n_out"]))
             for place in frame["place"].unique():
                 profiles[view, features[place]] = standardized[:, place]
-    notes = []
-    for table in aligned:
-        if table.skipped:
-            reasons = [f"{column!r} {reason}" for column, reason in table.skipped.items()]
-            notes.append(f"Left out of {table.name!r}: {join_words(reasons)}.")
-    if lacking := [table for table in aligned if len(table.samples) < len(labels)]:
-        counts = join_words(f"{table.name!r} {len(table.samples):,}" for table in lacking)
-        notes.append(f"Of {len(labels):,} samples, those that a table has are compared: {counts}.")
-    sizes = np.bincount(labels, minlength=k).tolist()
+        lacking += [f"{table.name!r} {len(known):,}"] * (len(known) < n)
+    notes = [f"Left out of {each.name!r}: {each.reasons}." for each in aligned if each.skipped]
+    if lacking:
+        having = f"those that a table has are compared: {join_words(lacking)}"
+        notes.append(f"Of {n:,} samples, {having}.")
     # Stable: views and effects stay in their order.
     frame = pd.concat(frames)[COLUMNS].sort_values("cluster", kind="stable", ignore_index=True)
     means = frame[["mean_in", "mean_out"]]
     # What centering has left of a mean of zero is rounding.
     frame[means.columns] = means.mask(means.abs().lt(1e-12 * means.abs().max(axis=1), axis=0), 0.0)
-    return Description(frame, tuple(sizes), tuple(notes), profiles)
+    return Description(frame, tuple(sizes.tolist()), tuple(notes), profiles)
 
 
 def _title(row: Any) -> str:
@@ -276,12 +265,10 @@ def views_of_features(model: Any, samples: Any) -> list[str]:
     return names if model.n_clusters > 1 else []
 
 
-def _level_marks(
-    categories: Sequence[tuple[str, pd.Categorical]], n_samples: int
-) -> tuple[list[str], Float]:
+def _level_marks(table: AlignedTable) -> tuple[list[str], Float]:
     """Return the levels of categories as columns of zeros and ones, NaN for missing cells."""
-    names, columns = list[str](), [np.empty((n_samples, 0))]
-    for name, category in categories:
+    names, columns = list[str](), [np.empty((len(table.samples), 0))]
+    for name, category in table.categories:
         is_truth = set(category.categories) <= {"False", "True"}
         for level in ["True"] if is_truth else category.categories:
             columns.append(np.where(category.isna(), np.nan, category == level)[:, None])
@@ -293,16 +280,11 @@ def _strongest(
     features: Sequence[str], values: Any, members: csr_array, n_features: int
 ) -> tuple[pd.DataFrame, Float]:
     """Return the features that differ most in each cluster, and all standardized differences."""
-    is_binary, *summed = _sums(values, members)
-    contrast = _contrast(*summed)
+    is_binary, contrast = _contrast(values, members)
     # Two levels of a category say the same: only the more frequent one counts.
-    levels: dict[str, list[int]] = {}
-    for place in np.flatnonzero(is_binary).tolist():
-        category, equals, _ = features[place].partition("=")
-        if equals:
-            levels.setdefault(category, []).append(place)
+    categories = pd.Series(features, dtype=object).where(is_binary).str.extract("(.*?)=")[0]
     is_paired = np.zeros(len(is_binary), bool)
-    for pair in levels.values():
+    for pair in categories.groupby(categories).groups.values():
         shares = contrast["mean_in"][:, pair].sum(axis=1)
         is_paired[pair] = len(pair) == 2 and np.allclose(shares[~np.isnan(shares)], 1)
     k, d = contrast["n_in"].shape
@@ -323,8 +305,8 @@ def _strongest(
     return strongest.astype({"n_in": int, "n_out": int}), contrast["standardized"]
 
 
-def _sums(table: Any, members: csr_array) -> tuple[np.ndarray, ...]:
-    """Return which columns are binary, counts, sums and squares by cluster, means and scales.
+def _contrast(table: Any, members: csr_array) -> tuple[np.ndarray, dict[str, Float]]:
+    """Return which columns are binary, and compare the clusters with the rest in each column.
 
     Squares of numbers that are scaled and, if they are dense, centered neither overflow nor cancel.
     """
@@ -336,36 +318,19 @@ def _sums(table: Any, members: csr_array) -> tuple[np.ndarray, ...]:
     missing: Any = unknown.astype(float)
     if sparse:
         missing = csr_array((missing, block.indices, block.indptr), block.shape)
-    n_known = members.sum(axis=1)[:, None] - _dense(members @ missing)
-    sizes = _dense(abs(block).max(axis=0)) if len(members.indices) else np.zeros(block.shape[1])
+    n_in = members.sum(axis=1)[:, None] - _dense(members @ missing)
+    n = n_in.sum(axis=0)
+    sizes = _dense(abs(block).max(axis=0)) if block.shape[0] else np.zeros(block.shape[1])
     scales = np.where(sizes > 0, sizes, 1.0)
     block = block * (1 / scales)
     is_binary = (scales == 1) & (_dense(abs(block * block - block).sum(axis=0)) == 0)
     means = np.zeros(len(scales))
     if not sparse:
-        means = block.sum(axis=0) / np.maximum(n_known.sum(axis=0), 1)
-        means[is_binary] = 0.0  # shares are exact as they are
+        # Shares are exact as they are.
+        means = np.where(is_binary, 0.0, block.sum(axis=0) / np.maximum(n, 1))
         block = np.where(unknown, 0.0, block - means)
-    return (
-        is_binary,
-        n_known,
-        _dense(members @ block),
-        _dense(members @ (block * block)),
-        means,
-        scales,
-    )
-
-
-def _dense(matrix: Any) -> Float:
-    return matrix.toarray() if issparse(matrix) else np.asarray(matrix)
-
-
-def _contrast(
-    counts: Float, sums: Float, squares: Float, means: Float, scales: Float
-) -> dict[str, Float]:
-    """Compare clusters with the rest, by sums of numbers that were centered and scaled."""
-    n_in, n_out = counts, counts.sum(axis=0) - counts
-    total_sum, total, n = sums.sum(axis=0), squares.sum(axis=0), counts.sum(axis=0)
+    sums, squares = _dense(members @ block), _dense(members @ (block * block))
+    n_out, total_sum, total = n - n_in, sums.sum(axis=0), squares.sum(axis=0)
     with np.errstate(invalid="ignore", divide="ignore"):
         mean_in, mean_out = sums / n_in, (total_sum - sums) / n_out
     of_all = np.maximum(total - total_sum**2 / np.maximum(n, 1), 0)
@@ -376,10 +341,14 @@ def _contrast(
     least = LEAST_SPREAD**2 * of_all / np.maximum(n - 1, 1)
     spread = np.sqrt(np.maximum(variance, least))
     difference = np.where(is_constant, 0.0, mean_in - mean_out)
-    return {
+    return is_binary, {
         "n_in": n_in,
         "n_out": n_out,
         "mean_in": (mean_in + means) * scales,
         "mean_out": (mean_out + means) * scales,
         "standardized": difference / np.where(is_constant | (spread == 0), 1.0, spread),
     }
+
+
+def _dense(matrix: Any) -> Float:
+    return matrix.toarray() if issparse(matrix) else np.asarray(matrix)

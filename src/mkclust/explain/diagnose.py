@@ -11,7 +11,7 @@ from scipy.sparse.csgraph import connected_components
 
 from mkclust.data import Samples, as_blocks
 from mkclust.engine.certificate import rounding_of_entries
-from mkclust.engine.eigen import Relaxation, relax
+from mkclust.engine.eigen import relax
 from mkclust.explain.fitted import (
     check_fitted,
     integer_seed,
@@ -38,15 +38,6 @@ from mkclust.types import Array, Float
 EIGEN_TOLERANCE = 1e-10
 # Adjusted Rand indices of at least this are shown as 1.00.
 SAME = 0.995
-TITLES = {
-    "weight": "weight",
-    "alignment": "alignment",
-    "agreement": "agreement",
-    "leave_one_out": "without it",
-    "cluster_gap": "cluster gap",
-    "top_share": "top share",
-    "p_value": "p-value",
-}
 
 
 @dataclass(frozen=True, eq=False)
@@ -124,7 +115,7 @@ class Diagnosis:
         """
         title = f"{self.method}, {count(self.n_clusters, 'cluster')}, {len(self.names)} kernels"
         shown = self.table.dropna(axis=1, how="all")
-        rows = [["kernel", *(TITLES[column] for column in shown)]]
+        rows = [["kernel", *(column.replace("_", " ") for column in shown)]]
         for name, *values, p_value in shown.itertuples():
             rows.append([name, *map(_number, values), p_text(p_value)])
         verdict = self.view_agreement.verdict()
@@ -144,7 +135,23 @@ class Diagnosis:
         -------
         list of str
         """
-        found = [*self._about_noise(), *self._about_copies(), *self._about_dependence()]
+        found = self._about_noise()
+        number = connected_components(self.redundancy > COPY_ALIGNMENT, directed=False)[1]
+        for group in [np.flatnonzero(number == each) for each in np.unique(number)]:
+            if len(group) > 1:
+                found.append(
+                    f"Kernels {_listed([self.names[p] for p in group])} are nearly the same "
+                    f"(redundancy above {COPY_ALIGNMENT}): they repeat the same information "
+                    f"{len(group)} times."
+                )
+        without = self.table["leave_one_out"]
+        if self.n_clusters > 1 and without.min() >= SAME:
+            found.append("No single kernel changes the clusters.")
+        elif self.n_clusters > 1 and without.notna().any():
+            found.append(
+                f"The clusters depend most on kernel {without.idxmin()!r}: without it they stay "
+                f"the same to {without.min():.2f} (adjusted Rand index)."
+            )
         if self.n_diagnosed < self.n_samples:
             found.append(
                 f"Clusters of single kernels, and without them, are those of a fit on "
@@ -165,52 +172,25 @@ class Diagnosis:
                 "are no clusters to be found, or each kernel has structure that no other has. Are "
                 "the samples in the same order in all of them?"
             ]
-        sentences = []
-        for name, row in self.table.loc[list(noise)].iterrows():
-            alone = (
-                f", and its own clusters agree with the consensus to {_number(row['agreement'])}"
-            )
-            sentences.append(
-                f"Kernel {name!r} looks like noise: it shares nothing with the other kernels "
-                f"beyond chance (p = {p_text(row['p_value'])}){alone * (self.n_clusters > 1)}."
-            )
+        sentences = [
+            f"Kernel {name!r} looks like noise: it shares nothing with the other kernels beyond "
+            f"chance (p = {p_text(row['p_value'])}), and its own clusters agree with the consensus "
+            f"to {_number(row['agreement'])}."
+            for name, row in self.table.loc[list(noise)].iterrows()
+        ]
         largest = weights.idxmax()
         if largest in noise and np.ptp(weights) > 0:
             sentences.append(
                 f"Weights are not importance: the largest of all, {weights.max():.2f}, is that of "
                 f"{largest!r}."
             )
-        kind = "A kernel that shares nothing is noise, or structure that no other kernel has"
-        if not weights[list(noise)].any():
-            return [*sentences, f"{kind}: {self.method} has set {_listed(noise)} aside."]
         others = [name for name in self.names if name not in noise]
-        return [
-            *sentences,
-            f"{kind}: check before you fit again with {_listed(others)}. AgreementKKM sets aside "
-            "what shares nothing.",
-        ]
-
-    def _about_copies(self) -> list[str]:
-        number = connected_components(self.redundancy > COPY_ALIGNMENT, directed=False)[1]
-        groups = [np.flatnonzero(number == each) for each in np.unique(number)]
-        return [
-            f"Kernels {_listed([self.names[p] for p in group])} are nearly the same "
-            f"(redundancy above {COPY_ALIGNMENT}): they repeat the same information {len(group)} "
-            "times."
-            for group in groups
-            if len(group) > 1
-        ]
-
-    def _about_dependence(self) -> list[str]:
-        without = self.table["leave_one_out"]
-        if without.isna().all() or self.n_clusters == 1:
-            return []
-        if without.min() >= SAME:
-            return ["No single kernel changes the clusters."]
-        return [
-            f"The clusters depend most on kernel {without.idxmin()!r}: without it they stay the "
-            f"same to {without.min():.2f} (adjusted Rand index)."
-        ]
+        advice = f"{self.method} has set {_listed(noise)} aside."
+        if weights[list(noise)].any():
+            advice = f"check before you fit again with {_listed(others)}. AgreementKKM sets aside "
+            advice += "what shares nothing."
+        kind = "A kernel that shares nothing is noise, or structure that no other kernel has"
+        return [*sentences, f"{kind}: {advice}"]
 
 
 def diagnose(
@@ -289,12 +269,12 @@ def diagnose(
             part = sample_clusters(labels, max_samples)
             diagnosed, samples = _refit(model, samples, part)
         columns = _compare(diagnosed, open_again(diagnosed, samples), leave_one_out)
-    shared = {"weight": model.weights_, "alignment": model.alignments_}
-    p_values = {"p_value": model.agreement_.chances.min(axis=1)}
+    columns = {"weight": model.weights_, "alignment": model.alignments_, **columns}
+    columns["p_value"] = model.agreement_.chances.min(axis=1)
     return Diagnosis(
         method=type(model).__name__,
         n_clusters=model.n_clusters,
-        table=pd.DataFrame({**shared, **columns, **p_values}, pd.Index(model.kernel_names_)),
+        table=pd.DataFrame(columns, pd.Index(model.kernel_names_)),
         view_agreement=model.agreement_,
         missingness=getattr(model, "missingness_", None),
         n_samples=n,
@@ -321,28 +301,32 @@ def _refit(model: Any, samples: Any, part: np.ndarray) -> tuple[Any, Any]:
     return refitted, in_order_of_fit(refitted.fit(X), X)
 
 
-def _compare(model: Any, stack: Stack, leave_one_out: bool) -> dict[str, Float]:
+def _compare(model: Any, stack: Stack, leave_one_out: bool) -> dict[str, Any]:
     """Return what each kernel shows alone, and how the clusters change without it."""
-    k, m, labels = model.n_clusters, stack.n_kernels, model.labels_
+    k, labels = model.n_clusters, model.labels_
     relaxations = [relax(K, k, tol=EIGEN_TOLERANCE) for K in stack.kernels]
-    centered, centered_stack = relaxations, stack
+    centered, traces = relaxations, stack.traces()
     if not model.center:
-        centered_stack = replace(stack, kernels=tuple(map(_centered, stack.kernels)))
-        centered = [relax(K, k, tol=EIGEN_TOLERANCE) for K in centered_stack.kernels]
-    traces = centered_stack.traces()
-    values = np.array([relaxation.value for relaxation in centered])
-    agreement, without = np.full(m, np.nan), np.full(m, np.nan)
+        kernels = tuple(map(_centered, stack.kernels))
+        centered = [relax(K, k, tol=EIGEN_TOLERANCE) for K in kernels]
+        traces = replace(stack, kernels=kernels).traces()
+    agreement = []
     for p, relaxation in enumerate(relaxations):
+        # The rows that k-means clusters, as in fit: zero beyond the rank of a kernel.
+        scale = inverse(relaxation.eigenvalues[:k], stack.n_samples, rounding_of_entries(stack))
+        rows = relaxation.products[:, :k] * to_device(scale, relaxation.products)
         seen = _samples_of(model, [p])
-        rows = select(_rows_of(relaxation, k, stack), seen)
-        agreement[p] = agreement_of_labels(labels[seen], _discretize(model, rows))
-        if leave_one_out:
-            without[p] = _compare_without(model, stack, p)
+        agreement.append(agreement_of_labels(labels[seen], _discretize(model, select(rows, seen))))
+    each = range(len(relaxations))
     return {
         "agreement": agreement,
-        "leave_one_out": without,
-        "cluster_gap": np.array([relaxation.cluster_gap for relaxation in centered]),
-        "top_share": np.divide(values, traces, out=np.full(m, np.nan), where=traces > 0),
+        "leave_one_out": [
+            _compare_without(model, stack, p) if leave_one_out else np.nan for p in each
+        ],
+        "cluster_gap": [relaxation.cluster_gap for relaxation in centered],
+        "top_share": [
+            r.value / t if t > 0 else np.nan for r, t in zip(centered, traces, strict=True)
+        ],
     }
 
 
@@ -371,12 +355,6 @@ def _samples_of(model: Any, kernels: Sequence[int]) -> np.ndarray:
     if observed is None:
         return np.arange(len(model.labels_))
     return np.flatnonzero(observed[:, list(kernels)].any(axis=1))
-
-
-def _rows_of(relaxation: Relaxation, k: int, stack: Stack) -> Array:
-    """Return the rows that k-means clusters, as in fit: zero beyond the rank of a kernel."""
-    scale = inverse(relaxation.eigenvalues[:k], stack.n_samples, rounding_of_entries(stack))
-    return relaxation.products[:, :k] * to_device(scale, relaxation.products)
 
 
 def _discretize(model: Any, rows: Array) -> Array:

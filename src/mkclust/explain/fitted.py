@@ -7,7 +7,7 @@ import numpy as np
 from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
-from mkclust.methods import AgreementKKM, AverageKKM, MultipleKernelClusterer
+from mkclust.methods import MultipleKernelClusterer
 from mkclust.methods.source import training_index
 from mkclust.methods.uncovered import only_covered
 
@@ -58,17 +58,6 @@ def observed_of_kernels(model: Any) -> np.ndarray | None:
     if observed is None or kernel_source(model) != "bank":
         return observed
     return observed[:, list(model.bank_.kernel_views_)]
-
-
-def certified_gap(model: Any) -> str | None:
-    """Return the certified relative gap in one digit, None for a method without a certificate."""
-    gap = getattr(model, "duality_gap_", None)
-    return None if gap is None else f"{gap:.0e}" if gap > 0 else "0"
-
-
-def is_one_eigenproblem(model: Any) -> bool:
-    """Return whether the mix is known beforehand, so that eigenvectors are the global optimum."""
-    return isinstance(model, AverageKKM | AgreementKKM)
 
 
 def unfitted_copy(model: Any) -> Any:

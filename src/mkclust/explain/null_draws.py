@@ -82,22 +82,10 @@ class Mixing:
 
     def mix(self, samples: Samples) -> Float:
         """Return the mixed kernel of some samples, centered, (n, n)."""
-        return self._mix_stack(self.stack(samples))
+        return self.mix_stack(self.stack(samples))
 
-    def mix_kernels(self, kernels: list[Float], missing: np.ndarray | None = None) -> Float:
-        """Return the mix of kernels that need no check, each of the samples that it has."""
-        stack = as_stack(
-            Samples(
-                "kernels", tuple(map(str, range(len(kernels)))), tuple(kernels), missing=missing
-            ),
-            center=self.center,
-            normalize=self.normalize,
-            validate=False,
-            fill=self.fill,
-        )
-        return self._mix_stack(stack)
-
-    def _mix_stack(self, stack: Stack) -> Float:
+    def mix_stack(self, stack: Stack) -> Float:
+        """Return the mix of kernels, centered, (n, n)."""
         return centered(to_host(Mix(self.shares(stack.n_kernels), stack.kernels).dense()))
 
 
@@ -109,20 +97,17 @@ class ShuffledViews:
     """
 
     def __init__(self, samples: Samples, mixing: Mixing):
-        self._missing = missing = samples.missing
         # If views lack samples, the sum of the shuffled kernels is rescaled.
-        stack = (mixing if missing is None else replace(mixing, fill="zero")).stack(samples)
+        stack, n = replace(mixing, fill="zero").stack(samples), samples.n_samples
         shares, view = mixing.shares(stack.n_kernels), np.asarray(stack.views)
-        parts = [np.where(view == v, shares, 0) for v in range(view.max() + 1)]
-        used = [part for part in parts if part.any()]
-        self.kernels = [to_host(Mix(part, stack.kernels).dense()) for part in used]
-        self._orders = [np.arange(samples.n_samples) for _ in used]
-        self._scale = np.ones(samples.n_samples)
-        if missing is not None:
-            lacking = [lacks for lacks, part in zip(missing.T, parts, strict=True) if part.any()]
-            self._orders = [np.flatnonzero(~lacks) for lacks in lacking]
-            if mixing.fill == "rescale":
-                self._scale = rescaling(~missing[:, view], shares > 0)
+        missing = np.zeros((n, view.max() + 1), dtype=bool)
+        missing = missing if samples.missing is None else samples.missing
+        used = np.unique(view[shares > 0])
+        parts = [np.where(view == v, shares, 0) for v in used]
+        self.kernels = [to_host(Mix(part, stack.kernels).dense()) for part in parts]
+        self._orders = [np.flatnonzero(~missing[:, v]) for v in used]
+        scaled = mixing.fill == "rescale"
+        self._scale = rescaling(~missing[:, view], shares > 0) if scaled else np.ones(n)
 
     def draw(self, rng: np.random.Generator) -> Float:
         """Return the mix of one draw, centered, (n_samples, n_samples)."""
@@ -177,9 +162,9 @@ class Cloud:
 
     def draw(self, rng: np.random.Generator) -> Float:
         """Return the mix of one draw, centered, (n_samples, n_samples)."""
+        # A sample at the very mean of a kernel has no length to be scaled by: rare in one draw, but
+        # certain in some of many draws of few columns.
         for _ in range(MAX_DRAWS - 1):
-            # A sample at the very mean of a kernel has no length to be scaled by: rare in one draw,
-            # but certain in some of many draws of few columns.
             with suppress(ValueError):
                 return self._draw_once(rng)
         return self._draw_once(rng)
@@ -198,7 +183,15 @@ class Cloud:
         if self._is_rows:
             return self._mixing.mix(replace(self._samples, parts=tuple(drawn)))
         kernels = [_kernel_of(F, each) for F, each in zip(drawn, self._gaussian, strict=True)]
-        return self._mixing.mix_kernels(kernels, self._missing)
+        names = tuple(map(str, range(len(kernels))))
+        stack = as_stack(
+            Samples("kernels", names, tuple(kernels), missing=self._missing),
+            center=self._mixing.center,
+            normalize=self._mixing.normalize,
+            validate=False,
+            fill=self._mixing.fill,
+        )
+        return self._mixing.mix_stack(stack)
 
     def _coordinates_of_kernels(self) -> list[Float]:
         """Return coordinates of the samples for each kernel, and note which could be Gaussian."""

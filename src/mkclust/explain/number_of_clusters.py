@@ -18,8 +18,8 @@ from mkclust.explain.spectral_path import (
     cluster_for_all_k,
     count_at_borders,
 )
-from mkclust.explain.stability import check_resamples, count_pairs, draw, part_size, seeded
-from mkclust.metrics import adjusted_rand_of_table
+from mkclust.explain.stability import check_resamples, draw, part_size, seeded
+from mkclust.metrics import agreement_of_labels
 from mkclust.parameters import Count, Number, check_parameter
 from mkclust.text import join_words
 from mkclust.types import Float
@@ -37,8 +37,6 @@ ROUNDING = 1e-9
 FEWEST_SAMPLES = 20
 # Without k_values: up to this number of clusters, with this number of samples each at least.
 MOST_CLUSTERS, FEWEST_PER_CLUSTER = 25, 5
-# An example, for messages.
-SUCH_AS = "pass numbers of clusters to try, such as [2, 3, 4]"
 # Quantiles of what draws without clusters show.
 BAND = (0.025, 0.975)
 
@@ -402,7 +400,7 @@ def _check_k_values(k_values: Any, n_samples: int, n_used: int) -> list[int]:
         return list(range(2, min(MOST_CLUSTERS, n_used // FEWEST_PER_CLUSTER) + 1))
     values = [] if isinstance(k_values, str) or not np.iterable(k_values) else list(k_values)
     if not values or not all(isinstance(k, Integral) and not isinstance(k, bool) for k in values):
-        raise ValueError(f"k_values={k_values!r}: {SUCH_AS}")
+        raise ValueError(f"k_values={k_values!r}: pass numbers to try, such as [2, 3, 4]")
     numbers = sorted({int(k) for k in values})
     if numbers[0] < 2 or numbers[-1] > n_used - 1:
         wrong = numbers[0] if numbers[0] < 2 else numbers[-1]
@@ -482,9 +480,8 @@ def _resample(
     for index in range(n_resamples if numbers else 0):
         part = draw(rng, n, size)
         found = cluster_for_all_k(centered(K[np.ix_(part, part)]), numbers, path.vectors[part])
-        for position, (k, labels) in enumerate(zip(numbers, found.labels, strict=True)):
-            table = count_pairs(path.labels[position][part], labels, k)
-            agreements[index, position] = adjusted_rand_of_table(table)
+        for position, labels in enumerate(found.labels):
+            agreements[index, position] = agreement_of_labels(path.labels[position, part], labels)
         scores = scores_of(found.eigengaps, found.silhouettes - expected[: len(numbers)])
         named[np.argmax(scores)] += 1
     return agreements.mean(axis=0), named / n_resamples

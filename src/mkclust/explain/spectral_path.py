@@ -63,28 +63,23 @@ def cluster_for_all_k(
     One eigendecomposition serves all: k clusters show in the k - 1 leading eigenvectors, whatever k
     is. ``start`` may hold vectors that these are close to.
     """
-    with one_thread_if_small(len(K)):
-        return _cluster_for_all_k(K, k_values, start)
-
-
-def _cluster_for_all_k(K: Float, k_values: Sequence[int], start: Float | None) -> SpectralPath:
     most = max(k_values)
-    if block_width(len(K), most) >= len(K):
-        found = relax_whole(K, most)
-    else:
-        vectors = None if start is None else orthonormalize(start)
-        found = relax(Array(K), most, tol=EIGEN_TOLERANCE, start=vectors)
-    values, V = found.eigenvalues, found.vectors
-    lowest = RANK_TOLERANCE * max(values[0], 0)
-    # Directions that the kernel does not have tell nothing, and are left out.
-    points = V * (values > lowest)
-    gaps, silhouettes, labels = [], [], []
+    with one_thread_if_small(len(K)):
+        if block_width(len(K), most) >= len(K):
+            found = relax_whole(K, most)
+        else:
+            vectors = None if start is None else orthonormalize(start)
+            found = relax(Array(K), most, tol=EIGEN_TOLERANCE, start=vectors)
+        values, V = found.eigenvalues, found.vectors
+        lowest = RANK_TOLERANCE * max(values[0], 0)
+        # Directions that the kernel does not have tell nothing, and are left out.
+        points = V * (values > lowest)
+        clusterings = [cluster(points[:, : k - 1], k) for k in k_values]
+    gaps = []
     for k in k_values:
         above, below = values[k - 2], max(values[k - 1], 0)
         gaps.append((above - below) / above if above > lowest else 0.0)
-        labels_of_k, distances = cluster(points[:, : k - 1], k)
-        silhouettes.append(silhouette(labels_of_k, distances))
-        labels.append(labels_of_k)
+    silhouettes, labels = [silhouette(*each) for each in clusterings], [c[0] for c in clusterings]
     return SpectralPath(np.array(gaps), np.array(silhouettes), np.array(labels), V, values)
 
 

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
+import pandas as pd
 from sklearn.base import clone
 from sklearn.utils import check_random_state
 
@@ -70,18 +71,16 @@ class Stability:
         str
         """
         shares = [f"{share:.2f}" if share == share else "-" for share in self.clusters]
-        drawn = f" on {self.size} of {len(self.samples)} samples"
-        if self.vary == "landmarks":
-            drawn = " with other landmarks"
-        sentences = [
-            f"{self.method}, {len(self.agreements)} refits{drawn}",
-            "",
+        drawn = f"on {self.size} of {len(self.samples)} samples"
+        drawn = drawn if self.vary == "samples" else "with other landmarks"
+        return (
+            f"{self.method}, {len(self.agreements)} refits {drawn}\n\n"
             f"Clusters of a refit agree with the model's to {self.mean:.2f} on average, and to "
             f"{self.agreements.min():.2f} at least (adjusted Rand index: 1 is the same clusters, "
-            "0 is chance).",
-            f"Share of refits in which a cluster's samples stay with it: {', '.join(shares)}.",
-        ]
-        return "\n".join([*sentences, self.verdict()])
+            "0 is chance).\n"
+            f"Share of refits in which a cluster's samples stay with it: {', '.join(shares)}.\n"
+            f"{self.verdict()}"
+        )
 
     def verdict(self) -> str:
         """Return in a sentence how far the clusters are to be relied on.
@@ -169,33 +168,25 @@ def stability(
     labels, n, k = to_host(model.labels_, None), samples.n_samples, model.n_clusters
     if n != len(labels):
         raise ValueError(f"X has {n} samples, the model was fitted on {len(labels)}")
-    parts = Parts.of_fit(model, samples)
-    if vary == "samples":
-        size = part_size(n, fraction, max_samples)
-        refitted = _on_parts(model, parts, size)
-    else:
-        size = n
-        refitted = _with_other_landmarks(model, parts)
+    parts, on_parts = Parts.of_fit(model, samples), vary == "samples"
+    size = part_size(n, fraction, max_samples) if on_parts else n
+    refitted = _on_parts(model, parts, size) if on_parts else _with_other_landmarks(model, parts)
     n_stayed, n_drawn, agreements = np.zeros(n), np.zeros(n), np.empty(n_resamples)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # the fit itself has warned
         for index in range(n_resamples):
-            if vary == "samples":
-                part = draw(rng, n, size)
-                found = to_host(refitted.fit(parts.take(part)).labels_, None)
-            else:
-                part = np.arange(n)
+            part = draw(rng, n, size) if on_parts else np.arange(n)
+            if not on_parts:
                 refitted.set_params(random_state=int(rng.integers(2**31 - 1)))
-                found = to_host(refitted.fit(samples).labels_, None)
+            refitted.fit(parts.take(part) if on_parts else samples)
+            found = to_host(refitted.labels_, None)
             known = (labels[part] >= 0) & (found >= 0)
             part, found = part[known], found[known]
             n_stayed[part] += align_labels(found, labels[part]) == labels[part]
             n_drawn[part] += 1
             agreements[index] = agreement_of_labels(labels[part], found) if known.any() else 0
     shares = np.divide(n_stayed, n_drawn, out=np.full(n, np.nan), where=n_drawn > 0)
-    clusters = np.full(k, np.nan)
-    for c in np.unique(labels[n_drawn > 0]):
-        clusters[c] = shares[(labels == c) & (n_drawn > 0)].mean()
+    clusters = pd.Series(shares).groupby(labels).mean().reindex(range(k)).to_numpy()
     if covered is not None:
         shares = spread_rows(shares[:, None], covered, n_all, np.nan)[:, 0]
     return Stability(type(model).__name__, vary, shares, clusters, agreements, size)
@@ -226,13 +217,6 @@ def _with_other_landmarks(model: Any, parts: Parts) -> Any:
     # Without seeds of its own, the map of each view is seeded by the model's.
     unseeded = clone(approximation).set_params(**dict.fromkeys(seeds_of(approximation)))
     return parts.unfitted(model).set_params(approximation=unseeded)
-
-
-def count_pairs(first: np.ndarray, second: np.ndarray, n_clusters: int) -> np.ndarray:
-    """Count the samples in each cluster of one clustering and each of another, (k, k)."""
-    table = np.zeros((n_clusters, n_clusters), dtype=np.int64)
-    np.add.at(table, (first, second), 1)
-    return table
 
 
 def check_resamples(n_resamples: Any, fraction: Any, max_samples: Any) -> None:

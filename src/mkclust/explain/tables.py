@@ -1,7 +1,7 @@
 """Tables of the samples of a fit, in its order, with their columns told apart by what they hold."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -13,6 +13,7 @@ from mkclust.data.samples import read_samples
 from mkclust.data.tables import Table, as_table, by_name, read_column
 from mkclust.index import has_ids, match_rows
 from mkclust.linalg import is_foreign, to_host
+from mkclust.text import join_words
 
 
 @dataclass(frozen=True, eq=False)
@@ -26,15 +27,10 @@ class AlignedTable:
     categories: tuple[tuple[str, pd.Categorical], ...] = ()  # columns of categories, by name
     skipped: dict[str, str] = field(default_factory=dict)  # columns that hold neither, and why
 
-    def take(self, samples: np.ndarray) -> "AlignedTable":
-        """Return some samples, by rising indices, as far as there are; they become 0, 1, ..."""
-        rows = np.flatnonzero(np.isin(self.samples, samples))
-        return replace(
-            self,
-            samples=np.searchsorted(samples, self.samples[rows]),
-            numbers=self.numbers[rows],
-            categories=tuple((name, values[rows]) for name, values in self.categories),
-        )
+    @property
+    def reasons(self) -> str:
+        """The columns that hold neither, and why, in words."""
+        return join_words(f"{column!r} {reason}" for column, reason in self.skipped.items())
 
 
 def read_tables(
@@ -51,17 +47,16 @@ def read_tables(
     if isinstance(tables, Samples):
         tables = tables if isinstance(index, int) else read_samples(tables, ids=index)
         names, index, observed = tables.columns, tables.n_samples, tables.observed
-        tables = {name: _without_index(part) for name, part in tables.by_name.items()}
+        tables = {
+            name: part.reset_index(drop=True) if isinstance(part, pd.DataFrame) else part
+            for name, part in tables.by_name.items()
+        }
     elif isinstance(tables, Mapping) and tables and all(map(_is_column, tables.values())):
         tables = {"table": pd.DataFrame(dict(tables))}
     return [
         _read(name, table, index, names.get(name), observed.get(name))
         for name, table in by_name(tables).items()
     ]
-
-
-def _without_index(part: Any) -> Any:
-    return part.reset_index(drop=True) if isinstance(part, pd.DataFrame) else part
 
 
 def _is_column(thing: Any) -> bool:

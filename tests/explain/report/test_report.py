@@ -32,8 +32,8 @@ from mkclust import (
     write_report,
 )
 from mkclust.explain.report import report_html
+from mkclust.explain.report.cautions import cautions
 from mkclust.explain.report.collect import collect
-from mkclust.explain.report.verdict import cautions
 from mkclust.explain.stability import stability
 from mkclust.kernels import Nystroem
 from mkclust.methods.training import in_order_of_fit
@@ -481,15 +481,6 @@ def test_one_kernel_and_one_cluster_have_a_report(problem):
     page = page_of(AverageKKM(1, random_state=0).fit(problem[0]), *problem)
     assert len(page.tables["The clusters"]) == 2
     assert "A single cluster is always found again" in page.text
-
-
-@pytest.mark.parametrize("approximation", [None, Nystroem(n_components=10)])
-def test_a_large_fit_is_diagnosed_on_some_samples(approximation, problem):
-    model = AverageKKM(3, random_state=0, approximation=approximation).fit(problem[0])
-    data = collect(model, problem[0], n_resamples=0, max_diagnosed=3 * 40**2)
-    assert 30 <= data.diagnosis.n_diagnosed <= 40
-    assert data.diagnosis.refit_agreement > 0.5
-    assert data.diagnosis.names == model.kernel_names_
 
 
 def test_compressed_models_say_what_their_features_miss(problem):

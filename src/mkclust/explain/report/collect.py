@@ -26,8 +26,6 @@ from mkclust.methods.uncovered import only_covered
 from mkclust.metrics import agreement_of_labels
 from mkclust.plots.sampling import sample_clusters
 
-# Entries of kernels, m n^2, up to which all samples are diagnosed; of more samples, some are.
-MAX_DIAGNOSED = 8e7
 # Entries of kernels for one of several refits, with the slowness of the method.
 MAX_REFITTED = 1.6e7
 # Samples for a refit, however few kernels there are.
@@ -105,7 +103,6 @@ def collect(
     annotation: Annotation | None = None,
     n_resamples: int | None = None,
     alternatives: bool | NumberOfClusters = False,
-    max_diagnosed: float = MAX_DIAGNOSED,
 ) -> ReportData:
     """Compute everything that the report of a fitted model says."""
     check_fitted(model)
@@ -125,7 +122,7 @@ def collect(
             given,
             sample_scores(model),
             describe(covered, samples.only(views), n_features=5) if views else None,
-            *_diagnose(covered, samples, max_diagnosed),
+            *_diagnose(covered, samples),
             *_stability(model, X, n_resamples),
             *_number_of_clusters(covered, samples, alternatives),
             annotation,
@@ -152,15 +149,11 @@ def _in_order(y: Any, model: Any) -> np.ndarray:
     return values
 
 
-def _diagnose(
-    model: Any, samples: Any, max_entries: float
-) -> tuple[Diagnosis | None, float | None]:
+def _diagnose(model: Any, samples: Any) -> tuple[Diagnosis | None, float | None]:
     """Return the diagnosis, and the ARI with the clusters that the views agree on, None if none."""
-    m, n = len(model.kernel_names_), len(model.labels_)
+    m, n = len(model.kernel_names_), min(len(model.labels_), refit_size(model))
     if m == 1:
         return None, None
-    if m * n**2 > max_entries:
-        n = min(refit_size(model), int((max_entries / m) ** 0.5))
     quick = (m * n) ** 2 * model.SLOWNESS <= 6e7
     diagnosis = diagnose(model, samples, leave_one_out=quick, max_samples=n)
     return diagnosis, _agreed_ari(model, samples, n)

@@ -18,12 +18,15 @@ import sklearn
 
 from mkclust.explain.annotate import Annotation
 from mkclust.explain.diagnose import p_text
-from mkclust.explain.fitted import certified_gap, is_approximated, is_one_eigenproblem
+from mkclust.explain.fitted import is_approximated, kernel_source
 from mkclust.explain.number_of_clusters import NumberOfClusters
-from mkclust.explain.report import methods_text, tables, verdict
+from mkclust.explain.report import tables
+from mkclust.explain.report.cautions import cautions
 from mkclust.explain.report.collect import ReportData, collect
 from mkclust.files import write_atomically
+from mkclust.methods import AgreementKKM, AverageKKM, InductiveClusterer
 from mkclust.methods.agreement import BEYOND_CHANCE
+from mkclust.methods.parameter_checks import COMMON
 from mkclust.text import count, join_words, printable
 from mkclust.version import __version__
 
@@ -98,23 +101,11 @@ def write_report(
 def report_html(
     model: Any, X: Any, y: Any = None, *, warned: Sequence[str] | None = None, **options: Any
 ) -> str:
-    """Return the report of a fitted model as text.
-
-    Parameters
-    ----------
-    model, X, y, warned, **options
-        As in `mkclust.write_report`.
-
-    Returns
-    -------
-    str
-        The same for the same model and data, except for the time at which it was written.
-    """
+    """Return the report of a fitted model as text, with the options of `mkclust.write_report`."""
     environment = load_environment()  # if something is not installed, better say so now
     from mkclust.explain.report.figures import draw_all
 
     data = collect(model, X, y, **options)
-    cautions = verdict.cautions(data, warned)
     versions = {
         "mkclust": __version__,
         "Python": platform.python_version(),
@@ -126,24 +117,18 @@ def report_html(
     return environment.get_template("page.html.j2").render(
         data=data,
         model=model,
-        title=verdict.title(data),
-        verdict=verdict.verdict(data, len(cautions)),
-        cautions=cautions,
-        key_figures=verdict.key_figures(data),
-        compare_numbers=verdict.compare_numbers,
-        gap=certified_gap(model),
+        cautions=cautions(data, warned),
+        source=kernel_source(model),
         is_approximated=is_approximated(model),
-        is_one_eigenproblem=is_one_eigenproblem(model),
+        is_one_eigenproblem=isinstance(model, AverageKKM | AgreementKKM),
         tables=tables,
         Column=tables.Column,
         p_text=p_text,
         pictures=draw_all(data),
         labels_csv=_labels_csv(data),
         level=BEYOND_CHANCE,
-        methods=methods_text,
-        parameters={
-            k: methods_text.parameter_text(v) for k, v in model.get_params(deep=False).items()
-        },
+        settings=_own_settings(model),
+        parameters={k: _parameter_text(v) for k, v in model.get_params(deep=False).items()},
         versions=versions,
         seconds=getattr(model, "fit_seconds_", None),
         written=datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"),
@@ -187,3 +172,22 @@ def _labels_csv(data: ReportData) -> str:
 def _sha256(text: str) -> str:
     """Return the hash by which a content security policy allows a script or a style."""
     return "sha256-" + base64.b64encode(hashlib.sha256(text.encode()).digest()).decode("ascii")
+
+
+def _own_settings(model: Any) -> list[str]:
+    """Return the parameters that only this method has, with their values."""
+    shared = {*InductiveClusterer().get_params(deep=False), *COMMON}
+    own = {k: v for k, v in model.get_params(deep=False).items() if k not in shared}
+    if getattr(model, "anchor_", None) is not None:
+        own["anchor"] = model.anchor_  # the value that was used, rather than "auto"
+    quotes = "'\""
+    return [f"{name} = {_parameter_text(value).strip(quotes)}" for name, value in own.items()]
+
+
+def _parameter_text(value: Any) -> str:
+    """Return a parameter as it was given; if it has no readable form, its type or name."""
+    if isinstance(value, np.random.RandomState | np.random.Generator):
+        return f"a {type(value).__name__}"
+    if isinstance(value, np.ndarray):
+        return f"array of shape {value.shape}"
+    return getattr(value, "__qualname__", None) or repr(value)

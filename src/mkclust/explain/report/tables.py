@@ -2,27 +2,18 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from mkclust.explain.diagnose import Diagnosis
 from mkclust.explain.report.collect import ReportData
 from mkclust.metrics import scores
 
 
-class Cell(NamedTuple):
-    """What is shown; the number that it is sorted by, None for text; a bar's length, 0 to 1."""
-
-    shown: str
-    value: str | None = None
-    bar: float | None = None
-
-
 @dataclass(frozen=True)
 class Column:
-    """A column: its title, values, number format ("" for text), meaning, and bars."""
+    """A column: its title, values, number format ("" for text), meaning, and bars, 0 to 1 long."""
 
     title: str
     values: Sequence[Any]
@@ -31,19 +22,19 @@ class Column:
     bars: Sequence[float] | None = None
 
     @property
-    def cells(self) -> Iterator[Cell]:
-        """The cells; what is not a number is a dash, sorted last."""
+    def cells(self) -> Iterator[tuple[str, str | None, float | None]]:
+        """What is shown (a dash for NaN), what numbers are sorted by, and the length of a bar."""
         bars = [None] * len(self.values) if self.bars is None else np.nan_to_num(self.bars).tolist()
         for value, bar in zip(self.values, bars, strict=True):
             if self.form == "":
-                yield Cell(str(value))
+                yield str(value), None, None
             elif not np.isfinite(value):
-                yield Cell("-", "")
+                yield "-", "", None
             else:
                 shown = self.form(value) if callable(self.form) else format(value, self.form)
                 # A small negative number is rounded to zero.
                 shown = shown.lstrip("-") if not shown.strip("-0.") else shown
-                yield Cell(shown, f"{value:.10g}", bar)
+                yield shown, f"{value:.10g}", bar
 
 
 def cluster_silhouettes(data: ReportData) -> pd.DataFrame:
@@ -70,28 +61,6 @@ def class_scores(data: ReportData) -> pd.DataFrame:
         found["what the views agree on"] = np.asarray(data.model.baseline_labels_)
     y = data.y if data.y is None else data.y[data.known]
     return 100 * pd.DataFrame({name: scores(y, each[data.known]) for name, each in found.items()}).T
-
-
-def number_remarks(data: ReportData) -> list[str]:
-    """Return a remark on every number of clusters that was compared."""
-    found, remarks = data.suggestion, []
-    assert found is not None
-    for k in found.k_values.tolist():
-        words = ["this fit"] * (k == data.n_clusters) + ["fits best"] * (k == found.n_clusters)
-        remarks.append(", ".join(words) or "candidate" * (k in found.candidates))
-    return remarks
-
-
-def readings(diagnosis: Diagnosis) -> list[str]:
-    """Return in a word or two what each kernel is."""
-    found = []
-    for name in diagnosis.names:
-        copies = {other for pair in diagnosis.duplicates if name in pair for other in pair} - {name}
-        remarks = ["shares nothing"] * (name in diagnosis.noise)
-        remarks += [f"nearly the same as {other}" for other in sorted(copies)[:1]]
-        known = "shares structure" if diagnosis.view_agreement.is_testable else "unknown"
-        found.append("; ".join(remarks) or known)
-    return found
 
 
 def closest_views(data: ReportData) -> list[tuple[int, int]]:
