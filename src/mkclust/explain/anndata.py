@@ -54,16 +54,11 @@ def to_anndata(model: Any, data: Any, key: str = "mkclust") -> None:
     data.obs[key] = pd.Categorical.from_codes(numbers, categories=names)
     data.obs[f"{key}_silhouette"] = silhouettes
     data.obsm[f"X_{key}"] = embedding
-    data.uns[key] = _summary(model)
-
-
-def _summary(model: Any) -> dict[str, Any]:
-    """Return what made the clusters, in types that files of annotated data hold."""
-    parameters = model.get_params(deep=False)
-    return {
+    # In types that files of annotated data hold.
+    data.uns[key] = {
         "method": type(model).__name__,
         "kernel_names": np.array([str(name) for name in model.kernel_names_], dtype=object),
         "weights": np.asarray(model.weights_, dtype=float),
         "alignments": np.asarray(model.alignments_, dtype=float),
-        "parameters": {name: repr(value) for name, value in parameters.items()},
+        "parameters": {name: repr(each) for name, each in model.get_params(deep=False).items()},
     }

@@ -288,31 +288,27 @@ def _why_not(values: Sequence[Float], groups: np.ndarray) -> str:
     return ""
 
 
-def _chi_square(values: Float) -> Callable[[np.ndarray], float]:
-    """Return the chi-square statistic of categories, without a correction for continuity."""
-    codes = np.unique(values, return_inverse=True)[1]
-    sizes = np.bincount(codes)
+def _between_groups(scores: Float) -> Callable[[np.ndarray], float]:
+    """Return the statistic of centered scores, (n, q): squared sums over the sizes of groups."""
 
     def statistic(groups: np.ndarray) -> float:
-        group_sizes = np.bincount(groups)
-        shape = len(group_sizes), len(sizes)
-        counts = np.bincount(groups * shape[1] + codes, minlength=shape[0] * shape[1])
-        expected = np.outer(group_sizes, sizes) / len(codes)
-        return float(((counts.reshape(shape) - expected) ** 2 / expected).sum())
+        members = groups == np.arange(groups.max() + 1)[:, None]
+        return float((np.square(members @ scores).sum(axis=1) / members.sum(axis=1)).sum())
 
     return statistic
+
+
+def _chi_square(values: Float) -> Callable[[np.ndarray], float]:
+    """Return the chi-square statistic of categories, without a correction for continuity."""
+    marks = (values[:, None] == np.unique(values)).astype(float)
+    shares = marks.mean(axis=0)
+    return _between_groups((marks - shares) / np.sqrt(shares))
 
 
 def _kruskal_wallis(values: Float) -> Callable[[np.ndarray], float]:
     """Return the statistic of Kruskal and Wallis, corrected for ties."""
-    ranks = rankdata(values) - (len(values) + 1) / 2
-    variance = (ranks**2).sum() / (len(values) - 1)
-
-    def statistic(groups: np.ndarray) -> float:
-        sums = np.bincount(groups, weights=ranks)
-        return float((sums**2 / np.bincount(groups)).sum() / variance)
-
-    return statistic
+    ranks = rankdata(values)
+    return _between_groups((ranks - ranks.mean())[:, None] / ranks.std(ddof=1))
 
 
 def _log_rank(times: Float, events: Float) -> Callable[[np.ndarray], float]:

@@ -31,13 +31,9 @@ MAX_DRAWS = 20
 
 @dataclass(frozen=True)
 class Mixing:
-    """How samples become one kernel: as in ``fit``, then mixed by fixed coefficients.
+    """How samples become one kernel: as in ``fit``, then mixed by fixed coefficients."""
 
-    ``kernels`` is "precomputed" or a KernelBank. Without coefficients, those of the recommended
-    method are learned by `learned`.
-    """
-
-    kernels: Any
+    kernels: Any  # "precomputed" or a KernelBank
     center: bool
     normalize: bool
     psd: Literal["error", "clip", "shift"]
@@ -90,11 +86,7 @@ class Mixing:
 
 
 class ShuffledViews:
-    """Draws of the mix with the samples of every view shuffled on their own.
-
-    What each view has of its own stays; what views share is lost. A view keeps the samples that it
-    has.
-    """
+    """Draws of the mix with the samples of every view shuffled on their own."""
 
     def __init__(self, samples: Samples, mixing: Mixing):
         # If views lack samples, the sum of the shuffled kernels is rescaled.
@@ -122,16 +114,11 @@ class ShuffledViews:
 class Cloud:
     """Draws of samples without clusters that have the mean and covariance of given ones.
 
-    All coordinates of all views together keep their covariance exactly, within views and between
-    them; beyond that they are as random as can be, which for many samples means normally
-    distributed. So what is linear in the samples, even if all views share it, stays; what is not,
-    such as clusters, is lost.
-
-    The coordinates are the columns of views. Counts, shares, links and distances cannot be drawn so
-    without turning negative: with such views, and with precomputed kernels, they are coordinates of
-    the feature space of each kernel. If one could be a Gaussian kernel (its diagonal is constant,
-    it is positive, and minus its logarithm is a squared Euclidean distance), they are those of the
-    space in which it measures distances. Samples that views lack are drawn, and left out again.
+    What is linear in the samples, even if all views share it, stays; clusters are lost. Coordinates
+    are the columns of views. Counts, shares, links and distances cannot be drawn so without turning
+    negative: with such views, and with precomputed kernels, coordinates are those of the feature
+    space of each kernel, or if it could be Gaussian, those of the space of its distances. Samples
+    that views lack are drawn, and left out again.
     """
 
     def __init__(self, samples: Samples, mixing: Mixing):

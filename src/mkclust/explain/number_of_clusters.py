@@ -216,10 +216,9 @@ class NumberOfClusters:
                 "share them. Call the function for each view alone."
             )
         also = "" if np.isnan(self.p_shuffled) else f", and than in unrelated views ({shuffled})"
-        hardly = "" if self.evidence == "strong" else "hardly "
-        meaning = (
-            "" if self.evidence == "strong" else ": they may overlap, or be parts of a continuum"
-        )
+        hardly = meaning = ""
+        if self.evidence != "strong":
+            hardly, meaning = "hardly ", ": they may overlap, or be parts of a continuum"
         return (
             f"Clusters are clearer than in one cloud of the same covariance ({cloud}){also}. "
             f"Samples are {hardly}sparser between clusters than within them{meaning}: at the "
@@ -451,11 +450,8 @@ def _compare(
 
 
 def rank_p_value(criterion: Float, drawn: Float) -> float:
-    """Return the share of (n_draws, s) draws, and the data, whose maximum is that of the data.
-
-    All are standardized together, so that the data are treated as any of the draws; the criterion
-    of the data is (s,).
-    """
+    """Return the share of (n_draws, s) draws, and the (s,) data, with the maximum of the data."""
+    # All are standardized together, so that the data are treated as any of the draws.
     everything = np.vstack([criterion, drawn])
     deviations = everything.std(axis=0)
     standardized = (everything - everything.mean(axis=0)) / np.where(deviations > 0, deviations, 1)

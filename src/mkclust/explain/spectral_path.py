@@ -58,10 +58,9 @@ def centered(K: Float) -> Float:
 def cluster_for_all_k(
     K: Float, k_values: Sequence[int], start: Float | None = None
 ) -> SpectralPath:
-    """Cluster the samples of a centered kernel into each of several numbers of clusters.
+    """Cluster the samples of a centered kernel into k clusters, by k - 1 eigenvectors, for each k.
 
-    One eigendecomposition serves all: k clusters show in the k - 1 leading eigenvectors, whatever k
-    is. ``start`` may hold vectors that these are close to.
+    ``start`` may hold vectors that the eigenvectors are close to.
     """
     most = max(k_values)
     with one_thread_if_small(len(K)):
@@ -105,10 +104,9 @@ def cluster(points: Float, n_clusters: int) -> tuple[np.ndarray, Float]:
 
 
 def silhouette(labels: np.ndarray, distances: Float) -> float:
-    """Return the mean silhouette by the distances to the centers, (n_samples, k); at most 1.
+    """Return the mean silhouette by the distances to the centers, (n_samples, k).
 
-    For each sample, it is how much nearer its own center is than the next one, relatively; zero for
-    one alone in its cluster. It is zero in all if there are fewer clusters than asked for.
+    It is zero for a sample alone, and in all if there are fewer clusters than asked for.
     """
     everyone = np.arange(len(labels))
     to_center, others = distances[everyone, labels], distances.copy()

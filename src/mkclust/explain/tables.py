@@ -36,12 +36,10 @@ class AlignedTable:
 def read_tables(
     tables: Any, index: Any, observed: Mapping[str, np.ndarray] | None = None
 ) -> list[AlignedTable]:
-    """Return tables of the samples of a fit in its order.
+    """Return a table or several, or one of columns by name, in the order of the samples of a fit.
 
-    `tables` is a table or several; a mapping of names to columns is one table, too. What has an
-    index is matched with that of the fit, may hold further samples, and may lack some; `index` is
-    the number of samples if they have no ids. `observed` has, by the names of views that lack
-    samples, the indices of those that they have: a table of such a name holds these alone, or all.
+    What has ids is matched with `index`, which is the number of samples if they have none, and may
+    lack some. Views that lack samples, by name, have the `observed` ones alone, or all.
     """
     observed, names = observed or {}, dict[str, list[str]]()
     if isinstance(tables, Samples):

@@ -46,9 +46,8 @@ class ConvergenceDisplay(Display):
 
     @classmethod
     def _read(cls, model: Any, X: Any, **options: Any) -> dict[str, Any]:
-        names = {"lower_bounds": "lower_bounds_", "gap": "duality_gap_"}
-        certified = {key: getattr(model, name, None) for key, name in names.items()}
-        return {"history": model.history_, **certified, **options}
+        bounds, gap = (getattr(model, name, None) for name in ("lower_bounds_", "duality_gap_"))
+        return {"history": model.history_, "lower_bounds": bounds, "gap": gap, **options}
 
     def _gaps(self) -> np.ndarray:
         """Return the relative gap at each step; the last one as certified."""
@@ -152,16 +151,14 @@ class NumberOfClustersDisplay(Display):
         found: dict[str, Any] = {name: getattr(result, name, None) for name in cls.__annotations__}
         return cls(**found).plot(ax)
 
-    def _verdict(self) -> str:
-        return f"{self.n_clusters} fit best"
-
     def _size(self) -> tuple[float, float]:
         return 6.2, 5.8
 
     def _words(self) -> str:
         shaded = "" if self.null_silhouettes is None else " Shaded: values without clusters."
         tried = f"{self.k_values[0]} to {self.k_values[-1]} clusters were tried"
-        return f"Three criteria, each the larger the better.{shaded} {tried}: {self._verdict()}."
+        found = f"{self.n_clusters} fit best"
+        return f"Three criteria, each the larger the better.{shaded} {tried}: {found}."
 
     def _draw(self, ax: Any) -> None:
         ax.set_axis_off()
@@ -174,7 +171,8 @@ class NumberOfClustersDisplay(Display):
             self._draw_criterion(panel, np.asarray(values, dtype=float), null)
             panel.set_ylabel(name)
             panel.tick_params(labelbottom=panel is self.axes_[-1])
-        set_titles(self.axes_[0], f"Number of clusters: {self._verdict()}", y="eigengap", pad=20)
+        title = f"Number of clusters: {self.n_clusters} fit best"
+        set_titles(self.axes_[0], title, y="eigengap", pad=20)
         self.axes_[-1].set_xlabel("number of clusters")
 
     def _draw_criterion(self, panel: Any, values: np.ndarray, null: Any) -> None:

@@ -80,8 +80,18 @@ class EmbeddingDisplay(Display):
 
     @cached_property
     def _axes(self) -> tuple[np.ndarray, np.ndarray]:
-        """Coordinates of the samples on their principal axes, and the shares of the variance."""
-        return _principal_axes(self.embedding)
+        """Coordinates of the unit rows on principal axes, at least two, and shares of variance."""
+        # The embedding is unique only up to a rotation, so signs are chosen by the points.
+        lengths = np.linalg.norm(self.embedding, axis=1, keepdims=True)
+        rows = self.embedding / np.where(lengths > 0, lengths, 1)
+        vectors, values, _ = np.linalg.svd(rows - rows.mean(axis=0), full_matrices=False)
+        coordinates = vectors * values
+        coordinates *= np.where((coordinates**3).sum(axis=0) < 0, -1.0, 1.0)
+        # Rotations differ in the last digits, which t-SNE would enlarge.
+        coordinates = np.round(coordinates, 12)
+        shares = values**2 / max(float((values**2).sum()), np.finfo(float).tiny)
+        missing = max(2 - len(shares), 0)
+        return np.pad(coordinates, ((0, 0), (0, missing))), np.pad(shares, (0, missing))
 
     @property
     def is_map(self) -> bool:
@@ -146,23 +156,6 @@ class EmbeddingDisplay(Display):
             label = ax.text(*medoid, text, ha="center", va="center", parse_math=False)
             label.set(color="black", fontsize=10, fontweight="bold")
             label.set_path_effects([withStroke(linewidth=3, foreground="white")])
-
-
-def _principal_axes(embedding: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return the unit rows on their principal axes, at least two, and the shares of variance.
-
-    The embedding is unique only up to a rotation, so signs are chosen by the points.
-    """
-    lengths = np.linalg.norm(embedding, axis=1, keepdims=True)
-    rows = embedding / np.where(lengths > 0, lengths, 1)
-    vectors, values, _ = np.linalg.svd(rows - rows.mean(axis=0), full_matrices=False)
-    coordinates = vectors * values
-    coordinates *= np.where((coordinates**3).sum(axis=0) < 0, -1.0, 1.0)
-    # Rotations differ in the last digits, which t-SNE would enlarge.
-    coordinates = np.round(coordinates, 12)
-    shares = values**2 / max(float((values**2).sum()), np.finfo(float).tiny)
-    missing = max(2 - len(shares), 0)
-    return np.pad(coordinates, ((0, 0), (0, missing))), np.pad(shares, (0, missing))
 
 
 def _neighbor_map(coordinates: np.ndarray) -> np.ndarray:

@@ -94,13 +94,12 @@ class ClassesDisplay(Display):
 
     def __post_init__(self) -> None:
         labels, y = to_host(self.labels, None), to_host(self.y, None)
-        clusters, rows = np.unique(labels[labels >= 0], return_inverse=True)
         # Classes of several types have no order, so that they cannot be sorted.
-        columns, classes = pd.factorize(y[labels >= 0], use_na_sentinel=False)
-        counts = np.zeros((len(clusters), len(classes)), dtype=int)
-        np.add.at(counts, (rows, columns), 1)
+        codes, classes = pd.factorize(y[labels >= 0], use_na_sentinel=False)
+        table = pd.crosstab(labels[labels >= 0], codes).set_axis(classes, axis=1)
+        counts = table.to_numpy()
         order = np.lexsort((-counts.max(axis=0), counts.argmax(axis=0)))
-        self.counts = pd.DataFrame(counts, clusters, classes).iloc[:, order]
+        self.counts = table.rename_axis(index=None).iloc[:, order]
 
     @classmethod
     def _read(cls, model: Any, X: Any, **options: Any) -> dict[str, Any]:

@@ -52,24 +52,16 @@ class KernelWeightsDisplay(Display):
 
     @classmethod
     def _read(cls, model: Any, X: Any, **options: Any) -> dict[str, Any]:
-        names = {
-            "kernel_names": "kernel_names_",
-            "weights": "weights_",
-            "alignments": "alignments_",
-        }
-        learned = {key: getattr(model, name) for key, name in names.items()}
-        return {**learned, "note": getattr(model, "WEIGHT_MEANING", ""), **options}
+        learned = {"weights": model.weights_, "alignments": model.alignments_}
+        note = getattr(model, "WEIGHT_MEANING", "")
+        return {"kernel_names": model.kernel_names_, **learned, "note": note, **options}
 
     def _size(self) -> tuple[float, float]:
         return 6.2, max(2.8, 0.21 * min(len(self.weights), MAX_NAMED) + 1.5)
 
     def _words(self) -> str:
         largest = np.nanmax(self.weights)
-        holders = [
-            name
-            for name, weight in zip(self.kernel_names, self.weights, strict=True)
-            if largest - weight < 5e-4
-        ]
+        holders = np.asarray(self.kernel_names, object)[largest - self.weights < 5e-4]
         known = self.alignments[np.isfinite(self.alignments)]
         run = f" Alignments: {format_range(known)}." if len(known) else ""
         return f"The largest weight, {largest:.3f}, is that of {join_words(holders)}.{run}"

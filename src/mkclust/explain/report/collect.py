@@ -77,17 +77,11 @@ class ReportData:
         return self.model.agreement_ if len(self.model.kernel_names_) > 1 else None
 
     @property
-    def unknown_ids(self) -> list[str]:
-        """Ids of the samples without a cluster."""
-        return [self.ids[i] for i in np.flatnonzero(~self.known)]
-
-    @property
     def strongest_effects(self) -> pd.DataFrame:
         """The five features that set each cluster apart most, rows of the description."""
-        found, k = self.description, self.n_clusters
-        return pd.DataFrame(
-            [row for c in range(k) for row in found.strongest(c, 5)] if found else []
-        )
+        found = self.description
+        clusters = range(self.n_clusters)
+        return pd.DataFrame([row for c in clusters if found for row in found.strongest(c, 5)])
 
     @property
     def mean_silhouette(self) -> float:
