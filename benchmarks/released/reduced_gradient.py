@@ -39,7 +39,7 @@ def descend_as_released(
     mixture = Mixture(stack, n_clusters)
     gamma = mixture.uniform
     partition = mixture.relax(gamma**2)
-    surfaces = CuttingSurfaces(len(gamma))
+    surfaces = CuttingSurfaces(gamma)
     history, bounds, converged = [partition.value], [], False
     while not converged and len(history) <= max_iter:
         alignments = mixture.alignments(partition)

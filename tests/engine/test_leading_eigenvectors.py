@@ -30,9 +30,8 @@ def test_relaxing_finds_the_leading_eigenvalues(family, n, k):
 def test_ritz_vectors_know_their_products_and_their_error(library, dtype):
     kernels, _ = gaussian_kernels(np.random.default_rng(0), n=500, k=5)
     A = np.asarray(as_stack(kernels).kernels[2].dense())
-    found = relax(Array(as_library(library, A)), 5, tol=1e-5, dtype=dtype, count=30)
+    found = relax(Array(as_library(library, A)), 5, tol=1e-5, dtype=dtype)
     V, tolerance = to_host(found.vectors), 1e-10 if dtype == "float64" else 1e-3
-    assert V.shape[1] <= 30
     np.testing.assert_allclose(V.T @ V, np.eye(V.shape[1]), atol=tolerance)
     size = np.linalg.norm(A, 2)
     np.testing.assert_allclose(to_host(found.products), A @ V, atol=tolerance * size)

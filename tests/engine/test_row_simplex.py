@@ -1,4 +1,4 @@
-"""The quadratic program over matrices with rows on the simplex, against other roads to it."""
+"""The quadratic program over matrices with rows on the simplex, against other solvers."""
 
 import numpy as np
 import pytest

@@ -8,7 +8,7 @@ from libraries import LIBRARIES, as_library
 from mkclust.engine.cutting import CuttingSurfaces, Evaluation
 from mkclust.engine.search import search
 from mkclust.stack import Array, Factored, Kernel, Stack, as_stack
-from problems import FAMILIES, blob_kernels, commuting, top_eigenvalue_sum
+from problems import blob_kernels, commuting, top_eigenvalue_sum
 
 RAW = {"center": False, "normalize": False, "validate": False}
 
@@ -29,18 +29,6 @@ def claimed_gap(found):
     return found.relaxation.gap_above(found.history[-1, 1])
 
 
-@pytest.mark.parametrize("family", FAMILIES, ids=lambda family: family.__name__)
-@pytest.mark.parametrize(
-    ("n", "m", "k"),
-    [(90, 3, 4), (260, 4, 5), (260, 2, 259), pytest.param(640, 6, 7, marks=pytest.mark.slow)],
-)
-def test_claimed_gaps_are_true(family, n, m, k):
-    stack = as_stack(family(np.random.default_rng(n), n, m, k), **RAW)
-    found = search(stack, k, tol=1e-6, max_iter=200)
-    assert found.converged
-    assert -1e-10 <= true_gap(stack, found, k) <= claimed_gap(found) + 1e-10 <= 1e-6 + 2e-10
-
-
 @pytest.mark.parametrize("n", [180, pytest.param(620, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("streamed", [False, True])
 def test_the_search_matches_cutting_surfaces_on_the_whole_space(n, streamed):
@@ -49,7 +37,7 @@ def test_the_search_matches_cutting_surfaces_on_the_whole_space(n, streamed):
     entries = entries_of(stack)
     found = search(stack, 4, tol=1e-9, max_iter=100)
     assert found.converged
-    oracle = CuttingSurfaces(5)
+    oracle = CuttingSurfaces(np.full(5, 0.2))
 
     def evaluate(gamma):
         H = np.linalg.eigh(np.tensordot(gamma**2, entries, 1))[1][:, -4:]
@@ -145,8 +133,7 @@ def test_streamed_kernels_are_read_as_often_as_is_said():
         __matmul__, block = Kernel.__matmul__, Kernel.block
 
         def rows(self, index):
-            if isinstance(index, slice):  # not a sample for weights to start from
-                n_rows[which[id(self)]] += index.stop - index.start
+            n_rows[which[id(self)]] += index.stop - index.start
             return super().rows(index)
 
     read = tuple(Read(K) for K in kernels)

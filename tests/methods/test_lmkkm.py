@@ -1,4 +1,4 @@
-"""LMKKM: the goldens, dense second roads, and the cases where the weights degenerate."""
+"""LMKKM: the goldens, dense computations, and cases in which the weights degenerate."""
 
 import numpy as np
 import pytest
@@ -102,7 +102,7 @@ def test_kernels_of_low_rank_are_explained_entirely():
     assert solution.converged
 
 
-def test_indefinite_kernels_that_were_not_looked_at_are_refused():
+def test_indefinite_kernels_that_were_not_validated_are_refused():
     rng = np.random.default_rng(8)
     A = rng.normal(size=(2, 40, 40))
     with pytest.raises(ArithmeticError, match="indefinite"):

@@ -119,20 +119,3 @@ def test_a_direction_that_lost_its_kernel_stays_in_the_partition_with_a_warning(
     np.testing.assert_allclose(model.weights_, [1, 0], atol=1e-12)
     assert model.kernel_rank_ == 2
     np.testing.assert_allclose(projector(model.embedding_), projector(Q), atol=1e-9)
-
-
-@pytest.mark.parametrize("n", [60, 240])
-@pytest.mark.parametrize("n_kernels", [1, 2])
-def test_the_partition_beyond_the_rank_of_all_kernels_ignores_the_order_of_samples(n, n_kernels):
-    rng = np.random.default_rng(8)
-    X = rng.normal(size=(n_kernels, n, 1))
-    kernels = X @ X.transpose(0, 2, 1)
-    order = rng.permutation(n)
-    a, b = (
-        solve_onkc(as_stack(K, **RAW), 4)
-        for K in (kernels, np.ascontiguousarray(kernels[:, order][:, :, order]))
-    )
-    assert a.learned["kernel_rank_"] == b.learned["kernel_rank_"] == n_kernels
-    P = projector(a.partition)[order][:, order]
-    np.testing.assert_allclose(P, projector(b.partition), atol=1e-6)
-    assert a.history == pytest.approx(b.history, rel=1e-9)

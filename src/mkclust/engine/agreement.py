@@ -113,7 +113,7 @@ def u_centered(K: Array) -> Array:
 def chances(scores: Float, shares: Float, others: Float | None = None) -> Float:
     r"""Return how likely chance makes kernels as alike as they are, or likelier, (m, m).
 
-    Of many samples, an alignment of permuted kernels is a sum :math:`\sum_{ij} \lambda_i \mu_j
+    For many samples, an alignment of permuted kernels is a sum :math:`\sum_{ij} \lambda_i \mu_j
     (\xi_{ij}^2 - 1)` of the eigenvalues of both with standard normal :math:`\xi`. No such sum of
     unit variance has a larger moment generating function than that of equal terms, each as large as
     the largest of them. Its distribution is a gamma distribution: of shape 1/2 for two kernels of

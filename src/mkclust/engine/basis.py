@@ -20,9 +20,9 @@ from mkclust.types import Array, Float
 
 # Of the accuracy asked for, what goes to the weights; the rest is for the eigenvectors.
 SHARE = 0.3
-# A basis holds at most so many times the vectors that are iterated.
+# A basis holds at most this many times the vectors that are iterated.
 MOST_BLOCKS = 6
-# A restart keeps so many times the vectors that are iterated.
+# A restart keeps this many times the vectors that are iterated.
 KEPT_BLOCKS = 2
 
 
@@ -116,7 +116,7 @@ class Basis:
         vectors = (turn @ self._rows).T
         return ritz_vectors(self.problem.n_clusters, vectors, products.T, values)
 
-    def minimize(self, surfaces: CuttingSurfaces, error: float) -> tuple[Relaxation, Evaluation]:
+    def minimize(self, surfaces: CuttingSurfaces, error: float) -> Relaxation:
         """Solve the problem restricted to the basis, to about the accuracy that this deserves.
 
         ``error`` is the relative one of the eigenvectors before.
@@ -131,7 +131,7 @@ class Basis:
             # Good enough as it is, it is not sought elsewhere, where the basis may know less.
             is_enough = above <= SHARE * max(2 * tol, error) * best.value
             if is_enough or SHARE * max(tol, error) >= small_tol:
-                return relaxation, best
+                return relaxation
 
 
 def relative(error: float, relaxation: Relaxation) -> float:

@@ -12,7 +12,7 @@ proof shows by a Cholesky factorization that a right side of this kind minus K i
 semidefinite.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -20,17 +20,17 @@ import scipy.linalg
 import scipy.special
 from sklearn.utils import check_random_state
 
-from mkclust.engine.eigen import EPS, Relaxation, improve, rayleigh_ritz, relax
+from mkclust.engine.eigen import EPS, Krylov, Relaxation, improve, rayleigh_ritz, relax
 from mkclust.linalg import (
     astype,
     eigh,
     eigvalsh,
-    empty,
     free_bytes,
     is_foreign,
     is_on_accelerator,
     namespace,
     orthonormalize,
+    precision_of,
     random_normal,
     ranges,
     set_diagonal,
@@ -55,7 +55,7 @@ STREAMED_PROBES = 32
 STREAMED_STEPS = 6
 # Steps of a search between two iterations of a method; the last iteration is certified.
 PASSING_STEPS = 8
-# Up to so many samples a proof takes less time than a search.
+# Most samples with which a proof takes less time than a search.
 PROVED_FIRST = 480
 # The same on an accelerator.
 PROVED_FIRST_ON_ACCELERATOR = 12_000
@@ -63,7 +63,7 @@ PROVED_FIRST_ON_ACCELERATOR = 12_000
 CLAIMED = 0.99
 # Ritz values this many roundings above an eigenvalue are equal to it.
 ROUNDINGS = 16
-# By so many roundings of the kernels' entries a sum of eigenvalues may be too small.
+# A sum of eigenvalues may be too small by this many roundings of the kernels' entries.
 SUM_ROUNDINGS = 2
 # Rows of a matrix that are changed at a time.
 ROWS = 512
@@ -136,15 +136,13 @@ def certify(
     seed: int = 1,
     mix: Any = None,
     mix_error: float = 0.0,
-    may_refine: bool = False,
 ) -> Verdict:
     """Prove that no leading eigenvector of a mix was missed, or search for those that were.
 
     By default a proof comes first if it is faster, and last if a search is inconclusive and the
     kernels are in memory; ``prove=True`` proves in any case, False only searches. The search is by
     products with ``mix``, whose eigenvalues may be off by ``mix_error``: then it is in single
-    precision. If better vectors can be had, ``may_refine``, nothing is done if a search would be
-    too long. ``key`` and ``seed`` are those of its random vectors.
+    precision. ``key`` and ``seed`` determine its random vectors.
 
     If the kernels are in memory, a certificate has the probability that the search reached, up to
     HIGHEST_PROBABILITY; of streamed kernels no probability is stated.
@@ -163,16 +161,14 @@ def certify(
     on_accelerator = is_on_accelerator(relaxation.vectors)
     is_fast = n <= (PROVED_FIRST_ON_ACCELERATOR if on_accelerator else PROVED_FIRST)
     proves_first = may_prove and (prove is True or is_fast)
-    if in_memory and not proves_first:
-        is_long = steps_expected(relaxation, claimed - rounded, mix_error) > MAX_STEPS
-        if is_long and may_refine:
-            return Verdict(None, None, 0)
-        proves_first = may_prove and is_long
     proved = Certificate("proved", claimed)
-    if proves_first:
-        n_passes += 1
-        if is_proved(stack.mix(coefficients).dense(), relaxation, claimed):
-            return Verdict(proved, None, n_passes)
+
+    def has_proof() -> bool:
+        return is_proved(stack.mix(coefficients).dense(), relaxation, claimed)
+
+    n_passes += proves_first
+    if proves_first and has_proof():
+        return Verdict(proved, None, n_passes)
     if mix is None:
         mix, n_passes = stack.mix(coefficients), n_passes + in_memory
     found = search_missed(
@@ -184,19 +180,19 @@ def certify(
         rounding=rounding,
         n_probes=PROBES if in_memory else STREAMED_PROBES,
         max_steps=MAX_STEPS if in_memory else STREAMED_STEPS,
-        dtype="float32" if mix_error > 0 else "float64",
         mix_error=mix_error,
     )
-    if not in_memory:
-        certificate = Certificate("searched", claimed) if found.vectors is None else None
-        return Verdict(certificate, found.vectors, n_passes + found.n_products)
-    is_inconclusive = found.vectors is None and found.probability > PROBABILITY
-    if is_inconclusive and may_prove and not proves_first:
-        n_passes += 1
-        if is_proved(stack.mix(coefficients).dense(), relaxation, claimed):
-            return Verdict(proved, None, n_passes)
-    if found.vectors is not None or found.probability > HIGHEST_PROBABILITY:
+    n_passes += 0 if in_memory else found.n_products
+    if found.vectors is not None:
         return Verdict(None, found.vectors, n_passes)
+    if not in_memory:
+        return Verdict(Certificate("searched", claimed), None, n_passes)
+    if found.probability > PROBABILITY and may_prove and not proves_first:
+        n_passes += 1
+        if has_proof():
+            return Verdict(proved, None, n_passes)
+    if found.probability > HIGHEST_PROBABILITY:
+        return Verdict(None, None, n_passes)
     return Verdict(Certificate("searched", claimed, found.probability), None, n_passes)
 
 
@@ -222,7 +218,7 @@ def is_proved(M: Array, relaxation: Relaxation, allowed_error: float) -> bool:
     # As M has them: those known may have been rounded to single precision.
     values = to_host(xp.sum(V * (M @ V), axis=0))
     underestimate = float(values.sum()) - relaxation.value
-    # V is orthonormal but for rounding, which can lengthen what is added by so much.
+    # V is orthonormal but for rounding, which can lengthen what is added by this share.
     stretch = float(np.linalg.norm(to_host(V.T @ V) - np.eye(k)))
     free = allowed_error - underestimate
     free -= stretch * float((values - values.min()).sum() + allowed_error)
@@ -271,7 +267,6 @@ def search_missed(
     max_steps: int = MAX_STEPS,
     n_probes: int = PROBES,
     rounding: float = EPS,
-    dtype: str = "float64",
     mix_error: float = 0.0,
 ) -> MissedSearch:
     """Search the complement of known vectors for eigenvalues that belong to the k largest.
@@ -279,42 +274,33 @@ def search_missed(
     Block Lanczos steps from Gaussian vectors, orthogonal to all that is known: `miss_probability`
     says how likely they underestimate the largest eigenvalue that there is. An eigenvalue matters
     if with it the sum may be too small by more than the allowed error; the search stops once the
-    ``probability`` of having missed one is reached, or after so many steps.
+    ``probability`` of having missed one is reached, or after ``max_steps``.
 
-    Products have a relative ``rounding``, and eigenvalues of K may be off by ``mix_error``. The
-    random vectors depend on ``seed``, the number of the search in a solve, and on its `search_key`.
+    Products have a relative ``rounding``, and eigenvalues of K may be off by ``mix_error``: then
+    the search is in single precision. The random vectors depend on ``seed``, the number of the
+    search in a solve, and on its `search_key`.
     """
-    values, V = relaxation.eigenvalues, astype(relaxation.vectors, dtype)
-    n, n_known = V.shape
+    values, (n, n_known) = relaxation.eigenvalues, relaxation.vectors.shape
     harmless = largest_harmless(relaxation, allowed_error) - mix_error
     smallest = float(values[relaxation.n_clusters - 1])
     missing = smallest + ROUNDINGS * rounding * float(values[0]) + mix_error
-    rows = empty((min(n_known + max_steps * n_probes, n), n), V, dtype)
-    rows[:n_known, :] = V.T
-    T, size, count = np.zeros((max_steps * n_probes,) * 2), n_known, 0
-    rest = random_normal((n, n_probes), V, [seed, key], dtype)
+    V = astype(relaxation.vectors, "float32" if mix_error > 0 else "float64")
+    probes = random_normal((n, n_probes), V, [seed, key], precision_of(V))
+    most_vectors = n_known + max_steps * n_probes
+    space = Krylov(K, replace(relaxation, vectors=V), most_vectors, probes)
     for step in range(1, max_steps + 1):
-        new = orthonormalize(rest, rows[:size, :].T)
-        new = new[:, : min(new.shape[1], rows.shape[0] - size)]
-        if not new.shape[1]:  # all that can be reached was seen
-            is_harmless = _is_below(T[:count, :count], harmless)
+        is_larger, seen = space.expand(), space.restricted(n_known)
+        if not is_larger:  # all that can be reached was seen
+            is_harmless = _is_below(seen, harmless)
             return MissedSearch(None, probability if is_harmless else 1.0, step - 1)
-        before, size, count = count, size + new.shape[1], count + new.shape[1]
-        rows[size - new.shape[1] : size, :] = new.T
-        image = K @ new
-        shares = rows[:size, :] @ image
-        rest = image - rows[:size, :].T @ shares
-        T[:count, before:count] = block = to_host(shares[n_known:, :])
-        T[before:count, :before] = block[:before].T
-        seen = (T[:count, :count] + T[:count, :count].T) / 2
         share = share_known(n - n_known, step, probability, n_probes)
         if _is_below(seen, (1 - share) * harmless):
             return MissedSearch(None, probability, step)
         if not _is_below(seen, missing):
             found, S = eigh(seen)
-            turn = to_device(S[:, found > missing], V, dtype)
+            turn = to_device(S[:, found > missing], V, space.dtype)
             if turn.shape[1]:
-                missed = astype(rows[n_known:size, :].T @ turn, "float64")
+                missed = astype(space.rows[n_known : space.size, :].T @ turn, "float64")
                 return MissedSearch(orthonormalize(missed, relaxation.vectors), 1.0, step)
     largest = float(eigvalsh(seen)[-1])
     share = 1 - largest / harmless if harmless > 0 else 0.0
@@ -323,7 +309,7 @@ def search_missed(
 
 
 def largest_harmless(relaxation: Relaxation, allowed_error: float) -> float:
-    """Return up to where eigenvalues outside the known vectors leave the sum as it may be."""
+    """Return the largest eigenvalue outside the known vectors with which the error is allowed."""
     k, values, R = relaxation.n_clusters, relaxation.eigenvalues, relaxation.residuals
     if allowed_error <= 0:
         return 0.0
@@ -343,21 +329,6 @@ def largest_harmless(relaxation: Relaxation, allowed_error: float) -> float:
         middle = (low + high) / 2
         low, high = (low, middle) if is_allowed(tau * 2**middle) else (middle, high)
     return tau * (1 - 2**high)
-
-
-def steps_expected(relaxation: Relaxation, allowed_error: float, mix_error: float) -> float:
-    """Return about how many steps a search takes that finds nothing, infinity if it never tells.
-
-    What lies outside the known vectors is taken to begin where they end.
-    """
-    harmless = largest_harmless(relaxation, allowed_error) - mix_error
-    outside = relaxation.eigenvalues[-1]
-    if not harmless > max(outside, 0.0):
-        return np.inf
-    share, (n, n_known) = 1 - max(float(outside), 0.0) / harmless, relaxation.vectors.shape
-    if share == 1:
-        return 1.0
-    return float((_angle(n - n_known, PROBABILITY, PROBES) / np.arctanh(np.sqrt(share)) + 1) / 2)
 
 
 def miss_probability(n: int, n_steps: int, share: float, n_probes: int) -> float:
@@ -398,13 +369,8 @@ def share_known(n: int, n_steps: int, probability: float, n_probes: int) -> floa
     That is the inverse of `miss_probability`. The starts that fail are the same whatever the number
     of steps, so a search may stop after any of them.
     """
-    return float(np.tanh(_angle(n, probability, n_probes) / (2 * n_steps - 1)) ** 2)
-
-
-def _angle(n: int, probability: float, n_probes: int) -> float:
-    """Return the hyperbolic angle, all steps together, that starts fall short of so seldom."""
     share_of_one = scipy.special.betaincinv(n_probes / 2, (n - 1) / 2, probability)
-    return float(np.arccosh(share_of_one**-0.5))
+    return float(np.tanh(np.arccosh(share_of_one**-0.5) / (2 * n_steps - 1)) ** 2)
 
 
 def _is_below(T: Float, level: float) -> bool:

@@ -28,8 +28,8 @@ class CuttingSurfaces:
     ``sum_p gamma_p^2 a_p + b`` that lies below J everywhere and touches it at the evaluated
     weights; the offset b, zero but for an anchored problem, is what no weight can change.
     The mixture of all surfaces with the largest minimum gives a certified lower bound on the
-    global minimum of J, and the minimizer of that mixture is the next place to look at. No step
-    size, no Hessian and no eigengap is needed: where J has a kink (equal eigenvalues), the
+    global minimum of J, and the minimizer of that mixture is where J is evaluated next. No step
+    size, no Hessian and no eigengap is needed: if J has a kink (equal eigenvalues), the
     optimal P is a mixture of projectors, and a mixture is what is kept.
 
     Surfaces stay valid when J is evaluated better later on, so one instance can serve a whole
@@ -39,13 +39,12 @@ class CuttingSurfaces:
     # A surface with a smaller share supports nothing; keeping it only slows the mixture down.
     NEGLIGIBLE = 1e-14
 
-    def __init__(self, n_kernels: int, rounding: float = 0.0):
-        # By so much, relatively, alignments may have been rounded up, and the bound with them.
+    def __init__(self, weights: Float, rounding: float = 0.0):
+        # By this share alignments may have been rounded up, and the bound with them.
         self._rounding = rounding
-        self.weights: Float = np.full(n_kernels, 1 / n_kernels)
+        self.weights = weights  # where J is evaluated next
         self.lower_bound = 0.0
-        self.n_evaluations = 0
-        self._alignments: Float = np.empty((0, n_kernels))
+        self._alignments: Float = np.empty((0, len(weights)))
         self._offsets: Float = np.empty(0)
         self._shares: Float = np.empty(0)
 
@@ -80,7 +79,6 @@ class CuttingSurfaces:
         weights, best, history = self.weights, None, []
         while True:
             evaluation = evaluate(self.weights)
-            self.n_evaluations += 1
             if best is None or evaluation.value < best.value:
                 weights, best = self.weights, evaluation
             self.add(evaluation.alignments, evaluation.offset)

@@ -18,7 +18,6 @@ from mkclust.linalg import (
     precision_of,
     random_normal,
     side_by_side,
-    sum_of_squares,
     to_device,
     to_host,
     top_eigenpairs,
@@ -35,8 +34,8 @@ CONVERGENCE_RATE = 10.0
 MOST_STEPS = 4
 # Decompositions without progress after which rounding is taken to have set a limit.
 PATIENCE = 5
-# Products with a vector in search of extreme eigenvalues.
-EXTREME_STEPS = 10
+# Vectors that a search for extreme eigenvalues starts from.
+EXTREME_PROBES = 2
 
 
 @dataclass(frozen=True)
@@ -98,21 +97,20 @@ def relax(
     tol: float,
     start: Array | None = None,
     dtype: str = "float64",
-    count: int | None = None,
 ) -> Relaxation:
     """Solve the relaxed k-means problem of one kernel: find its leading eigenvectors.
 
     The tolerance is the relative error allowed in the sum of the k largest eigenvalues. What
     orthonormal vectors to start from miss, they may go on missing
     (`mkclust.engine.certificate.relax_from` searches for it). All that is as long as the samples is
-    in the number type; at most ``count`` vectors are returned, or as many as `block_width` says.
+    in the number type; as many vectors are returned as `block_width` says.
     """
     n = K.n_samples
     width = block_width(n, n_clusters)
     if width >= n:
         return relax_whole(K.dense(), n_clusters)
     vectors = _complete(K, start, width, dtype)
-    return improve(K, rayleigh_ritz(K, vectors, n_clusters), tol, count=count)
+    return improve(K, rayleigh_ritz(K, vectors, n_clusters), tol)
 
 
 def block_width(n: int, n_clusters: int) -> int:
@@ -176,20 +174,13 @@ def error_of_sum(values: Float, lengths: Float, n_clusters: int) -> float:
     return float((lengths**2 / np.where(distance > 0, distance, 1)).sum())
 
 
-def improve(
-    K: Any,
-    start: Relaxation,
-    tol: float,
-    *,
-    max_products: int = 1000,
-    count: int | None = None,
-) -> Relaxation:
+def improve(K: Any, start: Relaxation, tol: float, *, max_products: int = 1000) -> Relaxation:
     """Improve leading eigenvectors until the error of their sum is below a share of it.
 
     All that is as long as the samples is in the number type of the vectors to start from.
     """
     goal = max(tol, EPS) * start.value
-    if start.error <= goal and count is None:
+    if start.error <= goal:
         return start
     space, best, n_waited = Krylov(K, start), start.error, 0
     while space.error > goal and space.n_products < max_products and n_waited < PATIENCE:
@@ -201,7 +192,7 @@ def improve(
         space.decompose()
         n_waited = 0 if space.error < 0.9 * best else n_waited + 1
         best = min(best, space.error)
-    return space.relaxation(count or space.width)
+    return space.relaxation()
 
 
 class Krylov:
@@ -209,61 +200,72 @@ class Krylov:
 
     ``K Q_last = Q T_last + rest``, so the residuals of all Ritz vectors are parts of the rest:
     products with the basis are neither kept nor computed again. ``width`` is the number of vectors
-    that it was started from, and ``n_products`` how often a block was multiplied.
+    that it was started from, and ``n_products`` how often a block was multiplied. It is restarted
+    if it has no memory for another block, ``most_vectors`` in all; other vectors to go on with than
+    the residuals of the start may be given.
     """
 
-    def __init__(self, K: Any, start: Relaxation):
+    def __init__(
+        self, K: Any, start: Relaxation, most_vectors: int | None = None, rest: Array | None = None
+    ):
         n, self.width = start.vectors.shape
         self.kernel, self.n_clusters, self.n_products = K, start.n_clusters, 0
-        self._dtype = precision_of(start.vectors)
-        self._rows = empty((min(BLOCKS * self.width, n), n), start.vectors, self._dtype)
-        self._T = np.zeros((self._rows.shape[0],) * 2)
-        self._begin(start)
+        self.dtype = precision_of(start.vectors)
+        most_vectors = min(most_vectors or BLOCKS * self.width, n)
+        self.rows = empty((most_vectors, n), start.vectors, self.dtype)
+        self.T = np.zeros((most_vectors,) * 2)
+        self._begin(start, rest)
 
-    def _begin(self, start: Relaxation) -> None:
+    def _begin(self, start: Relaxation, rest: Array | None = None) -> None:
         """Begin with Ritz vectors, whose residuals are what is left of their products."""
         self.size, self._last = self.width, slice(0, self.width)
-        self._rows[: self.size, :] = start.vectors.T
-        self._rest: Any = start.residuals
-        self._T[: self.size, : self.size] = np.diag(start.eigenvalues[: self.size])
+        self.rows[: self.size, :] = start.vectors.T
+        self._rest: Any = start.residuals if rest is None else rest
+        self.T[: self.size, : self.size] = np.diag(start.eigenvalues[: self.size])
         self.values, self._S, self.error = start.eigenvalues, np.eye(self.size), start.error
 
     def expand(self) -> bool:
         """Add one block, by one product; return False if the space is invariant."""
-        if self.size + self._rest.shape[1] > self._rows.shape[0]:
-            if self.size == self.width:
-                return False  # all samples have their vector
+        most_vectors, n = self.rows.shape
+        if self.size + self._rest.shape[1] > most_vectors and most_vectors < n:
             self.decompose()
-            self._begin(self.relaxation(self.width))
-        new = orthonormalize(self._rest, self._rows[: self.size, :].T)
+            self._begin(self.relaxation())
+        new = orthonormalize(self._rest, self.rows[: self.size, :].T)
+        new = new[:, : min(new.shape[1], most_vectors - self.size)]
         if not new.shape[1]:
             return False
         self._last = slice(self.size, self.size + new.shape[1])
         self.size, self.n_products = self._last.stop, self.n_products + 1
-        self._rows[self._last, :] = new.T
-        image, known = self.kernel @ new, self._rows[: self.size, :]
+        self.rows[self._last, :] = new.T
+        image, known = self.kernel @ new, self.rows[: self.size, :]
         shares = known @ image
         self._rest = image - known.T @ shares
-        self._T[: self.size, self._last] = shares = to_host(shares)
-        self._T[self._last, : self._last.start] = shares[: self._last.start].T
+        self.T[: self.size, self._last] = shares = to_host(shares)
+        self.T[self._last, : self._last.start] = shares[: self._last.start].T
         return True
+
+    def restricted(self, first: int = 0) -> Float:
+        """Return ``Q^T K Q``, for the vectors of the basis from the first on."""
+        T = self.T[first : self.size, first : self.size]
+        return (T + T.T) / 2
 
     def decompose(self) -> None:
         """Find the Ritz values, and how accurate they are."""
-        T = self._T[: self.size, : self.size]
-        self.values, self._S = top_eigenpairs((T + T.T) / 2, self.size)
+        self.values, self._S = top_eigenpairs(self.restricted(), self.size)
         share, gram = self._S[self._last, : self.width], to_host(self._rest.T @ self._rest)
         squares = np.einsum("ij,ij->j", share, gram @ share)
         lengths = np.sqrt(np.maximum(squares, 0))
         self.error = error_of_sum(self.values[: self.width], lengths, self.n_clusters)
 
-    def relaxation(self, count: int) -> Relaxation:
-        """Return so many Ritz vectors, of a space that was decomposed."""
-        S = np.ascontiguousarray(self._S[:, :count].T)
-        turn = to_device(S, self._rows, self._dtype)
-        vectors = (turn @ self._rows[: self.size, :]).T
-        residuals = self._rest @ turn[:, self._last].T
-        return Relaxation(self.n_clusters, vectors, self.values[:count], self.error, residuals)
+    def relaxation(self) -> Relaxation:
+        """Return the leading Ritz vectors, of a space that was decomposed."""
+        turn = to_device(np.ascontiguousarray(self._S[:, : self.width].T), self.rows, self.dtype)
+        vectors, residuals = (
+            (turn @ self.rows[: self.size, :]).T,
+            self._rest @ turn[:, self._last].T,
+        )
+        values = self.values[: self.width]
+        return Relaxation(self.n_clusters, vectors, values, self.error, residuals)
 
 
 class Extremes(NamedTuple):
@@ -289,24 +291,16 @@ def extreme_eigenvalues(K: Any, *, converged: bool = False) -> Extremes:
     diagonal = K.diagonal()
     # In units of the entries, so that no square overflows.
     unit = float(namespace(diagonal).max(namespace(diagonal).abs(diagonal))) or 1.0
-    basis, T = empty((EXTREME_STEPS, n), K.like), np.zeros((EXTREME_STEPS,) * 2)
-    vector = random_normal((n, 1), K.like, 0)
-    for step in range(EXTREME_STEPS):
-        length = sum_of_squares(vector) ** 0.5
-        if length <= 1e-12 * np.abs(T).max():
-            break  # all that can be reached was seen
-        basis[step, :] = vector[:, 0] / length
-        past = basis[: step + 1, :]
-        vector = (K @ past[step:, :].T) / unit
-        for _ in range(2):  # twice, so that the few steps stay orthogonal
-            shares = past @ vector
-            vector = vector - past.T @ shares
-            T[: step + 1, step] += to_host(shares)[:, 0]
-    values = eigvalsh(np.triu(T) + np.triu(T, 1).T)
-    smallest, largest = float(values[0]), float(np.abs(values).max())
+    scaled = _Affine(K, 0.0, 1 / unit)
+    drawn = orthonormalize(random_normal((n, EXTREME_PROBES), K.like, 0))
+    space = Krylov(scaled, rayleigh_ritz(scaled, drawn, 1))
+    while space.n_products < BLOCKS - 1 and space.expand():
+        pass
+    space.decompose()
+    smallest, largest = float(space.values[-1]), float(np.abs(space.values).max())
     if not converged:
         return Extremes(unit * smallest, unit * largest, np.inf)
-    flipped = relax(_Affine(K, 2 * largest, -1 / unit), 1, tol=1e-12)
+    flipped = relax(_Affine(scaled, 2 * largest, -1.0), 1, tol=1e-12)
     smallest = 2 * largest - float(flipped.eigenvalues[0])
     return Extremes(unit * smallest, unit * largest, unit * flipped.error)
 

@@ -15,13 +15,14 @@ import numpy as np
 from mkclust.engine.agreement import chances, leading_shares, permutation_scores, u_centered
 from mkclust.types import Float
 
-# Of many rows those of a few windows are looked at. Neighbors are compared within windows, and
-# kernels with the rows of one shifted by so many, forward and backward.
-WINDOW, WINDOWS, SHIFTS = 64, 4, range(4, 17, 2)
+# If there are many rows, those of a few windows are compared: rows per window and windows.
+WINDOW, WINDOWS = 64, 4
+# By how many the rows of one kernel are shifted, forward and backward.
+SHIFTS = range(4, 17, 2)
 
 
 def neighboring_rows(n_rows: int) -> np.ndarray:
-    """Return the indices of rows, rising: all, or of many those of a few windows, (w, l)."""
+    """Return the indices of rows, rising: all, or those of a few windows if many, (w, l)."""
     if n_rows <= WINDOW * WINDOWS:
         return np.arange(n_rows)[None]
     starts = np.linspace(0, n_rows - WINDOW, WINDOWS).astype(int)
@@ -52,7 +53,7 @@ def neighbor_chances(entries: Float) -> Float:
 def alike_if_shifted(entries: Float, n_windows: int) -> np.ndarray:
     """Return which kernels are as much alike if the rows of one are shifted, (m, m) of bool.
 
-    The entries are those among the rows of `neighboring_rows`, of so many windows.
+    The entries are those among the rows of `neighboring_rows`.
     """
     m, length = len(entries), entries.shape[1] // n_windows
     shifts = [shift for shift in SHIFTS if 4 * shift <= length]
@@ -61,7 +62,7 @@ def alike_if_shifted(entries: Float, n_windows: int) -> np.ndarray:
     whole = entries.reshape(m, n_windows, length, n_windows, length)
 
     def part(shift: int) -> Float:
-        """Return the entries among rows that are shifted by so many."""
+        """Return the entries among rows that are shifted."""
         rows = slice(shifts[-1] + shift, length - shifts[-1] + shift)
         return whole[:, :, rows, :, rows].reshape(m, -1)
 

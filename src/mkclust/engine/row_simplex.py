@@ -43,7 +43,7 @@ def minimize_over_rows(
     the minimum.
 
     ``product(Theta)`` returns the (n, m) matrix with columns ``Q_p theta_p``, and the bound has
-    columns ``d_p``, nonnegative, zero only where the matrices are. What is returned is never worse
+    columns ``d_p``, nonnegative, zero only if the matrices are. What is returned is never worse
     than the start. If the quadratic falls below zero, some matrix is not positive semidefinite:
     that is an ArithmeticError.
     """

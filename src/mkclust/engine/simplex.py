@@ -39,14 +39,13 @@ def best_mixture(surfaces: Float, start: Float, offsets: Float | None = None) ->
 
     The bound is homogeneous, so the constraint that shares sum to one can be traded for a penalty
     without moving the direction of the maximizer. What is then minimized over ``q >= 0`` has Newton
-    steps that are nonnegative least squares problems, which leave exact zeros where a surface
-    supports nothing.
+    steps that are nonnegative least squares problems, which leave exact zeros for surfaces
+    that support nothing.
 
     Surfaces are the rows of a matrix, (n_surfaces, n_kernels), and offsets b, not negative, what
     each has whatever the weights are. The mixture to start from has no vanishing alignment if any
     has none, and the result is never worse.
     """
-    newton = _newton_target if offsets is None or not offsets.any() else _offset_newton_target
     b = np.zeros(len(start)) if offsets is None else offsets
     q, (gamma, bound) = start, best_response(start @ surfaces)
     for _ in range(MAX_NEWTON_STEPS):
@@ -55,7 +54,7 @@ def best_mixture(surfaces: Float, start: Float, offsets: Float | None = None) ->
         if bound <= 0 or np.max(surfaces @ gamma**2 + b) <= reached * (1 + MIXTURE_TOLERANCE):
             break
         try:
-            target = newton(surfaces, q, gamma, bound, b)
+            target = _newton_target(surfaces, q, gamma, bound, b)
         except RuntimeError:
             break  # it ran out of iterations; what is there is a valid mixture all the same
         step = 1.0
@@ -73,14 +72,6 @@ def best_mixture(surfaces: Float, start: Float, offsets: Float | None = None) ->
 
 
 def _newton_target(surfaces: Float, q: Float, gamma: Float, bound: float, b: Float) -> Float:
-    """Minimize the model of ``sum_p 1 / a_p(q) + (rho / 2) (sum_j q_j)^2`` around q."""
-    a = (q @ surfaces) / bound  # in units of the bound, so that D = rho = 1
-    scaled = (surfaces / bound * a**-1.5).T
-    system = np.vstack([scaled, np.full(len(q), np.sqrt(0.5))])
-    return nnls(system, np.append(1.5 * a**-0.5, 0.0))[0]
-
-
-def _offset_newton_target(surfaces: Float, q: Float, gamma: Float, bound: float, b: Float) -> Float:
     """Minimize the model of ``(rho / 2) (sum_j q_j)^2 - D(q) - b^T q`` around q."""
     unit = bound + q @ b
     # -D has the Hessian 2 A W (I - u u^T) W A^T, W = diag(gamma_p / sqrt(a_p)), u = sqrt(gamma).
@@ -149,13 +140,16 @@ def drop_small(gamma: Float, threshold: float) -> Float:
     return gamma / gamma.sum()
 
 
-def reduced_direction(gamma: Float, gradient: Float) -> Float:
-    """Return the reduced-gradient descent direction on the simplex (Eqs. 7-9 of the paper)."""
-    pivot = np.argmax(gamma)
+def reduced_direction(gamma: Float, gradient: Float, pivot: int | None = None) -> Float:
+    """Return the reduced-gradient descent direction on the simplex (Eqs. 7-9 of the paper).
+
+    The pivot is a largest weight, the first of them by default.
+    """
+    pivot = int(np.argmax(gamma)) if pivot is None else pivot
     direction = gradient[pivot] - gradient
     direction[(gamma <= 0) & (direction < 0)] = 0
     direction[pivot] = 0
-    # The pivot pays for the rest, so the weights still sum to one even where a blocked
+    # The pivot pays for the rest, so the weights still sum to one even if a blocked
     # component was zeroed (the paper's formula for it forgets those).
     direction[pivot] = -direction.sum()
     return direction

@@ -19,8 +19,6 @@ from mkclust.types import Array, Float
 FEW_POSITIVE = 0.125
 # By how many the positive eigenvalues may turn out to be more than is likely.
 FEW_MORE = 8
-# A cosine between two subspaces below this is zero but for rounding.
-NULL_TOLERANCE = 1e-10
 
 
 def side_by_side(*blocks: Array) -> Array:
@@ -90,22 +88,13 @@ def _inverse_root(gram: Float, eps: float) -> tuple[Float, float]:
     return root, largest
 
 
-def polar_factor(X: Array, ties: Float | None = None) -> Array:
-    """Return the orthonormal matrix nearest to X: ``U V^T`` of its thin SVD.
-
-    If X, of order one, lacks rank, several are equally near: of these, if X is square, the one
-    nearest to ``ties`` in the directions that X leaves open. What is square is on the host.
-    """
+def polar_factor(X: Array) -> Array:
+    """Return the orthonormal matrix nearest to X: ``U V^T`` of its thin SVD."""
     if is_foreign(X):
         Q, R = namespace(X).linalg.qr(X)
         return Q @ to_device(polar_factor(to_host(R)), Q)
-    U, lengths, Vt = np.linalg.svd(X, full_matrices=False)
-    rank = int(np.sum(lengths > NULL_TOLERANCE))
-    if ties is None or rank == len(lengths):
-        return U @ Vt
-    # Within what X leaves open on either side, so that the whole stays orthonormal.
-    rest = polar_factor(U[:, rank:].T @ ties @ Vt[rank:].T)
-    return U[:, :rank] @ Vt[:rank] + U[:, rank:] @ rest @ Vt[rank:]
+    U, _, Vt = np.linalg.svd(X, full_matrices=False)
+    return U @ Vt
 
 
 def psd_part(

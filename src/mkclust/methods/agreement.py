@@ -1,6 +1,6 @@
 """Which views agree beyond chance, which share nothing with any other, and which are copies."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -32,13 +32,13 @@ from mkclust.types import Float
 BEYOND_CHANCE = 1e-5
 # Two kernels with a larger alignment are one kernel, given twice.
 COPY_ALIGNMENT = 0.99
-# Kernels that do not have all samples in common need so many in common to be called copies: on
-# fewer, chance makes two kernels of few directions that much alike.
+# Samples that kernels need in common to be called copies, if they do not have all in common: with
+# fewer, chance makes two kernels of few directions as much alike.
 FEWEST_FOR_COPIES = 24
 # A view that agrees with the others by less than this share of what the median one does has a
 # weight that is less in proportion. Chosen on the data sets of benchmarks/agreement.py.
 MUCH_LESS_SHARE = 0.6
-# Smaller p-values are not told apart: they rest on the far tail of a distribution.
+# Smaller p-values are not distinguished: they rest on the far tail of a distribution.
 SMALLEST_CHANCE = 1e-16
 # Samples by which the leading direction of a kernel is judged.
 JUDGED_SAMPLES = 192
@@ -60,6 +60,8 @@ class Agreement:
         Names of the kernels, one or several per view.
     views : tuple of int
         The number of the view that each kernel is of.
+    independent_views : ndarray of int of shape (m,)
+        The number of the independent view that each kernel is part of.
     n_samples : int
         How many samples were compared, n: all, or of more than 2048 some that stand for all. If
         samples are missing from views, the largest of `pair_samples`.
@@ -73,10 +75,10 @@ class Agreement:
     pair_chances : ndarray of shape (m, m)
         How likely chance makes two of them so much alike; one within an independent view.
     lowest_chances : ndarray of shape (m, m)
-        The same if the two were copies: what so many samples can tell.
+        The same if the two were copies: the least that this number of samples can show.
     pair_samples : ndarray of int of shape (m, m)
         On how many samples every two kernels were compared: those that both have. With fewer than
-        four nothing can be told: their alignment is zero, and their chances are one.
+        four nothing is known: their alignment is zero, and their chances are one.
     by_order : ndarray of bool of shape (m, m)
         Which kernels are alike beyond chance, but may be so by the order of the rows alone:
         neighboring rows are alike in both, and if the rows of one are shifted by a few, the two are
@@ -96,6 +98,7 @@ class Agreement:
 
     names: tuple[str, ...]
     views: tuple[int, ...]
+    independent_views: np.ndarray
     n_samples: int
     alignments: Float
     norms: Float
@@ -105,19 +108,10 @@ class Agreement:
     pair_samples: np.ndarray
     by_order: np.ndarray
 
-    @cached_property
-    def independent_views(self) -> np.ndarray:
-        """The number of the independent view that each kernel is part of, (m,)."""
-        return _independent_views(self.alignments, self.views, self._can_be_copies)
-
     @property
     def n_independent_views(self) -> int:
         """How many independent views there are."""
         return len(np.unique(self.independent_views))
-
-    @cached_property
-    def _can_be_copies(self) -> np.ndarray:
-        return _can_be_copies(self.pair_samples)
 
     @property
     def _are_other_views(self) -> np.ndarray:
@@ -225,7 +219,7 @@ class Agreement:
         part = np.ix_(group, group)
         others = self._are_other_views[part]
         sizes = (~others).sum(axis=1)
-        known = others & self._can_be_copies[part]
+        known = others & _can_be_copies(self.pair_samples)[part]
         known = np.where(known.any(axis=1, keepdims=True), known, others)
         agreeing = np.where(known, np.maximum(self.alignments[part], 0), 0)
         # A pair with few samples in common counts as the others of the kernel do on average.
@@ -338,28 +332,37 @@ def _in_words(chance: float) -> str:
 def measure_agreement(stack: Stack) -> Agreement:
     """Return what the kernels of a stack share, in one pass over them."""
     m = stack.n_kernels
+    norms, n_common = np.zeros(m), np.zeros((m, m), int)
+    alignments, scores, likely, lowest, by_order = np.zeros((5, m, m))
     compared = [(each, *debiased_alignments(each.products)) for each in compare(stack)]
-    sizes = _assemble(m, [(each, np.full_like(C, each.n_samples)) for each, C, _ in compared])
-    alignments = _assemble(m, [(each, C) for each, C, _ in compared])
-    numbers = _independent_views(alignments, stack.views, _can_be_copies(sizes))
-    are_other_views = numbers[:, None] != numbers
-    norms = np.zeros(m)
-    for each, _, lengths in compared:
+    for each, found, lengths in compared:
         if each.first == each.second:  # on all the samples that these kernels have
             norms[list(each.first)] = lengths
-    likelihoods = [(each, *_chances(each, C, d, are_other_views)) for each, C, d in compared]
-    in_order = [(each, _may_be_by_order(each, likely)) for each, likely, _ in likelihoods]
+        _insert(n_common, each, np.full_like(found, each.n_samples))
+        _insert(alignments, each, found)
+        _insert(scores, each, permutation_scores(found, each.n_samples))
+    views = _independent_views(alignments, stack.views, n_common)
+    for each, found, lengths in compared:
+        kernels = list(each.kernels)
+        # A kernel of which nothing is left, off its diagonal, shares nothing.
+        tested = views[kernels, None] != views[kernels]
+        tested &= np.outer(lengths, lengths) > 0
+        chance, chance_of_copies = _chances(each, found, tested)
+        _insert(likely, each, chance)
+        _insert(lowest, each, chance_of_copies)
+        _insert(by_order, each, _may_be_by_order(each, chance))
     return Agreement(
-        stack.names,
-        tuple(map(int, stack.views)),
-        int(sizes.max()),
-        alignments,
-        norms,
-        _assemble(m, [(each, permutation_scores(C, each.n_samples)) for each, C, _ in compared]),
-        _assemble(m, [(each, likely) for each, likely, _ in likelihoods]),
-        _assemble(m, [(each, lowest) for each, _, lowest in likelihoods]),
-        sizes.astype(int),
-        _assemble(m, in_order).astype(bool),
+        names=stack.names,
+        views=tuple(map(int, stack.views)),
+        independent_views=views,
+        n_samples=int(n_common.max()),
+        alignments=alignments,
+        norms=norms,
+        scores=scores,
+        pair_chances=likely,
+        lowest_chances=lowest,
+        pair_samples=n_common,
+        by_order=by_order > 0,
     )
 
 
@@ -371,13 +374,11 @@ def warn_of_agreement(agreement: Agreement) -> None:
         warn(sentence, OrderWarning)
 
 
-def _chances(
-    comparison: Comparison, alignments: Float, norms: Float, are_other_views: np.ndarray
-) -> tuple[Float, Float]:
-    """Return how likely chance makes kernels so much alike, and as copies are, two (c, c)."""
-    # A kernel of which nothing is left, off its diagonal, shares nothing.
-    tested = are_other_views[np.ix_(comparison.kernels, comparison.kernels)]
-    tested = tested & (np.outer(norms, norms) > 0)
+def _chances(comparison: Comparison, alignments: Float, tested: np.ndarray) -> tuple[Float, Float]:
+    """Return how likely chance makes kernels so much alike, and as copies are, two (c, c).
+
+    That is one for pairs that are not tested.
+    """
     if not tested.any():
         return np.ones_like(alignments), np.ones_like(alignments)
     n = comparison.n_samples
@@ -408,33 +409,28 @@ def _may_be_by_order(comparison: Comparison, likely: Float) -> np.ndarray:
     return linked & alike_if_shifted(entries, len(windows)) if linked.any() else linked
 
 
-def _assemble(n_kernels: int, parts: Iterable[tuple[Comparison, Float]]) -> Float:
-    """Return a matrix of all kernels, from what each comparison says of its own, (m, m)."""
-    whole = np.zeros((n_kernels, n_kernels))
-    for comparison, values in parts:
-        first, second = comparison.first, comparison.second
-        if first == second:
-            whole[np.ix_(first, first)] = values
-            continue
-        across = values[: len(first), len(first) :]
-        whole[np.ix_(first, second)], whole[np.ix_(second, first)] = across, across.T
-    return whole
+def _insert(whole: np.ndarray, comparison: Comparison, values: np.ndarray) -> None:
+    """Write what a comparison says of its kernels into a matrix of all kernels, (m, m)."""
+    first, second = comparison.first, comparison.second
+    n_first = len(first) if first != second else 0
+    across = values[: len(first), n_first:]
+    whole[np.ix_(first, second)], whole[np.ix_(second, first)] = across, across.T
 
 
-def _can_be_copies(pair_samples: Float) -> np.ndarray:
+def _can_be_copies(pair_samples: np.ndarray) -> np.ndarray:
     """Return which pairs have all samples in common, or enough to be called copies, (m, m)."""
     own = np.diag(pair_samples)
     return np.asarray(pair_samples >= np.minimum(np.maximum(own[:, None], own), FEWEST_FOR_COPIES))
 
 
-def _independent_views(alignments: Float, views: Any, can_be_copies: np.ndarray) -> np.ndarray:
+def _independent_views(alignments: Float, views: Any, pair_samples: np.ndarray) -> np.ndarray:
     """Return the number of the independent view that each kernel is part of, (m,).
 
     Views are copies if every kernel of the one has a copy among the kernels of the other.
     """
     numbers = np.unique(views, return_inverse=True)[1]
     of_view = numbers == np.arange(numbers.max() + 1)[:, None]
-    alike = (alignments > COPY_ALIGNMENT) & can_be_copies
+    alike = (alignments > COPY_ALIGNMENT) & _can_be_copies(pair_samples)
     has_copy = np.array([alike[:, members].any(axis=1) for members in of_view])  # (view, kernel)
     within = np.array([has_copy[:, members].all(axis=1) for members in of_view])
     return _components(within & within.T)[numbers]

@@ -54,27 +54,12 @@ def activate(stack: Stack, indices: list[int]) -> Stack:
 
 
 def solve_agreement_kkm(stack: Stack, n_clusters: int, *, learn_missing: bool = False) -> Solution:
-    r"""Solve relaxed kernel k-means on the compromise of the kernels that agree.
+    """Solve relaxed kernel k-means on the compromise of the kernels that agree.
 
-    .. math:: \max_{H^\top H = I_k} \mathrm{Tr}(K H H^\top), \qquad
-              K = \sum_{p \text{ included}} \frac{v_p}{d_p} K_p
-
-    :math:`d_p` is the debiased norm of a kernel (``mkclust.engine.agreement``), and :math:`v_p` its
-    weight (``Agreement.weights``); the coefficients are scaled to sum to one. What kernels agree on
-    is always measured on what was observed, also if what stands for missing samples is learned.
-
-    Parameters
-    ----------
-    stack : Stack
-        The kernels.
-    n_clusters : int
-        Number of clusters, k.
-    learn_missing : bool, default=False
-        Whether to learn what stands for samples that are missing from kernels.
-
-    Returns
-    -------
-    Solution
+    See `AgreementKKM` for the objective: the weights are those of `Agreement.weights`, the norms
+    those of `mkclust.engine.agreement`, and the coefficients are scaled to sum to one.
+    ``learn_missing`` says whether to learn what stands for samples missing from kernels; what
+    kernels agree on is always measured on what was observed.
     """
     compromise = find_compromise(stack)
     weights = compromise.scatter(compromise.weights)
@@ -83,9 +68,8 @@ def solve_agreement_kkm(stack: Stack, n_clusters: int, *, learn_missing: bool = 
     def relax(included: Stack, previous: Solution | None = None) -> Solution:
         """Solve for the included kernels, as they are filled."""
         mixture = Mixture(included, n_clusters)
-        relaxation = mixture.relax(compromise.coefficients)
-        value = relaxation.value
-        return mixture.solution(relaxation, weights, coefficients, [value], True, 1)
+        found = mixture.relax(compromise.coefficients)
+        return mixture.solution(found, weights, coefficients, [found.value], True, 1)
 
     active = activate(stack, compromise.indices)
     if learn_missing:

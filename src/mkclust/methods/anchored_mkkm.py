@@ -13,6 +13,7 @@ from mkclust.linalg import select, sum_of_squares, to_device, to_host, zeros
 from mkclust.methods.agreement_kkm import (
     AgreementKKM,
     Compromise,
+    activate,
     find_compromise,
     names_set_aside,
 )
@@ -26,7 +27,6 @@ from mkclust.methods.solution import Solution
 from mkclust.parameters import Allowed, Choice, Either, Number
 from mkclust.stack import Factored, Stack
 from mkclust.stack.discretize import discretize
-from mkclust.stack.observed import with_active
 from mkclust.types import Array, Float
 
 # The anchors that "auto" tries, in this order.
@@ -89,7 +89,7 @@ def solve_anchored_mkkm(
         agreement=compromise.agreement,
         included=compromise.indices,
         n_passes=n_passes,
-        stack=replace(stack, kernels=with_active(stack.kernels, compromise.indices)),
+        stack=activate(stack, compromise.indices),
         learned=learned,
     )
 

@@ -1,6 +1,5 @@
 """Avg-KKM: kernel k-means on the plain average of the kernels."""
 
-from functools import partial
 from typing import ClassVar
 
 from mkclust.methods.inductive import InductiveClusterer
@@ -15,17 +14,16 @@ def solve_average_kkm(stack: Stack, n_clusters: int, *, learn_missing: bool = Fa
 
     ``learn_missing`` says whether to learn what stands for samples missing from kernels.
     """
-    relax = partial(_relax, n_clusters=n_clusters)
-    return (
-        learn_fills(stack, relax, AlignedFills(), goal="rising") if learn_missing else relax(stack)
-    )
 
+    def relax(stack: Stack, previous: Solution | None = None) -> Solution:
+        mixture = Mixture(stack, n_clusters)
+        uniform = mixture.uniform
+        relaxation = mixture.relax(uniform)
+        return mixture.solution(relaxation, uniform, uniform, [relaxation.value], True, 1)
 
-def _relax(stack: Stack, previous: Solution | None = None, *, n_clusters: int) -> Solution:
-    mixture = Mixture(stack, n_clusters)
-    uniform = mixture.uniform
-    relaxation = mixture.relax(uniform)
-    return mixture.solution(relaxation, uniform, uniform, [relaxation.value], True, 1)
+    if learn_missing:
+        return learn_fills(stack, relax, AlignedFills(), goal="rising")
+    return relax(stack)
 
 
 class AverageKKM(InductiveClusterer):

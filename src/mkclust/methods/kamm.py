@@ -51,11 +51,8 @@ def _ascent(gamma: Float, gradient: Float, tol: float) -> Float:
     # Among equal largest weights the steepest is the pivot: the order of kernels must not decide.
     is_largest = gamma >= (1 - WEIGHT_ROUNDING) * gamma.max()
     pivot = int(np.argmax(np.where(is_largest, gradient, -np.inf)))
-    order = np.r_[pivot, np.delete(np.arange(len(gamma)), pivot)]
     same = np.abs(gradient - gradient[pivot]) <= tol * np.abs(gradient[pivot])
-    slope = np.where(same, gradient[pivot], gradient)
-    direction = np.empty_like(gamma)
-    direction[order] = reduced_direction(gamma[order], -slope[order])
+    direction = reduced_direction(gamma, np.where(same, -gradient[pivot], -gradient), pivot)
     return longest_step(gamma, direction) * direction
 
 

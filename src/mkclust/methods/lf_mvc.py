@@ -6,7 +6,7 @@ import numpy as np
 
 from mkclust.engine.certificate import rounding_of_entries
 from mkclust.engine.eigen import relax
-from mkclust.linalg import namespace, polar_factor, random_normal, side_by_side, to_device, to_host
+from mkclust.linalg import namespace, polar_factor, side_by_side, to_device, to_host
 from mkclust.methods.inductive import InductiveClusterer
 from mkclust.methods.mixed_kernel import COSINES
 from mkclust.methods.mixture import EIGEN_TOLERANCE, Mixture
@@ -86,23 +86,14 @@ def fuse(
     With ``align``, every partition is turned towards ``H_0`` at the start, so that the result does
     not depend on the signs of eigenvectors; without, the rotations start at the identity.
     """
-    m, (n, k) = len(H), H_0.shape
-    partitions = side_by_side(*H)
-    # How to turn partitions that are orthogonal to each other is decided by a fixed pattern of the
-    # samples: unlike signs of eigenvectors, it is the same on every machine.
-    pattern = random_normal((n, k), H_0, 0)
-    xp = namespace(H_0)
+    m, k = len(H), H_0.shape[1]
+    partitions, xp = side_by_side(*H), namespace(H_0)
 
     def overlaps(F: Array) -> Float:
         return to_host(partitions.T @ F).reshape(m, k, k)
 
-    ties = overlaps(pattern @ (pattern.T @ H_0) / n)
-    W = np.stack([np.eye(k)] * m)
-    if align:
-        W = np.stack(list(map(polar_factor, overlaps(H_0), ties)))
-    b = np.full(m, 1 / m)
-    history: list[float] = []
-    converged = False
+    W = np.stack([polar_factor(M_p) if align else np.eye(k) for M_p in overlaps(H_0)])
+    b, history, converged = np.full(m, 1 / m), list[float](), False
     while True:
         A = b[:, None, None] * W
         X = partitions @ to_device(A.reshape(m * k, k), partitions) + reg * H_0
@@ -113,7 +104,7 @@ def fuse(
             history.append(float(b @ np.sum(M * W, axis=(1, 2))) + anchored)
             return Fusion(F, b, W, A, X, np.array(history), converged)
         for p in np.flatnonzero(b > SMALLEST_WEIGHT):
-            W[p] = polar_factor(M[p], ties[p])
+            W[p] = polar_factor(M[p])
         # Nuclear norms, except for rotations that were kept, which may give negative numbers.
         c = np.maximum(np.sum(M * W, axis=(1, 2)), 0)
         length = float(np.linalg.norm(c))

@@ -123,5 +123,4 @@ class LKAM(MultipleKernelClusterer):
         return solve_lkam(stack, self.n_clusters, **options)
 
     def _mixed_among(self, stack: Stack, samples: np.ndarray | None) -> Float:
-        mask = neighborhood_mask(stack, self.n_neighbors_)
-        return mix_among_neighbors(stack, self.coefficients_, mask, samples)
+        return mix_among_neighbors(stack, self.coefficients_, samples, self.n_neighbors_)

@@ -1,7 +1,6 @@
 """Kernels that count similarities between neighbors only: what the localized methods share."""
 
 import numbers
-from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
@@ -16,7 +15,7 @@ from mkclust.linalg import (
     to_host,
     zeros,
 )
-from mkclust.parameters import Number
+from mkclust.parameters import Allowed, Choice, Number, Rule
 from mkclust.stack import Mix, Stack
 from mkclust.stack.kernel import row_blocks
 from mkclust.stack.stack import HeldStack
@@ -34,24 +33,20 @@ Neighbors = float | int | Literal["auto"]
 MaskKind = Literal["counts", "published", "cosine"]
 
 
-@dataclass(frozen=True)
-class NeighborhoodSize:
-    """A count of samples, a share of them, or "auto"."""
+def NeighborhoodSize() -> Allowed:
+    """Allow a count of samples, a share of them, or "auto"."""
 
-    def holds(self, value: Any) -> bool:
+    def test(value: Any) -> bool:
         """Return whether a value is a size: integers are counts, other numbers shares."""
-        if isinstance(value, str):
-            return value == "auto"
         if isinstance(value, numbers.Integral) and not isinstance(value, bool):
             return int(value) >= 2
-        return Number(0, 1, open_low=True).holds(value)
+        return Choice(("auto",)).holds(value) or Number(0, 1, open_low=True).holds(value)
 
-    def advice(self) -> str:
-        """Return what to pass, in words."""
-        return (
-            "pass a share of the samples, a float between 0 and 1 (0 excluded; 1.0 is all of "
-            "them), a count, an integer of at least 2, or 'auto'"
-        )
+    return Rule(
+        test,
+        "pass a share of the samples, a float between 0 and 1 (0 excluded; 1.0 is all of them), a "
+        "count, an integer of at least 2, or 'auto'",
+    )
 
 
 def neighborhood_size(neighbors: Neighbors, n_samples: int, n_clusters: int) -> int:
@@ -135,9 +130,14 @@ def localize(stack: Stack, mask: Array) -> tuple[Stack, Float]:
 
 
 def mix_among_neighbors(
-    stack: Stack, coefficients: Float, mask: Array, samples: np.ndarray | None
+    stack: Stack,
+    coefficients: Float,
+    samples: np.ndarray | None,
+    size: int,
+    kind: MaskKind = "published",
 ) -> Array:
     """Return the mix of kernels times a mask, all of it or among some samples."""
+    mask = neighborhood_mask(stack, size, kind)
     index = np.arange(stack.n_samples) if samples is None else samples
     mixed = Mix(coefficients, stack.kernels).rows(index) * select(mask, index)
     return mixed if samples is None else select(mixed, samples, axis=1)

@@ -149,8 +149,8 @@ class LocalizedSimpleMKKM(SimpleClusterer):
         return learned
 
     def _mixed_among(self, stack: Stack, samples: np.ndarray | None) -> Float:
-        mask = neighborhood_mask(stack, self.n_neighbors_, self.mask)
-        return mix_among_neighbors(stack, self.coefficients_, mask, samples)
+        size, coefficients = self.n_neighbors_, self.coefficients_
+        return mix_among_neighbors(stack, coefficients, samples, size, self.mask)
 
 
 def _warn_of_isolated_samples(mask: Array) -> None:

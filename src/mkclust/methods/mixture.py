@@ -24,16 +24,9 @@ EIGEN_TOLERANCE = 1e-12
 
 
 class Mixture:
-    """Leading eigenvectors of ``sum_p c_p K_p`` for one c after another.
+    """The k leading eigenvectors of ``sum_p c_p K_p`` for one c after another.
 
     Each solve starts from the eigenvectors of the last.
-
-    Parameters
-    ----------
-    stack : Stack
-        The kernels.
-    n_clusters : int
-        Number of eigenvectors, k.
     """
 
     def __init__(self, stack: Stack, n_clusters: int):
@@ -91,7 +84,7 @@ class Mixture:
         return verdict.certificate or Certificate("open", relaxation.error)
 
     def loop_solution(self, found: Iterates, coefficients: Float) -> Solution:
-        """Return where one of the loops of `mkclust.methods.alternate` ended as a solution."""
+        """Return the end of one of the loops of `mkclust.methods.alternate` as a solution."""
         weights, relaxation, history, converged, n_iter, cycle = found
         return self.solution(
             relaxation, weights, coefficients, history, converged, n_iter, cycle=cycle

@@ -14,11 +14,9 @@ from mkclust.linalg import (
     psd_part,
     select,
     set_diagonal,
-    side_by_side,
     sum_of_squares,
     to_device,
     to_host,
-    top_eigenpairs,
 )
 from mkclust.methods.base import MultipleKernelClusterer
 from mkclust.methods.mixture import EIGEN_TOLERANCE
@@ -60,13 +58,13 @@ def solve_onkc(
     """
     M, totals, proximity = stack.gram(), stack.traces(), float(proximity)
     gamma = np.full(stack.n_kernels, 1 / stack.n_kernels)
-    H = _first_partition(stack, gamma, n_clusters)
+    H = relax(stack.mix(gamma), n_clusters, tol=EIGEN_TOLERANCE).vectors[:, :n_clusters]
     nearby = find_nearby_kernel(stack, gamma, H, proximity)
     history, converged = list[float](), False
     while not converged and len(history) < max_iter:
         H, likely_rank = nearby.leading, nearby.rank
         alignments = _alignments(stack, nearby.kernel)
-        del nearby  # its G makes room for the next
+        del nearby  # so that there is memory for the next G
         gamma = minimize_quadratic((proximity + reg) * M, -proximity * alignments)
         gamma = drop_small(gamma, SMALLEST_WEIGHT)
         nearby = find_nearby_kernel(stack, gamma, H, proximity, likely_rank)
@@ -85,24 +83,6 @@ def solve_onkc(
         n_passes=2 * len(history) + 2,
         learned={"kernel_rank_": nearby.rank},
     )
-
-
-def _first_partition(stack: Stack, gamma: Float, k: int) -> Array:
-    """Return the k leading eigenvectors of a mix, completed if it has a lower rank."""
-    mixed = stack.mix(gamma)
-    relaxation = relax(mixed, k, tol=EIGEN_TOLERANCE)
-    H, values = relaxation.vectors[:, :k], relaxation.eigenvalues[:k]
-    rank = int((values > stack.n_samples * rounding_of_entries(stack) * values[0]).sum())
-    if rank == k:
-        return H
-    # The null space of this mix is that of every mix. The entrywise exponential is a kernel of full
-    # rank on the same similarities: H does not depend on the order of the samples.
-    H, K = H[:, :rank], mixed.dense()
-    xp = namespace(K)
-    E = xp.exp(K / (float(xp.max(xp.abs(K))) or 1.0))
-    E -= H @ (H.T @ E)
-    E -= (E @ H) @ H.T
-    return side_by_side(H, top_eigenpairs(E, k - rank)[1])
 
 
 def _alignments(stack: Stack, G: Array) -> Float:

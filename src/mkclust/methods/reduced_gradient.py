@@ -40,7 +40,7 @@ def solve_reduced_gradient(
     mixture = Mixture(stack, n_clusters)
     gamma = mixture.uniform
     partition = mixture.relax(gamma**2)
-    surfaces = CuttingSurfaces(stack.n_kernels, 2 * rounding_of_entries(stack))
+    surfaces = CuttingSurfaces(gamma, 2 * rounding_of_entries(stack))
     history, bounds, step, converged = [partition.value], [], None, False
     while True:
         alignments = mixture.alignments(partition)

@@ -37,8 +37,8 @@ def solve_simple_mkkm(
 
     Weights and eigenvectors are found together in a small subspace (`mkclust.engine.search`), ties
     of the k-th and the next eigenvalue included (`mkclust.engine.cutting`). ``start`` is a
-    partition to begin with, such as that of similar kernels; None begins with that of weights found
-    on a sample. See `SimpleMKKM` for the objective and the other parameters.
+    partition to begin with, such as that of similar kernels. See `SimpleMKKM` for the objective and
+    the other parameters.
     """
     result = search(
         stack,
