@@ -16,12 +16,9 @@ agreement  UCI Digit (MKCLUST_DATA): float32 on the device beside float64 on the
 k_means    scikit-learn on the host, by its number of threads, and Lloyd on the device
 """
 
-import argparse
-import json
 import os
 import time
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import torch
@@ -35,7 +32,7 @@ from mkclust.metrics import adjusted_rand_index
 from mkclust.stack import as_stack
 from mkclust.stack.lloyd import k_means as device_k_means
 from paper.datasets import load
-from records import ONE_GAUSSIAN, read_record, write_record
+from records import ONE_GAUSSIAN, measure_parts, parse_parts
 
 # Samples, kernels, clusters and number type.
 PROBLEMS = [
@@ -216,21 +213,16 @@ PARTS = (solve, million, flying, agreement, k_means, far, precision)
 def main():
     """Measure, print, and write the results."""
     parts = {part.__name__: part for part in PARTS}
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--only", nargs="*", choices=parts, default=list(parts))
-    out = Path(__file__).parent / "results" / "gpu.json"
-    parser.add_argument("--out", type=Path, default=out)
-    options = parser.parse_args()
+    options = parse_parts(__doc__, parts, "gpu.json")
     if not torch.cuda.is_available():
-        parser.exit(1, "torch sees no CUDA device here\n")
-    record = {"parts": {}} | read_record(options.out)
-    for part in options.only:
-        record["parts"][part] = parts[part]()
-        print(part, json.dumps(record["parts"][part], indent=2), flush=True)
-        record["device"] = torch.cuda.get_device_name()
-        command = "python benchmarks/gpu.py [--only PART ...]"
-        write_record(options.out, record, command, torch=torch.__version__)
+        raise SystemExit("torch sees no CUDA device here")
+
+    def measure(name):
         torch.cuda.empty_cache()
+        return parts[name]()
+
+    facts = {"device": torch.cuda.get_device_name()}
+    measure_parts(options, measure, "python benchmarks/gpu.py", facts, torch=torch.__version__)
 
 
 if __name__ == "__main__":

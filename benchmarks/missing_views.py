@@ -6,8 +6,7 @@
 ``run`` adds a row for every data set, rate, seed and competitor to FILE (JSON lines, gzip if it
 ends with .gz) and leaves out those that are there: it can be stopped and started again, and run on
 several machines. ``--only ours``, ``fills``, ``imml`` or ``ablation`` runs a group of competitors.
-imml asks for versions of its own: ``--imml-python`` names the Python of an environment with
-``imml==0.6.0``. ``table`` prints the tables and, with ``--picture``, draws accuracy against rate.
+``table`` prints the tables and, with ``--picture``, draws accuracy against rate.
 
 In every view ``rate`` percent of the samples are missing, at random; a sample that lost all of its
 views gets the last one back, so that with few views less is missing than was asked for: the share
@@ -24,17 +23,13 @@ zero, mean fill        of the columns of the views, then SimpleMKKM
 kNN fill               the mean of the five nearest samples that have the view, as scikit-learn's
                        KNNImputer finds them in all columns side by side, then SimpleMKKM
 kNN fill, balanced     neighbors by standardized columns, every view with the same weight
-NEMO, EE-IMVC          imml, its defaults, of standardized columns (see peers.py); seconds include
-                       the start of the other Python
+NEMO, EE-IMVC          imml, its defaults, of standardized columns (see peers.py)
 EE-IMVC, same kernels  imml, of the kernels that the library makes of the samples a view has,
                        centered and with a unit diagonal
 """
 
 import argparse
-import io
-import json
 import os
-import subprocess
 import time
 import warnings
 import zlib
@@ -178,17 +173,28 @@ def inner_join(problem, predict=False):
     return labels
 
 
-def cluster_by_imml(problem, method, python, same_kernels=False):
-    """Return the clusters that another Python finds."""
-    file = io.BytesIO()
-    np.savez(file, *(observed_kernels(problem) if same_kernels else problem.views.values()))
-    script = Path(__file__).with_name("missing_views_imml.py")
-    options = [method, problem.n_clusters, problem.seed, "kernels" if same_kernels else "views"]
-    command = [python, script, *map(str, options)]
-    done = subprocess.run(command, input=file.getvalue(), capture_output=True, check=False)
-    if done.returncode:
-        raise RuntimeError(done.stderr.decode().splitlines()[-1])
-    return json.loads(done.stdout)
+def cluster_by_imml(problem, method, same_kernels=False):
+    """Return the clusters of a method of imml 0.6.0, which `peers` says how to install.
+
+    Parameters are its defaults: of NEMO (Rappoport and Shamir, Bioinformatics 2019) n / 6 neighbors
+    by squared Euclidean distances; of EE-IMVC (Liu et al., TPAMI 2021) lambda_reg=1, qnorm=2 and
+    k-means from a single start. Columns are standardized by the samples that a view has, as in the
+    comparison of imml's authors; kernels come as EE-IMVC's authors have them.
+    """
+    from imml import cluster as methods
+
+    options = {"n_clusters": problem.n_clusters, "random_state": problem.seed}
+    parts = [standardized(view) for view in problem.views.values()]
+    if same_kernels:
+        parts, options["kernel"] = observed_kernels(problem), lambda K: K  # a function of the part
+    return getattr(methods, method)(**options).fit_predict(parts)
+
+
+def standardized(view):
+    """Return columns of mean 0 and variance 1, without those that are constant."""
+    deviations = np.nanstd(view, axis=0)
+    view = view[:, deviations > 0]
+    return (view - np.nanmean(view, axis=0)) / deviations[deviations > 0]
 
 
 def observed_kernels(problem):
@@ -238,7 +244,7 @@ GROUPS = {
 }
 
 
-def run(name, rate, seed, group, competitors, python):
+def run(name, rate, seed, group, competitors):
     """Return the rows of some competitors of a group for one problem."""
     warnings.simplefilter("ignore")
     problem, rows = make_problem(name, rate, seed), []
@@ -248,10 +254,9 @@ def run(name, rate, seed, group, competitors, python):
             continue
         row = {"dataset": name, "rate": rate, "seed": seed, "competitor": competitor}
         row |= {"n_samples": len(problem.y), "missing": round(1 - problem.observed.mean(), 4)}
-        options = {"python": python} if group == "imml" else {}
         started = time.perf_counter()
         try:
-            labels = np.asarray(GROUPS[group][competitor](problem, **options))
+            labels = np.asarray(GROUPS[group][competitor](problem))
         except Exception as error:  # whatever a competitor raises is its outcome
             rows.append(row | {"status": f"{type(error).__name__}: {error}"[:200]})
             continue
@@ -324,7 +329,7 @@ def problems(options):
         if group == "ablation" and (rate not in ABLATION_RATES or seed >= ABLATION_SEEDS):
             continue
         if names := [c for c in GROUPS[group] if (name, rate, seed, c) not in done]:
-            yield name, rate, seed, group, names, options.imml_python
+            yield name, rate, seed, group, names
 
 
 def main():
@@ -334,11 +339,10 @@ def main():
     runs = commands.add_parser("run", help="add rows to a file")
     runs.add_argument("--jobs", type=int, default=os.cpu_count())
     runs.add_argument("--out", type=Path, required=True)
-    runs.add_argument("--only", nargs="+", choices=GROUPS, help="groups; imml only if asked for")
+    runs.add_argument("--only", nargs="+", choices=GROUPS, default=("ours", "fills", "ablation"))
     runs.add_argument("--datasets", nargs="+", default=NAMES)
     runs.add_argument("--rates", nargs="+", type=int, default=RATES)
     runs.add_argument("--seeds", type=int, default=N_SEEDS)
-    runs.add_argument("--imml-python", help="the Python that has imml")
     tables = commands.add_parser("table", help="print the tables of a file")
     tables.add_argument("rows", type=Path, nargs="+")
     tables.add_argument("--picture", type=Path)
@@ -346,9 +350,6 @@ def main():
     if options.command == "table":
         print_tables(options)
         return
-    options.only = options.only or [g for g in GROUPS if g != "imml" or options.imml_python]
-    if "imml" in options.only and not options.imml_python:
-        parser.error("pass --imml-python, the Python of an environment that has imml")
     add_rows(options.out, run, list(problems(options)), options.jobs)
 
 

@@ -1,10 +1,12 @@
 """What benchmarks share: rows of problems that run in processes, and records of a machine."""
 
+import argparse
 import gzip
 import json
 import os
 import platform
 from concurrent.futures import ProcessPoolExecutor, as_completed
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -52,6 +54,25 @@ def write_record(path, record, command, **others):
     }
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(json.dumps(record, indent=1) + "\n")
+
+
+def parse_parts(description, parts, out, **more):
+    """Return the options of a script that measures parts: ``--only`` some, and the file."""
+    parser = argparse.ArgumentParser(description=description)
+    parser.add_argument("--only", nargs="*", choices=parts, default=list(parts))
+    parser.add_argument("--out", type=Path, default=Path(__file__).parent / "results" / out)
+    for name, settings in more.items():
+        parser.add_argument(f"--{name}", **settings)
+    return parser.parse_args()
+
+
+def measure_parts(options, measure, command, facts=None, **others):
+    """Measure the parts that are asked for, and print and write each before the next."""
+    record = {"parts": {}} | read_record(options.out) | (facts or {})
+    for name in options.only:
+        record["parts"][name] = measure(name)
+        print(name, json.dumps(record["parts"][name], indent=2), flush=True)
+        write_record(options.out, record, f"{command} [--only PART ...]", **others)
 
 
 def rounded(values, digits=4):

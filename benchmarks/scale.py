@@ -23,7 +23,6 @@ missing         30 % of all (sample, view) pairs missing, beside the complete vi
 """
 
 import argparse
-import csv
 import gzip
 import json
 import os
@@ -47,9 +46,8 @@ from mkclust import KernelBank, SimpleMKKM
 from mkclust.kernels import Nystroem
 from mkclust.metrics import adjusted_rand_index
 from paper.datasets import load
-from records import ONE_GAUSSIAN, read_record, write_record
+from records import ONE_GAUSSIAN, measure_parts, parse_parts
 
-HERE = Path(__file__).parent
 # The dimensions of the three views of the million, and how far its clusters are apart in each.
 DIMENSIONS, STRENGTHS = (20, 35, 50), (1.2, 1.0, 0.0)
 K = 20
@@ -340,15 +338,14 @@ def wide(n=5_000, n_columns=20_000, k=5):
         _, code, usage = os.wait4(process.pid, 0)
         if code:
             raise SystemExit(f"the command failed with the status {code}")
-        with labels.open() as file:
-            found = {int(row["id"]): int(row["cluster"]) for row in csv.DictReader(file)}
+        found = pd.read_csv(labels)
     return {
         "n_samples": n,
         "n_columns": n_columns,
         "seconds": round(time.perf_counter() - started, 1),
         "processor_seconds": round(usage.ru_utime + usage.ru_stime, 1),
         "peak_gb": round(usage.ru_maxrss / 2**20, 2),
-        "ari": round(adjusted_rand_index([y[i] for i in found], list(found.values())), 3),
+        "ari": round(adjusted_rand_index(y[found["id"]], found["cluster"]), 3),
     }
 
 
@@ -394,23 +391,24 @@ PARTS += (missing,)
 
 def main():
     """Measure, print, and write the results."""
-    parts = {part.__name__: part for part in PARTS}
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--only", nargs="*", choices=parts, default=list(parts))
-    parser.add_argument("--share", type=float, default=1.0, help="share of the samples")
-    parser.add_argument("--out", type=Path, default=HERE / "results" / "scale.json")
-    parser.add_argument("--part", help=argparse.SUPPRESS)
-    parser.add_argument("--options", type=json.loads, default={}, help=argparse.SUPPRESS)
-    options = parser.parse_args()
+    parts, hidden = {part.__name__: part for part in PARTS}, {"help": argparse.SUPPRESS}
+    options = parse_parts(
+        __doc__,
+        parts,
+        "scale.json",
+        share={"type": float, "default": 1.0, "help": "share of the samples"},
+        part=hidden,
+        options=hidden | {"type": json.loads, "default": {}},
+    )
     if options.part:
         print(json.dumps(globals()[options.part](**options.options)))
         return
-    record = {"parts": {}} | read_record(options.out)
-    for name in options.only:
+
+    def measure(name):
         n = max(600, int(options.share * parts[name].__defaults__[0]))
-        record["parts"][name] = run_alone(name, n=n)
-        print(name, json.dumps(record["parts"][name], indent=2), flush=True)
-        write_record(options.out, record, "python benchmarks/scale.py [--only PART ...]")
+        return run_alone(name, n=n)
+
+    measure_parts(options, measure, "python benchmarks/scale.py")
 
 
 if __name__ == "__main__":

@@ -37,12 +37,6 @@ class Powered(InductiveClusterer):
         )
 
 
-class Anchored(Powered):
-    """Has an anchor of its own, which is not SimpleMKKM's."""
-
-    anchor: float = 3.0
-
-
 class FirstKernel(MultipleKernelClusterer):
     """The first kernel alone: no mix, nothing to say about new samples, and not a word on it."""
 

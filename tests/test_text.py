@@ -10,7 +10,7 @@ from mkclust.text import printable
     [
         ("\x1b[31mred\x1b[0m", r"\x1b[31mred\x1b[0m"),
         ("\x1b]0;title\x07", r"\x1b]0;title\x07"),
-        ("one\ntwo\rthree\tfour", r"one\x0atwo\x0dthree\x09four"),
+        ("one\ntwo\rthree\tfour", r"one\ntwo\rthree\tfour"),
         ("null\x00 delete\x7f", r"null\x00 delete\x7f"),
         ("one byte \x9b2J", r"one byte \x9b2J"),
         ("left \u202egpj.exe", r"left \u202egpj.exe"),

@@ -57,10 +57,6 @@ class Known:
     note: str = ""
     per_class: int | None = None
 
-    def present(self) -> bool:
-        """Return whether files of the data set itself, not of a fallback, are there."""
-        return self.find() is not None
-
     def find(self) -> tuple[Source, list[Path]] | None:
         """Return the best source whose files are all there, and their paths."""
         for source in self.sources:
@@ -92,14 +88,6 @@ class Known:
         facts = {"name": self.name, "caveat": self.caveat, "paper": self.paper}
         return replace(data, description=text, **facts)
 
-    def describe(self) -> str:
-        """Return in a few lines what the data set is and which files it takes."""
-        sizes = f"{self.n_samples} samples, {self.n_views} views or kernels"
-        lines = [f"{self.name}: {self.title}", f"  {sizes}, {self.n_clusters} classes"]
-        lines += [f"  from {self.origin}", *[f"  {self.note}"] * bool(self.note)]
-        lines += [f"  {each.kernels} Files: {' and '.join(each.files)}" for each in self.sources]
-        return "\n".join(lines)
-
 
 def data_folder() -> Path | None:
     """Return the folder that MKCLUST_DATA names, or None without one."""
@@ -124,7 +112,7 @@ def versions(entry: Known) -> list[Known]:
 
 def found_name(entry: Known) -> str | None:
     """Return the name of the version whose files are there, None without any."""
-    return next((each.name for each in versions(entry) if each.present()), None)
+    return next((each.name for each in versions(entry) if each.find()), None)
 
 
 def read_known(entry: Known) -> Dataset:
@@ -153,11 +141,6 @@ def _read_views(path: Path) -> tuple[dict[str, np.ndarray], Any]:
     data = _read(path)
     views = (data.views or {}).items()
     return {name: view.toarray() if issparse(view) else view for name, view in views}, data.y
-
-
-def ready_kernels(paths: Sequence[Path], variable: str = "KH") -> Dataset:
-    """Read a stack of kernels and the labels."""
-    return _read(paths[0], variable)
 
 
 def named_views(paths: Sequence[Path], names: Sequence[str], bank: dict[str, Any]) -> Dataset:
@@ -216,7 +199,10 @@ def _similarity(distances: np.ndarray) -> np.ndarray:
 def _authors(*stems: str, variable: str = "KH", suffix: str = "_Kmatrix") -> tuple[Source, ...]:
     """Return the files in which authors store their kernels."""
     text = "The kernels are as their makers stored them."
-    read = partial(ready_kernels, variable=variable)
+
+    def read(paths: Sequence[Path]) -> Dataset:
+        return _read(paths[0], variable)
+
     return tuple(Source((f"{stem}{suffix}.mat",), text, read) for stem in stems)
 
 

@@ -29,19 +29,21 @@ slope       of log(mean gap) against log(n) by least squares, each mean gap weig
 import argparse
 import json
 import os
-import platform
-import time
+import sys
 import warnings
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
-import sklearn
 
-import mkclust
-from datasets import load
 from mkclust import KernelBank, SimpleMKKM
 from mkclust.exceptions import WeightsWarning
+
+BENCHMARKS = Path(__file__).resolve().parents[1]
+sys.path.insert(0, str(BENCHMARKS))  # the modules below are found without PYTHONPATH, too
+
+from paper.datasets import load  # noqa: E402
+from records import ONE_GAUSSIAN, write_record  # noqa: E402
 
 REAL = {"Digit": "uci_digit/UCI.mat", "BBCSport": "multiview/BBCSport.mat"}
 SIZES = (100, 200, 400, 800, 1600)
@@ -53,7 +55,7 @@ DELTA = 0.05
 def problem(name):
     """Return the kernels of a data set and its number of classes."""
     data = load(Path(os.environ["MKCLUST_DATA"]) / REAL[name] if name in REAL else name)
-    bank = KernelBank(widths=(1.0,), polynomials=(), linear=None)
+    bank = KernelBank(**ONE_GAUSSIAN)
     return bank.fit_transform(list(data.views.values())), len(np.unique(data.y))
 
 
@@ -94,7 +96,7 @@ def informative_size(n_clusters, error):
 
 
 def examine(name, n_splits):
-    """Return one row for every split and size of a data set."""
+    """Return a frame with a row for every split and size of a data set, and its sizes in words."""
     kernels, k = problem(name)
     n_samples = kernels.shape[1]
     sizes = [n for n in SIZES if n <= n_samples - LEAST_HELD_OUT]
@@ -106,110 +108,82 @@ def examine(name, n_splits):
             seen = order[:n]
             model = SimpleMKKM(k, random_state=seed).fit(kernels[:, seen[:, None], seen])
             empirical = alignment_errors(kernels, model, seen, seen).mean()
-            rows.append(
-                {
-                    "dataset": name,
-                    "n_clusters": k,
-                    "n_kernels": len(kernels),
-                    "n_held_out": len(held_out),
-                    "seed": seed,
-                    "n": n,
-                    "empirical": float(empirical),
-                    "held_out": float(alignment_errors(kernels, model, seen, held_out).mean()),
-                    "bound": float(empirical + added_error(n, k)),
-                    "relaxed": 1 - model.objective_ / n,
-                    "least": 1 - float(model.coefficients_.sum()),
-                }
-            )
-    return rows
+            least = 1 - float(model.coefficients_.sum())
+            row = {"dataset": name, "seed": seed, "n": n, "empirical": empirical}
+            row["held out"] = alignment_errors(kernels, model, seen, held_out).mean()
+            row["gap"] = row["held out"] - empirical
+            row |= {"own": k * (empirical - least) / n, "added": added_error(n, k)}
+            row |= {"bound": empirical + row["added"], "relaxed": 1 - model.objective_ / n}
+            rows.append(row)
+    title = f"{name}: {k} clusters, {len(kernels)} kernels, {len(held_out)} samples held out"
+    return pd.DataFrame(rows), {"title": title, "n_clusters": k}
 
 
-def summarize(rows):
-    """Return the means of one data set by size, and the slope of its gap."""
-    first, sizes = rows[0], sorted({row["n"] for row in rows})
-    table = {
-        key: np.array([[row[key] for row in rows if row["n"] == n] for n in sizes])
-        for key in ("empirical", "held_out", "bound", "relaxed", "least")
-    }
-    means = {key: values.mean(axis=1) for key, values in table.items()}
-    gaps, k = table["held_out"] - table["empirical"], first["n_clusters"]
-    lists = {
-        **means,
-        "gap": gaps.mean(axis=1),
-        "gap_error": gaps.std(axis=1, ddof=1) / np.sqrt(gaps.shape[1]),
-        "n_negative": (gaps < 0).sum(axis=1),
-        "own": k * (means["empirical"] - means["least"]) / sizes,
-        "added": means["bound"] - means["empirical"],
-    }
-    return {
-        **{key: first[key] for key in ("dataset", "n_clusters", "n_kernels", "n_held_out")},
-        "sizes": sizes,
-        **{key: values.tolist() for key, values in lists.items()},
-        "n_above_relaxed": int((table["empirical"] > table["relaxed"]).sum()),
-        "n_above_bound": int((table["held_out"] > table["bound"]).sum()),
+def summarize(rows, sizes):
+    """Return the means of one data set by size, and facts such as the slope of its gap."""
+    by_size = rows.groupby("n")
+    means = by_size.mean(numeric_only=True).drop(columns="seed")
+    means.insert(3, "error", by_size["gap"].sem())
+    means.insert(4, "< 0", by_size["gap"].agg(lambda gaps: (gaps < 0).sum()))
+    gaps = rows.pivot(index="n", columns="seed", values="gap")
+    facts = sizes | {
+        **slope_of(gaps),
+        "left_out": gaps.index[gaps.mean(axis=1) <= 0].tolist(),
+        "informative_at": informative_size(sizes["n_clusters"], means["empirical"].iloc[-1]),
         "n_fits": len(rows),
-        "weighted": slope_of(sizes, gaps),
-        "left_out": [n for n, gap in zip(sizes, lists["gap"], strict=True) if gap <= 0],
-        "informative_at": informative_size(k, means["empirical"][-1]),
+        "n_above_bound": int((rows["held out"] > rows["bound"]).sum()),
+        "n_above_relaxed": int((rows["empirical"] > rows["relaxed"]).sum()),
     }
+    return means, facts
 
 
-def slope_of(sizes, gaps):
+def slope_of(gaps):
     """Return slope and intercept of log(mean gap) against log(n), and the slope's error."""
     n_splits = gaps.shape[1]
-    slope, intercept = fit_line(sizes, gaps)
-    others = [fit_line(sizes, np.delete(gaps, j, axis=1))[0] for j in range(n_splits)]
+    slope, intercept = fit_line(gaps)
+    others = [fit_line(gaps.drop(columns=seed))[0] for seed in gaps]
     error = np.sqrt((n_splits - 1) / n_splits * np.sum((others - np.mean(others)) ** 2))
     return {"slope": float(slope), "intercept": float(intercept), "error": float(error)}
 
 
-def fit_line(sizes, gaps):
+def fit_line(gaps):
     """Return slope and intercept by weighted least squares, over sizes with a positive mean gap."""
-    means = gaps.mean(axis=1)
-    kept = means > 0
-    if kept.sum() < 2:
+    gaps = gaps[gaps.mean(axis=1) > 0]
+    if len(gaps) < 2:
         return np.nan, np.nan
-    weights = means[kept] / gaps.std(axis=1, ddof=1)[kept]
-    return np.polyfit(np.log(np.array(sizes)[kept]), np.log(means[kept]), 1, w=weights)
+    means = gaps.mean(axis=1)
+    return np.polyfit(np.log(gaps.index), np.log(means), 1, w=means / gaps.std(axis=1))
 
 
-def show(found):
+def show(means, facts):
     """Print what was found on one data set."""
-    title = "{dataset}: {n_clusters} clusters, {n_kernels} kernels, {n_held_out} samples held out"
-    print("\n" + title.format(**found))
-    columns = ("empirical", "held_out", "gap", "gap_error", "n_negative", "own", "added", "bound")
-    table = pd.DataFrame({key: found[key] for key in (*columns, "relaxed")}, found["sizes"])
-    print(table.round(5).to_string())
-    left_out = f" (left out: n = {found['left_out']})" if found["left_out"] else ""
-    slope = found["weighted"]
-    print(f"slope of the gap {slope['slope']:.2f} +- {slope['error']:.2f}{left_out}")
-    print(f"The bound is below one from n = {found['informative_at']} at this empirical error.")
+    print(f"\n{facts['title']}\n{means.round(5).to_string()}")
+    left_out = f" (left out: n = {facts['left_out']})" if facts["left_out"] else ""
     print(
-        f"Of {found['n_fits']} fits, held-out error above the bound: {found['n_above_bound']}; "
-        f"empirical error above the relaxed one: {found['n_above_relaxed']}."
+        f"slope of the gap {facts['slope']:.2f} +- {facts['error']:.2f}{left_out}\n"
+        f"The bound is below one from n = {facts['informative_at']} at this empirical error.\n"
+        f"Of {facts['n_fits']} fits, held-out error above the bound: {facts['n_above_bound']}; "
+        f"empirical error above the relaxed one: {facts['n_above_relaxed']}."
     )
 
 
 def draw(results, path):
     """Draw gaps and errors against the number of training samples."""
-    import matplotlib
-
-    matplotlib.use("Agg")
-    from matplotlib import pyplot as plt
+    import matplotlib.pyplot as plt
 
     width = 4.2 * len(results)
     figure, axes = plt.subplots(2, len(results), figsize=(width, 7), sharex="col", squeeze=False)
-    for (top, bottom), found in zip(axes.T, results, strict=True):
-        n, gap, slope = found["sizes"], found["gap"], found["weighted"]
-        top.plot(n, found["added"], "s-", color="0.5", label="added by Theorem 2, slope -0.50")
-        line = np.exp(slope["intercept"]) * np.array(n) ** slope["slope"]
-        top.plot(n, line, label=f"slope {slope['slope']:.2f} ± {slope['error']:.2f}")
-        bars = 2 * np.array(found["gap_error"])
-        top.errorbar(n, gap, bars, fmt="o", capsize=3, label="gap, 2 standard errors")
-        top.plot(n, found["own"], ":", label="own share in the centroids")
-        top.set(xscale="log", yscale="log", title=found["dataset"])
-        for key in ("held_out", "empirical", "relaxed"):
-            bottom.plot(n, found[key], "o-", label=key.replace("_", " "))
+    for (top, bottom), (means, facts) in zip(axes.T, results, strict=True):
+        n = means.index
+        top.plot(n, means["added"], "s-", color="0.5", label="added by Theorem 2, slope -0.50")
+        line = np.exp(facts["intercept"]) * n ** facts["slope"]
+        top.plot(n, line, label=f"slope {facts['slope']:.2f} ± {facts['error']:.2f}")
+        bars = {"yerr": 2 * means["error"], "fmt": "o", "capsize": 3}
+        top.errorbar(n, means["gap"], **bars, label="gap, 2 standard errors")
+        top.plot(n, means["own"], ":", label="own share in the centroids")
+        top.set(xscale="log", yscale="log", title=facts["title"].partition(":")[0])
+        for key in ("held out", "empirical", "relaxed"):
+            bottom.plot(n, means[key], "o-", label=key)
         bottom.set(xscale="log", xlabel="training samples")
         top.legend(fontsize=8)
         bottom.legend(fontsize=8)
@@ -219,47 +193,26 @@ def draw(results, path):
     figure.savefig(path, dpi=150)
 
 
-def rounded(value):
-    """Return a value with its numbers rounded for the record."""
-    if isinstance(value, dict):
-        return {key: rounded(entry) for key, entry in value.items()}
-    if isinstance(value, list):
-        return [rounded(entry) for entry in value]
-    return round(value, 6) if isinstance(value, float) else value
-
-
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--splits", type=int, default=20)
-    default = Path(__file__).parents[1] / "results/generalization.json"
+    default = BENCHMARKS / "results" / "generalization.json"
     parser.add_argument("--out", type=Path, default=default)
     options = parser.parse_args()
-    if options.splits < 2:
-        parser.error(f"--splits {options.splits}: standard errors need at least 2")
+    if options.splits < 3:
+        parser.error(f"--splits {options.splits}: the jackknife needs at least 3")
     warnings.simplefilter("ignore", WeightsWarning)
-    started = time.perf_counter()
-    names = ["digits", *(REAL if "MKCLUST_DATA" in os.environ else ())]
-    rows, results = [], []
-    for name in names:
-        rows += (own := examine(name, options.splits))
-        results.append(summarize(own))
-        show(results[-1])
-    print(f"\n{time.perf_counter() - started:.0f} s")
-    record = {
-        "command": f"python benchmarks/paper/generalization.py --splits {options.splits}",
-        "score": "alignment error",
-        "delta": DELTA,
-        "versions": {
-            "mkclust": mkclust.__version__,
-            "numpy": np.__version__,
-            "scikit-learn": sklearn.__version__,
-            "python": platform.python_version(),
-        },
-        "results": rounded(results),
-        "rows": rounded(rows),
-    }
-    options.out.parent.mkdir(exist_ok=True)
-    options.out.write_text(json.dumps(record).replace("}, {", "},\n{") + "\n")
+    results, frames = [], []
+    for name in ["digits", *(REAL if "MKCLUST_DATA" in os.environ else ())]:
+        rows, sizes = examine(name, options.splits)
+        results.append(summarize(rows, sizes))
+        frames.append(rows)
+        show(*results[-1])
+    facts = [facts | json.loads(means.to_json()) for means, facts in results]
+    record = {"delta": DELTA, "results": facts}
+    record["rows"] = json.loads(pd.concat(frames).to_json(orient="records", double_precision=6))
+    command = f"python benchmarks/paper/generalization.py --splits {options.splits}"
+    write_record(options.out, record, command)
     draw(results, options.out.with_suffix(".png"))
 
 

@@ -43,7 +43,6 @@ from sklearn.cluster import KMeans
 
 from mkclust import SimpleMKKM
 from mkclust.datasets import DatasetError
-from mkclust.engine.eigen import Relaxation
 from mkclust.methods import solve_reduced_gradient, solve_simple_mkkm
 from mkclust.methods.agreement import measure_agreement
 from mkclust.stack import as_stack
@@ -182,19 +181,12 @@ def measure_growth(problems, options):
     }
 
 
-def cold_eigsh(operator, k):
-    """Solve one trial of a line search from scratch, as the released routine does."""
-    values, vectors = eigsh(operator.matrix, k)
-    order = np.argsort(-values)
-    return Relaxation(k, vectors[:, order], values[order])
-
-
 def measure_released(problem, options):
     """Return how many times as long as the solve older ways to the same weights take."""
     prepared = standardized_copy(problem.make())
     ways = {
         "solve": solve_simple_mkkm,
-        "released": partial(descend_as_released, eigensolver=cold_eigsh),
+        "released": descend_as_released,
         "reduced_gradient": solve_reduced_gradient,
     }
     works = {

@@ -10,7 +10,6 @@ solve allocates beside the caller's kernels, in matrices of n x n.
 import argparse
 import json
 import sys
-import time
 import warnings
 from functools import partial
 from pathlib import Path
@@ -25,7 +24,7 @@ BENCHMARKS = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(BENCHMARKS))  # the modules below are found without PYTHONPATH, too
 
 from speed.problems import blobs, standardized_copy  # noqa: E402
-from speed.timing import machine, peak_memory, versions  # noqa: E402
+from speed.timing import machine, peak_memory, take_turns, versions  # noqa: E402
 
 OWN_NAMES = {"avg-kkm": "average_kkm", "simplemkkm": "simple_mkkm"}
 OWN_NAMES["localized-simplemkkm"] = "localized_simple_mkkm"
@@ -39,25 +38,20 @@ SOLVERS["mkkm-mm (saddle)"] = methods.solve_mkkm_mm_saddle
 def measure(kernels, k, repetitions):
     """Return seconds, iterations and memory of every solver on one problem."""
     stack = as_stack(kernels, center=False, normalize=False, validate=False)
-    rows = {name: {"seconds": []} for name in SOLVERS}
-    for repetition in range(repetitions):
-        for name, solve in SOLVERS.items():
-            if repetition and rows[name]["seconds"][0] > 20 * rows["avg-kkm"]["seconds"][0]:
-                continue  # a long run is its own average
-            time.sleep(0.5)  # the threads of the last solve fall asleep
-            started = time.perf_counter()
-            solution = solve(stack, k)
-            rows[name]["seconds"].append(time.perf_counter() - started)
-            rows[name] |= {"n_iter": solution.n_iter, "converged": bool(solution.converged)}
-    medians = {name: float(np.median(row["seconds"])) for name, row in rows.items()}
-    for name, solve in SOLVERS.items():
-        peak = peak_memory(partial(solve, stack, k))
-        rows[name] |= {
+    works = {name: lambda solve=solve: partial(solve, stack, k) for name, solve in SOLVERS.items()}
+    seconds, solutions = take_turns(works, repetitions, 0.5, lambda _, found: found)
+    medians = {name: float(np.median(values)) for name, values in seconds.items()}
+    return {
+        name: {
+            "seconds": seconds[name],
+            "n_iter": found[0].n_iter,
+            "converged": bool(found[0].converged),
             "median_seconds": medians[name],
             "ratio": medians[name] / medians["avg-kkm"],
-            "memory_matrices": peak / (8 * stack.n_samples**2),
+            "memory_matrices": peak_memory(works[name]()) / (8 * stack.n_samples**2),
         }
-    return rows
+        for name, found in solutions.items()
+    }
 
 
 def main():

@@ -59,7 +59,7 @@ def standardized_copy(kernels):
 
 
 def table_problems(shrink=1):
-    """Return the rows of the table by name; blobs have so many times fewer samples."""
+    """Return the rows of the table by name; the samples of blobs are divided by `shrink`."""
     return {
         "digit": real_data("digit", "UCI Digit", 2000, 3, 10),
         "flo17": real_data("flo17-substitute", "Flower17 (substitute)", 1360, 7, 17),

@@ -3,7 +3,7 @@
 ============================
 
 Every method returns as many clusters as it is asked for, even from noise. ``suggest_n_clusters``
-looks for evidence, and may say that there is none.
+names the number that fits best, and says how strong the evidence of clusters is.
 """
 
 # %%
@@ -23,7 +23,8 @@ print(found)
 
 # %%
 # The picture shows three criteria for each number of clusters. Gray is the value for data without
-# clusters. The suggestion is the number whose silhouette exceeds that value most.
+# clusters. The best number has the highest sum of the eigengap and of the excess of the
+# silhouette over that value, each as a share of its maximum.
 
 NumberOfClustersDisplay.from_suggestion(found)
 plt.show()
@@ -34,7 +35,7 @@ plt.show()
 
 shuffled = [rng.permutation(clustered[0]), clustered[1]]
 nothing = suggest_n_clusters(shuffled, range(2, 8))
-print(nothing.n_clusters, nothing.kind)
+print(nothing.n_clusters, nothing.evidence)
 print(nothing.verdict())
 
 # %%
@@ -45,9 +46,9 @@ place = rng.uniform(size=150)
 curve = np.c_[np.cos(3 * place), np.sin(3 * place)]
 line = [curve @ rng.normal(size=(2, 6)) + 0.05 * rng.normal(size=(150, 6)) for _ in range(2)]
 continuum = suggest_n_clusters(line, range(2, 8))
-print(continuum.n_clusters, continuum.kind)
+print(continuum.n_clusters, continuum.evidence)
 
 # %%
-# The answer 1 means "no evidence of separate clusters", not "there is certainly one". Clusters that
-# overlap, or that only one view has, are not found. :doc:`/guides/number_of_clusters` says how
-# often the answer was right, and where it goes wrong.
+# No evidence is not evidence that there are no clusters: clusters that only one view has are not
+# found, and clusters that overlap look like a continuum. :doc:`/guides/number_of_clusters` says how
+# often the answers were right.

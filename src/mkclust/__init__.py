@@ -33,10 +33,10 @@ if TYPE_CHECKING:
     from mkclust.explain.agreement import agreement
     from mkclust.explain.anndata import to_anndata
     from mkclust.explain.annotate import annotate
-    from mkclust.explain.choosing import suggest_n_clusters
     from mkclust.explain.describe import describe
     from mkclust.explain.diagnose import diagnose
     from mkclust.explain.memory import estimate_memory
+    from mkclust.explain.number_of_clusters import suggest_n_clusters
     from mkclust.explain.report import write_report
     from mkclust.explain.sample_scores import sample_scores
     from mkclust.explain.stability import stability
@@ -90,7 +90,7 @@ _IMPORTED_LATER = {
     "sample_scores": "mkclust.explain.sample_scores",
     "save_model": "mkclust.methods.persistence",
     "stability": "mkclust.explain.stability",
-    "suggest_n_clusters": "mkclust.explain.choosing",
+    "suggest_n_clusters": "mkclust.explain.number_of_clusters",
     "to_anndata": "mkclust.explain.anndata",
     "write_report": "mkclust.explain.report",
 }

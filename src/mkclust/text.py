@@ -1,12 +1,10 @@
 """Text for messages and tables, made safe to print and to open in a spreadsheet."""
 
-import unicodedata
 from collections.abc import Iterable, Sequence
 from difflib import get_close_matches
 
-# Control, format (bidi overrides among them), surrogates, and separators of lines and paragraphs;
-# joiners belong to the spelling of words and of emoji.
-_UNPRINTABLE, _JOINERS = {"Cc", "Cf", "Cs", "Zl", "Zp"}, "\u200c\u200d"
+# Blanks that do not break, and joiners, which belong to the spelling of words and of emoji.
+_ORDINARY = "\xa0\u200c\u200d"
 
 
 def printable(text: object) -> str:
@@ -18,16 +16,11 @@ def printable(text: object) -> str:
     >>> print(printable("view\x1b[2J"))
     view\x1b[2J
     """
-
-    def shown(character: str) -> str:
-        if character in _JOINERS or unicodedata.category(character) not in _UNPRINTABLE:
-            return character
-        code = ord(character)
-        if code < 0x100:
-            return f"\\x{code:02x}"
-        return f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
-
-    return "".join(map(shown, str(text)))
+    parts = (
+        c if c.isprintable() or c in _ORDINARY else c.encode("unicode_escape").decode()
+        for c in str(text)
+    )
+    return "".join(parts)
 
 
 def join_words(items: Iterable[object], most: int = 6) -> str:

@@ -16,8 +16,6 @@ import scipy.sparse
 import mkclust
 from command_line import fail, invoke, succeed, three_clusters
 from mkclust import metrics, plots
-from mkclust.cli import outputs
-from mkclust.cli.models import parse_value
 
 Recommended = mkclust.METHODS[mkclust.RECOMMENDED]
 
@@ -85,22 +83,6 @@ def test_every_format_of_views_gives_the_labels_of_the_estimator(kind, views):
     assert result.stderr == ""
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("method", mkclust.METHODS)
-def test_every_method_gives_the_labels_of_the_estimator_with_its_defaults(method, views):
-    result = succeed("cluster", "d.npz", "-k", 4, "--method", method, "--seed", 2)
-    estimator = mkclust.METHODS[method](n_clusters=4, random_state=2)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        model = estimator.fit(views)
-    np.testing.assert_array_equal(read_labels(), model.labels_)
-    record = read_run()
-    assert record["method"] == method
-    assert record["weights"] == pytest.approx(model.weights_, abs=1e-12)
-    assert record["parameters"] == json.loads(outputs.strict_json(estimator.get_params()))
-    assert "alignment" in result.stdout
-
-
 def test_a_stack_of_kernels_and_square_matrices_are_clustered_as_kernels():
     np.save("K.npy", kernels())
     succeed("cluster", "K.npy", "-k", 3)
@@ -143,37 +125,12 @@ def test_kernels_are_asked_for_by_the_name_of_a_view(views):
     assert "--landmarks" in fail("cluster", "K.npy", "-k", 3, "--landmarks", 9)
 
 
-def test_the_kernels_of_a_known_data_set_are_said_and_recorded(views, monkeypatch):
-    bank = {"widths": (0.5, 1.0), "polynomials": (), "linear": None}
-    small = mkclust.datasets.Dataset("small", views, None, None, tuple(views), bank=bank)
-    entry = mkclust.datasets.Entry("small", lambda: small, lambda: "small")
-    monkeypatch.setitem(mkclust.datasets.CATALOG, "small", entry)
-    result = succeed("cluster", "small", "-k", 3)
-    model = Recommended(3, kernels=mkclust.KernelBank(**bank), random_state=0)
-    np.testing.assert_array_equal(read_labels(), model.fit(views).labels_)
-    assert read_run()["kernel_choice"] in result.stdout
-    assert "KernelBank(" in result.stdout
-    assert read_run()["inputs"][0]["sha256"] is None
-
-
-# --- parameters -----------------------------------------------------------------------------------
-
-
 def test_parameters_of_a_method_are_set_by_name():
     options = ("--set", "reg=0.25", "--set", "neighbors=0.4", "--set", "center=False")
     succeed("cluster", "d.npz", "-k", 3, "--method", "lkam", *options)
     parameters = read_run()["parameters"]
     assert (parameters["reg"], parameters["neighbors"]) == (0.25, 0.4)
     assert parameters["center"] is False
-
-
-@pytest.mark.parametrize(
-    ("text", "value"),
-    [("true", True), ("False", False), ("None", None), ("1", 1), ("0.5", 0.5), ("auto", "auto")],
-)
-def test_a_setting_is_a_number_a_truth_value_none_or_text(text, value):
-    assert parse_value(text) == value
-    assert type(parse_value(text)) is type(value)
 
 
 @pytest.mark.parametrize(
@@ -191,15 +148,6 @@ def test_a_setting_is_a_number_a_truth_value_none_or_text(text, value):
 )
 def test_a_setting_that_cannot_be_is_refused_before_anything_is_read(method, setting, word):
     assert word in fail("cluster", "missing.npz", "-k", 3, "--method", method, "--set", setting)
-
-
-def test_an_indefinite_kernel_is_refused_unless_it_is_to_be_repaired():
-    bad = kernels()
-    bad[0] -= 20 * np.outer(*2 * [np.sin(np.arange(60))]) / 30
-    bad[0] += np.diag(1 - np.diag(bad[0]))
-    np.save("K.npy", bad)
-    assert "psd='clip'" in fail("cluster", "K.npy", "-k", 3)
-    succeed("cluster", "K.npy", "-k", 3, "--set", "psd=clip")
 
 
 # --- landmarks ------------------------------------------------------------------------------------
@@ -250,11 +198,6 @@ def test_workers_of_a_cluster_find_the_same_clusters(kind, views):
         succeed("cluster", *files, "-k", 3, "--landmarks", 20, "--cluster", address)
     np.testing.assert_array_equal(read_labels(), labels)
     assert read_run()["weights"] == pytest.approx(weights, abs=1e-6)
-
-
-def test_a_file_that_workers_cannot_read_by_rows_is_refused():
-    pytest.importorskip("distributed")
-    assert "--cluster" in fail("cluster", "d.csv", "-k", 3, "--cluster", "tcp://nowhere:1")
 
 
 # --- what the views agree on ----------------------------------------------------------------------
@@ -331,12 +274,6 @@ def test_labels_have_ids_and_scores_and_clusters_are_numbered_by_falling_size(vi
     np.testing.assert_allclose(table["silhouette"], scores.silhouette, atol=6e-5)
     np.testing.assert_allclose(table["margin"], scores.margin, atol=6e-5)
     assert (np.diff(np.bincount(table["cluster"])) <= 0).all()
-
-
-def test_what_is_not_known_of_a_sample_is_an_empty_cell(views):
-    model = Recommended(1, random_state=0).fit(views)
-    lines = outputs.fitted_labels(model).decode().splitlines()
-    assert lines[1] == "0,0,,"
 
 
 @pytest.mark.parametrize(
@@ -424,14 +361,6 @@ def test_expected_errors_of_a_fit_are_one_line_and_old_outputs_stay(error, monke
     Path("labels.csv").write_text("precious")
     fail("cluster", "d.npz", "-k", 3)
     assert Path("labels.csv").read_text() == "precious"
-
-
-def test_an_unexpected_error_is_not_hidden(monkeypatch):
-    def broken(self, X, y=None):
-        raise AssertionError("a bug")
-
-    monkeypatch.setattr(Recommended, "fit", broken)
-    assert isinstance(invoke("cluster", "d.npz", "-k", 3).exception, AssertionError)
 
 
 def test_an_interrupted_run_is_one_line_and_leaves_nothing(monkeypatch):

@@ -109,19 +109,6 @@ def test_files_with_some_common_ids_are_joined_if_asked():
     assert len(labels()) == 60
 
 
-def test_ids_spelled_alike_in_an_outer_join_are_warned_of():
-    tables()[1].rename(index={"p09": "P09"}).to_csv("mirna.tsv", sep="\t", index_label="patient")
-    assert "'p09' and 'P09'" in cluster("mrna.csv", "mirna.tsv", "--join", "outer").stderr
-
-
-def test_files_with_no_common_id_are_refused_with_an_id_of_each():
-    right = tables()[1].rename(index=lambda name: name.replace("p", "TCGA-"))
-    right.to_csv("mirna.tsv", sep="\t", index_label="patient")
-    message = refuse("mrna.csv", "mirna.tsv")
-    assert "'p00'" in message
-    assert "'TCGA-00'" in message
-
-
 def test_the_column_of_ids_is_named_for_all_files_or_for_one():
     left = tables()[0].rename_axis("patient").reset_index()
     left.insert(0, "sample", [1, 2] * 30)
@@ -157,14 +144,6 @@ def test_ids_of_parquet_that_stays_on_disk_are_said_not_to_be_read():
     files = ["mrna.parquet", "mirna.parquet"]
     with pytest.warns(UserWarning, match=r"--id mrna\.parquet=patient"):
         read_inputs(Request(files, address="tcp://none:1"), Progress([], quiet=True))
-
-
-def test_files_of_different_numbers_of_samples_are_not_joined():
-    np.save("one.npy", tables()[0].to_numpy())
-    np.save("two.npy", tables()[1].to_numpy()[:50])
-    message = refuse("one.npy", "two.npy")
-    assert "60" in message
-    assert "50" in message
 
 
 def test_several_files_are_joined_in_order_and_clashing_names_tell_their_file():
@@ -216,9 +195,8 @@ def test_a_kernel_is_not_taken_for_a_table():
     K = np.exp(-(distances(tables()[0]) ** 2) / 20)
     K.to_csv("k.csv", index_label="patient")
     np.savez("K.npz", a=K.to_numpy(), b=K.to_numpy() ** 2)
-    assert typed(refuse("k.csv")) == ["--kernels", "precomputed"]
-    assert "k.csv: k is square and symmetric" in refuse("mirna.tsv", "k.csv")
-    assert typed(refuse("K.npz")) == ["--kernels", "precomputed"]
+    for args in (["k.csv"], ["mirna.tsv", "k.csv"], ["K.npz"]):
+        assert "--kernels precomputed" in refuse(*args)
     cluster("k.csv", "--kernels", "precomputed")
     assert recovered() > 0.9
 
@@ -249,28 +227,22 @@ def test_inspect_counts_the_samples_that_files_lack():
     files = ("mrna.csv", "mirna.tsv", "--join", "outer")
     text = succeed("inspect", *files).stdout
     assert "problem" not in text
-    assert "  lacks 5 samples" in text
+    assert "mrna lacks 5, mirna 8" in text
     assert "3 patterns of missing views: 47 samples in all views" in text
     report = json.loads(succeed("inspect", *files, "--json").stdout)
-    assert [view["lacks"] for view in report["views"]] == [5, 8]
     assert report["patterns"][1] == {"lacks": ["mirna"], "samples": 8}
 
 
 def test_inspect_shows_what_was_understood_and_writes_nothing():
     before = sorted(os.listdir())
     text = succeed("inspect", "mrna.csv", "mirna.tsv").stdout
-    for words in ("mrna\n  60 x 3 (3 numbers), ids such as 'p00'", "missing: 0.00%",
+    for words in ("mrna\n  60 x 3, ids such as 'p00'", "missing: 0.00%",
                   "dense (none of the other kinds)", "Joined by id: all 60 samples"):  # fmt: skip
         assert words in text
     left = tables()[0].assign(notes=[f"day {i}" for i in range(N)])
     left.to_csv("mrna.csv", index_label="patient")
     assert "notes" in succeed("inspect", "mrna.csv", "mirna.tsv").stdout.partition("problem: ")[2]
     assert sorted(os.listdir()) == before
-
-
-def test_inspect_describes_kernels():
-    np.save("K.npy", np.exp(-(distances(tables()[0]).to_numpy()[None] ** 2)))
-    assert "60 x 60" in succeed("inspect", "K.npy").stdout
 
 
 # --- formats --------------------------------------------------------------------------------------
@@ -298,17 +270,6 @@ def test_a_sparse_file_is_clustered_beside_a_table_in_its_order():
     assert recovered() > 0.9
     tables()[0][::-1].to_csv("mrna.csv", index_label="patient")
     assert "'text'" in refuse("mrna.csv", "mirna.tsv", "text.npz")
-
-
-def test_parquet_files_on_disk_give_the_clusters_of_arrays():
-    pytest.importorskip("pyarrow")
-    for frame, name in zip(tables(), ("left", "right"), strict=True):
-        frame.to_parquet(f"{name}.parquet", index=False)
-        np.save(f"{name}.npy", frame.to_numpy())
-    cluster("left.parquet", "right.parquet", "--landmarks", 20)
-    found = labels()
-    cluster("left.npy", "right.npy", "--landmarks", 20)
-    assert labels().equals(found)
 
 
 def test_a_stack_of_kernels_in_a_hdf5_file_is_clustered_on_disk():

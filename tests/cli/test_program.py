@@ -15,7 +15,6 @@ import pytest
 import mkclust
 from command_line import fail, succeed, three_clusters
 from mkclust import cli
-from mkclust.cli.progress import Progress
 from mkclust.datasets.digits import Table
 
 posix = pytest.mark.skipif(sys.platform == "win32", reason="needs POSIX devices and signals")
@@ -123,15 +122,6 @@ def test_a_terminal_sees_a_bar_which_is_erased_in_the_end():
     assert b"clustering 45 samples, 2 views" in seen
     assert b"\x1b[?25h" in seen  # the cursor is shown again
     assert seen.rindex(b"\x1b[2K") > seen.rindex(b"clustering")
-
-
-def test_progress_that_nobody_sees_still_measures_its_phases(capsys):
-    with Progress([], quiet=True) as progress:
-        progress.phase("reading")
-        progress.step(1, 2, "files")
-        progress.phase("writing")
-    assert list(progress.seconds) == ["reading", "writing"]
-    assert capsys.readouterr().err == ""
 
 
 @pytest.fixture

@@ -9,7 +9,6 @@ from sklearn import config_context, get_config
 from threadpoolctl import threadpool_limits
 
 from mkclust.data.samples import as_blocks
-from mkclust.linalg.threads import n_threads
 
 N = 500
 
@@ -114,19 +113,6 @@ def test_sums_and_rows_are_the_same_for_any_number_of_threads(views, threads):
         np.testing.assert_allclose(one, other, rtol=1e-12, atol=1e-12)
 
 
-def test_several_blocks_are_computed_together(views):
-    meeting = threading.Barrier(3, timeout=60)
-
-    def meet(block, start):
-        if 0 < start <= 3 * 32:  # the first is computed alone
-            meeting.wait()
-        return block["a"]
-
-    with threadpool_limits(3):
-        found = as_blocks(views, block_rows=32).map(meet)
-    np.testing.assert_array_equal(found, views["a"])
-
-
 def test_threads_have_the_settings_of_the_caller(views):
     def overflow(block, start):
         assert get_config()["assume_finite"]
@@ -138,14 +124,3 @@ def test_threads_have_the_settings_of_the_caller(views):
             blocks.map(overflow)
         with np.errstate(over="ignore"), warnings.catch_warnings(action="error"):
             assert np.isinf(blocks.map(overflow)[64:]).all()
-
-
-def test_passes_that_overlap_leave_the_limit_of_the_user_as_it_was(views):
-    blocks = as_blocks(views, block_rows=64)
-    with threadpool_limits(2):
-        callers = [threading.Thread(target=blocks.total, args=(products,)) for _ in range(4)]
-        for caller in callers:
-            caller.start()
-        for caller in callers:
-            caller.join()
-        assert n_threads() == 2

@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 from scipy.sparse import issparse
 
-from mkclust import AverageKKM, KernelBank, agreement, suggest_n_clusters, to_device
-from mkclust.data import read_samples
+from mkclust import AverageKKM, KernelBank, to_device
 from mkclust.data.options import TableOptions
 from mkclust.data.samples import read_views
 
@@ -66,7 +65,6 @@ def test_a_category_of_one_value_is_left_out():
         samples.columns["clinic (categories)"]
         == read_views({"clinic": clinic()}).columns["clinic (categories)"]
     )
-    assert "clinic: left out 'site', with fewer than two values" in samples.notes
     with pytest.raises(ValueError, match="View 'site' has only columns of one value"):
         read_views({"site": frame[["site"]]})
 
@@ -106,6 +104,11 @@ def test_columns_that_new_rows_lack_or_add_are_named():
         bank.transform({"a": np.hstack([numbers, numbers[:, :1]])})
     with pytest.raises(TypeError, match="was a data frame with categories in the fit"):
         read_views({"clinic": np.ones((N, 4))}, encodings=encodings)
+    for columns in ([], [0, 1]):
+        with pytest.raises(ValueError, match="View 'clinic' lacks .*'sex'"):
+            read_views(
+                {"clinic": pandas.DataFrame(index=range(N), columns=columns)}, encodings=encodings
+            )
 
 
 @pytest.mark.parametrize(
@@ -143,7 +146,7 @@ def test_missing_cells_of_all_views_are_named_in_one_error():
     numbers[4, 2] = np.nan
     with pytest.raises(ValueError, match="impute='median'") as refusal:
         _ = read_views({"clinic": frame, "rest": numbers}).views
-    for part in ("View 'clinic' ", "'age': 2", "'sex': 1", "View 'rest'", "column 2: 1", "NaN"):
+    for part in ("View 'clinic' ", "'age': 2", "'sex=f': 1", "View 'rest'", "column 2: 1", "NaN"):
         assert part in str(refusal.value)
 
 
@@ -182,10 +185,11 @@ def test_masked_entries_are_missing(dtype):
 def test_infinity_is_never_imputed_and_a_column_without_values_is_named():
     frame = clinic()[["age", "dose"]]
     frame.iloc[0, 0], frame.iloc[1, 1] = np.inf, np.nan
-    with pytest.raises(ValueError, match="0 NaN and 1 infinity.*'age': 1"):
+    with pytest.raises(ValueError, match="1 infinity.*'age': 1"):
         _ = read_views({"clinic": frame}, options=MEDIAN).views
+    frame = clinic()[["age", "dose"]].assign(dose=np.nan)
     with pytest.raises(ValueError, match=r"1 column without any value.*drop\(columns=\['dose'\]\)"):
-        read_views({"clinic": frame.assign(dose=np.nan)}, options=MEDIAN)
+        read_views({"clinic": frame}, options=MEDIAN)
 
 
 def test_a_column_of_categories_may_come_as_numbers_later():
@@ -229,18 +233,6 @@ def test_a_frame_of_sparse_columns_is_a_sparse_view(fill):
         np.testing.assert_array_equal(view.toarray() if fill == 0 else view, table)
 
 
-def test_what_is_joined_and_filled_beforehand_goes_into_banks_and_suggestions():
-    a = pandas.concat([clinic()] * 3).set_axis(range(100, 130))
-    a.iloc[3, 0], b = np.nan, a.iloc[2:, ::-1]
-    options = TableOptions(join="inner", impute="median")
-    samples = read_samples({"a": a, "b": b}, options=options)
-    assert KernelBank(rules="kind").fit(samples).n_features_in_ == 12
-    found = suggest_n_clusters(samples, [2], n_draws=1, level=0.5, n_resamples=1)
-    assert found.n_samples == 28
-    shared = agreement({"a": a, "b": b}, join="inner", impute="median")
-    assert shared.names == ("a", "a (categories)", "b", "b (categories)")
-
-
 NULLABLE = {
     "Int64": lambda: pandas.array([1, 2, None, 4] * 10, dtype="Int64"),
     "Float64": lambda: pandas.array([1.5, 2, None, 4] * 10, dtype="Float64"),
@@ -258,7 +250,7 @@ NULLABLE = {
 def test_missing_cells_of_every_type_are_named_and_filled(name):
     numbers = np.random.default_rng(0).normal(size=(40, 2))
     frame = pandas.DataFrame(numbers, columns=["a", "b"]).assign(c=NULLABLE[name]())
-    with pytest.raises(ValueError, match="'c': 10.*impute='median'"):
+    with pytest.raises(ValueError, match="'c(=\\w+)?': 10.*impute='median'"):
         AverageKKM(2).fit({"t": frame})
     model = AverageKKM(2, impute="median", random_state=0).fit({"t": frame})
     assert set(model.view_names_in_) <= {"t", "t (categories)"}
@@ -278,15 +270,6 @@ def test_categories_go_to_a_device_as_a_view_of_their_own(X):
         "table": (N, 2),
         "table (categories)": (N, 4),
     }
-
-
-def test_text_that_differs_in_every_row_is_advised_as_ids():
-    frame = pandas.DataFrame({"age": range(40), "patient": [f"p{i}" for i in range(40)]})
-    with pytest.raises(ValueError, match=r"frame\.set_index\('patient'\)"):
-        read_views({"a": frame})
-    with pytest.raises(ValueError, match="neither numbers nor") as refusal:
-        read_views({"a": frame.set_index(frame["age"].map(str))})
-    assert "set_index" not in str(refusal.value)
 
 
 @pytest.mark.parametrize(

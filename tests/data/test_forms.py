@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 import scipy.sparse
 
-from mkclust.data.samples import as_views
+from mkclust.data.samples import read_views
 from mkclust.kernels import KernelBank
 
 
@@ -13,12 +13,14 @@ def rng():
 
 def test_a_mapping_keeps_its_names_and_order(rng):
     table = rng.normal(size=(3, 2))
-    assert list(as_views({"b": table, 2: table, "a": table})) == ["b", "2", "a"]
+    assert list(read_views({"b": table, 2: table, "a": table}).views) == ["b", "2", "a"]
 
 
 @pytest.mark.parametrize("container", [list, tuple])
 def test_a_sequence_of_2d_items_is_a_sequence_of_views(rng, container):
-    found = as_views(container([rng.normal(size=(3, 2)), [[1, 2, 3], [4, 5, 6], [7, 8, 9]]]))
+    found = read_views(
+        container([rng.normal(size=(3, 2)), [[1, 2, 3], [4, 5, 6], [7, 8, 9]]])
+    ).views
     assert {name: view.shape for name, view in found.items()} == {
         "view 0": (3, 2),
         "view 1": (3, 3),
@@ -36,7 +38,7 @@ def test_a_sequence_of_2d_items_is_a_sequence_of_views(rng, container):
     ],
 )
 def test_an_array_or_a_list_of_rows_is_one_table(table):
-    (item,) = as_views(table).items()
+    (item,) = read_views(table).views.items()
     assert item[0] == "table"
     assert item[1].dtype == np.float64
     np.testing.assert_array_equal(item[1], [[0, 1], [2, 3], [4, 5]])
@@ -46,22 +48,22 @@ def test_data_frames_serve_as_views_and_as_a_table():
     pandas = pytest.importorskip("pandas")
     frame = pandas.DataFrame({"age": [1, 2, 3], "smoker": [1, 0, 1]})
     nullable = pandas.DataFrame({"dose": pandas.array([1, 2, 3], dtype="Int64")})
-    assert as_views(frame)["table"].tolist() == [[1, 1], [2, 0], [3, 1]]
-    assert list(as_views([frame, nullable])) == ["view 0", "view 1"]
-    assert as_views({"n": nullable})["n"].tolist() == [[1], [2], [3]]
+    assert read_views(frame).views["table"].tolist() == [[1, 1], [2, 0], [3, 1]]
+    assert list(read_views([frame, nullable]).views) == ["view 0", "view 1"]
+    assert read_views({"n": nullable}).views["n"].tolist() == [[1], [2], [3]]
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64", "float16", "uint64", "bool", "object"])
 def test_single_and_double_precision_are_kept_and_the_rest_becomes_double(dtype):
     table, kept = np.eye(3).astype(dtype), "float32" if dtype == "float32" else "float64"
-    assert as_views(table)["table"].dtype == kept
-    assert as_views({"a": table})["a"].dtype == kept
+    assert read_views(table).views["table"].dtype == kept
+    assert read_views({"a": table}).views["a"].dtype == kept
 
 
 def test_views_of_floats_are_not_copied(rng):
     table = rng.normal(size=(3, 2))
-    assert np.shares_memory(as_views([table, table])["view 0"], table)
-    assert np.shares_memory(as_views(table)["table"], table)
+    assert np.shares_memory(read_views([table, table]).views["view 0"], table)
+    assert np.shares_memory(read_views(table).views["table"], table)
 
 
 @pytest.mark.parametrize(
@@ -91,6 +93,6 @@ def test_views_of_floats_are_not_copied(rng):
 )
 def test_views_that_cannot_be_used_are_refused_by_name(X, error, message):
     with pytest.raises(error, match=message):
-        as_views(X)
+        _ = read_views(X).views
     with pytest.raises(error, match=message):
         KernelBank().fit(X)

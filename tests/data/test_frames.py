@@ -7,7 +7,7 @@ import pytest
 from scipy.sparse import csr_array, issparse
 
 from mkclust.data.samples import read_samples, read_views
-from mkclust.data.tables import are_numbers, as_table, column_of, read_column
+from mkclust.data.tables import are_numbers, as_table, read_column
 
 pandas = pytest.importorskip("pandas")
 N = 12
@@ -37,8 +37,6 @@ def test_a_column_knows_what_it_holds(library):
     assert not all(are_numbers(frame))
     assert all(are_numbers(frame[["number"]]))
     assert table.columns == list(COLUMNS)
-    series = frame_of(library)["category"]
-    assert column_of("category", series).levels == ["a", "b", "c"]
 
 
 @pytest.mark.parametrize(

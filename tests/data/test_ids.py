@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mkclust import AverageKKM, KernelBank, SimpleMKKM, diagnose, to_device
-from mkclust.data.samples import as_views
+from mkclust.data.samples import read_views
 from mkclust.explain.stability import stability
 from mkclust.kernels import Nystroem
 from mkclust.stack import as_stack
@@ -83,18 +83,6 @@ def test_the_order_of_the_rows_of_any_frame_changes_nothing(name, seeds, kind):
     np.testing.assert_array_equal(model.predict(mixed), model.labels_[np.argsort(order)])
 
 
-def test_frames_of_one_order_are_what_their_arrays_are():
-    model = SimpleMKKM(3, random_state=0).fit(frames())
-    plain = SimpleMKKM(3, random_state=0).fit(clustered())
-    np.testing.assert_array_equal(model.labels_, plain.labels_)
-    np.testing.assert_allclose(model.weights_, plain.weights_, atol=1e-12)
-    assert not hasattr(plain, "sample_ids_")
-    table = frames()[0]
-    assert SimpleMKKM(3, random_state=0).fit(table).sample_ids_.tolist() == text_ids()
-    again = model.fit(clustered())
-    assert not hasattr(again, "sample_ids_")
-
-
 def test_the_default_index_is_no_id():
     views = [frame.reset_index(drop=True) for frame in frames()]
     assert not hasattr(SimpleMKKM(3, random_state=0).fit(views), "sample_ids_")
@@ -107,19 +95,19 @@ def test_the_default_index_is_no_id():
 @pytest.mark.parametrize("place", [0, 1])
 def test_the_default_index_is_an_id_beside_the_same_numbers(place):
     views = [frame.reset_index(drop=True) for frame in frames()]
-    expected = as_views(views)
+    expected = read_views(views).views
     views[place] = shuffled(views[place])
     order = views[0].index.to_numpy()
-    for name, view in as_views(views).items():
+    for name, view in read_views(views).views.items():
         np.testing.assert_array_equal(view, expected[name][order])
 
 
 def test_the_default_index_beside_some_of_the_same_numbers_is_refused():
     a, b, _ = (frame.reset_index(drop=True) for frame in frames())
     with pytest.raises(ValueError, match=r"'view 0' .*default index.*reset_index"):
-        as_views([a, b.set_axis(range(1, N + 1))])
+        _ = read_views([a, b.set_axis(range(1, N + 1))]).views
     with pytest.raises(ValueError, match=r"'view 0' .*'view 1'.*reset_index"):
-        as_views([a.iloc[:40].set_axis(range(39, -1, -1)), b])
+        _ = read_views([a.iloc[:40].set_axis(range(39, -1, -1)), b]).views
 
 
 @pytest.mark.parametrize("beside", ["array", "polars", "default index", "list"])
@@ -138,6 +126,8 @@ def test_what_has_no_ids_is_refused_beside_frames_of_different_orders(beside):
     model = SimpleMKKM(3, random_state=0).fit({"a": a, "b": b, "c": other})
     plain = SimpleMKKM(3, random_state=0).fit(dict(zip("abc", clustered(), strict=True)))
     np.testing.assert_array_equal(model.labels_, plain.labels_)
+    with pytest.raises(ValueError, match="view 'c' has no ids"):
+        model.mixed_kernel({"a": shuffled(a, 1), "b": shuffled(b, 1), "c": other})
 
 
 def test_frames_of_different_samples_are_refused_with_the_counts():
@@ -197,29 +187,19 @@ def test_kernels_from_text_files_have_text_as_columns():
     np.testing.assert_allclose(as_stack(mixed).among().entries, expected, rtol=1e-9, atol=1e-13)
 
 
-def test_kernels_of_different_samples_are_refused_with_the_counts():
-    a, b, _ = kernel_frames()
-    with pytest.raises(ValueError, match=r"40 ids in common, and 5 are only in kernel 0 \('a'\)"):
-        as_stack({"a": a, "b": b.iloc[:40, :40]})
-    with pytest.raises(ValueError, match="the columns of kernel 1"):
-        as_stack([a, b.iloc[:40, 5:]])
-    with pytest.raises(ValueError, match="kernel 2 has no ids"):
-        as_stack([a, shuffled(b), a.to_numpy()])
-
-
 def test_similarities_to_training_samples_are_paired_by_their_columns():
     kernels = kernel_frames()
     model = AverageKKM(3, kernels="precomputed", random_state=0).fit(kernels)
     new = [K.iloc[:7] for K in kernels]
     mixed = [new[0], shuffled(new[1]), shuffled(new[2].T).T]
     np.testing.assert_array_equal(model.predict(mixed), model.labels_[:7])
-    with pytest.raises(ValueError, match="44 ids in common"):
+    with pytest.raises(ValueError, match="model was fitted on"):
         model.predict([new[0], new[1], new[2].rename(columns={"sample 3": "x"})])
     plain = AverageKKM(3, kernels="precomputed", random_state=0).fit(
         [K.to_numpy() for K in kernels]
     )
     np.testing.assert_array_equal(plain.predict(new), model.labels_[:7])
-    with pytest.raises(ValueError, match="columns of kernel 2.*fitted on samples without ids"):
+    with pytest.raises(ValueError, match="columns of .*kernel 2.*without ids"):
         plain.predict(mixed)
     with pytest.raises(TypeError, match="self_similarity is a data frame"):
         model.predict(new, self_similarity=pandas.DataFrame(np.ones((3, 7))))
@@ -240,7 +220,7 @@ def test_what_a_model_was_fitted_on_may_be_passed_again_in_any_order(name):
     np.testing.assert_allclose(found.redundancy, expected.redundancy, atol=1e-12)
     found, expected = (stability(model, X, n_resamples=2).samples for X in (mixed, views))
     np.testing.assert_array_equal(found, expected)
-    with pytest.raises(ValueError, match="44 ids in common.*samples that the model was fitted on"):
+    with pytest.raises(ValueError, match="samples that the model was fitted on"):
         model.mixed_kernel({name: v.rename({"sample 7": "x"}) for name, v in views.items()})
 
 

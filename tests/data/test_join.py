@@ -45,5 +45,5 @@ def test_samples_of_a_fit_are_found_again_among_more():
     again = read_views([frame(IDS[::-1]), frame(IDS)], ids=fitted.ids, options=INNER)
     assert again.ids.tolist() == IDS[3:8]
     np.testing.assert_array_equal(again.views["view 0"], fitted.views["view 0"])
-    with pytest.raises(ValueError, match="fitted on and view 'view 0'"):
+    with pytest.raises(ValueError, match="model was fitted on"):
         read_views([frame(IDS[:6]), frame(IDS)], ids=fitted.ids, options=INNER)

@@ -10,7 +10,6 @@ from libraries import LIBRARIES, as_library
 from mkclust.data.blocks import Blocks
 from mkclust.data.samples import as_blocks
 from mkclust.linalg import to_host
-from mkclust.linalg.sparse_rows import missing_rows
 
 
 def counted(block, start):
@@ -20,17 +19,6 @@ def counted(block, start):
         index = block.index(name)
         sums[slice(None) if index is None else index, number] = rows.sum(axis=1) + start
     return sums
-
-
-@pytest.mark.parametrize("library", LIBRARIES)
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_a_row_of_nan_is_a_sample_that_a_view_lacks(library, dtype):
-    rows = np.ones((5, 3), dtype)
-    assert not to_host(missing_rows(as_library(library, rows.copy())), None).any()
-    rows[[1, 3]] = np.nan
-    rows[4, 0] = rows[0, 2] = np.nan  # cells
-    found = missing_rows(as_library(library, rows))
-    assert to_host(found, None).tolist() == [False, True, False, True, False]
 
 
 @pytest.mark.parametrize("library", [*LIBRARIES, "sparse"])

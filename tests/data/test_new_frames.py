@@ -95,15 +95,3 @@ def test_searches_try_ways_to_take_a_table_apart_and_kernels_by_name():
     assert len(found.cv_results_["mean_test_score"]) == 3
     scores = cross_validate(model, wide(["same"] * N), Y, **options)["test_score"]
     assert scores.min() > 0.9
-
-
-@pytest.mark.parametrize("library", ["pandas", "polars"])
-def test_output_is_a_frame_of_the_library_that_is_asked_for(library):
-    pytest.importorskip(library)
-    model = SimpleMKKM(3, views=VIEWS, random_state=0).set_output(transform=library).fit(wide())
-    few = permuted(wide(), 1).iloc[:5]
-    embedded = model.transform(few)
-    assert type(embedded).__module__.startswith(library)
-    assert embedded.shape == (5, 3)
-    if library == "pandas":
-        assert embedded.index.tolist() == few.index.tolist()

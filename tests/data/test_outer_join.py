@@ -24,7 +24,7 @@ def test_all_samples_are_kept_and_counted_in_a_note():
     assert samples.ids.tolist() == IDS
     assert samples.missing.sum(axis=0).tolist() == [4, 3]
     assert samples.notes == (
-        "outer join: 12 samples; a lacks 4, b 3",
+        "12 samples; a lacks 4, b 3",
         "a: 8 samples, 1 column",
         "b: 9 samples, 1 column",
     )
@@ -101,9 +101,9 @@ def test_the_samples_of_a_fit_are_found_again_and_others_refused():
     np.testing.assert_array_equal(again.missing, fitted.missing)
     for name in frames:
         np.testing.assert_array_equal(again.views[name], fitted.views[name])
-    with pytest.raises(ValueError, match="fitted on and view 'b'"):
+    with pytest.raises(ValueError, match="model was fitted on"):
         read_views({**frames, "b": frame([*IDS[2:7], "s11"])}, ids=fitted.ids, options=OUTER)
-    with pytest.raises(ValueError, match="1 of the 7 ids .* in no view, such as 's6'"):
+    with pytest.raises(ValueError, match="model was fitted on"):
         read_views({**frames, "b": frame(IDS[2:6])}, ids=fitted.ids, options=OUTER)
 
 

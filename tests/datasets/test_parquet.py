@@ -135,16 +135,3 @@ def test_columns_of_a_parquet_file_can_be_selected(tmp_path, pyarrow, X, y):
     assert load(f"{path}::c3").views["x"].shape == (N, 1)
     assert "no column c9; select among c0 double" in complaint(f"{path}::c1,c9")
     assert "the column place holds string" in complaint(f"{path}::place")
-
-
-def test_a_parquet_file_that_changes_while_in_use_is_named(tmp_path, pyarrow, X):
-    path = write_parquet(tmp_path / "x.parquet", columns_of(X), compression="none")
-    view = load(path).views["x"]
-    view[:10]
-    content = path.read_bytes()
-    path.write_bytes(content[:4] + bytes(len(content) - 4))
-    with pytest.raises(OSError, match=r"x\.parquet: row 200 cannot be read"):
-        view[200:]
-    path.unlink()
-    with pytest.raises(FileNotFoundError, match=r"x\.parquet"):
-        pickle.loads(pickle.dumps(view))[:10]

@@ -57,8 +57,8 @@ def new_samples(names):
 
 def number_of_clusters(names):
     assert names["found"].n_clusters == 4
-    assert names["nothing"].kind == "no evidence"
-    assert names["continuum"].kind == "continuum"
+    assert names["nothing"].evidence == "none"
+    assert names["continuum"].evidence == "weak"
 
 
 def missing_views(names):

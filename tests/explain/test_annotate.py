@@ -4,6 +4,7 @@ import json
 import sys
 
 import numpy as np
+import pandas as pd
 import pytest
 from scipy import stats
 from sklearn.exceptions import NotFittedError
@@ -99,7 +100,7 @@ def test_planted_differences_are_found_among_many_that_are_none():
     assert min(values) == 1 / 1000
 
 
-def test_p_values_of_a_variable_do_not_hang_on_others_or_on_the_numbers_of_clusters():
+def test_p_values_of_a_variable_do_not_depend_on_others_or_on_the_numbers_of_clusters():
     rng = np.random.default_rng(0)
     table = {"a": rng.normal(size=60), "b": rng.normal(size=60)}
     both = by_name(annotate(LABELS, table))
@@ -109,7 +110,6 @@ def test_p_values_of_a_variable_do_not_hang_on_others_or_on_the_numbers_of_clust
 
 
 def test_missing_values_are_dropped_and_counted_variable_by_variable():
-    pd = pytest.importorskip("pandas")
     rng = np.random.default_rng(0)
     frame = pd.DataFrame({"x": rng.normal(size=60), "c": rng.choice(["a", "b"], size=60)})
     frame.loc[:4, "x"] = np.nan
@@ -144,7 +144,6 @@ def test_what_cannot_be_tested_is_reported_with_the_reason():
 
 
 def test_ids_of_labels_may_be_passed_beside_them():
-    pd = pytest.importorskip("pandas")
     frame = pd.DataFrame({"x": np.arange(60.0) % 7}, index=[f"p{i}" for i in range(60)])
     expected = annotate(LABELS, frame).tests
     assert annotate(LABELS, frame.iloc[::-1], ids=frame.index).tests == expected
@@ -153,19 +152,11 @@ def test_ids_of_labels_may_be_passed_beside_them():
 
 
 def test_an_annotation_is_printed_and_handed_on():
-    pd = pytest.importorskip("pandas")
     table = {"x": np.arange(60.0), "one": np.ones(60)}
     annotation = annotate(LABELS, table, n_permutations=99)
     lines = str(annotation).splitlines()
-    assert lines[0].split() == [
-        "variable",
-        "test",
-        "samples",
-        "missing",
-        "statistic",
-        "p",
-        "adjusted",
-    ]
+    columns = ["variable", "test", "samples", "missing", "statistic", "p", "adjusted"]
+    assert lines[0].split() == columns
     assert lines[1].split()[-1] == "0.01"
     assert "99 permutations" in lines[2]
     assert lines[3] == "one is not tested: it is constant."

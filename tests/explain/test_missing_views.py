@@ -16,19 +16,16 @@ from mkclust import (
     SimpleMKKM,
     describe,
     diagnose,
-    sample_scores,
     suggest_n_clusters,
-    to_anndata,
 )
 from mkclust.cli.inputs import common_labels
 from mkclust.data.samples import read_samples
 from mkclust.datasets import Dataset
 from mkclust.exceptions import MissingnessWarning, UncoveredSamplesWarning
-from mkclust.explain.choosing.mix import MixSettings, NullSamples
+from mkclust.explain.null_draws import Cloud, Mixing, ShuffledViews
 from mkclust.explain.parts import Parts
 from mkclust.explain.report import report_html
 from mkclust.explain.stability import stability
-from mkclust.explain.tables import read_tables
 from mkclust.kernels import Nystroem, default_bank
 from mkclust.metrics import adjusted_rand_index
 
@@ -117,8 +114,8 @@ def test_a_diagnosis_tells_what_each_kernel_brings_on_the_samples_that_it_has(jo
     assert model.missingness_.verdict() in diagnosis.summary()
     assert "missing from" in str(diagnosis)
     # Every view alone finds the clusters, of those samples that it has.
-    assert diagnosis.agreement.min() > 0.95
-    assert diagnosis.leave_one_out.min() > 0.9
+    assert diagnosis.table["agreement"].min() > 0.95
+    assert diagnosis.table["leave_one_out"].min() > 0.9
 
 
 def test_effects_are_those_of_the_samples_that_a_view_has(joined, problem):
@@ -128,7 +125,7 @@ def test_effects_are_those_of_the_samples_that_a_view_has(joined, problem):
     description = describe(model, frames)
     labels = model.labels_[observed[:, 1]]
     frame = frames["mirna"].loc[model.sample_ids_[observed[:, 1]]]
-    row = next(row for row in description.table if row.view == "mirna")
+    row = next(row for row in description.effects if row.view == "mirna")
     inside = frame[row.feature][labels == row.cluster]
     assert row.mean_in == pytest.approx(inside.mean())
     assert (row.n_in, row.n_in + row.n_out) == (len(inside), observed[:, 1].sum())
@@ -144,36 +141,13 @@ def test_what_a_mask_says_is_missing_is_not_described(problem):
     rubbish = {name: np.where(np.isnan(view), 1e6, view) for name, view in views.items()}
     compact = {name: frame.to_numpy() for name, frame in frames.items()}
     model = AverageKKM(3, random_state=0).fit(rubbish, observed=observed)
-    expected = describe(model, views).table
+    expected = describe(model, views).effects
     for tables in (rubbish, compact, read_samples(rubbish, observed=observed)):
-        table = describe(model, tables).table
+        table = describe(model, tables).effects
         assert [row.feature for row in table] == [row.feature for row in expected]
         np.testing.assert_allclose(
             [row.effect for row in table], [row.effect for row in expected], rtol=1e-12
         )
-
-
-def test_some_samples_of_tables_that_lack_some_are_those_samples(joined):
-    model, frames = joined
-    samples = read_samples(frames, expected="views", options=model.table_options)
-    tables = read_tables(samples, N)
-    part = np.arange(0, N, 3)
-    for v, (table, whole) in enumerate(zip([t.take(part) for t in tables], tables, strict=True)):
-        seen = model.observed_[part, v]
-        assert table.samples.tolist() == np.flatnonzero(seen).tolist()
-        rows = np.searchsorted(whole.samples, part[seen])
-        np.testing.assert_array_equal(table.numbers, whole.numbers[rows])
-
-
-def test_scores_and_clusters_are_written_for_all_samples(with_gaps):
-    anndata = pytest.importorskip("anndata")
-    model, _ = with_gaps
-    scores = sample_scores(model)
-    assert np.isfinite(scores.silhouette).all()
-    assert np.isfinite(scores.margin).all()
-    data = anndata.AnnData(np.zeros((N, 1)))
-    to_anndata(model, data)
-    assert data.obs["mkclust"].astype(int).tolist() == model.labels_.tolist()
 
 
 @pytest.mark.parametrize("of_kernels", [False, True])
@@ -215,7 +189,7 @@ def test_the_number_of_clusters_is_found_where_samples_are_missing(with_gaps):
         name: np.where(np.isnan(view), view, rng.normal(size=view.shape))
         for name, view in views.items()
     }
-    assert suggest_n_clusters(noise, [2, 3], **options).n_clusters == 1
+    assert suggest_n_clusters(noise, [2, 3], **options).evidence == "none"
 
 
 @pytest.mark.parametrize("of_kernels", [False, True])
@@ -224,16 +198,15 @@ def test_draws_without_clusters_lack_the_same_samples(with_gaps, problem, of_ker
     kernels, X = default_bank(True), views
     if of_kernels:
         kernels, X = "precomputed", {name: view @ view.T for name, view in views.items()}
-    settings = MixSettings(kernels, False, False, "error", fill="zero")
     samples = read_samples(X, expected="precomputed" if of_kernels else "views")
     source = Parts(samples, kernels)
-    settings = MixSettings(source.kernels, True, True, "error", fill="zero")
-    K = NullSamples(samples, settings).draw(np.random.default_rng(0))
+    mixing = Mixing(source.kernels, True, True, "error", "zero", np.full(3, 1 / 3))
+    K = Cloud(samples, mixing).draw(np.random.default_rng(0))
     assert K.shape == (N, N)
     # The trace is the number of the kernels that have a sample, but for the centering of the mix.
     assert np.trace(K) == pytest.approx(problem[1].sum() / 3, rel=0.05)
-    drawn = settings.mixes(samples).shuffled(np.random.default_rng(0))
-    assert np.trace(drawn) == pytest.approx(np.trace(settings.mix(samples)), rel=0.05)
+    drawn = ShuffledViews(samples, mixing).draw(np.random.default_rng(0))
+    assert np.trace(drawn) == pytest.approx(np.trace(mixing.mix(samples)), rel=0.05)
 
 
 def test_a_report_counts_patterns_by_cluster(joined):
@@ -289,8 +262,8 @@ def test_without_a_view_clusters_are_compared_on_samples_that_the_others_tell(
         model.fit(views)
     assert model.set_aside_ == ("noise",)
     diagnosis = diagnose(model, views)
-    assert diagnosis.leave_one_out.min() > 0.95
-    assert diagnosis.agreement[:3].min() > 0.95
+    assert diagnosis.table["leave_one_out"].min() > 0.95
+    assert diagnosis.table["agreement"][:3].min() > 0.95
 
 
 def test_labels_of_samples_that_a_file_lacks_are_those_of_another_file():

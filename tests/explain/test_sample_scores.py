@@ -6,7 +6,6 @@ from sklearn.metrics import silhouette_samples
 
 from conftest import blob_views
 from mkclust import METHODS, AverageKKM, sample_scores
-from mkclust.kernels import Nystroem
 
 pytestmark = pytest.mark.slow
 
@@ -48,14 +47,3 @@ def test_a_single_cluster_has_neither_and_a_sample_alone_has_the_silhouette_zero
         assert scores.silhouette[7] == 0
         assert np.isfinite(scores.silhouette).all()
         assert np.isfinite(scores.margin).all()
-
-
-def test_embeddings_of_features_and_of_chunks_have_scores(views):
-    array = pytest.importorskip("dask.array")
-    approximation = Nystroem(n_components=20, random_state=0)
-    model = AverageKKM(3, approximation=approximation, random_state=0)
-    here = sample_scores(model.fit(views))
-    chunked = [array.from_array(view, chunks=(25, -1)) for view in views]
-    there = sample_scores(model.fit(chunked))
-    np.testing.assert_allclose(there.silhouette, here.silhouette, atol=1e-6)
-    np.testing.assert_allclose(there.margin, here.margin, atol=1e-6)

@@ -1,6 +1,5 @@
 import numpy as np
 import pytest
-import scipy.sparse as sp
 from sklearn.base import clone
 from sklearn.kernel_approximation import RBFSampler
 from sklearn.pipeline import make_pipeline
@@ -34,7 +33,7 @@ def kernels(views):
 
 @pytest.fixture
 def overlapping():
-    """Return one cloud: wherever it is cut, the cut hangs on the samples."""
+    """Return one cloud: wherever it is cut, the cut depends on the samples."""
     rng = np.random.default_rng(0)
     return [rng.normal(size=(80, 6)), rng.normal(size=(80, 4))]
 
@@ -70,22 +69,6 @@ def test_one_resample_is_one_refit_compared_with_the_model(overlapping):
         assert found.clusters[c] == pytest.approx(found.samples[part][known == c].mean())
 
 
-def test_the_form_of_kernels_makes_no_difference(kernels):
-    forms = [
-        kernels,
-        list(kernels),
-        dict(zip("ab", kernels, strict=True)),
-        [sp.csr_array(K) for K in kernels],
-    ]
-    found = []
-    for X in forms:
-        model = SimpleMKKM(3, kernels="precomputed", random_state=0).fit(X)
-        found.append(stability(model, X, n_resamples=3))
-    for other in found[1:]:
-        np.testing.assert_allclose(other.samples, found[0].samples)
-        np.testing.assert_allclose(other.agreements, found[0].agreements)
-
-
 def test_parts_that_happen_to_be_square_are_still_views():
     rng = np.random.default_rng(0)
     places = 3 * rng.normal(size=(2, 40))[np.arange(50) % 2]
@@ -100,12 +83,6 @@ def test_an_approximated_model_is_resampled_with_as_many_landmarks_as_there_are(
     found = stability(model, views, n_resamples=2)
     assert found.size == 72
     assert found.mean > 0.9
-
-
-def test_a_repaired_kernel_is_repaired_in_every_part(kernels):
-    indefinite = kernels - 0.3 * np.eye(90)
-    model = SimpleMKKM(3, psd="clip", random_state=0).fit(indefinite)
-    assert stability(model, indefinite, n_resamples=2).mean > 0.9
 
 
 def test_samples_of_no_part_are_not_known(views):

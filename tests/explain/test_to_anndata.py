@@ -1,12 +1,12 @@
 """Clusters, silhouettes and embedding, written back into annotated data."""
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from conftest import blob_views
 from mkclust import AverageKKM, sample_scores, to_anndata
 
-pd = pytest.importorskip("pandas")
 anndata = pytest.importorskip("anndata")
 
 

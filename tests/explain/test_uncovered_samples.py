@@ -155,7 +155,7 @@ def test_views_that_have_no_sample_in_common_with_those_used_leave_theirs_withou
         assert model.predict(views).tolist() == model.labels_.tolist()
     assert describe(model, views).sizes == (20, 20, 20)
     assert np.flatnonzero(np.isnan(sample_scores(model).margin)).tolist() == list(range(60, N))
-    np.testing.assert_allclose(diagnose(model, views).agreement, [1, 1, np.nan, np.nan])
+    np.testing.assert_allclose(diagnose(model, views).table["agreement"], [1, 1, np.nan, np.nan])
     page = report_html(model, views, Y, n_resamples=2)
     assert "30 further samples without any entry" in page
     assert "60 samples" in page
@@ -210,7 +210,7 @@ def test_explanations_leave_out_samples_without_an_entry(fitted):
     alone = SimpleMKKM(3, random_state=0).fit({n: each.iloc[OTHERS] for n, each in X.items()})
     described = describe(model, X)
     assert sum(described.sizes) == len(OTHERS)
-    assert described.table == describe(alone, X).table
+    assert described.effects == describe(alone, X).effects
     scores, of_others = sample_scores(model), sample_scores(alone)
     assert np.isnan(scores.silhouette[EMPTY]).all()
     np.testing.assert_allclose(scores.margin[OTHERS], of_others.margin, atol=1e-12)
@@ -220,7 +220,7 @@ def test_explanations_leave_out_samples_without_an_entry(fitted):
     assert tested.statistic == annotate(alone, age).tests[0].statistic
     assert all(np.isnan(test.p_value) for test in annotate(model, X["text 1"]).tests)
     diagnosis = diagnose(model, X)
-    np.testing.assert_allclose(diagnosis.alignments, model.alignments_)
+    np.testing.assert_allclose(diagnosis.table["alignment"], model.alignments_)
     stable = stability(model, X, n_resamples=2)
     assert np.isnan(stable.samples[EMPTY]).all()
     assert stable.mean > 0.8

@@ -1,4 +1,4 @@
-"""Fits of samples that are missing from views: the same whatever tells it, and true of new ones."""
+"""Fits of samples that are missing from views, however that is known, and their new samples."""
 
 import warnings
 
@@ -48,7 +48,7 @@ def with_nan(views, observed):
 
 
 def kernels_with_nan(views, observed):
-    """Return one kernel a view, NaN in the rows and columns of samples that it lacks."""
+    """Return one kernel per view, NaN in the rows and columns of samples that it lacks."""
     bank = KernelBank(widths=(1.0,), polynomials=(), linear=None)
     kernels = np.array(bank.fit_transform(views))
     for kernel, seen in zip(kernels, observed.T, strict=True):
@@ -76,7 +76,7 @@ def test_every_method_clusters_samples_that_are_missing_from_views(name, missing
 
 
 @pytest.mark.parametrize("kernels", ["auto", "gaussian", "on-the-fly", KernelBank()])
-def test_rows_of_nan_masks_and_ids_tell_the_same(kernels, data):
+def test_rows_of_nan_masks_and_ids_give_the_same(kernels, data):
     pd = pytest.importorskip("pandas")
     views, _, observed = data
     ids = [f"s{i:02d}" for i in range(N)]
@@ -161,7 +161,7 @@ def test_features_stand_for_kernels_of_samples_that_are_missing(name, data):
 
 
 @pytest.mark.filterwarnings("default::UserWarning")
-def test_where_much_is_missing_and_nothing_can_learn_it_another_method_is_advised(data):
+def test_another_method_is_advised_if_much_is_missing_that_cannot_be_learned(data):
     views, _, observed = data
     X = with_nan(views, observed)
     with pytest.warns(MissingViewsWarning, match="AgreementKKM.*missing_views='rescale'"):
@@ -171,17 +171,37 @@ def test_where_much_is_missing_and_nothing_can_learn_it_another_method_is_advise
         METHODS["lmkkm"](K, missing_views="rescale", random_state=0).fit(X)
 
 
-@pytest.mark.parametrize("name", ["simplemkkm", "mkkm", "avg-kkm", "agreement-kkm"])
+LEARNING = ["simplemkkm", "mkkm", "avg-kkm", "agreement-kkm"]
+
+
+@pytest.mark.parametrize("name", LEARNING)
 def test_what_is_learned_of_missing_samples_finds_no_less_than_rescaling(name):
     views, y = views_of(200)
     X = with_nan(views, pattern(200, 0.5))
-    scores = {}
-    for missing_views in ("rescale", "learn"):
-        model = METHODS[name](K, missing_views=missing_views, random_state=0).fit(X)
-        scores[missing_views] = adjusted_rand_score(y, model.labels_)
-        np.testing.assert_array_equal(model.predict(X), model.labels_)
-    assert scores["learn"] >= max(scores["rescale"], 0.9)
+    zero, rescaled, model = (
+        METHODS[name](K, missing_views=missing_views, random_state=0).fit(X)
+        for missing_views in ("zero", "rescale", "learn")
+    )
+    for each in (zero, rescaled, model):
+        np.testing.assert_array_equal(each.predict(X), each.labels_)
+    least = max(adjusted_rand_score(y, rescaled.labels_), 0.9)
+    assert adjusted_rand_score(y, model.labels_) >= least
     assert (np.diff(model.fill_history_) * (-1 if name == "mkkm" else 1) >= 0).all()
+    assert model.fill_history_[0] == pytest.approx(zero.objective_, rel=1e-5)
+    assert model.objective_ == model.fill_history_[-1]
+    assert not hasattr(zero, "fill_history_")
+    # What was learned agrees with every view; agreement is of what was observed.
+    np.testing.assert_allclose(model.agreement_.shares, zero.agreement_.shares)
+    assert np.linalg.eigvalsh(model.mixed_kernel(X))[0] > -1e-9
+
+
+def test_methods_that_cannot_learn_what_is_missing_refuse(data):
+    X = with_nan(data[0], data[2])
+    learning = {name for name, method in METHODS.items() if method.LEARNS_MISSING}
+    assert learning == set(LEARNING)
+    for method, options in (("lmkkm", {}), ("simplemkkm", {"approximation": Nystroem(10)})):
+        with pytest.raises(ValueError, match="missing_views='learn'"):
+            METHODS[method](K, missing_views="learn", **options).fit(X)
 
 
 def test_a_mask_that_is_passed_for_labels_is_refused(data):
@@ -242,7 +262,7 @@ def test_samples_that_only_a_view_set_aside_has_change_nothing(name, missing_vie
 
 
 @pytest.mark.parametrize("missing", [0.3, 0.7])
-def test_chances_are_no_smaller_than_chance_makes_them_where_samples_are_missing(missing):
+def test_p_values_of_agreement_are_right_if_samples_are_missing(missing):
     chances = []
     for seed in range(40):
         rng = np.random.default_rng(seed)

@@ -6,16 +6,13 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize
 
-from conftest import blob_views
 from libraries import LIBRARIES, as_library
-from mkclust import LMKKM, METHODS, MKKM, SimpleMKKM
+from mkclust import MKKM, SimpleMKKM
 from mkclust.data.samples import Samples
 from mkclust.engine.simplex import best_response
-from mkclust.kernels import Nystroem
 from mkclust.linalg import inner_products, to_host
 from mkclust.methods.learned_fill import AlignedFills, RegressedFills
 from mkclust.methods.learned_rows import TRUST, LearnedRows
-from mkclust.metrics import adjusted_rand_index
 from mkclust.stack import as_stack
 from mkclust.stack.observed import observed_samples, with_maps
 from problems import FAMILIES, random_weights, top_eigenvalue_sum, wishart
@@ -34,7 +31,7 @@ def random_mask(rng, n, m, rate):
 
 
 def incomplete_stack(kernels, observed, center=False, library="numpy"):
-    """Return kernels without the samples that they lack, one a part."""
+    """Return kernels without the samples that they lack."""
     pairs = zip(kernels, observed.T, strict=True)
     blocks = [as_library(library, K[np.ix_(has, has)]) for K, has in pairs]
     names = tuple(f"kernel {p}" for p in range(len(blocks)))
@@ -52,7 +49,7 @@ def random_problem(family, seed):
     kernels = family(rng, n, m, k)
     observed = random_mask(rng, n, m, rng.uniform(0.1, 0.6))
     if seed == 1:
-        # One kernel: a sample that it lacks is made of nothing, and there is nothing to learn from.
+        # One kernel: there is nothing to learn of a sample that it lacks.
         kernels, observed = kernels[:1], np.arange(n)[:, None] > 2
     return incomplete_stack(kernels, observed), k
 
@@ -186,43 +183,3 @@ def test_a_learned_row_adds_what_it_predicts_of_kernels_that_lack_the_sample(lib
     for row, start, has in zip(rows, b, seen, strict=True):
         predicted = (row @ learned.predictions[p] for p in np.flatnonzero(~has))
         np.testing.assert_allclose(row, start + TRUST * sum(predicted), atol=1e-10)
-
-
-def missing_views(seed=0, n=120, rate=0.3, k=3):
-    """Return views with empty rows, and which are not empty."""
-    rng = np.random.default_rng(seed)
-    views, y = blob_views(rng, n=n, k=k, strengths=(1.5, 1.0, 1.0))
-    observed = random_mask(rng, n, len(views), rate)
-    for view, has in zip(views, observed.T, strict=True):
-        view[~has] = np.nan
-    return dict(zip("abc", views, strict=True)), y, observed
-
-
-@pytest.mark.parametrize("method", [SimpleMKKM, MKKM])
-def test_a_fit_learns_and_predicts_its_own_labels(method):
-    views, y, _ = missing_views()
-    model = method(3, missing_views="learn", random_state=0).fit(views)
-    zero = method(3, missing_views="zero", random_state=0).fit(views)
-    assert len(model.fill_history_) > 1
-    assert model.fill_history_[0] == pytest.approx(zero.objective_, rel=1e-5)
-    assert model.objective_ == model.fill_history_[-1]
-    np.testing.assert_array_equal(model.predict(views), model.labels_)
-    some = {name: view[::3] for name, view in views.items()}
-    np.testing.assert_array_equal(model.predict(some), model.labels_[::3])
-    assert adjusted_rand_index(y, model.labels_) > 0.8
-    assert not hasattr(zero, "fill_history_")
-    # What was learned agrees with every view; agreement is of what was observed.
-    np.testing.assert_allclose(model.agreement_.shares, zero.agreement_.shares)
-    mixed = model.mixed_kernel(views)
-    assert np.linalg.eigvalsh(mixed)[0] > -1e-9
-    assert mixed.diagonal().min() > 0.1 * mixed.diagonal().max()
-
-
-def test_methods_that_cannot_learn_what_is_missing_say_so():
-    views, _, _ = missing_views(n=40)
-    with pytest.raises(ValueError, match="LMKKM cannot learn.*use SimpleMKKM, MKKM"):
-        LMKKM(3, missing_views="learn").fit(views)
-    with pytest.raises(ValueError, match="with an approximation.*pass approximation=None"):
-        SimpleMKKM(3, missing_views="learn", approximation=Nystroem(10)).fit(views)
-    learning = {name for name, method in METHODS.items() if method.LEARNS_MISSING}
-    assert learning == {"simplemkkm", "mkkm", "avg-kkm", "agreement-kkm"}

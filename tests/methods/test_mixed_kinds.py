@@ -18,7 +18,6 @@ from mkclust.metrics import adjusted_rand_index
 
 pytestmark = pytest.mark.slow
 
-ONE_KERNEL = {"widths": (1.0,), "polynomials": (), "linear": None, "rules": "kind"}
 ALL = (AverageKKM, AgreementKKM, SimpleMKKM, LKAM, LFMVC)
 INDUCTIVE = (AverageKKM, AgreementKKM, SimpleMKKM, LFMVC)
 N, SOME = 90, [3, 1, 7]
@@ -58,7 +57,7 @@ def fit(method, X, **settings):
 
 
 @pytest.mark.parametrize("method", ALL)
-def test_every_road_leads_to_the_same_clusters(method, views):
+def test_kernels_held_and_on_the_fly_give_the_same_clusters(method, views):
     _, y = mixed_views()
     held, computed = (fit(method, views, kernels=kernels) for kernels in ("auto", "on-the-fly"))
     assert adjusted_rand_index(y, held.labels_) > 0.9
@@ -108,6 +107,3 @@ def test_graphs_and_counts_that_fall_apart_are_counted():
     with pytest.warns(NeighborhoodsWarning, match="form 4 groups that are not connected"):
         model = AverageKKM(3, kernels={"links": "graph"}, random_state=0).fit({"links": links})
     assert model.n_components_ == 4
-
-
-# Views of other libraries ----------------------------------------------------------------------

@@ -2,9 +2,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from mkclust import KernelBank, SimpleMKKM
-from mkclust.methods.out_of_sample import Extension, Similarities, eigenvector_projections
-from mkclust.stack import as_stack
+from mkclust import AverageKKM, KernelBank, SimpleMKKM
 
 STANDARDS = [(True, True), (True, False), (False, True), (False, False)]
 N, NEW = 50, 13
@@ -42,18 +40,6 @@ def standardize_by_hand(K, cross, own, center, normalize):
     return K, cross
 
 
-def embed(extension, cross, own=None):
-    """Embed new samples that all kernels have."""
-    everyone = np.arange(cross[0].shape[0])
-    return extension.embed([Similarities(range(len(cross)), everyone, cross, own)], len(everyone))
-
-
-def leading(K, k):
-    """Return the largest eigenvalues, falling, and their vectors."""
-    values, vectors = np.linalg.eigh(K)
-    return values[::-1][:k], vectors[:, ::-1][:, :k]
-
-
 @pytest.mark.parametrize(("center", "normalize"), STANDARDS)
 def test_a_model_embeds_new_samples_as_the_formulas_say(joint, center, normalize):
     K, cross, own = parts(joint)
@@ -66,14 +52,8 @@ def test_a_model_embeds_new_samples_as_the_formulas_say(joint, center, normalize
     H = model.embedding_
     expected = mixed_cross @ H @ np.linalg.inv(H.T @ mixed @ H)
     np.testing.assert_allclose(model.transform(cross, own), expected, atol=1e-9)
-    centers = np.stack(
-        [
-            unit(model.transform(K, np.diagonal(K, axis1=1, axis2=2)))[model.labels_ == j].mean(
-                axis=0
-            )
-            for j in range(4)
-        ]
-    )
+    rows = unit(model.transform(K))
+    centers = np.stack([rows[model.labels_ == j].mean(axis=0) for j in range(4)])
     nearest = np.argmin(((unit(expected)[:, None] - centers) ** 2).sum(axis=-1), axis=1)
     assert np.mean(model.predict(cross, own) == nearest) > 0.9  # to k-means' own tolerance
 
@@ -96,52 +76,37 @@ def test_a_new_sample_without_a_direction_is_embedded_at_zero(center):
     assert model.predict(new).shape == (2,)
 
 
+@pytest.mark.filterwarnings("ignore::mkclust.exceptions.FewerClustersWarning")
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
 @pytest.mark.parametrize(("center", "normalize"), STANDARDS)
 def test_coordinates_of_vanishing_eigenvalues_are_zero(center, normalize, dtype):
     X = np.random.default_rng(0).normal(size=(N, 2))
-    K = (X @ X.T).astype(dtype)
-    stack = as_stack([K], center=center, normalize=normalize)
-    values, H = leading(stack.kernels[0].dense(), 4)
-    extension = Extension.by(stack, eigenvector_projections(stack, np.ones(1), H, values))
-    rows = embed(extension, [K])
-    np.testing.assert_allclose(rows[:, :2], H[:, :2], atol=1e-5 if dtype == np.float32 else 1e-12)
+    K = (X @ X.T).astype(dtype)[None]
+    model = AverageKKM(4, center=center, normalize=normalize, random_state=0).fit(K)
+    rows, H = model.transform(K), model.embedding_[:, :2]
+    np.testing.assert_allclose(rows[:, :2], H, atol=1e-5 if dtype == np.float32 else 1e-12)
     assert not rows[:, 2:].any()
-    assert not embed(extension, [K[:5]], np.diag(K)[None, :5])[:, 2:].any()
+    assert not model.transform(K[:, :5], np.diag(K[0])[None, :5])[:, 2:].any()
 
 
-# Self-similarities that follow from what is there ----------------------------------------------
+# Self-similarities that follow from what is known ----------------------------------------------
 
 
-def extension_of(K, k=3, **settings):
-    stack = as_stack(K, **settings)
-    c = np.full(len(K), 1 / len(K))
-    values, H = leading(stack.mix(c).dense(), k)
-    return Extension.by(stack, eigenvector_projections(stack, c, H, values))
-
-
-def test_a_constant_diagonal_tells_the_self_similarity_of_new_samples(joint):
+def test_new_samples_have_the_self_similarity_that_all_training_samples_share(joint):
     K, cross, own = parts(joint[:1] * 2.5)
     np.testing.assert_allclose(own, 2.5)
-    extension = extension_of(K)
-    np.testing.assert_array_equal(embed(extension, cross), embed(extension, cross, own))
+    model = AverageKKM(3, random_state=0).fit(K)
+    np.testing.assert_allclose(model.transform(cross), model.transform(cross, own), atol=1e-13)
 
 
-def test_the_training_kernels_tell_their_own_self_similarity(joint):
+def test_training_kernels_are_recognized_unless_they_are_shuffled(joint):
     K, _, _ = parts(joint)
-    extension = extension_of(K)
-    own = np.diagonal(K, axis1=1, axis2=2)
-    for form in (list, lambda K: [sp.csr_array(k) for k in K]):
-        np.testing.assert_allclose(embed(extension, form(K)), embed(extension, K, own), atol=1e-13)
-
-
-def test_shuffled_training_samples_are_not_taken_for_the_training_samples(joint):
-    K, _, _ = parts(joint)
-    extension = extension_of(K)
+    model = AverageKKM(3, kernels="precomputed", random_state=0).fit(K)
+    own, rows = np.diagonal(K, axis1=1, axis2=2), model.transform(K)
+    np.testing.assert_allclose(rows, model.transform(K, own), atol=1e-13)
+    np.testing.assert_allclose(rows, model.transform([sp.csr_array(k) for k in K]), atol=1e-13)
     order = np.random.default_rng(0).permutation(N)
     with pytest.raises(ValueError, match=r"kernel 1.*self_similarity"):
-        embed(extension, K[:, order])
-    own = np.diagonal(K, axis1=1, axis2=2)
-    np.testing.assert_allclose(
-        embed(extension, K[:, order], own[:, order]), embed(extension, K)[order], atol=1e-12
-    )
+        model.transform(K[:, order])
+    found = model.transform(K[:, order], own[:, order])
+    np.testing.assert_allclose(found, rows[order], atol=1e-12)

@@ -19,7 +19,7 @@ MAPS = {
     "scikit-learn": RBFSampler(gamma=0.01, n_components=60),
     "pipeline": make_pipeline(TruncatedSVD(6), Nystroem(25)),
 }
-ROADS = {
+WAYS = {
     "held": {},
     "on the fly": {"kernels": "on-the-fly"},
     "gaussian": {"kernels": "gaussian"},
@@ -61,9 +61,9 @@ def rows_of(views, rows):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("road", ROADS)
-def test_sparse_views_are_clustered_as_dense_ones_and_so_are_new_samples(views, y, road):
-    parameters = ROADS[road]
+@pytest.mark.parametrize("way", WAYS)
+def test_sparse_views_are_clustered_as_dense_ones_and_so_are_new_samples(views, y, way):
+    parameters = WAYS[way]
     if "approximation" in parameters:
         views = {name: view for name, view in views.items() if name != "links"}
     model, expected = (

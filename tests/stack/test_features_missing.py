@@ -177,7 +177,7 @@ def test_samples_that_say_what_is_missing_have_the_kernels_of_views_with_nan(hei
     for p in range(3):  # as many per view
         observed[p : p + 60 : 3, p] = False
     parts = tuple(view[seen] for view, seen in zip(views.values(), observed.T, strict=True))
-    samples = Samples("views", tuple(views), parts, names_given=True, missing=~observed)
+    samples = Samples("views", tuple(views), parts, missing=~observed)
     how = {"random_state": 0, "keep": keep, **STANDARD}
     found = compress(as_blocks(samples, block_rows=height), Nystroem(9), **how)
     expected = compress(as_blocks(with_nan(views, observed)), Nystroem(9), **how)

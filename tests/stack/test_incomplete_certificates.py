@@ -61,7 +61,7 @@ def as_samples(parts, observed, make=np.asarray):
     """Return kernels that lack samples in the form that is understood everywhere."""
     names = tuple(f"kernel {p}" for p in range(len(parts)))
     missing = None if observed.all() else ~observed
-    return Samples("kernels", names, tuple(map(make, parts)), names_given=True, missing=missing)
+    return Samples("kernels", names, tuple(map(make, parts)), missing=missing)
 
 
 def written_out(parts, observed, fill):

@@ -29,24 +29,12 @@ class NotApplicableError(ValueError):
 
 @dataclass(frozen=True, eq=False)
 class Prepared:
-    """A data set with its kernels, of all samples or of a part.
+    """A data set with its kernels, of all samples or of a part."""
 
-    Parameters
-    ----------
-    data : Dataset
-        With classes.
-    kernels : list of array of shape (n, n)
-        Its kernels.
-    names : tuple of str
-        Their names.
-    n_clusters : int
-        Number of clusters to find.
-    """
-
-    data: Dataset
-    kernels: list[Any]
+    data: Dataset  # with classes
+    kernels: list[Any]  # (n, n) each
     names: tuple[str, ...]
-    n_clusters: int
+    n_clusters: int  # to find
 
     @classmethod
     def read(cls, entry: DatasetEntry, folder: Path) -> "Prepared":

@@ -1,84 +1,144 @@
-"""One task of a benchmark: solve once, discretize repeatedly, score."""
+"""A method on a data set: solve each setting once, discretize repeatedly, score."""
 
+import json
 import math
+import signal
 import time
-from collections.abc import Callable
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from mkclust.bench.data import Prepared
+from mkclust.bench.data import NotApplicableError, Prepared
 from mkclust.bench.plan import DatasetEntry, MethodEntry, Plan
-from mkclust.bench.rows import Row, canonical
+from mkclust.bench.rows import Row, best_settings, canonical
 from mkclust.linalg import to_host
 from mkclust.metrics import scores
 from mkclust.stack.discretize import discretize
 
-# Called with True before a solve and with False after it.
-Clock = Callable[[bool], None]
+# The facts of a data set that cannot be read.
+NO_FACTS: Row = {
+    **dict.fromkeys(("fingerprint", "n_samples", "n_kernels", "n_clusters")),
+    **dict.fromkeys(("paper", "caveat"), ""),
+}
+
+
+@dataclass(frozen=True)
+class Job:
+    """A method on a data set, with the rows of it that are done."""
+
+    dataset: DatasetEntry
+    method: MethodEntry
+    rows: tuple[Row, ...] = ()
+
+    @property
+    def key(self) -> tuple[str, str]:
+        """The names of the data set and of the method."""
+        return self.dataset.name, self.method.name
+
+    def settings(self, facts: Row) -> list[dict[str, Any]]:
+        """Return the settings to run, the default one first."""
+        return self.method.settings(self.dataset.max_settings, facts["n_kernels"] or 1)
 
 
 @dataclass(frozen=True)
 class Task:
-    """What a process does at a time: one setting on one data set, some repetitions of it.
+    """Some repetitions of one setting."""
 
-    Attributes
-    ----------
-    dataset : DatasetEntry
-        Data set.
-    method : MethodEntry
-        Method.
-    parameters : dict
-        Setting.
-    default : bool
-        Whether that is the default setting of the method.
-    repetitions : tuple of int
-        Repetitions to do.
-    """
-
-    dataset: DatasetEntry
-    method: MethodEntry
     parameters: dict[str, Any]
-    default: bool
+    default: bool  # whether that is the default setting of the method
     repetitions: tuple[int, ...]
-
-    @property
-    def heading(self) -> Row:
-        """The beginning of all rows of the task, whether or not the data can be read."""
-        return {
-            "dataset": self.dataset.name,
-            "method": self.method.name,
-            "entry": self.method.source,
-            "oracle": self.method.oracle,
-            "parameters": canonical(self.parameters),
-            "default": self.default,
-        }
 
 
 @dataclass(frozen=True)
-class TaskResult:
+class Result:
     """The rows of a task, and the records of its solves."""
 
     rows: list[Row]
     solves: list[Row]
 
 
-def execute(task: Task, plan: Plan, prepared: Prepared, clock: Clock) -> TaskResult:
+def execute(job: Job, plan: Plan, prepared: Prepared) -> Iterator[Task | Result]:
+    """Yield every task that is to be done, and then its result; what a method raises is a row."""
+    facts, rows = prepared.facts, list(job.rows)
+    settings = job.settings(facts)
+    limit = job.method.max_samples
+    if limit and facts["n_samples"] > limit:
+        why = f"{facts['n_samples']} samples, more than the plan's {limit}"
+        yield Result([failure_row(job, None, plan, facts, "skipped", why)], [])
+        return
+    while (task := _next_task(job, plan, settings, rows)) is not None:
+        yield task
+        try:
+            result = _do(job, task, plan, prepared)
+        except Exception as error:
+            failed = describe_error(error)
+            result = Result([failure_row(job, task, plan, facts, *failed)], [])
+        yield result
+        rows += result.rows
+
+
+def describe_error(error: Exception) -> tuple[str, str]:
+    """Return the status and the message of a row for what was raised."""
+    status = "memory" if isinstance(error, MemoryError) else "failed"
+    status = "skipped" if isinstance(error, NotApplicableError) else status
+    return status, f"{type(error).__name__}: {error}"
+
+
+def _next_task(
+    job: Job, plan: Plan, settings: list[dict[str, Any]], rows: list[Row]
+) -> Task | None:
+    """Return what is to be done next, None if all is done.
+
+    All settings have their first repetitions before the default and the best are repeated in full.
+    """
+    method, repetitions = job.method, plan.repetitions
+    if method.input and plan.resample == 1:
+        model = method.estimator()(**method.parameters)
+        if "random_state" not in model.get_params():
+            repetitions = 1  # it is always the same
+    together = plan.resample == 1 and not method.input
+    # Repetitions of one solve fail together; of several, the first failure or a limit decides.
+    abandoned = {
+        row["parameters"]
+        for row in rows
+        if row["status"] != "ok"
+        and (together or row["repetition"] == 0 or row["status"] != "failed")
+    }
+    done = {(row["parameters"], row["repetition"]) for row in rows}
+    has_grid = len(settings) > 1
+    stages = [(settings, min(plan.grid_repetitions, repetitions) if has_grid else repetitions)]
+    if has_grid:
+        best = dict.fromkeys(best_settings(rows).values())
+        stages.append(([json.loads(text) for text in best], repetitions))
+    for of_stage, up_to in stages:
+        for setting in of_stage:
+            name = canonical(setting)
+            missing = [r for r in range(up_to) if (name, r) not in done]
+            if missing and name not in abandoned:
+                default = not method.oracle and setting == settings[0]
+                return Task(setting, default, tuple(missing if together else missing[:1]))
+    return None
+
+
+def _do(job: Job, task: Task, plan: Plan, prepared: Prepared) -> Result:
     """Do a task; what a method raises is raised."""
     rows: list[Row] = []
     solves: list[Row] = []
     partition: np.ndarray | None = None
     record: Row = {}
-    for row in repetition_rows(task, plan, prepared.facts, {}):
+    for repetition in task.repetitions:
+        row = _row(job, task, plan, prepared.facts, repetition)
         part = prepared
         if plan.resample < 1:
-            part = prepared.part(subsample(len(prepared.y), plan, row["repetition"]))
-        if task.method.input:
-            labels, record = _fit(task, part, row["seed"], clock)
+            part = prepared.part(subsample(len(prepared.y), plan, repetition))
+        if job.method.input:
+            labels, record = _fit(job, task, plan, part, row["seed"])
         else:
             if partition is None or plan.resample < 1:
-                partition, record = _solve(task, part, clock)
+                partition, record = _solve(job, task, plan, part)
             labels, _ = discretize(
                 partition,
                 part.n_clusters,
@@ -86,39 +146,45 @@ def execute(task: Task, plan: Plan, prepared: Prepared, clock: Clock) -> TaskRes
                 init=plan.init,
                 random_state=row["seed"],
             )
-            if not solves and (plan.resample == 1 or row["repetition"] == 0):
-                solves.append(_solve_record(task, plan, part, row, partition, record))
+            if not solves and (plan.resample == 1 or repetition == 0):
+                solves.append(_solve_record(plan, part, row, partition, record))
         known = {name: record[name] for name in ("solve_seconds", "n_iter", "converged", "gap")}
         rows.append(row | known | scores(part.y, labels))
-    return TaskResult(rows, solves)
+    return Result(rows, solves)
 
 
-def repeats_solve(method: MethodEntry, plan: Plan) -> bool:
-    """Return whether every repetition is a solve of its own."""
-    return plan.resample < 1 or bool(method.input)
-
-
-def repetition_rows(task: Task, plan: Plan, facts: Row, values: Row) -> list[Row]:
-    """Return a row for each repetition, with the same values."""
+def _row(job: Job, task: Task, plan: Plan, facts: Row, repetition: int) -> Row:
+    """Return the row of a repetition, without scores."""
     empty = ("acc", "nmi", "purity", "ari", "solve_seconds", "n_iter", "converged", "gap")
-    return [
-        {
-            **task.heading,
-            **facts,
-            "resample": plan.resample,
-            "repetition": repetition,
-            "n_repetitions": 1,
-            "grid_repetitions": plan.grid_repetitions,
-            "seed": plan.seed + repetition,
-            **dict.fromkeys(empty),
-            "n_init": plan.n_init,
-            "threads": plan.threads,
-            "status": "ok",
-            "message": "",
-            **values,
-        }
-        for repetition in task.repetitions
-    ]
+    return {
+        "dataset": job.dataset.name,
+        "method": job.method.name,
+        "entry": job.method.source,
+        "oracle": job.method.oracle,
+        "parameters": canonical(task.parameters),
+        "default": task.default,
+        **facts,
+        "resample": plan.resample,
+        "repetition": repetition,
+        "n_repetitions": 1,
+        "grid_repetitions": plan.grid_repetitions,
+        "seed": plan.seed + repetition,
+        **dict.fromkeys(empty),
+        "n_init": plan.n_init,
+        "threads": plan.threads,
+        "status": "ok",
+        "message": "",
+    }
+
+
+def failure_row(
+    job: Job, task: Task | None, plan: Plan, facts: Row, status: str, message: str
+) -> Row:
+    """Return the row that says why a task, or a method on a data set, has no scores."""
+    if task is None:
+        task = Task(job.settings(facts)[0], not job.method.oracle, (0,))
+    row = _row(job, task, plan, facts, task.repetitions[0])
+    return row | {"status": status, "message": " ".join(message.split())}
 
 
 def subsample(n_samples: int, plan: Plan, repetition: int) -> np.ndarray:
@@ -128,16 +194,30 @@ def subsample(n_samples: int, plan: Plan, repetition: int) -> np.ndarray:
     return np.sort(rng.choice(n_samples, size, replace=False))
 
 
-def _solve(task: Task, prepared: Prepared, clock: Clock) -> tuple[np.ndarray, dict[str, Any]]:
+@contextmanager
+def _limited(seconds: float | None) -> Iterator[None]:
+    """End this process if what is inside takes longer; the parent tells by the signal."""
+    if seconds is None:
+        yield
+        return
+    signal.setitimer(signal.ITIMER_REAL, seconds)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+
+
+def _solve(
+    job: Job, task: Task, plan: Plan, prepared: Prepared
+) -> tuple[np.ndarray, dict[str, Any]]:
     """Return the relaxed partition of a setting, and what is known of its solve."""
     parameters, stack, weights = task.parameters, prepared.stack, None
-    if task.method.oracle:
+    if job.method.oracle:
         index = task.parameters["kernel"]
         parameters, stack, weights = {}, stack.subset([index]), np.eye(stack.n_kernels)[index]
-    model = task.method.estimator()(prepared.n_clusters, kernels="precomputed", **parameters)
-    clock(True)
-    solution = model.solve(stack)
-    clock(False)
+    model = job.method.estimator()(prepared.n_clusters, kernels="precomputed", **parameters)
+    with _limited(plan.time_limit):
+        solution = model.solve(stack)
     record = {
         "solve_seconds": round(solution.seconds, 6),
         "n_iter": solution.n_iter,
@@ -150,14 +230,11 @@ def _solve(task: Task, prepared: Prepared, clock: Clock) -> tuple[np.ndarray, di
     return to_host(solution.partition), record
 
 
-def _solve_record(
-    task: Task, plan: Plan, part: Prepared, row: Row, H: np.ndarray, record: Row
-) -> Row:
+def _solve_record(plan: Plan, part: Prepared, row: Row, H: np.ndarray, record: Row) -> Row:
     """Return what ``solves.jsonl`` keeps of a solve; of refits the first stands for all."""
-    names = {name: row[name] for name in ("paper", "caveat", "resample")}
+    names = ("dataset", "method", "entry", "oracle", "parameters", "default")
     return {
-        **task.heading,
-        **names,
+        **{name: row[name] for name in (*names, "paper", "caveat", "resample")},
         "repetition": row["repetition"] if plan.resample < 1 else None,
         "kernel_names": list(part.names),
         "alignments": _numbers(part.alignments(H)),
@@ -166,21 +243,20 @@ def _solve_record(
 
 
 def _fit(
-    task: Task, prepared: Prepared, seed: int, clock: Clock
+    job: Job, task: Task, plan: Plan, prepared: Prepared, seed: int
 ) -> tuple[np.ndarray, dict[str, Any]]:
     """Return the labels of a scikit-learn clusterer, and what is known of its fit."""
-    X = prepared.input(task.method.input)
-    model = task.method.estimator()(**task.parameters)
+    X = prepared.input(job.method.input)
+    model = job.method.estimator()(**task.parameters)
     own = {"n_clusters": prepared.n_clusters, "n_components": prepared.n_clusters}
     own = {name: k for name, k in own.items() if name not in task.parameters}
     names = model.get_params()
     chosen = next(({name: own[name]} for name in own if name in names), {})
     model.set_params(**chosen, **({"random_state": seed} if "random_state" in names else {}))
-    clock(True)
     start = time.perf_counter()
-    labels = np.asarray(model.fit_predict(X))
+    with _limited(plan.time_limit):
+        labels = np.asarray(model.fit_predict(X))
     seconds = time.perf_counter() - start
-    clock(False)
     n_iter = getattr(model, "n_iter_", None)
     n_iter = int(n_iter) if isinstance(n_iter, int | np.integer) else None
     record = {"solve_seconds": round(seconds, 6), "n_iter": n_iter, "converged": None, "gap": None}

@@ -1,12 +1,11 @@
 """Files of JSON lines that survive a kill at any moment."""
 
-import json
 import os
-from collections.abc import Callable, Hashable, Iterable
+from collections.abc import Callable, Hashable, Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
-from mkclust.bench.rows import Row, as_lines
+from mkclust.bench.rows import Row, as_lines, parse_lines
 from mkclust.files import write_atomically
 
 # Size of the file that is written and removed before the first solve, to test the disk.
@@ -17,34 +16,19 @@ class Journal:
     """Append objects to a file, one per line, each key once.
 
     An incomplete last line, left by a kill, is removed when the file is opened. Objects are on the
-    disk when :meth:`append` returns.
-
-    Parameters
-    ----------
-    path : Path
-        The file; it is created if it does not exist.
-    key : callable
-        Returns what makes an object the same as another.
+    disk when :meth:`append` returns. `key` returns what makes an object the same as another.
     """
 
     def __init__(self, path: Path, key: Callable[[Row], Hashable]):
         self.path, self._key = path, key
-        self.objects: dict[Hashable, Row] = {}
         with path.open("a+b") as file:
             file.seek(0)
-            content = file.read()
-            complete = content.rfind(b"\n") + 1
-            for number, line in enumerate(content[:complete].splitlines(), start=1):
-                try:
-                    each = json.loads(line)
-                    self.objects[key(each)] = each
-                except (ValueError, KeyError, TypeError) as error:
-                    raise ValueError(
-                        f"{path}, line {number}: is not a row of a benchmark ({error}); choose "
-                        "another folder, or remove the line"
-                    ) from None
-            if complete < len(content):
-                file.truncate(complete)
+            objects, complete = parse_lines(path, file.read())
+            file.truncate(complete)
+        try:
+            self.objects = {key(each): each for each in objects}
+        except KeyError as error:
+            raise ValueError(f"{path}: has a row without {error}; choose another folder") from None
 
     def append(self, objects: Iterable[Row]) -> None:
         """Write the objects whose keys are not there yet."""
@@ -84,27 +68,18 @@ def check_folder(folder: Path) -> None:
         probe.unlink(missing_ok=True)
 
 
-class Lock:
+@contextmanager
+def locked(folder: Path) -> Iterator[None]:
     """Let one run at a time write into a folder; a killed run leaves nothing locked."""
-
-    def __init__(self, folder: Path):
-        self._path = folder / ".lock"
-
-    def __enter__(self) -> "Lock":
-        self._file: Any = self._path.open("w")
-        try:
+    with (folder / ".lock").open("w") as file:
+        if os.name == "posix":  # other systems have no such locks
             import fcntl
-        except ImportError:  # no such locks on this system
-            return self
-        try:
-            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
-            self._file.close()
-            raise ValueError(
-                f"{self._path.parent}: another run writes into this folder; wait for it, or choose "
-                "another folder"
-            ) from None
-        return self
 
-    def __exit__(self, *_: object) -> None:
-        self._file.close()
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except OSError:
+                raise ValueError(
+                    f"{folder}: another run writes into this folder; wait for it, or choose "
+                    "another folder"
+                ) from None
+        yield

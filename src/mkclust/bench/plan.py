@@ -7,17 +7,19 @@ import itertools
 import math
 import sys
 import tomllib
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
+from functools import cache
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Annotated, Any, NoReturn, get_type_hints
 
 import numpy as np
 
 from mkclust.bench.rows import canonical
 from mkclust.datasets import CATALOG
-from mkclust.datasets.catalog import find_entry
+from mkclust.datasets.read import find_entry
 from mkclust.methods import METHODS, MultipleKernelClusterer
+from mkclust.parameters import Choice, Count, Flag, Number, Rule
 from mkclust.text import did_you_mean
 
 # Reference points for every comparison: k-means on every kernel alone, of which the true classes
@@ -31,12 +33,28 @@ INPUTS = ("concatenated", "views", "kernels", "average-kernel")
 RESERVED = ("random_state",)
 RESERVED_ON_KERNELS = ("n_clusters", "kernels", "center", "normalize", "psd", "n_init")
 
-# The largest seed that k-means takes.
-MAX_SEED = 2**32 - 1
+# The largest seed; k-means takes no more than twice this.
+MAX_SEED = 2**31 - 1
 
 
 class PlanError(ValueError):
     """A plan has a mistake; the message names the file and the key."""
+
+
+def _is_grid(value: Any) -> bool:
+    lists = isinstance(value, dict) and all(isinstance(v, list) and v for v in value.values())
+    return value == "authors" or lists
+
+
+# Values that the keys of a plan may have.
+_TEXT = Rule(lambda value: isinstance(value, str) and value != "", "pass a text")
+_LIST = Rule(
+    lambda value: isinstance(value, list) and value != [], "pass a list of names or tables"
+)
+_TABLE = Rule(lambda value: isinstance(value, dict), "pass a table, such as {reg = 0.5}")
+_GRID = Rule(_is_grid, 'pass a table of lists, such as {reg = [0.5, 1.0]}, or "authors"')
+_SEED = Rule(lambda value: type(value) is int and 0 <= value <= MAX_SEED, "pass an integer")
+_POSITIVE = Number(0, open_low=True)
 
 
 @dataclass(frozen=True)
@@ -57,11 +75,11 @@ class DatasetEntry:
         Maximum number of grid points of a method on this data set.
     """
 
-    name: str
-    path: str = ""
-    precomputed: bool = False
-    n_clusters: int | None = None
-    max_settings: int | None = None
+    name: Annotated[str, _TEXT]
+    path: Annotated[str, _TEXT] = ""
+    precomputed: Annotated[bool, Flag()] = False
+    n_clusters: Annotated[int | None, Count()] = None
+    max_settings: Annotated[int | None, Count()] = None
 
 
 @dataclass(frozen=True)
@@ -88,13 +106,13 @@ class MethodEntry:
         Maximum number of grid points; a larger grid is thinned evenly.
     """
 
-    name: str
-    method: str
-    parameters: dict[str, Any] = field(default_factory=dict)
-    grid: dict[str, list] = field(default_factory=dict)
-    input: str = ""
-    max_samples: int | None = None
-    max_settings: int | None = None
+    name: Annotated[str, _TEXT]
+    method: Annotated[str, _TEXT]
+    parameters: Annotated[dict[str, Any], _TABLE] = field(default_factory=dict)
+    grid: Annotated[dict[str, list], _GRID] = field(default_factory=dict)
+    input: Annotated[str, Choice(INPUTS)] = ""
+    max_samples: Annotated[int | None, Count()] = None
+    max_settings: Annotated[int | None, Count()] = None
 
     @property
     def source(self) -> str:
@@ -167,19 +185,19 @@ class Plan:
         The folder of the plan, which its paths are relative to.
     """
 
-    datasets: tuple[DatasetEntry, ...]
-    methods: tuple[MethodEntry, ...]
-    repetitions: int = 50
-    grid_repetitions: int = 5
-    seed: int = 0
-    n_init: int = 10
-    init: str = "random"
-    resample: float = 1.0
-    time_limit: float | None = None
-    memory_limit: float | None = None
-    threads: int = 1
-    missing: str = "error"
-    loaders: str = ""
+    datasets: Annotated[tuple[DatasetEntry, ...], _LIST]
+    methods: Annotated[tuple[MethodEntry, ...], _LIST]
+    repetitions: Annotated[int, Count()] = 50
+    grid_repetitions: Annotated[int, Count()] = 5
+    seed: Annotated[int, _SEED] = 0
+    n_init: Annotated[int, Count()] = 10
+    init: Annotated[str, Choice(("random", "k-means++"))] = "random"
+    resample: Annotated[float, Number(0, 1, open_low=True)] = 1.0
+    time_limit: Annotated[float | None, _POSITIVE] = None
+    memory_limit: Annotated[float | None, _POSITIVE] = None
+    threads: Annotated[int, Count()] = 1
+    missing: Annotated[str, Choice(("error", "skip"))] = "error"
+    loaders: Annotated[str, _TEXT] = ""
     folder: Path = field(default=Path(), compare=False)
 
     @property
@@ -202,19 +220,16 @@ def find_datasets(plan: Plan) -> tuple[list[DatasetEntry], list[str]]:
     return list(present.values()), missing
 
 
+@cache
 def import_loaders(path: Path) -> None:
     """Run a Python file that adds data sets to the catalog, once per process."""
-    name = f"mkclust loaders {path.resolve()}"
-    if name not in sys.modules:
-        spec = importlib.util.spec_from_file_location(name, path)
-        assert spec is not None
-        assert spec.loader is not None
-        sys.modules[name] = importlib.util.module_from_spec(spec)
-        try:
-            spec.loader.exec_module(sys.modules[name])
-        except BaseException:
-            del sys.modules[name]
-            raise
+    name = f"mkclust loaders {path}"
+    spec = importlib.util.spec_from_file_location(name, path)
+    if spec is None or spec.loader is None or not path.is_file():
+        raise FileNotFoundError("no such Python file")
+    # Classes that it defines look their module up by its name.
+    sys.modules[name] = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(sys.modules[name])
 
 
 def import_class(text: str) -> type:
@@ -258,60 +273,6 @@ def shorten_grid(grid: Mapping[str, list], most: int | None) -> dict[str, list]:
     return shorter
 
 
-# Which values a key may have, and how to say so.
-_Rule = tuple[Callable[[Any], bool], str]
-
-
-def _whole(least: int) -> _Rule:
-    return lambda v: type(v) is int and v >= least, f"a whole number of at least {least}"
-
-
-def _one_of(*words: str) -> _Rule:
-    return lambda value: value in words, " or ".join(map(repr, words))
-
-
-def _is_number(value: Any, high: float = math.inf) -> bool:
-    return type(value) in (int, float) and 0 < value <= high and math.isfinite(value)
-
-
-def _is_grid(value: Any) -> bool:
-    lists = isinstance(value, dict) and all(isinstance(v, list) and v for v in value.values())
-    return value == "authors" or lists
-
-
-_TEXT: _Rule = (lambda value: isinstance(value, str) and value != "", "a text")
-_POSITIVE: _Rule = (_is_number, "a positive number")
-_PLAN: dict[str, _Rule] = {
-    "repetitions": _whole(1),
-    "grid_repetitions": _whole(1),
-    "seed": _whole(0),
-    "n_init": _whole(1),
-    "init": _one_of("random", "k-means++"),
-    "resample": (lambda value: _is_number(value, 1), "a number above 0, at most 1"),
-    "time_limit": _POSITIVE,
-    "memory_limit": _POSITIVE,
-    "threads": _whole(1),
-    "missing": _one_of("error", "skip"),
-    "loaders": _TEXT,
-}
-_DATASET: dict[str, _Rule] = {
-    "name": _TEXT,
-    "path": _TEXT,
-    "precomputed": (lambda value: isinstance(value, bool), "true or false"),
-    "n_clusters": _whole(1),
-    "max_settings": _whole(1),
-}
-_METHOD: dict[str, _Rule] = {
-    "method": _TEXT,
-    "name": _TEXT,
-    "parameters": (lambda value: isinstance(value, dict), "a table, such as {reg = 0.5}"),
-    "grid": (_is_grid, 'a table of lists, such as {reg = [0.5, 1.0]}, or "authors"'),
-    "input": _one_of(*INPUTS),
-    "max_samples": _whole(1),
-    "max_settings": _whole(1),
-}
-
-
 def read_plan(path: str | Path) -> Plan:
     """Read a plan from a TOML file, and check all of it.
 
@@ -346,41 +307,48 @@ def read_plan(path: str | Path) -> Plan:
 
 def _plan(content: dict[str, Any], folder: Path) -> Plan:
     """Return the plan that a file describes."""
-    lists = {key: content.pop(key, None) for key in ("datasets", "methods")}
-    _check(content, _PLAN, "plan", (*_PLAN, *lists))
-    for key, entries in lists.items():
-        if not isinstance(entries, list) or not entries:
-            _refuse(key, "must be a list of names or tables, with at least one entry")
-    repetitions = content.get("repetitions", Plan.repetitions)
-    if content.get("seed", 0) + repetitions > MAX_SEED:
-        _refuse("seed", f"and the repetitions exceed {MAX_SEED}; choose a smaller one")
-    if content.get("grid_repetitions", 0) > repetitions:
-        _refuse("grid_repetitions", f"is more than the {repetitions} repetitions")
-    content.setdefault("grid_repetitions", min(Plan.grid_repetitions, repetitions))
-    tables = {
-        key: [_table(item, key, short, rules) for item in lists[key]]
-        for key, short, rules in (("datasets", "name", _DATASET), ("methods", "method", _METHOD))
-    }
+    content = {"datasets": None, "methods": None} | content
+    _check(content, Plan)
+    tables = _tables(content.pop("datasets"), "datasets", "name", DatasetEntry)
+    methods = _tables(content.pop("methods"), "methods", "method", MethodEntry)
     if "loaders" in content:
-        _run_loaders(folder / content["loaders"])
-    datasets = [_dataset(table, folder) for table in tables["datasets"]]
-    named = [_method_name(table) for table in tables["methods"]]
-    for key, names in (("datasets", [d.name for d in datasets]), ("methods", named)):
+        file = (folder / content["loaders"]).resolve()
+        try:
+            import_loaders(file)
+        except Exception as error:
+            _refuse("loaders", f"{file}: cannot be run ({type(error).__name__}: {error})")
+    datasets = [_dataset(table, folder) for table in tables]
+    named = [{"name": _method_name(table)} | table for table in methods]
+    for key, names in (
+        ("datasets", [entry.name for entry in datasets]),
+        ("methods", [table["name"] for table in named]),
+    ):
         if twice := [name for name in names if names.count(name) > 1]:
             _refuse(key, f"has {twice[0]!r} twice; give one of them another name")
     k_means = {k: content.get(k, getattr(Plan, k)) for k in ("n_init", "init")}
-    pairs = zip(named, tables["methods"], strict=True)
-    methods = [_method(name, table, k_means) for name, table in pairs]
-    return Plan(tuple(datasets), tuple(methods), **content, folder=folder)
+    entries = tuple(_method(table, k_means) for table in named)
+    return Plan(tuple(datasets), entries, **content, folder=folder)
 
 
-def _run_loaders(file: Path) -> None:
-    if not file.is_file() or file.suffix != ".py":
-        _refuse("loaders", f"{file}: no such Python file")
-    try:
-        import_loaders(file)
-    except Exception as error:
-        _refuse("loaders", f"{file}: cannot be run ({type(error).__name__}: {error})")
+def _tables(items: list[Any], key: str, short: str, kind: type) -> list[dict[str, Any]]:
+    """Return the entries of a list as tables; a text is the short form of one."""
+    tables = [{short: item} if isinstance(item, str) else item for item in items]
+    for table in tables:
+        if not isinstance(table, dict):
+            _refuse(key, f"has the entry {table!r}; write a name or a table")
+        _check(table, kind)
+    return tables
+
+
+def _check(table: Mapping[str, Any], kind: type) -> None:
+    """Refuse unknown keys, and values that their keys may not have."""
+    hints = get_type_hints(kind, include_extras=True).items()
+    rules = {name: hint.__metadata__[0] for name, hint in hints if hasattr(hint, "__metadata__")}
+    for key, value in table.items():
+        if key not in rules:
+            _refuse(key, f"unknown key; {_nearest(key, rules)}")
+        if not rules[key].holds(value):
+            _refuse(key, f"is {value!r}; {rules[key].advice()}")
 
 
 def _dataset(table: dict[str, Any], folder: Path) -> DatasetEntry:
@@ -395,32 +363,27 @@ def _dataset(table: dict[str, Any], folder: Path) -> DatasetEntry:
         _refuse("datasets", f"has an entry without name or path: {table}")
     entry = find_entry(table["name"])
     if entry is None:
-        advice = _nearest(table["name"], list(CATALOG))
+        advice = _nearest(table["name"], CATALOG)
         _refuse("datasets", f"{table['name']!r}: unknown data set; {advice}")
-    if table.get("precomputed"):
-        _refuse("precomputed", "belongs to a path; a named data set knows it")
     return DatasetEntry(**table | {"name": entry.name})
 
 
 def _method_name(table: dict[str, Any]) -> str:
     """Return the name of a method in the rows, after a check that imports nothing."""
-    if "method" not in table:
-        _refuse("methods", f"has an entry without method: {table}")
-    method = table["method"]
+    method = table.get("method", "")
     known = (*METHODS, BEST_SINGLE_KERNEL, CONCATENATED)
     if ":" not in method and method not in known:
         _refuse("methods", f"{method!r}: unknown method; {_nearest(method, known)}")
+    unused = {"input"} if method in METHODS else set()
     if method in known[-2:]:
-        for key in table.keys() & {"parameters", "grid", "input", "max_settings"}:
-            _refuse(key, f"{method} has no such key; remove it")
-    if method in METHODS and "input" in table:
-        _refuse("input", f"{method} takes kernels, and has no such key; remove it")
-    return table.get("name", method.rpartition(":")[2].lower() if ":" in method else method)
+        unused = {"parameters", "grid", "input", "max_settings"}
+    for key in table.keys() & unused:
+        _refuse(key, f"{method} has no such key; remove it")
+    return method.rpartition(":")[2].lower() if ":" in method else method
 
 
-def _method(name: str, table: dict[str, Any], k_means: dict[str, Any]) -> MethodEntry:
+def _method(table: dict[str, Any], k_means: dict[str, Any]) -> MethodEntry:
     """Return a method with its class imported and its parameters checked."""
-    table = table | {"name": name}
     if table["method"] == CONCATENATED:
         table |= {"method": "sklearn.cluster:KMeans", "parameters": k_means}
     entry = MethodEntry(**table | {"grid": {}})
@@ -469,28 +432,8 @@ def _defaults(estimator: type) -> dict[str, Any]:
     return {parameter.name: parameter.default for parameter in parameters}
 
 
-def _table(item: Any, key: str, short: str, rules: dict[str, _Rule]) -> dict[str, Any]:
-    """Return an entry as a table; a text is the short form of one."""
-    table = {short: item} if isinstance(item, str) else item
-    if not isinstance(table, dict):
-        _refuse(key, f"has the entry {table!r}; write a name or a table")
-    _check(table, rules, key, tuple(rules))
-    return table
-
-
-def _check(table: Mapping, rules: Mapping[str, _Rule], of: str, known: tuple[str, ...]) -> None:
-    """Refuse unknown keys, and values that their keys may not have."""
-    for key, value in table.items():
-        if key not in known:
-            _refuse(key, f"unknown key of {of}; {_nearest(key, known)}")
-        holds, advice = rules[key]
-        if not holds(value):
-            _refuse(key, f"is {value!r}; write {advice}")
-
-
-def _nearest(name: str, known: Iterable[str]) -> str:
+def _nearest(name: str, known: Collection[str]) -> str:
     """Return the advice that names what may have been meant."""
-    known = list(known)
     return did_you_mean(name, known).strip(" ()") or f"choose among {', '.join(known)}"
 
 

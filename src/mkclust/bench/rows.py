@@ -75,19 +75,10 @@ def read_solves(path: str | Path) -> list[Row]:
 def best_settings(rows: Iterable[Row]) -> dict[str, str]:
     """Return the settings of one method on one data set that are repeated in full.
 
-    Grid points are compared by their first repetitions (``grid_repetitions`` of them) or by their
-    summaries, so that those repeated more often have no advantage. Of equal settings the first in
-    alphabetical order is taken.
-
-    Parameters
-    ----------
-    rows : iterable of dict
-        Rows of one data set, one method and one share of the samples.
-
-    Returns
-    -------
-    dict of str to str
-        The setting with the best mean by each score, and that of "default".
+    These are the ones with the best mean by each score, and that of "default". Grid points are
+    compared by their first repetitions (``grid_repetitions`` of them) or by their summaries, so
+    that those repeated more often have no advantage. Of equal settings the first in alphabetical
+    order is taken.
     """
     compared: dict[str, list[Row]] = {}
     for row in sorted(rows, key=lambda row: row["parameters"]):
@@ -149,23 +140,28 @@ def as_lines(objects: Iterable[Row]) -> bytes:
     return "".join(json.dumps(each, allow_nan=False) + "\n" for each in objects).encode()
 
 
+def parse_lines(path: Path, content: bytes) -> tuple[list[Row], int]:
+    """Return the objects of a file, and its length without a last line that was cut short."""
+    complete = content.rfind(b"\n") + 1
+    objects = []
+    for number, line in enumerate(content[:complete].splitlines(), start=1):
+        try:
+            objects.append(dict(json.loads(line)))
+        except (ValueError, TypeError) as error:
+            raise ValueError(
+                f"{path}, line {number}: is not a row of a benchmark ({error}); remove it, or run "
+                "the benchmark again"
+            ) from None
+    return objects, complete
+
+
 def _read(path: Path) -> list[Row]:
-    rows: list[Row] = []
     try:
-        content = (gzip.open if path.suffix == ".gz" else open)(path, "rb").read()
+        content = gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes()
     except (EOFError, gzip.BadGzipFile) as error:
         raise ValueError(f"{path}: is damaged ({error}); restore it from a copy") from None
-    for number, line in enumerate(content.splitlines(keepends=True), start=1):
-        try:
-            row = json.loads(line)
-            rows.append(row | {"default": row.get("default", row["parameters"] == "{}")})
-        except (ValueError, TypeError, KeyError) as error:
-            if line.endswith(b"\n"):
-                raise ValueError(
-                    f"{path}, line {number}: is not a row of a benchmark ({error}); remove it, or "
-                    "run the benchmark again"
-                ) from None
-    return rows
+    rows, _ = parse_lines(path, content)
+    return [{"default": row.get("parameters") == "{}"} | row for row in rows]
 
 
 def _first_rows(rows: list[Row]) -> list[Row]:

@@ -1,35 +1,28 @@
 """Run a plan: what is not done yet, in parallel, each result on the disk before the next."""
 
-import heapq
-import itertools
 import json
 import os
 import platform
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+import joblib
 import numpy
 import scipy
 import sklearn
 
-from mkclust.bench.execute import Task, TaskResult, repeats_solve, repetition_rows
-from mkclust.bench.journal import Journal, Lock, check_folder
-from mkclust.bench.plan import DatasetEntry, MethodEntry, Plan, PlanError, find_datasets
-from mkclust.bench.pool import Failure, Finished, Pool
-from mkclust.bench.rows import Row, best_settings, canonical
+from mkclust.bench.execute import NO_FACTS, Job, Result, failure_row
+from mkclust.bench.journal import Journal, check_folder, locked
+from mkclust.bench.plan import Plan, PlanError, find_datasets
+from mkclust.bench.pool import Failure, Pool
+from mkclust.bench.rows import Row, canonical
 from mkclust.datasets import DatasetError, load
 from mkclust.files import write_atomically
 from mkclust.version import __version__
 
-# The facts of a data set that cannot be read.
-NO_FACTS: Row = {
-    **dict.fromkeys(("fingerprint", "n_samples", "n_kernels", "n_clusters")),
-    **dict.fromkeys(("paper", "caveat"), ""),
-}
-
-# Called about every second with the numbers of tasks done and left, and what is running.
+# Called about every second with how many methods on data sets are done and left, and the running.
 Watcher = Callable[[int, int, str], None]
 
 
@@ -80,7 +73,8 @@ def run_plan(
     retry : bool, default=False
         Run again what has failed before.
     watcher : callable or None, default=None
-        Called about every second with the numbers of tasks done and left, and what is running.
+        Called about every second with how many pairs of a data set and a method are done and
+        are left, and which are running.
 
     Returns
     -------
@@ -96,205 +90,97 @@ def run_plan(
     folder = Path(folder)
     present, missing = find_datasets(plan)
     if missing and plan.missing == "error":
-        raise PlanError(_explain_missing(missing))
+        try:
+            load(missing[0])
+        except DatasetError as error:
+            words = f'{", ".join(missing)} (or write missing = "skip")'
+            raise PlanError(f"not available: {words}. {error}") from None
+    if os.name != "posix" and (plan.time_limit or plan.memory_limit):
+        raise PlanError("time_limit, memory_limit: this system has no such limits; remove them")
     check_folder(folder)
-    with Lock(folder):
+    with locked(folder):
         _check_protocol(plan, folder)
-        run = _Run(plan, folder, present, retry)
-        before = len(run.rows.objects)
-        with Pool(plan, n_processes or max(1, n_cores() // plan.threads)) as pool:
-            run.work(pool, watcher)
-        rows = list(run.rows.objects.values())
-        failures = [row for row in rows if row["status"] != "ok"]
-        return Summary(run.rows.path, len(rows), len(rows) - before, failures, missing)
+        rows = Journal(folder / "rows.jsonl", row_key)
+        solves = Journal(folder / "solves.jsonl", row_key)
+        jobs = [Job(dataset, method) for dataset in present for method in plan.methods]
+        keys = {job.key for job in jobs}
+
+        def is_tried_again(row: Row) -> bool:
+            # Methods that could not start are: the cause may be fixed.
+            tried = retry or ((row["dataset"], row["method"]) in keys and _did_not_start(row))
+            return row["status"] != "ok" and tried
+
+        rows.drop(is_tried_again)
+        before = len(rows.objects)
+        with Pool(plan, n_processes or max(1, joblib.cpu_count() // plan.threads)) as pool:
+            _work(plan, pool, jobs, rows, solves, watcher)
+        found = list(rows.objects.values())
+        failures = [row for row in found if row["status"] != "ok"]
+        return Summary(rows.path, len(found), len(found) - before, failures, missing)
 
 
-@dataclass
-class _Pair:
-    """A method on a data set, and how many of its tasks are unfinished."""
+def _work(
+    plan: Plan, pool: Pool, jobs: list[Job], rows: Journal, solves: Journal, watcher: Watcher | None
+) -> None:
+    """Do all jobs, and write their results as they come."""
+    stamp = {"versions": versions(), "machine": machine()}
+    done: dict[tuple[str, str], list[Row]] = {job.key: [] for job in jobs}
+    for row in rows.objects.values():
+        done.get((row["dataset"], row["method"]), []).append(row)
+    facts: dict[tuple[str, str], Row] = {}
+    queue, n_jobs = jobs.copy(), len(jobs)
 
-    dataset: DatasetEntry
-    method: MethodEntry
-    order: int
-    facts: Row = field(default_factory=lambda: NO_FACTS)
-    settings: list[dict[str, Any]] = field(default_factory=list)
-    n_unfinished: int = 0
-    rows: list[Row] = field(default_factory=list)
+    def write(job: Job, new: list[Row]) -> None:
+        rows.append([row | stamp for row in new])
+        done[job.key] += new
+
+    while queue or pool.running:
+        while queue and len(pool.running) < pool.n_processes:
+            job = queue.pop(0)
+            pool.begin(replace(job, rows=tuple(done[job.key])))
+        for job, message in pool.wait(1.0):
+            if isinstance(message, Failure):
+                of_data = facts.get(job.key, NO_FACTS)
+                status, words, task = message
+                write(job, [failure_row(job, task, plan, of_data, status, words)])
+                if task is not None:
+                    queue.insert(0, job)  # its other tasks
+            elif isinstance(message, Result):
+                solves.append(message.solves)
+                write(job, message.rows)
+            elif message is not None:
+                facts[job.key] = message
+                _check_same(rows.path.parent, job, message, done[job.key])
+        if watcher is not None:
+            names = [" ".join(job.key) for job in pool.running]
+            n_left = len(queue) + len(names)
+            watcher(n_jobs - n_left, n_left, ", ".join(names))
 
 
-class _Run:
-    """The state of a run: rows on the disk, waiting tasks, running tasks."""
-
-    def __init__(self, plan: Plan, folder: Path, datasets: list[DatasetEntry], retry: bool):
-        self.plan, self.folder, self.n_done = plan, folder, 0
-        self.rows = Journal(folder / "rows.jsonl", row_key)
-        if retry:
-            self.rows.drop(lambda row: row["status"] != "ok")
-        self.solves = Journal(folder / "solves.jsonl", row_key)
-        self.queue: list[tuple[int, int, Task | DatasetEntry]] = []
-        self.numbers = itertools.count()
-        self.stamp = {"versions": versions(), "machine": machine()}
-        self.pairs = {
-            (dataset.name, method.name): _Pair(dataset, method, order)
-            for order, dataset in enumerate(datasets)
-            for method in plan.methods
-        }
-        for row in self.rows.objects.values():
-            if pair := self.pairs.get((row["dataset"], row["method"])):
-                pair.rows.append(row)
-        for order, dataset in enumerate(datasets):
-            self._put(order, dataset)
-
-    def work(self, pool: Pool, watcher: Watcher | None) -> None:
-        """Do all that is to be done."""
-        while self.queue or pool.running:
-            while self.queue and len(pool.running) < pool.n_processes:
-                pool.begin(heapq.heappop(self.queue)[-1])
-            for finished in pool.wait(1.0):
-                self._record(finished)
-            if watcher is not None:
-                tasks = [job for job in pool.running if isinstance(job, Task)]
-                waiting = sum(isinstance(job, Task) for *_, job in self.queue)
-                names = dict.fromkeys(f"{t.dataset.name} {t.method.name}" for t in tasks)
-                watcher(self.n_done, waiting + len(tasks), ", ".join(names))
-
-    def _record(self, finished: Finished) -> None:
-        """Write the result of a job, and put what follows from it into the queue."""
-        job, result = finished.job, finished.result
-        if isinstance(job, DatasetEntry):
-            self._begin_dataset(job, result)
-            return
-        pair = self.pairs[job.dataset.name, job.method.name]
-        pair.n_unfinished -= 1
-        self.n_done += 1
-        if isinstance(result, TaskResult):
-            self.solves.append(result.solves)
-            self._write(pair, result.rows)
-        else:
-            assert isinstance(result, Failure)
-            self._fail(pair, job, result)
-        self._continue(pair)
-
-    def _begin_dataset(self, dataset: DatasetEntry, result: Any) -> None:
-        """Keep the facts of a data set, and queue its first tasks."""
-        failure = result if isinstance(result, Failure) else None
-        for method in self.plan.methods:
-            pair = self.pairs[dataset.name, method.name]
-            pair.facts = NO_FACTS if failure else result
-            n_samples = pair.facts["n_samples"] or 0
-            pair.settings = method.settings(dataset.max_settings, pair.facts["n_kernels"] or 1)
-            problem = failure
-            if method.max_samples and n_samples > method.max_samples:
-                limit = f"{n_samples} samples, more than the plan's {method.max_samples}"
-                problem = Failure("skipped", limit)
-            self._check_same(pair)
-            # Methods that could not start are tried again: the cause may be fixed.
-            if any(map(_did_not_start, pair.rows)):
-                pair.rows = [row for row in pair.rows if not _did_not_start(row)]
-                name = dataset.name, method.name
-                self.rows.drop(lambda r: (r["dataset"], r["method"]) == name and _did_not_start(r))  # noqa: B023
-            if problem:
-                self._fail(pair, self._task(pair, pair.settings[0], [0]), problem)
-            else:
-                self._continue(pair)
-
-    def _check_same(self, pair: _Pair) -> None:
-        """Refuse rows of other data, or of another method under the same name."""
-        now = {"fingerprint": pair.facts["fingerprint"], "entry": pair.method.source}
-        default = canonical(pair.settings[0])
-        for row in pair.rows:
-            changed = [n for n, v in now.items() if None not in (row.get(n), v) and row[n] != v]
-            if row.get("default") and row["parameters"] != default:
-                changed.append("parameters")
-            if changed:
-                raise ValueError(
-                    f"{self.folder}: its rows of {pair.dataset.name} {pair.method.name} have "
-                    f"another {changed[0]} ({row[changed[0]]}); choose another folder, or rename "
-                    "the data set or the method"
-                )
-
-    def _continue(self, pair: _Pair) -> None:
-        """Queue what a method on a data set still needs, if none of its tasks is unfinished."""
-        if pair.n_unfinished:
-            return
-        repetitions = self._repetitions(pair.method)
-        has_grid = len(pair.settings) > 1
-        first = min(self.plan.grid_repetitions, repetitions) if has_grid else repetitions
-        tasks = list(self._missing(pair, pair.settings, first))
-        if not tasks and has_grid:
-            best = dict.fromkeys(best_settings(pair.rows).values())
-            tasks = list(self._missing(pair, [json.loads(text) for text in best], repetitions))
-        pair.n_unfinished = len(tasks)
-        for task in tasks:
-            self._put(pair.order, task)
-
-    def _repetitions(self, method: MethodEntry) -> int:
-        """Return how often a method is repeated: once if it is always the same."""
-        if method.input and self.plan.resample == 1:
-            model = method.estimator()(**method.parameters)
-            return self.plan.repetitions if "random_state" in model.get_params() else 1
-        return self.plan.repetitions
-
-    def _missing(self, pair: _Pair, settings: list[dict[str, Any]], up_to: int) -> Iterator[Task]:
-        """Yield the tasks for repetitions that are not on the disk."""
-        together = not repeats_solve(pair.method, self.plan)
-        # Repetitions of one solve fail together; of several, the first failure or a limit decides.
-        abandoned = {
-            row["parameters"]
-            for row in pair.rows
-            if row["status"] != "ok"
-            and (together or row["repetition"] == 0 or row["status"] != "failed")
-        }
-        done = {(row["parameters"], row["repetition"]) for row in pair.rows}
-        for setting in settings:
-            name = canonical(setting)
-            missing = [r for r in range(up_to) if (name, r) not in done]
-            if name in abandoned or not missing:
-                continue
-            if together:
-                yield self._task(pair, setting, missing)
-                continue
-            # If the first one fails, the others need not be tried.
-            for repetition in missing[:1] if missing[0] == 0 else missing:
-                yield self._task(pair, setting, [repetition])
-
-    def _task(self, pair: _Pair, setting: dict[str, Any], repetitions: list[int]) -> Task:
-        default = not pair.method.oracle and setting == pair.settings[0]
-        return Task(pair.dataset, pair.method, setting, default, tuple(repetitions))
-
-    def _fail(self, pair: _Pair, task: Task, failure: Failure) -> None:
-        """Write one row that says why a task has no scores."""
-        values = {"status": failure.status, "message": failure.message}
-        self._write(pair, repetition_rows(task, self.plan, pair.facts, values)[:1])
-
-    def _put(self, order: int, job: Task | DatasetEntry) -> None:
-        """Queue a job, ordered by data set, so that kernels are read once."""
-        heapq.heappush(self.queue, (order, next(self.numbers), job))
-
-    def _write(self, pair: _Pair, rows: list[Row]) -> None:
-        rows = [row | self.stamp for row in rows]
-        self.rows.append(rows)
-        pair.rows += rows
+def _check_same(folder: Path, job: Job, facts: Row, rows: list[Row]) -> None:
+    """Refuse rows of other data, or of another method under the same name."""
+    now = {"fingerprint": facts["fingerprint"], "entry": job.method.source}
+    default = canonical(job.settings(facts)[0])
+    for row in rows:
+        changed = [n for n, v in now.items() if None not in (row.get(n), v) and row[n] != v]
+        if row.get("default") and row["parameters"] != default:
+            changed.append("parameters")
+        if changed:
+            raise ValueError(
+                f"{folder}: its rows of {' '.join(job.key)} have another {changed[0]} "
+                f"({row[changed[0]]}); choose another folder, or rename the data set or the method"
+            )
 
 
 def _did_not_start(row: Row) -> bool:
     """Return whether a row says that a method does not apply, or that data cannot be read."""
-    return row["status"] == "skipped" or (row["status"] == "failed" and row["n_samples"] is None)
+    return row["status"] == "skipped" or row["n_samples"] is None
 
 
 def row_key(row: Row) -> tuple[Any, ...]:
     """Return what makes a row the same as another."""
     names = ("dataset", "method", "parameters", "resample", "repetition")
     return tuple(row[name] for name in names)
-
-
-def _explain_missing(names: list[str]) -> str:
-    """Return which data sets are not available, and where the first of them comes from."""
-    try:
-        load(names[0])
-    except DatasetError as error:
-        return f'not available: {", ".join(names)} (or write missing = "skip"). {error}'
-    raise AssertionError(f"{names[0]} is available")
 
 
 def _check_protocol(plan: Plan, folder: Path) -> None:
@@ -330,11 +216,9 @@ def machine() -> str:
     except OSError:
         lines = []
     models = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
-    names = [f"{platform.system()} {platform.machine()}", *models[:1], f"{n_cores()} cores"]
+    names = [
+        f"{platform.system()} {platform.machine()}",
+        *models[:1],
+        f"{joblib.cpu_count()} cores",
+    ]
     return ", ".join(names)
-
-
-def n_cores() -> int:
-    """Return how many cores this process may use."""
-    affinity = getattr(os, "sched_getaffinity", None)
-    return len(affinity(0)) if affinity else os.cpu_count() or 1

@@ -73,20 +73,15 @@ def outcomes(rows: Iterable[Row], selection: str = "default") -> pd.DataFrame:
         groups.setdefault((float(row["resample"]), row["dataset"], row["method"]), []).append(row)
     found = []
     for (resample, dataset, method), group in groups.items():
-        oracle = any(row.get("oracle") for row in group)
-        if oracle and selection == "default":
-            continue
-        for score in SCORES:
-            head = {"resample": resample, "dataset": dataset, "label": labels[dataset]}
-            head |= {"method": method, "score": score, "oracle": oracle}
-            found.append(head | _outcome(group, score, selection))
+        head = {"resample": resample, "dataset": dataset, "label": labels[dataset]}
+        head |= {"method": method, "oracle": any(row.get("oracle") for row in group)}
+        if selection == "oracle" or not head["oracle"]:
+            found += [head | _outcome(group, score, selection) for score in SCORES]
     frame = pd.DataFrame(found)
     if frame.empty:
         raise ValueError(f"there are no rows with {selection} settings")
-    alike: set[int] = set()
-    for _, part in frame.groupby(["resample", "dataset", "score"]):
-        best = not_worse(dict(zip(part.index, part["values"], strict=True)))
-        alike |= best
+    by_method = frame.groupby(["resample", "dataset", "score"])["values"]
+    alike = set[int]().union(*(not_worse(values.to_dict()) for _, values in by_method))
     frame["not_worse"] = frame.index.isin(alike)
     order = {name: number for number, name in enumerate(METHODS)}
     frame["order"] = frame["method"].map(order).fillna(len(order))
@@ -97,31 +92,28 @@ def outcomes(rows: Iterable[Row], selection: str = "default") -> pd.DataFrame:
 
 def _outcome(rows: list[Row], score: str, selection: str) -> dict[str, Any]:
     """Return the mean of one score of one method on one data set."""
+    setting = _setting(rows, score, selection)
     repeated = [row for row in rows if row["repetition"] is not None]
-    setting = _setting(rows, repeated, score, selection)
     chosen = [row for row in repeated if row["parameters"] == setting]
-    values = {
-        (row["repetition"], row.get("seed", 0)): 100 * row[score]
-        for row in sorted(chosen, key=lambda row: row["repetition"])
-        if row["status"] == "ok"
-    }
     candidates = chosen
     if setting is None:
         candidates = [r for r in rows if selection == "oracle" or r["default"]] or rows
+    scored = {row["repetition"]: 100 * row[score] for row in chosen if row["status"] == "ok"}
+    values = pd.Series(scored, dtype=float).sort_index()
     failed = [row for row in candidates if row["status"] != "ok"]
-    numbers = list(values.values())
     return {
+        "score": score,
         "parameters": setting,
-        "mean": math.fsum(numbers) / len(numbers) if numbers else None,
-        "std": float(np.std(numbers, ddof=1)) if len(numbers) > 1 else None,
-        "n": len(numbers),
+        "mean": math.fsum(values) / len(values) if len(values) else None,
+        "std": values.std(),
+        "n": len(values),
         "converged": not any(row.get("converged") is False for row in chosen),
-        "problem": _problem(failed, len(numbers)),
+        "problem": _problem(failed, len(values)),
         "values": values,
     }
 
 
-def _setting(rows: list[Row], repeated: list[Row], score: str, selection: str) -> str | None:
+def _setting(rows: list[Row], score: str, selection: str) -> str | None:
     """Return the setting that stands for a method; None if none has scores."""
     best = best_settings(rows)
     if selection == "default":
@@ -129,8 +121,8 @@ def _setting(rows: list[Row], repeated: list[Row], score: str, selection: str) -
     # A few repetitions choose which settings are repeated in full; all repetitions choose among
     # these.
     values: dict[str, list[float]] = {}
-    for row in repeated:
-        if row["status"] == "ok":
+    for row in rows:
+        if row["status"] == "ok" and row["repetition"] is not None:
             values.setdefault(row["parameters"], []).append(row[score])
     most = max((len(values.get(name, ())) for name in best.values()), default=0)
     full = {name: values[name] for name in sorted(values) if len(values[name]) == most}
@@ -161,7 +153,7 @@ def dataset_labels(rows: Iterable[Row]) -> dict[str, str]:
     return labels
 
 
-def not_worse(scores: Mapping[Any, Mapping[Any, float]], alpha: float = 0.05) -> set[Any]:
+def not_worse(scores: Mapping[Any, Any], alpha: float = 0.05) -> set[Any]:
     """Return the methods that do not differ significantly from the one with the best mean.
 
     Paired t tests over shared repetitions, with Holm's correction for all pairs, since the data
@@ -169,7 +161,7 @@ def not_worse(scores: Mapping[Any, Mapping[Any, float]], alpha: float = 0.05) ->
 
     Parameters
     ----------
-    scores : dict of str to dict
+    scores : dict of str to dict or Series
         The scores of each method by repetition, larger being better.
     alpha : float, default=0.05
         Largest probability of calling any two equal methods different.
@@ -186,28 +178,24 @@ def not_worse(scores: Mapping[Any, Mapping[Any, float]], alpha: float = 0.05) ->
     >>> sorted(not_worse({"a": same, "b": same, "c": worse}))
     ['a', 'b']
     """
-    scored = {name: values for name, values in scores.items() if values}
-    if len(scored) < 2:
-        return set()
-    best = max(scored, key=lambda name: math.fsum(scored[name].values()) / len(scored[name]))
+    frame = pd.DataFrame(scores).dropna(axis=1, how="all")
     p_values = {}
-    for a, b in itertools.combinations(scored, 2):
-        shared = sorted(scored[a].keys() & scored[b].keys())
-        if len(shared) >= FEWEST_PAIRS:
-            p_values[a, b] = _paired_p([scored[a][r] - scored[b][r] for r in shared])
-    corrected, largest = {}, 0.0
-    for done, (pair, p) in enumerate(sorted(p_values.items(), key=lambda item: item[1])):
-        largest = max(largest, min(1.0, (len(p_values) - done) * p))
-        corrected[pair] = largest
-    with_best = {pair: p for pair, p in corrected.items() if best in pair}
+    for pair in itertools.combinations(frame, 2):
+        differences = (frame[pair[0]] - frame[pair[1]]).dropna()
+        if len(differences) >= FEWEST_PAIRS:
+            p_values[pair] = _paired_p(differences)
+    ordered = pd.Series(p_values, dtype=float).sort_values()
+    holm = (ordered * np.arange(len(ordered), 0, -1)).clip(upper=1).cummax()
+    best = frame.mean().idxmax() if len(holm) else None
+    with_best = {pair: p for pair, p in holm.items() if best in pair}
     alike = {name for pair, p in with_best.items() if p > alpha for name in pair}
     return alike | {best} if with_best else set()
 
 
-def _paired_p(differences: list[float]) -> float:
+def _paired_p(differences: pd.Series) -> float:
     """Return the p-value of the paired t test; constant differences are decided by their sign."""
     if np.ptp(differences) <= SAME:
-        return 1.0 if abs(differences[0]) <= SAME else 0.0
+        return 1.0 if abs(differences.iloc[0]) <= SAME else 0.0
     return float(stats.ttest_1samp(differences, 0.0).pvalue)
 
 

@@ -1,8 +1,7 @@
 """The command ``mkclust cluster``: check what was asked for, read, fit, write, print.
 
 The labels are those of the estimator in Python with its own defaults. What the command decides
-by itself (one view alone is a table, a known data set brings its kernels, landmarks for many
-samples) is printed and recorded.
+by itself (one view alone is a table, landmarks for many samples) is printed and recorded.
 """
 
 import os
@@ -17,7 +16,7 @@ import typer
 
 from mkclust import datasets, plots
 from mkclust.cli import options as opt
-from mkclust.cli.errors import CommandError, echo
+from mkclust.cli.errors import CommandError
 from mkclust.cli.inputs import read_inputs, row_ids
 from mkclust.cli.models import Fit, connection, fit, new_model
 from mkclust.cli.options import Request
@@ -27,8 +26,8 @@ from mkclust.cli.outputs import (
     check_output,
     check_outputs,
     fitted_labels,
-    noted_failure,
     run_record,
+    show,
     strict_json,
 )
 from mkclust.cli.printing import MAX_ROWS, fit_summary, score_table
@@ -112,11 +111,8 @@ def run(
             failures = _write_more(more, outcome, y, progress)
             lines = _summary(outcome, verbose, annotate)
     written = [path for path in outputs if path not in failures]
-    if as_json:
-        echo(strict_json(result))
-    elif not quiet:
-        lines += [*progress.lines(verbose), "", *(f"Wrote {path}" for path in written)]
-        echo("\n".join(lines))
+    lines += [*progress.lines(verbose), "", *(f"Wrote {path}" for path in written)]
+    show(result, lines, as_json, quiet)
     if failures:
         names = join_words(map(str, written))
         raise CommandError(f"{'; '.join(failures.values())}; these were written: {names}")
@@ -162,29 +158,36 @@ def _describe(fitted: Fit) -> Description | None:
 def _write_more(
     more: dict[str, Path | None], outcome: Outcome, y: Any, progress: Progress
 ) -> dict[Path, str]:
-    """Write the picture, the page and the model that were asked for; return failures."""
-    fitted, failures = outcome.fit, dict[Path, str]()
-    if (path := more["plot"]) is not None:
-        progress.phase("drawing")
-        with noted_failure(path, failures):
-            figure = plots.plot_fit(fitted.model, y)
-            write_atomically({path: lambda draft: figure.savefig(draft, dpi=150)})
-    if (path := more["report"]) is not None:
-        progress.phase("writing the report")
-        with noted_failure(path, failures):
-            write_report(
-                fitted.model,
-                fitted.X,
-                path,
-                y if outcome.scores else None,
-                warned=outcome.warnings,
-                annotation=outcome.annotation,
-                alternatives=fitted.suggestion or False,
-            )
-    if (path := more["save"]) is not None:
-        progress.phase("saving the model")
-        with noted_failure(path, failures):
-            save_model(fitted.model, path)
+    """Write the picture, the page and the model that were asked for; return failures.
+
+    They do not cost the labels of a finished fit.
+    """
+    model, fitted, failures = outcome.fit.model, outcome.fit, dict[Path, str]()
+
+    def draw(path: Path) -> None:
+        figure = plots.plot_fit(model, y)
+        write_atomically({path: lambda draft: figure.savefig(draft, dpi=150)})
+
+    def report(path: Path) -> None:
+        write_report(
+            model,
+            fitted.X,
+            path,
+            y if outcome.scores else None,
+            warned=outcome.warnings,
+            annotation=outcome.annotation,
+            alternatives=fitted.suggestion or False,
+        )
+
+    writers = {"plot": draw, "report": report, "save": lambda path: save_model(model, path)}
+    for kind, path in more.items():
+        if path is not None:
+            progress.phase(f"writing {path}")
+            try:
+                writers[kind](path)
+            except Exception as error:  # drawing may raise nearly anything
+                reason = getattr(error, "strerror", None) or f"{type(error).__name__}: {error}"
+                failures[path] = f"{path}: cannot be written ({reason})"
     return failures
 
 

@@ -11,7 +11,7 @@ import typer
 from mkclust import metrics
 from mkclust.cli import models
 from mkclust.cli import options as opt
-from mkclust.cli.errors import CommandError, echo, one_line
+from mkclust.cli.errors import CommandError, one_line
 from mkclust.cli.inputs import Data, read_inputs
 from mkclust.cli.models import Fit, check_method, new_model, prepare
 from mkclust.cli.options import Request
@@ -19,7 +19,7 @@ from mkclust.cli.outputs import (
     agreement_record,
     all_scores,
     missingness_record,
-    strict_json,
+    show,
     suggestion_record,
 )
 from mkclust.cli.progress import Progress, session
@@ -30,8 +30,10 @@ from mkclust.text import join_words, text_table
 
 # Entries of all kernels, times the slowness of a method, beyond which a fit takes minutes.
 MOST_ENTRIES = 5e8
-# Stability is measured on at most so many samples.
+# Samples on which stability is measured, at most.
 MOST_RESAMPLED = 1000
+# How stability, gap, seconds and a score in percent are printed.
+FORMS = (".2f", ".1e", ".2f", ".1f")
 CAUTION = (
     "Agreement is not truth: methods that use the same kernels share their mistakes, and what "
     "is stable may be one cloud that is cut in the same place every time."
@@ -60,10 +62,9 @@ MethodNames = Annotated[
 Resamples = Annotated[
     int, typer.Option("--resamples", min=0, help="Fits on parts of the samples, for stability.")
 ]
-# What is recorded of a diagnosis, beside the agreement and the missingness of the views.
+# What is recorded of a diagnosis, beside its table and the agreement and missingness of the views.
 DIAGNOSED = (
-    "method", "n_clusters", "names", "weights", "alignments", "top_share", "cluster_gap",
-    "agreement", "leave_one_out", "p_values", "redundancy", "noise", "duplicates", "n_samples",
+    "method", "n_clusters", "names", "redundancy", "noise", "duplicates", "n_samples",
     "n_diagnosed", "refit_agreement",
 )  # fmt: skip
 
@@ -89,9 +90,9 @@ def suggest(
     quiet: opt.Quiet = False,
     verbose: opt.Verbose = False,
 ) -> None:
-    """Suggest how many clusters there are, if any, by three criteria."""
+    """Say which number of clusters fits best, and how strong the evidence of clusters is."""
     first = 2 if first is None and last is not None else first
-    k_values = None if first is None else range(first, (last or max(12, first)) + 1)
+    k_values = None if first is None else range(first, (last or max(25, first)) + 1)
     if k_values is not None and not k_values:
         raise CommandError(f"--from {first} --to {last}: there is no number between them")
     request = replace(Request.of(context), n_clusters=2)
@@ -101,14 +102,13 @@ def suggest(
         prepared = prepare(request, model, data)
         suggestion = models.suggest(prepared, progress, k_values)
         if method is not None:
-            # Without a suggestion, two clusters show how the method mixes the kernels.
-            model.set_params(n_clusters=max(suggestion.n_clusters, 2))
+            model.set_params(n_clusters=suggestion.n_clusters)
             progress.phase(f"mixing the kernels by {method}")
             coefficients = getattr(model.fit(prepared.X), "coefficients_", None)
             if coefficients is None:
                 raise CommandError(f"--method {method} does not mix kernels; leave it out")
             suggestion = models.suggest(prepared, progress, k_values, coefficients)
-    _show(suggestion.summary(), suggestion_record(suggestion), progress, context)
+    show(suggestion_record(suggestion), [suggestion.summary(), *progress.lines(verbose)], as_json)
 
 
 def diagnose(
@@ -140,9 +140,10 @@ def diagnose(
         progress.phase("diagnosing")
         diagnosis = diagnose_fit(fitted.model, fitted.X, leave_one_out=leave_one_out)
     record = {name: getattr(diagnosis, name) for name in DIAGNOSED}
+    record |= {name: column.to_numpy() for name, column in diagnosis.table.items()}
     record["view_agreement"] = agreement_record(fitted.model)
     record["missingness"] = missingness_record(fitted.model)
-    _show(diagnosis.summary(), record, progress, context)
+    show(record, [diagnosis.summary(), *progress.lines(verbose)], as_json)
 
 
 def compare(
@@ -189,8 +190,8 @@ def compare(
             raise CommandError(f"no method gave clusters; {names[0]}: {left_out[names[0]]}")
     pairs = [[metrics.adjusted_rand_index(a, b) for b in labels.values()] for a in labels.values()]
     record = {"methods": found, "adjusted_rand_index": pairs, "left_out": left_out}
-    text = _comparison(found, pairs, left_out)
-    _show(text, record | {"caution": CAUTION}, progress, context)
+    lines = [_comparison(found, pairs, left_out), *progress.lines(verbose)]
+    show(record | {"caution": CAUTION}, lines, as_json)
 
 
 def _try_method(
@@ -242,9 +243,8 @@ def _comparison(
     rows = [["method", "stability", "gap", "seconds", "ARI (%)"]]
     for title, each in zip(titles, found.values(), strict=True):
         score = None if each["scores"] is None else 100 * each["scores"]["ari"]
-        cells = {"stability": ".2f", "gap": ".1e", "seconds": ".2f"}
-        row = [_cell(each[name], form) for name, form in cells.items()]
-        rows.append([title, *row, _cell(score, ".1f")])
+        cells = zip((each["stability"], each["gap"], each["seconds"], score), FORMS, strict=True)
+        rows.append([title, *("-" if x is None else format(x, form) for x, form in cells)])
     matrix = [["adjusted Rand index", *map(str, range(1, len(titles) + 1))]]
     matrix += [[t, *(f"{x:.2f}" for x in row)] for t, row in zip(titles, pairs, strict=True)]
     lines = [text_table(rows), "", text_table(matrix), ""]
@@ -257,14 +257,3 @@ def _comparison(
         "far the objective is above the global optimum at most, if a method certifies it."
     )
     return "\n".join([*lines, CAUTION])
-
-
-def _cell(value: float | None, form: str) -> str:
-    """Return a number for a table, or a dash."""
-    return "-" if value is None else format(value, form)
-
-
-def _show(text: str, record: Any, progress: Progress, context: typer.Context) -> None:
-    """Print what was found, as text or as JSON."""
-    lines = progress.lines(context.params["verbose"])
-    echo(strict_json(record) if context.params["as_json"] else "\n".join([text, *lines]))

@@ -16,14 +16,12 @@ from mkclust import datasets
 from mkclust.cli.errors import CommandError
 from mkclust.cli.options import Request
 from mkclust.cli.progress import Progress
+from mkclust.data.join import looks_like_kernel
 from mkclust.datasets.arrays import is_hdf5
 from mkclust.datasets.layout import TableLayout
 from mkclust.datasets.read import load_with
 from mkclust.index import has_ids, index_of, match_rows
 from mkclust.text import count, did_you_mean
-
-# So many rows and columns of a square matrix tell whether it is symmetric.
-CORNER = 1000
 
 
 class View(NamedTuple):
@@ -62,11 +60,6 @@ class Data:
         """Whether the kernels are a 3-D array in a file."""
         return any(is_hdf5(view) and view.ndim == 3 for view in self.views.values())
 
-    @property
-    def bank(self) -> dict[str, Any] | None:
-        """The kernels that a known data set brings."""
-        return self.data_sets[0].bank if len(self.data_sets) == 1 else None
-
     def labels_for(self, model: Any) -> np.ndarray | None:
         """Return the labels of the inputs in the order of a fitted model's samples."""
         ids = getattr(model, "sample_ids_", None)
@@ -97,9 +90,7 @@ def read_inputs(request: Request, progress: Progress) -> Data:
         _warn_of_pairs(views)
     indices = [view.ids for view in views if view.ids is not None]
     n = len(_joined(indices, request.join)) if indices else data_sets[0].n_samples
-    lines = [data.description for data in data_sets if data.caveat]
-    lines += _join_lines(views, indices, n)
-    by_name = {view.name: view.array for view in views}
+    by_name, lines = {view.name: view.array for view in views}, _join_lines(views, indices, n)
     return Data(by_name, True in kinds, n, data_sets, files, lines)
 
 
@@ -211,35 +202,13 @@ def _refuse_transposed(views: Sequence[View]) -> None:
 def _refuse_square(views: Sequence[View]) -> None:
     """Refuse kernels and distances that would be taken for tables."""
     for view in views:
-        corner = _square_corner(view)
-        if corner is None or not np.allclose(corner, corner.T, equal_nan=True):
-            continue
-        known = np.nan_to_num(corner)
-        if not np.diag(known).any() and known.min() >= 0:
+        if looks_like_kernel(view.array):
             whose = "" if len(views) == 1 else f"{view.name}="
-            what = "holds distances (symmetric, with a zero diagonal); pass --kernels "
-            raise CommandError(f"{view.file}: {view.name} {what}{whose}from_distances")
-        raise CommandError(
-            f"{view.file}: {view.name} is square and symmetric, as kernels are; pass --kernels "
-            "precomputed, or leave it out if the other inputs are tables"
-        )
-
-
-def _square_corner(view: View) -> np.ndarray | None:
-    """Return the corner of a square matrix of numbers; of a table if its columns are its ids."""
-    array = view.array
-    if array.shape[0] != array.shape[1]:
-        return None
-    if isinstance(array, pd.DataFrame):
-        if view.ids is not None:
-            rows = view.ids.astype(str)
-            if set(view.columns) != set(rows):
-                return None
-            array = array.set_axis(view.columns, axis=1)[rows]
-        array = array.to_numpy()
-    part = getattr(array, "X", array)[:CORNER, :CORNER]
-    corner = part.toarray() if hasattr(part, "toarray") else np.asarray(part)
-    return corner if corner.dtype.kind in "biuf" else None
+            raise CommandError(
+                f"{view.file}: {view.name} is square and symmetric; if it holds distances, pass "
+                f"--kernels {whose}from_distances; if it is a kernel, pass --kernels precomputed, "
+                "or leave it out if the other inputs are tables"
+            )
 
 
 def _warn_of_pairs(views: Sequence[View]) -> None:

@@ -10,20 +10,18 @@ import typer
 from scipy.sparse import issparse
 
 from mkclust.cli import options as opt
-from mkclust.cli.errors import CommandError, echo, one_line
+from mkclust.cli.errors import CommandError, one_line
 from mkclust.cli.inputs import Data, read_inputs, row_ids
 from mkclust.cli.options import Request
-from mkclust.cli.outputs import strict_json
+from mkclust.cli.outputs import show
 from mkclust.cli.progress import session
 from mkclust.data import read_samples
 from mkclust.data.options import TableOptions
 from mkclust.kernels import default_bank
 from mkclust.text import count, join_words
 
-# So many samples tell the kinds of views.
+# Samples that decide on the kinds of views, at most.
 MOST_SAMPLES = 2000
-# What a column holds, by the kind of its dtype; all others are categories.
-KINDS = {"b": "truth values", "M": "dates", "i": "numbers", "u": "numbers", "f": "numbers"}
 
 
 def run(
@@ -39,7 +37,8 @@ def run(
 ) -> None:
     """Show what the files contain, how they would be joined and which kernels would be used."""
     request = Request.of(context)
-    report: dict[str, Any] = {"views": [], "join": [], "patterns": [], "problems": []}
+    report: dict[str, Any] = {"views": [], "join": [], "notes": [], "patterns": []}
+    report["problems"] = []
     with session(quiet=True) as progress:
         try:
             data = read_inputs(request, progress)
@@ -51,43 +50,28 @@ def run(
         except (ValueError, TypeError, CommandError) as error:
             report["problems"].append(one_line(error))
     report["warnings"] = progress.warnings
-    echo(strict_json(report) if as_json else _as_text(report))
+    show(report, _as_lines(report), as_json)
 
 
 def _measure(name: str, view: Any) -> dict[str, Any]:
     """Return the facts about one view or kernel."""
-    ids = row_ids(view)
-    facts = {
-        "name": name,
-        "shape": [int(n) for n in view.shape],
-        "ids": None if ids is None else str(ids[0]),
-        "columns": {"numbers": int(view.shape[-1])},
-        "missing": 0.0,
-        "lacks": 0,
-        "kernels": [],
-    }
-    matrix = getattr(view, "X", view)
-    if isinstance(matrix, pd.DataFrame):
-        facts["columns"] = dict(Counter(KINDS.get(t.kind, "categories") for t in matrix.dtypes))
-        facts["missing"] = float(matrix.isna().to_numpy().mean())
-    elif not issparse(matrix):
-        facts["missing"] = float(np.isnan(np.asarray(matrix[:MOST_SAMPLES], dtype=float)).mean())
-    return facts
+    ids, matrix, missing = row_ids(view), getattr(view, "X", view), 0.0
+    if not issparse(matrix):
+        rows = matrix.iloc if isinstance(matrix, pd.DataFrame) else matrix
+        missing = float(np.mean(pd.isna(rows[:MOST_SAMPLES])))
+    facts = {"name": name, "shape": [int(n) for n in view.shape], "missing": missing}
+    return facts | {"ids": None if ids is None else str(ids[0]), "kernels": []}
 
 
 def _understand(request: Request, data: Data, report: dict[str, Any]) -> None:
     """Add what joining and the rules for kernels make of the views."""
     options = TableOptions(join=request.join or "exact", impute=request.impute)
     samples = read_samples(dict(data.views), expected="views", options=options)
+    report["notes"] = list(samples.notes)
     if samples.missing is not None:
-        lacks = dict(zip(samples.names, samples.missing.T, strict=True))
-        for facts in report["views"]:
-            facts["lacks"] = int(lacks[facts["name"]].sum())
-        names = list(data.views)
-        rows = np.column_stack([lacks[name] for name in names]).tolist()
         report["patterns"] = [
-            {"lacks": [n for n, gone in zip(names, row, strict=True) if gone], "samples": number}
-            for row, number in Counter(map(tuple, rows)).most_common()
+            {"lacks": [n for n, gone in zip(samples.names, row, strict=True) if gone], "samples": k}
+            for row, k in Counter(map(tuple, samples.missing.tolist())).most_common()
         ]
     if samples.n_samples > MOST_SAMPLES:
         spread = np.linspace(0, samples.n_samples - 1, MOST_SAMPLES).astype(int)
@@ -100,20 +84,18 @@ def _understand(request: Request, data: Data, report: dict[str, Any]) -> None:
         facts["kernels"] = [line for line in lines if line.startswith(starts)]
 
 
-def _as_text(report: Mapping[str, Any]) -> str:
+def _as_lines(report: Mapping[str, Any]) -> list[str]:
     """Return a report as lines to be read."""
     lines: list[str] = []
     for view in report["views"]:
-        kinds = ", ".join(f"{number} {kind}" for kind, number in view["columns"].items())
         ids = "no ids" if view["ids"] is None else f"ids such as {view['ids']!r}"
-        lines += [view["name"], f"  {' x '.join(map(str, view['shape']))} ({kinds}), {ids}"]
+        lines += [view["name"], f"  {' x '.join(map(str, view['shape']))}, {ids}"]
         lines.append(f"  missing: {view['missing']:.2%} of the cells")
-        lines += [f"  lacks {count(view['lacks'], 'sample')}"] if view["lacks"] else []
         lines += [f"  kernel: {line}" for line in view["kernels"]]
-    lines += [*report["join"], *_pattern_lines(report["patterns"])]
+    lines += [*report["join"], *report["notes"], *_pattern_lines(report["patterns"])]
     lines += [f"warning: {line}" for line in report["warnings"]]
     lines += [f"problem: {line}" for line in report["problems"]]
-    return "\n".join(lines)
+    return lines
 
 
 def _pattern_lines(patterns: Sequence[Mapping[str, Any]]) -> list[str]:

@@ -1,23 +1,24 @@
 """From the options of a command to a fitted model."""
 
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
 from mkclust.bench.plan import import_class
-from mkclust.cli.errors import CommandError, one_line
+from mkclust.cli.errors import CommandError
 from mkclust.cli.inputs import Data, input_path
 from mkclust.cli.options import AUTO, Request
 from mkclust.cli.progress import Progress
 from mkclust.data import as_dask
-from mkclust.explain.choosing import NumberOfClusters, suggest_n_clusters
-from mkclust.kernels import KernelBank, Nystroem, default_bank
+from mkclust.explain.number_of_clusters import NumberOfClusters, suggest_n_clusters
+from mkclust.kernels import Nystroem, default_bank
 from mkclust.linalg.memory import available_bytes, in_units
 from mkclust.methods import METHODS, MultipleKernelClusterer
 from mkclust.text import did_you_mean, join_words
 
-# Exact kernels are computed up to so many samples, if they take at most this share of the memory.
+# Exact kernels are computed up to this number of samples, and this share of the memory.
 MOST_EXACT_SAMPLES, LARGEST_SHARE = 10_000, 0.5
 # The number of landmarks beyond that.
 LANDMARKS = 200
@@ -123,10 +124,6 @@ def prepare(request: Request, model: Any, data: Data) -> Fit:
     if asked != AUTO:
         model.set_params(kernels=asked)
         X = X if isinstance(asked, str) else data.views
-    elif data.bank is not None:
-        bank = KernelBank(**data.bank)
-        model.set_params(kernels=bank)
-        decision = f"Kernels: as the data set {data.data_sets[0].name} has them, {one_line(bank)}."
     elif len(data.views) == 1:
         decision = "One view is one table: a bank of kernels is computed from it."
     reason = _reason_for_landmarks(request, model, data)
@@ -134,8 +131,6 @@ def prepare(request: Request, model: Any, data: Data) -> Fit:
         asked_for = request.landmarks
         landmarks = asked_for if isinstance(asked_for, int) else min(LANDMARKS, data.n_samples)
         model.set_params(approximation=Nystroem(n_components=landmarks))
-        if data.bank is not None:
-            model.set_params(kernels=asked)  # one kernel per view
         decision = f"{landmarks} landmarks per view approximate the kernels ({reason})."
         X = data.views
     if request.address is not None:
@@ -157,7 +152,7 @@ def _reason_for_landmarks(request: Request, model: Any, data: Data) -> str:
         return "asked for"
     if exact or not able:
         return ""
-    bank = default_bank(len(data.views) > 1) if data.bank is None else KernelBank(**data.bank)
+    bank = default_bank(len(data.views) > 1)
     per_view = len(bank.widths) + len(bank.polynomials) + (bank.linear is not None)
     n_bytes, free = 8 * (per_view * len(data.views) + 1) * n**2, available_bytes()
     if n > MOST_EXACT_SAMPLES or (free is not None and n_bytes > LARGEST_SHARE * free):
@@ -189,11 +184,12 @@ def fit(request: Request, data: Data, progress: Progress) -> Fit:
     suggestion = None
     if request.n_clusters == AUTO:
         suggestion = suggest(prepared, progress)
-        if suggestion.kind != "clusters":
+        if suggestion.evidence == "none":
             raise CommandError(
-                f"-k auto: {suggestion.verdict()} See mkclust suggest, or give -k N to cut the "
-                "samples into N parts anyway"
+                f"-k auto: {suggestion.verdict()} Give -k N to cut the samples into N parts anyway"
             )
+        if suggestion.evidence == "weak":
+            warnings.warn(f"-k auto: {suggestion.verdict()}", stacklevel=2)
         model.set_params(n_clusters=suggestion.n_clusters)
     progress.phase(f"clustering {data.describe()}")
     model.fit(prepared.X)

@@ -6,8 +6,7 @@ import math
 import os
 import tempfile
 import warnings
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from importlib import import_module
 from pathlib import Path
@@ -17,12 +16,12 @@ import numpy as np
 import pandas as pd
 
 from mkclust import metrics
-from mkclust.cli.errors import CommandError
+from mkclust.cli.errors import CommandError, echo
 from mkclust.cli.inputs import input_path
 from mkclust.cli.models import Fit
 from mkclust.explain.annotate import Annotation
-from mkclust.explain.choosing import NumberOfClusters
 from mkclust.explain.describe import Description
+from mkclust.explain.number_of_clusters import NumberOfClusters
 from mkclust.explain.sample_scores import sample_scores
 from mkclust.version import versions
 
@@ -44,7 +43,7 @@ ATTRIBUTES = {
     "uncovered_samples": "uncovered_samples_",
 }
 # Parts of a fit whose seconds are recorded.
-TIMED = ("kernel", "check", "solve", "agreement", "label", "alignment", "fit")
+TIMED = ("solve", "fit")
 # Modules and extras that outputs need, with the suffixes of their files.
 NEEDED = {
     "plot": (("matplotlib",), (".png", ".pdf", ".svg", ".jpg", ".eps")),
@@ -106,16 +105,6 @@ def check_outputs(
         except OSError as error:
             reason = error.strerror or error
             raise CommandError(f"{path}: cannot be written ({reason})") from error
-
-
-@contextmanager
-def noted_failure(path: Path, failures: dict[Path, str]) -> Iterator[None]:
-    """Note that a file cannot be written, so that the labels of a finished fit stay."""
-    try:
-        yield
-    except Exception as error:  # drawing may raise nearly anything
-        reason = getattr(error, "strerror", None) or f"{type(error).__name__}: {error}"
-        failures[path] = f"{path}: cannot be written ({reason})"
 
 
 def labels_csv(ids: Any, labels: Any, **scores: Any) -> bytes:
@@ -198,9 +187,8 @@ def suggestion_record(suggestion: NumberOfClusters | None) -> dict[str, Any] | N
     if suggestion is None:
         return None
     record = {field.name: getattr(suggestion, field.name) for field in fields(suggestion)}
-    derived = ("excess", "candidates", "is_unclear")
-    record |= {name: getattr(suggestion, name) for name in derived}
-    return record | {"strength": suggestion.strength._asdict()}
+    derived = ("scores", "candidates", "p_value")
+    return record | {name: getattr(suggestion, name) for name in derived}
 
 
 def strict_json(record: Any) -> str:
@@ -208,6 +196,12 @@ def strict_json(record: Any) -> str:
     text = json.dumps(_as_json(record), indent=2, allow_nan=False, ensure_ascii=False)
     # Only strings hold such characters, and an escape reads as the same text.
     return "".join(c if c.isprintable() or c == "\n" else json.dumps(c)[1:-1] for c in text)
+
+
+def show(record: Any, lines: Sequence[str], as_json: bool, quiet: bool = False) -> None:
+    """Print a record as JSON, or else lines unless nothing is to be printed."""
+    if as_json or not quiet:
+        echo(strict_json(record) if as_json else "\n".join(lines))
 
 
 def _as_json(value: Any) -> Any:

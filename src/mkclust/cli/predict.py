@@ -8,9 +8,9 @@ import sklearn
 import typer
 
 from mkclust.cli import options as opt
-from mkclust.cli.errors import CommandError, echo
+from mkclust.cli.errors import CommandError
 from mkclust.cli.inputs import list_views, read_files
-from mkclust.cli.outputs import check_outputs, labels_csv, strict_json
+from mkclust.cli.outputs import check_outputs, labels_csv, show
 from mkclust.cli.printing import cluster_sizes
 from mkclust.cli.progress import session
 from mkclust.explain.sample_scores import margins
@@ -61,14 +61,11 @@ def run(
         margin = margins(normalize_rows(rows.to_numpy()), clusters, model._centers)
         margin[clusters < 0] = np.nan
         write_atomically({labels: labels_csv(rows.index, clusters, margin=margin)})
-    if as_json:
-        sizes = np.bincount(clusters[clusters >= 0], minlength=model.n_clusters)
-        record = {"n_samples": len(clusters), "cluster_sizes": sizes, "labels": str(labels)}
-        echo(strict_json(record))
-    elif not quiet:
-        size, k = count(len(clusters), "new sample"), count(model.n_clusters, "cluster")
-        lines = [f"{type(model).__name__}: {size}, {k}", *note, cluster_sizes(clusters)]
-        echo("\n".join([*lines, f"Wrote {labels}"]))
+    sizes = np.bincount(clusters[clusters >= 0], minlength=model.n_clusters)
+    record = {"n_samples": len(clusters), "cluster_sizes": sizes, "labels": str(labels)}
+    size, k = count(len(clusters), "new sample"), count(model.n_clusters, "cluster")
+    lines = [f"{type(model).__name__}: {size}, {k}", *note, cluster_sizes(clusters)]
+    show(record, [*lines, f"Wrote {labels}"], as_json, quiet)
 
 
 def _as_fitted(model: Any, views: dict[str, Any], path: Path) -> tuple[Any, list[str]]:

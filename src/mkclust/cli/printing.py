@@ -75,7 +75,7 @@ def verdict(model: Any) -> str:
 
 
 def cluster_sizes(labels: Any) -> str:
-    """Return how many samples each cluster has, or their range where there are many."""
+    """Return how many samples each cluster has, or their range if there are many."""
     labels = np.asarray(labels)
     sizes, n_none = np.bincount(labels[labels >= 0]), int(np.sum(labels < 0))
     none = f"; {count(n_none, 'sample')} without an entry in any view: -1" if n_none else ""

@@ -10,11 +10,11 @@ from typing import Annotated, Any
 import typer
 
 from mkclust.cli import options as opt
-from mkclust.cli.errors import CommandError, echo
+from mkclust.cli.errors import CommandError
 from mkclust.cli.inputs import input_path, read_inputs
 from mkclust.cli.models import connection, fit, new_model
 from mkclust.cli.options import Request
-from mkclust.cli.outputs import check_outputs, fitted_labels, labels_hash, strict_json
+from mkclust.cli.outputs import check_outputs, fitted_labels, labels_hash, show
 from mkclust.cli.progress import session
 from mkclust.files import write_atomically
 from mkclust.text import count, join_words
@@ -53,22 +53,24 @@ def run(
             model = fit(request, data, progress).model
             if labels is not None:
                 write_atomically({labels: fitted_labels(model)})
+    then = record.get("versions") or {}
     hashes = {entry.get("input"): entry.get("sha256") for entry in record["inputs"]}
     result = {
         "same_labels": labels_hash(model.labels_) == record["labels_sha256"],
         "changed_inputs": [
             entry["input"] for entry in data.files if hashes.get(entry["input"]) != entry["sha256"]
         ],
-        "changed_versions": _changed_versions(record.get("versions") or {}),
+        "changed_versions": {
+            name: [str(then.get(name, "unknown")), now]
+            for name, now in versions().items()
+            if then.get(name) != now
+        },
     }
-    if as_json:
-        echo(strict_json(result))
-    elif not quiet:
-        words = "Same labels as" if result["same_labels"] else "Other labels than"
-        size = f"{count(len(model.labels_), 'sample')}, {count(model.n_clusters, 'cluster')}"
-        lines = [f"{words} {record_file} records: {size}.", *_changes(result)]
-        lines += progress.lines(verbose)
-        echo("\n".join([*lines, *(f"Wrote {path}" for path in outputs)]))
+    words = "Same labels as" if result["same_labels"] else "Other labels than"
+    size = f"{count(len(model.labels_), 'sample')}, {count(model.n_clusters, 'cluster')}"
+    lines = [f"{words} {record_file} records: {size}.", *_changes(result)]
+    lines += [*progress.lines(verbose), *(f"Wrote {path}" for path in outputs)]
+    show(result, lines, as_json, quiet)
     if not result["same_labels"]:
         raise typer.Exit(1)
 
@@ -102,12 +104,6 @@ def _request(record: Mapping[str, Any], path: Path) -> Request:
             raise CommandError(f"{text}: there is no such file here{advice}")
     # The memory that is free decides on landmarks, and differs from run to run.
     return Request(**(options | {"landmarks": record.get("landmarks") or "none"}))
-
-
-def _changed_versions(recorded: Mapping[str, Any]) -> dict[str, list[str]]:
-    """Return the packages of another version: the recorded one, and the present one."""
-    pairs = {name: [str(recorded.get(name, "unknown")), now] for name, now in versions().items()}
-    return {name: pair for name, pair in pairs.items() if pair[0] != pair[1]}
 
 
 def _changes(result: Mapping[str, Any]) -> list[str]:

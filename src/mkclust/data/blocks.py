@@ -1,16 +1,19 @@
 """Views that are computed with in blocks of samples: in memory, in files and on devices."""
 
 import hashlib
+from collections import deque
 from collections.abc import Callable, Iterator, Mapping
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextvars import copy_context
 from typing import Any
 
 import numpy as np
+from sklearn import config_context, get_config
 
-from mkclust.data.block_threads import map_blocks
 from mkclust.data.check import as_floats, in_memory, memory_map
 from mkclust.linalg import device, free_bytes, is_foreign, namespace, ranges, select, to_host
 from mkclust.linalg.sparse_rows import finite_rows, missing_rows, row_width
+from mkclust.linalg.threads import n_threads, one_thread
 from mkclust.text import join_words
 from mkclust.types import Array
 
@@ -25,6 +28,10 @@ FEWEST_ROWS, MOST_ROWS = 256, 8192
 DEVICE_BYTES, DEVICE_SHARE, MOST_DEVICE_ROWS = 512 << 20, 0.05, 1 << 17
 # Blocks of files are whole chunks, to read none twice, unless a chunk is larger than this.
 CHUNK_BYTES = 32 << 20
+# More threads would take more memory than they save time.
+MOST_THREADS = 16
+# What the results of blocks may take that wait for their turn; larger ones are made one by one.
+WAITING_BYTES = 256 << 20
 # What is read at a time to tell whether a file still holds the same numbers.
 DIGEST_BYTES = 4 << 20
 
@@ -63,8 +70,8 @@ class Blocks:
     """Several views of the same samples, computed with some samples at a time.
 
     A pass over the samples is a sum (:meth:`total`) or a result for every sample (:meth:`map`).
-    Reading a block overlaps with computing those before it. A pass that fails or is interrupted
-    raises, and its threads end.
+    Reading a block overlaps with computing those before it if there are several threads. A pass
+    that fails or is interrupted raises, and its threads end.
 
     Parameters
     ----------
@@ -98,7 +105,7 @@ class Blocks:
                 has = observed[:, self.names.index(name)]
                 self._ranks[name] = np.append(0, np.cumsum(has))
         self._height = int(block_rows or self._choose_height(first))
-        # The views whose rows tell which samples are missing no sooner than they are read.
+        # The views of which only reading shows which samples are missing.
         held = [n for n, table in self._tables.items() if in_memory(table) or is_foreign(table)]
         held = [*self._ranks, *([] if is_unread else held)]
         self._on_disk = [n for n in self.names if len(self.names) > 1 and n not in held]
@@ -145,7 +152,7 @@ class Blocks:
         return None if observed is None or observed.all() else observed
 
     def with_features(self, features: Array, widths: Mapping[str, int]) -> "Blocks":
-        """Return blocks of the columns of an array, so many for each view, of the same samples."""
+        """Return blocks of the columns of an array, given their number for each view."""
         ends, tables, start = np.cumsum(list(widths.values())).tolist(), {}, 0
         for name, end in zip(widths, ends, strict=True):
             tables[name], start = features[:, start:end], end
@@ -159,22 +166,11 @@ class Blocks:
     def _results(self, function: BlockFunction) -> Iterator[tuple[int, Any]]:
         """Yield a function of every block, in order, with the number of the first sample."""
         first = next(iter(self._tables.values()))
-        if is_foreign(first) or self.n_samples <= self._height:  # nothing to read meanwhile
+        if is_foreign(first) or self.n_samples <= self._height:  # threads save nothing
             for start, block in self:
                 yield start, function(block, start)
             return
-        with ThreadPoolExecutor(1, "mkclust-reader") as reader:
-            yield from map_blocks(self._read_ahead(reader), function)
-
-    def _read_ahead(self, reader: ThreadPoolExecutor) -> Iterator[tuple[int, Block]]:
-        """Yield all blocks in order; the next is read meanwhile."""
-        every = list(ranges(self.n_samples, self._height))
-        future = reader.submit(self._read_block, every[0])
-        for rows, following in zip(every, [*every[1:], None], strict=True):
-            block = future.result()
-            if following is not None:
-                future = reader.submit(self._read_block, following)
-            yield rows.start, block
+        yield from _map_blocks(iter(self), function)
 
     def _read_block(self, rows: slice) -> Block:
         """Read the samples of a slice."""
@@ -244,6 +240,52 @@ class Blocks:
         if step <= height:
             return height - height % step
         return step if 8 * step * width <= CHUNK_BYTES else height
+
+
+def _map_blocks(
+    blocks: Iterator[tuple[int, Any]], function: Callable[[Any, int], Any]
+) -> Iterator[tuple[int, Any]]:
+    """Yield a function of blocks, in their order, with the number of the first sample.
+
+    As many blocks are computed together as the user lets the linear algebra have threads, each on
+    one of them. The first is computed alone: it shows how much memory a result takes.
+    """
+    threads = min(n_threads(), MOST_THREADS)
+    if threads > 1:
+        with one_thread():
+            for start, block in blocks:
+                part = function(block, start)
+                yield start, part
+                parts = part if isinstance(part, tuple) else (part,)
+                if threads * sum(int(each.nbytes) for each in parts) <= WAITING_BYTES:
+                    yield from _map_together(blocks, function, threads)
+                break
+    for start, block in blocks:
+        yield start, function(block, start)
+
+
+def _map_together(
+    blocks: Iterator[tuple[int, Any]], function: Callable[[Any, int], Any], threads: int
+) -> Iterator[tuple[int, Any]]:
+    """Yield a function of blocks, of which several are computed together."""
+    config, waiting = get_config(), deque[tuple[int, Future]]()
+
+    def call(context: Any, block: Any, start: int) -> Any:
+        with config_context(**config):  # a new thread has not the settings of the caller
+            return context.run(function, block, start)
+
+    pool = ThreadPoolExecutor(threads, "mkclust-block")
+    try:
+        for start, block in blocks:
+            waiting.append((start, pool.submit(call, copy_context(), block, start)))
+            del block
+            if len(waiting) > threads:
+                first, future = waiting.popleft()
+                yield first, future.result()
+        for first, future in waiting:
+            yield first, future.result()
+    finally:
+        pool.shutdown(cancel_futures=True)
 
 
 def device_bytes(like: Any) -> int | None:

@@ -11,13 +11,13 @@ from scipy.sparse import issparse
 from sklearn.utils import check_array
 
 from mkclust.linalg import as_floats as as_foreign_floats
-from mkclust.linalg import check_one_place, is_foreign, namespace, place, to_host
+from mkclust.linalg import check_one_place, is_foreign, namespace, to_host
 from mkclust.linalg.arrays import is_sparse_tensor
 from mkclust.linalg.sparse_rows import as_csr, stored_entries
 from mkclust.text import join_words
 from mkclust.types import Array
 
-# So many columns to be dropped are named.
+# Columns to be dropped that a message names.
 MAX_DROPPED = 10
 # A view is warned of that has fewer samples than this, and than this share of all.
 FEW_OBSERVED, FEW_SHARE = 10, 0.2
@@ -38,7 +38,7 @@ def n_dims(item: Any) -> int:
 
 
 def n_rows(table: Any) -> int:
-    """Return the number of rows of a table, zero if it is none, or does not know."""
+    """Return the number of rows of a table, zero if it is not a table, or does not know."""
     shape: tuple[Any, ...] = getattr(table, "shape", ())
     return int(shape[0]) if len(shape) == 2 and shape[0] == shape[0] else 0
 
@@ -59,7 +59,7 @@ def in_memory(table: Any) -> bool:
 
 
 def check_masks(table: Any, title: str) -> None:
-    """Refuse an array with masked entries: what is below them is no number."""
+    """Refuse an array with masked entries: what is below them is not a number."""
     if isinstance(table, np.ma.MaskedArray) and (count := np.ma.count_masked(table)):
         raise ValueError(
             f"{title} has {count} masked entries, which are missing; fill them, such as with "
@@ -96,14 +96,14 @@ def check_view(view: Any, title: str, *, may_lack_rows: bool = False) -> Any:
     if isinstance(view, np.ndarray | pd.DataFrame):
         return as_numbers(view, title)
     if is_foreign(view):
-        as_floats(view[:0, :], title)  # refuses what is no number
+        as_floats(view[:0, :], title)  # refuses what is not a number
     elif hasattr(view, "dtype"):
         check_type(view.dtype, title)
     return view
 
 
 def check_as_sklearn(X: Any) -> Any:
-    """Return one table; what is none is worded as scikit-learn does."""
+    """Return one table; what is not one is refused in the words of scikit-learn."""
     if not (issparse(X) or is_foreign(X)):
         if n_dims(X) > 2:
             raise ValueError(
@@ -136,11 +136,6 @@ def _check_chunks(view: Any, title: str) -> None:
         raise ValueError(
             f"{title} has chunks of unknown size: call compute_chunk_sizes() on it first"
         )
-    if type(view._meta) is not np.ndarray:
-        raise TypeError(
-            f"{title} has chunks of the type {type(view._meta).__name__}: turn them into NumPy "
-            "arrays with map_blocks, such as by lambda chunk: chunk.toarray()"
-        )
 
 
 def check_together(views: Mapping[str, Any], *, same_length: bool = True) -> None:
@@ -153,14 +148,10 @@ def check_together(views: Mapping[str, Any], *, same_length: bool = True) -> Non
                 f"{view.shape[0]}; every view must describe the same samples, in the same order. "
                 "Data frames of pandas are joined by id: set_index makes a column of ids the index."
             )
-    for kind, holds in (("dask array", is_dask), ("sparse matrix", issparse)):
-        ours = [name for name, view in views.items() if holds(view)]
-        theirs = [n for n, v in views.items() if is_foreign(v) or (not holds(v) and kind[0] == "d")]
-        if ours and theirs:
-            raise TypeError(
-                f"View {ours[0]!r} is a {kind}, and view {theirs[0]!r} an array of "
-                f"{place(views[theirs[0]])}: pass arrays of one kind"
-            )
+    others_than_dask = [name for name, view in views.items() if not is_dask(view)]
+    if 0 < len(others_than_dask) < len(views):
+        names = join_words(map(repr, others_than_dask))
+        raise TypeError(f"View {names} is not a dask array, as others are: pass arrays of one kind")
     titles = [f"View {first!r}", *(f"view {name!r}" for name, _ in others)]
     check_one_place(list(views.values()), titles)
 
@@ -183,20 +174,14 @@ def check_entries(
     views: Mapping[str, Any],
     titles: Mapping[str, str],
     columns: Mapping[str, Sequence[str]] | None = None,
-    missing: Mapping[str, Mapping[str, int]] | None = None,
 ) -> dict[str, Array]:
     """Return views as arrays of floats in memory, or name all entries that are not finite.
 
-    Columns with names are given by view, and how many categories are missing by view and column.
+    Columns with names are given by view.
     """
     arrays = {name: as_floats(view, titles[name]) for name, view in views.items()}
     findings, can_fill, empty, infinite = [], False, list[str](), False
     for name, array in arrays.items():
-        if lacking := (missing or {}).get(name):
-            named = join_words(f"{column!r}: {number}" for column, number in lacking.items())
-            total = sum(lacking.values())
-            findings.append(f"{titles[name]} has {total} missing categories (NaN): {named}")
-            can_fill = True
         xp = namespace(array)
         if bool(xp.all(xp.isfinite(stored_entries(array)))):
             continue

@@ -57,7 +57,7 @@ def to_device(X: Any, device: Any = None, *, like: Any = None, dtype: Any = None
     if like is None:
         like = on_torch_device(device)
     elif not (isinstance(like, np.ndarray) or is_foreign(like)):
-        raise TypeError(f"like={like!r} is no array: pass one, or a device by device={like!r}")
+        raise TypeError(f"like={like!r} is not an array: pass one, or a device by device={like!r}")
     name = None if dtype is None else getattr(dtype, "__name__", str(dtype)).split(".")[-1]
     if name not in (None, *COMPUTED):
         raise ValueError(f"dtype={dtype!r}: pass 'float32', 'float64', or None to keep the type")

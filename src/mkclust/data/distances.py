@@ -16,11 +16,11 @@ from mkclust.linalg import (
 from mkclust.linalg.sparse_rows import row_products, row_width
 from mkclust.types import Array, Float
 
-# The median distance is computed from so many rows, and so many products of entries, at most.
+# At most this many rows, and products of entries, give the median distance.
 MEDIAN_ROWS, MEDIAN_PRODUCTS = 5_000, 5e10
 # Rows whose distances to all others are computed at a time.
 BLOCK_ROWS = 256
-# The origin of views of more entries is the median of so many of their rows.
+# The origin of views of more entries is the median of this many of their rows.
 MIDDLE_ENTRIES, MIDDLE_ROWS = 10_000_000, 1_000
 # Entries of a view that are brought to float64 at a time on a device.
 BLOCK_ENTRIES = 2**24
@@ -92,7 +92,7 @@ def drawn_rows(view: Array, drawn: int | None = None) -> Array:
 
 
 def some_rows(view: Array, count: int) -> Array:
-    """Return at most so many rows, drawn with a fixed seed, in their order."""
+    """Return at most `count` rows, drawn with a fixed seed, in their order."""
     if view.shape[0] <= count:
         return view
     chosen = np.random.default_rng(0).choice(view.shape[0], count, replace=False)
@@ -129,7 +129,7 @@ def median_distance(name: str, rows: Array, drawn: int | None = None) -> float:
         return median
     if not mean > 0:
         raise ValueError(
-            f"All {rows.shape[0]} rows looked at{f' in view {name!r}' if name else ''} are "
+            f"All {rows.shape[0]} rows compared{f' in view {name!r}' if name else ''} are "
             "identical, so the view says nothing about the clusters and its Gaussian "
             "kernels have no width; leave it out."
         )

@@ -18,6 +18,7 @@ from mkclust.index import (
     count_as_ids,
     find,
     has_ids,
+    match_rows,
     refuse_disjoint,
     refuse_missing,
     refuse_repeated,
@@ -25,6 +26,7 @@ from mkclust.index import (
     written_like,
 )
 from mkclust.linalg import is_foreign, namespace
+from mkclust.text import join_words
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,6 +41,8 @@ class Alignment:
     by_id: bool = False
     # Which samples (rows) are missing from which table (columns); None if none is.
     missing: np.ndarray | None = None
+    # The labels of tables without ids beside others with ids, paired with these by position.
+    without_ids: Sequence[str] = ()
 
     @property
     def ids(self) -> np.ndarray | None:
@@ -58,12 +62,7 @@ class Alignment:
 
 
 def align(
-    indexes: Sequence[Any],
-    labels: Sequence[str],
-    *,
-    join: str = "exact",
-    expected: Any = None,
-    is_new: bool = False,
+    indexes: Sequence[Any], labels: Sequence[str], *, join: str = "exact", is_new: bool = False
 ) -> Alignment:
     """Find the samples of several tables, by the rule of `mkclust.index`.
 
@@ -73,59 +72,45 @@ def align(
         The index of each table; None for arrays, whose rows are in the order of the samples.
     labels : sequence of str
         What messages call the tables.
-    join : {"exact", "inner", "outer", "some"}, default="exact"
+    join : {"exact", "inner", "outer"}, default="exact"
         An inner join has the order of the first table with ids, an outer one has its ids, then the
-        others of the next, and so on. With "some" each table has some of the expected ids.
-    expected : pandas.Index, default=None
-        The samples, in their order; None takes those of the tables.
+        others of the next, and so on.
     is_new : bool, default=False
         Whether the samples are new ones of a model, of which every table may have others.
     """
     for index, label in zip(indexes, labels, strict=True):
         if index is not None:
             refuse_missing(index, label)
+    named = [place for place, index in enumerate(indexes) if has_ids(index)]
     defaults = [index for index in indexes if index is not None and not has_ids(index)]
     same = len({len(index) for index in defaults}) == 1
     as_they_are = Alignment([None] * len(indexes), defaults[0] if same else None)
-    named = [place for place, index in enumerate(indexes) if has_ids(index)]
-    if expected is not None and not has_ids(expected):
-        of_expected = [count_as_ids(expected, indexes[p], FITTED, labels[p]) for p in named]
-        if not all(of_expected):
-            expected, join = None, "exact" if join == "some" else join
-    if expected is None and not named:
+    if not named:
         return as_they_are
-    first, title = (expected, FITTED) if expected is not None else (indexes[named[0]], "")
-    title = title or labels[named[0]]
+    first, title = indexes[named[0]], labels[named[0]]
     for place, index in enumerate(indexes):
         if index is not None and place not in named:
             is_empty = join == "outer" and not len(index)
-            if is_empty or not has_ids(first) or count_as_ids(index, first, labels[place], title):
+            if is_empty or count_as_ids(index, first, labels[place], title):
                 named = sorted([*named, place])
-    if expected is None:
-        first, title = indexes[named[0]], labels[named[0]]
-    if not named or (expected is None and len(named) == 1 and not first.is_unique):
+    first, title = indexes[named[0]], labels[named[0]]
+    if len(named) == 1 and not first.is_unique:
         return as_they_are  # there is nothing to pair
     pairs = [(written_like(indexes[place], first), labels[place]) for place in named]
-    for index, label in [*pairs, (first, title)]:
+    for index, label in pairs:
         refuse_repeated(index, label)
     ids = first
-    if expected is None and join != "exact":
+    if join != "exact":
         ids = _common(pairs) if join == "inner" else _union(pairs, is_new)
     rows: list[np.ndarray | None] = [None] * len(indexes)
     missing = np.zeros((len(ids), len(indexes)), dtype=bool)
     for place, (index, label) in zip(named, pairs, strict=True):
         where = find(index, ids)
         missing[:, place], order = where < 0, where[where >= 0]
-        lacks_some = missing[:, place].any() and join not in ("outer", "some")
-        if lacks_some or (len(order) < len(index) and join != "inner"):
+        if join == "exact" and not len(order) == len(ids) == len(index):
             _refuse_others(index, first, label, title)
         if not np.array_equal(order, np.arange(len(index))):
             rows[place] = order
-    if join == "outer" and len(unknown := ids[missing[:, named].all(axis=1)]):
-        raise ValueError(
-            f"{len(unknown)} of the {len(ids)} ids of {title} are in no view, such as "
-            f"{unknown[0]!r}: pass the same samples"
-        )
     without = [label for place, label in enumerate(labels) if place not in named]
     if without and (missing[:, named].any() or any(order is not None for order in rows)):
         raise ValueError(
@@ -133,7 +118,7 @@ def align(
             f"orders: give {without[0]} an index of ids, or bring the others to its order by "
             "frame.loc[ids]"
         )
-    return Alignment(rows, ids, True, missing if missing.any() else None)
+    return Alignment(rows, ids, True, missing if missing.any() else None, without)
 
 
 def align_tables(
@@ -141,7 +126,6 @@ def align_tables(
     labels: Sequence[str],
     square: Sequence[bool],
     join: str,
-    expected: Any,
     is_new: bool,
 ) -> tuple[list[Table], Alignment]:
     """Bring tables to one order of samples; the columns of square ones are samples, too."""
@@ -151,7 +135,7 @@ def align_tables(
             values, index = columns_like_rows(tables[place].values, label)
             aligned[place] = Table(values, index)
     indexes = [table.index for table in aligned]
-    found = align(indexes, labels, join=join, expected=expected, is_new=is_new)
+    found = align(indexes, labels, join=join, is_new=is_new)
     for place, rows in enumerate(found.rows):
         if rows is not None:
             table, values = aligned[place], aligned[place].values
@@ -161,22 +145,27 @@ def align_tables(
 
 
 def training_columns(
-    kernels: Sequence[Any], labels: Sequence[str], expected: Any, join: str
+    kernels: Sequence[Any], labels: Sequence[str], training: Any, join: str
 ) -> list[Any]:
     """Bring the columns of kernels of new samples to the order of the training samples."""
-    columns = [K.columns if isinstance(K, pd.DataFrame) else None for K in kernels]
-    titles = [f"the columns of {label}" for label in labels]
-    some = "some" if join == "outer" and expected is not None else "exact"
-    training = align(columns, titles, join=some, expected=expected)
-    reordered = [p for p, order in enumerate(training.rows) if order is not None]
-    if reordered and training.index is not expected:
+    frames = [K.columns for K in kernels if isinstance(K, pd.DataFrame)]
+    if training is None and any(not frames[0].equals(each) for each in frames):
         raise ValueError(
-            f"the columns of {labels[reordered[0]]} are in another order than those of other "
-            "kernels, and the model was fitted on samples without ids: pass the columns of all "
-            "kernels in the order of the training samples"
+            f"the columns of {join_words(labels)} are not in one order, and the model was fitted "
+            "on samples without ids: pass them in the order of the training samples"
         )
-    pairs = zip(kernels, training.rows, strict=True)
-    return [K if order is None else K.take(order, axis=1) for K, order in pairs]
+    found = []
+    for K, label in zip(kernels, labels, strict=True):
+        is_frame = training is not None and isinstance(K, pd.DataFrame)
+        if is_frame and (has_ids(K.columns) or len(K.columns) == len(training)):
+            who = f"the header of {label}"
+            order = match_rows(K.columns, training, who, every=join != "outer")
+            order = order[order >= 0]
+            if others := len(K.columns) - len(order):
+                raise ValueError(f"{who} has {others} ids that are not among {FITTED}: drop them")
+            K = K.take(order, axis=1)
+        found.append(K)
+    return found
 
 
 def columns_are_ids(frame: Any) -> bool:

@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 from scipy.sparse import issparse
 
-from mkclust.data.check import in_memory, is_dask, memory_map, n_dims
+from mkclust.data.check import in_memory, is_dask, memory_map, n_dims, n_rows
 from mkclust.data.row_source import RowSource, RowSubset, take_source
 from mkclust.index import has_ids, index_of, match_rows
 from mkclust.linalg import is_foreign, is_sparse, namespace, select, to_host
@@ -15,7 +15,7 @@ from mkclust.linalg.arrays import is_sparse_tensor
 from mkclust.linalg.sparse_rows import zero_rows
 from mkclust.text import count, join_words
 
-# So many samples are named in a message.
+# Samples that a message names.
 MOST_NAMED = 5
 
 
@@ -25,11 +25,10 @@ def take_rows(table: Any, rows: np.ndarray) -> Any:
         return table.iloc[rows]
     if isinstance(table, RowSubset):
         return table.take(rows)
-    if is_foreign(table):
-        return select(table, rows)
     if is_sparse(table):
         return table.tocsr()[rows]
-    return table[rows] if in_memory(table) or is_dask(table) else RowSubset(table, rows)
+    is_held = in_memory(table) or is_foreign(table) or is_dask(table)
+    return select(table, rows) if is_held else RowSubset(table, rows)
 
 
 def take_columns(table: Any, places: np.ndarray) -> Any:
@@ -101,38 +100,38 @@ def cut_missing(
     """
     who, square = ("kernel" if is_kernels else "view"), is_kernels and not is_new
     take, empty_of = (take_block, empty_samples) if square else (take_rows, empty_rows)
-    found, missing = dict(parts), absent
+    lengths = {name: _n_rows(part) for name, part in parts.items()}
     if observed is not None:
         missing = read_mask(observed, list(parts), index)
-        held = np.ones(missing.shape, bool) if absent is None else ~absent
-        if len(held) != len(missing):
+    elif absent is not None:
+        missing = absent.copy()
+    elif len(set(lengths.values())) == 1:
+        missing = np.zeros((next(iter(lengths.values())), len(parts)), bool)
+    else:
+        return dict(parts), None  # refused elsewhere
+    held = np.ones(missing.shape, bool) if absent is None else ~absent
+    if len(held) != len(missing):
+        raise ValueError(
+            f"observed has {count(len(missing), 'row')}, and there are {len(held):,} samples: "
+            "pass a row for each of them."
+        )
+    missing |= ~held
+    found = dict(parts)
+    for place, (name, part) in enumerate(parts.items()):
+        samples, kept = np.flatnonzero(held[:, place]), np.flatnonzero(~missing[:, place])
+        samples = samples if lengths[name] == len(samples) else kept
+        if lengths[name] != len(samples):
             raise ValueError(
-                f"observed has {count(len(missing), 'row')}, and there are {len(held):,} samples: "
-                "pass a row for each of them."
+                f"{who.capitalize()} {name!r} has {count(lengths[name], 'row')}, and observed says "
+                f"that {len(kept):,} of {len(missing):,} samples are in it: pass a row for each of "
+                "all samples, or for each of these."
             )
-        missing = missing | ~held
-        for (name, part), lacks, holds in zip(parts.items(), missing.T, held.T, strict=True):
-            n, n_observed = _n_rows(part), int((~lacks).sum())
-            if n not in (holds.sum(), n_observed):
-                raise ValueError(
-                    f"{who.capitalize()} {name!r} has {count(n, 'row')}, and observed says that "
-                    f"{n_observed:,} of {len(missing):,} samples are in it: pass a row for each "
-                    "of all samples, or for each of these."
-                )
-            if n == holds.sum() != n_observed:
-                found[name] = take(part, np.flatnonzero(~lacks[holds]))
-    empties = {n: empty_of(part) for n, part in found.items() if len(found) > 1}
-    if any(each is not None for each in empties.values()):
-        lengths = set(map(_n_rows, found.values()))
-        if missing is None and len(lengths) > 1:
-            return found, None  # refused elsewhere
-        shape = (lengths.pop(), len(found)) if missing is None else missing.shape
-        missing = np.zeros(shape, bool) if missing is None else missing.copy()
-        for place, (name, empty) in enumerate(empties.items()):
-            if empty is not None:
-                missing[np.flatnonzero(~missing[:, place])[empty], place] = True
-                found[name] = take(found[name], np.flatnonzero(~empty))
-    if missing is None or not missing.any():
+        empty = empty_of(part) if len(parts) > 1 else None
+        if empty is not None:
+            missing[samples[empty], place] = True
+        if (lacks := missing[samples, place]).any():
+            found[name] = take(part, np.flatnonzero(~lacks))
+    if not missing.any():
         return found, None
     if len(unseen := np.flatnonzero(missing.all(axis=1))):
         ids = index if has_ids(index) else np.arange(len(missing))
@@ -152,62 +151,48 @@ def cut_missing(
 
 def _n_rows(part: Any) -> int:
     """Return how many samples a view or a kernel has."""
-    return int(part.n_samples if isinstance(part, RowSource) else part.shape[0])
+    return int(part.n_samples) if isinstance(part, RowSource) else n_rows(part)
 
 
 def empty_rows(table: Any) -> np.ndarray | None:
     """Return which rows of a table in memory have no entry at all, None if there is none."""
-    if n_dims(table) != 2 or 0 in table.shape:
+    if not (in_memory(table) or is_foreign(table)) or n_dims(table) != 2 or 0 in table.shape:
         return None
     if issparse(table):
-        if table.dtype.kind != "f" or not np.isnan(table.data).any():
-            return None
         entries = table.tocoo()
         rows = entries.coords[0][np.isnan(entries.data)]
         empty = np.bincount(rows, minlength=table.shape[0]) >= table.shape[1]
-        return empty if empty.any() else None
-    is_frame, has_dtype = isinstance(table, pd.DataFrame), hasattr(table, "dtype")
-    if is_foreign(table):
-        if not namespace(table).isdtype(table.dtype, "real floating"):
-            return None
-    elif not in_memory(table) or (has_dtype and table.dtype.kind not in "fO"):
-        return None
-    # Most rows are told by their first entry.
-    first = table.iloc[:, :1] if is_frame else table[:, :1]
-    rows = np.flatnonzero(_is_missing(first)[:, 0])
-    if len(rows):
-        rows = rows[_is_missing(take_rows(table, rows)).all(axis=1)]
-    return np.isin(np.arange(table.shape[0]), rows) if len(rows) else None
+    else:  # the first entry decides for most rows
+        empty = _is_missing(take_columns(table, np.arange(1)))[:, 0]
+        if empty.any():
+            rows = np.flatnonzero(empty)
+            empty[rows] = _is_missing(take_rows(table, rows)).all(axis=1)
+    return empty if empty.any() else None
 
 
 def _is_missing(values: Any) -> np.ndarray:
     """Return which entries are NaN or None, on the host."""
-    if is_foreign(values):
-        return to_host(namespace(values).isnan(values), None)
-    return np.asarray(pd.isna(values))
+    if not is_foreign(values):
+        return np.array(pd.isna(values))
+    xp = namespace(values)
+    is_float = xp.isdtype(values.dtype, "real floating")
+    return to_host(xp.isnan(values), None) if is_float else np.zeros(values.shape, bool)
 
 
 def empty_samples(kernel: Any) -> np.ndarray | None:
-    """Return of which samples a kernel has no entry at all, None if there is none.
+    """Return which samples have no entry at all in a kernel, None if there is none.
 
-    Samples are missing whose rows and columns are all NaN; of a memory map the diagonal tells.
+    Samples are missing whose rows and columns are all NaN; for a memory map the diagonal decides.
     """
-    is_map = isinstance(kernel, np.ndarray) and memory_map(kernel) is not None
-    if not (is_map or in_memory(kernel) or is_foreign(kernel)) or n_dims(kernel) != 2:
+    if n_dims(kernel) != 2 or kernel.shape[0] != kernel.shape[1] or is_sparse_tensor(kernel):
         return None
-    if kernel.shape[0] != kernel.shape[1] or not kernel.shape[0] or is_sparse_tensor(kernel):
-        return None
-    of_device = is_foreign(kernel)
-    diagonal = namespace(kernel).linalg.diagonal(kernel) if of_device else kernel.diagonal()
-    absent = _is_missing(diagonal)
-    if absent.any() and not is_map:
-        places = np.flatnonzero(absent)
-        kernel = kernel.tocsr() if issparse(kernel) else kernel
-        rows, columns = select(kernel, places), select(kernel, places, axis=1)
-        if issparse(kernel):
-            rows, columns = rows.toarray(), columns.toarray()
-        absent[places] = _is_missing(rows).all(axis=1) & _is_missing(columns).all(axis=0)
-    return absent if absent.any() else None
+    if isinstance(kernel, np.ndarray) and memory_map(kernel) is not None:
+        empty = _is_missing(kernel.diagonal())
+        return empty if empty.any() else None
+    rows, columns = empty_rows(kernel), None
+    if rows is not None:
+        columns = empty_rows(kernel.T)
+    return None if columns is None else rows & columns
 
 
 def zero_samples(kernel: Any, cross: bool) -> np.ndarray | None:
@@ -243,9 +228,8 @@ def read_mask(observed: Any, names: Sequence[str], index: Any) -> np.ndarray:
     A mask by the names of views may lack some, which have all samples; frames and Series are
     brought to the order of the index.
     """
-    if hasattr(observed, "columns") and hasattr(observed, "__getitem__"):  # a data frame
-        observed = {name: observed[name] for name in observed.columns}
-    if not isinstance(observed, Mapping):
+    given = observed.columns if hasattr(observed, "columns") else observed
+    if not isinstance(observed, Mapping) and given is observed:
         mask = _as_truth(observed)
         if mask.ndim != 2 or mask.shape[1] != len(names):
             raise ValueError(
@@ -254,19 +238,15 @@ def read_mask(observed: Any, names: Sequence[str], index: Any) -> np.ndarray:
                 "or a dict by their names."
             )
         return ~mask
-    if unknown := [name for name in observed if str(name) not in names]:
-        raise ValueError(
-            f"observed names {join_words(map(repr, unknown))}, and there are "
-            f"{join_words(map(repr, names))}: name these."
-        )
-    columns = {str(n): _in_order(each, index, f"observed of {n!r}") for n, each in observed.items()}
+    columns = {str(n): _in_order(observed[n], index, f"observed of {n!r}") for n in given}
     shapes = {column.shape for column in columns.values()}
-    if len(shapes) != 1 or len(next(iter(shapes))) != 1:
+    if not columns.keys() <= set(names) or len(shapes) != 1 or len(max(shapes)) != 1:
         raise ValueError(
-            f"observed has columns of the shapes {join_words(sorted(map(str, shapes)) or ['none'])}"
-            ": pass one truth value per sample for each view it names."
+            f"observed has columns for {join_words(map(repr, columns)) or 'nothing'}, of the "
+            f"shapes {join_words(sorted(map(str, shapes)))}: pass one truth value per sample for "
+            f"each view that it names, of {join_words(map(repr, names))}."
         )
-    everyone = np.ones(next(iter(shapes))[0], dtype=bool)
+    everyone = np.ones(max(shapes)[0], dtype=bool)
     return ~np.column_stack([columns.get(name, everyone) for name in names])
 
 
@@ -280,7 +260,7 @@ def _in_order(column: Any, index: Any, label: str) -> np.ndarray:
 
 
 def _as_truth(values: Any) -> np.ndarray:
-    """Return truth values on the host, or refuse what are none."""
+    """Return truth values on the host, or refuse other values."""
     array = to_host(values, None) if is_foreign(values) else np.asarray(values)
     if array.dtype == object and all(isinstance(x, bool | np.bool_) for x in array.ravel()):
         array = array.astype(bool)
@@ -292,8 +272,8 @@ def _as_truth(values: Any) -> np.ndarray:
     return array.astype(bool)
 
 
-def lacking_note(missing: np.ndarray, names: Sequence[str], is_joined: bool = False) -> str:
+def lacking_note(missing: np.ndarray, names: Sequence[str]) -> str:
     """Return how many samples are missing from each view that lacks any, in words."""
     counts = [(name, int(n)) for name, n in zip(names, missing.sum(axis=0), strict=True) if n]
     words = [f"{name}{' lacks' * (i == 0)} {n:,}" for i, (name, n) in enumerate(counts)]
-    return f"{'outer join: ' * is_joined}{len(missing):,} samples; {', '.join(words)}"
+    return f"{len(missing):,} samples; {', '.join(words)}"

@@ -6,7 +6,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from mkclust.parameters import Choice, check_parameter
+from mkclust.parameters import Allowed, Choice, Rule, check_parameter
 
 # The values of ``join``.
 JOINS = ("exact", "inner", "outer")
@@ -51,12 +51,10 @@ class TableOptions:
         return "rescale" if self.missing_views in (None, "rescale") else "zero"
 
 
-@dataclass(frozen=True)
-class Selection:
-    """The values that ``views`` may have: None, or columns by the names of views."""
+def Selection() -> Allowed:
+    """Allow what ``views`` may be: None, or columns by the names of views."""
 
-    def holds(self, value: Any) -> bool:
-        """Return whether a value says which columns make which view."""
+    def test(value: Any) -> bool:
         if value is None or not isinstance(value, Mapping) or not value:
             return value is None
         lists = str | list | tuple | np.ndarray
@@ -65,12 +63,11 @@ class Selection:
             for each in value.values()
         )
 
-    def advice(self) -> str:
-        """Return what to pass, in words."""
-        return (
-            "pass None, or a dict from names of views to their columns in one table: a list of "
-            "names or numbers, a slice of numbers, or the prefix of their names"
-        )
+    return Rule(
+        test,
+        "pass None, or a dict from names of views to their columns in one table: a list of names "
+        "or numbers, a slice of numbers, or the prefix of their names",
+    )
 
 
 # Tables as they come: ids the same, and no cell missing.

@@ -52,14 +52,6 @@ class ObservedRows:
             select(select(blocks[p], where - first), self.samples, axis=1) for p in self.kernels
         ]
 
-    def only(self, indices: Sequence[int]) -> "ObservedRows":
-        """Return some of the kernels."""
-        return ObservedRows(self.source, self.samples, [self.kernels[p] for p in indices])
-
-    def among(self, samples: np.ndarray) -> "ObservedRows":
-        """Return the kernels of some of these samples, by their places among them."""
-        return ObservedRows(self.source, self.samples[samples], self.kernels)
-
 
 def take_source(source: RowSource, samples: np.ndarray, kernel: int | None = None) -> Any:
     """Return a source of one kernel, or of all, of some samples, given by sorted indices."""
@@ -67,8 +59,6 @@ def take_source(source: RowSource, samples: np.ndarray, kernel: int | None = Non
         source, kernel = source.only([kernel]), None
     if kernel is None and len(samples) == source.n_samples:
         return source
-    if kernel is None and hasattr(source, "among"):
-        return source.among(samples)
     kernels = range(source.n_kernels) if kernel is None else [kernel]
     return ObservedRows(source, samples, kernels)
 

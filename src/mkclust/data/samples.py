@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from scipy.sparse import issparse
@@ -18,9 +18,8 @@ from mkclust.data.check import (
     n_rows,
 )
 from mkclust.data.dask import DaskBlocks
-from mkclust.data.encode import TableEncoder, encode_tables
-from mkclust.data.forms import Expected, Kind, kind_of, refuse_square
-from mkclust.data.join import align, align_tables, columns_are_ids, training_columns
+from mkclust.data.encode import TableEncoder, encode_tables, fit_encoders
+from mkclust.data.join import align_tables, columns_are_ids, looks_like_kernel, training_columns
 from mkclust.data.missing import (
     cut_missing,
     lacking_note,
@@ -32,10 +31,13 @@ from mkclust.data.missing import (
 from mkclust.data.options import AS_THEY_ARE, TableOptions
 from mkclust.data.row_source import RowSource
 from mkclust.data.tables import TABLE, Table, as_table, by_name, is_frame, split_columns
-from mkclust.index import key_of, make_index
+from mkclust.index import FITTED, key_of, make_index, match_rows
 from mkclust.linalg import select
 from mkclust.text import join_words
 from mkclust.types import Array
+
+Kind = Literal["kernels", "views", "table"]
+Expected = Literal["auto", "precomputed", "views"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,21 +57,17 @@ class Samples:
         their columns. Empty if kernels are one whole.
     whole : array of shape (m, n, n), dataset or RowSource, default=None
         Kernels that are one thing: to take it apart may be to read a file.
-    names_given : bool, default=False
-        Whether the names are the user's, and tell which part is which.
     ids : ndarray of shape (n_samples,) or None, default=None
         Ids of the samples, if data frames have any.
     index_names : tuple of str or None, default=None
         Names of the levels of the index of data frames; None for arrays, which have no index.
     missing : ndarray of bool of shape (n_samples, n_parts) or None, default=None
         Which samples a part lacks; None if it lacks none.
-    is_checked : bool, default=False
-        Whether the parts are known to be finite arrays of floats.
     columns : dict of str to list of str, default={}
         The columns of those views whose columns have names.
     encodings : dict of str to TableEncoder, default={}
         What was learned of the columns of tables, by the names of the tables.
-    notes : tuple of str, default=()
+    table_notes : tuple of str, default=()
         What each view is made of, and what a join keeps.
     """
 
@@ -77,14 +75,12 @@ class Samples:
     names: tuple[str, ...]
     parts: tuple[Any, ...]
     whole: Any = None
-    names_given: bool = False
     ids: np.ndarray | None = None
     index_names: tuple[str | None, ...] | None = None
     missing: np.ndarray | None = None
-    is_checked: bool = False
     columns: dict[str, list[str]] = field(default_factory=dict)
     encodings: dict[str, TableEncoder] = field(default_factory=dict)
-    notes: tuple[str, ...] = ()
+    table_notes: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         if self.missing is not None and not self.missing.any():
@@ -118,6 +114,12 @@ class Samples:
         return {name: np.flatnonzero(~lacks) for name, lacks in columns}
 
     @property
+    def notes(self) -> tuple[str, ...]:
+        """How many samples views lack, what each view is made of, and what a join keeps."""
+        lacks = [] if self.missing is None else [lacking_note(self.missing, self.names)]
+        return (*lacks, *self.table_notes)
+
+    @property
     def n_features(self) -> tuple[int, ...]:
         """Number of columns of each view."""
         return tuple(int(table.shape[1]) for table in self.tables.values())
@@ -135,8 +137,6 @@ class Samples:
     @cached_property
     def views(self) -> dict[str, Array]:
         """The views by name, in memory: finite arrays of floats, all on one device."""
-        if self.is_checked:
-            return self.by_name
         if self.kind == "table":
             columns = {"X": self.columns[TABLE]} if TABLE in self.columns else {}
             X = check_as_sklearn(self.parts[0])
@@ -166,7 +166,7 @@ class Samples:
         return replace(self, parts=tuple(map(take, self.parts, places)), missing=missing, ids=ids)
 
     def check_columns(self, fitted: Mapping[str, list[str]], who: str) -> None:
-        """Refuse data frames whose columns are not those that somebody was fitted on, in order."""
+        """Refuse data frames whose columns are not those of a fit, in order."""
         for name, columns in self.columns.items():
             expected = fitted.get(name, columns)
             if columns != expected and len(columns) == len(expected):
@@ -219,20 +219,61 @@ def read_samples(
     True
     """
     if isinstance(X, Samples):
-        if expected == "precomputed" and X.kind != "kernels":
-            raise ValueError(f"kernels='precomputed' expects kernels, got {X.kind}")
-        if expected == "views":
-            return read_views(X, ids=ids, observed=observed)
-        return _in_order(X if observed is None else _without_missing(X, observed), ids)
+        return _read_again(X, expected, ids, observed)
     if options.views is not None and expected == "precomputed":
         raise ValueError("views= takes a table apart, and kernels='precomputed' expects kernels")
-    kind = "table" if options.views is not None else kind_of(X, expected)
+    kind = "table" if options.views is not None else _kind_of(X, expected)
     if kind == "kernels":
         return read_kernels(X, ids=ids, cross=cross, options=options, observed=observed)
     samples = read_views(X, ids=ids, options=options, observed=observed)
     if kind == "views" and expected == "auto":
-        refuse_square(samples)
+        _refuse_square(samples)
     return samples
+
+
+def _kind_of(X: Any, expected: Expected) -> Kind:
+    """Return what X is by its form, given what is expected."""
+    named = by_name(X)
+    if not named:
+        raise ValueError(f"X is an empty {type(X).__name__}: pass at least one kernel or view")
+    several = named.get(TABLE) is not X
+    is_stack = not several and (isinstance(X, RowSource) or getattr(X, "ndim", 2) == 3)
+    if expected == "precomputed" and not (several or is_stack):
+        found = f"an array of shape {X.shape}" if hasattr(X, "shape") else f"a {type(X).__name__}"
+        raise ValueError(
+            "kernels='precomputed' expects an array of shape (m, n, n) or a list or dict of n x n "
+            f"matrices, got {found}: pass K[None] for one kernel, or a list of several"
+        )
+    if expected == "views" and is_stack:
+        raise ValueError(
+            "X holds kernels, and a KernelBank makes kernels from views, samples x features: pass "
+            "these, or kernels='precomputed'"
+        )
+    if expected == "auto" and not several and looks_like_kernel(X):
+        raise ValueError(
+            f"X is one symmetric {X.shape[0]} x {X.shape[0]} matrix: if it is a kernel, pass [K] "
+            "and kernels='precomputed'; if it is a table of features, pass kernels=KernelBank()"
+        )
+    if is_stack or expected == "precomputed":
+        return "kernels"
+    return "views" if several else "table"
+
+
+def _refuse_square(samples: Samples) -> None:
+    """Refuse square matrices of one size, which could be kernels or views."""
+    shapes = {tuple(np.shape(view)) for view in samples.parts}
+    n = max(max(shapes), default=0)
+    # Rows that a mask takes out are gone, and the columns of these samples may be there.
+    if shapes == {(n, n)} or (
+        samples.missing is not None
+        and all(shape[1:] in ((samples.n_samples,), shape[:1]) for shape in shapes)
+    ):
+        sizes = f"{n} x {n}" if len(shapes) == 1 else f"up to {n} x {n}"
+        raise ValueError(
+            f"X holds square matrices only, all {sizes}: they could be kernels or views with as "
+            "many features as samples; pass kernels='precomputed' for kernels or "
+            "kernels=KernelBank() for views, or kernels='from_distances' for distances"
+        )
 
 
 def read_kernels(
@@ -249,8 +290,7 @@ def read_kernels(
     samples by its row alone.
     """
     if isinstance(X, Samples):
-        ids = None if cross else ids
-        return read_samples(X, expected="precomputed", ids=ids, observed=observed)
+        return _read_again(X, "precomputed", None if cross else ids, observed)
     if isinstance(X, RowSource) or not isinstance(X, Mapping | list | tuple) or issparse(X):
         if not isinstance(X, RowSource) and getattr(X, "ndim", 0) not in (2, 3):
             raise TypeError(
@@ -269,18 +309,14 @@ def read_kernels(
         Table(K, K.index if is_square or (cross and is_frame(K)) else None)
         for K, is_square in zip(named.values(), square, strict=True)
     ]
-    expected = make_index(ids, None, 0)
-    # A mask has the order of what it came with.
-    order = None if cross or observed is not None else expected
-    tables, found = align_tables(tables, labels, square, options.join, order, cross)
+    tables, found = align_tables(tables, labels, square, options.join, is_new=cross)
     parts = [table.values for table in tables]
     if cross:
-        parts = training_columns(parts, labels, expected, options.join)
+        parts = training_columns(parts, labels, make_index(ids, None, 0), options.join)
     samples = Samples(
         "kernels",
         tuple(named),
         tuple(map(_as_matrix, parts)),
-        names_given=is_named,
         ids=found.ids,
         index_names=found.names,
         missing=found.missing,
@@ -288,7 +324,7 @@ def read_kernels(
     samples = _without_missing(samples, observed, cross)
     if cross:
         return replace(samples, ids=None, index_names=None)
-    return samples if observed is None else _in_order(samples, ids)
+    return _in_order(samples, ids, options.join, found.without_ids)
 
 
 def _as_matrix(part: Any) -> Any:
@@ -315,12 +351,7 @@ def _without_missing(samples: Samples, observed: Any, is_new: bool = False) -> S
     if missing is None:
         return samples
     return replace(
-        samples,
-        names=tuple(parts),
-        parts=tuple(parts.values()),
-        whole=None,
-        missing=missing,
-        notes=(*samples.notes, lacking_note(missing, list(parts), samples.missing is not None)),
+        samples, names=tuple(parts), parts=tuple(parts.values()), whole=None, missing=missing
     )
 
 
@@ -338,9 +369,7 @@ def read_views(
     """
     is_new = encodings is not None and ids is None
     if isinstance(X, Samples):
-        if X.kind == "kernels":
-            raise ValueError("X holds kernels instead of views: pass views, samples x features")
-        return _in_order(X if observed is None else _without_missing(X, observed, is_new), ids)
+        return _read_again(X, "views", ids, observed, is_new)
     named = by_name(X)
     if not named:
         raise ValueError(f"there are no views in an empty {type(X).__name__}: pass at least one")
@@ -352,16 +381,12 @@ def read_views(
         )
     titles = {TABLE: "X"} if is_table else _titles(named)
     tables = {name: as_table(view, titles[name]) for name, view in named.items()}
-    # A mask has the order of what it came with.
-    expected = make_index(ids, None, 0) if observed is None else None
     labels = ["X"] if is_table else [f"view {name!r}" for name in tables]
     # A frame whose columns are the ids of its rows, as one of distances, keeps these alike; new
     # samples have the columns of a fit instead.
     square = [not is_new and columns_are_ids(table.values) for table in tables.values()]
     before = [n_rows(table.values) for table in tables.values()]
-    aligned, found = align_tables(
-        list(tables.values()), labels, square, options.join, expected, is_new
-    )
+    aligned, found = align_tables(list(tables.values()), labels, square, options.join, is_new)
     tables, notes = dict(zip(tables, aligned, strict=True)), []
     if before != [n_rows(table.values) for table in aligned]:
         sizes = join_words(f"{n:,}" for n in before)
@@ -372,74 +397,47 @@ def read_views(
     for name, table in tables.items():
         if encodings is not None and name in encodings:  # further columns say nothing of a sample
             tables[name] = encodings[name].in_order(table, titles[name])
-    values, missing = cut_missing(
-        {name: table.values for name, table in tables.items()},
-        found.missing,
-        observed,
-        found.index,
-        is_new=is_new,
-    )
-    if missing is not None:
-        notes.append(lacking_note(missing, list(tables), found.missing is not None))
+    held = {name: table.values for name, table in tables.items()}
+    values, missing = cut_missing(held, found.missing, observed, found.index, is_new=is_new)
     tables = {name: replace(table, values=values[name]) for name, table in tables.items()}
-    encoded = encode_tables(tables, titles, options.impute, encodings, missing is not None)
-    if is_table and list(encoded.arrays) != [TABLE]:  # with categories
-        is_table = False
-        numbers = {TABLE} & set(encoded.arrays)
-        encoded.arrays |= {name: check_view(encoded.arrays[name], "X") for name in numbers}
-    several = len(encoded.arrays) > len(tables)
-    places = [list(tables).index(source) for source in encoded.sources]
+    encoders = fit_encoders(tables, titles, options.impute) if encodings is None else encodings
+    encoded, more = encode_tables(
+        tables,
+        titles,
+        encoders,
+        is_new=encodings is not None,
+        may_lack_rows=missing is not None,
+    )
+    is_table = is_table and list(encoded) == [TABLE]  # without categories
+    if missing is not None:
+        missing = missing[:, [list(tables).index(view.table) for view in encoded.values()]]
     samples = Samples(
         "table" if is_table else "views",
-        tuple(encoded.arrays),
-        tuple(encoded.arrays.values()),
-        names_given=(not is_table and isinstance(X, Mapping)) or several or bool(options.views),
+        tuple(encoded),
+        tuple(view.array for view in encoded.values()),
         ids=found.ids,
         index_names=found.names,
-        missing=None if missing is None else missing[:, places],
-        columns=encoded.columns,
-        encodings=encoded.encoders,
-        notes=(*notes, *encoded.notes),
+        missing=missing,
+        columns={name: view.columns for name, view in encoded.items() if view.columns is not None},
+        encodings=dict(encoders),
+        table_notes=(*notes, *more),
     )
     if not is_table:
         check_together(samples.by_name, same_length=missing is None)
-    if encoded.missing:
-        check_entries(
-            samples.tables, _titles(samples.names) | titles, encoded.columns, encoded.missing
-        )
-    return samples if observed is None else _in_order(samples, ids)
+    return _in_order(samples, ids, options.join, found.without_ids)
 
 
-def as_views(X: Any) -> dict[str, Array]:
-    """Return every accepted form of input as named 2-D arrays of floats.
-
-    Parameters
-    ----------
-    X : mapping, list, tuple, array-like or data frame
-        A mapping of names to views, each of shape (n_samples, n_features); a list of 2-D views,
-        which are named ``"view 0"``, ``"view 1"`` and so on; or one table, also as a list of rows,
-        which is named ``"table"``. Data frames must have the same ids, in any order.
-
-    Returns
-    -------
-    dict of str to array, or CSR array, of shape (n_samples, n_features)
-        Not copied if they are float32 or float64; other numbers become float64. Arrays of other
-        libraries than NumPy stay on their device.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from mkclust.data.samples import as_views
-    >>> views = as_views([np.ones((4, 2), dtype=int), np.ones((4, 3), dtype="float32")])
-    >>> {name: (view.shape, str(view.dtype)) for name, view in views.items()}
-    {'view 0': ((4, 2), 'float64'), 'view 1': ((4, 3), 'float32')}
-    >>> list(as_views([[1, 2], [3, 4], [5, 6]]))
-    ['table']
-    """
-    samples = read_views(X)
-    if samples.missing is not None:
-        raise ValueError(f"samples are missing: {lacking_note(samples.missing, samples.names)}")
-    return samples.views
+def _read_again(
+    samples: Samples, expected: Expected, ids: Any, observed: Any, is_new: bool = False
+) -> Samples:
+    """Return samples that were read before, masked and in the order of ids, or refuse them."""
+    is_kernels = samples.kind == "kernels"
+    if (expected == "precomputed" and not is_kernels) or (expected == "views" and is_kernels):
+        wanted = "views, samples x features" if is_kernels else "kernels"
+        raise ValueError(f"X holds {samples.kind}, and kernels={expected!r} expects {wanted}")
+    return _in_order(
+        samples if observed is None else _without_missing(samples, observed, is_new), ids
+    )
 
 
 def as_blocks(X: Any, *, block_rows: int | None = None) -> Blocks:
@@ -472,20 +470,32 @@ def as_blocks(X: Any, *, block_rows: int | None = None) -> Blocks:
     return (DaskBlocks if samples.is_lazy else Blocks)(samples.tables, observed, block_rows)
 
 
-def _in_order(samples: Samples, ids: Any) -> Samples:
+def _in_order(
+    samples: Samples, ids: Any, join: str = "exact", without_ids: Sequence[str] = ()
+) -> Samples:
     """Return samples in the order of ids, if these are given and the samples have some."""
     if ids is None or samples.index is None:
         return samples
-    order = align([samples.index], ["X"], expected=make_index(ids, None, 0)).rows[0]
-    if order is None:
+    order = match_rows(samples.index, make_index(ids, None, 0), "X", every=True)
+    if len(order) < samples.n_samples and join != "inner":
+        raise ValueError(
+            f"X has {samples.n_samples - len(order)} samples that are not among {FITTED}: leave "
+            "them out"
+        )
+    if np.array_equal(order, np.arange(samples.n_samples)):
         return samples
+    if without_ids:
+        raise ValueError(
+            f"{without_ids[0]} has no ids, and others have them in another order than {FITTED}: "
+            "pass all in the order of the fit, or with ids"
+        )
     found = samples.take(order)
     parts = found.by_name
     for name, part in samples.by_name.items():
         encoder = samples.encodings.get(name)
-        labels = [] if encoder is None or samples.missing is not None else encoder.labels
+        names = None if encoder is None or samples.missing is not None else encoder.names
         # Columns that are the ids of the rows stay in their order.
-        if labels and list(map(key_of, labels)) == list(map(key_of, samples.index.tolist())):
+        if names and list(map(key_of, names)) == list(map(key_of, samples.index.tolist())):
             parts[name] = select(select(part, order), order, axis=1)
     return replace(found, parts=tuple(parts.values()), ids=samples.index[order].to_numpy())
 

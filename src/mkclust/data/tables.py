@@ -13,15 +13,13 @@ from scipy.sparse import issparse
 
 from mkclust.data.check import n_dims
 from mkclust.data.missing import take_columns
-from mkclust.text import count, did_you_mean, join_words
+from mkclust.text import did_you_mean, join_words
 
 ColumnKind = Literal["number", "boolean", "category", "text", "date", "other"]
 # The name of one table that has none.
 TABLE = "table"
-# Text is a category if it has at most so many values, each twice on average.
+# Text is a category if it has at most this many values, each twice on average.
 MOST_LEVELS = 20
-# What columns of text hold if all of it spells numbers.
-AS_TEXT = "numbers as text"
 # What columns hold, by what pandas infers from their entries.
 _KINDS: dict[str, ColumnKind] = {
     **dict.fromkeys(("integer", "floating", "mixed-integer-float", "decimal", "empty"), "number"),
@@ -61,7 +59,7 @@ class Table:
 
 
 def as_table(thing: Any, title: str) -> Table:
-    """Return one table of samples by features, of any library, or say why it is none."""
+    """Return one table of samples by features, of any library, or refuse what is not one."""
     if thing is None:
         raise TypeError(f"{title} is None: pass a table of samples by features, or leave it out.")
     if isinstance(thing, pd.DataFrame):
@@ -126,9 +124,8 @@ def _array_of_rows(rows: Any, title: str) -> Any:
             f"{title} is a list of rows that are not of one length: they have from {min(lengths)} "
             f"to {max(lengths)} entries; fill in what is missing, or drop rows from every view."
         )
-    if any(isinstance(row, np.ma.MaskedArray) for row in rows):
-        return np.ma.stack(rows)
-    return np.asarray(rows)
+    has_masks = any(isinstance(row, np.ma.MaskedArray) for row in rows)
+    return np.ma.stack(rows) if has_masks else np.asarray(rows)
 
 
 def by_name(X: Any) -> dict[str, Any]:
@@ -153,17 +150,13 @@ def split_columns(
     Columns are given by their names or numbers, by a slice, or by a prefix of their names.
     """
     if n_dims(table.values) != 2:
-        raise TypeError(f"views={list(views)} takes one table apart, and X is none: pass a table")
+        raise TypeError(f"views={list(views)} takes one table apart: pass one as X")
     width, names = table.values.shape[1], table.columns
     labels = list(range(width)) if names is None else names
     places = {view: _places(view, each, names, width) for view, each in views.items()}
     counts = Counter(place for each in places.values() for place in each)
-    if repeated := [labels[place] for place, number in counts.items() if number > 1]:
-        owners = [view for view in views if labels.index(repeated[0]) in places[view]]
-        raise ValueError(
-            f"the column {repeated[0]!r} is more than once in the views "
-            f"{join_words(map(repr, owners))}: name it once"
-        )
+    if repeated := [repr(labels[place]) for place, number in counts.items() if number > 1]:
+        raise ValueError(f"views has more than once the columns {join_words(repeated)}: pass once")
     unused = [labels[place] for place in range(width) if place not in counts]
     note = f"{len(unused):,} of {width:,} columns are in no view: {join_words(unused)}"
     tables = {view: table.take_columns(each) for view, each in places.items()}
@@ -179,20 +172,17 @@ def _places(view: str, choice: Any, names: list[Any] | None, width: int) -> list
     else:
         places = []
         for column in choice.tolist() if isinstance(choice, np.ndarray) else choice:
-            is_number = isinstance(column, int) and not isinstance(column, bool)
-            if names is not None and names.count(column) > 1:
-                raise ValueError(f"views={view!r}: several columns are called {column!r}")
-            if names is not None and column in names:
-                places.append(names.index(column))
-            elif is_number and -width <= column < width:
-                places.append(column % width)
-            else:
+            found = [p for p, name in enumerate(names or []) if name == column]
+            if not found and type(column) is int and -width <= column < width:
+                found = [column % width]
+            if len(found) != 1:
                 near = did_you_mean(str(column), map(str, names or []))
-                known = "numbers only" if names is None else join_words(map(repr, names))
+                known = "have no names" if names is None else f"are {join_words(names)}"
                 raise ValueError(
-                    f"there is no column {column!r}, which views asks for in {view!r}{near}: the "
-                    f"columns are {known}"
+                    f"views asks for the column {column!r} in {view!r}, of which there are "
+                    f"{len(found)}{near}: the columns {known}"
                 )
+            places += found
     if not places:
         raise ValueError(f"views asks for no column in {view!r}: no column matches {choice!r}")
     return places
@@ -222,14 +212,9 @@ class Column:
     @property
     def content(self) -> str:
         """What it holds that no kernel takes, in words; empty for numbers and categories."""
-        if self.kind != "text":
-            return {"date": "dates", "other": "values of several types"}.get(self.kind, "")
-        values = self.values[~self.missing].tolist()
-        odd = [value for value in values if not _is_number(value)]
-        if len(odd) < len(values) / 2:
-            some = f"numbers, but for {count(len(odd), 'cell')} such as {str(odd[:1])[1:21]}"
-            return some if odd else AS_TEXT
-        return f"text, such as {values[0][:20]!r}"
+        if self.kind == "text":
+            return f"text, such as {self.values[~self.missing][0][:20]!r}"
+        return {"date": "dates", "other": "values of several types"}.get(self.kind, "")
 
 
 def is_frame(thing: Any) -> bool:
@@ -238,38 +223,18 @@ def is_frame(thing: Any) -> bool:
 
 
 def are_numbers(frame: pd.DataFrame) -> list[bool]:
-    """Return of every column whether it holds numbers, told from its type alone."""
+    """Return whether each column holds numbers, judging by its type alone."""
     return [is_numeric_dtype(dtype) and not is_bool_dtype(dtype) for dtype in frame.dtypes]
 
 
 def read_column(frame: pd.DataFrame, place: int) -> Column:
     """Return one column of a data frame, with what it holds."""
-    return column_of(frame.columns[place], frame.iloc[:, place])
-
-
-def column_of(name: Hashable, entries: Any) -> Column:
-    """Return a Series of pandas or polars, or a 1-D array, with what it holds."""
-    if not isinstance(entries, pd.Series | np.ndarray):
-        entries = _as_pandas(nw.from_native(entries, series_only=True).to_frame()).iloc[:, 0]
-    series = pd.Series(entries)
-    missing = series.isna().to_numpy()
-    values = series.astype(object).to_numpy()
-    kind = _KINDS.get(infer_dtype(series, skipna=True), "other")
-    if kind == "other" and _are_floats(values[~missing]):
-        kind = "number"
-    known = values[~missing].tolist()
+    series = frame.iloc[:, place]
+    missing, values = series.isna().to_numpy(), series.astype(object).to_numpy()
+    kind, known = _KINDS.get(infer_dtype(series), "other"), values[~missing].tolist()
     if kind == "text" and len(set(known)) <= min(MOST_LEVELS, len(known) / 2):
         kind = "text" if all(map(_is_number, set(known))) else "category"
-    return Column(name, kind, values, missing)
-
-
-def _are_floats(values: np.ndarray) -> bool:
-    """Return whether entries of several types all become floats."""
-    try:
-        values.astype(np.float64)
-    except (TypeError, ValueError):
-        return False
-    return not any(hasattr(value, "isoformat") for value in values)
+    return Column(frame.columns[place], kind, values, missing)
 
 
 def _is_number(text: str) -> bool:

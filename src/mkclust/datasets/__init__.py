@@ -1,7 +1,6 @@
 """Read views or kernels, and labels, from files, or known data sets by name."""
 
-from mkclust.datasets.catalog import CATALOG, Entry
 from mkclust.datasets.dataset import Dataset, DatasetError
-from mkclust.datasets.read import load
+from mkclust.datasets.read import CATALOG, Entry, load
 
 __all__ = ["CATALOG", "Dataset", "DatasetError", "Entry", "load"]

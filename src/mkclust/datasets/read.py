@@ -3,14 +3,14 @@
 import os
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from mkclust.datasets import arrays
 from mkclust.datasets.anndata_files import read_anndata
-from mkclust.datasets.catalog import CATALOG, find_entry
 from mkclust.datasets.dataset import Dataset, DatasetError
+from mkclust.datasets.digits import read_digits
 from mkclust.datasets.interpret import as_dataset
-from mkclust.datasets.layout import TableLayout, table_dataset
+from mkclust.datasets.layout import TableLayout, normalize_name, table_dataset
 from mkclust.datasets.parquet import read_frame, read_parquet
 from mkclust.datasets.tables import PACKED, Tables, read_feather, read_sheets, read_text, unpacked
 from mkclust.text import did_you_mean, join_words
@@ -31,6 +31,28 @@ ADVICE = {
     **dict.fromkeys((".pkl", ".pickle"), "pickles can run code: store it by frame.to_csv"),
     **dict.fromkeys((".zip", *PACKED), "unpack it first; only packed text files are read"),
 }
+
+
+class Entry(NamedTuple):
+    """A data set that :func:`load` knows by name.
+
+    ``read()`` returns it, or raises `DatasetError` if its files are not there. ``find()`` returns
+    the name of what `read` would return, maybe another version, or None if its files are not there.
+    """
+
+    name: str
+    read: Callable[[], Dataset]
+    find: Callable[[], str | None]
+
+
+# Every name that `load` knows, with its entry; several names may share one. Add entries to extend.
+CATALOG: dict[str, Entry] = {"digits": Entry("digits", read_digits, lambda: "digits")}
+
+
+def find_entry(name: str) -> Entry | None:
+    """Return the entry that a name means; case and separators do not matter, but in paths."""
+    known = {normalize_name(each): entry for each, entry in CATALOG.items()}
+    return None if set(name) & set("./\\:") else known.get(normalize_name(name))
 
 
 def load(

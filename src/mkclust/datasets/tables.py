@@ -18,7 +18,7 @@ from mkclust.datasets.layout import ID_NAMES, RawTable, TableLayout, normalize_n
 Tables = tuple[dict[str, RawTable], list[str]]
 # How packed text files are opened, by the last suffix.
 PACKED: dict[str, Callable[..., Any]] = {".gz": gzip.open, ".bz2": bz2.open, ".xz": lzma.open}
-# The separator and the encoding of a text file are told from so many lines or bytes.
+# Lines, or bytes, that decide on the separator and the encoding of a text file.
 HEAD_LINES, HEAD_BYTES = 100, 4 << 20
 # Bytes that a cell of a sheet takes, first as an object and then in a frame; in the file about 10.
 CELL_BYTES = 50
@@ -28,8 +28,7 @@ MISSING = frozenset(
     ("", " ", "#N/A", "#N/A N/A", "#NA", "-1.#IND", "-1.#QNAN", "-NaN", "-nan", "1.#IND")
 ) | {"1.#QNAN", "<NA>", "N/A", "NA", "NULL", "NaN", "None", "n/a", "nan", "null"}
 MISSING |= {"#DIV/0!", "#NAME?", "#NULL!", "#NUM!", "#REF!", "#VALUE!"}
-# How numbers with either decimal mark, and dates, are spelled.
-NUMBER = r"\s*[-+]?(\d+[.,]?\d*|[.,]\d+)([eE][-+]?\d+)?\s*"
+# How dates are spelled.
 DATE = r"\d{4}-\d{2}-\d{2}([T ].*)?"
 
 
@@ -39,7 +38,7 @@ def unpacked(path: Path) -> Path:
 
 
 def read_text(path: Path, selection: frozenset[str], layout: TableLayout) -> Tables:
-    """Read a text file; separator, decimal mark and encoding are told from its first lines."""
+    """Read a text file; its first lines decide on separator, decimal mark and encoding."""
     head = _head(path)
     encoding, text = _decode(path, head)
     delimiter, rows = _split(unpacked(path).suffix.lower(), text)
@@ -79,7 +78,7 @@ def read_text(path: Path, selection: frozenset[str], layout: TableLayout) -> Tab
         raise DatasetError(f"{path}: has a header and no rows; check that it is complete")
     written = {name: frame[name] for name in may_be_ids}
     for name in frame.select_dtypes(object):
-        frame[name] = _as_typed(path, str(name), frame[name], decimal)
+        frame[name] = _as_typed(frame[name], decimal)
     note = "" if has_header else "The first line holds numbers: no header."
     return {unpacked(path).stem: RawTable(_whole_as_float(frame), written, note)}, []
 
@@ -152,22 +151,10 @@ def _is_number(cell: str, decimal: str) -> bool:
     return "_" not in cell and (decimal == "." or "." not in cell)
 
 
-def _as_typed(path: Path, name: str, column: pd.Series, decimal: str) -> pd.Series:
-    """Return a column of text as numbers, truth values or dates if all of it are.
-
-    A column in which some numbers have another decimal mark than those of the file is refused.
-    """
+def _as_typed(column: pd.Series, decimal: str) -> pd.Series:
+    """Return a column of text as numbers, truth values or dates if all of it are."""
     text = column.mask(column.isin(MISSING), None)
-    present, other = text.dropna().astype(str), "." if decimal == "," else ","
-    if name != "" and normalize_name(name) not in ID_NAMES:
-        numbers = present[present.str.fullmatch(NUMBER)]
-        odd = numbers[numbers.str.contains(other, regex=False)]
-        both = numbers.str.contains(decimal, regex=False).any()
-        if len(odd) and (both or len(numbers) == len(present)):
-            raise DatasetError(
-                f"{path}: the column {name} has {odd.iloc[0]!r} in row {odd.index[0] + 1} below "
-                f"the header, and {decimal!r} is the decimal mark elsewhere; use one in the file"
-            )
+    present = text.dropna().astype(str)
     if all(_is_number(cell, decimal) for cell in present):
         return text.str.replace(decimal, ".", regex=False).astype(float)
     if len(present) == len(text) and present.str.lower().isin(["true", "false"]).all():

@@ -1,9 +1,9 @@
 """What a fitted model depends on, what its clusters are, and what these questions return."""
 
 from mkclust.explain.annotate import Annotation
-from mkclust.explain.choosing import NumberOfClusters
 from mkclust.explain.describe import Description
 from mkclust.explain.diagnose import Diagnosis, diagnose
+from mkclust.explain.number_of_clusters import NumberOfClusters
 from mkclust.explain.sample_scores import SampleScores
 from mkclust.explain.stability import Stability
 from mkclust.methods.agreement import Agreement

@@ -8,7 +8,7 @@ from mkclust.methods.training import open_training, read_training
 
 
 def agreement(X: Any, **options: Any) -> Agreement:
-    """Say which views share something beyond chance, with whom, and which share nothing.
+    """Say which views share something beyond chance, with which others, and which share nothing.
 
     No labels are used, and nothing is clustered: every two views are compared by a debiased
     alignment of their kernels, and that with what chance makes of it when the samples of one of

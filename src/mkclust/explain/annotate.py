@@ -159,16 +159,12 @@ def annotate(
         reason = clustered_on.reason(columns, values)
         rng = np.random.default_rng([random_state, zlib.crc32(name.encode())])
         known = np.isfinite(values).all(axis=0) & (clusters >= 0)
-        tested = _test(
-            test,
-            [each[known] for each in values],
-            clusters[known],
-            reason,
-            rng,
-            int(n_permutations),
+        values = [each[known] for each in values]
+        statistic, p_value, reason = _test(
+            test, values, clusters[known], reason, rng, int(n_permutations)
         )
         counts = int(known.sum()), int((~known).sum())
-        rows.append((name, test, *tested[:2], np.nan, *counts, tested[2]))
+        rows.append((name, test, statistic, p_value, np.nan, *counts, reason))
     names = ["variable", "test", "statistic", "p_value", "p_adjusted", "n_samples", "n_missing"]
     frame = pd.DataFrame(rows, columns=[*names, "reason"])
     made = frame["reason"] == ""

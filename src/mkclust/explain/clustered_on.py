@@ -36,21 +36,11 @@ REASON_OF_NAME = "a column of its name was clustered on, and its values were not
 
 @dataclass(frozen=True, eq=False)
 class _View:
-    """A view that was clustered on.
+    """A view that was clustered on."""
 
-    Attributes
-    ----------
-    sources : tuple of str
-        The columns of the user's table that its columns come from; empty if they have no names.
-    samples : ndarray of int of shape (s,)
-        Which samples its rows are.
-    rows : array or CSR array of shape (s, n_columns), or None
-        Its values, or their ranks within the columns; None if they were not kept.
-    """
-
-    sources: tuple[str, ...]
-    samples: np.ndarray
-    rows: Array | None
+    sources: tuple[str, ...]  # columns of the user's table that its columns come from, if named
+    samples: np.ndarray  # which samples its rows are
+    rows: Array | None  # its values, or their ranks within the columns; None if they were not kept
 
     def reason(self, name: str, values: Float) -> str:
         """Return why a variable is not tested if it is one of this view, else nothing."""
@@ -114,32 +104,14 @@ class _View:
 
 @dataclass(frozen=True, eq=False)
 class ClusteredOn:
-    """What is known of the variables that clusters were made of.
-
-    Attributes
-    ----------
-    views : tuple of _View
-        The views.
-    note : str
-        What cannot be known, in a sentence; empty if all is known.
-    """
+    """What is known of the variables that clusters were made of."""
 
     views: tuple[_View, ...] = ()
-    note: str = ""
+    note: str = ""  # what cannot be known, in a sentence
 
     @classmethod
     def of(cls, labels: Any) -> "ClusteredOn":
-        """Return what a model tells of its views, or what labels do not tell.
-
-        Parameters
-        ----------
-        labels : MultipleKernelClusterer or array-like
-            A fitted model, or clusters.
-
-        Returns
-        -------
-        ClusteredOn
-        """
+        """Return what a fitted model tells of its views, or what labels alone do not tell."""
         if not isinstance(labels, MultipleKernelClusterer):
             return cls(
                 note="Labels alone do not tell which variables were clustered on: pass the fitted "
@@ -160,18 +132,16 @@ class ClusteredOn:
                 if view not in of_pairs
             }
         else:
-            columns, rows = source.columns, getattr(source, "ranks", {})
+            columns, rows = source.given.columns, source.rows
             if labels._covered is not None:
-                rows = {
-                    view: (labels._covered[some], ranks) for view, (some, ranks) in rows.items()
-                }
-        unknown = [view for view in source.view_names if view not in rows]
+                rows = {view: (labels._covered[some], part) for view, (some, part) in rows.items()}
+        unknown = [view for view in source.given.names if view not in rows]
         views = (
             _View(
-                _sources(columns.get(view, ()), source.encodings),
+                _sources(columns.get(view, ()), source.given.encodings),
                 *rows.get(view, (np.arange(0), None)),
             )
-            for view in source.view_names
+            for view in source.given.names
         )
         note = (
             f"The model has kept no columns of {join_words(map(repr, unknown))}, so that it cannot "
@@ -180,19 +150,7 @@ class ClusteredOn:
         return cls(tuple(views), note if unknown else "")
 
     def reason(self, names: Sequence[str], columns: Sequence[Float]) -> str:
-        """Return why a variable is not to be tested, nothing if it was not clustered on.
-
-        Parameters
-        ----------
-        names : sequence of str
-            The names of its columns: one, or those of times and events.
-        columns : sequence of ndarray of shape (n_samples,)
-            Their values, NaN if missing; numbers of levels for categories.
-
-        Returns
-        -------
-        str
-        """
+        """Return why a variable of one or two columns is not to be tested, nothing if it is."""
         pairs = list(zip(names, columns, strict=True))
         reasons = (view.reason(*pair) for view in self.views for pair in pairs)
         return next(filter(None, reasons), "")

@@ -2,15 +2,15 @@
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
-from typing import Any, Literal
+from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 import pandas as pd
 from scipy.sparse import csr_array, issparse
 
 from mkclust.explain.fitted import check_fitted, fitted_index, is_approximated, observed_samples
-from mkclust.explain.tables import AlignedTable, read_tables
+from mkclust.explain.tables import read_tables
 from mkclust.kernels.kinds import RULES
 from mkclust.parameters import Count, check_parameter
 from mkclust.plots import DescriptionDisplay
@@ -26,56 +26,10 @@ NUMBERED = re.compile(r"column \d+")
 # A spread within clusters below this share of that of all samples counts as this share: features
 # that are constant in every cluster have a large effect, and not an infinite one.
 LEAST_SPREAD = 0.01
+COLUMNS = ["cluster", "view", "feature", "kind", "effect", "standardized", "mean_in", "mean_out"]
+COLUMNS += ["n_in", "n_out", "n_missing"]
 # Relative to the mean square, less variance than this is rounding.
 ROUNDING = 1e-12
-
-
-@dataclass(frozen=True)
-class FeatureEffect:
-    """How one feature differs between a cluster and the rest.
-
-    Attributes
-    ----------
-    cluster : int
-        The cluster.
-    view, feature : str
-        The feature, and the view it is in; a level of a category is ``"column=level"``.
-    kind : {"mean", "share"}
-        Whether means of numbers are compared, or shares of samples.
-    effect : float
-        For means, their difference over the pooled standard deviation (Cohen's d); for shares,
-        their difference.
-    standardized : float
-        The difference over the pooled standard deviation, of shares as well: features of both
-        kinds are ordered by it.
-    mean_in, mean_out : float
-        Mean or share within the cluster, and in the rest.
-    n_in, n_out, n_missing : int
-        Samples of the cluster and of the rest whose cells are not missing, and those that are.
-    """
-
-    cluster: int
-    view: str
-    feature: str
-    kind: Literal["mean", "share"]
-    effect: float
-    standardized: float
-    mean_in: float
-    mean_out: float
-    n_in: int
-    n_out: int
-    n_missing: int
-
-    @property
-    def title(self) -> str:
-        """The feature, with its view if it has no name of its own."""
-        return f"{self.view} {self.feature}" if NUMBERED.fullmatch(self.feature) else self.feature
-
-    @property
-    def phrase(self) -> str:
-        """The feature and its direction, in words such as "high age" or "not smoker"."""
-        high, low = ("high ", "low ") if self.kind == "mean" else ("", "not ")
-        return (high if self.effect > 0 else low) + self.title
 
 
 @dataclass(frozen=True, eq=False)
@@ -84,8 +38,15 @@ class Description:
 
     Attributes
     ----------
-    table : tuple of FeatureEffect
-        Cluster by cluster and view by view, the strongest first.
+    table : pandas.DataFrame
+        Cluster by cluster and view by view, the strongest features first. The columns are
+        ``cluster``, ``view``, ``feature`` (a level of a category is ``"column=level"``), ``kind``
+        ("mean" or "share": what is compared), ``effect`` (for means, their difference over the
+        pooled standard deviation, Cohen's d; for shares, their difference), ``standardized`` (the
+        difference over the pooled standard deviation, of shares as well: features of both kinds
+        are ordered by it), ``mean_in`` and ``mean_out`` (mean or share in the cluster, and in the
+        rest), ``n_in``, ``n_out`` and ``n_missing`` (samples of the cluster and of the rest whose
+        cells are not missing, and those that are).
     sizes : tuple of int
         Number of samples in each cluster.
     notes : tuple of str
@@ -95,16 +56,22 @@ class Description:
         cluster.
     """
 
-    table: tuple[FeatureEffect, ...]
+    table: pd.DataFrame
     sizes: tuple[int, ...]
     notes: tuple[str, ...] = ()
     profiles: Mapping[tuple[str, str], Float] = field(default_factory=dict, repr=False)
 
     @property
+    def effects(self) -> list[Any]:
+        """The rows of the table as named tuples."""
+        return list(self.table.itertuples(index=False, name="FeatureEffect"))
+
+    @property
     def names(self) -> tuple[str, ...]:
         """A short name of each cluster, from the features that set it apart most."""
         phrases = [
-            [row.phrase for row in self.strongest(c, MOST_IN_NAME)] for c in range(len(self.sizes))
+            [_phrase(row) for row in self.strongest(c, MOST_IN_NAME)]
+            for c in range(len(self.sizes))
         ]
         names = [", ".join(each[:IN_NAME]) for each in phrases]
         for count in range(IN_NAME + 1, MOST_IN_NAME + 1):
@@ -119,7 +86,7 @@ class Description:
         numbered = enumerate(names)
         return tuple(f"{name} ({c})" if names.count(name) > 1 else name for c, name in numbered)
 
-    def strongest(self, cluster: int, most: int) -> list[FeatureEffect]:
+    def strongest(self, cluster: int, most: int) -> list[Any]:
         """Return the noteworthy features of a cluster over all views, the strongest first.
 
         Parameters
@@ -131,22 +98,12 @@ class Description:
 
         Returns
         -------
-        list of FeatureEffect
-            Those with a standardized difference of at least 0.2.
+        list of named tuple
+            Rows of the table with a standardized difference of at least 0.2.
         """
-        rows = [row for row in self.table if row.cluster == cluster]
+        rows = [row for row in self.effects if row.cluster == cluster]
         rows = [row for row in rows if abs(row.standardized) >= NOTEWORTHY]
         return sorted(rows, key=lambda row: -abs(row.standardized))[:most]
-
-    def to_frame(self) -> pd.DataFrame:
-        """Return the table as a pandas data frame, one row per feature of a cluster.
-
-        Returns
-        -------
-        pandas.DataFrame
-        """
-        names = list(FeatureEffect.__dataclass_fields__)
-        return pd.DataFrame([asdict(row) for row in self.table], columns=names)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the description as JSON takes it.
@@ -159,9 +116,9 @@ class Description:
         """
         clusters = []
         for c, (name, size) in enumerate(zip(self.names, self.sizes, strict=True)):
-            rows = [asdict(row) for row in self.table if row.cluster == c]
-            features = [{key: row[key] for key in row if key != "cluster"} for row in rows]
-            clusters.append({"cluster": c, "name": name, "n_samples": size, "features": features})
+            rows = self.table[self.table["cluster"] == c].drop(columns="cluster")
+            head = {"cluster": c, "name": name, "n_samples": size}
+            clusters.append(head | {"features": rows.to_dict("records")})
         return {"clusters": clusters, "notes": list(self.notes)}
 
     def plot(self, ax: Any = None, *, n_features: int = 3) -> DescriptionDisplay:
@@ -180,7 +137,7 @@ class Description:
         """
         k = len(self.sizes)
         rows = [row for c in range(k) for row in self.strongest(c, n_features)]
-        titles = {(row.view, row.feature): row.title for row in rows}
+        titles = {(row.view, row.feature): _title(row) for row in rows}
         values = np.array([self.profiles[key] for key in titles]).reshape(len(titles), k)
         names = list(titles.values())
         return DescriptionDisplay(features=names, differences=values, sizes=self.sizes).plot(ax)
@@ -201,7 +158,7 @@ class Description:
         lines = ["Clusters by what sets them apart (in standard deviations from the rest):"]
         for cluster, size in enumerate(self.sizes):
             rows = self.strongest(cluster, n_features)
-            words = [f"{printable(row.phrase)} ({row.standardized:+.1f})" for row in rows]
+            words = [f"{printable(_phrase(row))} ({row.standardized:+.1f})" for row in rows]
             what = ", ".join(words) or "nothing stands out"
             lines.append(f"{cluster:>{len(str(len(self.sizes) - 1))}}  {size:>{width},}  {what}")
         return "\n".join([*lines, *map(printable, self.notes)])
@@ -211,7 +168,7 @@ class Description:
         lines: list[str] = []
         for cluster, (name, size) in enumerate(zip(self.names, self.sizes, strict=True)):
             cells = [["feature", "view", "effect", "inside", "outside"]]
-            for row in self.table:
+            for row in self.effects:
                 if row.cluster == cluster:
                     form = ".0%" if row.kind == "share" else ".4g"
                     means = format(row.mean_in, form), format(row.mean_out, form)
@@ -256,7 +213,7 @@ def describe(model: Any, tables: Any, *, n_features: int = 10) -> Description:
     >>> tables = {"size": rng.normal(size=(40, 1)) + 9 * group[:, None], "sex": group[:, None] % 2}
     >>> model = AverageKKM(n_clusters=2, random_state=0).fit(tables)
     >>> description = describe(model, tables)
-    >>> description.names[0], description.table[0].feature
+    >>> description.names[0], description.effects[0].feature
     ('not sex column 0, low size column 0', 'column 0')
     """
     check_fitted(model)
@@ -265,19 +222,22 @@ def describe(model: Any, tables: Any, *, n_features: int = 10) -> Description:
     aligned = read_tables(tables, fitted_index(model), observed_samples(model))
     if len(known := np.flatnonzero(labels >= 0)) < len(labels):
         labels, aligned = labels[known], [each.take(known) for each in aligned]
-    rows: list[FeatureEffect] = []
+    frames = []
     profiles: dict[tuple[str, str], Float] = {}
     for table in aligned:
-        of_table = labels[table.samples]
-        members = csr_array(
-            (np.ones(len(of_table)), (of_table, np.arange(len(of_table)))), (k, len(of_table))
-        )
-        for effects in (
-            _effects_of_numbers(table, members),
-            _effects_of_categories(table, members),
+        clusters, samples = labels[table.samples], np.arange(len(table.samples))
+        members = csr_array((np.ones(len(samples)), (clusters, samples)), (k, len(samples)))
+        levels, marks = _level_marks(table.categories, len(samples))
+        of_levels = f"{table.name} (categories)" if table.columns else table.name
+        for view, features, values in (
+            (table.name, table.columns, table.numbers),
+            (of_levels, levels, marks),
         ):
-            rows += effects.strongest(n_features, len(labels), profiles)
-    rows.sort(key=lambda row: row.cluster)  # stable: views and effects stay in their order
+            frame, standardized = _strongest(features, values, members, n_features)
+            n_missing = len(labels) - frame["n_in"] - frame["n_out"]
+            frames.append(frame.assign(view=view, n_missing=n_missing))
+            for place in frame["place"].unique():
+                profiles[view, features[place]] = standardized[:, place]
     notes = []
     for table in aligned:
         if table.skipped:
@@ -287,7 +247,23 @@ def describe(model: Any, tables: Any, *, n_features: int = 10) -> Description:
         counts = join_words(f"{table.name!r} {len(table.samples):,}" for table in lacking)
         notes.append(f"Of {len(labels):,} samples, those that a table has are compared: {counts}.")
     sizes = np.bincount(labels, minlength=k).tolist()
-    return Description(tuple(rows), tuple(sizes), tuple(notes), profiles)
+    # Stable: views and effects stay in their order.
+    frame = pd.concat(frames)[COLUMNS].sort_values("cluster", kind="stable", ignore_index=True)
+    means = frame[["mean_in", "mean_out"]]
+    # What centering has left of a mean of zero is rounding.
+    frame[means.columns] = means.mask(means.abs().lt(1e-12 * means.abs().max(axis=1), axis=0), 0.0)
+    return Description(frame, tuple(sizes), tuple(notes), profiles)
+
+
+def _title(row: Any) -> str:
+    """Return a feature, with its view if it has no name of its own."""
+    return f"{row.view} {row.feature}" if NUMBERED.fullmatch(row.feature) else row.feature
+
+
+def _phrase(row: Any) -> str:
+    """Return a feature and its direction, in words such as "high age" or "not smoker"."""
+    high, low = ("high ", "low ") if row.kind == "mean" else ("", "not ")
+    return (high if row.effect > 0 else low) + _title(row)
 
 
 def views_of_features(model: Any, samples: Any) -> list[str]:
@@ -300,125 +276,88 @@ def views_of_features(model: Any, samples: Any) -> list[str]:
     return names if model.n_clusters > 1 else []
 
 
-@dataclass(frozen=True, eq=False)
-class _Effects:
-    """Clusters against the rest for the features of one view; arrays are (n_clusters, d)."""
-
-    view: str
-    features: Sequence[str]
-    is_share: np.ndarray  # (d,) of bool
-    is_paired: np.ndarray  # (d,) of bool: one of two levels, of which only the more frequent counts
-    n_in: Float
-    n_out: Float
-    mean_in: Float
-    mean_out: Float
-    standardized: Float
-
-    def strongest(
-        self, n_features: int, n_samples: int, profiles: dict[tuple[str, str], Float]
-    ) -> list[FeatureEffect]:
-        """Return the features of each cluster that differ most, and add their profiles."""
-        rows = []
-        for cluster, values in enumerate(self.standardized):
-            candidates = np.nan_to_num(values)
-            candidates = np.where(self.is_paired & (candidates < 0), 0.0, candidates)
-            places = np.argsort(-np.abs(candidates), kind="stable")[:n_features]
-            for place in places[candidates[places] != 0].tolist():
-                at, share = (cluster, place), bool(self.is_share[place])
-                effect = self.mean_in[at] - self.mean_out[at] if share else values[place]
-                n_in, n_out = int(self.n_in[at]), int(self.n_out[at])
-                row = FeatureEffect(
-                    cluster=cluster,
-                    view=self.view,
-                    feature=self.features[place],
-                    kind="share" if share else "mean",
-                    effect=float(effect),
-                    standardized=float(values[place]),
-                    mean_in=float(self.mean_in[at]),
-                    mean_out=float(self.mean_out[at]),
-                    n_in=n_in,
-                    n_out=n_out,
-                    n_missing=n_samples - n_in - n_out,
-                )
-                profiles[row.view, row.feature] = self.standardized[:, place]
-                rows.append(row)
-        return rows
+def _level_marks(
+    categories: Sequence[tuple[str, pd.Categorical]], n_samples: int
+) -> tuple[list[str], Float]:
+    """Return the levels of categories as columns of zeros and ones, NaN for missing cells."""
+    names, columns = list[str](), [np.empty((n_samples, 0))]
+    for name, category in categories:
+        is_truth = set(category.categories) <= {"False", "True"}
+        for level in ["True"] if is_truth else category.categories:
+            columns.append(np.where(category.isna(), np.nan, category == level)[:, None])
+            names.append(name if is_truth else f"{name}={level}")
+    return names, np.hstack(columns)
 
 
-def _effects_of_numbers(table: AlignedTable, members: csr_array) -> _Effects:
-    """Return the effects of the columns of a table that hold numbers."""
-    sums = _sparse_sums if issparse(table.numbers) else _dense_sums
-    is_binary, *summed = sums(table.numbers, members)
+def _strongest(
+    features: Sequence[str], values: Any, members: csr_array, n_features: int
+) -> tuple[pd.DataFrame, Float]:
+    """Return the features that differ most in each cluster, and all standardized differences."""
+    is_binary, *summed = _sums(values, members)
     contrast = _contrast(*summed)
-    # The two levels of a category that a fit has one-hot coded say the same.
+    # Two levels of a category say the same: only the more frequent one counts.
     levels: dict[str, list[int]] = {}
     for place in np.flatnonzero(is_binary).tolist():
-        category, equals, _ = table.columns[place].partition("=")
+        category, equals, _ = features[place].partition("=")
         if equals:
             levels.setdefault(category, []).append(place)
     is_paired = np.zeros(len(is_binary), bool)
-    for places in levels.values():
-        shares = contrast["mean_in"][:, places].sum(axis=1)
-        is_paired[places] = len(places) == 2 and np.allclose(shares, 1)
-    return _Effects(table.name, table.columns, is_binary, is_paired, **contrast)
+    for pair in levels.values():
+        shares = contrast["mean_in"][:, pair].sum(axis=1)
+        is_paired[pair] = len(pair) == 2 and np.allclose(shares[~np.isnan(shares)], 1)
+    k, d = contrast["n_in"].shape
+    frame = pd.DataFrame({name: each.ravel() for name, each in contrast.items()})
+    places = np.tile(np.arange(d), k)
+    differences = frame["mean_in"] - frame["mean_out"]
+    frame = frame.assign(
+        cluster=np.repeat(np.arange(k), d),
+        place=places,
+        feature=np.array(features, dtype=object)[places],
+        kind=np.where(is_binary, "share", "mean")[places],
+        effect=frame["standardized"].where(~is_binary[places], differences),
+    )
+    strength = frame["standardized"].abs()
+    counts = (strength > 0) & ~(is_paired[places] & (frame["standardized"] < 0))
+    order = strength[counts].sort_values(ascending=False, kind="stable").index
+    strongest = frame.loc[order].groupby("cluster").head(n_features)
+    return strongest.astype({"n_in": int, "n_out": int}), contrast["standardized"]
 
 
-def _effects_of_categories(table: AlignedTable, members: csr_array) -> _Effects:
-    """Return the effects of the levels of categories, as shares of the samples."""
-    features: list[str] = []
-    is_paired: list[bool] = []
-    columns = [np.empty((len(table.samples), 0))]
-    for name, category in table.categories:
-        present = [level for level in category.categories if (category == level).any()]
-        is_truth = set(category.categories) <= {"False", "True"}
-        if is_truth:
-            present = ["True"] if len(present) > 1 else []
-        for level in present:
-            share = np.where(category.isna(), np.nan, category == level)
-            columns.append(share[:, None])
-            features.append(name if is_truth else f"{name}={level}")
-            is_paired.append(len(present) == 2)
-    _, *summed = _dense_sums(np.hstack(columns), members)
-    view = f"{table.name} (categories)" if table.columns else table.name
-    is_share = np.ones(len(features), bool)
-    return _Effects(view, features, is_share, np.array(is_paired, bool), **_contrast(*summed))
+def _sums(table: Any, members: csr_array) -> tuple[np.ndarray, ...]:
+    """Return which columns are binary, counts, sums and squares by cluster, means and scales.
+
+    Squares of numbers that are scaled and, if they are dense, centered neither overflow nor cancel.
+    """
+    sparse = issparse(table)
+    block: Any = csr_array(table, dtype=float, copy=True) if sparse else np.array(table, float)
+    entries = block.data if sparse else block
+    unknown = ~np.isfinite(entries)
+    entries[unknown] = 0.0
+    missing: Any = unknown.astype(float)
+    if sparse:
+        missing = csr_array((missing, block.indices, block.indptr), block.shape)
+    n_known = members.sum(axis=1)[:, None] - _dense(members @ missing)
+    sizes = _dense(abs(block).max(axis=0)) if len(members.indices) else np.zeros(block.shape[1])
+    scales = np.where(sizes > 0, sizes, 1.0)
+    block = block * (1 / scales)
+    is_binary = (scales == 1) & (_dense(abs(block * block - block).sum(axis=0)) == 0)
+    means = np.zeros(len(scales))
+    if not sparse:
+        means = block.sum(axis=0) / np.maximum(n_known.sum(axis=0), 1)
+        means[is_binary] = 0.0  # shares are exact as they are
+        block = np.where(unknown, 0.0, block - means)
+    return (
+        is_binary,
+        n_known,
+        _dense(members @ block),
+        _dense(members @ (block * block)),
+        means,
+        scales,
+    )
 
 
-def _dense_sums(table: Any, members: csr_array) -> tuple[np.ndarray, ...]:
-    """Return which columns are binary, counts, sums and squares by cluster, means and scales."""
-    values = np.array(table, dtype=float)
-    known = np.isfinite(values)
-    is_binary = np.all((values == 0) | (values == 1) | ~known, axis=0)
-    values[~known] = 0.0
-    counts = members @ known.astype(float)
-    # Squares of centered and scaled numbers neither overflow nor cancel.
-    scales = np.abs(values).max(axis=0, initial=0)
-    scales = np.where(scales > 0, scales, 1.0)
-    values /= scales
-    means = values.sum(axis=0) / np.maximum(counts.sum(axis=0), 1)
-    means = np.where(is_binary, 0.0, means)  # shares are exact as they are
-    values = np.where(known, values - means, 0.0)
-    return is_binary, counts, members @ values, members @ values**2, means, scales
-
-
-def _sparse_sums(table: Any, members: csr_array) -> tuple[np.ndarray, ...]:
-    """Return the same for a sparse matrix, of which nothing but sums is made dense."""
-    block = csr_array(table, dtype=float, copy=True)
-    block.sum_duplicates()
-    known = np.isfinite(block.data)
-    block.data[~known] = 0.0
-
-    def marked(entries: np.ndarray) -> csr_array:
-        return csr_array((entries.astype(float), block.indices, block.indptr), block.shape)
-
-    is_binary = marked((block.data != 0) & (block.data != 1)).sum(axis=0) == 0
-    counts = members.sum(axis=1)[:, None] - (members @ marked(~known)).toarray()
-    scales = np.zeros(block.shape[1])
-    np.maximum.at(scales, block.indices, np.abs(block.data))
-    scales = np.where(scales > 0, scales, 1.0)
-    block.data /= scales[block.indices]
-    sums, squares = (members @ block).toarray(), (members @ block.power(2)).toarray()
-    return is_binary, counts, sums, squares, np.zeros(len(scales)), scales
+def _dense(matrix: Any) -> Float:
+    return matrix.toarray() if issparse(matrix) else np.asarray(matrix)
 
 
 def _contrast(

@@ -36,7 +36,7 @@ from mkclust.types import Array, Float
 
 # Relative error of the eigenvalue sums; the gaps between single eigenvalues are read from them.
 EIGEN_TOLERANCE = 1e-10
-# Adjusted Rand indices from here on are shown as 1.00.
+# Adjusted Rand indices of at least this are shown as 1.00.
 SAME = 0.995
 TITLES = {
     "weight": "weight",
@@ -95,41 +95,6 @@ class Diagnosis:
     def names(self) -> tuple[str, ...]:
         """Names of the kernels."""
         return tuple(self.table.index)
-
-    @property
-    def weights(self) -> Float:
-        """The model's mixing weights, (m,)."""
-        return self.table["weight"].to_numpy(copy=True)
-
-    @property
-    def alignments(self) -> Float:
-        """The share of each kernel that the consensus captures, (m,)."""
-        return self.table["alignment"].to_numpy(copy=True)
-
-    @property
-    def agreement(self) -> Float:
-        """Adjusted Rand index between each kernel's own clusters and the model's, (m,)."""
-        return self.table["agreement"].to_numpy(copy=True)
-
-    @property
-    def leave_one_out(self) -> Float:
-        """Adjusted Rand index between the clusters without each kernel and the model's, (m,)."""
-        return self.table["leave_one_out"].to_numpy(copy=True)
-
-    @property
-    def cluster_gap(self) -> Float:
-        """Relative gap between eigenvalues k - 1 and k of each kernel, (m,)."""
-        return self.table["cluster_gap"].to_numpy(copy=True)
-
-    @property
-    def top_share(self) -> Float:
-        """The share of each kernel's trace in its k largest eigenvalues, (m,)."""
-        return self.table["top_share"].to_numpy(copy=True)
-
-    @property
-    def p_values(self) -> Float:
-        """P-value of what each kernel shares with the one it is most like, (m,)."""
-        return self.table["p_value"].to_numpy(copy=True)
 
     @property
     def redundancy(self) -> Float:
@@ -271,7 +236,7 @@ def diagnose(
     leave_one_out : bool, default=True
         Fit the model again without each kernel in turn, which takes most of the time.
     max_samples : int, default=2000
-        If there are more samples, the model is fitted again on so many of them, drawn from all
+        If there are more samples, the model is fitted again on this many of them, drawn from all
         clusters, and that fit is diagnosed.
 
     Returns
@@ -409,7 +374,7 @@ def _samples_of(model: Any, kernels: Sequence[int]) -> np.ndarray:
 
 
 def _rows_of(relaxation: Relaxation, k: int, stack: Stack) -> Array:
-    """Return the rows that k-means clusters, as in fit: zero where a kernel has a lower rank."""
+    """Return the rows that k-means clusters, as in fit: zero beyond the rank of a kernel."""
     scale = inverse(relaxation.eigenvalues[:k], stack.n_samples, rounding_of_entries(stack))
     return relaxation.products[:, :k] * to_device(scale, relaxation.products)
 

@@ -13,7 +13,7 @@ from mkclust.methods.uncovered import only_covered
 
 
 def check_fitted(model: Any) -> None:
-    """Refuse what is no fitted estimator of this library."""
+    """Refuse what is not a fitted estimator of this library."""
     if not isinstance(model, MultipleKernelClusterer):
         raise TypeError(f"model is a {type(model).__name__}: pass a fitted estimator of mkclust")
     check_is_fitted(model)
@@ -53,21 +53,17 @@ def fitted_samples(model: Any, view: str) -> np.ndarray:
 
 
 def observed_of_kernels(model: Any) -> np.ndarray | None:
-    """Return which kernels have which samples, (n, m) of bool; None where all have all."""
+    """Return which kernels have which samples, (n, m) of bool; None if all have all."""
     observed = getattr(model, "observed_", None)
     if observed is None or kernel_source(model) != "bank":
         return observed
     return observed[:, list(model.bank_.kernel_views_)]
 
 
-def certified_gap(model: Any) -> float | None:
-    """Return the certified relative gap, None for a method without a certificate."""
-    return getattr(model, "duality_gap_", None)
-
-
-def format_gap(gap: float) -> str:
-    """Return a relative gap in one digit, zero where nothing but rounding is left of it."""
-    return f"{gap:.0e}" if gap > 0 else "0"
+def certified_gap(model: Any) -> str | None:
+    """Return the certified relative gap in one digit, None for a method without a certificate."""
+    gap = getattr(model, "duality_gap_", None)
+    return None if gap is None else f"{gap:.0e}" if gap > 0 else "0"
 
 
 def is_one_eigenproblem(model: Any) -> bool:
@@ -83,6 +79,6 @@ def unfitted_copy(model: Any) -> Any:
 
 
 def integer_seed(model: Any) -> int:
-    """Return the model's seed, zero where it has none that gives the same twice."""
+    """Return the model's seed, or zero if it is not an integer."""
     seed = model.random_state
     return int(seed) if isinstance(seed, numbers.Integral) else 0

@@ -126,13 +126,8 @@ def estimate_memory(
         raise ValueError(f"dtype={dtype!r}: pass 'float32' or 'float64'")
     if method not in METHODS:
         raise ValueError(f"method={method!r}: choose one of {', '.join(METHODS)}")
-    n, m, k, kind, size = (
-        n_samples,
-        n_kernels,
-        n_clusters,
-        METHODS[method],
-        np.dtype(dtype).itemsize,
-    )
+    n, m, k = n_samples, n_kernels, n_clusters
+    kind, size = METHODS[method], np.dtype(dtype).itemsize
     n_bytes = {
         storage: fit_bytes(kind, storage, n, m, k, itemsize=size, n_features=columns)
         for storage, columns in (("dense", n_features), ("on-the-fly", n_features), ("streamed", 0))

@@ -11,7 +11,7 @@ from mkclust.linalg import to_host
 from mkclust.stack.discretize import normalize_rows
 from mkclust.types import Float
 
-# Beyond so many samples, distances to all others would take long: distances to centers are used.
+# With more samples, distances to all others would take long: distances to centers are used.
 MOST_COMPARED = 10_000
 
 
@@ -45,7 +45,7 @@ def sample_scores(model: Any, *, most_compared: int = MOST_COMPARED) -> SampleSc
     model : MultipleKernelClusterer
         A fitted estimator, any of ``METHODS``.
     most_compared : int, default=10_000
-        Up to so many samples the silhouette goes by the mean distances to the samples of the
+        Up to this many samples the silhouette goes by the mean distances to the samples of the
         clusters; beyond, by the distances to their centers (the simplified silhouette), which
         takes time and memory in proportion to the samples.
 

@@ -5,7 +5,6 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
-from scipy.optimize import linear_sum_assignment
 from sklearn.base import clone
 from sklearn.utils import check_random_state
 
@@ -15,7 +14,7 @@ from mkclust.linalg import to_host
 from mkclust.linalg.sparse_rows import spread_rows
 from mkclust.methods.training import in_order_of_fit
 from mkclust.methods.uncovered import only_covered
-from mkclust.metrics import adjusted_rand_of_table
+from mkclust.metrics import agreement_of_labels, align_labels
 from mkclust.parameters import Count, Number, check_parameter
 from mkclust.stack.feature_maps import seeds_of
 from mkclust.types import Float
@@ -170,74 +169,63 @@ def stability(
     labels, n, k = to_host(model.labels_, None), samples.n_samples, model.n_clusters
     if n != len(labels):
         raise ValueError(f"X has {n} samples, the model was fitted on {len(labels)}")
-    refits: _Parts | _Landmarks
+    parts = Parts.of_fit(model, samples)
     if vary == "samples":
-        refits = _Parts(model, samples, fraction, max_samples)
+        size = part_size(n, fraction, max_samples)
+        refitted = _on_parts(model, parts, size)
     else:
-        refits = _Landmarks(model, samples)
+        size = n
+        refitted = _with_other_landmarks(model, parts)
     n_stayed, n_drawn, agreements = np.zeros(n), np.zeros(n), np.empty(n_resamples)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # the fit itself has warned
         for index in range(n_resamples):
-            part, found = refits.draw(rng)
+            if vary == "samples":
+                part = draw(rng, n, size)
+                found = to_host(refitted.fit(parts.take(part)).labels_, None)
+            else:
+                part = np.arange(n)
+                refitted.set_params(random_state=int(rng.integers(2**31 - 1)))
+                found = to_host(refitted.fit(samples).labels_, None)
             known = (labels[part] >= 0) & (found >= 0)
             part, found = part[known], found[known]
-            table = count_pairs(labels[part], found, k)
-            old, new = linear_sum_assignment(table, maximize=True)
-            n_stayed[part] += old[np.argsort(new)][found] == labels[part]
+            n_stayed[part] += align_labels(found, labels[part]) == labels[part]
             n_drawn[part] += 1
-            agreements[index] = adjusted_rand_of_table(table) if table.any() else 0
+            agreements[index] = agreement_of_labels(labels[part], found) if known.any() else 0
     shares = np.divide(n_stayed, n_drawn, out=np.full(n, np.nan), where=n_drawn > 0)
     clusters = np.full(k, np.nan)
     for c in np.unique(labels[n_drawn > 0]):
         clusters[c] = shares[(labels == c) & (n_drawn > 0)].mean()
     if covered is not None:
         shares = spread_rows(shares[:, None], covered, n_all, np.nan)[:, 0]
-    return Stability(type(model).__name__, vary, shares, clusters, agreements, refits.size)
+    return Stability(type(model).__name__, vary, shares, clusters, agreements, size)
 
 
-class _Parts:
-    """Refits on random parts of the samples."""
-
-    def __init__(self, model: Any, samples: Any, fraction: float, max_samples: int):
-        self._parts = Parts.of_fit(model, samples)
-        self.size = size = part_size(self._parts.n_samples, fraction, max_samples)
-        if size < model.n_clusters:
-            raise ValueError(
-                f"a part of {size} of {self._parts.n_samples} samples cannot have "
-                f"{model.n_clusters} clusters: raise fraction or max_samples"
-            )
-        self._model = self._parts.unfitted(model)
-        components = getattr(model.approximation, "n_components", None)
-        if is_approximated(model) and isinstance(components, int | np.integer):
-            self._model.set_params(approximation__n_components=min(int(components), size))
-
-    def draw(self, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
-        """Return the indices of some samples, and their clusters in a refit."""
-        part = draw(rng, self._parts.n_samples, self.size)
-        return part, to_host(self._model.fit(self._parts.take(part)).labels_, None)
+def _on_parts(model: Any, parts: Parts, size: int) -> Any:
+    """Return the estimator for parts of the samples."""
+    if size < model.n_clusters:
+        raise ValueError(
+            f"a part of {size} of {parts.n_samples} samples cannot have {model.n_clusters} "
+            "clusters: raise fraction or max_samples"
+        )
+    refitted = parts.unfitted(model)
+    components = getattr(model.approximation, "n_components", None)
+    if is_approximated(model) and isinstance(components, int | np.integer):
+        refitted.set_params(approximation__n_components=min(int(components), size))
+    return refitted
 
 
-class _Landmarks:
-    """Refits on all samples, with other draws of the feature maps."""
-
-    def __init__(self, model: Any, samples: Any):
-        approximation = model.approximation
-        if approximation is None or not seeds_of(approximation):
-            raise ValueError(
-                f"vary='landmarks' with approximation={approximation!r}: it draws nothing; pass a "
-                "model with an approximation that does, such as mkclust.kernels.Nystroem(200)"
-            )
-        # Without seeds of its own, the map of each view is seeded by the model's.
-        unseeded = clone(approximation).set_params(**dict.fromkeys(seeds_of(approximation)))
-        parts = Parts.of_fit(model, samples)
-        self._model = parts.unfitted(model).set_params(approximation=unseeded)
-        self._samples, self.size = samples, parts.n_samples
-
-    def draw(self, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
-        """Return the indices of all samples, and their clusters in a refit."""
-        self._model.set_params(random_state=int(rng.integers(2**31 - 1)))
-        return np.arange(self.size), to_host(self._model.fit(self._samples).labels_, None)
+def _with_other_landmarks(model: Any, parts: Parts) -> Any:
+    """Return the estimator for other draws of the feature maps."""
+    approximation = model.approximation
+    if approximation is None or not seeds_of(approximation):
+        raise ValueError(
+            f"vary='landmarks' with approximation={approximation!r}: it draws nothing; pass a "
+            "model with an approximation that does, such as mkclust.kernels.Nystroem(200)"
+        )
+    # Without seeds of its own, the map of each view is seeded by the model's.
+    unseeded = clone(approximation).set_params(**dict.fromkeys(seeds_of(approximation)))
+    return parts.unfitted(model).set_params(approximation=unseeded)
 
 
 def count_pairs(first: np.ndarray, second: np.ndarray, n_clusters: int) -> np.ndarray:

@@ -17,30 +17,14 @@ from mkclust.linalg import is_foreign, to_host
 
 @dataclass(frozen=True, eq=False)
 class AlignedTable:
-    """What is known of the samples from one table.
-
-    Attributes
-    ----------
-    name : str
-        Its name.
-    samples : ndarray of int of shape (s,)
-        Which samples of the fit its rows are, rising.
-    columns : tuple of str
-        Names of the columns that hold numbers.
-    numbers : ndarray or CSR array of shape (s, len(columns))
-        These columns; NaN for missing cells.
-    categories : tuple of (str, pandas.Categorical)
-        The columns that hold categories, and their names.
-    skipped : dict of str to str
-        Columns that hold neither, and why.
-    """
+    """What is known of the samples from one table."""
 
     name: str
-    samples: np.ndarray
-    columns: tuple[str, ...]
-    numbers: Any
-    categories: tuple[tuple[str, pd.Categorical], ...] = ()
-    skipped: dict[str, str] = field(default_factory=dict)
+    samples: np.ndarray  # which samples of the fit its rows are, rising
+    columns: tuple[str, ...]  # names of the columns that hold numbers
+    numbers: Any  # these columns, an array or CSR array; NaN for missing cells
+    categories: tuple[tuple[str, pd.Categorical], ...] = ()  # columns of categories, by name
+    skipped: dict[str, str] = field(default_factory=dict)  # columns that hold neither, and why
 
     def take(self, samples: np.ndarray) -> "AlignedTable":
         """Return some samples, by rising indices, as far as there are; they become 0, 1, ..."""
@@ -58,20 +42,10 @@ def read_tables(
 ) -> list[AlignedTable]:
     """Return tables of the samples of a fit in its order.
 
-    Parameters
-    ----------
-    tables : mapping, list, data frame, array, sparse matrix, AnnData or MuData
-        One table or several; a mapping of names to columns is one table, too. Whatever has an index
-        is matched by the rule of `mkclust.index`, may hold further samples, and may lack some.
-    index : pandas.Index or int
-        The index of the samples of the fit, or their number if they have none.
-    observed : mapping of str to ndarray of int, default=None
-        By the names of views that lack samples, the rising indices of those that they have. A
-        table of such a name holds these alone, or all.
-
-    Returns
-    -------
-    list of AlignedTable
+    `tables` is a table or several; a mapping of names to columns is one table, too. What has an
+    index is matched with that of the fit, may hold further samples, and may lack some; `index` is
+    the number of samples if they have no ids. `observed` has, by the names of views that lack
+    samples, the indices of those that they have: a table of such a name holds these alone, or all.
     """
     observed, names = observed or {}, dict[str, list[str]]()
     if isinstance(tables, Samples):

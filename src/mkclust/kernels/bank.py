@@ -204,7 +204,7 @@ class KernelBank(TransformerMixin, BaseEstimator):
         Parameters
         ----------
         X : mapping, list, tuple, array or data frame
-            Views, each of shape (n_samples, n_features), in any form that `as_views` accepts; or
+            Views, each of shape (n_samples, n_features), in any form that models accept; or
             the result of `mkclust.data.read_samples` for tables that are to be joined or filled.
         y : None
             Ignored; present for pipelines.

@@ -1,5 +1,6 @@
 """What all methods share: a method stores its parameters and solves, and the base does the rest."""
 
+import time
 from dataclasses import field
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, cast
 
@@ -12,13 +13,13 @@ from mkclust.linalg import arrays_to_host
 from mkclust.methods.agreement import Agreement
 from mkclust.methods.documentation import MIXING_WEIGHT, fill
 from mkclust.methods.fields import Parameters, learned
-from mkclust.methods.fitting import Stopwatch, learn, solve_covered, solve_timed, warn_of_fit
+from mkclust.methods.fitting import learn, solve_timed
 from mkclust.methods.mixed_kernel import SUM, describe_mixed_kernel, mixed_kernel
 from mkclust.methods.out_of_sample import Extension
 from mkclust.methods.parameter_checks import check_n_clusters, check_parameters
 from mkclust.methods.solution import Solution
 from mkclust.methods.training import read_training
-from mkclust.methods.uncovered import observed_of, spread_over_all, warn_of_uncovered
+from mkclust.methods.uncovered import observed_of
 from mkclust.parameters import Allowed
 from mkclust.stack import Mix, Stack
 from mkclust.text import printable, text_table
@@ -32,7 +33,7 @@ class MultipleKernelClusterer(ClusterMixin, Parameters):
     in ``ALLOWED`` what its own parameters may be. It may add what it has learned in
     ``_learned(stack, solution, labels, *further)``, with the labels of further rows that it asked
     for in ``_further_rows``. Its docstring may name sections of ``mkclust.methods.documentation``.
-    Pages, displays and the command line read what there is to say about a method from its class.
+    Pages, displays and the command line describe a method by the attributes of its class.
     """
 
     n_clusters: int = field(default=8, kw_only=False)
@@ -62,6 +63,8 @@ class MultipleKernelClusterer(ClusterMixin, Parameters):
     agreement_: Agreement = learned()
     # The numbers of the samples that were fitted; None if all were.
     _covered: np.ndarray | None = learned(None)
+    # Which kernels have a part in the clusters, (m,) of bool.
+    _used_kernels: np.ndarray = learned()
     # The attributes of the last fit, which the next one replaces.
     _learned_names: tuple[str, ...] = learned(())
     # Features that stand for the kernels: a parameter of the methods that can use them.
@@ -105,7 +108,7 @@ class MultipleKernelClusterer(ClusterMixin, Parameters):
             Present for scikit-learn's conventions.
         observed : array of bool of shape (n_samples, n_views) or dict of such columns, default=None
             Which views, or kernels, have which samples; what else they hold is ignored. None if
-            rows that are NaN throughout, or ids, say it.
+            it follows from rows that are NaN throughout, or from ids.
 
         Returns
         -------
@@ -117,15 +120,9 @@ class MultipleKernelClusterer(ClusterMixin, Parameters):
                 f"y is an array of bool of shape {tuple(y.shape)}, and fit ignores labels: "
                 "pass observed=mask if it says which views have which samples"
             )
-        watch = Stopwatch()
-        solved = solve_covered(self, read_training(self, X, observed), watch)
-        learned = learn(self, solved, watch)
-        warn_of_fit(self, learned, solved.solution)
-        learned |= solved.noted | watch.attributes()
-        samples, fitted = solved.training.samples, solved.training.fitted
-        if fitted is not None or len(solved.unused):
-            uncovered = spread_over_all(learned, samples, fitted, solved.unused)
-            warn_of_uncovered(uncovered, samples.n_samples, samples.ids, solved.aside)
+        started = time.perf_counter()
+        learned = learn(self, read_training(self, X, observed))
+        learned["fit_seconds_"] = time.perf_counter() - started
         # All at once and last, so that a failed fit leaves nothing half-learned behind.
         for name in self._learned_names:
             delattr(self, name)
@@ -176,7 +173,7 @@ class MultipleKernelClusterer(ClusterMixin, Parameters):
         rows = [["kernel", "weight", "alignment"]]
         for name, *values in zip(self.kernel_names_, self.weights_, self.alignments_, strict=True):
             rows.append([name, f"{values[0]:.4f}", f"{values[1]:.2f}"])
-        lines = [*self._source.notes, *text_table(rows).splitlines(), self.WEIGHT_MEANING]
+        lines = [*self._source.given.notes, *text_table(rows).splitlines(), self.WEIGHT_MEANING]
         return "\n".join(map(printable, lines))
 
     def mixed_kernel(self, X: Any, samples: Any = None) -> Float:
@@ -196,7 +193,7 @@ class MultipleKernelClusterer(ClusterMixin, Parameters):
         X : array of shape (m, n, n), list or dict of kernels or views, table, or Stack
             What the model was fitted on; or its kernels, centered and scaled as in the fit.
         samples : array-like of int of shape (s,), default=None
-            Numbers of the samples to look at, in any order; None looks at all.
+            Indices of the samples, in any order; None for all.
 
         Returns
         -------
@@ -262,7 +259,7 @@ class MultipleKernelClusterer(ClusterMixin, Parameters):
         is_cut = solution.n_iter >= getattr(self, "max_iter", solution.n_iter)
         return (
             f"after {solution.n_iter} iterations the weights {'all but ' * is_cut}repeat "
-            f"themselves in a cycle of {solution.cycle}; a higher max_iter tells whether they "
+            f"themselves in a cycle of {solution.cycle}; a higher max_iter shows whether they "
             "settle. The best of them is returned"
         )
 
@@ -301,7 +298,7 @@ class MultipleKernelClusterer(ClusterMixin, Parameters):
         return TableOptions(self.views, self.join, self.impute, self.missing_views or best)
 
     def __copy__(self) -> "MultipleKernelClusterer":
-        """Return a model with the same arrays, where they are."""
+        """Return a model with the same arrays, not copied."""
         other = type(self).__new__(type(self))
         other.__dict__.update(self.__dict__)
         return other

@@ -5,7 +5,8 @@ the method's ``REFERENCES`` before the examples.
 """
 
 from collections.abc import Sequence
-from textwrap import indent, wrap
+from inspect import cleandoc
+from textwrap import fill as fill_lines
 
 # How to read weights, in the words that stand beside them wherever they are shown.
 MIXING_WEIGHT = "A weight says how the kernels are mixed; it is not importance."
@@ -40,10 +41,11 @@ psd : {"error", "clip", "shift"}, default="error"
     "neighbors": """\
 neighbors : None, int, float or "auto", default=None
     Replace every kernel by its shared neighborhoods: the similarity of two samples is the share of
-    neighborhoods that hold both, a neighborhood being a sample and so many others, the most similar
-    to it by that kernel, as far as they are similar at all. An integer of at least 2, a share of
-    the samples, or "auto": 20, and fewer of less than 60 samples. These kernels are sparse and kept
-    on the host, and positive semidefinite whatever the kernels were: ``psd`` has nothing to repair.
+    neighborhoods that hold both, a neighborhood being a sample and this number of others, the most
+    similar to it by that kernel, as far as they are similar at all. An integer of at least 2, a
+    share of the samples, or "auto": 20, and fewer of less than 60 samples. These kernels are sparse
+    and kept on the host, and positive semidefinite whatever the kernels were: ``psd`` has nothing
+    to repair.
     Kernels are compared as scaled to a unit diagonal, precomputed ones if ``normalize`` says so.
     A table gets one Gaussian kernel, for those of all widths have the same neighbors.""",
     "approximation": """\
@@ -113,8 +115,8 @@ embedding_ : array of shape (n_samples, n_clusters)
 duality_gap_ : float
     Relative distance of the objective to its global minimum at most. The lower side is exact, and
     so is the upper one if ``certificate_`` is "proved"; otherwise it holds but for the probability
-    that is told there. With an approximation it is the gap of the approximated problem; how far
-    that is from the kernels themselves, ``approximation_error_`` tells.
+    that is stated there. With an approximation it is the gap of the approximated problem;
+    ``approximation_error_`` says how far that is from the kernels themselves.
 certificate_ : str
     How it is known that the eigensolver missed nothing: "proved" (by a factorization or a dense
     eigendecomposition), "searched (missed with probability at most ...)" or, for streamed kernels
@@ -167,17 +169,12 @@ view_names_in_ : tuple of str
     Names of the views, those of categorical columns included; not there for precomputed kernels.
 n_features_in_ : int
     Columns of the table, or of all views together, or the number of samples for kernels.
-kernel_seconds_, check_seconds_, solve_seconds_ : float
-    Time spent on making the kernels, on checking them, and on solving.
-agreement_seconds_, label_seconds_, alignment_seconds_ : float
-    Time spent on ``agreement_`` if it is no part of the solve; on the embedding, k-means and
-    whatever else the fit learns; and on ``alignments_``.
-fit_seconds_ : float
-    Time of the whole fit: the sum of these six.
+solve_seconds_, fit_seconds_ : float
+    Time spent on solving, and on the whole fit.
 approximation_error_ : ndarray of shape (n_kernels,)
     With an approximation: the share of each kernel's trace, before any centering, that its
-    features miss, on some of the samples; NaN if the feature map does not tell. Random waves
-    miss nothing on average however few they are; ``mkclust.stability`` tells more.
+    features miss, on some of the samples; NaN if the feature map does not know. Random waves
+    miss nothing on average however few they are; ``mkclust.stability`` says more.
     Certificates and objectives are those of the approximated problem.""",
 }
 # The input of the methods that take features, too.
@@ -191,17 +188,13 @@ def fill(docstring: str | None, references: Sequence[str] = ()) -> str | None:
     if docstring is None:  # optimized away by python -OO
         return None
     papers = [
-        line
+        fill_lines(f".. [{number}] {text}", 96, subsequent_indent="   ")
         for number, text in enumerate(references, 1)
-        for line in wrap(text, 96, initial_indent=f".. [{number}] ", subsequent_indent="   ")
     ]
-    sections = SECTIONS | {"references": "\n".join(papers)}
-    lines = docstring.splitlines()
-    if papers and "    {references}" not in lines and "    Examples" in lines:
-        place = lines.index("    Examples")
-        lines[place:place] = ["    References", "    ----------", "    {references}", ""]
-    for number, line in enumerate(lines):
-        name = line.strip()
-        if name.startswith("{") and name[1:-1] in sections:
-            lines[number] = indent(sections[name[1:-1]], line[: -len(line.lstrip())])
-    return "\n".join(lines)
+    docstring = cleandoc(docstring)
+    if papers and "{references}" not in docstring:
+        heading = "References\n----------\n{references}\n\nExamples\n"
+        docstring = docstring.replace("Examples\n", heading, 1)
+    for name, text in (SECTIONS | {"references": "\n".join(papers)}).items():
+        docstring = docstring.replace(f"{{{name}}}\n", f"{text}\n")
+    return docstring

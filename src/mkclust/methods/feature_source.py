@@ -8,12 +8,11 @@ import numpy as np
 from mkclust.data.blocks import Block, Blocks, check_finite
 from mkclust.data.check import in_memory
 from mkclust.data.samples import Samples, as_blocks
-from mkclust.linalg import arrays_to_host, is_foreign, ranges, select, to_host
-from mkclust.linalg.sparse_rows import dense_rows
+from mkclust.linalg import arrays_to_host, is_foreign, select, to_host
+from mkclust.linalg.sparse_rows import row_width
 from mkclust.methods.out_of_sample import Extension
 from mkclust.methods.same_input import (
     OTHER_SAMPLES,
-    check_same_samples,
     match_views,
     refuse_self_similarity,
 )
@@ -21,15 +20,13 @@ from mkclust.methods.source import Source
 from mkclust.stack import Stack
 from mkclust.stack.discretize import assign
 from mkclust.stack.feature_maps import PreparedMap
-from mkclust.types import Array, Float
+from mkclust.types import Array
 
-# Samples whose ranks are kept, as many as bytes tell apart, and as few as still tell columns apart.
-MOST_SAMPLES, FEWEST_SAMPLES = 256, 32
-# Ranks of one view that are kept, and entries of which ranks are computed at a time.
-MOST_RANKS, ENTRIES_AT_ONCE = 1 << 24, 1 << 20
+# Samples of a view that are kept, at most and at least, and their entries at most.
+MOST_SAMPLES, FEWEST_SAMPLES, MOST_ENTRIES = 256, 32, 1 << 21
 
-# The numbers of some samples, (s,), and their ranks in every column, (s, n_columns).
-ColumnRanks = tuple[np.ndarray, np.ndarray]
+# The rising numbers of some samples, (s,), and their rows of a view, (s, n_columns).
+SomeRows = tuple[np.ndarray, Array]
 # Rounding may change the cluster of single samples between two, and of no larger share than this.
 CHANGED_SHARE = 0.02
 
@@ -38,14 +35,12 @@ CHANGED_SHARE = 0.02
 class FromFeatures(Source):
     """Views that features stand for: new samples come as views, and are read in blocks."""
 
-    # Numbers of columns of the views, and their names if they have any.
-    widths: dict[str, int]
-    columns: dict[str, list[str]]
+    widths: dict[str, int]  # numbers of columns of the views
     # What makes features of views, and what takes these to rows of the embedding after the fit.
     features: Any
     matrix: Array = None
     # By which the columns of views can be recognized.
-    ranks: dict[str, ColumnRanks] = field(default_factory=dict)
+    rows: dict[str, SomeRows] = field(default_factory=dict)
 
     def __getstate__(self) -> dict[str, Any]:
         """Return what is stored of it: arrays of the host."""
@@ -53,10 +48,10 @@ class FromFeatures(Source):
 
     def match(self, model: Any, samples: Samples) -> Samples:
         """Return views in the order of those that features were learned from, or refuse others."""
-        return match_views(samples, self.widths, self.columns)
+        return match_views(samples, self.widths, self.given.columns)
 
     def zero_rows(self, samples: Samples) -> dict[int, np.ndarray]:
-        """Return which rows of a view say nothing, by its number, as far as it is in memory."""
+        """Return which rows of a view count as empty, by its number, if it is in memory."""
         zero = {}
         for number, (map_, table) in enumerate(
             zip(self.features.maps, samples.tables.values(), strict=True)
@@ -86,14 +81,9 @@ class FromFeatures(Source):
             shown["observed_"] = stack.features.observed
         return shown
 
-    def check(self, model: Any, X: Any) -> None:
-        """Refuse what cannot be what the model was fitted on."""
-        check_same_samples(self.read(model, X), len(model.labels_), self.missing)
-
-    def mixed_entries(self, model: Any, X: Any, indices: np.ndarray | None) -> Array:
+    def mixed_entries(self, model: Any, samples: Samples, indices: np.ndarray | None) -> Array:
         """Return the mixed kernel of features among some samples that the model was fitted on."""
         indices = np.arange(len(model.labels_)) if indices is None else indices
-        self.check(model, samples := self.read(model, X))
         rising, positions = np.unique(indices, return_inverse=True)
         block = as_blocks(samples).take(rising)
         check_finite(block, rising)
@@ -117,38 +107,18 @@ class FromFeatures(Source):
         return as_blocks(samples).map(embed_block)
 
 
-def column_ranks(blocks: Blocks) -> dict[str, ColumnRanks]:
-    """Return the ranks of some samples in every column, by which the column can be recognized.
+def some_rows(blocks: Blocks) -> dict[str, SomeRows]:
+    """Return some samples of every view, by which its columns can be recognized.
 
-    By view, rising numbers of samples that it has, (s,), and the ranks of their values, (s,
-    n_columns), equal ones of equal values. Views with too many columns are left out.
+    Views with too many columns are left out.
     """
-    n = blocks.n_samples
-    numbers = np.sort(np.random.default_rng(0).permutation(n)[:MOST_SAMPLES])
-    found = {}
-    block = blocks.take(numbers)
+    numbers = np.sort(np.random.default_rng(0).permutation(blocks.n_samples)[:MOST_SAMPLES])
+    block, found = blocks.take(numbers), {}
     for name, rows in block.items():
         index = block.index(name)
         samples = numbers if index is None else numbers[index]
-        height, width = rows.shape
-        if width * min(height, FEWEST_SAMPLES) > MOST_RANKS:
-            continue
-        kept = slice(min(height, MOST_RANKS // width))
-        rows, samples = select(rows, kept), samples[kept]
-        ranks = np.empty((width, len(samples)), dtype=np.uint8)
-        for part in ranges(width, max(1, ENTRIES_AT_ONCE // max(1, len(samples)))):
-            ranks[part] = _dense_ranks(to_host(dense_rows(select(rows, part, axis=1))).T)
-        found[name] = samples, ranks.T
+        height = MOST_ENTRIES // row_width(rows)
+        if height >= min(len(samples), FEWEST_SAMPLES):
+            # A copy: what the model keeps must not change with the arrays of its user.
+            found[name] = samples[:height], arrays_to_host(select(rows, slice(height))).copy()
     return found
-
-
-def _dense_ranks(rows: Float) -> np.ndarray:
-    """Return ranks within rows; in a fraction of the time that scipy.stats.rankdata takes."""
-    rows = np.ascontiguousarray(rows)
-    order = np.argsort(rows, axis=1)
-    ordered = np.take_along_axis(rows, order, axis=1)
-    steps = np.zeros(rows.shape, dtype=np.uint8)
-    steps[:, 1:] = ordered[:, 1:] > ordered[:, :-1]
-    ranks = np.empty_like(steps)
-    np.put_along_axis(ranks, order, np.cumsum(steps, axis=1, dtype=np.uint8), axis=1)
-    return ranks

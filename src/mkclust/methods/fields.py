@@ -7,7 +7,7 @@ from sklearn.base import BaseEstimator
 
 
 def learned(default: Any = MISSING, *, init: Literal[False] = False) -> Any:
-    """Return a field that a fit sets: no parameter, and absent before unless it has a default."""
+    """Return a field that a fit sets: not a parameter; absent before unless it has a default."""
     return field(default=default, init=init)
 
 
@@ -16,8 +16,8 @@ class Parameters(BaseEstimator):
     """A scikit-learn estimator whose parameters are its annotated fields, those of bases included.
 
     Fields are keyword-only unless they say ``field(default=..., kw_only=False)``. What is annotated
-    as ``ClassVar``, or set to ``learned()``, is no parameter. A class may have an ``__init__`` of
-    its own all the same.
+    as ``ClassVar``, or set to ``learned()``, is not a parameter. A class may still have an
+    ``__init__`` of its own.
     """
 
     def __init_subclass__(cls, **options: Any) -> None:

@@ -1,4 +1,4 @@
-"""Methods that can tell the cluster of samples they have not seen."""
+"""Methods that assign clusters to new samples."""
 
 from dataclasses import replace
 from typing import Any, ClassVar
@@ -12,13 +12,8 @@ from mkclust.data.samples import Samples
 from mkclust.linalg import arrays_to_host, to_host
 from mkclust.linalg.sparse_rows import spread_rows
 from mkclust.methods.base import MultipleKernelClusterer
-from mkclust.methods.learned_rows import LearnedRows, learn_seen_regressions
-from mkclust.methods.out_of_sample import (
-    Extension,
-    eigenvector_projections,
-    inverse,
-    sum_of_products,
-)
+from mkclust.methods.learned_rows import LearnedRows, learn_regressions
+from mkclust.methods.out_of_sample import Extension, eigenvector_projections, inverse
 from mkclust.methods.solution import Solution
 from mkclust.methods.uncovered import (
     UNCOVERED,
@@ -28,6 +23,7 @@ from mkclust.methods.uncovered import (
 )
 from mkclust.stack import Stack
 from mkclust.stack.discretize import assign
+from mkclust.stack.kernel import multiply
 from mkclust.types import Array, Float, Labels
 
 
@@ -91,8 +87,8 @@ class InductiveClusterer(
         Returns
         -------
         ndarray of shape (n_new, n_clusters)
-            Rows of data frames with ids are in the order of the first such frame; where
-            ``set_output`` asks for a frame of pandas, its index are the ids.
+            Rows of data frames with ids are in the order of the first such frame; if
+            ``set_output`` asks for a frame of pandas, its index holds the ids.
         """
         check_is_fitted(self)
         samples = self._source.read(self, X, observed, is_new=True)
@@ -128,9 +124,14 @@ class InductiveClusterer(
 
     def _rows(self, stack: Stack, solution: Solution) -> tuple[Array, Extension | None]:
         """Embed the training samples as new ones are, so that their labels agree."""
+        projections = self._projections(stack, solution)
         if stack.features is not None:
-            return sum_of_products(stack.kernels, self._projections(stack, solution)), None
-        extension = self._extend(stack, solution)
+            products = multiply(stack.kernels, projections)
+            return sum(products[1:], products[0]), None
+        rule = self.table_options.fill_rule
+        extension = Extension.by(stack, projections, rule, solution.included)
+        if solution.projections is None and self._asks_to_learn:
+            extension = self._with_learned_rows(stack, solution, extension)
         return extension.embed_training(stack), extension
 
     def _projections(self, stack: Stack, solution: Solution) -> list[Array]:
@@ -147,20 +148,18 @@ class InductiveClusterer(
         values = solution.relaxation.eigenvalues[: self.n_clusters]
         return eigenvector_projections(stack, solution.coefficients, solution.partition, values)
 
-    def _extend(self, stack: Stack, solution: Solution) -> Extension:
-        """Return the partition as a function of similarities to the training samples."""
-        rule, projections = self.table_options.fill_rule, self._projections(stack, solution)
-        extension = Extension.by(stack, projections, rule, solution.included)
-        if solution.projections is not None or not self._asks_to_learn:
-            return extension
+    def _with_learned_rows(
+        self, stack: Stack, solution: Solution, extension: Extension
+    ) -> Extension:
+        """Return an extension that has learned what makes up for kernels that lack a sample."""
         assert solution.relaxation is not None
         assert solution.coefficients is not None
         precision = max(kernel.precision for kernel in stack.kernels)
         values = solution.relaxation.eigenvalues[: self.n_clusters]
         reciprocals = inverse(values, stack.n_samples, precision)
         learned = LearnedRows.of(stack, solution.coefficients, solution.partition, reciprocals)
-        if observed_of(stack) is None:
+        if (observed := observed_of(stack)) is None:
             return replace(extension, learned=learned)
         rows = extension.embed_training(stack)
-        regressions = learn_seen_regressions(stack, rows, extension.active)
+        regressions = learn_regressions(stack, rows, observed & extension.active)
         return extension.with_regressions(learned, regressions)

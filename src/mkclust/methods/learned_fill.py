@@ -59,10 +59,11 @@ from mkclust.stack import Stack
 from mkclust.stack.observed import Fill, SampleMap, maps_of, with_maps
 from mkclust.types import Array, Float
 
-# Fills end if one changes the objective by no more than this share, or after so many.
-SETTLED, MOST_FILLS = 1e-3, 20
-# Directions of the partition with less than this share of their squared length on observed samples
-# are not regressed on; and less than this share of a squared length is no direction of a fill.
+# Learning ends if a fill changes the objective by no more than this share, ...
+LEAST_CHANGE = 1e-3
+# ... or after this number of fills.
+MOST_FILLS = 20
+# A direction is rounding if it has less than this share of the squared length.
 SMALLEST_SHARE = 1e-8
 
 # From the kernels, as they are filled, and a partition to the next map of every kernel.
@@ -76,7 +77,7 @@ def learn_fills(
     *,
     goal: Literal["rising", "falling"],
 ) -> Solution:
-    """Solve and fill in turns, from missing samples that are made of nothing.
+    """Solve and fill in turns, beginning with similarities of zero for missing samples.
 
     ``solve(stack, previous)`` returns the solution for kernels that are filled, beginning with the
     solution for the fills before, or with None; ``rule(stack, partition)`` returns the next maps.
@@ -97,7 +98,7 @@ def learn_fills(
             break
         stack, solution = filled, candidate
         history.append(solution.objective)
-        if gain <= SETTLED * abs(history[-1]):
+        if gain <= LEAST_CHANGE * abs(history[-1]):
             break
     return replace(solution, stack=stack, fill_history=np.array(history), n_passes=n_passes)
 
@@ -118,10 +119,10 @@ class RegressedFills:
 
 
 class AlignedFills:
-    """Features of missing samples along what the partition says of them, of a fixed length.
+    """Features of missing samples along what the partition predicts, of a fixed length.
 
     The lengths, by the first kernel of each map, are learned from the first partition that it is
-    asked for, when missing samples are still made of nothing.
+    asked for, when missing samples still have similarities of zero.
     """
 
     def __init__(self) -> None:
@@ -132,10 +133,18 @@ class AlignedFills:
         grams = grams_of(stack, H)
 
         def aligned(before: SampleMap, kernels: Sequence[int]) -> SampleMap:
-            gram = np.mean(grams[list(kernels)], axis=0)
+            gram = np.mean(grams[list(kernels)], axis=0)  # M^T M
             if kernels[0] not in self.lengths:
                 self.lengths[kernels[0]] = _explained_length(before, H, gram)
-            return _aligned(before, H, gram, self.lengths[kernels[0]])
+            rows = _missing_rows(before, H)
+            xp = namespace(rows)
+            squares = xp.sum((rows @ to_device(gram, rows)) * rows, axis=1)
+            # A sample that the partition predicts nothing of keeps similarities of zero.
+            largest = float(np.trace(gram)) * xp.sum(rows * rows, axis=1)
+            has_direction = squares > SMALLEST_SHARE * largest
+            lengths = xp.sqrt(xp.where(has_direction, squares, 1.0))
+            factors = xp.where(has_direction, self.lengths[kernels[0]] / lengths, 0.0)
+            return replace(_plain(before), fill=Fill(before.gather(H), rows * factors[:, None]))
 
         return _each_map(stack, aligned)
 
@@ -166,19 +175,6 @@ def _with_maps(stack: Stack, maps: Sequence[SampleMap | None]) -> Stack:
     return replace(stack, kernels=with_maps(stack.kernels, maps))
 
 
-def _aligned(before: SampleMap, H: Array, gram: Float, length: float) -> SampleMap:
-    """Return one map whose missing samples have features along M h_j; gram is M^T M."""
-    rows = _missing_rows(before, H)
-    xp = namespace(rows)
-    squares = xp.sum((rows @ to_device(gram, rows)) * rows, axis=1)
-    # A sample of which the partition says nothing, but for rounding, is made of nothing.
-    largest = float(np.trace(gram)) * xp.sum(rows * rows, axis=1)
-    has_direction = squares > SMALLEST_SHARE * largest
-    factors = xp.where(has_direction, length / xp.sqrt(xp.where(has_direction, squares, 1.0)), 0.0)
-    fill = Fill(before.gather(H), rows * factors[:, None])
-    return replace(_plain(before), fill=fill)
-
-
 def _explained_length(sample_map: SampleMap, H: Array, gram: Float) -> float:
     """Return the root mean square of what a regression on H explains of observed features."""
     observed = sample_map.gather(H)
@@ -187,7 +183,7 @@ def _explained_length(sample_map: SampleMap, H: Array, gram: Float) -> float:
 
 
 def _plain(sample_map: SampleMap) -> SampleMap:
-    """Return a map whose missing samples are made of nothing."""
+    """Return a map whose missing samples have similarities of zero."""
     return replace(sample_map, scale=None, fill=None)
 
 
@@ -199,5 +195,5 @@ def _missing_rows(sample_map: SampleMap, H: Array) -> Array:
 
 
 def _inverse(shares: Float) -> Float:
-    """Return the inverse of ``H_c^T H_c`` on the directions that observed samples tell about."""
+    """Return the inverse of ``H_c^T H_c`` on the directions that observed samples have."""
     return np.asarray(np.linalg.pinv(shares, SMALLEST_SHARE, hermitian=True), dtype=np.float64)

@@ -1,8 +1,8 @@
 r"""Rows of the embedding of samples that some kernels lack, if these were learned.
 
 `LearnedRows` adds what the kernels that have a sample predict of the others. If enough samples are
-in the kernels S that a sample is in, and in more, these teach what S tells of the whole: the row is
-that of kernel ridge regression on S,
+in the kernels S that a sample is in, and in more, the row is that of kernel ridge regression on S,
+learned from these,
 
 .. math:: h(x) = \sum_{i \in T} \bar k_S(x, x_i)\, \alpha_i, \qquad
           \alpha = (\bar K_S + \lambda I)^{-1} H_T,
@@ -22,7 +22,7 @@ from mkclust.linalg import namespace, select, to_device, to_host
 from mkclust.stack import Stack
 from mkclust.stack.compare import draw
 from mkclust.stack.discretize import normalize_rows
-from mkclust.stack.observed import maps_of, observed_samples, with_maps
+from mkclust.stack.observed import maps_of, with_maps
 from mkclust.types import Array, Float
 
 # The share of what is predicted of a kernel that lacks a sample which counts in its embedding:
@@ -31,8 +31,10 @@ TRUST = 0.9
 # What is added to the diagonal of kernels of unit diagonal: of 0.1, 1 and 10 the best on BBCSport
 # and MSRC-v5 with 10 to 50 % missing, four seeds of benchmarks/missing_views.py.
 RIDGE = 1.0
-# Samples that a regression learns from: so many for each cluster at least, and so many at most.
-FEWEST_A_CLUSTER, MOST_SAMPLES = 5, 2000
+# A regression learns from at least this number of samples per cluster, ...
+FEWEST_PER_CLUSTER = 5
+# ... and from at most this number in all.
+MOST_SAMPLES = 2000
 # Of more patterns of kernels than this, those of the fewest samples are not learned.
 MOST_PATTERNS = 16
 
@@ -57,8 +59,8 @@ class LearnedRows:
               c_p M_p^\top M_p \Lambda^{-1}\Big)^{-1}.
 
     Were :math:`\tau` one, that would be the h for which the features seen are nearest to
-    :math:`M_p h`. A sample that no kernel lacks keeps its b(x), and one in kernels of which enough
-    other samples have more is embedded by what these teach.
+    :math:`M_p h`. A sample that no kernel lacks keeps its b(x), and a sample in kernels for
+    which there is a regression is embedded by that.
     """
 
     # What a row is multiplied with for what it predicts of each kernel, (n_kernels, k, k).
@@ -106,44 +108,33 @@ class LearnedRows:
         return np.linalg.inv(identity - TRUST * self.predictions[~seen].sum(axis=0))
 
 
-def learn_seen_regressions(
-    stack: Stack, H: Array, active: np.ndarray
+def learn_regressions(
+    stack: Stack, H: Array, observed: np.ndarray
 ) -> list[tuple[np.ndarray, Float]]:
     """Learn to embed samples by the kernels that they are in, for every pattern of these.
 
-    H is the embedding, and active are the kernels that are mixed. Returned are patterns, (m,) of
-    bool, each with what every training sample contributes by its similarity, (n_samples, k), zero
-    for those not learned from. Patterns that too few samples can teach are left out.
+    H is the embedding, and observed says which of the kernels that are mixed have which samples.
+    Returned are patterns, (m,) of bool, each with what every training sample contributes by its
+    similarity, (n_samples, k), zero for those not learned from. Patterns with too few samples to
+    learn from are left out.
     """
-    observed = observed_samples(stack.kernels)
-    if observed is None:
-        return []
-    observed, rows = observed & active, to_host(H)
-    n_seen = observed.sum(axis=1)
-    incomplete = (n_seen > 0) & (n_seen < active.sum())
+    rows, n_seen = to_host(H), observed.sum(axis=1)
+    incomplete = (n_seen > 0) & (n_seen < n_seen.max())
     patterns, counts = np.unique(observed[incomplete], axis=0, return_counts=True)
     frequent = np.argsort(-counts, kind="stable")[:MOST_PATTERNS]
     lengths = np.linalg.norm(rows, axis=1)
     targets = normalize_rows(rows) * np.median(lengths[lengths > 0])
-    fewest = FEWEST_A_CLUSTER * rows.shape[1]
-    # Teachers are in all kernels of a pattern: what stands for missing samples does not matter.
+    # Samples in all kernels of a pattern are learned from: how missing ones are filled is not used.
     plain = [each and replace(each, scale=None, fill=None) for each in maps_of(stack.kernels)]
     stack, regressions = replace(stack, kernels=with_maps(stack.kernels, plain)), []
     for seen in patterns[frequent]:
-        has_more = observed[:, seen].all(axis=1) & (n_seen > seen.sum())
-        teachers = np.flatnonzero(has_more)
-        if len(teachers) >= fewest:
-            teachers = teachers[draw(len(teachers), MOST_SAMPLES)]
-            coefficients = _learn(stack.subset(np.flatnonzero(seen).tolist()), teachers, targets)
+        samples = np.flatnonzero(observed[:, seen].all(axis=1) & (n_seen > seen.sum()))
+        if len(samples) >= FEWEST_PER_CLUSTER * rows.shape[1]:
+            samples = samples[draw(len(samples), MOST_SAMPLES)]
+            used = stack.subset(np.flatnonzero(seen).tolist()).among(samples)
+            K = to_host(used.mix(np.full(used.n_kernels, 1 / used.n_kernels)).dense())
+            K += RIDGE * np.trace(K) / len(K) * np.eye(len(K))
+            coefficients = np.zeros_like(targets)
+            coefficients[samples] = scipy.linalg.solve(K, targets[samples], assume_a="pos")
             regressions.append((seen, coefficients))
     return regressions
-
-
-def _learn(stack: Stack, teachers: np.ndarray, targets: Float) -> Float:
-    """Learn from some samples what kernels tell of the embedding, (n_samples, k)."""
-    uniform = np.full(stack.n_kernels, 1 / stack.n_kernels)
-    similarities = to_host(stack.among(teachers).mix(uniform).dense())
-    similarities[np.diag_indices(len(teachers))] += RIDGE * np.trace(similarities) / len(teachers)
-    coefficients = np.zeros_like(targets)
-    coefficients[teachers] = scipy.linalg.solve(similarities, targets[teachers], assume_a="pos")
-    return coefficients

@@ -6,7 +6,7 @@ import numpy as np
 
 from mkclust.data.blocks import Blocks
 from mkclust.data.distances import MEDIAN_ROWS
-from mkclust.data.samples import read_views
+from mkclust.data.samples import Samples
 from mkclust.kernels import KernelBank, Linear
 from mkclust.linalg import free_bytes, is_foreign
 from mkclust.linalg.memory import require_memory
@@ -52,14 +52,13 @@ def fit_bytes(
         needed += (method.MATRICES + method.COPIES * m) * n**2 * 8
     elif storage == "streamed":
         needed += 2 * min(max(BLOCK_BYTES, FEWEST_ROWS * m * n * itemsize), n**2 * itemsize // 16)
-    elif storage != "sparse" and m > 1:  # of one kernel there is no sum
+    elif storage != "sparse" and m > 1:  # one kernel alone needs no sum
         needed += method.MATRICES * n**2 * itemsize
     return needed
 
 
-def require_memory_for_views(model: Any, bank: KernelBank, views: Any) -> None:
+def require_memory_for_views(model: Any, bank: KernelBank, samples: Samples) -> None:
     """Refuse views whose kernels do not fit into memory, or what a fit takes beside them."""
-    samples = read_views(views)
     (m, n, dtype), parts = bank.announce(samples), samples.parts
     storage = "on-the-fly" if bank.on_the_fly else "dense"
     storage = storage if bank.neighbors is None else "sparse"
@@ -76,7 +75,7 @@ def require_memory_beside_kernels(model: Any, stack: Stack) -> None:
 
 
 def _require(model: Any, storage: str, n: int, m: int, like: Any, **sizes: int) -> None:
-    """Refuse a fit that does not fit where an array is, on a device or on the host."""
+    """Refuse a fit that does not fit into the memory of the device, or host, of an array."""
     name, k = type(model).__name__, model.n_clusters
     beside = "" if storage in ("dense", "on-the-fly") else ", beside the kernels themselves,"
     advice = "ask for fewer clusters, use fewer samples"

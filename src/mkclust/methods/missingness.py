@@ -5,10 +5,10 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import pandas as pd
 from scipy.special import xlogy
-from scipy.stats import random_table
+from scipy.stats import false_discovery_control, random_table
 
-from mkclust.linalg import ranges
 from mkclust.text import join_words, text_table
 from mkclust.types import Float
 
@@ -24,14 +24,11 @@ MOST_PATTERNS = 31
 FEWEST_PERMUTATIONS = 999
 # Permutations per test: enough for a corrected p-value of a third of the level.
 PERMUTATIONS_PER_TEST = 300
-# Entries of permuted tables that are held at a time.
-BLOCK_ENTRIES = 1 << 22
 # Statistics of permutations that differ by less, relatively, are equal up to rounding.
 ROUNDING = 1e-12
-# Clusters are named whose share of missing samples is so many standard deviations from that of all.
-NAMED_DEVIATIONS = 3.0
-# If more clusters differ, those that differ most are named.
-MOST_NAMED = 3
+# Clusters are named whose share of missing samples differs from that of all by more standard
+# deviations than this, those that differ most first, but no more of them than this.
+NAMED_DEVIATIONS, MOST_NAMED = 3.0, 3
 # From this share of missing samples on, what is learned of them is worth its time: chosen by
 # benchmarks/missing_views.py.
 MUCH_MISSING = 0.1
@@ -77,7 +74,7 @@ class Missingness:
         How likely chance makes patterns and clusters go together as much.
     view_agreements, view_p_values : ndarray of shape (n_views,)
         The same of each view alone: samples that it lacks against those that it has. All p-values
-        are those of permutations, and corrected together by Holm.
+        are those of permutations, and corrected together by Benjamini and Hochberg.
     n_permutations : int
         Number of permutations.
 
@@ -131,14 +128,11 @@ class Missingness:
             return "A single cluster cannot follow which views are missing."
         if names := self.followed_views:
             v = self.view_names.index(names[0])
-            # Views with the same missing samples, such as the parts of one table, are one.
-            same = [name for name in names if self._lacks(name) == self._lacks(names[0])]
-            verb = "is" if len(same) == 1 else "are"
-            others = [repr(name) for name in names if name not in same]
-            rest = f" They follow that of {join_words(others)}, too." if others else ""
+            others = join_words(map(repr, names[1:]))
+            rest = f" They follow that of {others}, too." if others else ""
             return (
-                f"The clusters follow the missingness: {join_words(map(repr, same))} {verb} "
-                f"missing from {self._say_shares(self.view_counts[v])} "
+                f"The clusters follow the missingness: {names[0]!r} is missing from "
+                f"{self._say_shares(self.view_counts[v])} "
                 f"({_numbers(self.view_agreements[v], self.view_p_values[v])}).{rest}"
             )
         if self.follows:
@@ -180,10 +174,14 @@ class Missingness:
 
     def to_dict(self) -> dict[str, Any]:
         """Return it as JSON takes it; rarer patterns are missing from None."""
-        numbers = (self.view_counts.sum(axis=1), self.view_agreements, self.view_p_values)
-        columns = self.view_names, *(each.tolist() for each in numbers)
-        keys = ("view", "n_missing", "agreement", "p_value")
-        views = [dict(zip(keys, row, strict=True)) for row in zip(*columns, strict=True)]
+        views = pd.DataFrame(
+            {
+                "view": self.view_names,
+                "n_missing": self.view_counts.sum(axis=1),
+                "agreement": self.view_agreements,
+                "p_value": self.view_p_values,
+            }
+        )
         missing_from = [*map(list, self.patterns), None]
         patterns = [
             {"missing_from": names, "clusters": counts.tolist()}
@@ -195,14 +193,9 @@ class Missingness:
             "agreement": self.agreement,
             "p_value": self.p_value,
             "n_permutations": self.n_permutations,
-            "views": views,
+            "views": views.to_dict("records"),
             "patterns": patterns,
         }
-
-    def _lacks(self, name: str) -> tuple[int, ...]:
-        """Return numbers that views with the same missing samples have in common."""
-        counts = self.view_counts[self.view_names.index(name)].tolist()
-        return (*counts, *[name in pattern for pattern in self.patterns])
 
     def _say_shares(self, missing: np.ndarray) -> str:
         """Say which share of the samples is missing, and in which clusters it is another."""
@@ -230,23 +223,18 @@ def measure_missingness(
     Labels are clusters from zero, and observed says which views have which samples, (n_samples,
     n_views) of bool. The cost is one pass over the samples: permutations are tables of counts.
     """
-    names = tuple(map(str, view_names))
-    lacks, table = _count_patterns(np.asarray(labels), ~np.asarray(observed, dtype=bool))
+    names, missing = tuple(map(str, view_names)), ~np.asarray(observed, dtype=bool)
+    lacks, table = _count_patterns(np.asarray(labels), missing)
     frequent, rare = table[:MOST_PATTERNS], table[MOST_PATTERNS:].sum(axis=0)
     view_counts = lacks.T.astype(int) @ table
-    # One test per set of missing samples: with two patterns, to lack a view is to have one of them.
-    keys = [b"" if len(lacks) == 2 else column.tobytes() for column in lacks.T]
-    is_tested = [bool(column.any() and not column.all()) for column in lacks.T]
-    tables = {b"": np.vstack([frequent, rare])}
-    for key, tested, counts in zip(keys, is_tested, view_counts, strict=True):
-        if tested:
-            tables.setdefault(key, np.vstack([counts, table.sum(axis=0) - counts]))
-    n_permutations = max(FEWEST_PERMUTATIONS, PERMUTATIONS_PER_TEST * len(tables))
-    found = np.array([_test(each, n_permutations) for each in tables.values()])
-    tests = dict(zip(tables, zip(found[:, 0], _holm(found[:, 1]), strict=True), strict=True))
-    of_views = np.array(
-        [tests[key] if tested else (0.0, 1.0) for key, tested in zip(keys, is_tested, strict=True)]
-    )
+    rest = table.sum(axis=0) - view_counts
+    tables = [np.vstack([frequent, rare]), *np.stack([view_counts, rest], axis=1)]
+    is_tested = np.append(True, lacks.any(axis=0) & ~lacks.all(axis=0))
+    n_permutations = max(FEWEST_PERMUTATIONS, PERMUTATIONS_PER_TEST * int(is_tested.sum()))
+    agreements, p_values = np.zeros(len(tables)), np.ones(len(tables))
+    for number in np.flatnonzero(is_tested):
+        agreements[number], p_values[number] = _test(tables[number], n_permutations)
+    p_values[is_tested] = false_discovery_control(p_values[is_tested])
     return Missingness(
         view_names=names,
         patterns=tuple(
@@ -256,10 +244,10 @@ def measure_missingness(
         counts=frequent,
         other_counts=rare,
         view_counts=view_counts,
-        agreement=float(tests[b""][0]),
-        p_value=float(tests[b""][1]),
-        view_agreements=of_views[:, 0],
-        view_p_values=of_views[:, 1],
+        agreement=float(agreements[0]),
+        p_value=float(p_values[0]),
+        view_agreements=agreements[1:],
+        view_p_values=p_values[1:],
         n_permutations=n_permutations,
     )
 
@@ -270,13 +258,9 @@ def _count_patterns(labels: np.ndarray, missing: np.ndarray) -> tuple[np.ndarray
     They are (n_patterns, n_views) of bool, True if a view lacks the samples, and (n_patterns,
     n_clusters).
     """
-    # Rows as text of bytes: much faster than by axis=0 for a million samples.
-    rows = np.packbits(missing, axis=1)
-    keys = np.ascontiguousarray(rows).view(f"V{rows.shape[1]}")[:, 0]
-    _, first, numbers = np.unique(keys, return_index=True, return_inverse=True)
-    table = np.zeros((len(first), int(labels.max()) + 1), dtype=np.int64)
-    np.add.at(table, (numbers, labels), 1)
-    lacks = missing[first]
+    found = pd.DataFrame(missing).assign(cluster=labels).value_counts().unstack(fill_value=0)
+    lacks = found.index.to_frame().to_numpy(dtype=bool)
+    table = found.reindex(columns=range(int(labels.max()) + 1), fill_value=0).to_numpy()
     order = np.lexsort([*lacks.T[::-1], lacks.sum(axis=1), -table.sum(axis=1)])
     return lacks[order], table[order]
 
@@ -294,23 +278,11 @@ def _test(table: np.ndarray, n_permutations: int) -> tuple[float, float]:
     joint = xlogy(table, table).sum()
     # One seed for all tables would make the same error in all tests.
     rng = np.random.default_rng([*rows.tolist(), *columns.tolist()])
-    height = max(1, BLOCK_ENTRIES // (len(rows) * len(columns)))
-    drawn = (
-        random_table(rows, columns).rvs(size=part.stop - part.start, random_state=rng)
-        for part in ranges(n_permutations, height)
-    )
-    permuted = np.concatenate([xlogy(tables, tables).sum(axis=(1, 2)) for tables in drawn])
+    drawn = random_table(rows, columns).rvs(size=n_permutations, random_state=rng)
+    permuted = xlogy(drawn, drawn).sum(axis=(1, 2))
     constant = sum(entropies) - np.log(n)
     information, expected = constant + joint / n, constant + permuted.mean() / n
     largest = min(entropies) - expected
     n_larger = int(np.sum(permuted >= joint - ROUNDING * abs(joint)))
     adjusted = float((information - expected) / largest) if largest > ROUNDING else 0.0
     return adjusted, (1 + n_larger) / (1 + n_permutations)
-
-
-def _holm(p_values: Float) -> Float:
-    """Return p-values corrected for their number, by Holm."""
-    order, corrected = np.argsort(p_values, kind="stable"), np.empty(len(p_values))
-    factors = np.arange(len(p_values), 0, -1)
-    corrected[order] = np.maximum.accumulate(p_values[order] * factors)
-    return np.minimum(corrected, 1)

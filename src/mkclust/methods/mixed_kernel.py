@@ -6,7 +6,7 @@ import numpy as np
 
 from mkclust.linalg import arrays_to_host, select, to_host
 from mkclust.linalg.memory import require_memory
-from mkclust.methods.training import in_order_of_fit, open_again
+from mkclust.methods.training import in_order_of_fit, open_again, read_again
 from mkclust.methods.uncovered import only_covered
 from mkclust.stack import Stack
 from mkclust.stack.discretize import normalize_rows
@@ -35,11 +35,10 @@ def mixed_kernel(model: Any, X: Any, samples: Any = None) -> Float:
 
 def _entries(model: Any, X: Any, indices: np.ndarray | None) -> Float:
     """Return the similarities among some samples on the host, exactly symmetric."""
-    if model.approximation is None and not isinstance(X, Stack):
-        X = open_again(model, X, on_the_fly=True)
+    if not isinstance(X, Stack):
+        is_exact = model.approximation is None
+        X = open_again(model, X, on_the_fly=True) if is_exact else read_again(model, X)
     if not model._mixes_kernels:
-        if model.approximation is not None:
-            model._source.check(model, X)
         rows = model.embedding_ if indices is None else select(model.embedding_, indices)
         rows = normalize_rows(to_host(rows))
         entries = rows @ rows.T
@@ -56,9 +55,8 @@ def describe_mixed_kernel(model: Any) -> str:
     standard = " and ".join(word for word, was in done if was) or "neither centered nor scaled"
     if hasattr(model, "n_neighbors_"):
         standard = f"of {model.n_neighbors_} shared neighbors, {standard}"
-    is_fitted = hasattr(model, "labels_")
-    is_sum = model.SIMILARITIES != SUM or not is_fitted or hasattr(model, "coefficients_")
-    sentence = f"{model.SIMILARITIES if is_sum else COSINES} (kernels {standard}"
+    is_mixed = model._mixes_kernels or not hasattr(model, "labels_")
+    sentence = f"{model.SIMILARITIES if is_mixed else COSINES} (kernels {standard}"
     if model.approximation is not None:
         sentence += "; approximated by features"
     if getattr(model, "anchor_", 0):
@@ -68,8 +66,9 @@ def describe_mixed_kernel(model: Any) -> str:
 
 def check_samples(samples: Any, n_samples: int) -> np.ndarray | None:
     """Return the numbers of some samples, None for all, or say why there are no such samples."""
-    indices = None if samples is None else np.asarray(arrays_to_host(samples))
-    if indices is not None:
+    indices = None
+    if samples is not None:
+        indices = np.asarray(arrays_to_host(samples))
         is_list = indices.ndim == 1 and (indices.dtype.kind in "iu" or not indices.size)
         if not is_list or np.any((indices < 0) | (indices >= n_samples)):
             raise ValueError(

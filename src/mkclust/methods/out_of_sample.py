@@ -1,4 +1,4 @@
-"""Embed samples that were not there when the model was fitted."""
+"""Embed samples that a model was not fitted on."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -9,6 +9,7 @@ import numpy as np
 from mkclust.linalg import (
     arrays_to_host,
     is_foreign,
+    is_on_accelerator,
     namespace,
     precision_of,
     side_by_side,
@@ -17,29 +18,18 @@ from mkclust.linalg import (
     zeros,
 )
 from mkclust.methods.learned_rows import LearnedRows
-from mkclust.stack import Array as HeldKernel
-from mkclust.stack import (
-    Kernel,
-    Observed,
-    Shifted,
-    Source,
-    Stack,
-    Standardization,
-    Standardized,
-)
+from mkclust.stack import Kernel, Observed, Source, Stack, Standardization, Standardized
 from mkclust.stack.checks import symmetrized
-from mkclust.stack.kernel import multiply, row_blocks
+from mkclust.stack.kernel import multiply
 from mkclust.stack.observed import FillRule, SampleMap, maps_of, rescaling
 from mkclust.types import Array, Float
 
 # Self-similarities that differ by no more than this share are the same.
 SAME_DIAGONAL = 1e-6
-# Entries that are rounded by no more than this are of double precision.
-DOUBLE_PRECISION = 1e-10
 
 
 def inverse(eigenvalues: Float, n_samples: int, precision: float) -> Float:
-    """Return the reciprocals of falling eigenvalues, zero where there is only rounding."""
+    """Return the reciprocals of falling eigenvalues, zero for those that are only rounding."""
     is_positive = eigenvalues > n_samples * precision * max(eigenvalues[0], 0)
     return is_positive / np.where(is_positive, eigenvalues, 1)
 
@@ -151,19 +141,21 @@ class Extension:
 
         Their embedding is H itself but for rounding, and for what a tolerance left open.
         """
-        groups: dict[bytes, list[int]] = {}
-        for p, samples in enumerate(self.samples):
-            groups.setdefault(b"" if samples is None else samples.tobytes(), []).append(p)
-        parts = []
-        for numbers in groups.values():
-            samples, kernels = self.samples[numbers[0]], [stack.kernels[p] for p in numbers]
-            rows = np.arange(stack.n_samples) if samples is None else samples
-            thin = [to_device(self.projections[p], stack.kernels[p].like) for p in numbers]
-            parts.append((numbers, rows, _embedded(list(map(observed_part, kernels)), thin)))
+        kernels = list(map(observed_part, stack.kernels))
+        pairs = zip(kernels, self.projections, strict=True)
+        thin = [to_device(P, kernel.like) for kernel, P in pairs]
+        if is_on_accelerator(kernels[0].like) and kernels[0].storage != "streamed":
+            # By rows in float64, as new samples: other products there are as precise as the kernel.
+            products = list(map(Kernel.__matmul__, kernels, thin))
+        else:
+            products = multiply(kernels, thin)
+        everyone = np.arange(stack.n_samples)
+        rows = [everyone if samples is None else samples for samples in self.samples]
+        parts = [([p], rows[p], product) for p, product in enumerate(products)]
         return self._sum(parts, stack.n_samples)
 
     def embed(self, similarities: Sequence[Similarities], n_new: int) -> Array:
-        """Embed new samples, (n_new, k), where their similarities live."""
+        """Embed new samples, (n_new, k), on the device of their similarities."""
         parts = [
             (part.kernels, part.rows, self._embed_some(part))
             for part in similarities
@@ -219,36 +211,6 @@ def observed_part(kernel: Any) -> Standardized:
     """Return a kernel over the samples that it has."""
     inner: Any = kernel.kernel if isinstance(kernel, Observed) else kernel
     return inner
-
-
-def _embedded(kernels: Sequence[Standardized], thin: Sequence[Array]) -> Array:
-    """Return ``sum_p K_p P_p``, if that is possible by the very steps that new samples take."""
-    terms, others = [], []
-    for kernel, P in zip(kernels, thin, strict=True):
-        held = kernel.kernel.kernel if isinstance(kernel.kernel, Shifted) else kernel.kernel
-        if kernel.given is None and isinstance(held, HeldKernel):
-            how = kernel.standardization
-            own = how.diagonal - how.shift
-            terms.append(how.project(held.matrix, P, own, is_training=True))
-        else:
-            others.append((kernel, P))
-    if others:
-        terms.append(sum_of_products(*zip(*others, strict=True)))
-    return sum(terms[1:], terms[0])
-
-
-def sum_of_products(kernels: Sequence[Kernel], thin: Sequence[Array]) -> Array:
-    """Return ``sum_p K_p X_p`` in float64, whatever the entries are stored in."""
-    is_double = all(kernel.precision <= DOUBLE_PRECISION for kernel in kernels)
-    # On a device products of streamed kernels may take no rows at all.
-    if is_double or (is_foreign(kernels[0].like) and kernels[0].storage == "streamed"):
-        products = multiply(kernels, thin)
-        return sum(products[1:], products[0])
-    parts = []
-    for rows in row_blocks(kernels):
-        terms = [kernel.rows(rows) @ X for kernel, X in zip(kernels, thin, strict=True)]
-        parts.append(sum(terms[1:], terms[0]))
-    return namespace(*parts).concat(parts)
 
 
 def is_training(standardization: Standardization, cross: Array) -> bool:

@@ -63,8 +63,7 @@ def _check_approximation(model: Any) -> None:
     if model.kernel_neighbors is not None:
         raise ValueError(
             f"neighbors={model.neighbors!r} with an approximation: features have no neighbors; "
-            "pass neighbors=None, or approximation=None, which takes as little memory with "
-            "neighbors"
+            "pass neighbors=None or approximation=None"
         )
     if model.NEEDS_ENTRIES:
         raise ValueError(
@@ -75,34 +74,34 @@ def _check_approximation(model: Any) -> None:
 
 def _check_learns_missing(model: Any) -> None:
     """Refuse to learn what is missing if a method, or a feature map, cannot."""
-    advice = "pass missing_views='rescale' or missing_views='zero'"
     if not model.LEARNS_MISSING:
         raise ValueError(
-            f"missing_views='learn': {type(model).__name__} cannot learn to fill in samples "
-            f"that are missing from views; {advice}, or use SimpleMKKM, MKKM, AverageKKM or "
-            "AgreementKKM"
+            f"missing_views='learn': {type(model).__name__} cannot learn to fill in samples that "
+            "are missing from views; pass missing_views='rescale' or missing_views='zero', or use "
+            "SimpleMKKM, MKKM, AverageKKM or AgreementKKM"
         )
     if model.approximation is not None:
         raise ValueError(
-            "missing_views='learn' with an approximation: samples that are missing from "
-            "views can be learned with exact kernels, not with features; pass "
-            f"approximation=None, or {advice.removeprefix('pass ')}"
+            "missing_views='learn' with an approximation: samples that are missing from views are "
+            "learned with exact kernels only; pass approximation=None, or missing_views='rescale' "
+            "or missing_views='zero'"
         )
 
 
 def check_n_clusters(model: Any, stack: Stack) -> None:
     """Refuse more clusters than there are samples, or distinct samples."""
     k, n = model.n_clusters, stack.n_samples
-    if stack.features is not None and k > n:
-        raise ValueError(
-            f"n_clusters={k}, but the features span only {n} directions: ask for fewer clusters, "
-            "or for more features"
-        )
-    if k > n:
+    if stack.features is not None:
+        if k > n:
+            raise ValueError(
+                f"n_clusters={k}, but the features span only {n} directions: ask for fewer "
+                "clusters, or for more features"
+            )
+    elif k > n:
         raise ValueError(
             f"n_clusters={k} with n_samples={n}: there cannot be more clusters than samples"
         )
-    if k > 1 and stack.features is None and (n_distinct := count_distinct(stack, k)) < k:
+    elif k > 1 and (n_distinct := count_distinct(stack, k)) < k:
         raise ValueError(
             f"n_clusters={k}, but only {n_distinct} of the {n} samples are distinct: ask for fewer "
             "clusters"

@@ -10,13 +10,13 @@ from sklearn.base import BaseEstimator
 from sklearn.utils import check_array
 from sklearn.utils.validation import validate_data
 
-from mkclust.data.check import check_entries, check_masks, check_view
+from mkclust.data.check import check_masks, check_view
 from mkclust.data.samples import Samples
 from mkclust.data.tables import TABLE, is_frame
 from mkclust.linalg import arrays_to_host, is_foreign, to_host
 from mkclust.methods.out_of_sample import observed_part
 from mkclust.stack import Kernel, RowSource, Standardization
-from mkclust.types import Array, Float
+from mkclust.types import Float
 
 # What differs by less than this share of the largest self-similarity is rounding, in float32.
 ROUNDING = 1e-5
@@ -49,7 +49,7 @@ def match_kernels(samples: Samples, names: Sequence[str]) -> Samples:
     """Return kernels in the order of those that a model was fitted on, or refuse others."""
     if (count := count_parts(samples)) != len(names):
         raise ValueError(f"X has {count} kernels, the model was fitted on {len(names)}")
-    if samples.whole is not None or not samples.names_given:
+    if samples.names in ((), tuple(f"kernel {p}" for p in range(count))):  # no names given
         return samples
     if missing := [name for name in names if name not in samples.names]:
         raise ValueError(f"X lacks the kernel {missing[0]!r}, it has {list(samples.names)}")
@@ -62,28 +62,20 @@ def check_same_samples(samples: Samples, n_samples: int, missing: np.ndarray | N
         raise ValueError(
             f"X has {samples.n_samples} samples, the model was fitted on {n_samples}: pass the same"
         )
-    given, nobody = samples.missing, np.zeros(0)
-    if not np.array_equal(
-        nobody if given is None else given, nobody if missing is None else missing
-    ):
+    given, fitted = (np.zeros(0) if each is None else each for each in (samples.missing, missing))
+    if not np.array_equal(given, fitted):
         raise ValueError(
             "X lacks other samples than the model was fitted on, view by view: pass the same, with "
             "observed as it was in the fit by way of mkclust.data.read_samples"
         )
 
 
-def fingerprint(kernel: Kernel) -> tuple[Float, Float]:
-    """Return the diagonal and the row means, as far as known, by which a kernel is recognized."""
-    given = observed_part(kernel).for_new_samples
-    means = np.zeros(0) if given.row_means is None else to_host(given.row_means)
-    return to_host(given.diagonal), means
-
-
-def check_same_kernel(kernel: Kernel, name: str, fitted: tuple[Float, Float]) -> None:
+def check_same_kernel(kernel: Kernel, name: str, fitted: Standardization) -> None:
     """Refuse a kernel whose diagonal, or means over the samples, are not those of the fit."""
-    limit = ROUNDING * np.abs(fitted[0]).max()
-    for now, then in zip(fingerprint(kernel), fitted, strict=True):
-        if np.abs(now - then).max(initial=0) > limit:
+    given = observed_part(kernel).for_new_samples
+    limit = ROUNDING * np.abs(to_host(fitted.diagonal)).max()
+    for now, then in ((given.diagonal, fitted.diagonal), (given.row_means, fitted.row_means)):
+        if then is not None and np.abs(to_host(now) - to_host(then)).max() > limit:
             raise ValueError(
                 f"{OTHER_SAMPLES}, in the same order: the diagonal of {name}, or its means over "
                 "the samples, differ"
@@ -95,21 +87,19 @@ def check_table(model: Any, samples: Samples, *, is_new: bool) -> Samples:
     table = samples.parts[0]
     if is_foreign(table):  # on a device, which scikit-learn does not know
         return samples
-    options: dict[str, Any] = {"dtype": [np.float64, np.float32], "accept_sparse": "csr"}
-    options["ensure_all_finite"] = False
+    options: dict[str, Any] = {"dtype": [np.float64, np.float32], "ensure_all_finite": False}
+    options["accept_sparse"] = "csr"
+    has_names = TABLE in samples.columns  # an array of encoded columns, compared by name already
     if is_new:
         with warnings.catch_warnings():
-            if TABLE in samples.columns:  # an array of encoded columns, compared by name already
+            if has_names:
                 warnings.filterwarnings("ignore", "X does not have valid feature", UserWarning)
             table = validate_data(model, table, reset=False, **options)
     else:  # without the notes that validate_data takes: a fit that fails leaves none
-        if TABLE not in samples.columns:  # scikit-learn refuses names of several types
+        if not has_names:  # scikit-learn refuses names of several types
             validate_data(BaseEstimator(), table, skip_check_array=True)
-        options |= {"input_name": "X", "estimator": model, "ensure_min_samples": 2}
-        table = check_array(table, **options)
-    table = check_view(table, "X")
-    check_entries({TABLE: table}, {TABLE: "X"}, samples.columns)
-    return replace(samples, parts=(table,), is_checked=True)
+        table = check_array(table, input_name="X", estimator=model, ensure_min_samples=2, **options)
+    return replace(samples, parts=(check_view(table, "X"),))
 
 
 def refuse_self_similarity(self_similarity: Any) -> None:
@@ -119,16 +109,14 @@ def refuse_self_similarity(self_similarity: Any) -> None:
 
 
 def check_self_similarity(
-    model: Any,
+    names: Sequence[str],
     standardizations: Sequence[Standardization],
     self_similarity: Any,
-    cross: Sequence[Array],
     seen: np.ndarray,
 ) -> list[Float]:
     """Return the similarities to themselves of the new samples that each kernel has.
 
-    Those are `seen`, (m, n_new) of bool, and their similarities to the training samples are
-    `cross`. What was passed for samples that a kernel lacks does not matter.
+    Those are `seen`, (m, n_new) of bool. What was passed for other samples does not matter.
     """
     if is_frame(self_similarity):
         raise TypeError(
@@ -144,19 +132,13 @@ def check_self_similarity(
             "one row per kernel, one column per new sample"
         )
     # A kernel that was repaired may have had negative ones.
-    sound = np.array([not each.is_repaired for each in standardizations])
-    wrong = seen & (~np.isfinite(values) | (sound[:, None] & (values < 0)))
-    if model.normalize and model.psd == "error":
-        # By a positive semidefinite kernel, what is not similar to itself is so to nothing.
-        for p, sample in np.argwhere(seen & (values == 0)):
-            place = int(seen[p, :sample].sum())
-            wrong[p, sample] = bool((cross[p][place : place + 1, :] != 0).sum() > 0)
+    least = np.array([-np.inf if each.is_repaired else 0.0 for each in standardizations])
+    wrong = seen & ~(np.isfinite(values) & (values >= least[:, None]))
     if np.any(wrong):
         kernel, sample = np.argwhere(wrong)[0]
         raise ValueError(
-            f"self_similarity has {int(wrong.sum())} entries that cannot be the similarity of a "
-            "sample to itself (NaN, infinite, negative, or zero for a sample that is similar "
-            f"to others), first {values[kernel, sample]:g} for "
-            f"{model.kernel_names_[kernel]} and new sample {sample}: pass k(x, x)"
+            f"self_similarity is {values[kernel, sample]:g} for {names[kernel]} and new sample "
+            f"{sample}, one of {int(wrong.sum())} entries that cannot be the similarity of a "
+            "sample to itself (NaN, infinite or negative): pass k(x, x)"
         )
     return [own[has] for own, has in zip(values, seen, strict=True)]

@@ -7,20 +7,14 @@ something to compare them with.
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
 
 from mkclust.data.blocks import Block
-from mkclust.data.encode import TableEncoder
 from mkclust.data.missing import single_kernels, zero_samples
-from mkclust.data.samples import (
-    Samples,
-    as_blocks,
-    read_samples,
-    read_views,
-)
+from mkclust.data.samples import Samples, as_blocks, read_samples, read_views
 from mkclust.data.tables import TABLE
 from mkclust.index import make_index
 from mkclust.kernels import KernelBank
@@ -28,74 +22,63 @@ from mkclust.kernels.neighbors import Neighborhoods
 from mkclust.linalg import check_one_place, is_foreign, select
 from mkclust.methods.memory_checks import require_memory_beside_kernels
 from mkclust.methods.neighborhoods import KernelNeighborhoods
-from mkclust.methods.out_of_sample import Extension, Similarities
+from mkclust.methods.out_of_sample import Extension, Similarities, observed_part
 from mkclust.methods.same_input import (
     check_self_similarity,
     check_table,
     count_parts,
-    fingerprint,
     match_kernels,
     match_views,
     refuse_self_similarity,
 )
-from mkclust.stack import RowSource, Stack, as_numbers, as_stack, row_sums
+from mkclust.stack import RowSource, Stack, Standardization, as_numbers, as_stack, row_sums
 from mkclust.stack.observed import SampleMap, maps_of
-from mkclust.types import Array, Float
+from mkclust.types import Array
 
 
 def training_index(model: Any) -> Any:
     """Return the index of the samples of a fit: ids, 0, 1, ... of frames, None of arrays."""
     source = model._source
-    ids = source.ids if model._covered is None else getattr(model, "sample_ids_", None)
-    return make_index(ids, source.index_names, len(model.labels_))
+    ids = source.given.ids if model._covered is None else getattr(model, "sample_ids_", None)
+    return make_index(ids, source.given.index_names, len(model.labels_))
 
 
 @dataclass(frozen=True, kw_only=True)
 class Source:
     """What all sources have in common; as it stands, for views."""
 
-    # Ids of the training samples, and the names of the levels of their index (None for arrays).
-    ids: np.ndarray | None
-    index_names: tuple[str | None, ...] | None = None
-    # Which of them each view, or kernel, lacks, (n_samples, n_views) of bool; None if none.
-    missing: np.ndarray | None = None
-    # What was learned of the columns of tables, and what was understood of the input.
-    encodings: dict[str, TableEncoder] = field(default_factory=dict)
-    notes: tuple[str, ...] = ()
-    # The views, and the number of that of each kernel (None for kernels of one view each), and the
-    # columns of one table if they have names.
-    view_names: tuple[str, ...] | None = None
-    kernel_views: tuple[int, ...] | None = None
-    feature_names: np.ndarray | None = None
+    # What was read, without its arrays: names, ids, missing samples, columns and notes.
+    given: Samples
     # How similarities are embedded; None if a method embeds no new samples.
     extension: Extension | None = None
-    # What became of samples that are missing, and what each kernel is recognized by.
+    # What became of samples that are missing, and how each kernel was centered and scaled.
     maps: Sequence[SampleMap | None] = ()
-    fingerprints: Sequence[tuple[Float, Float]] = ()
+    standardizations: Sequence[Standardization] = ()
     neighborhoods: ClassVar[Any] = {}
 
     def of_kernels(self, by_view: np.ndarray) -> np.ndarray:
         """Return columns of kernels, given those of views, (n, n_views) to (n, m)."""
-        return by_view if self.kernel_views is None else by_view[:, list(self.kernel_views)]
+        return by_view
 
     @property
     def observed(self) -> np.ndarray | None:
         """Which kernels have which samples, (n_samples, n_kernels) of bool; None if all."""
-        return None if self.missing is None else self.of_kernels(~self.missing)
+        return None if self.given.missing is None else self.of_kernels(~self.given.missing)
 
     def extended(self, stack: Stack, rows: Array, extension: Extension | None) -> Any:
         """Return the same with what embeds new samples."""
-        prints = tuple(map(fingerprint, stack.kernels))
+        standards = [observed_part(kernel).for_new_samples for kernel in stack.kernels]
         maps = maps_of(stack.kernels)
-        return replace(self, extension=extension, maps=maps, fingerprints=prints)
+        return replace(self, extension=extension, maps=maps, standardizations=standards)
 
     def attributes(self, stack: Stack) -> dict[str, Any]:
         """Return what a model shows of its input."""
+        given, names = self.given, self.given.columns.get(TABLE)
         shown = {
-            "observed_": None if self.missing is None else ~self.missing,
-            "feature_names_in_": self.feature_names,
-            "sample_ids_": self.ids,
-            "view_names_in_": self.view_names,
+            "observed_": None if given.missing is None else ~given.missing,
+            "feature_names_in_": None if names is None else np.array(names, object),
+            "sample_ids_": given.ids,
+            "view_names_in_": None if given.kind == "kernels" else given.names,
         }
         return {name: value for name, value in shown.items() if value is not None}
 
@@ -108,7 +91,7 @@ class Source:
         """
         ids, options = None if is_new else training_index(model), model.table_options
         samples = read_views(
-            X, ids=ids, options=options, encodings=self.encodings, observed=observed
+            X, ids=ids, options=options, encodings=self.given.encodings, observed=observed
         )
         return self.match(model, samples)
 
@@ -176,7 +159,7 @@ class FromKernels(Source):
         return replace(replace(samples, kind="views").take(numbers), kind="kernels")
 
     def zero_rows(self, samples: Samples) -> dict[int, np.ndarray]:
-        """Return of which samples a kernel has nothing but zeros, by its number, if any."""
+        """Return the samples for which a kernel has only zeros, by its number, if any."""
         if isinstance(samples.whole, RowSource):
             return {}
         zero = [zero_samples(part, cross=self.extension is not None) for part in _matrices(samples)]
@@ -197,9 +180,7 @@ class FromKernels(Source):
             row_sums(cross[p], name)  # refuses what is not finite
         own: list[Any] = [None] * len(names)
         if self_similarity is not None:
-            assert self.extension is not None
-            fitted = self.extension.standardizations
-            own = check_self_similarity(model, fitted, self_similarity, cross, seen.T)
+            own = check_self_similarity(names, self.standardizations, self_similarity, seen.T)
         if self.found:
             every = zip(self.found, cross, own, strict=True)
             cross = [found.cross(K, values) for found, K, values in every]
@@ -215,7 +196,7 @@ class FromKernels(Source):
         if covered is not None and K.ndim == 2 and K.shape[1] == every:
             K = select(K, covered, axis=1)
         n = every if covered is None else len(covered)
-        has = np.ones(n, bool) if self.missing is None else ~self.missing[:, p]
+        has = np.ones(n, bool) if self.given.missing is None else ~self.given.missing[:, p]
         if K.ndim != 2 or K.shape[0] != n_new or K.shape[1] not in (n, has.sum()):
             rest = "" if has.all() else f", or to the {has.sum()} that it has"
             raise ValueError(
@@ -227,9 +208,13 @@ class FromKernels(Source):
 
 @dataclass(frozen=True, kw_only=True)
 class FromViews(Source):
-    """Views of which a bank, fitted on them, makes kernels: new samples come as views."""
+    """Views, with a bank that makes kernels of them: new samples come as views."""
 
     bank: KernelBank
+
+    def of_kernels(self, by_view: np.ndarray) -> np.ndarray:
+        """Return columns of kernels, given those of views, (n, n_views) to (n, m)."""
+        return by_view[:, list(self.bank.kernel_views_)]
 
     @property
     def neighborhoods(self) -> dict[str, Neighborhoods | None]:
@@ -245,7 +230,7 @@ class FromViews(Source):
         return match_views(samples, widths, self.bank.columns_)
 
     def zero_rows(self, samples: Samples) -> dict[int, np.ndarray]:
-        """Return which rows of a view say nothing, by its number, as far as that is known."""
+        """Return which rows of a view count as empty, by its number, as far as that is known."""
         zero = {} if samples.is_lazy else self.bank.empty_rows(samples.views)
         return {samples.names.index(name): rows for name, rows in zero.items()}
 
@@ -263,7 +248,7 @@ class FromViews(Source):
         self, samples: Samples
     ) -> Iterator[tuple[KernelBank, list[int], Samples, np.ndarray]]:
         """Yield the parts with the samples that each has, and the numbers of these."""
-        if self.missing is None and samples.missing is None:
+        if self.given.missing is None and samples.missing is None:
             yield *self.parts(False)[0], samples, np.arange(samples.n_samples)
             return
         parts = zip(self.parts(True), samples.observed.items(), strict=True)
@@ -282,7 +267,7 @@ class FromViews(Source):
             else:
                 parts += given if isinstance(given, list) else single_kernels(given)
         names, views = self.bank.kernel_names_, self.bank.kernel_views_
-        missing = None if self.missing is None else self.missing[:, list(views)]
+        missing = None if self.observed is None else ~self.observed
         samples = Samples("kernels", names, tuple(parts), missing=missing)
         return _as_stack(model, samples, not self.bank.is_definite, views=views)
 

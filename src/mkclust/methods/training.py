@@ -1,7 +1,6 @@
 """From what is passed to what a model is fitted on, and what it was fitted on passed once more."""
 
 import warnings
-from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any, NamedTuple
@@ -12,16 +11,15 @@ from sklearn.base import clone
 from mkclust.data.check import check_observed, n_dims
 from mkclust.data.join import looks_like_kernel
 from mkclust.data.samples import Samples, as_blocks, read_samples, read_views
-from mkclust.data.tables import TABLE
 from mkclust.kernels import KernelBank, default_bank
 from mkclust.kernels.bank import expected_input
 from mkclust.kernels.kinds import learn_preparations, rules_of
-from mkclust.methods.feature_source import FromFeatures, column_ranks
+from mkclust.methods.feature_source import FromFeatures, some_rows
 from mkclust.methods.memory_checks import require_memory_for_features, require_memory_for_views
 from mkclust.methods.neighborhoods import find_neighborhoods
 from mkclust.methods.same_input import check_same_kernel, check_same_samples, check_table
 from mkclust.methods.source import FromKernels, FromViews
-from mkclust.methods.uncovered import NOBODY, check_covered, only_covered, without_entries
+from mkclust.methods.uncovered import check_covered, only_covered, without_entries
 from mkclust.stack import RowSource, Stack
 from mkclust.stack.features import compress
 from mkclust.stack.observed import with_maps
@@ -30,8 +28,7 @@ from mkclust.stack.observed import with_maps
 class Training(NamedTuple):
     """What a model is fitted on: its kernels, of the samples that have an entry in any of them."""
 
-    samples: Samples  # all that were read
-    fitted: np.ndarray | None  # the numbers of those that are fitted; None if all are
+    fitted: np.ndarray | None  # the numbers of the samples that are fitted; None if all are
     source: Any  # FromKernels, FromViews or FromFeatures
     kernels: Any  # what its ``stack`` takes
     empty: np.ndarray  # which kernels have nothing of which samples, (n, m) of bool
@@ -51,25 +48,16 @@ def read_training(model: Any, X: Any, observed: Any = None) -> Samples:
     return samples
 
 
-def open_training(
-    model: Any, samples: Samples, fitted: np.ndarray | None = None, lost: np.ndarray = NOBODY
-) -> Training:
-    """Make the kernels of samples that have been read, without those that have no entry.
-
-    Fitted are the numbers of the samples that are left, lost the places among these of others to
-    leave out.
-    """
-    if fitted is None and samples.missing is not None:
-        lost = np.union1d(lost, without_entries(samples.missing))
-    while True:
-        if len(lost):
-            fitted = np.delete(np.arange(samples.n_samples) if fitted is None else fitted, lost)
-            check_covered(len(fitted), samples.n_samples, model.n_clusters)
-        part = samples if fitted is None else samples.take(fitted)
-        source, kernels = open_samples(model, part)
-        empty = source.of_kernels(source.empty(part))
-        if not len(lost := without_entries(empty)):
-            return Training(samples, fitted, source, kernels, empty)
+def open_training(model: Any, samples: Samples, fitted: np.ndarray | None = None) -> Training:
+    """Make the kernels of samples, all or some, without those that turn out to have no entry."""
+    part = samples if fitted is None else samples.take(fitted)
+    source, kernels = open_samples(model, part)
+    empty = source.of_kernels(source.empty(part))
+    if not len(lost := without_entries(empty)):
+        return Training(fitted, source, kernels, empty)
+    fitted = np.delete(np.arange(samples.n_samples) if fitted is None else fitted, lost)
+    check_covered(len(fitted), samples.n_samples, model.n_clusters)
+    return open_training(model, samples, fitted)
 
 
 def open_samples(model: Any, samples: Samples, *, on_the_fly: bool = False) -> tuple[Any, Any]:
@@ -80,7 +68,9 @@ def open_samples(model: Any, samples: Samples, *, on_the_fly: bool = False) -> t
     if model.approximation is not None:
         return _compress(model, samples)
     if samples.kind == "kernels":
-        source = FromKernels(**_known(samples, ["precomputed kernels, taken as they are"]))
+        source = FromKernels(
+            given=_without_arrays(samples, "precomputed kernels, taken as they are")
+        )
         if model.kernel_neighbors is None:
             return source, samples
         found = find_neighborhoods(model, samples)
@@ -100,14 +90,8 @@ def _make_kernels(model: Any, samples: Samples, on_the_fly: bool) -> tuple[FromV
     bank = make_bank(model, several_views=samples.kind == "views")
     if not on_the_fly:
         require_memory_for_views(model, bank, samples)
-    names = samples.columns.get(TABLE)
-    source = FromViews(
-        **_known(samples, bank.fit(samples).explain().splitlines()),
-        bank=bank,
-        view_names=tuple(bank.views_),
-        kernel_views=bank.kernel_views_,
-        feature_names=None if names is None else np.array(names, object),
-    )
+    notes = bank.fit(samples).explain().splitlines()
+    source = FromViews(given=_without_arrays(samples, *notes), bank=bank)
     on_the_fly = on_the_fly and (bank.is_definite or model.psd == "error")
     if on_the_fly:
         bank.set_params(on_the_fly=True)
@@ -120,11 +104,9 @@ def _make_kernels(model: Any, samples: Samples, on_the_fly: bool) -> tuple[FromV
     return source, kernels
 
 
-def _known(samples: Samples, notes: Sequence[str] = ()) -> dict[str, Any]:
-    """Return what every source knows of its samples."""
-    names = ("ids", "index_names", "missing", "encodings")
-    known = {name: getattr(samples, name) for name in names}
-    return known | {"notes": (*samples.notes, *notes)}
+def _without_arrays(samples: Samples, *notes: str) -> Samples:
+    """Return what a source keeps of samples, with further notes."""
+    return replace(samples, parts=(), whole=None, table_notes=(*samples.table_notes, *notes))
 
 
 def make_bank(model: Any, several_views: bool) -> KernelBank:
@@ -169,16 +151,11 @@ def _compress(model: Any, samples: Samples) -> tuple[FromFeatures, Stack]:
         learn_preparations=partial(learn_preparations, rules_of(kernels)),
         fill=model.table_options.fill_rule,
     )
-    names = samples.columns.get(TABLE)
-    widths = dict(zip(blocks.names, blocks.n_features, strict=True))
     source = FromFeatures(
-        **_known(samples),
-        view_names=tuple(widths),
-        widths=widths,
-        columns=samples.columns,
-        feature_names=None if names is None else np.array(names, object),
+        given=_without_arrays(samples),
+        widths=dict(zip(blocks.names, blocks.n_features, strict=True)),
         # Of dask arrays, all that lead to these samples would be computed once more.
-        ranks={} if samples.is_lazy else column_ranks(blocks),
+        rows={} if samples.is_lazy else some_rows(blocks),
         features=stack.features.learned,
     )
     return source, stack
@@ -189,16 +166,22 @@ def _is_kernel(part: Any) -> bool:
     return isinstance(part, RowSource) or n_dims(part) == 3 or looks_like_kernel(part)
 
 
+def read_again(model: Any, X: Any) -> Samples:
+    """Read what a model was fitted on, or refuse what cannot be that."""
+    samples = model._source.read(model, X)
+    check_same_samples(samples, len(model.labels_), model._source.given.missing)
+    return samples
+
+
 def open_again(model: Any, X: Any, *, on_the_fly: bool = False) -> Stack:
     """Return the kernels that a model was fitted on, made, centered and scaled as in the fit."""
-    source = model._source
-    samples = source.read(model, X)
-    check_same_samples(samples, len(model.labels_), source.missing)
+    source, samples = model._source, read_again(model, X)
     with warnings.catch_warnings():  # which came in the fit
         warnings.simplefilter("ignore")
         again, kernels = open_samples(model, samples, on_the_fly=on_the_fly)
         stack = again.stack(model, kernels)
-    for kernel, name, fitted in zip(stack.kernels, stack.names, source.fingerprints, strict=True):
+    every = zip(stack.kernels, stack.names, source.standardizations, strict=True)
+    for kernel, name, fitted in every:
         check_same_kernel(kernel, name, fitted)
     return replace(stack, kernels=with_maps(stack.kernels, source.maps))
 

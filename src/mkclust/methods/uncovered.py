@@ -14,9 +14,7 @@ from mkclust.methods.out_of_sample import active_kernels
 from mkclust.stack import Stack
 from mkclust.stack.observed import maps_of, observed_samples
 from mkclust.text import count, join_words
-from mkclust.types import Array
 
-NOBODY = np.arange(0)
 # The label of samples of which nothing is known.
 UNCOVERED = -1
 # What a fit learns of every sample, and what it learns of those.
@@ -29,24 +27,18 @@ PER_SAMPLE = {
 
 
 def without_entries(empty: np.ndarray, is_used: Any = slice(None)) -> np.ndarray:
-    """Return the rising numbers of the samples of which no used view, or kernel, has anything.
+    """Return the sorted indices of the samples that have no entry in any view that is used.
 
-    Empty says which views have nothing of which samples, (n_samples, n_views) of bool.
+    Empty says which views, or kernels, have no entry of which samples, (n, n_views) of bool.
     """
     used = empty[:, is_used]
-    return np.flatnonzero(used.all(axis=1)) if used.shape[1] else NOBODY
+    return np.flatnonzero(used.all(axis=1)) if used.shape[1] else np.arange(0)
 
 
 def observed_of(stack: Stack) -> np.ndarray | None:
     """Return which kernels have which samples, (n, m) of bool; None if all have all."""
     features = stack.features
     return observed_samples(stack.kernels) if features is None else features.observed
-
-
-def missing_from(stack: Stack, shape: tuple[int, ...]) -> np.ndarray:
-    """Return which kernels lack which samples, (n, m) of bool."""
-    observed = observed_of(stack)
-    return np.zeros(shape, bool) if observed is None else ~observed
 
 
 def used_kernels(
@@ -63,21 +55,10 @@ def used_kernels(
     return np.asarray(coefficients) != 0
 
 
-def leaves_samples(stack: Stack, lost: np.ndarray) -> bool:
-    """Return whether all kernels, each of which takes two samples, have them without some."""
-    observed = observed_of(stack)
-    return observed is None or bool((np.delete(observed, lost, 0).sum(axis=0) >= 2).all())
-
-
 def uncovered_among_new(model: Any, samples: Samples) -> np.ndarray:
-    """Return the rising numbers of the new samples that have no entry in any view that is used."""
-    source, coefficients = model._source, getattr(model, "coefficients_", None)
-    empty = source.of_kernels(source.empty(samples))
-    if coefficients is None:
-        return without_entries(empty)
-    is_learned = hasattr(model, "fill_history_")
-    is_used = source.extension.active if is_learned else np.asarray(coefficients) != 0
-    return without_entries(empty, is_used)
+    """Return the sorted indices of new samples that have no entry in any view that is used."""
+    source = model._source
+    return without_entries(source.of_kernels(source.empty(samples)), model._used_kernels)
 
 
 def spread_over_all(
@@ -94,7 +75,7 @@ def spread_over_all(
     kept = np.delete(np.arange(len(rows)), lost)
     for name, value in PER_SAMPLE.items():
         if name in learned:
-            learned[name] = spread_samples(_taken(learned[name], kept), rows[kept], n, value)
+            learned[name] = spread_samples(select(learned[name], kept), rows[kept], n, value)
     uncovered = np.delete(np.arange(n), rows[kept])
     learned["uncovered_samples_"] = uncovered if samples.ids is None else samples.ids[uncovered]
     if fitted is not None:
@@ -124,17 +105,12 @@ def only_covered(model: Any) -> Any:
     del other._covered, other.uncovered_samples_
     for name in (*PER_SAMPLE, "sample_ids_", "observed_"):
         if hasattr(model, name):
-            setattr(other, name, _taken(getattr(model, name), covered))
+            setattr(other, name, select(getattr(model, name), covered))
     if "observed_" in vars(other) and other.observed_.all():
         del other.observed_
     if not hasattr(model, "bank_") and not hasattr(model, "approximation_error_"):
         other.n_features_in_ = len(covered)
     return other
-
-
-def _taken(values: Array, covered: np.ndarray) -> Array:
-    """Return the values of the samples that are covered."""
-    return select(values, covered)
 
 
 def check_covered(n_covered: int, n_samples: int, n_clusters: int) -> None:

@@ -96,7 +96,7 @@ class ConvergenceDisplay(Display):
 
 @dataclass(eq=False, kw_only=True)
 class NumberOfClustersDisplay(Display):
-    """Three criteria over the number of clusters, and the number they recommend.
+    """Three criteria over the number of clusters, and the number that fits best.
 
     Parameters
     ----------
@@ -105,7 +105,7 @@ class NumberOfClustersDisplay(Display):
     eigengaps, silhouettes, stabilities : array-like of shape (s,)
         The criteria, the larger the better; NaN if unknown.
     n_clusters : int
-        The recommended number, marked in all panels; one stands for no evidence of clusters.
+        The number that fits best, marked in all panels.
     null_eigengaps, null_silhouettes : array-like of shape (2, s), default=None
         Lower and upper edges of what the criteria reach on data without clusters; shaded.
 
@@ -120,7 +120,7 @@ class NumberOfClustersDisplay(Display):
     >>> criteria = {"eigengaps": [0.1, 0.6], "silhouettes": [0.4, 0.7], "stabilities": [0.8, 1.0]}
     >>> display = NumberOfClustersDisplay(k_values=[2, 3], n_clusters=3, **criteria)
     >>> display.plot().axes_[0].get_title(loc="left")
-    'Number of clusters: 3 clusters recommended'
+    'Number of clusters: 3 fit best'
     """
 
     k_values: Any
@@ -153,8 +153,7 @@ class NumberOfClustersDisplay(Display):
         return cls(**found).plot(ax)
 
     def _verdict(self) -> str:
-        k = self.n_clusters
-        return f"{k} clusters recommended" if k > 1 else "no evidence of clusters"
+        return f"{self.n_clusters} fit best"
 
     def _size(self) -> tuple[float, float]:
         return 6.2, 5.8
@@ -179,7 +178,7 @@ class NumberOfClustersDisplay(Display):
         self.axes_[-1].set_xlabel("number of clusters")
 
     def _draw_criterion(self, panel: Any, values: np.ndarray, null: Any) -> None:
-        """Draw one criterion, with its value at the recommended number."""
+        """Draw one criterion, with its value at the best number."""
         k_values, best = np.asarray(self.k_values), self.n_clusters
         panel.plot(k_values, values, color=BLUE, marker="o", markersize=4, linewidth=1.4)
         panel.margins(y=0.2)
@@ -187,8 +186,7 @@ class NumberOfClustersDisplay(Display):
         corner: dict[str, Any] = {"ha": "right", "va": "bottom", "transform": panel.transAxes}
         if not np.isfinite(values).any():
             panel.text(1, 1.01, "unknown", fontsize=8, **corner)
-        if best > 1:
-            panel.axvline(best, color=ORANGE, linewidth=1.2, linestyle="--", zorder=1)
+        panel.axvline(best, color=ORANGE, linewidth=1.2, linestyle="--", zorder=1)
         for value in values[(k_values == best) & np.isfinite(values)]:
             panel.plot(best, value, "o", color=ORANGE, markersize=8, zorder=3)
             beside: dict[str, Any] = {"textcoords": "offset points", "xytext": (8, 6)}

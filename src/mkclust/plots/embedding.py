@@ -12,7 +12,7 @@ from mkclust.linalg import select, to_host
 from mkclust.plots.sampling import cluster_sizes, sample_clusters
 from mkclust.plots.style import FAINT, PALETTE, Display, set_titles, shorten
 
-# The most samples that are drawn: a map of so many takes 5 s, and more dots only add ink.
+# The most samples that are drawn: a map of 2,000 takes 5 s, and more dots only add ink.
 MAX_SAMPLES = {"neighbors": 2_000, "plane": 20_000}
 # Fewer samples have no neighborhoods, and are drawn on the plane.
 MIN_MAPPED = 11

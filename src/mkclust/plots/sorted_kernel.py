@@ -21,7 +21,7 @@ class SortedKernelDisplay(Display):
     Clear clusters are dark squares along the diagonal; dark areas beside it are what two clusters
     share. Within a cluster the samples that are most similar to it come first.
     ``SortedKernelDisplay.from_estimator(model, X, max_samples=500)`` makes it, and draws a random
-    subset of so many samples if there are more, clusters in proportion.
+    subset of this size if there are more, clusters in proportion.
 
     Parameters
     ----------

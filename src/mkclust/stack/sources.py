@@ -177,7 +177,8 @@ def examine_rows(
 ) -> tuple[Array, Array, Float]:
     """Return row sums and self-similarities of m kernels, (m, n), and their largest entries, (m,).
 
-    The largest entries are zero unless kernels are to be validated. Symmetry is then judged by
+    The largest entries are zero unless kernels are to be validated. Row sums are then those of the
+    symmetric part, for which a certificate holds, and symmetry is judged by
     products of a kernel and of its transpose with one random vector: rows alone do not show an
     entry beside its mirror image.
     """
@@ -189,7 +190,7 @@ def examine_rows(
         products = [source.product(p, ones) for p in range(m)]  # if these take no rows
         if all(each is not None and bool(xp.all(xp.isfinite(each))) for each in products):
             return xp.concat(products, axis=1).T, diagonals, largest
-    sums, differences = zeros((m, n), like), zeros((m, n), like)
+    sums, column_sums, differences = (zeros((m, n), like) for _ in range(3))
     # No entry of this vector is small, so that no entry of a kernel escapes it.
     rng = np.random.default_rng(0)
     probe = to_device(rng.uniform(0.5, 1.5, n) * rng.choice([-1.0, 1.0], n), like)
@@ -217,6 +218,7 @@ def examine_rows(
             largest[p] = max(largest[p], float(xp.max(xp.abs(block))))
             differences[p, rows] += block @ probe
             differences[p, :] -= probe[rows] @ block
+            column_sums[p, :] += xp.sum(block, axis=0)
     for p, label in enumerate(labels):
         difference = float(xp.max(xp.abs(differences[p, :])))
         if difference > np.sqrt(rounding_of(source)) * largest[p]:
@@ -225,7 +227,7 @@ def examine_rows(
                 f"transpose differ by up to {difference:.3g} (largest entry {largest[p]:.3g}); "
                 "if that is meant, pass (K + K.T) / 2"
             )
-    return sums, diagonals, largest
+    return (sums + column_sums) / 2 if validate else sums, diagonals, largest
 
 
 def _listed(rows: Any) -> list[Array]:

@@ -1,21 +1,18 @@
 """Everything that the report of a fit says, computed by the functions of `mkclust.explain`."""
 
 import warnings
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import pandas as pd
 
 from mkclust.data import Samples
 from mkclust.explain.annotate import Annotation
-from mkclust.explain.choosing import NumberOfClusters, suggest_n_clusters
-from mkclust.explain.describe import Description, FeatureEffect, describe, views_of_features
+from mkclust.explain.describe import Description, describe, views_of_features
 from mkclust.explain.diagnose import Diagnosis, diagnose
-from mkclust.explain.fitted import (
-    check_fitted,
-    fitted_index,
-    is_approximated,
-)
+from mkclust.explain.fitted import check_fitted, fitted_index, is_approximated
+from mkclust.explain.number_of_clusters import NumberOfClusters, suggest_n_clusters
 from mkclust.explain.parts import Parts
 from mkclust.explain.sample_scores import SampleScores, sample_scores
 from mkclust.explain.stability import Stability, part_size, stability
@@ -26,7 +23,7 @@ from mkclust.methods import AgreementKKM
 from mkclust.methods.agreement import Agreement
 from mkclust.methods.training import in_order_of_fit, make_bank
 from mkclust.methods.uncovered import only_covered
-from mkclust.metrics import adjusted_rand_index
+from mkclust.metrics import agreement_of_labels
 from mkclust.plots.sampling import sample_clusters
 
 # Entries of kernels, m n^2, up to which all samples are diagnosed; of more samples, some are.
@@ -87,22 +84,17 @@ class ReportData:
         return [self.ids[i] for i in np.flatnonzero(~self.known)]
 
     @property
-    def strongest_effects(self) -> list[FeatureEffect]:
-        """The five features that set each cluster apart most, means without rounding errors."""
+    def strongest_effects(self) -> pd.DataFrame:
+        """The five features that set each cluster apart most, rows of the description."""
         found, k = self.description, self.n_clusters
-        rows = [] if found is None else [row for c in range(k) for row in found.strongest(c, 5)]
-        means = [np.array([row.mean_in, row.mean_out]) for row in rows]
-        means = [np.where(abs(pair) < 1e-12 * abs(pair).max(), 0, pair) for pair in means]
-        return [
-            replace(row, mean_in=float(inside), mean_out=float(outside))
-            for row, (inside, outside) in zip(rows, means, strict=True)
-        ]
+        return pd.DataFrame(
+            [row for c in range(k) for row in found.strongest(c, 5)] if found else []
+        )
 
     @property
     def mean_silhouette(self) -> float:
         """Mean silhouette, NaN for a single cluster."""
-        known = self.scores.silhouette[np.isfinite(self.scores.silhouette)]
-        return float(known.mean()) if len(known) else np.nan
+        return float(pd.Series(self.scores.silhouette).mean())
 
 
 def collect(
@@ -184,14 +176,7 @@ def _agreed_ari(model: Any, samples: Any, max_samples: int) -> float | None:
     part, given = sample_clusters(labels, max_samples), parts.unfitted(model).get_params(deep=False)
     names = AgreementKKM().get_params(deep=False)
     agreed = AgreementKKM(**{name: given[name] for name in names if name in given})
-    return _ari(labels[part], agreed.fit(parts.take(part)).labels_)
-
-
-def _ari(labels: Any, others: Any) -> float:
-    """Return the adjusted Rand index on the samples that both cluster."""
-    labels, others = np.asarray(labels), np.asarray(others)
-    both = (labels >= 0) & (others >= 0)
-    return float(adjusted_rand_index(labels[both], others[both]))
+    return agreement_of_labels(labels[part], agreed.fit(parts.take(part)).labels_)
 
 
 def _stability(model: Any, X: Any, n_resamples: int | None) -> tuple[Stability | None, str]:
@@ -212,32 +197,18 @@ def _stability(model: Any, X: Any, n_resamples: int | None) -> tuple[Stability |
 def _number_of_clusters(
     model: Any, samples: Samples, alternatives: bool | NumberOfClusters
 ) -> tuple[NumberOfClusters | None, str]:
-    """Compare the number of clusters with its neighbors, on 500 samples at most.
-
-    They are compared in the compromise of the views that agree: weights that were learned for one
-    number would favor it.
-    """
+    """Compare numbers of clusters, as `suggest_n_clusters` does."""
     if isinstance(alternatives, NumberOfClusters):
         return alternatives, ""
-    n, k = min(len(model.labels_), 500), int(model.n_clusters)
-    if not alternatives or k == 1:
+    if not alternatives or model.n_clusters == 1:
         return None, "Not compared: mkclust.suggest_n_clusters(X) compares numbers of clusters."
     kernels = default_bank(True, "gaussian") if is_approximated(model) else model.kernels
     if samples.kind != "kernels" and model.kernel_neighbors is not None:
         kernels = make_bank(model, several_views=samples.kind == "views")
-    shared = getattr(model, "agreement_", None)
     names = ("center", "normalize", "psd", "missing_views")
     try:
         suggestion = suggest_n_clusters(
-            samples,
-            [each for each in range(k - 3, k + 4) if 2 <= each <= n // 2],
-            kernels=kernels,
-            coefficients=shared.coefficients() if shared is not None and shared.any_share else None,
-            n_resamples=10,
-            n_draws=19,
-            level=0.05,
-            max_samples=n,
-            **{name: getattr(model, name) for name in names},
+            samples, kernels=kernels, **{name: getattr(model, name) for name in names}
         )
     except ValueError as error:
         return None, f"Other numbers of clusters could not be compared: {error}."

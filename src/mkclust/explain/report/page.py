@@ -3,7 +3,6 @@
 import base64
 import csv
 import hashlib
-import io
 import os
 import platform
 from collections.abc import Sequence
@@ -13,13 +12,14 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import scipy
 import sklearn
 
 from mkclust.explain.annotate import Annotation
-from mkclust.explain.choosing import NumberOfClusters
 from mkclust.explain.diagnose import p_text
-from mkclust.explain.fitted import certified_gap, format_gap, is_approximated, is_one_eigenproblem
+from mkclust.explain.fitted import certified_gap, is_approximated, is_one_eigenproblem
+from mkclust.explain.number_of_clusters import NumberOfClusters
 from mkclust.explain.report import methods_text, tables, verdict
 from mkclust.explain.report.collect import ReportData, collect
 from mkclust.files import write_atomically
@@ -90,8 +90,8 @@ def write_report(
     path = Path(path)
     if path.is_dir():
         raise ValueError(f"{path}: is a folder; give the name of a file in it, such as fit.html")
-    options: dict[str, Any] = {"annotation": annotation, "n_resamples": n_resamples}
-    page = report_html(model, X, y, warned=warned, alternatives=alternatives, **options)
+    options: dict[str, Any] = {"n_resamples": n_resamples, "alternatives": alternatives}
+    page = report_html(model, X, y, warned=warned, annotation=annotation, **options)
     return write_atomically({path: page.encode()})[0]
 
 
@@ -131,7 +131,7 @@ def report_html(
         cautions=cautions,
         key_figures=verdict.key_figures(data),
         compare_numbers=verdict.compare_numbers,
-        gap=None if (gap := certified_gap(model)) is None else format_gap(gap),
+        gap=certified_gap(model),
         is_approximated=is_approximated(model),
         is_one_eigenproblem=is_one_eigenproblem(model),
         tables=tables,
@@ -178,13 +178,10 @@ def load_environment() -> Any:
 
 def _labels_csv(data: ReportData) -> str:
     """Return the cluster of every sample as CSV, in base64; ids as they are, to be joined by."""
-    file = io.StringIO(newline="")
-    # Some versions of Python leave a carriage return without quotes, which cuts the row in two.
-    quoting: Any = csv.QUOTE_NONNUMERIC if "\r" in "".join(data.ids) else csv.QUOTE_MINIMAL
-    writer = csv.writer(file, lineterminator="\n", quoting=quoting)
-    writer.writerow(["id", "cluster"])
-    writer.writerows(zip(data.ids, data.labels.tolist(), strict=True))
-    return base64.b64encode(file.getvalue().encode("utf-8", "backslashreplace")).decode("ascii")
+    table = pd.DataFrame({"id": data.ids, "cluster": data.labels})
+    # Quotes around all ids: some versions of Python leave a carriage return without them.
+    text = table.to_csv(index=False, lineterminator="\n", quoting=csv.QUOTE_NONNUMERIC)
+    return base64.b64encode(text.encode("utf-8", "backslashreplace")).decode("ascii")
 
 
 def _sha256(text: str) -> str:

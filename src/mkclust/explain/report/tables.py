@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
+import pandas as pd
 
 from mkclust.explain.diagnose import Diagnosis
 from mkclust.explain.report.collect import ReportData
@@ -45,13 +46,12 @@ class Column:
                 yield Cell(shown, f"{value:.10g}", bar)
 
 
-def cluster_silhouettes(data: ReportData) -> dict[str, list[float]]:
+def cluster_silhouettes(data: ReportData) -> pd.DataFrame:
     """Return the mean silhouette of each cluster, and the share of negative ones."""
-    groups = [data.scores.silhouette[data.labels == c] for c in range(data.n_clusters)]
-    return {
-        "mean": [float(values.mean()) if len(values) else np.nan for values in groups],
-        "negative": [float((values < 0).mean()) if len(values) else np.nan for values in groups],
-    }
+    known = pd.Series(data.scores.silhouette[data.known])
+    clusters = known.groupby(data.labels[data.known])
+    found = clusters.agg(mean="mean", negative=lambda values: (values < 0).mean())
+    return found.reindex(range(data.n_clusters))
 
 
 def unstable_samples(data: ReportData, most: int = 25) -> list[int]:
@@ -63,16 +63,13 @@ def unstable_samples(data: ReportData, most: int = 25) -> list[int]:
     return worst[values[worst] < 1].tolist()
 
 
-def class_scores(data: ReportData) -> dict[str, dict[str, float]]:
+def class_scores(data: ReportData) -> pd.DataFrame:
     """Return the scores against given classes in percent, by whose clusters they are."""
     found = {"this model": data.labels}
     if hasattr(data.model, "baseline_labels_"):
         found["what the views agree on"] = np.asarray(data.model.baseline_labels_)
     y = data.y if data.y is None else data.y[data.known]
-    return {
-        name: {score: 100 * value for score, value in scores(y, labels[data.known]).items()}
-        for name, labels in found.items()
-    }
+    return 100 * pd.DataFrame({name: scores(y, each[data.known]) for name, each in found.items()}).T
 
 
 def number_remarks(data: ReportData) -> list[str]:

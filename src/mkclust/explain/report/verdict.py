@@ -4,8 +4,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from mkclust.explain.choosing import NumberOfClusters
-from mkclust.explain.fitted import certified_gap, format_gap, is_approximated, is_one_eigenproblem
+from mkclust.explain.fitted import certified_gap, is_approximated, is_one_eigenproblem
+from mkclust.explain.number_of_clusters import NumberOfClusters
 from mkclust.explain.report.collect import ReportData
 from mkclust.methods.simple_mkkm import OTHER_CLUSTERS
 from mkclust.metrics import scores
@@ -60,15 +60,14 @@ def verdict(data: ReportData, n_cautions: int) -> list[str]:
 def compare_numbers(suggestion: NumberOfClusters, n_clusters: int) -> str:
     """Return in a sentence how the number of clusters compares with others."""
     tried = f"{suggestion.k_values[0]} to {suggestion.k_values[-1]}"
-    if suggestion.kind == "no evidence":
-        return f"No number of clusters from {tried} stands out from samples without clusters."
-    if suggestion.kind == "continuum":
-        return "Samples are hardly sparser between clusters than within: they may be a continuum."
-    best, others = suggestion.n_clusters, suggestion.candidates[1:]
-    also = f", and {join_words(others)} may fit as well" if others else ""
-    this_fit = "" if n_clusters in suggestion.candidates else f"; this fit has {n_clusters}"
-    unclear = "How many clusters there are is unclear: of" if suggestion.is_unclear else "Of"
-    return f"{unclear} {tried} clusters, {best} fit best{also}{this_fit}."
+    best, *others = suggestion.candidates
+    also = f", then {join_words(others)}" if others else ""
+    this_fit = "" if n_clusters == best else f"; this fit has {n_clusters}"
+    evidence = {"none": "There is no", "weak": "There is weak", "strong": "There is strong"}
+    return (
+        f"Of {tried} clusters, {best} fit best{also}{this_fit}. {evidence[suggestion.evidence]} "
+        f"evidence of clusters (p = {suggestion.p_value:.2g})."
+    )
 
 
 def cautions(data: ReportData, warned: Sequence[str] | None) -> list[str]:
@@ -159,7 +158,7 @@ def key_figures(data: ReportData) -> dict[str, str]:
         figures["ARI with what the views agree on"] = f"{data.agreed_ari:.2f}"
     gap = certified_gap(model)
     if gap is not None:
-        figures[f"certified relative gap ({model.certificate_.split()[0]})"] = format_gap(gap)
+        figures[f"certified relative gap ({model.certificate_.split()[0]})"] = gap
     elif not is_one_eigenproblem(model):
         figures["converged (no certificate)"] = "yes" if model.converged_ else "no"
     if data.y is not None:

@@ -3,16 +3,16 @@ import pytest
 
 from conftest import blob_views
 from mkclust import KernelBank
-from mkclust.explain.choosing import NumberOfClusters, Strength, suggest_n_clusters
-from mkclust.explain.choosing.borders import count_at_borders
-from mkclust.explain.choosing.clusterings import cluster, cluster_for_all_k, silhouette
-from mkclust.explain.choosing.mix import (
-    MixSettings,
-    NullSamples,
-    _gaussian_inner_products,
+from mkclust.data import read_samples
+from mkclust.explain.null_draws import Cloud, Mixing, ShuffledViews, gaussian_inner_products
+from mkclust.explain.number_of_clusters import rank_p_value, scores_of, suggest_n_clusters
+from mkclust.explain.spectral_path import (
     centered,
+    cluster,
+    cluster_for_all_k,
+    count_at_borders,
+    silhouette,
 )
-from mkclust.explain.choosing.suggest import chance
 from mkclust.methods import solve_average_kkm
 from mkclust.metrics import adjusted_rand_index
 from mkclust.stack import as_stack
@@ -114,73 +114,68 @@ def test_directions_that_a_kernel_lacks_play_no_part():
 # Draws without clusters -------------------------------------------------------------------------
 
 
+def mixing(kernels, m=2, normalize=True):
+    return Mixing(kernels, True, normalize, "error", coefficients=np.full(m, 1 / m))
+
+
 def test_a_cloud_has_exactly_the_covariance_of_the_samples():
     views = dict(zip("ab", blobs()[0], strict=True))
     bank = KernelBank(widths=(), polynomials=(), linear="linear")
-    for settings, X in (
-        (MixSettings(bank, True, False, "error"), views),
-        (
-            MixSettings("precomputed", True, False, "error"),
-            {name: view @ view.T for name, view in views.items()},
-        ),
-    ):
-        drawn = NullSamples(X, settings).draw(np.random.default_rng(0))
-        own = np.linalg.eigvalsh(settings.mix(X))
-        found = np.linalg.eigvalsh(drawn)
+    kernels = {name: view @ view.T for name, view in views.items()}
+    for of, X, expected in ((bank, views, "views"), ("precomputed", kernels, "precomputed")):
+        samples, mixed = read_samples(X, expected=expected), mixing(of, normalize=False)
+        own = np.linalg.eigvalsh(mixed.mix(samples))
+        found = np.linalg.eigvalsh(Cloud(samples, mixed).draw(np.random.default_rng(0)))
         # A bank divides each view by its mean squared norm, which rotations keep.
         np.testing.assert_allclose(found, own, atol=1e-8 * own[-1])
 
 
 def test_a_cloud_has_no_clusters():
-    views, _ = blobs(strengths=(3.0, 3.0))
-    settings = MixSettings(KernelBank(**ONE_GAUSSIAN), True, True, "error")
-    own = cluster_for_all_k(settings.mix(views), [4]).silhouettes
-    drawn = cluster_for_all_k(
-        NullSamples(dict(enumerate(views)), settings).draw(np.random.default_rng(0)), [4]
-    )
+    samples = read_samples(blobs(strengths=(3.0, 3.0))[0], expected="views")
+    mixed = mixing(KernelBank(**ONE_GAUSSIAN))
+    own = cluster_for_all_k(mixed.mix(samples), [4]).silhouettes
+    cloud = Cloud(samples, mixed).draw(np.random.default_rng(0))
     assert own > 0.8
-    assert drawn.silhouettes < 0.5
+    assert cluster_for_all_k(cloud, [4]).silhouettes < 0.5
 
 
 def test_a_gaussian_kernel_tells_the_points_it_is_of():
     X = np.random.default_rng(0).normal(size=(50, 3))
     squares = np.square(X[:, None] - X).sum(axis=-1)
     K = np.exp(-squares / 8)
-    inner = _gaussian_inner_products(K)
+    inner = gaussian_inner_products(K)
     Z = X - X.mean(axis=0)
     np.testing.assert_allclose(inner, Z @ Z.T / 4, atol=1e-10)
-    assert _gaussian_inner_products(X @ X.T) is None
-    assert _gaussian_inner_products(np.corrcoef(X)) is None
+    assert gaussian_inner_products(X @ X.T) is None
+    assert gaussian_inner_products(np.corrcoef(X)) is None
 
 
 def test_shuffling_keeps_each_view_and_nothing_that_views_share():
-    settings = MixSettings(KernelBank(**ONE_GAUSSIAN), True, True, "error")
-    X = dict(zip("ab", blobs(strengths=(3.0, 3.0))[0], strict=True))
-    mixes = settings.mixes(X)
-    np.testing.assert_allclose(sum(mixes.kernels), settings.mix(X), atol=1e-12)
-    drawn = mixes.shuffled(np.random.default_rng(0))
-    assert np.trace(drawn) == pytest.approx(np.trace(sum(mixes.kernels)))
-    rest = drawn - mixes.kernels[0]
-    np.testing.assert_allclose(
-        np.linalg.eigvalsh(rest), np.linalg.eigvalsh(mixes.kernels[1]), atol=1e-8
-    )
-    assert np.vdot(rest, mixes.kernels[0]) < 0.3 * np.vdot(mixes.kernels[1], mixes.kernels[0])
+    samples = read_samples(blobs(strengths=(3.0, 3.0))[0], expected="views")
+    mixed = mixing(KernelBank(**ONE_GAUSSIAN))
+    views = ShuffledViews(samples, mixed)
+    whole = mixed.mix(samples)
+    np.testing.assert_allclose(centered(sum(views.kernels)), whole, atol=1e-12)
+    drawn = views.draw(np.random.default_rng(0))
+    assert np.trace(drawn) == pytest.approx(np.trace(whole))
+    shared = np.vdot(*map(centered, views.kernels))
+    own = sum(np.vdot(K, K) for K in map(centered, views.kernels))
+    assert (np.vdot(drawn, drawn) - own) / 2 < 0.3 * shared
 
 
 def test_chance_is_the_rank_of_the_data_among_all_draws():
     rng = np.random.default_rng(0)
     drawn = rng.normal(size=(49, 5))
-    assert chance(np.array([0, 0, 9.0, 0, 0]), drawn) == 1 / 50
-    assert chance(drawn.min(axis=0), drawn) == 1
+    assert rank_p_value(np.array([0, 0, 9.0, 0, 0]), drawn) == 1 / 50
+    assert rank_p_value(drawn.min(axis=0), drawn) == 1
     # Draws among draws: every rank is equally likely.
-    ranks = [chance(x[0], x[1:]) for x in rng.normal(size=(400, 20, 5))]
+    ranks = [rank_p_value(x[0], x[1:]) for x in rng.normal(size=(400, 20, 5))]
     assert np.mean(np.array(ranks) <= 0.25) == pytest.approx(0.25, abs=0.07)
 
 
 def test_a_draw_whose_sample_is_at_the_mean_is_drawn_again():
     column = np.random.default_rng(0).normal(size=(120, 1))
-    found = suggest_n_clusters(column, [2, 3], **QUICK)
-    assert found.n_clusters == 1
+    assert suggest_n_clusters(column, [2, 3], **QUICK).evidence == "none"
 
 
 # Borders between clusters -----------------------------------------------------------------------
@@ -223,74 +218,84 @@ def test_copies_are_at_their_center_and_one_cluster_has_no_border():
 @pytest.mark.parametrize("k", [3, 5])
 def test_planted_clusters_are_counted(k):
     found = suggest_n_clusters(blobs(seed=k, n=150, k=k)[0], np.arange(2, 9))
-    assert found.n_clusters == k
-    assert found.strength.word == "strong"
-    assert found.p_cloud == found.p_shuffled == 1 / 50
-    assert found.kind == "clusters"
+    assert (found.n_clusters, found.evidence) == (k, "strong")
+    assert found.p_cloud == found.p_shuffled == found.p_value == 1 / 50
     assert found.p_continuum < 0.02
-    assert "sparser between them" in found.summary()
-    assert found.stabilities[k - 2] > 0.9
+    assert found.table.loc[k, "stability"] > 0.9
+    assert found.support.sum() == pytest.approx(1)
+    assert found.candidates[0] == k
+    assert len(set(found.candidates)) == 3
 
 
 @pytest.mark.parametrize("seed", range(3))
 def test_noise_is_no_evidence_of_clusters(seed):
     found = suggest_n_clusters(noise(seed), FEW, **QUICK)
-    assert found.n_clusters == 1
-    assert found.strength == ("none", 0)
-    assert found.kind == "no evidence"
-    assert "No evidence of clusters" in str(found)
+    assert found.evidence == "none"
+    assert found.p_value > 0.05
+    assert found.n_clusters in FEW
+    assert "no evidence of clusters" in str(found)
 
 
 def test_one_view_is_compared_with_a_cloud_alone():
     found = suggest_n_clusters(blobs(strengths=(2.0,))[0][0], FEW, **QUICK)
-    assert found.n_clusters == 4
+    assert (found.n_clusters, found.evidence) == (4, "strong")
     assert np.isnan(found.p_shuffled)
-    assert suggest_n_clusters(noise(5)[0], FEW, **QUICK).n_clusters == 1
+    assert suggest_n_clusters(noise(5)[0], FEW, **QUICK).evidence == "none"
 
 
-def test_a_gradual_change_that_views_share_is_no_cluster():
+def test_a_gradual_change_that_views_share_is_no_evidence():
     rng = np.random.default_rng(0)
     t = rng.normal(size=150)
     views = [np.outer(t, rng.normal(size=8)) + 0.5 * rng.normal(size=(150, 8)) for _ in range(2)]
-    found = suggest_n_clusters(views, FEW, **QUICK)
-    assert found.n_clusters == 1
-    assert "gradual" in found.summary()
+    assert suggest_n_clusters(views, FEW, **QUICK).evidence == "none"
 
 
 @pytest.mark.parametrize(
     "shape", ["evenly spaced line", "uniform line", "circle", "counts", "swiss roll", "square"]
 )
-def test_a_continuum_that_views_share_is_not_called_clusters(shape):
+def test_a_continuum_that_views_share_is_weak_evidence(shape):
     found = suggest_n_clusters(continuum(shape), FEW, **QUICK)
-    # No cloud, and shared, yet not separate.
-    assert found.p_cloud == found.p_shuffled == 1 / 20
-    assert (found.n_clusters, found.kind) == (1, "continuum")
-    assert found.strength == ("none", 0)
-    assert "No evidence of separate clusters: a continuum" in str(found)
-    assert "cut a continuum into parts" in str(found)
-
-
-def test_one_table_of_noise_that_looks_clearer_than_clouds_by_chance_has_no_clusters():
-    # The one of sixty draws that does.
-    table = np.random.default_rng(30).normal(size=(60, 4))
-    found = suggest_n_clusters(table, [2, 3, 4], **QUICK)
-    assert found.p_cloud == 1 / 20
-    assert found.n_clusters == 1
+    # Not a cloud, and shared, yet not separate.
+    assert found.p_value == 1 / 20
+    assert found.p_continuum > 0.05
+    assert found.evidence == "weak"
 
 
 def test_copies_of_two_points_are_two_clusters():
     rng = np.random.default_rng(0)
     places = [np.repeat(rng.normal(size=(2, 4)), 45, axis=0) for _ in range(2)]
     found = suggest_n_clusters(places, **QUICK)
-    assert (found.n_clusters, found.kind) == (2, "clusters")
+    assert (found.n_clusters, found.evidence) == (2, "strong")
 
 
-def test_clusters_that_views_do_not_share_are_told_apart_from_none():
+def test_clusters_that_views_do_not_share_are_no_evidence():
     good = blobs(strengths=(3.0,), k=3)[0]
-    found = suggest_n_clusters([*good, *noise(1)], FEW, **QUICK)
-    assert found.n_clusters == 1
+    found = suggest_n_clusters([*good, *noise(2)], FEW, **QUICK)
     assert found.p_cloud == 1 / 20
-    assert "views do not share them" in found.summary()
+    assert found.p_shuffled > 0.05
+    assert found.evidence == "none"
+
+
+def test_a_random_category_or_a_noise_view_beside_clusters_changes_nothing():
+    views = dict(zip("ab", blobs(n=150)[0], strict=True))
+    expected = suggest_n_clusters(views, FEW, **QUICK)
+    rng = np.random.default_rng(3)
+    for name, view in (("sex", np.eye(2)[rng.integers(2, size=150)]), ("noise", noise(4, 150)[0])):
+        found = suggest_n_clusters(views | {name: view}, FEW, **QUICK)
+        assert (found.n_clusters, found.evidence) == (4, "strong")
+        np.testing.assert_allclose(found.eigengaps, expected.eigengaps, atol=1e-6)
+
+
+def test_the_best_number_has_the_highest_sum_of_shares():
+    scores = scores_of(np.array([0.1, 0.5, 0.2]), np.array([-0.1, 0.1, 0.2]))
+    np.testing.assert_allclose(scores, [0.2, 1.5, 1.4])
+    np.testing.assert_allclose(scores_of(np.zeros(2), -np.ones(2)), 0)
+
+
+def test_a_number_at_the_end_of_the_range_is_named_as_such():
+    views = blobs(n=150, k=5)[0]
+    assert "largest number that was tried" in str(suggest_n_clusters(views, [3, 4, 5], **QUICK))
+    assert "number that was tried" not in str(suggest_n_clusters(views, [4, 5, 6], **QUICK))
 
 
 def test_kernels_say_the_same_as_the_views_they_are_of():
@@ -338,70 +343,6 @@ def test_the_seed_decides():
     assert not np.array_equal(one.null_silhouettes, other.null_silhouettes)
 
 
-def suggestion_of(excess, support, kind="clusters"):
-    """Return a suggestion of 2, 3, ... clusters with a given excess and support."""
-    excess, support = np.array(excess), np.array(support)
-    s, best = len(excess), int(np.argmax(excess))
-    found = kind == "clusters"
-    return NumberOfClusters(
-        n_clusters=best + 2 if found else 1,
-        strength=Strength.of(support[best]) if found else Strength("none", 0.0),
-        kind=kind,
-        k_values=np.arange(2, s + 2),
-        silhouettes=excess,
-        support=support,
-        expected_silhouettes=np.zeros(s),
-        **dict.fromkeys(("eigengaps", "stabilities"), np.zeros(s)),
-        **dict.fromkeys(("null_silhouettes", "null_eigengaps"), np.zeros((2, s))),
-        **dict.fromkeys(("p_cloud", "p_shuffled", "p_continuum", "level"), 0.02),
-        **dict.fromkeys(("border_density", "continuum_density"), 0.5),
-        **dict.fromkeys(("n_samples", "n_used", "n_tested"), 100),
-    )
-
-
-@pytest.mark.parametrize(
-    ("excess", "support", "candidates", "is_unclear"),
-    [
-        ([0.1, 0.4, 0.2, 0.1], [0, 1.0, 0, 0], (3,), False),
-        # Strong, and what one of ten resamples says stays in question.
-        ([0.1, 0.4, 0.39, 0.1], [0, 0.9, 0.1, 0], (3, 4), False),
-        ([0.1, 0.4, 0.2, 0.3], [0.05, 0.8, 0.0, 0.15], (3, 5), False),
-        # Weak: the best of all samples leads, the others follow by what resamples say.
-        ([0.1, 0.4, 0.3, 0.35], [0.2, 0.35, 0.05, 0.4], (3, 5, 2), True),
-        # Moderate, but nearly tied: in the excess, or by the resamples.
-        ([0.1, 0.4, 0.395, 0.1], [0, 0.95 - 0.1, 0.05, 0.1], (3, 5, 4), True),
-        ([0.1, 0.4, 0.3, 0.1], [0, 0.65, 0.35, 0], (3, 4), True),
-    ],
-)
-def test_a_number_is_unclear_where_it_is_weak_or_another_is_nearly_tied(
-    excess, support, candidates, is_unclear
-):
-    found = suggestion_of(excess, support)
-    assert found.candidates == candidates
-    assert found.candidates[0] == found.n_clusters
-    assert found.is_unclear == is_unclear
-    for text in (str(found), found.verdict()):
-        assert text.startswith("Unclear how many clusters: 3 (") == is_unclear
-    assert ("The samples do not tell" in str(found)) == is_unclear
-    assert [line[-2:] for line in str(found).splitlines() if line.endswith(" ?")] == [" ?"] * (
-        len(candidates) - 1
-    )
-
-
-@pytest.mark.parametrize("kind", ["no evidence", "continuum"])
-def test_without_evidence_there_are_no_candidates_and_nothing_is_unclear(kind):
-    found = suggestion_of([0.1, 0.4, 0.4], [0, 0.5, 0.5], kind)
-    assert (found.n_clusters, found.candidates, found.is_unclear) == (1, (), False)
-    assert str(found).startswith("No evidence of")
-
-
-def test_support_is_the_share_of_the_resamples_that_name_a_number():
-    found = suggest_n_clusters(blobs(seed=3, n=150, k=3)[0], FEW, **QUICK)
-    assert found.support.sum() == pytest.approx(1)
-    assert found.support[found.k_values == found.n_clusters] == found.strength.share
-    assert found.candidates == (3,)
-
-
 def test_a_suggestion_can_be_drawn():
     pytest.importorskip("matplotlib")
     from mkclust.plots import NumberOfClustersDisplay
@@ -414,12 +355,12 @@ def test_a_suggestion_can_be_drawn():
 @pytest.mark.parametrize(
     ("candidates", "message"),
     [
-        ([], "k_values is empty"),
-        ([1, 2], "k_values holds 1: pass numbers of at least 2"),
-        ([2, 40], "k_values holds 40, with 40 samples to look at: pass numbers up to 39"),
-        ([2.5], "k_values holds 2.5, which is not an integer"),
-        ([True], "k_values holds True, which is not an integer"),
-        (5, "k_values=5: pass numbers of clusters"),
+        ([], "k_values"),
+        ([1, 2], "k_values holds 1, .* from 2 to 39"),
+        ([2, 40], "k_values holds 40, .* from 2 to 39"),
+        ([2.5], "k_values"),
+        ([True], "k_values"),
+        (5, "k_values=5"),
     ],
 )
 def test_numbers_that_cannot_be_are_refused(candidates, message):
@@ -433,9 +374,9 @@ def test_numbers_that_cannot_be_are_refused(candidates, message):
         ({"n_draws": 19}, "n_draws=19 cannot show .* pass n_draws=49 at least"),
         ({"level": 0}, "level=0: pass a number between 0 and 1"),
         ({"n_resamples": 0}, "n_resamples=0"),
-        ({"coefficients": [1, -1]}, "pass one number a kernel"),
+        ({"coefficients": [1, -1]}, "coefficients="),
         ({"coefficients": [1, 1, 1]}, "3 coefficients for 2 kernels"),
-        ({"max_samples": 30, "k_values": [30]}, "with 30 samples .* or raise max_samples"),
+        ({"max_samples": 30, "k_values": [30]}, "raise max_samples"),
         ({"max_samples": 5}, "max_samples=5: too few"),
         ({"kernels": "straight"}, "kernels='straight'"),
     ],

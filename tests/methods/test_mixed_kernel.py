@@ -1,4 +1,4 @@
-"""The similarities by which a model clusters, looked at again after the fit."""
+"""The similarities by which a model clusters, computed again after the fit."""
 
 import tracemalloc
 import warnings

@@ -1,0 +1,490 @@
+"""Which number of clusters fits best, and how strong the evidence of clusters is."""
+
+import warnings
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from numbers import Integral
+from typing import Any, Literal
+
+import numpy as np
+import pandas as pd
+
+from mkclust.data.options import TableOptions
+from mkclust.explain.null_draws import Cloud, Mixing, ShuffledViews
+from mkclust.explain.parts import Parts
+from mkclust.explain.spectral_path import (
+    SpectralPath,
+    centered,
+    cluster_for_all_k,
+    count_at_borders,
+)
+from mkclust.explain.stability import check_resamples, count_pairs, draw, part_size, seeded
+from mkclust.metrics import adjusted_rand_of_table
+from mkclust.parameters import Count, Number, check_parameter
+from mkclust.text import join_words
+from mkclust.types import Float
+
+# Share of the samples in a resample.
+FRACTION = 0.8
+# The first draws without clusters tell whether the others are worth the time: not if this share of
+# them shows clearer clusters.
+FIRST_DRAWS, HOPELESS = 19, 0.2
+# Tests use this number of samples, or this number for each cluster.
+TESTED_SAMPLES, TESTED_PER_CLUSTER = 500, 20
+# P-values are shares of draws, and one may equal the level except for rounding.
+ROUNDING = 1e-9
+# With fewer samples than this no test could tell.
+FEWEST_SAMPLES = 20
+# Without k_values: up to this number of clusters, with this number of samples each at least.
+MOST_CLUSTERS, FEWEST_PER_CLUSTER = 25, 5
+# An example, for messages.
+SUCH_AS = "pass numbers of clusters to try, such as [2, 3, 4]"
+# Quantiles of what draws without clusters show.
+BAND = (0.025, 0.975)
+
+Evidence = Literal["none", "weak", "strong"]
+
+
+@dataclass(frozen=True, eq=False)
+class NumberOfClusters:
+    """Which number of clusters fits best, and how strong the evidence of clusters is.
+
+    The first is always named; whether there are any clusters is the second. ``print`` it.
+
+    Attributes
+    ----------
+    n_clusters : int
+        The number that fits best, with the highest score.
+    evidence : {"none", "weak", "strong"}
+        "none" if samples without clusters may look as clear; "weak" if they do not, but samples are
+        hardly sparser between the clusters than within them, as in a continuum that is cut into
+        parts or in clusters that overlap; else "strong".
+    k_values : ndarray of int of shape (s,)
+        The numbers that were tried, rising; what follows is in that order, too.
+    eigengaps : ndarray of shape (s,)
+        Relative gap between eigenvalues k - 1 and k of the mixed kernel, centered.
+    silhouettes : ndarray of shape (s,)
+        Mean silhouette of the k clusters in the k - 1 leading eigenvectors, by distances to the
+        centers.
+    expected_silhouettes : ndarray of shape (s,)
+        Mean silhouette of samples without clusters, of the same covariance: one cloud.
+    stabilities : ndarray of shape (s,)
+        Mean adjusted Rand index of the clusters of a resample with those of all samples; NaN for
+        more clusters than a resample has samples.
+    support : ndarray of shape (s,)
+        Share of the resamples in which each number has the highest score.
+    null_silhouettes, null_eigengaps : ndarray of shape (2, s)
+        What 95 % of the draws without clusters lie between.
+    p_cloud : float
+        p-value against one cloud without clusters.
+    p_shuffled : float
+        p-value against views that share nothing; NaN for one view.
+    p_continuum : float
+        p-value against a continuum that is cut into parts, for ``n_clusters``.
+    border_density, continuum_density : float
+        How dense samples are at the borders between clusters, in units of that near the centers,
+        and how dense they would be in a continuum, at least.
+    level : float
+        The limit of the p-values.
+    n_samples, n_used, n_tested : int
+        How many samples there are, and how many of them the criteria and the tests used.
+    """
+
+    n_clusters: int
+    evidence: Evidence
+    k_values: np.ndarray
+    eigengaps: Float
+    silhouettes: Float
+    expected_silhouettes: Float
+    stabilities: Float
+    support: Float
+    null_silhouettes: Float
+    null_eigengaps: Float
+    p_cloud: float
+    p_shuffled: float
+    p_continuum: float
+    border_density: float
+    continuum_density: float
+    level: float
+    n_samples: int
+    n_used: int
+    n_tested: int
+
+    @property
+    def p_value(self) -> float:
+        """The larger of the p-values against samples without clusters."""
+        return float(np.nanmax([self.p_cloud, self.p_shuffled]))
+
+    @property
+    def scores(self) -> Float:
+        """What decides, (s,): see `scores_of`."""
+        return scores_of(self.eigengaps, self.silhouettes - self.expected_silhouettes)
+
+    @property
+    def candidates(self) -> tuple[int, ...]:
+        """The best number and the two next ones by their score."""
+        others = [int(k) for k in self.k_values[np.argsort(-self.scores, kind="stable")]]
+        others.remove(self.n_clusters)
+        return (self.n_clusters, *others[:2])
+
+    @property
+    def table(self) -> pd.DataFrame:
+        """All criteria, one row for each number of clusters."""
+        columns = {
+            "score": self.scores,
+            "eigengap": self.eigengaps,
+            "silhouette": self.silhouettes,
+            "without clusters": self.expected_silhouettes,
+            "stability": self.stabilities,
+            "support": self.support,
+        }
+        return pd.DataFrame(columns, index=pd.Index(self.k_values, name="k"))
+
+    def verdict(self) -> str:
+        """Return both answers and the reasons, without the table.
+
+        Returns
+        -------
+        str
+        """
+        return " ".join([f"{self._title()}.", *self._reasons()])
+
+    def summary(self) -> str:
+        """Return the table of all numbers of clusters, and both answers in sentences.
+
+        Returns
+        -------
+        str
+        """
+        rows = self.table.to_string(float_format="{:.2f}".format, na_rep="-")
+        criteria = (
+            "Score: eigengap and excess of the silhouette over samples without clusters, each as a "
+            "share of its maximum, added. Eigengap: relative drop of the spectrum after the "
+            "directions of k clusters. Silhouette: how much nearer samples are to their own "
+            "cluster than to the next. Stability: agreement of the clusters with those of "
+            "resamples (1: the same). Support: share of the resamples with the highest score at k."
+        )
+        return "\n".join([self._title(), "", rows, "", *self._reasons(), criteria])
+
+    def __str__(self) -> str:
+        """Return the summary."""
+        return self.summary()
+
+    def _title(self) -> str:
+        """Return both answers in one line."""
+        words = {"none": "no evidence", "weak": "weak evidence", "strong": "strong evidence"}
+        found = f"{words[self.evidence]} of clusters (p = {self.p_value:.2g})"
+        return f"{self.n_clusters} clusters fit best; {found}"
+
+    def _reasons(self) -> list[str]:
+        """Return the reasons of both answers, a sentence each."""
+        best = self.table.loc[self.n_clusters]
+        stable = "unknown" if np.isnan(best["stability"]) else f"{best['stability']:.2f}"
+        others = [str(k) for k in self.candidates[1:]]
+        next_best = f"; next best: {join_words(others)}" if others else ""
+        sentences = [
+            f"For {self.n_clusters} clusters: stability {stable}, silhouette "
+            f"{best['silhouette']:.2f} ({best['without clusters']:.2f} without clusters), eigengap "
+            f"{best['eigengap']:.2f}; {best['support']:.0%} of the resamples say the same"
+            f"{next_best}.",
+            self._say_evidence(),
+        ]
+        # Two is the first number that is possible: nothing lies below.
+        if self.n_clusters == self.k_values[-1] or self.n_clusters == self.k_values[0] > 2:
+            end = "largest" if self.n_clusters == self.k_values[-1] else "smallest"
+            sentences.append(
+                f"{self.n_clusters} is the {end} number that was tried: pass k_values beyond it."
+            )
+        if self.n_used < self.n_samples:
+            sentences.append(
+                f"Computed on {self.n_used} of {self.n_samples} samples, the tests on "
+                f"{self.n_tested}."
+            )
+        return sentences
+
+    def _say_evidence(self) -> str:
+        """Say whether there are clusters at all, and why."""
+        cloud, level = f"p = {self.p_cloud:.2g}", f"the limit is {self.level:g}"
+        shuffled = f"p = {self.p_shuffled:.2g}"
+        if self.p_cloud > self.level + ROUNDING:
+            return (
+                "No number of clusters is clearer than in one cloud of the same covariance "
+                f"({cloud}; {level})."
+            )
+        if self.p_shuffled > self.level + ROUNDING:
+            return (
+                f"Clusters are clearer than in one cloud ({cloud}), but not clearer than in views "
+                f"that share nothing ({shuffled}; {level}): there is no evidence that the views "
+                "share them. Call the function for each view alone."
+            )
+        also = "" if np.isnan(self.p_shuffled) else f", and than in unrelated views ({shuffled})"
+        hardly = "" if self.evidence == "strong" else "hardly "
+        meaning = (
+            "" if self.evidence == "strong" else ": they may overlap, or be parts of a continuum"
+        )
+        return (
+            f"Clusters are clearer than in one cloud of the same covariance ({cloud}){also}. "
+            f"Samples are {hardly}sparser between clusters than within them{meaning}: at the "
+            f"borders {self.border_density:.2g} times as dense as near the centers, in a continuum "
+            f"{self.continuum_density:.2g} times or more (p = {self.p_continuum:.2g}; {level})."
+        )
+
+
+def scores_of(eigengaps: Float, excess: Float) -> Float:
+    """Return the sum of two criteria over s numbers of clusters, each as a share of its maximum."""
+    parts = [np.maximum(values, 0) for values in (eigengaps, excess)]
+    return np.sum([part / (part.max() or 1.0) for part in parts], axis=0)
+
+
+def suggest_n_clusters(
+    X: Any,
+    k_values: Iterable[int] | None = None,
+    *,
+    kernels: Any = "auto",
+    center: bool = True,
+    normalize: bool = True,
+    psd: Literal["error", "clip", "shift"] = "error",
+    views: Any = None,
+    join: Literal["exact", "inner", "outer"] = "exact",
+    impute: Literal["median"] | None = None,
+    missing_views: Literal["learn", "zero", "rescale"] | None = None,
+    coefficients: Any = None,
+    n_resamples: int = 20,
+    n_draws: int = 49,
+    max_samples: int = 2000,
+    level: float = 0.02,
+    random_state: Any = 0,
+) -> NumberOfClusters:
+    r"""Say which number of clusters fits best, and how strong the evidence of clusters is.
+
+    Both are found in the mixed kernel of the recommended method (views that it does not use play no
+    part), centered and scaled as in ``fit``. It does not depend on the number of clusters, so that
+    one eigendecomposition serves all numbers.
+
+    **Which number fits best.** The number with the highest sum of two criteria, each as a share of
+    its maximum:
+
+    - *Eigengap.* k clusters of a centered kernel span k - 1 directions: the relative gap between
+      eigenvalues k - 1 and k.
+    - *Excess of the silhouette.* How much nearer samples are to the center of their own cluster
+      than to the next one, relatively, for k-means on the k - 1 leading eigenvectors; less what it
+      is without clusters, on average.
+
+    Beside them, *stability* is the mean adjusted Rand index between the clusters of all samples and
+    those of resamples; it is shown, and favors few clusters.
+
+    **How strong the evidence is.** The test statistic is the largest standardized silhouette over
+    all numbers, :math:`\max_k (s_k - \bar s_k) / \sigma_k`, with mean and deviation over the data
+    and all draws together. There is no evidence if it is not larger than for (almost) all draws of
+
+    - *one cloud*: random samples of exactly the covariance that the samples have, within views and
+      between them.
+    - *shuffled views*, if there are several: each view keeps what it has, but its samples are
+      shuffled on their own, so that views share nothing.
+
+    With 49 draws the least possible p-value is 1/50, which is the level. The evidence is strong if
+    samples are also sparser at the borders between clusters than in a continuum: significantly less
+    than half as dense as near the centers for four clusters or more, 0.35 times as dense for two or
+    three, and that times d - 1 if clusters extend in d > 2 directions. Else it is weak: a curve or
+    a surface that views share, cut into parts, looks like that, and so do clusters that overlap.
+
+    Parameters
+    ----------
+    X : array of shape (m, n, n), list or dict of kernels or views, or table of shape (n, d)
+        All that ``fit`` takes.
+    k_values : iterable of int, default=None
+        Numbers of clusters to try, from 2 to n - 1; None tries 2 to 25, and less for fewer than 125
+        samples.
+    kernels, center, normalize, psd, views, join, impute, missing_views
+        As in every estimator; ``missing_views="learn"``, and None, are taken for ``"rescale"``, for
+        what is learned depends on the number of clusters. Draws lack the samples that the views
+        lack.
+    coefficients : array-like of shape (n_kernels,), default=None
+        Coefficients of the kernels in the mix, such as a model's ``coefficients_``; None takes
+        those of the recommended method.
+    n_resamples : int, default=20
+        Number of resamples, of four fifths of the samples each.
+    n_draws : int, default=49
+        Number of draws without clusters; fewer are drawn if the first show that there is no
+        evidence.
+    max_samples : int, default=2000
+        Number of samples to use, drawn at random from more. The tests use 500 of them, or 20 for
+        each cluster.
+    level : float, default=0.02
+        Limit of the p-values.
+    random_state : int, RandomState instance or None, default=0
+        Seed of samples, resamples and draws.
+
+    Returns
+    -------
+    NumberOfClusters
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mkclust import suggest_n_clusters
+    >>> rng = np.random.default_rng(0)
+    >>> places = rng.normal(size=(4, 6))[np.arange(120) % 4]
+    >>> views = [3 * places + rng.normal(size=(120, 6)), 3 * places + rng.normal(size=(120, 6))]
+    >>> found = suggest_n_clusters(views, [2, 3, 4, 5, 6])
+    >>> found.n_clusters, found.evidence
+    (4, 'strong')
+    >>> noise = [rng.normal(size=(120, 6)), rng.normal(size=(120, 6))]
+    >>> suggest_n_clusters(noise, [2, 3, 4]).evidence
+    'none'
+    """
+    check_resamples(n_resamples, FRACTION, max_samples)
+    _check_draws(n_draws, level)
+    source = Parts(X, kernels, TableOptions(views, join, impute, missing_views))
+    n_used = min(source.n_samples, max_samples)
+    numbers = _check_k_values(k_values, source.n_samples, n_used)
+    n_tested = min(n_used, max(TESTED_SAMPLES, TESTED_PER_CLUSTER * numbers[-1]))
+    # What is learned depends on the number of clusters.
+    fill: Literal["zero", "rescale"] = "zero" if missing_views == "zero" else "rescale"
+    rng = seeded(random_state)
+    used = draw(rng, source.n_samples, n_used)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        part = source.take(used)
+        given = _check_coefficients(coefficients)
+        mixing = Mixing(source.kernels, center, normalize, psd, fill, given).learned(part)
+        K = mixing.mix(part)
+        path = tested = cluster_for_all_k(K, numbers)
+        if n_tested < n_used:
+            part = source.take(used[draw(rng, n_used, n_tested)])
+            tested = cluster_for_all_k(mixing.mix(part), numbers)
+        cloud = Cloud(part, mixing)
+        draws, p_cloud = _compare(tested, lambda: cloud.draw(rng), numbers, n_draws)
+        silhouettes = np.array([each.silhouettes for each in draws])
+        p_shuffled = float("nan")
+        shuffled = ShuffledViews(part, mixing)
+        if len(shuffled.kernels) > 1:
+            # The first draws are enough if there is no evidence already.
+            count = n_draws if p_cloud <= level + ROUNDING else min(FIRST_DRAWS, n_draws)
+            draws, p_shuffled = _compare(tested, lambda: shuffled.draw(rng), numbers, count)
+        expected = silhouettes.mean(axis=0)
+        stabilities, support = _resample(K, path, numbers, expected, n_resamples, rng)
+    best = int(np.argmax(scores_of(path.eigengaps, path.silhouettes - expected)))
+    borders = count_at_borders(path.coordinates(numbers[best]), path.labels[best])
+    is_none = np.nanmax([p_cloud, p_shuffled]) > level + ROUNDING
+    is_separate = borders.p_value <= level + ROUNDING
+    return NumberOfClusters(
+        n_clusters=numbers[best],
+        evidence="none" if is_none else "strong" if is_separate else "weak",
+        k_values=np.array(numbers),
+        eigengaps=path.eigengaps,
+        silhouettes=path.silhouettes,
+        expected_silhouettes=expected,
+        stabilities=stabilities,
+        support=support,
+        null_silhouettes=np.quantile(silhouettes, BAND, axis=0),
+        null_eigengaps=np.quantile([each.eigengaps for each in draws], BAND, axis=0),
+        p_cloud=p_cloud,
+        p_shuffled=p_shuffled,
+        p_continuum=borders.p_value,
+        border_density=borders.density,
+        continuum_density=borders.sparse,
+        level=float(level),
+        n_samples=source.n_samples,
+        n_used=n_used,
+        n_tested=n_tested,
+    )
+
+
+def _check_k_values(k_values: Any, n_samples: int, n_used: int) -> list[int]:
+    """Return the numbers of clusters to try, rising; None chooses."""
+    if n_used < FEWEST_SAMPLES:
+        what = f"{n_samples} samples" if n_used == n_samples else f"max_samples={n_used}"
+        raise ValueError(
+            f"{what}: too few to tell clusters from chance, which needs at least {FEWEST_SAMPLES}"
+        )
+    if k_values is None:
+        return list(range(2, min(MOST_CLUSTERS, n_used // FEWEST_PER_CLUSTER) + 1))
+    values = [] if isinstance(k_values, str) or not np.iterable(k_values) else list(k_values)
+    if not values or not all(isinstance(k, Integral) and not isinstance(k, bool) for k in values):
+        raise ValueError(f"k_values={k_values!r}: {SUCH_AS}")
+    numbers = sorted({int(k) for k in values})
+    if numbers[0] < 2 or numbers[-1] > n_used - 1:
+        wrong = numbers[0] if numbers[0] < 2 else numbers[-1]
+        advice = "" if n_used == n_samples else ", or raise max_samples"
+        raise ValueError(
+            f"k_values holds {wrong}, and {n_used} samples are used: pass numbers from 2 to "
+            f"{n_used - 1}{advice}"
+        )
+    return numbers
+
+
+def _check_draws(n_draws: Any, level: Any) -> None:
+    """Refuse a level that the draws cannot reach."""
+    check_parameter("level", level, Number(0, 1, open_low=True, open_high=True))
+    check_parameter("n_draws", n_draws, Count())
+    least = int(np.ceil(1 / level - 1e-9)) - 1
+    if n_draws < least:
+        raise ValueError(
+            f"n_draws={n_draws} cannot show a p-value below {1 / (n_draws + 1):.2g}, and the "
+            f"level is {level:g}: pass n_draws={least} at least"
+        )
+
+
+def _check_coefficients(coefficients: Any) -> Float | None:
+    """Return coefficients as an array."""
+    if coefficients is None:
+        return None
+    array = np.asarray(coefficients, dtype=np.float64)
+    if array.ndim != 1 or not np.isfinite(array).all() or array.min() < 0 or array.sum() <= 0:
+        raise ValueError(
+            f"coefficients={coefficients!r}: pass one number per kernel, not negative and not all "
+            "zero"
+        )
+    return array
+
+
+def _compare(
+    path: SpectralPath, draw_kernel: Callable[[], Float], k_values: Sequence[int], n_draws: int
+) -> tuple[list[SpectralPath], float]:
+    """Return draws without clusters, and the p-value of the samples among them."""
+    draws: list[SpectralPath] = []
+    for count in (min(FIRST_DRAWS, n_draws), n_draws):
+        draws += [cluster_for_all_k(draw_kernel(), k_values) for _ in range(len(draws), count)]
+        p_value = rank_p_value(path.silhouettes, np.array([each.silhouettes for each in draws]))
+        if p_value > HOPELESS:
+            break
+    return draws, p_value
+
+
+def rank_p_value(criterion: Float, drawn: Float) -> float:
+    """Return the share of (n_draws, s) draws, and the data, whose maximum is that of the data.
+
+    All are standardized together, so that the data are treated as any of the draws; the criterion
+    of the data is (s,).
+    """
+    everything = np.vstack([criterion, drawn])
+    deviations = everything.std(axis=0)
+    standardized = (everything - everything.mean(axis=0)) / np.where(deviations > 0, deviations, 1)
+    largest = standardized.max(axis=1)
+    return float(np.mean(largest >= largest[0]))
+
+
+def _resample(
+    K: Float,
+    path: SpectralPath,
+    k_values: Sequence[int],
+    expected: Float,
+    n_resamples: int,
+    rng: np.random.Generator,
+) -> tuple[Float, Float]:
+    """Return how far clusters of resamples agree, and how many of these name each k, two (s,)."""
+    n = len(K)
+    size = part_size(n, FRACTION, n)
+    numbers = [k for k in k_values if k < size]
+    agreements = np.full((n_resamples, len(k_values)), np.nan)
+    named = np.zeros(len(k_values))
+    for index in range(n_resamples if numbers else 0):
+        part = draw(rng, n, size)
+        found = cluster_for_all_k(centered(K[np.ix_(part, part)]), numbers, path.vectors[part])
+        for position, (k, labels) in enumerate(zip(numbers, found.labels, strict=True)):
+            table = count_pairs(path.labels[position][part], labels, k)
+            agreements[index, position] = adjusted_rand_of_table(table)
+        scores = scores_of(found.eigengaps, found.silhouettes - expected[: len(numbers)])
+        named[np.argmax(scores)] += 1
+    return agreements.mean(axis=0), named / n_resamples

@@ -1,0 +1,200 @@
+"""Clusterings of one kernel for many numbers of clusters, and how separate clusters are."""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+import scipy.linalg
+from scipy.stats import binom
+from sklearn.cluster import KMeans, kmeans_plusplus
+
+from mkclust.engine.eigen import block_width, relax, relax_whole
+from mkclust.linalg import orthonormalize
+from mkclust.linalg.threads import one_thread_if_small
+from mkclust.stack import Array
+from mkclust.types import Float
+
+# Relative error of the eigenvalue sum.
+EIGEN_TOLERANCE = 1e-6
+# Eigenvalues below this share of the largest are rounding: the kernel has a lower rank.
+RANK_TOLERANCE = 1e-10
+# Iterations of k-means, which from good seeds settles in a few.
+MAX_ITER = 50
+# Centers nearer than this share of the longest distance are the same, apart from rounding.
+SAME_CENTER = 1e-6
+# Positions on the line from a center, 0, to the next one, 1, with the border at 1/2: up to the
+# first a sample is near its center, from the second on at the border.
+CORE, BORDER = 0.25, 0.375
+# Positions of samples at the very center are zero up to this.
+ROUNDING = 1e-6
+# How dense a border of a continuum is at least, in units of the sparser of the two cores. A curve
+# cut into two or three parts is stretched in the middle if its kernel has a unit diagonal: 0.36 was
+# the least on curves and surfaces of a thousand samples, 0.53 for more parts. The more dimensions
+# parts have, the more of them lies at their borders: from the third on, each adds as much again.
+FEW_PARTS, SPARSE_OF_FEW, SPARSE_OF_MANY = 3, 0.35, 0.5
+
+
+class SpectralPath(NamedTuple):
+    """The clusterings of one centered kernel, one for each of s numbers of clusters."""
+
+    eigengaps: Float  # relative gap between eigenvalues k - 1 and k, (s,)
+    silhouettes: Float  # mean silhouette of k clusters in k - 1 leading eigenvectors, (s,)
+    labels: np.ndarray  # (s, n_samples)
+    vectors: Float  # the leading eigenvectors, (n_samples, b)
+    eigenvalues: Float  # (b,)
+
+    def coordinates(self, n_clusters: int) -> Float:
+        """Return the samples by the kernel's own distances, (n_samples, n_clusters - 1)."""
+        leading = np.maximum(self.eigenvalues[: n_clusters - 1], 0)
+        return self.vectors[:, : n_clusters - 1] * np.sqrt(leading)
+
+
+def centered(K: Float) -> Float:
+    """Return a kernel centered."""
+    K = K - K.mean(axis=0)
+    return K - K.mean(axis=1)[:, None]
+
+
+def cluster_for_all_k(
+    K: Float, k_values: Sequence[int], start: Float | None = None
+) -> SpectralPath:
+    """Cluster the samples of a centered kernel into each of several numbers of clusters.
+
+    One eigendecomposition serves all: k clusters show in the k - 1 leading eigenvectors, whatever k
+    is. ``start`` may hold vectors that these are close to.
+    """
+    with one_thread_if_small(len(K)):
+        return _cluster_for_all_k(K, k_values, start)
+
+
+def _cluster_for_all_k(K: Float, k_values: Sequence[int], start: Float | None) -> SpectralPath:
+    most = max(k_values)
+    if block_width(len(K), most) >= len(K):
+        found = relax_whole(K, most)
+    else:
+        vectors = None if start is None else orthonormalize(start)
+        found = relax(Array(K), most, tol=EIGEN_TOLERANCE, start=vectors)
+    values, V = found.eigenvalues, found.vectors
+    lowest = RANK_TOLERANCE * max(values[0], 0)
+    # Directions that the kernel does not have tell nothing, and are left out.
+    points = V * (values > lowest)
+    gaps, silhouettes, labels = [], [], []
+    for k in k_values:
+        above, below = values[k - 2], max(values[k - 1], 0)
+        gaps.append((above - below) / above if above > lowest else 0.0)
+        labels_of_k, distances = cluster(points[:, : k - 1], k)
+        silhouettes.append(silhouette(labels_of_k, distances))
+        labels.append(labels_of_k)
+    return SpectralPath(np.array(gaps), np.array(silhouettes), np.array(labels), V, values)
+
+
+def cluster(points: Float, n_clusters: int) -> tuple[np.ndarray, Float]:
+    """Return k-means clusters of (n, k - 1) points, and all distances to the centers, (n, k).
+
+    Two sets of seeds are tried. With a constant beside them, points in k tight clusters are k
+    directions at right angles, so that a pivoted QR decomposition takes one point of each. If
+    clusters overlap it may take two of one; seeds drawn far apart fail in other cases.
+    """
+    n = len(points)
+    with_constant = np.vstack([np.full(n, 1 / np.sqrt(n)), points.T])
+    pivots = scipy.linalg.qr(with_constant, mode="r", pivoting=True, check_finite=False)[1]
+    distant = kmeans_plusplus(points, n_clusters, random_state=0)[1]
+    best = min(
+        (
+            KMeans(n_clusters, init=points[seeds], n_init=1, max_iter=MAX_ITER, tol=0).fit(points)
+            for seeds in (pivots[:n_clusters], distant)
+        ),
+        key=lambda found: found.inertia_,
+    )
+    return best.labels_, best.transform(points)
+
+
+def silhouette(labels: np.ndarray, distances: Float) -> float:
+    """Return the mean silhouette by the distances to the centers, (n_samples, k); at most 1.
+
+    For each sample, it is how much nearer its own center is than the next one, relatively; zero for
+    one alone in its cluster. It is zero in all if there are fewer clusters than asked for.
+    """
+    everyone = np.arange(len(labels))
+    to_center, others = distances[everyone, labels], distances.copy()
+    others[everyone, labels] = np.inf
+    nearest = others.min(axis=1)
+    sizes = np.bincount(labels, minlength=distances.shape[1])
+    if sizes.min() == 0 or nearest.min() <= SAME_CENTER * distances.max():
+        return 0.0
+    return float(np.where(sizes[labels] > 1, (nearest - to_center) / nearest, 0).mean())
+
+
+class Borders(NamedTuple):
+    """How many samples lie between neighboring clusters, and how many near their centers."""
+
+    n_between: int  # samples at a border
+    # Samples near the centers beside these borders: of the two clusters at a border, twice as many
+    # as the one has that has fewer.
+    n_within: int
+    n_clusters: int
+    # In how many directions clusters extend, on average: the squared sum of their variances over
+    # the sum of the squares.
+    n_dimensions: float
+
+    @property
+    def sparse(self) -> float:
+        """The density below which borders are sparser than in a continuum."""
+        least = SPARSE_OF_FEW if self.n_clusters <= FEW_PARTS else SPARSE_OF_MANY
+        return least * max(1.0, self.n_dimensions - 1)
+
+    @property
+    def density(self) -> float:
+        """How dense samples are at borders, in units of that near centers; NaN without samples."""
+        if self.n_within == 0:
+            return float("inf") if self.n_between else float("nan")
+        return self.n_between / self.n_within * CORE / (0.5 - BORDER)
+
+    @property
+    def p_value(self) -> float:
+        """How likely a continuum is to have as few samples at the borders between its parts."""
+        odds = self.sparse * (0.5 - BORDER) / CORE
+        total = self.n_between + self.n_within
+        return float(binom.cdf(self.n_between, total, odds / (1 + odds))) if total else 1.0
+
+
+def count_at_borders(points: Float, labels: np.ndarray) -> Borders:
+    """Count samples at the borders between clusters of (n, d) points, and near the centers.
+
+    Every sample has a position on the line from its own center to that of the neighbor whose border
+    it is nearest to, relatively. Evenly spread samples of a curve have evenly spread positions, and
+    those of a surface or a body crowd at the borders. If density only falls, as at the edge of a
+    cloud, a border is denser than the core of the sparser side, hence the sparser side counts.
+    """
+    n, everyone = len(points), np.arange(len(points))
+    labels = np.unique(labels, return_inverse=True)[1]
+    k = int(labels.max()) + 1
+    if k == 1:
+        return Borders(0, 0, 1, 1.0)
+    members = np.zeros((n, k))
+    members[everyone, labels] = 1
+    centers = members.T @ points / members.sum(axis=0)[:, None]
+    apart = np.square(centers[:, None] - centers).sum(axis=-1)[labels]
+    squares = np.square(points[:, None] - centers).sum(axis=-1)
+    other = apart > 0
+    gained = squares[everyone, labels][:, None] - squares
+    positions = np.where(other, 0.5 + gained / (2 * np.where(other, apart, 1)), -np.inf)
+    neighbors, position = positions.argmax(axis=1), positions.max(axis=1)
+    near = (position >= -ROUNDING) & (position < CORE)
+    cores = np.zeros((k, k), dtype=np.int64)
+    np.add.at(cores, (labels[near], neighbors[near]), 1)
+    n_within = int(np.minimum(cores, cores.T).sum())  # every pair of clusters counts twice
+    n_between = int((position >= BORDER).sum())
+    return Borders(n_between, n_within, k, _dimensions(points - centers[labels], labels))
+
+
+def _dimensions(offsets: Float, labels: np.ndarray) -> float:
+    """Return in how many directions samples lie around their centers, on average."""
+    total = 0.0
+    for c in range(labels.max() + 1):
+        members = offsets[labels == c]
+        scatter = members.T @ members
+        squares = np.square(scatter).sum()
+        # Copies of one sample extend in no direction.
+        total += len(members) * (np.trace(scatter) ** 2 / squares if squares > 0 else 1.0)
+    return float(total / len(labels))
