@@ -2,24 +2,21 @@
 
 from collections.abc import Mapping, Sequence
 from copy import copy
-from dataclasses import replace
 from typing import Any, Self
 
 import numpy as np
-from sklearn.base import BaseEstimator, TransformerMixin, clone
+from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 from mkclust.data.blocks import fingerprint
-from mkclust.data.samples import Expected, read_views
+from mkclust.data.samples import read_views
 from mkclust.data.tables import TABLE
 from mkclust.kernels.formulas import Formula, read_formulas
 from mkclust.kernels.kinds import (
-    are_rules,
     check_rules,
     check_scale,
     choose_rules,
     requests_of,
-    rules_of,
 )
 from mkclust.kernels.neighbors import (
     NeighborCount,
@@ -130,9 +127,9 @@ class KernelBank(TransformerMixin, BaseEstimator):
     - "dense": all others. The kernels of the parameters; columns that vary more than twice as much
       as the median column are scaled down to that.
 
-    The kernel of a view that is "histogram", "directions", "table" or "dense" consists of its shared
-    neighborhoods by a third, if it is the only one of the view. Kernels by name, each alone, with s
-    the median dissimilarity of two training rows (if not Euclidean, of at most 2,000 rows):
+    The kernel of a view that is "histogram", "directions", "table" or "dense" consists of its
+    shared neighborhoods by a third, if it is the only one of the view. Kernels by name, each alone,
+    with s the median dissimilarity of two training rows (if not Euclidean, of at most 2,000 rows):
 
     - "gaussian": the kernels of the parameters, of rows as they are.
     - "self-tuning": :math:`\exp(-\|x - y\|^2 / (s_x s_y))` with :math:`s_x` the distance to the
@@ -474,45 +471,3 @@ def _listed(views: Mapping[str, Array]) -> str:
     if list(views) == [TABLE]:
         return "one table"
     return f"{len(views)} view{'s' * (len(views) > 1)} ({', '.join(map(repr, views))})"
-
-
-# Banks, and the input that they take, by what ``kernels`` of an estimator may be ----------------
-
-
-def default_bank(several_views: bool, kernels: Any = "auto", scale: Any = "auto") -> KernelBank:
-    """Return the bank that ``kernels`` and ``scale`` of an estimator ask for by names.
-
-    Each of several views gets one kernel, and one table all kernels of the bank.
-    """
-    parameters = {"rules": rules_of(kernels), "scale": scale}
-    parameters["on_the_fly"] = isinstance(kernels, str) and kernels == "on-the-fly"
-    if several_views:
-        parameters |= {"widths": (1.0,), "polynomials": (), "linear": None}
-    return KernelBank(**parameters)
-
-
-def with_rules_by_name(bank: KernelBank, X: Any) -> KernelBank:
-    """Return the same bank with the kinds of views fixed, so that parts of them keep these."""
-    if bank.rules is None:
-        return bank
-    check_rules(bank.rules)
-    views = read_views(X).views
-    requests, chosen = requests_of(bank.rules, views), choose_rules(bank.rules, bank.scale, views)
-    rules = {name: replace(requests[name], kernel=chosen[name][0].kind) for name in views}
-    return clone(bank).set_params(rules=rules)
-
-
-def expected_input(asked: Any) -> Expected:
-    """Return what input the parameter ``kernels`` of an estimator asks for, or refuse it."""
-    if are_rules(asked):
-        check_rules(asked, "kernels")
-        return "views"
-    if isinstance(asked, str) and asked in ("auto", "precomputed"):
-        return "auto" if asked == "auto" else "precomputed"
-    if not (isinstance(asked, KernelBank) or (isinstance(asked, str) and asked == "on-the-fly")):
-        raise ValueError(
-            f"kernels={asked!r}: pass 'auto', 'gaussian', 'on-the-fly', 'precomputed', a dict "
-            "from names of views to kinds or kernels, such as {'text': 'sparse', 'image': "
-            "'laplacian'}, the name of another kernel, such as 'cosine', or a KernelBank instance"
-        )
-    return "views"
