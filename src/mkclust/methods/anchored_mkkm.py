@@ -158,10 +158,7 @@ class AnchoredMKKM(CertifiedClusterer, InductiveClusterer):
         adjusted Rand index of 0.95.
     {proof}
     {seeds}
-
-    Attributes
-    ----------
-    {labels}
+    {attributes}
     weights_ : ndarray of shape (n_kernels,)
         Mixing weights, summing to one. Not importance: a large weight means little agreement with
         the consensus, zero that a view was set aside, or has no part in the minimum.

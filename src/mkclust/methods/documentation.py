@@ -103,7 +103,10 @@ missing_views : {None, "learn", "zero", "rescale"}, default=None
     total self-similarity of one that is in all views; "learn" fills in what the clustering itself
     predicts, in turn with it. None is "learn" for SimpleMKKM, MKKM, AverageKKM and AgreementKKM
     with exact kernels, and "rescale" otherwise.""",
-    "labels": """\
+    "attributes": """\
+
+Attributes
+----------
 labels_ : ndarray of shape (n_samples,)
     Clusters, numbered by falling size; -1 for samples of which nothing is known.
 alignments_ : ndarray of shape (n_kernels,)

@@ -102,11 +102,10 @@ class InductiveClusterer(
         return pd.DataFrame(to_host(rows), index=pd.Index(samples.ids))
 
     def _embed(self, samples: Samples, self_similarity: Any) -> tuple[Float, np.ndarray]:
-        """Embed new samples in an array, in whatever form `transform` has been set to return it.
-
-        Returned are the numbers of the samples of which nothing is known, too; their rows are zero.
-        """
+        """Return rows of new samples, zero if nothing is known of one, and the numbers of those."""
         source, n, uncovered = self._source, samples.n_samples, uncovered_among_new(self, samples)
+        if self_similarity is not None and samples.kind != "kernels":
+            raise ValueError("self_similarity belongs to precomputed kernels: leave it out")
         if not len(uncovered):
             return source.embed(self, samples, self_similarity), uncovered
         warn_of_uncovered(uncovered, n, samples.ids)

@@ -119,10 +119,7 @@ class LMKKM(MultipleKernelClusterer):
     max_iter : int, default=10
         Most iterations.
     {seeds}
-
-    Attributes
-    ----------
-    {labels}
+    {attributes}
     weights_ : ndarray of shape (n_kernels,)
         Means of the samples' weights, summing to one. Not importance: a large weight means that k
         directions explain the kernel well.

@@ -102,12 +102,6 @@ def check_table(model: Any, samples: Samples, *, is_new: bool) -> Samples:
     return replace(samples, parts=(check_view(table, "X"),))
 
 
-def refuse_self_similarity(self_similarity: Any) -> None:
-    """Refuse what only precomputed kernels need."""
-    if self_similarity is not None:
-        raise ValueError("self_similarity belongs to precomputed kernels: leave it out")
-
-
 def check_self_similarity(
     names: Sequence[str],
     standardizations: Sequence[Standardization],

@@ -142,10 +142,7 @@ class SimpleMKKM(SimpleClusterer, InductiveClusterer):
     {solver}
     {proof}
     {seeds}
-
-    Attributes
-    ----------
-    {labels}
+    {attributes}
     weights_ : ndarray of shape (n_kernels,)
         Mixing weights, summing to one. Not importance: a large weight means little agreement with
         the consensus.

@@ -14,11 +14,10 @@ from mkclust.data.samples import Samples, as_blocks, read_samples, read_views
 from mkclust.kernels import KernelBank, default_bank
 from mkclust.kernels.bank import expected_input
 from mkclust.kernels.kinds import learn_preparations, rules_of
-from mkclust.methods.feature_source import FromFeatures, some_rows
 from mkclust.methods.memory_checks import require_memory_for_features, require_memory_for_views
 from mkclust.methods.neighborhoods import find_neighborhoods
 from mkclust.methods.same_input import check_same_kernel, check_same_samples, check_table
-from mkclust.methods.source import FromKernels, FromViews
+from mkclust.methods.source import FromFeatures, FromKernels, FromViews, some_rows
 from mkclust.methods.uncovered import check_covered, only_covered, without_entries
 from mkclust.stack import RowSource, Stack
 from mkclust.stack.features import compress
