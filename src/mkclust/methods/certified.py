@@ -52,13 +52,12 @@ class CertifiedClusterer(MultipleKernelClusterer):
 
     def _explain_stop(self, solution: Solution) -> str:
         """Say why the solver stopped before its rule was met, and what to do about it."""
-        if solution.n_iter >= self.max_iter:
-            advice = "raise max_iter or tol"
-        else:
+        advice = "raise max_iter or tol"
+        if solution.n_iter < self.max_iter:
             advice = (
                 "no further progress: eigenvalues around the last one that counts lie too close "
-                "together, or rounding sets a limit; raise tol, or pass kernels in float64 "
-                "if they are float32"
+                "together, or rounding sets a limit; raise tol, pass kernels in float64 if they "
+                "are float32, or solver='subspace' if it is another"
             )
         return (
             f"stopped after {solution.n_iter} iterations at a certified relative gap of "

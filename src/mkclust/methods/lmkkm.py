@@ -174,6 +174,3 @@ class LMKKM(MultipleKernelClusterer):
         theta = self.sample_weights_ if samples is None else self.sample_weights_[samples]
         held = stack if samples is None else stack.among(samples)
         return mix_by_samples(held, to_device(theta, held.kernels[0].like)).dense()
-
-    def _explain_stop(self, solution: Solution) -> str:
-        return f"after {solution.n_iter} iterations the objective still falls: raise max_iter"

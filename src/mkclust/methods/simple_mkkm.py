@@ -101,15 +101,6 @@ class SimpleClusterer(CertifiedClusterer):
         start = None if previous is None else previous.relaxation
         return solve_simple_mkkm(stack, self.n_clusters, start=start, **options)
 
-    def _explain_stop(self, solution: Solution) -> str:
-        if self.solver == "subspace" or solution.n_iter >= self.max_iter:
-            return super()._explain_stop(solution)
-        return (
-            f"stopped after {solution.n_iter} iterations at a certified relative gap of "
-            f"{solution.gap:.2g} (tol={self.tol:g}): no gradient leads further down (a tie); pass "
-            "solver='subspace'"
-        )
-
 
 class SimpleMKKM(SimpleClusterer, InductiveClusterer):
     r"""Simple multiple kernel k-means [1]_, solved to certified global optimality.
