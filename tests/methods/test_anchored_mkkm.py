@@ -5,10 +5,8 @@ import pytest
 from scipy.optimize import minimize
 
 from agreeing import (
-    inserted,
     named_blobs,
     one_hot,
-    strangers,
     written_out_compromise,
 )
 from conftest import blob_views, gaussian_kernels
@@ -18,13 +16,9 @@ from mkclust.kernels import Nystroem
 from mkclust.methods import solve_anchored_mkkm, solve_simple_mkkm
 from mkclust.metrics import adjusted_rand_index
 from mkclust.stack import as_stack
-from problems import FAMILIES, leading, projector, random_weights
+from problems import FAMILIES, leading, projector, random_weights, raw
 
 ANCHORS = [0, 0.5, 2, 16]
-
-
-def raw(kernels):
-    return as_stack(kernels, center=False, normalize=False)
 
 
 def anchored_matrix(kernels, weights, k, anchor):
@@ -148,25 +142,6 @@ def test_a_mixture_with_offsets_is_as_good_as_that_of_another_solver(seed):
 
 
 # The estimator ---------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("anchor", [0.5, 16])
-def test_strangers_change_nothing_whatever_the_anchor(anchor):
-    rng = np.random.default_rng(3)
-    views, _ = named_blobs(rng, n=80)
-    others = strangers(rng, 80)
-    without = AnchoredMKKM(3, anchor=anchor, random_state=0).fit(views)
-    model = AnchoredMKKM(3, anchor=anchor, random_state=0).fit(inserted(rng, views, others))
-    assert set(model.set_aside_) == set(others)
-    included = [model.kernel_names_.index(name) for name in views]
-    for attribute in ("weights_", "coefficients_"):
-        found, expected = getattr(model, attribute)[included], getattr(without, attribute)
-        np.testing.assert_allclose(found, expected, atol=1e-12)
-    for attribute in ("embedding_", "lower_bounds_", "history_"):
-        found, expected = getattr(model, attribute), getattr(without, attribute)
-        np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-9)
-    np.testing.assert_array_equal(model.labels_, without.labels_)
-    np.testing.assert_array_equal(model.baseline_labels_, without.baseline_labels_)
 
 
 @pytest.mark.parametrize("anchor", [0, 2, "auto"])

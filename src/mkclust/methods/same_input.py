@@ -108,10 +108,7 @@ def check_self_similarity(
     self_similarity: Any,
     seen: np.ndarray,
 ) -> list[Float]:
-    """Return the similarities to themselves of the new samples that each kernel has.
-
-    Those are `seen`, (m, n_new) of bool. What was passed for other samples does not matter.
-    """
+    """Return the similarities to themselves of the new samples that each kernel has seen."""
     if is_frame(self_similarity):
         raise TypeError(
             "self_similarity is a data frame, whose ids are not compared with those of X: pass "

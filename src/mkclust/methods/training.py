@@ -82,10 +82,7 @@ def open_training(model: Any, samples: Samples, fitted: np.ndarray | None = None
 
 
 def open_samples(model: Any, samples: Samples, *, on_the_fly: bool = False) -> tuple[Any, Any]:
-    """Return what a model is fitted on, and the kernels that its ``stack`` takes.
-
-    If that is asked for and possible, kernels of views are computed on the fly.
-    """
+    """Return what a model is fitted on, and the kernels that its ``stack`` takes."""
     if model.approximation is not None:
         return _compress(model, samples)
     if samples.kind == "kernels":
@@ -342,10 +339,7 @@ def open_again(model: Any, X: Any, *, on_the_fly: bool = False) -> Stack:
 
 
 def in_order_of_fit(model: Any, X: Any) -> Samples:
-    """Read what a model was fitted on with the rows of data frames in the order of its labels.
-
-    Samples of which nothing is known are left out, as in ``only_covered(model)``.
-    """
+    """Read what a model was fitted on in the order of its labels, covered samples only."""
     source, covered = model._source, model._covered
     if covered is None or (isinstance(X, Samples) and X.n_samples == len(covered)):
         return source.read(only_covered(model), X)

@@ -41,12 +41,10 @@ def observed_of(stack: Stack) -> np.ndarray | None:
 def used_kernels(
     stack: Stack, coefficients: np.ndarray | None, active: Sequence[int] | None = None
 ) -> np.ndarray:
-    """Return which kernels are used in a mix, (m,) of bool; all if a method mixes none.
-
-    What was learned of a sample counts for it in all active kernels, those that are not set aside.
-    """
+    """Return which kernels are used in a mix, (m,) of bool; all if a method mixes none."""
     if coefficients is None:
         return np.ones(stack.n_kernels, bool)
+    # What was learned of a sample counts for it in all kernels that are not set aside.
     if any(each is not None and each.fill is not None for each in maps_of(stack.kernels)):
         return active_kernels(stack, active)
     return np.asarray(coefficients) != 0
