@@ -7,14 +7,7 @@ import scipy.sparse
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agreeing import (
-    inserted,
-    named_blobs,
-    one_hot,
-    strangers,
-    two_camps,
-    written_out_agreement,
-)
+from agreeing import inserted, named_blobs, one_hot, strangers, two_camps, written_out_agreement
 from conftest import gaussian_kernels
 from mkclust import AgreementKKM, KernelBank, agreement
 from mkclust.exceptions import GroupsWarning, OrderWarning

@@ -2,16 +2,10 @@
 
 import numpy as np
 import pytest
-from scipy.optimize import minimize
 
-from agreeing import (
-    named_blobs,
-    one_hot,
-    written_out_compromise,
-)
+from agreeing import named_blobs, one_hot, written_out_compromise
 from conftest import blob_views, gaussian_kernels
 from mkclust import AgreementKKM, AnchoredMKKM, SimpleMKKM
-from mkclust.engine.simplex import best_mixture, best_response
 from mkclust.kernels import Nystroem
 from mkclust.methods import solve_anchored_mkkm, solve_simple_mkkm
 from mkclust.metrics import adjusted_rand_index
@@ -118,27 +112,6 @@ def test_a_large_anchor_gives_the_partition_of_the_compromise(n):
     np.testing.assert_array_equal(model.labels_, agreement.labels_)
     assert model.baseline_agreement_ == pytest.approx(1)
     assert model.duality_gap_ <= 1e-6
-
-
-@pytest.mark.parametrize("seed", range(30))
-def test_a_mixture_with_offsets_is_as_good_as_that_of_another_solver(seed):
-    rng = np.random.default_rng(seed)
-    J, m = int(rng.integers(2, 10)), int(rng.integers(1, 8))
-    A, b = rng.random((J, m)) + 1e-3, rng.random(J) * 10 ** rng.uniform(-3, 1)
-    value = lambda q: best_response(q @ A)[1] + q @ b  # noqa: E731
-    q = best_mixture(A, np.full(J, 1 / J), b)
-    assert np.all(q >= 0)
-    assert q.sum() == pytest.approx(1)
-    gamma, _ = best_response(q @ A)
-    assert np.max(A @ gamma**2 + b) <= value(q) * (1 + 1e-7)  # no mixture reaches beyond this
-    other = minimize(
-        lambda q: -value(np.maximum(q, 0)),
-        np.full(J, 1 / J),
-        bounds=[(0, 1)] * J,
-        constraints={"type": "eq", "fun": lambda q: q.sum() - 1},
-        method="SLSQP",
-    )
-    assert value(q) >= -other.fun * (1 - 1e-6)
 
 
 # The estimator ---------------------------------------------------------------------------------

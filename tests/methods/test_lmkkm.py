@@ -114,10 +114,3 @@ def test_the_model_warns_where_the_objective_still_falls():
     X, Y = rng.normal(size=(80, 3)), rng.normal(size=(80, 60))
     with pytest.warns(ConvergenceWarning, match="3 iterations.*max_iter"):
         LMKKM(4, kernels="gaussian", max_iter=3, random_state=0).fit([X, Y])
-
-
-def test_what_does_not_fit_into_memory_is_refused(monkeypatch):
-    monkeypatch.setattr("mkclust.methods.lmkkm.free_bytes", lambda like: 60 * 2**20)
-    stack = raw_stack(np.broadcast_to(np.eye(400), (50, 400, 400)))
-    with pytest.raises(MemoryError, match="50 kernels of 400 samples.*MKKM"):
-        solve_lmkkm(stack, 3)

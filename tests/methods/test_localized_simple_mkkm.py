@@ -8,12 +8,7 @@ from mkclust.methods import solve_localized_simple_mkkm
 from mkclust.methods.localize import neighborhood_mask, neighborhood_size
 from mkclust.stack import as_stack
 from pairs import first_quick
-from problems import (
-    FAMILIES,
-    random_kernels,
-    random_weights,
-    top_eigenvalue_sum,
-)
+from problems import FAMILIES, random_kernels, random_weights, top_eigenvalue_sum
 
 pytestmark = pytest.mark.slow
 

@@ -15,12 +15,7 @@ from mkclust.methods.base import MultipleKernelClusterer
 from mkclust.methods.learned_rows import LearnedRows, learn_regressions
 from mkclust.methods.out_of_sample import Extension, eigenvector_projections, inverse
 from mkclust.methods.solution import Solution
-from mkclust.methods.uncovered import (
-    UNCOVERED,
-    observed_of,
-    uncovered_among_new,
-    warn_of_uncovered,
-)
+from mkclust.methods.uncovered import UNCOVERED, observed_of, uncovered_among_new, warn_of_uncovered
 from mkclust.stack import Stack
 from mkclust.stack.discretize import assign
 from mkclust.stack.kernel import multiply

@@ -7,15 +7,7 @@ from sklearn.utils import check_random_state
 from mkclust.data.options import FILLS, IMPUTATIONS, JOINS, Selection
 from mkclust.kernels import KernelBank
 from mkclust.kernels.neighbors import NeighborCount
-from mkclust.parameters import (
-    Allowed,
-    Choice,
-    ClusterCount,
-    Count,
-    Flag,
-    Number,
-    check_parameter,
-)
+from mkclust.parameters import Allowed, Choice, ClusterCount, Count, Flag, Number, check_parameter
 from mkclust.stack import Stack
 from mkclust.stack.distinct import count_distinct
 
