@@ -15,8 +15,8 @@ from mkclust.data.join import looks_like_kernel
 from mkclust.data.samples import Samples, as_blocks, read_samples, read_views
 from mkclust.exceptions import FewerClustersWarning, MissingnessWarning, MissingViewsWarning, warn
 from mkclust.kernels import KernelBank, default_bank
-from mkclust.kernels.bank import expected_input
 from mkclust.kernels.kinds import learn_preparations, rules_of
+from mkclust.kernels.requested import expected_input
 from mkclust.linalg import copy_array, select
 from mkclust.linalg.threads import one_thread_if_small
 from mkclust.methods.agreement import measure_agreement, warn_of_agreement
@@ -86,6 +86,10 @@ def open_samples(model: Any, samples: Samples, *, on_the_fly: bool = False) -> t
     if model.approximation is not None:
         return _compress(model, samples)
     if samples.kind == "kernels":
+        if model.scale != "auto":
+            raise ValueError(
+                f"scale={model.scale!r} with kernels: only views have columns to scale"
+            )
         source = FromKernels(
             given=_without_arrays(samples, "precomputed kernels, taken as they are")
         )
@@ -131,10 +135,13 @@ def make_bank(model: Any, several_views: bool) -> KernelBank:
     """Return the bank that a model asks for, not yet fitted."""
     neighbors = model.kernel_neighbors
     if not isinstance(model.kernels, KernelBank):
-        bank = default_bank(several_views, model.kernels).set_params(neighbors=neighbors)
+        bank = default_bank(several_views, model.kernels, model.scale)
+        bank.set_params(neighbors=neighbors)
         # By Gaussian kernels of any width, neighbors are the same.
         return bank if neighbors is None else bank.set_params(widths=(1.0,))
     bank = clone(model.kernels)
+    if model.scale != "auto":
+        raise ValueError(f"scale={model.scale!r} with a KernelBank: pass scale to the bank")
     if neighbors is not None and bank.neighbors is not None and bank.neighbors != neighbors:
         raise ValueError(
             f"neighbors={neighbors!r} with a KernelBank whose neighbors={bank.neighbors!r}: pass "
@@ -166,7 +173,7 @@ def _compress(model: Any, samples: Samples) -> tuple[FromFeatures, Stack]:
         center=model.center,
         normalize=model.normalize,
         random_state=model.random_state,
-        learn_preparations=partial(learn_preparations, rules_of(kernels)),
+        learn_preparations=partial(learn_preparations, rules_of(kernels), model.scale),
         fill=model.table_options.fill_rule,
     )
     source = FromFeatures(
