@@ -3,8 +3,14 @@
 import numpy as np
 
 from mkclust import KernelBank
+from mkclust.stack import as_stack
 
 ONE_GAUSSIAN = {"widths": (1.0,), "polynomials": (), "linear": None}
+
+
+def raw(kernels):
+    """Return a stack of kernels as they are."""
+    return as_stack(kernels, center=False, normalize=False)
 
 
 def commuting(rng, n, m, k):

@@ -9,7 +9,7 @@ import pytest
 
 from mkclust import METHODS
 from mkclust.methods import InductiveClusterer, MultipleKernelClusterer
-from mkclust.methods.certified import CertifiedClusterer
+from mkclust.methods.simple_mkkm import CertifiedClusterer
 
 FOLDER = Path(__file__).parents[2] / "docs" / "methods"
 ROW = re.compile(r"^\| \[`([a-z-]+)`\]\(([a-z-]+)\.md\) \| `(\w+)` \|(.*)\|$", re.MULTILINE)

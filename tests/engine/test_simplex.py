@@ -5,6 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
+from scipy.optimize import minimize
 
 from mkclust.engine.simplex import (
     best_mixture,
@@ -108,3 +109,24 @@ def test_small_weights_are_dropped_and_the_others_sum_to_one_again():
 def test_variables_of_very_different_units_are_minimized_too():
     found = minimize_quadratic(np.diag([1.0, 1e-14, 1e-16]))
     np.testing.assert_allclose(found, [1e-16 * 100 / 101, 1 / 101, 100 / 101], rtol=1e-6)
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_a_mixture_with_offsets_is_as_good_as_that_of_another_solver(seed):
+    rng = np.random.default_rng(seed)
+    J, m = int(rng.integers(2, 10)), int(rng.integers(1, 8))
+    A, b = rng.random((J, m)) + 1e-3, rng.random(J) * 10 ** rng.uniform(-3, 1)
+    value = lambda q: best_response(q @ A)[1] + q @ b  # noqa: E731
+    q = best_mixture(A, np.full(J, 1 / J), b)
+    assert np.all(q >= 0)
+    assert q.sum() == pytest.approx(1)
+    gamma, _ = best_response(q @ A)
+    assert np.max(A @ gamma**2 + b) <= value(q) * (1 + 1e-7)  # no mixture reaches beyond this
+    other = minimize(
+        lambda q: -value(np.maximum(q, 0)),
+        np.full(J, 1 / J),
+        bounds=[(0, 1)] * J,
+        constraints={"type": "eq", "fun": lambda q: q.sum() - 1},
+        method="SLSQP",
+    )
+    assert value(q) >= -other.fun * (1 - 1e-6)

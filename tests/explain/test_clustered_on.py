@@ -11,7 +11,7 @@ from conftest import blob_views
 from mkclust import AverageKKM, SimpleMKKM, annotate, load_model, save_model
 from mkclust.data import as_blocks
 from mkclust.kernels import Nystroem
-from mkclust.methods.feature_source import some_rows
+from mkclust.methods.source import some_rows
 
 N = 300
 APPROXIMATIONS = [None, Nystroem(40)]

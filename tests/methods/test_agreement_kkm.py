@@ -9,18 +9,8 @@ import scipy.sparse
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agreeing import (
-    inserted,
-    named_blobs,
-    strangers,
-    written_out_compromise,
-)
-from mkclust import (
-    AgreementKKM,
-    AnchoredMKKM,
-    AverageKKM,
-    KernelBank,
-)
+from agreeing import inserted, named_blobs, strangers, written_out_compromise
+from mkclust import AgreementKKM, AnchoredMKKM, AverageKKM, KernelBank
 from mkclust.linalg import to_host
 from mkclust.metrics import adjusted_rand_index
 from mkclust.stack import as_stack

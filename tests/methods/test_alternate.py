@@ -66,14 +66,11 @@ def test_descent_alternates_to_the_joint_minimum(recorded):
     assert len(found.history) == found.n_iter + 1
 
 
-def test_descent_needs_three_iterations_at_least_and_keeps_to_its_cap():
+def test_descent_takes_three_iterations_at_least_and_ends_at_its_cap_or_at_zero():
     still = {"tol": 0.5, "max_iter": 10}
     parts = (lambda w: w, lambda h: h, lambda h: h, lambda w, h: 1.0)
     assert descend(1.0, *parts, **still).n_iter == 3
     assert descend(1.0, *parts, tol=0.0, max_iter=7).n_iter == 7
     assert not descend(1.0, *parts, tol=0.5, max_iter=2).converged
-
-
-def test_an_objective_of_zero_ends_a_descent():
     parts = (lambda w: w, lambda h: h, lambda h: h, lambda w, h: 0.0)
     assert descend(1.0, *parts, tol=1e-4, max_iter=10).converged

@@ -2,29 +2,17 @@
 
 import numpy as np
 import pytest
-from scipy.optimize import minimize
 
-from agreeing import (
-    inserted,
-    named_blobs,
-    one_hot,
-    strangers,
-    written_out_compromise,
-)
+from agreeing import named_blobs, one_hot, written_out_compromise
 from conftest import blob_views, gaussian_kernels
 from mkclust import AgreementKKM, AnchoredMKKM, SimpleMKKM
-from mkclust.engine.simplex import best_mixture, best_response
 from mkclust.kernels import Nystroem
 from mkclust.methods import solve_anchored_mkkm, solve_simple_mkkm
 from mkclust.metrics import adjusted_rand_index
 from mkclust.stack import as_stack
-from problems import FAMILIES, leading, projector, random_weights
+from problems import FAMILIES, leading, projector, random_weights, raw
 
 ANCHORS = [0, 0.5, 2, 16]
-
-
-def raw(kernels):
-    return as_stack(kernels, center=False, normalize=False)
 
 
 def anchored_matrix(kernels, weights, k, anchor):
@@ -126,47 +114,7 @@ def test_a_large_anchor_gives_the_partition_of_the_compromise(n):
     assert model.duality_gap_ <= 1e-6
 
 
-@pytest.mark.parametrize("seed", range(30))
-def test_a_mixture_with_offsets_is_as_good_as_that_of_another_solver(seed):
-    rng = np.random.default_rng(seed)
-    J, m = int(rng.integers(2, 10)), int(rng.integers(1, 8))
-    A, b = rng.random((J, m)) + 1e-3, rng.random(J) * 10 ** rng.uniform(-3, 1)
-    value = lambda q: best_response(q @ A)[1] + q @ b  # noqa: E731
-    q = best_mixture(A, np.full(J, 1 / J), b)
-    assert np.all(q >= 0)
-    assert q.sum() == pytest.approx(1)
-    gamma, _ = best_response(q @ A)
-    assert np.max(A @ gamma**2 + b) <= value(q) * (1 + 1e-7)  # no mixture reaches beyond this
-    other = minimize(
-        lambda q: -value(np.maximum(q, 0)),
-        np.full(J, 1 / J),
-        bounds=[(0, 1)] * J,
-        constraints={"type": "eq", "fun": lambda q: q.sum() - 1},
-        method="SLSQP",
-    )
-    assert value(q) >= -other.fun * (1 - 1e-6)
-
-
 # The estimator ---------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("anchor", [0.5, 16])
-def test_strangers_change_nothing_whatever_the_anchor(anchor):
-    rng = np.random.default_rng(3)
-    views, _ = named_blobs(rng, n=80)
-    others = strangers(rng, 80)
-    without = AnchoredMKKM(3, anchor=anchor, random_state=0).fit(views)
-    model = AnchoredMKKM(3, anchor=anchor, random_state=0).fit(inserted(rng, views, others))
-    assert set(model.set_aside_) == set(others)
-    included = [model.kernel_names_.index(name) for name in views]
-    for attribute in ("weights_", "coefficients_"):
-        found, expected = getattr(model, attribute)[included], getattr(without, attribute)
-        np.testing.assert_allclose(found, expected, atol=1e-12)
-    for attribute in ("embedding_", "lower_bounds_", "history_"):
-        found, expected = getattr(model, attribute), getattr(without, attribute)
-        np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-9)
-    np.testing.assert_array_equal(model.labels_, without.labels_)
-    np.testing.assert_array_equal(model.baseline_labels_, without.baseline_labels_)
 
 
 @pytest.mark.parametrize("anchor", [0, 2, "auto"])

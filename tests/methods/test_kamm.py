@@ -4,12 +4,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from mkclust import KAMMA
 from mkclust.methods import solve_kamm_a, solve_kamm_r, solve_simple_mkkm
-from mkclust.stack import as_stack
-from problems import random_kernels, symmetrized, top_eigenvalue_sum
-
-
-def raw(kernels):
-    return as_stack(kernels, center=False, normalize=False)
+from problems import random_kernels, raw, symmetrized, top_eigenvalue_sum
 
 
 @pytest.mark.data

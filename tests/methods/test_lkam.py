@@ -3,12 +3,7 @@ import pytest
 
 from mkclust.methods import solve_lkam
 from mkclust.methods.localize import neighborhood_mask, neighborhood_size
-from mkclust.stack import as_stack
-from problems import projector, random_kernels
-
-
-def raw(kernels):
-    return as_stack(kernels, center=False, normalize=False)
+from problems import projector, random_kernels, raw
 
 
 def shared_neighborhoods(stack, neighbors):

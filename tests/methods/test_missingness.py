@@ -34,7 +34,7 @@ def test_patterns_are_found_out_that_no_single_view_shows():
     assert missingness.follows
     assert missingness.followed_views == ()
     assert missingness.agreement == pytest.approx(1)
-    assert "not the missing samples of any single view" in missingness.verdict()
+    assert "not those of any single view" in missingness.verdict()
 
 
 def test_a_million_samples_make_no_alarm_of_a_small_difference():

@@ -7,14 +7,7 @@ import numpy as np
 import pytest
 
 from conftest import blob_views
-from mkclust import (
-    LMKKM,
-    METHODS,
-    ONKC,
-    AnchoredMKKM,
-    AverageKKM,
-    KernelBank,
-)
+from mkclust import LMKKM, METHODS, ONKC, AnchoredMKKM, AverageKKM, KernelBank
 from mkclust.kernels import Nystroem
 from mkclust.stack import as_stack
 from problems import leading, projector

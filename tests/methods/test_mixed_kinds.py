@@ -6,13 +6,7 @@ import warnings
 import numpy as np
 import pytest
 
-from mkclust import (
-    LFMVC,
-    LKAM,
-    AgreementKKM,
-    AverageKKM,
-    SimpleMKKM,
-)
+from mkclust import LFMVC, LKAM, AgreementKKM, AverageKKM, SimpleMKKM
 from mkclust.exceptions import NeighborhoodsWarning
 from mkclust.metrics import adjusted_rand_index
 

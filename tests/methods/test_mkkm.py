@@ -1,13 +1,11 @@
+"""MKKM, its regularized form, and the average kernel."""
+
 import numpy as np
 import pytest
 
-from mkclust.methods import solve_mkkm
-from mkclust.stack import as_stack
-from problems import leading, projector, random_kernels, unexplained
-
-
-def raw(kernels):
-    return as_stack(kernels, center=False, normalize=False)
+from mkclust import AverageKKM
+from mkclust.methods import solve_average_kkm, solve_mkkm, solve_mkkm_mir
+from problems import leading, projector, random_kernels, raw, unexplained
 
 
 @pytest.mark.data
@@ -23,20 +21,6 @@ def test_the_golden_path_is_reproduced(golden):
     np.testing.assert_allclose(projector(before.partition), projector(golden["mkkm_H"]), atol=1e-9)
 
 
-@pytest.mark.parametrize("n", [40, 260])
-@pytest.mark.parametrize("seed", range(3))
-def test_partition_and_weights_are_best_for_each_other_at_the_end(n, seed):
-    kernels = random_kernels(n, 4, seed)
-    solution = solve_mkkm(raw(kernels), 3, tol=1e-12, max_iter=500)
-    assert solution.converged
-    assert np.all(np.diff(solution.history) <= 1e-9 * solution.history[0])
-    mix = np.tensordot(solution.weights**2, kernels, 1)
-    np.testing.assert_allclose(projector(solution.partition), projector(leading(mix, 3)), atol=1e-5)
-    a = unexplained(kernels, solution.partition)
-    np.testing.assert_allclose(solution.weights, (1 / a) / (1 / a).sum(), atol=1e-5)
-    assert solution.objective == pytest.approx(float(solution.weights**2 @ a), rel=1e-8)
-
-
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
 @pytest.mark.parametrize("n", [30, 260, 400])
 def test_kernels_of_rank_k_take_and_share_all_the_weight(n, dtype):
@@ -49,3 +33,55 @@ def test_kernels_of_rank_k_take_and_share_all_the_weight(n, dtype):
     assert solution.converged
     assert solution.objective == pytest.approx(0, abs=1e-9 * n)
     np.testing.assert_allclose(projector(solution.partition), projector(X), atol=1e-4)
+
+
+@pytest.mark.parametrize("reg", [None, 0, 2.0**-15, 0.5, 2.0**10])
+@pytest.mark.parametrize("n", [40, 260])
+def test_partition_and_weights_are_best_for_each_other_at_the_end(n, reg):
+    kernels, options = random_kernels(n, 4), {"tol": 1e-13, "max_iter": 500}
+    if reg is None:
+        solution, reg = solve_mkkm(raw(kernels), 3, **options), 0
+    else:
+        solution = solve_mkkm_mir(raw(kernels), 3, reg=reg, **options)
+    assert np.all(np.diff(solution.history) <= 1e-9 * solution.history[0])
+    mix = np.tensordot(solution.weights**2, kernels, 1)
+    np.testing.assert_allclose(projector(solution.partition), projector(leading(mix, 3)), atol=1e-5)
+    a = unexplained(kernels, solution.partition)
+    hessian = reg * np.einsum("pij,qij->pq", kernels, kernels) + 2 * np.diag(a)
+    gradient = hessian @ solution.weights
+    # No weight can be moved to a kernel with a smaller slope.
+    assert gradient @ solution.weights - gradient.min() <= 1e-5 * gradient.max()
+    assert solution.objective == pytest.approx(gradient @ solution.weights / 2, rel=1e-8)
+
+
+def test_without_regularization_it_is_mkkm():
+    stack = raw(random_kernels(50, 4))
+    found = solve_mkkm_mir(stack, 3, reg=0, tol=1e-13, max_iter=500)
+    plain = solve_mkkm(stack, 3, tol=1e-13, max_iter=500)
+    np.testing.assert_allclose(found.weights, plain.weights, atol=1e-5)
+    assert found.objective == pytest.approx(plain.objective, rel=1e-9)
+
+
+def test_a_large_regularization_gives_the_least_overlapping_mix():
+    kernels = random_kernels(50, 4)
+    solution = solve_mkkm_mir(raw(kernels), 3, reg=1e8)
+    M = np.einsum("pij,qij->pq", kernels, kernels)
+    slope = M @ solution.weights
+    assert slope @ solution.weights - slope.min() <= 1e-6 * slope.max()
+
+
+@pytest.mark.data
+def test_the_golden_average_is_reproduced(golden):
+    solution = solve_average_kkm(raw(golden["K"]), 4)
+    assert solution.objective == pytest.approx(float(golden["avg_obj"]), rel=1e-12)
+    np.testing.assert_allclose(solution.relaxation.eigenvalues[:5], golden["avg_eigs"], rtol=1e-10)
+    np.testing.assert_allclose(projector(solution.partition), projector(golden["avg_H"]), atol=1e-9)
+
+
+@pytest.mark.parametrize("n", [40, 260])
+def test_the_partition_is_that_of_the_mean_matrix(n):
+    kernels = random_kernels(n, 3, seed=1)
+    model = AverageKKM(4, center=False, normalize=False, random_state=0).fit(kernels)
+    values, vectors = np.linalg.eigh(kernels.mean(axis=0))
+    assert model.objective_ == pytest.approx(values[-4:].sum(), rel=1e-9)
+    np.testing.assert_allclose(projector(model.embedding_), projector(vectors[:, -4:]), atol=1e-5)

@@ -4,12 +4,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from mkclust import MKKMMM
 from mkclust.methods import solve_mkkm_mm, solve_mkkm_mm_saddle
-from mkclust.stack import as_stack
-from problems import golden_kernels, leading, random_kernels, unexplained
-
-
-def raw(kernels):
-    return as_stack(kernels, center=False, normalize=False)
+from problems import golden_kernels, leading, random_kernels, raw, unexplained
 
 
 @pytest.mark.data

@@ -79,19 +79,6 @@ def test_no_weights_on_a_grid_beat_the_certified_minimum(solver):
     assert solution.objective <= best * (1 + 1e-6)
 
 
-def test_the_gradient_of_the_objective_is_twice_weight_times_alignment():
-    kernels, _ = gaussian_kernels(np.random.default_rng(0), n=60, k=3)
-    entries = as_stack(kernels).among().entries
-    weights = np.array([0.5, 0.2, 0.3])
-    vectors = np.linalg.eigh(np.tensordot(weights**2, entries, 1))[1][:, -3:]
-    gradient = 2 * weights * [np.trace(vectors.T @ K @ vectors) for K in entries]
-    for p in range(3):
-        step = 1e-6 * np.eye(3)[p]
-        rise = top_eigenvalue_sum(entries, weights + step, 3)
-        rise -= top_eigenvalue_sum(entries, weights - step, 3)
-        assert rise / 2e-6 == pytest.approx(gradient[p], rel=1e-6)
-
-
 @pytest.mark.parametrize("solver", SOLVERS.values(), ids=SOLVERS)
 def test_invariant_subspaces_hide_no_eigenvectors(solver):
     """Kernels of equal categories: what one explains, the other maps to zero."""
@@ -101,17 +88,6 @@ def test_invariant_subspaces_hide_no_eigenvectors(solver):
     solution = solver(stack, 4)
     assert solution.converged
     assert certified_gap(stack.among().entries, solution, 4) <= 2e-6
-
-
-@pytest.mark.slow
-def test_both_solvers_reach_the_same_minimizer():
-    kernels, _ = gaussian_kernels(np.random.default_rng(1), n=300, k=4, strengths=(2, 1, 0.5, 0))
-    stack = as_stack(kernels)
-    certified = solve_simple_mkkm(stack, 4, tol=1e-9)
-    descended = solve_reduced_gradient(stack, 4, tol=1e-8)
-    assert descended.converged
-    assert descended.objective == pytest.approx(certified.objective, rel=1e-7)
-    np.testing.assert_allclose(descended.weights, certified.weights, atol=2e-4)
 
 
 def test_without_a_tie_weights_are_inverse_to_alignments():
@@ -190,8 +166,12 @@ def test_no_warning_disturbs_when_all_views_are_good(seed):
 @pytest.mark.parametrize("n", [120, 400])
 def test_stopping_at_max_iter_warns_with_the_gap_that_is_left(solver, n):
     kernels, _ = gaussian_kernels(np.random.default_rng(0), n=n, k=4, strengths=(2, 1, 0.5, 0))
-    with pytest.warns(ConvergenceWarning, match="relative gap of"):
-        model = SimpleMKKM(4, solver=solver, max_iter=1, random_state=0).fit(kernels)
+    model = SimpleMKKM(4, solver=solver, max_iter=1, random_state=0)
+    with pytest.warns(ConvergenceWarning, match="raise max_iter") as caught:
+        model.fit(kernels)
+    said = [str(each.message) for each in caught if each.category is ConvergenceWarning]
+    assert len(said) == 1
+    assert f"gap of {model.duality_gap_:.2g}" in said[0]
     assert not model.converged_
     assert model.duality_gap_ > model.tol
 

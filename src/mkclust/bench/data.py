@@ -14,7 +14,7 @@ from mkclust.bench.plan import DatasetEntry
 from mkclust.datasets import Dataset, load
 from mkclust.kernels import KernelBank, default_bank
 from mkclust.linalg import inner_products
-from mkclust.methods.leading_shares import leading_sums
+from mkclust.methods.mixture import leading_sums
 from mkclust.stack import Mix, Stack, as_stack
 from mkclust.stack.checks import symmetrized
 from mkclust.types import Float

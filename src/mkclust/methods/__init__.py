@@ -9,10 +9,7 @@ from mkclust.methods.kamm import KAMMA, KAMMR, solve_kamm_a, solve_kamm_r
 from mkclust.methods.lf_mvc import LFMVC, solve_lf_mvc
 from mkclust.methods.lkam import LKAM, solve_lkam
 from mkclust.methods.lmkkm import LMKKM, solve_lmkkm
-from mkclust.methods.localized_simple_mkkm import (
-    LocalizedSimpleMKKM,
-    solve_localized_simple_mkkm,
-)
+from mkclust.methods.localized_simple_mkkm import LocalizedSimpleMKKM, solve_localized_simple_mkkm
 from mkclust.methods.mkkm import MKKM, solve_mkkm
 from mkclust.methods.mkkm_mir import MKKMMiR, solve_mkkm_mir
 from mkclust.methods.mkkm_mm import MKKMMM, solve_mkkm_mm, solve_mkkm_mm_saddle

@@ -38,8 +38,6 @@ FEWEST_FOR_COPIES = 24
 # A view that agrees with the others by less than this share of what the median one does has a
 # weight that is less in proportion. Chosen on the data sets of benchmarks/agreement.py.
 MUCH_LESS_SHARE = 0.6
-# Smaller p-values are not distinguished: they rest on the far tail of a distribution.
-SMALLEST_CHANCE = 1e-16
 # Samples by which the leading direction of a kernel is judged.
 JUDGED_SAMPLES = 192
 # Samples by which p-values are simulated, for kernels whose weight is on few of them.
@@ -118,10 +116,6 @@ class Agreement:
         return np.asarray(self.independent_views[:, None] != self.independent_views)
 
     @property
-    def _links(self) -> np.ndarray:
-        return np.asarray(self.pair_chances < BEYOND_CHANCE)
-
-    @property
     def chances(self) -> Float:
         """How likely chance makes any two so much alike: corrected for the number of pairs."""
         n_pairs = int(np.sum(self._are_other_views)) // 2
@@ -130,7 +124,7 @@ class Agreement:
     @property
     def shares(self) -> np.ndarray:
         """Whether each kernel shares something with another independent view, (m,) of bool."""
-        return np.asarray(self._links.any(axis=1))
+        return np.asarray((self.pair_chances < BEYOND_CHANCE).any(axis=1))
 
     @cached_property
     def groups(self) -> tuple[tuple[int, ...], ...]:
@@ -139,7 +133,7 @@ class Agreement:
         Groups are sorted by their number of independent views, then by how much these agree.
         """
         kernels = np.flatnonzero(self.shares)
-        links = self._links | ~self._are_other_views
+        links = (self.pair_chances < BEYOND_CHANCE) | ~self._are_other_views
         number = _components(links[np.ix_(kernels, kernels)])
         groups = [kernels[number == each].tolist() for each in np.unique(number)]
 
@@ -236,26 +230,21 @@ class Agreement:
         if len(set(self.views)) == 1:
             return "One view alone: there is nothing to compare it with."
         if self.n_independent_views == 1:
-            return (
-                f"{all_of_them} views are copies of one another: they count as one view, and "
-                "there is nothing to compare."
-            )
+            return f"{all_of_them} views are copies of one another: there is nothing to compare."
         if not self.is_testable:
             n_common = int(self.pair_samples[self._are_other_views].max())
-            at_most = " in common, at most," if self.is_incomplete else ""
             return (
-                f"{n_common} samples{at_most} are too few to tell what {m} views share from "
+                f"{n_common} samples in common are too few to tell what {m} views share from "
                 "chance: all views count equally."
             )
-        if not self.any_share:
-            return (
+        groups = [self._list_names(group) for group in self.groups]
+        if not groups:
+            sentence = (
                 f"No two of the {m} views share anything beyond chance "
                 f"({join_words(self.names)}): nothing can tell which view is right, and "
-                "the clusters may match none of them." + self._unknown_pairs()
+                "the clusters may match none of them."
             )
-        groups = [join_words([self.names[p] for p in group]) for group in self.groups]
-        sentence = f"{len(self.chosen)} of {m} views agree beyond chance: {groups[0]}."
-        if len(groups) > 1:
+        elif len(groups) > 1:
             which = "The first is used, the others are set aside." if sets_aside else "All count."
             sentence = (
                 f"The views fall into {len(groups)} groups that share nothing with each other: "
@@ -263,26 +252,31 @@ class Agreement:
             )
         elif len(self.chosen) == m:
             sentence = f"{all_of_them} views agree beyond chance."
-        if not self.shares.all():
-            unlike = join_words([self.names[p] for p in np.flatnonzero(~self.shares)])
+        else:
+            sentence = f"{len(self.chosen)} of {m} views agree beyond chance: {groups[0]}."
+        if groups and not self.shares.all():
             lead = "Set aside, sharing" if sets_aside else "Mixed in, though sharing"
+            unlike = self._list_names(np.flatnonzero(~self.shares))
             sentence += f" {lead} nothing with any other view: {unlike}."
-        return " ".join([sentence + self._unknown_pairs(), *self.order_sentences()])
+        return " ".join([sentence, *self._unknown_pairs(), *self.order_sentences()])
 
     def order_sentences(self) -> list[str]:
         """Return which views may agree by the order of the rows alone; nothing if none do."""
-        names = [self.names[p] for p in np.flatnonzero(self.by_order.any(axis=1))]
-        if not names:
+        ordered = np.flatnonzero(self.by_order.any(axis=1))
+        if not len(ordered):
             return []
         return [
-            f"Neighboring rows are alike in {join_words(names)}, and these are as much alike if "
-            "the rows of one view are shifted by a few. If the rows are in an order, such as time, "
-            "the agreement may come from that order alone: its p-values assume rows that can be "
-            "exchanged. Keep rows that are far apart, or remove what changes with the order."
+            f"Neighboring rows are alike in {self._list_names(ordered)}, and these are as much "
+            "alike if the rows of one view are shifted by a few. If the rows are in an order, such "
+            "as time, the agreement may come from that order alone: its p-values assume rows that "
+            "can be exchanged. Keep rows that are far apart, or remove what changes with the order."
         ]
 
-    def _unknown_pairs(self) -> str:
-        """Return a sentence on views that have too few samples in common; empty if none do."""
+    def _list_names(self, kernels: Sequence[int] | np.ndarray) -> str:
+        return join_words([self.names[p] for p in kernels])
+
+    def _unknown_pairs(self) -> list[str]:
+        """Return which views have too few samples in common; nothing if none do."""
         unknown = self._are_other_views & (self.lowest_chances >= BEYOND_CHANCE)
         # About a kernel that is zero off its diagonal no number of samples tells more.
         unknown &= np.outer(self.norms, self.norms) > 0
@@ -291,8 +285,8 @@ class Agreement:
             for p, q in np.argwhere(np.triu(unknown))
         ]
         if not pairs or not self.is_incomplete:
-            return ""
-        return f" Too few samples in common to tell what they share: {join_words(pairs, most=4)}."
+            return []
+        return [f"Too few samples in common to tell what they share: {join_words(pairs, most=4)}."]
 
     def closest(self, p: int) -> int:
         """Return the kernel of another independent view that is most like a kernel."""
@@ -309,9 +303,10 @@ class Agreement:
         weights, chances = self.weights(), self.chances
         for p, name in enumerate(self.names):
             q = self.closest(p)
-            numbers = f"{self.alignments[p, q]:.3f}", f"{self.scores[p, q]:.1f}"
-            rows.append([name, self.names[q], *numbers, _in_words(chances[p, q])])
-            rows[-1].append(f"{weights[p]:.2f}")
+            # Smaller p-values are not told apart: they rest on the far tail of a distribution.
+            chance = f"{chances[p, q]:.1g}" if chances[p, q] >= 1e-16 else "<1e-16"
+            numbers = f"{self.alignments[p, q]:.3f}", f"{self.scores[p, q]:.1f}", chance
+            rows.append([name, self.names[q], *numbers, f"{weights[p]:.2f}"])
             rows[-1] += [str(self.pair_samples[p, q])] * self.is_incomplete
         return "\n".join([*lines, text_table(rows)])
 
@@ -322,11 +317,6 @@ class Agreement:
         return AgreementDisplay(
             kernel_names=self.names, alignments=self.alignments, weights=self.weights()
         ).plot(ax)
-
-
-def _in_words(chance: float) -> str:
-    """Return a chance to one digit; of very small ones only that they are."""
-    return f"{chance:.1g}" if chance >= SMALLEST_CHANCE else f"<{SMALLEST_CHANCE:g}"
 
 
 def measure_agreement(stack: Stack) -> Agreement:
@@ -375,10 +365,7 @@ def warn_of_agreement(agreement: Agreement) -> None:
 
 
 def _chances(comparison: Comparison, alignments: Float, tested: np.ndarray) -> tuple[Float, Float]:
-    """Return how likely chance makes kernels so much alike, and as copies are, two (c, c).
-
-    That is one for pairs that are not tested.
-    """
+    """Return the p-values of alignments, and of copies, (c, c); one if a pair is not tested."""
     if not tested.any():
         return np.ones_like(alignments), np.ones_like(alignments)
     n = comparison.n_samples
@@ -424,10 +411,8 @@ def _can_be_copies(pair_samples: np.ndarray) -> np.ndarray:
 
 
 def _independent_views(alignments: Float, views: Any, pair_samples: np.ndarray) -> np.ndarray:
-    """Return the number of the independent view that each kernel is part of, (m,).
-
-    Views are copies if every kernel of the one has a copy among the kernels of the other.
-    """
+    """Return the number of the independent view that each kernel is part of, (m,)."""
+    # Views are copies if every kernel of the one has a copy among the kernels of the other.
     numbers = np.unique(views, return_inverse=True)[1]
     of_view = numbers == np.arange(numbers.max() + 1)[:, None]
     alike = (alignments > COPY_ALIGNMENT) & _can_be_copies(pair_samples)

@@ -117,10 +117,7 @@ class AgreementKKM(InductiveClusterer):
     ----------
     {inductive}
     {seeds}
-
-    Attributes
-    ----------
-    {labels}
+    {attributes}
     weights_ : ndarray of shape (n_kernels,)
         Summing to one: large for a view that agrees with the others, zero for one that was set
         aside.

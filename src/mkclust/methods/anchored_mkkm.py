@@ -17,12 +17,11 @@ from mkclust.methods.agreement_kkm import (
     find_compromise,
     names_set_aside,
 )
-from mkclust.methods.certified import CertifiedClusterer
 from mkclust.methods.documentation import LARGE_WEIGHT
 from mkclust.methods.inductive import InductiveClusterer
 from mkclust.methods.mixture import EIGEN_TOLERANCE
 from mkclust.methods.out_of_sample import inverse
-from mkclust.methods.simple_mkkm import SimpleMKKM, solution_of
+from mkclust.methods.simple_mkkm import CertifiedClusterer, SimpleMKKM, solution_of
 from mkclust.methods.solution import Solution
 from mkclust.parameters import Allowed, Choice, Either, Number
 from mkclust.stack import Factored, Stack
@@ -57,11 +56,15 @@ def solve_anchored_mkkm(
     included = compromise.stack
     mix = included.mix(compromise.coefficients / len(compromise.indices))
     baseline = relax(mix, n_clusters, tol=EIGEN_TOLERANCE)
-    n_passes = 2
+    H_0, n_passes = baseline.vectors[:, :n_clusters], 2
     for factor in ANCHORS if anchor == "auto" else (anchor,):
         strength = float(factor * baseline.value / n_clusters)  # c
+        anchored = included
+        if strength:  # the last kernel is c H_0 H_0^T
+            kernels = *included.kernels, Factored(strength**0.5 * H_0)
+            anchored = Stack(kernels, (*included.names, "anchor"), (*included.views, -1))
         result = search(
-            _with_anchor(included, baseline, strength) if strength else included,
+            anchored,
             n_clusters,
             tol=tol,
             max_iter=max_iter,
@@ -79,7 +82,7 @@ def solve_anchored_mkkm(
     if strength:
         projections = _projections(compromise, result, baseline, strength)
         if stack.features is None:
-            learned["_anchor_rows"] = strength**0.5 * baseline.vectors[:, :n_clusters]
+            learned["_anchor_rows"] = strength**0.5 * H_0
     return replace(
         solution,
         weights=weights,
@@ -92,12 +95,6 @@ def solve_anchored_mkkm(
         stack=activate(stack, compromise.indices),
         learned=learned,
     )
-
-
-def _with_anchor(stack: Stack, baseline: Relaxation, strength: float) -> Stack:
-    """Return a stack with ``c H_0 H_0^T`` as its last kernel."""
-    anchor = Factored(strength**0.5 * baseline.vectors[:, : baseline.n_clusters])
-    return Stack((*stack.kernels, anchor), (*stack.names, "anchor"), (*stack.views, -1))
 
 
 def _keeps(stack: Stack, partition: Array, baseline: Relaxation, n_init: int) -> bool:
@@ -158,10 +155,7 @@ class AnchoredMKKM(CertifiedClusterer, InductiveClusterer):
         adjusted Rand index of 0.95.
     {proof}
     {seeds}
-
-    Attributes
-    ----------
-    {labels}
+    {attributes}
     weights_ : ndarray of shape (n_kernels,)
         Mixing weights, summing to one. Not importance: a large weight means little agreement with
         the consensus, zero that a view was set aside, or has no part in the minimum.

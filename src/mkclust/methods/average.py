@@ -39,10 +39,7 @@ class AverageKKM(InductiveClusterer):
     ----------
     {inductive}
     {seeds}
-
-    Attributes
-    ----------
-    {labels}
+    {attributes}
     weights_ : ndarray of shape (n_kernels,)
         One over the number of kernels.
     coefficients_ : ndarray of shape (n_kernels,)

@@ -13,12 +13,11 @@ from mkclust.linalg import arrays_to_host
 from mkclust.methods.agreement import Agreement
 from mkclust.methods.documentation import MIXING_WEIGHT, fill
 from mkclust.methods.fields import Parameters, learned
-from mkclust.methods.fitting import learn, solve_timed
 from mkclust.methods.mixed_kernel import SUM, describe_mixed_kernel, mixed_kernel
 from mkclust.methods.out_of_sample import Extension
-from mkclust.methods.parameter_checks import check_n_clusters, check_parameters
+from mkclust.methods.parameter_checks import check_parameters
 from mkclust.methods.solution import Solution
-from mkclust.methods.training import read_training
+from mkclust.methods.training import learn, read_training, solve_timed
 from mkclust.methods.uncovered import observed_of
 from mkclust.parameters import Allowed
 from mkclust.stack import Mix, Stack
@@ -160,7 +159,6 @@ class MultipleKernelClusterer(ClusterMixin, Parameters):
         ((30, 3), (2,))
         """
         self.check_parameters()
-        check_n_clusters(self, stack)
         return solve_timed(self, stack)
 
     def summary(self) -> str:

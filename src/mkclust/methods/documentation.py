@@ -110,7 +110,10 @@ scale : {"auto", "standard", "robust", "none"} or dict of str to these, default=
     much more than the others. "standard" divides by the standard deviation, "robust" by the
     distance between the quartiles, "none" leaves columns as they are. Counts, histograms,
     directions and categories are not scaled. ``summary()`` says what was done.""",
-    "labels": """\
+    "attributes": """\
+
+Attributes
+----------
 labels_ : ndarray of shape (n_samples,)
     Clusters, numbered by falling size; -1 for samples of which nothing is known.
 alignments_ : ndarray of shape (n_kernels,)

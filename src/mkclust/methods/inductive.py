@@ -15,12 +15,7 @@ from mkclust.methods.base import MultipleKernelClusterer
 from mkclust.methods.learned_rows import LearnedRows, learn_regressions
 from mkclust.methods.out_of_sample import Extension, eigenvector_projections, inverse
 from mkclust.methods.solution import Solution
-from mkclust.methods.uncovered import (
-    UNCOVERED,
-    observed_of,
-    uncovered_among_new,
-    warn_of_uncovered,
-)
+from mkclust.methods.uncovered import UNCOVERED, observed_of, uncovered_among_new, warn_of_uncovered
 from mkclust.stack import Stack
 from mkclust.stack.discretize import assign
 from mkclust.stack.kernel import multiply
@@ -102,11 +97,10 @@ class InductiveClusterer(
         return pd.DataFrame(to_host(rows), index=pd.Index(samples.ids))
 
     def _embed(self, samples: Samples, self_similarity: Any) -> tuple[Float, np.ndarray]:
-        """Embed new samples in an array, in whatever form `transform` has been set to return it.
-
-        Returned are the numbers of the samples of which nothing is known, too; their rows are zero.
-        """
+        """Return rows of new samples, zero if nothing is known of one, and the numbers of those."""
         source, n, uncovered = self._source, samples.n_samples, uncovered_among_new(self, samples)
+        if self_similarity is not None and samples.kind != "kernels":
+            raise ValueError("self_similarity belongs to precomputed kernels: leave it out")
         if not len(uncovered):
             return source.embed(self, samples, self_similarity), uncovered
         warn_of_uncovered(uncovered, n, samples.ids)

@@ -73,10 +73,7 @@ class KAMMR(InductiveClusterer):
     max_iter : int, default=200
         Most steps; one fewer than there are kernels is always enough.
     {seeds}
-
-    Attributes
-    ----------
-    {labels}
+    {attributes}
     weights_ : ndarray of shape (n_kernels,)
         One for a single kernel and zero for the others; uniform if no kernel stands out at all.
     coefficients_ : ndarray of shape (n_kernels,)
@@ -150,10 +147,7 @@ class KAMMA(InductiveClusterer):
     max_iter : int, default=50
         Most iterations.
     {seeds}
-
-    Attributes
-    ----------
-    {labels}
+    {attributes}
     weights_ : ndarray of shape (n_kernels,)
         Mixing weights, summing to one. Not importance.
     coefficients_ : ndarray of shape (n_kernels,)

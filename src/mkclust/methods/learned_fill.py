@@ -86,11 +86,13 @@ def learn_fills(
     objective after each fill. What it certifies holds for these fills.
     """
     sign = {"rising": 1.0, "falling": -1.0}[goal]
-    stack = _with_maps(stack, _each_map(stack, lambda before, kernels: _plain(before)))
+    plain = _each_map(stack, lambda before, kernels: _plain(before))
+    stack = replace(stack, kernels=with_maps(stack.kernels, plain))
     solution = solve(stack, None)
     history, n_passes = [solution.objective], solution.n_passes
     while len(history) <= MOST_FILLS:
-        filled = _with_maps(stack, rule(stack, solution.partition))
+        maps = rule(stack, solution.partition)
+        filled = replace(stack, kernels=with_maps(stack.kernels, maps))
         candidate = solve(filled, solution)
         n_passes += candidate.n_passes + 1
         gain = sign * (candidate.objective - history[-1])
@@ -168,11 +170,6 @@ def _each_map(
         for p in kernels:
             maps[p] = after
     return maps
-
-
-def _with_maps(stack: Stack, maps: Sequence[SampleMap | None]) -> Stack:
-    """Return the kernels with other maps."""
-    return replace(stack, kernels=with_maps(stack.kernels, maps))
 
 
 def _explained_length(sample_map: SampleMap, H: Array, gram: Float) -> float:

@@ -78,8 +78,7 @@ class LearnedRows:
     def complete(self, rows: Array, seen: np.ndarray) -> Array:
         """Make up for kernels that lack samples, given the sum over the kernels that have them.
 
-        Rows are what these contribute to the embedding, and to what each regression makes of the
-        samples, (n_new, k + k * n_regressions); seen says which kernels have which samples.
+        That is (n_new, k + k * n_regressions): the embedding, and what each regression predicts.
         """
         k = self.predictions.shape[1]
         completed = self._complete(select(rows, slice(0, k), axis=1), seen)

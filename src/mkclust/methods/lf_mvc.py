@@ -140,10 +140,7 @@ class LFMVC(InductiveClusterer):
     max_iter : int, default=100
         Most iterations.
     {seeds}
-
-    Attributes
-    ----------
-    {labels}
+    {attributes}
     weights_ : ndarray of shape (n_kernels,)
         Mixing weights b of the partitions, of unit length (their squares sum to one). Not
         importance: a large weight means that the kernel's own partition agrees with the consensus.

@@ -69,10 +69,7 @@ class LKAM(MultipleKernelClusterer):
     max_iter : int, default=10
         Most iterations.
     {seeds}
-
-    Attributes
-    ----------
-    {labels}
+    {attributes}
     weights_ : ndarray of shape (n_kernels,)
         Mixing weights, summing to one; some may be zero. Not importance.
     coefficients_ : ndarray of shape (n_kernels,)

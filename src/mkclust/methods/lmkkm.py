@@ -7,8 +7,7 @@ import numpy as np
 from mkclust.engine.certificate import relax_from
 from mkclust.engine.eigen import Relaxation
 from mkclust.engine.row_simplex import minimize_over_rows
-from mkclust.linalg import empty, free_bytes, namespace, to_device, to_host, zeros
-from mkclust.linalg.memory import require_memory
+from mkclust.linalg import empty, namespace, to_device, to_host, zeros
 from mkclust.methods.base import MultipleKernelClusterer
 from mkclust.methods.fields import learned
 from mkclust.methods.mixture import EIGEN_TOLERANCE
@@ -28,16 +27,10 @@ def solve_lmkkm(stack: Stack, n_clusters: int, *, tol: float = 0.0, max_iter: in
 
     For H fixed it is :math:`\sum_p \theta_p^\top ((I - H H^\top) \circ K_p)\, \theta_p`, a convex
     quadratic in the n x m entries of Theta, minimized by products with its m blocks. These are
-    written out: m + 1 matrices of n x n beside the kernels, and a `MemoryError` if they do not fit.
-    The history is the objective after each update of the weights, and that of the final pair.
+    written out: m + 1 matrices of n x n beside the kernels. The history is the
+    objective after each update of the weights, and that of the final pair.
     """
     n, m, like = stack.n_samples, stack.n_kernels, stack.kernels[0].like
-    require_memory(
-        8 * (m + 1) * n**2,
-        f"LMKKM, which writes out {m} kernels of {n} samples,",
-        "use fewer samples or kernels, or a method that needs products only, such as MKKM",
-        available=free_bytes(like),
-    )
     xp = namespace(like)
     diagonals = xp.stack([K.diagonal() for K in stack.kernels], axis=1)
     explained = empty((m, n, n), like)  # H H^T o K_p
@@ -119,10 +112,7 @@ class LMKKM(MultipleKernelClusterer):
     max_iter : int, default=10
         Most iterations.
     {seeds}
-
-    Attributes
-    ----------
-    {labels}
+    {attributes}
     weights_ : ndarray of shape (n_kernels,)
         Means of the samples' weights, summing to one. Not importance: a large weight means that k
         directions explain the kernel well.
@@ -177,6 +167,3 @@ class LMKKM(MultipleKernelClusterer):
         theta = self.sample_weights_ if samples is None else self.sample_weights_[samples]
         held = stack if samples is None else stack.among(samples)
         return mix_by_samples(held, to_device(theta, held.kernels[0].like)).dense()
-
-    def _explain_stop(self, solution: Solution) -> str:
-        return f"after {solution.n_iter} iterations the objective still falls: raise max_iter"

@@ -75,10 +75,7 @@ def neighborhood_size(neighbors: Neighbors, n_samples: int, n_clusters: int) -> 
 def neighborhood_mask(stack: Stack, size: int, kind: MaskKind = "published") -> Array:
     """Return what the similarities of every two samples are multiplied with, (n, n).
 
-    "published" is the share of the neighborhoods, by the average kernel, that both samples are in,
-    a sample itself left out of its own unless all are wanted. "counts" is the same with every
-    sample in its own, and "cosine" then divides by the roots of the shares that the one and the
-    other are in.
+    The kinds are those of `LocalizedSimpleMKKM`, by the neighborhoods of the average kernel.
     """
     n, m = stack.n_samples, stack.n_kernels
     average = Mix(np.full(m, 1 / m), stack.kernels).dense()

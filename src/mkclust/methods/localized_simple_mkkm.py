@@ -83,10 +83,7 @@ class LocalizedSimpleMKKM(SimpleClusterer):
     {solver}
     {proof}
     {seeds}
-
-    Attributes
-    ----------
-    {labels}
+    {attributes}
     weights_ : ndarray of shape (n_kernels,)
         Mixing weights, summing to one. Not importance: a large weight means little agreement with
         the consensus.

@@ -34,10 +34,8 @@ def fit_bytes(
 ) -> int:
     """Return about how many bytes a fit with exact kernels takes at its peak, beside its input.
 
-    Storage is that of kernels that the fit holds ("dense"), that its user holds ("precomputed",
-    "sparse"), or that are computed ("on-the-fly") or read ("streamed") some rows at a time. An
-    entry takes itemsize bytes; n_features are the columns of all views of which the fit makes
-    kernels. On a device more rows are compared at a time.
+    Kernels are held by the fit ("dense") or its user ("precomputed", "sparse"), or computed
+    ("on-the-fly") or read ("streamed") some rows at a time; n_features are columns of all views.
     """
     n, m, k = n_samples, n_kernels, n_clusters
     # Thin matrices, at most the eigenvectors of every kernel, and the views as they are kept.
@@ -95,10 +93,8 @@ def _require(model: Any, storage: str, n: int, m: int, like: Any, **sizes: int) 
 def require_memory_for_features(model: Any, blocks: Blocks) -> None:
     """Refuse features whose products do not fit into memory, before any pass."""
     m = len(blocks.names)
+    # Of a pipeline, what its last step makes; of other maps, known once they are fitted.
+    columns = m * next(reversed(n_components(model.approximation)), 0)
     if isinstance(model.approximation, Linear):
-        columns, advice = sum(blocks.n_features), "pass approximation=Nystroem()"
-    else:
-        # Of a pipeline, what its last step makes; of other maps, known once they are fitted.
-        columns = m * next(reversed(n_components(model.approximation)), 0)
-        advice = "pass a smaller n_components"
-    require_products(columns, m, advice)
+        columns = sum(blocks.n_features)
+    require_products(columns, m, "pass approximation=Nystroem() with a smaller n_components")

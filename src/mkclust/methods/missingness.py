@@ -26,9 +26,8 @@ FEWEST_PERMUTATIONS = 999
 PERMUTATIONS_PER_TEST = 300
 # Statistics of permutations that differ by less, relatively, are equal up to rounding.
 ROUNDING = 1e-12
-# Clusters are named whose share of missing samples differs from that of all by more standard
-# deviations than this, those that differ most first, but no more of them than this.
-NAMED_DEVIATIONS, MOST_NAMED = 3.0, 3
+# A verdict names this number of clusters, those whose share of missing samples differs most.
+MOST_NAMED = 3
 # From this share of missing samples on, what is learned of them is worth its time: chosen by
 # benchmarks/missing_views.py.
 MUCH_MISSING = 0.1
@@ -126,25 +125,21 @@ class Missingness:
         """Return in a sentence whether the clusters follow which views are missing."""
         if len(self.sizes) < 2:
             return "A single cluster cannot follow which views are missing."
+        agreement, p_value, rest = self.agreement, self.p_value, ""
         if names := self.followed_views:
             v = self.view_names.index(names[0])
-            others = join_words(map(repr, names[1:]))
-            rest = f" They follow that of {others}, too." if others else ""
-            return (
-                f"The clusters follow the missingness: {names[0]!r} is missing from "
-                f"{self._say_shares(self.view_counts[v])} "
-                f"({_numbers(self.view_agreements[v], self.view_p_values[v])}).{rest}"
-            )
-        if self.follows:
-            finding = (
-                "follow the patterns of missing views, but not the missing samples of any single "
-                "view"
-            )
+            agreement, p_value = self.view_agreements[v], self.view_p_values[v]
+            finding = f"follow the missingness: {names[0]!r} is missing from {self._say_shares(v)}"
+            if others := join_words(map(repr, names[1:])):
+                rest = f" They follow that of {others}, too."
+        elif self.follows:
+            finding = "follow the patterns of missing views, but not those of any single view"
         elif min(self.p_value, *self.view_p_values) <= LEVEL:
             finding = "are related to the missing views beyond chance, but too little to matter"
         else:
             finding = "do not follow which views are missing"
-        return f"The clusters {finding} ({_numbers(self.agreement, self.p_value)})."
+        numbers = f"adjusted mutual information {round(agreement, 2) + 0:.2f}, chance {p_value:.2g}"
+        return f"The clusters {finding} ({numbers}).{rest}"
 
     def warning(self) -> str:
         """Return the verdict with what to do about it, for a warning."""
@@ -158,13 +153,10 @@ class Missingness:
     def summary(self) -> str:
         """Return the verdict, and how many samples of each pattern are in each cluster."""
         rows = [["missing from", *map(str, range(len(self.sizes))), "samples"]]
-        for pattern, counts in self.rows():
-            rows.append([pattern, *map(str, counts.tolist()), str(int(counts.sum()))])
+        rows += [[title, *map(str, [*n.tolist(), n.sum()])] for title, n in self.rows()]
         return f"{self.verdict()}\n{text_table(rows)}"
 
-    def __str__(self) -> str:
-        """Return the summary."""
-        return self.summary()
+    __str__ = summary
 
     def rows(self) -> list[tuple[str, np.ndarray]]:
         """Return every pattern in words with its samples in each cluster, the rarer ones last."""
@@ -174,14 +166,8 @@ class Missingness:
 
     def to_dict(self) -> dict[str, Any]:
         """Return it as JSON takes it; rarer patterns are missing from None."""
-        views = pd.DataFrame(
-            {
-                "view": self.view_names,
-                "n_missing": self.view_counts.sum(axis=1),
-                "agreement": self.view_agreements,
-                "p_value": self.view_p_values,
-            }
-        )
+        views = pd.DataFrame({"view": self.view_names, "n_missing": self.view_counts.sum(axis=1)})
+        views = views.assign(agreement=self.view_agreements, p_value=self.view_p_values)
         missing_from = [*map(list, self.patterns), None]
         patterns = [
             {"missing_from": names, "clusters": counts.tolist()}
@@ -197,22 +183,15 @@ class Missingness:
             "patterns": patterns,
         }
 
-    def _say_shares(self, missing: np.ndarray) -> str:
-        """Say which share of the samples is missing, and in which clusters it is another."""
-        sizes = self.sizes
-        share, shares = missing.sum() / sizes.sum(), missing / np.maximum(sizes, 1)
-        deviations = (shares - share) / np.sqrt(share * (1 - share) / np.maximum(sizes, 1))
-        order = np.argsort(-np.abs(deviations), kind="stable")[:MOST_NAMED]
-        n_named = max(1, int(np.sum(np.abs(deviations[order]) > NAMED_DEVIATIONS)))
-        # Clusters that mostly lack a view before those that mostly have it.
-        named = sorted(order[:n_named].tolist(), key=lambda c: -deviations[c])
+    def _say_shares(self, view: int) -> str:
+        """Say which share of the samples a view lacks, and in which clusters it is another."""
+        missing, sizes = self.view_counts[view], np.maximum(self.sizes, 1)
+        share, shares = missing.sum() / self.sizes.sum(), missing / sizes
+        deviations = np.abs(shares - share) * np.sqrt(sizes)
+        named = np.argsort(-deviations, kind="stable")[:MOST_NAMED].tolist()
+        named.sort(key=lambda c: -shares[c])
         clusters = join_words([f"{100 * shares[c]:.0f} % of cluster {c}" for c in named])
         return f"{100 * share:.0f} % of the samples, but from {clusters}"
-
-
-def _numbers(agreement: float, p_value: float) -> str:
-    """Return what a verdict rests on."""
-    return f"adjusted mutual information {round(agreement, 2) + 0:.2f}, chance {p_value:.2g}"
 
 
 def measure_missingness(
@@ -253,11 +232,7 @@ def measure_missingness(
 
 
 def _count_patterns(labels: np.ndarray, missing: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return the patterns, the commonest first, and their samples in each cluster.
-
-    They are (n_patterns, n_views) of bool, True if a view lacks the samples, and (n_patterns,
-    n_clusters).
-    """
+    """Return which views each pattern lacks, the commonest first, and its samples per cluster."""
     found = pd.DataFrame(missing).assign(cluster=labels).value_counts().unstack(fill_value=0)
     lacks = found.index.to_frame().to_numpy(dtype=bool)
     table = found.reindex(columns=range(int(labels.max()) + 1), fill_value=0).to_numpy()

@@ -12,8 +12,8 @@ from mkclust.engine.certificate import (
     rounding_of_entries,
     search_key,
 )
-from mkclust.engine.eigen import Relaxation
-from mkclust.linalg import inner_products
+from mkclust.engine.eigen import Relaxation, relax
+from mkclust.linalg import inner_products, precision_of
 from mkclust.methods.alternate import Iterates
 from mkclust.methods.solution import Solution
 from mkclust.stack import Stack
@@ -21,6 +21,8 @@ from mkclust.types import Array, Float
 
 # Relative error of the eigenvalue sums that iterations compare.
 EIGEN_TOLERANCE = 1e-12
+# Relative error of the sums that `leading_shares` are of: they are shown with two digits.
+SHARE_TOLERANCE = 2e-3
 
 
 class Mixture:
@@ -113,3 +115,21 @@ class Mixture:
             n_passes=self.n_passes,
             **more,
         )
+
+
+def leading_shares(stack: Stack, solution: Solution) -> Float:
+    """Return the share of each kernel's own top-k eigenvalue sum that a partition captures."""
+    H, relaxation, held = solution.partition, solution.relaxation, stack.held()
+    sums = inner_products((held or stack).apply(H), H)
+    largest = leading_sums(stack, H.shape[1], H if relaxation is None else relaxation.vectors)
+    shares = np.divide(sums, largest, out=np.zeros_like(largest), where=largest > 0)
+    return np.clip(shares, 0, 1)
+
+
+def leading_sums(stack: Stack, n_clusters: int, start: Array | None = None) -> Float:
+    """Return the sum of the k largest eigenvalues of each kernel, from a partition on."""
+    held = stack.held()
+    options: Any = {"tol": SHARE_TOLERANCE, "start": start}
+    if held is not None:
+        options["dtype"] = precision_of(held.entries)
+    return np.array([relax(K, n_clusters, **options).value for K in (held or stack).kernels])

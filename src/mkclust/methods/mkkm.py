@@ -63,10 +63,7 @@ class MKKM(InductiveClusterer):
     max_iter : int, default=50
         Most iterations.
     {seeds}
-
-    Attributes
-    ----------
-    {labels}
+    {attributes}
     weights_ : ndarray of shape (n_kernels,)
         Mixing weights, summing to one. Not importance: a large weight means that k directions
         explain the kernel well.

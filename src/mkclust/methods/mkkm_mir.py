@@ -76,10 +76,7 @@ class MKKMMiR(InductiveClusterer):
     max_iter : int, default=100
         Most iterations.
     {seeds}
-
-    Attributes
-    ----------
-    {labels}
+    {attributes}
     weights_ : ndarray of shape (n_kernels,)
         Mixing weights, summing to one; some may be zero. Not importance.
     coefficients_ : ndarray of shape (n_kernels,)

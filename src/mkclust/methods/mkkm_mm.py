@@ -119,10 +119,7 @@ class MKKMMM(InductiveClusterer):
     max_iter : int, default=10
         Most iterations of the alternation; the saddle point may take ten times as many.
     {seeds}
-
-    Attributes
-    ----------
-    {labels}
+    {attributes}
     weights_ : ndarray of shape (n_kernels,)
         Mixing weights, of unit l2 norm. Not importance: a large weight means little agreement with
         the consensus.

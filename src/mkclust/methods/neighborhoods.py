@@ -1,6 +1,6 @@
 """Shared neighborhoods of precomputed kernels, and what a fit says about neighborhoods."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -19,7 +19,7 @@ from mkclust.kernels.neighbors import (
 from mkclust.linalg import astype, select, to_host
 from mkclust.methods.out_of_sample import is_training, observed_part, own_similarity
 from mkclust.stack import Array as HeldKernel
-from mkclust.stack import Kernel, Standardization, as_stack
+from mkclust.stack import Standardization, as_stack
 from mkclust.stack.checks import describe, symmetrized
 from mkclust.stack.dissimilarity import refuse_distances
 from mkclust.stack.kernel import row_blocks
@@ -37,11 +37,7 @@ class KernelNeighborhoods:
     normalize: bool  # whether similarities are compared that are scaled to a unit diagonal
 
     def cross(self, matrix: Array, self_similarity: Float | None) -> Any:
-        """Return the similarities of new samples by neighborhoods, given those as they come.
-
-        Both are (n_new, n_samples); the new samples' similarities to themselves are None if they
-        are known.
-        """
+        """Return the similarities of new samples by neighborhoods, given those as they come."""
         known = Standardization(self.diagonal)
         is_known = is_training(known, matrix)
         row_lengths = lengths = None
@@ -61,7 +57,8 @@ class KernelNeighborhoods:
 
 def find_neighborhoods(model: Any, samples: Any) -> tuple[KernelNeighborhoods, ...]:
     """Find the neighborhoods of precomputed kernels, each among the samples that it has."""
-    names, kernels = _opened(samples)
+    stack = as_stack(samples, center=False, normalize=False, validate=False)
+    names, kernels = stack.names, [observed_part(kernel).kernel for kernel in stack.kernels]
     for index, (name, kernel) in enumerate(zip(names, kernels, strict=True)):
         # That kernels are indefinite does no harm.
         if isinstance(kernel, HeldKernel):
@@ -87,12 +84,6 @@ def find_neighborhoods(model: Any, samples: Any) -> tuple[KernelNeighborhoods, .
     )
 
 
-def _opened(samples: Any) -> tuple[Sequence[str], list[Kernel]]:
-    """Return the names of kernels and the kernels as they came, over the samples they have."""
-    stack = as_stack(samples, center=False, normalize=False, validate=False)
-    return stack.names, [observed_part(kernel).kernel for kernel in stack.kernels]
-
-
 def check_neighborhoods(
     by_name: Mapping[str, Neighborhoods | None],
     ids: np.ndarray | None,
@@ -101,27 +92,25 @@ def check_neighborhoods(
 ) -> dict[str, Any]:
     """Refuse or warn of neighborhoods that connect too little; return what a model notes of them.
 
-    They are None for a kernel that compares all samples. Observed says which kernels have which
-    samples, (n, m) of bool, None if all have all.
+    They are None for a kernel that compares all samples; observed is (n, m) of bool, or None.
     """
-    every = {name: each for name, each in by_name.items() if each is not None}
-    if not every:
+    found = [(p, name, each) for p, (name, each) in enumerate(by_name.items()) if each is not None]
+    if not found:
         return {}
-    n = next(iter(every.values())).n_samples if observed is None else len(observed)
-    samples, alone = {}, {}  # of each kernel those it has, and which have no neighbor
-    for place, (name, each) in enumerate(by_name.items()):
-        if each is None:
-            continue
+    n = found[0][2].n_samples if observed is None else len(observed)
+    # The samples that each kernel has, those without a neighbor, and who has one somewhere.
+    parts, alone, is_connected = [], {}, np.zeros(n, bool)
+    for p, name, each in found:
         if each.members.nnz == each.n_samples**2:
             raise ValueError(
                 f"in {name} every sample is in the neighborhood of every other, which says "
                 "nothing about clusters: pass fewer neighbors, or leave the kernel out"
             )
-        samples[name] = np.arange(n) if observed is None else np.flatnonzero(observed[:, place])
-        alone[name] = samples[name][each.isolated()]
-    connected = [np.setdiff1d(samples[name], alone[name]) for name in every]
-    are_all = len(every) == len(by_name)
-    nowhere = np.setdiff1d(np.arange(n), np.concatenate(connected))
+        samples = np.arange(n) if observed is None else np.flatnonzero(observed[:, p])
+        alone[name] = samples[each.isolated()]
+        is_connected[np.setdiff1d(samples, alone[name])] = True
+        parts.append((each, samples))
+    are_all, nowhere = len(found) == len(by_name), np.flatnonzero(~is_connected)
     if are_all and len(nowhere):
         raise ValueError(
             f"{_listed(nowhere, ids)} no neighbor in any kernel (only similarities "
@@ -137,7 +126,7 @@ def check_neighborhoods(
             )
     if not are_all:
         return {}
-    n_components = count_components([(each, samples[name]) for name, each in every.items()], n)
+    n_components = count_components(parts, n)
     if n_components > n_clusters:
         warn(
             f"the neighborhoods of all kernels together form {n_components} groups that "

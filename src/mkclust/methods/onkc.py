@@ -149,10 +149,7 @@ class ONKC(MultipleKernelClusterer):
     max_iter : int, default=50
         Most iterations.
     {seeds}
-
-    Attributes
-    ----------
-    {labels}
+    {attributes}
     weights_ : ndarray of shape (n_kernels,)
         Mixing weights, summing to one. Not importance: the regularization favors kernels that are
         unlike the others, noise among them.

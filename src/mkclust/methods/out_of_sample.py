@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -44,28 +44,21 @@ def active_kernels(stack: Stack, active: Sequence[int] | None) -> np.ndarray:
 def eigenvector_projections(
     stack: Stack, coefficients: Float, H: Array, eigenvalues: Float
 ) -> list[Array]:
-    """Return what takes similarities to leading eigenvectors H of a mix of kernels.
-
-    If an eigenvalue is zero (the mixed kernel has rank below k), the coordinate is zero.
-    """
+    """Return what takes similarities to leading eigenvectors of a mix, zero beyond its rank."""
     precision = max(kernel.precision for kernel in stack.kernels)
     projection = H * to_device(inverse(eigenvalues, H.shape[0], precision), H)
     return [float(c) * projection for c in coefficients]
 
 
-@dataclass(frozen=True)
-class Similarities:
+class Similarities(NamedTuple):
     """The similarities of those new samples that some kernels have."""
 
-    # The numbers of these kernels among all.
-    kernels: Sequence[int]
-    # The numbers of the new samples that they have, rising.
-    rows: np.ndarray
+    kernels: Sequence[int]  # the numbers of these kernels among all
+    rows: np.ndarray  # the numbers of the new samples that they have, rising
     # Similarities of these to the training samples that each kernel has, (n_seen, n_observed) by
     # kernel; or an object whose ``blocks()`` yields some rows of all kernels at a time.
     cross: Any
-    # Their similarities to themselves, (n_kernels, n_seen); None if they follow from the others'.
-    self_similarity: Array | None = None
+    self_similarity: Array | None = None  # (n_kernels, n_seen); None if it follows from the fit
 
 
 @dataclass(frozen=True)
@@ -100,10 +93,7 @@ class Extension:
         rule: FillRule = "rescale",
         active: Sequence[int] | None = None,
     ) -> "Extension":
-        """Return the extension of ``sum_p K_p P_p``, the kernels as they are in the stack.
-
-        If samples are scaled up, then for the active kernels that lack them, None for all.
-        """
+        """Return the extension of ``sum_p K_p P_p``, samples scaled up by the active kernels."""
         maps = maps_of(stack.kernels)
         if any(each is not None for each in maps):
             is_active = active_kernels(stack, active)
@@ -137,10 +127,7 @@ class Extension:
         return replace(self, projections=projections, learned=learned)
 
     def embed_training(self, stack: Stack) -> Array:
-        """Embed the training samples as new ones are embedded, (n_samples, k).
-
-        Their embedding is H itself but for rounding, and for what a tolerance left open.
-        """
+        """Embed the training samples as new ones are: H but for rounding, (n_samples, k)."""
         kernels = list(map(observed_part, stack.kernels))
         pairs = zip(kernels, self.projections, strict=True)
         thin = [to_device(P, kernel.like) for kernel, P in pairs]
@@ -166,10 +153,7 @@ class Extension:
         return self._sum(parts, n_new)
 
     def _sum(self, parts: Sequence[tuple[Sequence[int], np.ndarray, Array]], n: int) -> Array:
-        """Return the embedding, given what some kernels contribute to the samples they have.
-
-        What makes up for kernels that lack samples is added.
-        """
+        """Return the embedding, given what some kernels contribute to the samples they have."""
         seen, total = np.zeros((n, len(self.names)), bool), None
         for kernels, rows, contribution in parts:
             seen[np.ix_(rows, np.asarray(kernels))] = True
@@ -214,10 +198,8 @@ def observed_part(kernel: Any) -> Standardized:
 
 
 def is_training(standardization: Standardization, cross: Array) -> bool:
-    """Return whether similarities are all those of the training samples to each other.
-
-    They are if they are symmetric but for rounding, judged by one product, and have the diagonal.
-    """
+    """Return whether similarities are all those of the training samples to each other."""
+    # They are if they have the diagonal, and are symmetric but for rounding, by one product.
     n = standardization.diagonal.shape[0]
     if tuple(cross.shape) != (n, n):
         return False

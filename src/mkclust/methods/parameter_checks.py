@@ -8,15 +8,7 @@ from mkclust.data.options import FILLS, IMPUTATIONS, JOINS, Selection
 from mkclust.kernels import KernelBank
 from mkclust.kernels.kinds import check_scale
 from mkclust.kernels.neighbors import NeighborCount
-from mkclust.parameters import (
-    Allowed,
-    Choice,
-    ClusterCount,
-    Count,
-    Flag,
-    Number,
-    check_parameter,
-)
+from mkclust.parameters import Allowed, Choice, ClusterCount, Count, Flag, Number, check_parameter
 from mkclust.stack import Stack
 from mkclust.stack.distinct import count_distinct
 
@@ -49,8 +41,13 @@ def check_parameters(model: Any) -> None:
     check_scale(model.scale)
     if model.approximation is not None:
         _check_approximation(model)
-    if model.missing_views == "learn":
-        _check_learns_missing(model)
+    can_learn = model.LEARNS_MISSING and model.approximation is None
+    if model.missing_views == "learn" and not can_learn:
+        raise ValueError(
+            "missing_views='learn': only SimpleMKKM, MKKM, AverageKKM and AgreementKKM with exact "
+            "kernels learn to fill in samples that are missing from views; use one of these with "
+            "approximation=None, or pass missing_views='rescale' or missing_views='zero'"
+        )
 
 
 def _check_approximation(model: Any) -> None:
@@ -74,37 +71,15 @@ def _check_approximation(model: Any) -> None:
         )
 
 
-def _check_learns_missing(model: Any) -> None:
-    """Refuse to learn what is missing if a method, or a feature map, cannot."""
-    if not model.LEARNS_MISSING:
-        raise ValueError(
-            f"missing_views='learn': {type(model).__name__} cannot learn to fill in samples that "
-            "are missing from views; pass missing_views='rescale' or missing_views='zero', or use "
-            "SimpleMKKM, MKKM, AverageKKM or AgreementKKM"
-        )
-    if model.approximation is not None:
-        raise ValueError(
-            "missing_views='learn' with an approximation: samples that are missing from views are "
-            "learned with exact kernels only; pass approximation=None, or missing_views='rescale' "
-            "or missing_views='zero'"
-        )
-
-
 def check_n_clusters(model: Any, stack: Stack) -> None:
     """Refuse more clusters than there are samples, or distinct samples."""
     k, n = model.n_clusters, stack.n_samples
-    if stack.features is not None:
-        if k > n:
-            raise ValueError(
-                f"n_clusters={k}, but the features span only {n} directions: ask for fewer "
-                "clusters, or for more features"
-            )
+    reason = None
+    if k > n and stack.features is not None:
+        reason = f"but the features span only {n} directions: pass more features"
     elif k > n:
-        raise ValueError(
-            f"n_clusters={k} with n_samples={n}: there cannot be more clusters than samples"
-        )
-    elif k > 1 and (n_distinct := count_distinct(stack, k)) < k:
-        raise ValueError(
-            f"n_clusters={k}, but only {n_distinct} of the {n} samples are distinct: ask for fewer "
-            "clusters"
-        )
+        reason = f"with n_samples={n}: there cannot be more clusters than samples"
+    elif stack.features is None and k > 1 and (n_distinct := count_distinct(stack, k)) < k:
+        reason = f"but only {n_distinct} of the {n} samples are distinct"
+    if reason is not None:
+        raise ValueError(f"n_clusters={k}, {reason}; ask for fewer clusters")

@@ -102,22 +102,13 @@ def check_table(model: Any, samples: Samples, *, is_new: bool) -> Samples:
     return replace(samples, parts=(check_view(table, "X"),))
 
 
-def refuse_self_similarity(self_similarity: Any) -> None:
-    """Refuse what only precomputed kernels need."""
-    if self_similarity is not None:
-        raise ValueError("self_similarity belongs to precomputed kernels: leave it out")
-
-
 def check_self_similarity(
     names: Sequence[str],
     standardizations: Sequence[Standardization],
     self_similarity: Any,
     seen: np.ndarray,
 ) -> list[Float]:
-    """Return the similarities to themselves of the new samples that each kernel has.
-
-    Those are `seen`, (m, n_new) of bool. What was passed for other samples does not matter.
-    """
+    """Return the similarities to themselves of the new samples that each kernel has seen."""
     if is_frame(self_similarity):
         raise TypeError(
             "self_similarity is a data frame, whose ids are not compared with those of X: pass "

@@ -1,4 +1,4 @@
-"""What a model was fitted on: kernels, or views of a bank; see `feature_source` for features.
+"""What a model was fitted on: kernels, views of a bank, or views that features stand for.
 
 A model holds one source, which reads the same samples again and embeds new ones. Kernels, and views
 with features, are not stored: they are passed again. What is passed must be what the model was
@@ -6,34 +6,45 @@ fitted on: numbers of samples, names and shapes are always compared, and values 
 something to compare them with.
 """
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
 import numpy as np
 
-from mkclust.data.blocks import Block
+from mkclust.data.blocks import Block, Blocks, check_finite
+from mkclust.data.check import in_memory
 from mkclust.data.missing import single_kernels, zero_samples
 from mkclust.data.samples import Samples, as_blocks, read_samples, read_views
 from mkclust.data.tables import TABLE
 from mkclust.index import make_index
 from mkclust.kernels import KernelBank
 from mkclust.kernels.neighbors import Neighborhoods
-from mkclust.linalg import check_one_place, is_foreign, select
+from mkclust.linalg import arrays_to_host, check_one_place, is_foreign, select, to_host
+from mkclust.linalg.sparse_rows import row_width
 from mkclust.methods.memory_checks import require_memory_beside_kernels
 from mkclust.methods.neighborhoods import KernelNeighborhoods
 from mkclust.methods.out_of_sample import Extension, Similarities, observed_part
 from mkclust.methods.same_input import (
+    OTHER_SAMPLES,
     check_self_similarity,
     check_table,
     count_parts,
     match_kernels,
     match_views,
-    refuse_self_similarity,
 )
 from mkclust.stack import RowSource, Stack, Standardization, as_numbers, as_stack, row_sums
+from mkclust.stack.discretize import assign
+from mkclust.stack.feature_maps import PreparedMap
 from mkclust.stack.observed import SampleMap, maps_of
 from mkclust.types import Array
+
+# Samples of a view that are kept beside features, at most and at least, and their entries at most.
+MOST_SAMPLES, FEWEST_SAMPLES, MOST_ENTRIES = 256, 32, 1 << 21
+# The rising numbers of some samples, (s,), and their rows of a view, (s, n_columns).
+SomeRows = tuple[np.ndarray, Array]
+# Rounding may change the cluster of single samples between two, and of no larger share than this.
+CHANGED_SHARE = 0.02
 
 
 def training_index(model: Any) -> Any:
@@ -85,10 +96,7 @@ class Source:
     def read(
         self: Any, model: Any, X: Any, observed: Any = None, *, is_new: bool = False
     ) -> Samples:
-        """Read views as those of the fit were read, in their order, or refuse others.
-
-        Data frames of the samples of the fit are brought to the order of its labels.
-        """
+        """Read views in the order of the fit, data frames in that of its labels, or refuse them."""
         ids, options = None if is_new else training_index(model), model.table_options
         samples = read_views(
             X, ids=ids, options=options, encodings=self.given.encodings, observed=observed
@@ -118,11 +126,9 @@ class Source:
 
 @dataclass(frozen=True, kw_only=True)
 class FromKernels(Source):
-    """Precomputed kernels: new samples come as their similarities to the training samples.
+    """Precomputed kernels: new samples come as their similarities to the training samples."""
 
-    The neighborhoods that replace the kernels are `found`; none if they are used as they are.
-    """
-
+    # The neighborhoods that replace the kernels; none if these are used as they are.
     found: Sequence[KernelNeighborhoods] = ()
 
     @property
@@ -144,10 +150,7 @@ class FromKernels(Source):
         return shown
 
     def read(self, model: Any, X: Any, observed: Any = None, *, is_new: bool = False) -> Samples:
-        """Read kernels as those of the fit were read, in their order, or refuse others.
-
-        Of new samples, the columns of data frames are brought to the order of the training samples.
-        """
+        """Read kernels in the order of the fit, columns in that of its samples, or refuse them."""
         ids = training_index(model)
         samples = read_samples(X, expected="precomputed", ids=ids, cross=is_new, observed=observed)
         return match_kernels(samples, model.kernel_names_)
@@ -244,22 +247,8 @@ class FromViews(Source):
             for number, name in enumerate(self.bank.views_)
         ]
 
-    def _split(
-        self, samples: Samples
-    ) -> Iterator[tuple[KernelBank, list[int], Samples, np.ndarray]]:
-        """Yield the parts with the samples that each has, and the numbers of these."""
-        if self.given.missing is None and samples.missing is None:
-            yield *self.parts(False)[0], samples, np.arange(samples.n_samples)
-            return
-        parts = zip(self.parts(True), samples.observed.items(), strict=True)
-        for (bank, places), (name, rows) in parts:
-            yield bank, places, replace(samples.only([name]), kind="views", missing=None), rows
-
     def stack(self, model: Any, kernels: Sequence[Any]) -> Stack:
-        """Return kernels, one part after another, as one stack.
-
-        They are checked, and repaired, if one may not be positive semidefinite.
-        """
+        """Return kernels as one stack, checked if one may not be positive semidefinite."""
         parts: list[Any] = []
         for given in kernels:
             if isinstance(given, RowSource):
@@ -281,7 +270,6 @@ class FromViews(Source):
 
     def embed(self, model: Any, samples: Samples, self_similarity: Any) -> Array:
         """Embed new samples, those of dask arrays in blocks."""
-        refuse_self_similarity(self_similarity)
         if not samples.is_lazy:
             return super().embed(model, samples, None)
         kind = samples.kind
@@ -297,11 +285,105 @@ class FromViews(Source):
         self, model: Any, samples: Samples, self_similarity: Any
     ) -> list[Similarities]:
         """Return the similarities of new samples, view by view if some views lack samples."""
-        return [
-            Similarities(places, rows, bank.transform(part), bank.self_similarity(part))
-            for bank, places, part, rows in self._split(samples)
-            if len(rows)
-        ]
+        if self.given.missing is None and samples.missing is None:
+            everyone = np.arange(samples.n_samples)
+            cross, own = self.bank.transform(samples), self.bank.self_similarity(samples)
+            return [Similarities(range(len(self.bank.kernel_names_)), everyone, cross, own)]
+        found = []
+        parts = zip(self.parts(True), samples.observed.items(), strict=True)
+        for (bank, places), (name, rows) in parts:
+            if len(rows):
+                part = replace(samples.only([name]), kind="views", missing=None)
+                cross, own = bank.transform(part), bank.self_similarity(part)
+                found.append(Similarities(places, rows, cross, own))
+        return found
+
+
+@dataclass(frozen=True, kw_only=True)
+class FromFeatures(Source):
+    """Views that features stand for: new samples come as views, and are read in blocks."""
+
+    widths: dict[str, int]  # numbers of columns of the views
+    # What makes features of views, and what takes these to rows of the embedding after the fit.
+    features: Any
+    matrix: Array = None
+    # By which the columns of views can be recognized.
+    rows: dict[str, SomeRows] = field(default_factory=dict)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Return what is stored of it: arrays of the host."""
+        return {name: arrays_to_host(value) for name, value in vars(self).items()}
+
+    def match(self, model: Any, samples: Samples) -> Samples:
+        """Return views in the order of those that features were learned from, or refuse others."""
+        return match_views(samples, self.widths, self.given.columns)
+
+    def zero_rows(self, samples: Samples) -> dict[int, np.ndarray]:
+        """Return which rows of a view count as empty, by its number, if it is in memory."""
+        zero, maps = {}, self.features.maps
+        for number, (map_, table) in enumerate(zip(maps, samples.tables.values(), strict=True)):
+            is_held = is_foreign(table) or in_memory(table)
+            if is_held and isinstance(map_, PreparedMap) and map_.preparation.ignores_zeros:
+                zero[number] = map_.preparation.zero_rows(table)
+        return zero
+
+    def stack(self, model: Any, stack: Stack) -> Stack:
+        """Return the compressed kernels themselves."""
+        return stack
+
+    def extended(self, stack: Stack, rows: Array, extension: Extension | None) -> Any:
+        """Return the same with what embeds new samples."""
+        features = stack.features
+        matrix = features.coordinate_map @ to_host(rows)
+        return replace(self, features=features.learned, matrix=matrix)
+
+    def attributes(self, stack: Stack) -> dict[str, Any]:
+        """Return what a model shows of its input."""
+        shown = super().attributes(stack) | {
+            "n_features_in_": sum(self.widths.values()),
+            "approximation_error_": stack.features.trace_errors,
+        }
+        if stack.features.observed is not None:  # one kernel per view
+            shown["observed_"] = stack.features.observed
+        return shown
+
+    def mixed_entries(self, model: Any, samples: Samples, indices: np.ndarray | None) -> Array:
+        """Return the mixed kernel of features among some samples that the model was fitted on."""
+        indices = np.arange(len(model.labels_)) if indices is None else indices
+        rising, positions = np.unique(indices, return_inverse=True)
+        block = as_blocks(samples).take(rising)
+        check_finite(block, rising)
+        if len(rising):
+            labels = assign(self.features.project(block, self.matrix), model._centers)
+            fitted = np.asarray(model.labels_[rising])
+            if np.mean((labels != fitted) & (fitted >= 0)) > CHANGED_SHARE:
+                raise ValueError(OTHER_SAMPLES)
+        features = [to_host(F)[positions] for F in self.features.of(block)]
+        return sum(float(c) * (F @ F.T) for c, F in zip(model.coefficients_, features, strict=True))
+
+    def embed(self, model: Any, samples: Samples, self_similarity: Any) -> Array:
+        """Embed new samples by their features, in blocks."""
+        features, matrix = self.features, self.matrix
+
+        def embed_block(block: Block, start: int) -> Array:
+            check_finite(block, start)
+            return features.project(block, matrix)
+
+        return as_blocks(samples).map(embed_block)
+
+
+def some_rows(blocks: Blocks) -> dict[str, SomeRows]:
+    """Return some samples of every view that has not too many columns, to recognize these by."""
+    numbers = np.sort(np.random.default_rng(0).permutation(blocks.n_samples)[:MOST_SAMPLES])
+    block, found = blocks.take(numbers), {}
+    for name, rows in block.items():
+        index = block.index(name)
+        samples = numbers if index is None else numbers[index]
+        height = MOST_ENTRIES // row_width(rows)
+        if height >= min(len(samples), FEWEST_SAMPLES):
+            # A copy: what the model keeps must not change with the arrays of its user.
+            found[name] = samples[:height], arrays_to_host(select(rows, slice(height))).copy()
+    return found
 
 
 def _as_stack(model: Any, kernels: Any, validate: bool, **options: Any) -> Stack:

@@ -27,10 +27,7 @@ PER_SAMPLE = {
 
 
 def without_entries(empty: np.ndarray, is_used: Any = slice(None)) -> np.ndarray:
-    """Return the sorted indices of the samples that have no entry in any view that is used.
-
-    Empty says which views, or kernels, have no entry of which samples, (n, n_views) of bool.
-    """
+    """Return the sorted indices of samples without an entry in any used view, given (n, m)."""
     used = empty[:, is_used]
     return np.flatnonzero(used.all(axis=1)) if used.shape[1] else np.arange(0)
 
@@ -44,12 +41,10 @@ def observed_of(stack: Stack) -> np.ndarray | None:
 def used_kernels(
     stack: Stack, coefficients: np.ndarray | None, active: Sequence[int] | None = None
 ) -> np.ndarray:
-    """Return which kernels are used in a mix, (m,) of bool; all if a method mixes none.
-
-    What was learned of a sample counts for it in all active kernels, those that are not set aside.
-    """
+    """Return which kernels are used in a mix, (m,) of bool; all if a method mixes none."""
     if coefficients is None:
         return np.ones(stack.n_kernels, bool)
+    # What was learned of a sample counts for it in all kernels that are not set aside.
     if any(each is not None and each.fill is not None for each in maps_of(stack.kernels)):
         return active_kernels(stack, active)
     return np.asarray(coefficients) != 0
@@ -64,11 +59,9 @@ def uncovered_among_new(model: Any, samples: Samples) -> np.ndarray:
 def spread_over_all(
     learned: dict[str, Any], samples: Samples, fitted: np.ndarray | None, lost: np.ndarray
 ) -> np.ndarray:
-    """Bring what was learned of the samples that are covered to all samples, in place.
+    """Bring what was learned of covered samples to all, in place; return which are not covered.
 
-    Fitted are the numbers of those that were fitted, None if all were; lost the places among these
-    of those that only views have that are not used. Returned are the numbers of the samples that
-    are not covered, rising.
+    Lost are the places, among those fitted, of samples that only views have that are not used.
     """
     n = samples.n_samples
     rows = np.arange(n) if fitted is None else fitted
