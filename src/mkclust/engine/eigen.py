@@ -49,7 +49,7 @@ class Relaxation:
     # By how much the sum of the first k may still be too small, judged by the residuals.
     error: float = 0.0
     # K V - V diag(eigenvalues); None if the vectors are those of a dense eigendecomposition.
-    residuals: Array | None = None
+    residuals: Any = None
 
     @property
     def value(self) -> float:
@@ -260,11 +260,8 @@ class Krylov:
     def relaxation(self) -> Relaxation:
         """Return the leading Ritz vectors, of a space that was decomposed."""
         turn = to_device(np.ascontiguousarray(self._S[:, : self.width].T), self.rows, self.dtype)
-        vectors, residuals = (
-            (turn @ self.rows[: self.size, :]).T,
-            self._rest @ turn[:, self._last].T,
-        )
-        values = self.values[: self.width]
+        vectors, values = (turn @ self.rows[: self.size, :]).T, self.values[: self.width]
+        residuals = self._rest @ turn[:, self._last].T
         return Relaxation(self.n_clusters, vectors, values, self.error, residuals)
 
 
