@@ -228,7 +228,9 @@ def _search_subspace(
     """
     tol = problem.tol
     basis = Basis(stack, problem, "float64" if certified or mixes is None else mixes.dtype)
-    surfaces = CuttingSurfaces(weights, _rounding_of_bound(stack) if certified else 0.0)
+    surfaces = CuttingSurfaces(
+        weights, ALIGNMENT_ROUNDINGS * rounding_of_entries(stack) if certified else 0.0
+    )
     certificate, history = None, list[tuple[float, float]]()
     error, best_gap, n_waited, n_refinements, n_passes = 1e-2, np.inf, 0, 0, 0
     while True:
@@ -283,11 +285,6 @@ def _search_subspace(
     return Search(weights, relaxation, np.array(history), converged, n_passes, certificate)
 
 
-def _rounding_of_bound(stack: Any) -> float:
-    """Return by which share rounding of alignments may have raised a lower bound."""
-    return ALIGNMENT_ROUNDINGS * rounding_of_entries(stack)
-
-
 def _search_whole_space(stack: Any, problem: Problem, weights: Float) -> Search:
     """Search if the basis would be the whole space: every eigenproblem at full size."""
     k = problem.n_clusters
@@ -298,7 +295,7 @@ def _search_whole_space(stack: Any, problem: Problem, weights: Float) -> Search:
         H = relaxation.vectors[:, :k]
         return problem.evaluation(relaxation.value, inner_products(stack.apply(H), H), relaxation)
 
-    surfaces = CuttingSurfaces(weights, _rounding_of_bound(stack))
+    surfaces = CuttingSurfaces(weights, ALIGNMENT_ROUNDINGS * rounding_of_entries(stack))
     gamma, best, history = surfaces.minimize(evaluate, problem.tol, problem.max_iter)
     # A dense eigensolver is exact but for rounding.
     certificate = Certificate("proved", float(np.sqrt(stack.n_samples) * EPS * best.value))

@@ -19,7 +19,7 @@ from mkclust.methods.same_input import (
 from mkclust.methods.source import Source
 from mkclust.stack import Stack
 from mkclust.stack.discretize import assign
-from mkclust.stack.feature_maps import PreparedMap
+from mkclust.stack.features import PreparedMap
 from mkclust.types import Array
 
 # Samples of a view that are kept, at most and at least, and their entries at most.

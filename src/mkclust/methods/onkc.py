@@ -216,5 +216,5 @@ class ONKC(MultipleKernelClusterer):
 
     def _mixed_among(self, stack: Stack, samples: np.ndarray | None) -> Array:
         H, rho = to_device(self.embedding_, stack.kernels[0].like), float(self.proximity)
-        G = find_nearby_kernel(stack, self.weights_, H, rho, self.kernel_rank_).kernel
+        G = find_nearby_kernel(stack, self.weights_, H, rho).kernel
         return G if samples is None else select(select(G, samples), samples, axis=1)

@@ -17,7 +17,7 @@ from mkclust.parameters import (
     check_parameter,
 )
 from mkclust.stack import Stack
-from mkclust.stack.distinct import count_distinct
+from mkclust.stack.compare import count_distinct
 
 # What the parameters that many methods share may be.
 COMMON: dict[str, Allowed] = {
