@@ -30,7 +30,7 @@ from mkclust.kernels import Nystroem
 from mkclust.methods import solve_simple_mkkm
 from mkclust.metrics import adjusted_rand_index
 from mkclust.stack import as_stack
-from mkclust.stack.lloyd import k_means as device_k_means
+from mkclust.stack.discretize import k_means as device_k_means
 from paper.datasets import load
 from records import ONE_GAUSSIAN, measure_parts, parse_parts
 

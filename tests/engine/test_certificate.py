@@ -16,7 +16,6 @@ from mkclust.engine.certificate import (
     miss_probability,
     relax_from,
     search_missed,
-    share_known,
 )
 from mkclust.engine.eigen import Relaxation, relax
 from mkclust.kernels import Nystroem
@@ -170,13 +169,6 @@ def test_the_probability_falls_with_steps_and_starts_and_is_never_above_one():
     assert falling[0] > falling[1] > falling[2] > 0
     single = miss_probability(1000, 32, 0.05, 1)
     assert 0 < miss_probability(1000, 32, 0.05, 2) < single**2
-
-
-@pytest.mark.parametrize("starts", [1, 8, 32])
-def test_the_share_known_is_that_of_the_probability(starts):
-    share = share_known(5000, 20, 1e-9, starts)
-    assert miss_probability(5000, 20, share, starts) == pytest.approx(1e-9)
-    assert share_known(5000, 30, 1e-9, starts) < share
 
 
 def test_every_certificate_says_how_it_is_known():

@@ -47,13 +47,11 @@ def test_eigenpairs_are_found_by_another_driver_where_one_fails(monkeypatch, M, 
     given = M if library is None else pytest.importorskip(library).asarray(M)
     size = np.abs(known).max() or 1.0
     np.testing.assert_allclose(eigvalsh(given) / size, known / size, atol=1e-12)
-    for top in (None,) if library else (None, 1, 3, 5):
-        values, vectors = eigh(given, top=top)
-        vectors = to_host(vectors)
-        np.testing.assert_allclose(values / size, known[-(top or 80) :] / size, atol=1e-12)
-        image = (M / size) @ vectors
-        np.testing.assert_allclose(image, vectors * values / size, atol=1e-12)
-        np.testing.assert_allclose(vectors.T @ vectors, np.eye(top or 80), atol=1e-12)
+    values, vectors = eigh(given)
+    vectors = to_host(vectors)
+    np.testing.assert_allclose(values / size, known / size, atol=1e-12)
+    np.testing.assert_allclose((M / size) @ vectors, vectors * values / size, atol=1e-12)
+    np.testing.assert_allclose(vectors.T @ vectors, np.eye(80), atol=1e-12)
 
 
 def test_all_eigendecompositions_of_dense_matrices_are_made_in_one_file():

@@ -8,8 +8,13 @@ from sklearn.preprocessing import normalize
 
 from libraries import FOREIGN, LIBRARIES, as_library
 from mkclust.linalg import is_foreign, to_host
-from mkclust.stack.discretize import assign, discretize, nearest_center, normalize_rows
-from mkclust.stack.lloyd import k_means
+from mkclust.stack.discretize import (
+    assign,
+    discretize,
+    k_means,
+    nearest_center,
+    normalize_rows,
+)
 
 
 def noisy_rows(n=80, columns=4, seed=0):

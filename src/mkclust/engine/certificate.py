@@ -214,7 +214,7 @@ def is_proved(M: Array, relaxation: Relaxation, allowed_error: float) -> bool:
     .. [1] S. M. Rump. Verification of positive definiteness. BIT 46 (2006), Theorem 2.3.
     """
     k, n, xp = relaxation.n_clusters, M.shape[0], namespace(M)
-    V, R = relaxation.vectors[:, :k], relaxation.residuals
+    V, R = relaxation.vectors[:, :k], relaxation.residuals[:, :k]
     # As M has them: those known may have been rounded to single precision.
     values = to_host(xp.sum(V * (M @ V), axis=0))
     underestimate = float(values.sum()) - relaxation.value
@@ -222,7 +222,7 @@ def is_proved(M: Array, relaxation: Relaxation, allowed_error: float) -> bool:
     stretch = float(np.linalg.norm(to_host(V.T @ V) - np.eye(k)))
     free = allowed_error - underestimate
     free -= stretch * float((values - values.min()).sum() + allowed_error)
-    squares = np.zeros(k) if R is None else to_host(xp.sum(R * R, axis=0))[:k]
+    squares = to_host(xp.sum(R * R, axis=0))
     shares = squares / squares.sum() if squares.sum() > 0 else np.full(k, 1 / k)
     # Half of the error follows the residuals, a quarter is for all directions of the partition
     # alike, and a quarter for those outside.
@@ -290,22 +290,20 @@ def search_missed(
     space = Krylov(K, replace(relaxation, vectors=V), most_vectors, probes)
     for step in range(1, max_steps + 1):
         is_larger, seen = space.expand(), space.restricted(n_known)
+        largest = float(eigvalsh(seen)[-1]) if len(seen) else 0.0
         if not is_larger:  # all that can be reached was seen
-            is_harmless = _is_below(seen, harmless)
-            return MissedSearch(None, probability if is_harmless else 1.0, step - 1)
-        share = share_known(n - n_known, step, probability, n_probes)
-        if _is_below(seen, (1 - share) * harmless):
+            return MissedSearch(None, probability if largest < harmless else 1.0, step - 1)
+        share = 1 - largest / harmless if harmless > 0 else 0.0
+        reached = miss_probability(n - n_known, step, share, n_probes)
+        # The starts that fail are the same whatever the number of steps: it may stop after any.
+        if reached <= probability:
             return MissedSearch(None, probability, step)
-        if not _is_below(seen, missing):
+        if largest > missing:
             found, S = eigh(seen)
             turn = to_device(S[:, found > missing], V, space.dtype)
-            if turn.shape[1]:
-                missed = astype(space.rows[n_known : space.size, :].T @ turn, "float64")
-                return MissedSearch(orthonormalize(missed, relaxation.vectors), 1.0, step)
-    largest = float(eigvalsh(seen)[-1])
-    share = 1 - largest / harmless if harmless > 0 else 0.0
-    found_probability = miss_probability(n - n_known, max_steps, share, n_probes)
-    return MissedSearch(None, found_probability, max_steps)
+            missed = astype(space.rows[n_known : space.size, :].T @ turn, "float64")
+            return MissedSearch(orthonormalize(missed, relaxation.vectors), 1.0, step)
+    return MissedSearch(None, reached, max_steps)
 
 
 def largest_harmless(relaxation: Relaxation, allowed_error: float) -> float:
@@ -314,7 +312,7 @@ def largest_harmless(relaxation: Relaxation, allowed_error: float) -> float:
     if allowed_error <= 0:
         return 0.0
     tau = float(values[k - 1]) + allowed_error / (2 * k)
-    gram = np.zeros((len(values),) * 2) if R is None else to_host(R.T @ R)
+    gram = to_host(R.T @ R)
 
     def is_allowed(distance: float) -> bool:
         """Return whether a distance of tau from what lies outside is enough."""
@@ -361,25 +359,6 @@ def miss_probability(n: int, n_steps: int, share: float, n_probes: int) -> float
         exponent = (2 * n_steps - 1) * np.arctanh(np.sqrt(min(share, 1.0)))
     share_of_one = (2 / (np.exp(exponent) + np.exp(-exponent))) ** 2 if exponent < 300 else 0.0
     return float(scipy.special.betainc(n_probes / 2, (n - 1) / 2, share_of_one))
-
-
-def share_known(n: int, n_steps: int, probability: float, n_probes: int) -> float:
-    """Return by which share of itself the largest eigenvalue is underestimated at most.
-
-    That is the inverse of `miss_probability`. The starts that fail are the same whatever the number
-    of steps, so a search may stop after any of them.
-    """
-    share_of_one = scipy.special.betaincinv(n_probes / 2, (n - 1) / 2, probability)
-    return float(np.tanh(np.arccosh(share_of_one**-0.5) / (2 * n_steps - 1)) ** 2)
-
-
-def _is_below(T: Float, level: float) -> bool:
-    """Return whether all eigenvalues of a symmetric matrix are below a level."""
-    try:
-        np.linalg.cholesky(level * np.eye(len(T)) - T)
-    except np.linalg.LinAlgError:
-        return False
-    return True
 
 
 def search_key(random_state: Any) -> int:

@@ -5,7 +5,7 @@ asks ``K @ V``, ``K.n_samples`` and ``K.like``, and ``K.rows`` if the whole spac
 """
 
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -49,7 +49,7 @@ class Relaxation:
     # By how much the sum of the first k may still be too small, judged by the residuals.
     error: float = 0.0
     # K V - V diag(eigenvalues); None if the vectors are those of a dense eigendecomposition.
-    residuals: Array | None = None
+    residuals: Any = None
 
     @property
     def value(self) -> float:
@@ -260,34 +260,23 @@ class Krylov:
     def relaxation(self) -> Relaxation:
         """Return the leading Ritz vectors, of a space that was decomposed."""
         turn = to_device(np.ascontiguousarray(self._S[:, : self.width].T), self.rows, self.dtype)
-        vectors, residuals = (
-            (turn @ self.rows[: self.size, :]).T,
-            self._rest @ turn[:, self._last].T,
-        )
-        values = self.values[: self.width]
+        vectors, values = (turn @ self.rows[: self.size, :]).T, self.values[: self.width]
+        residuals = self._rest @ turn[:, self._last].T
         return Relaxation(self.n_clusters, vectors, values, self.error, residuals)
 
 
-class Extremes(NamedTuple):
-    """The extreme eigenvalues found of a kernel; the smallest may be lower by the error."""
-
-    smallest: float
-    largest: float
-    error: float
-
-
-def extreme_eigenvalues(K: Any, *, converged: bool = False) -> Extremes:
-    """Return the extreme eigenvalues of a symmetric kernel, the largest by its size.
+def extreme_eigenvalues(K: Any, *, converged: bool = False) -> tuple[float, float, float]:
+    """Return the smallest eigenvalue of a symmetric kernel, the largest by size, and an error.
 
     By a few Lanczos steps: the true smallest eigenvalue can only be lower, so a negative one proves
     a kernel indefinite; finding none is evidence, not proof. If they are to be ``converged``, this
-    goes on until the smallest is known to the error that is returned, about six digits.
+    goes on until the smallest is too high by that error at most, about six digits.
     """
     n = K.n_samples
     if n <= 200:
         values = eigvalsh(K.dense())
         size = float(np.abs(values).max())
-        return Extremes(float(values[0]), size, n * EPS * size)
+        return float(values[0]), size, n * EPS * size
     diagonal = K.diagonal()
     # In units of the entries, so that no square overflows.
     unit = float(namespace(diagonal).max(namespace(diagonal).abs(diagonal))) or 1.0
@@ -299,10 +288,10 @@ def extreme_eigenvalues(K: Any, *, converged: bool = False) -> Extremes:
     space.decompose()
     smallest, largest = float(space.values[-1]), float(np.abs(space.values).max())
     if not converged:
-        return Extremes(unit * smallest, unit * largest, np.inf)
+        return unit * smallest, unit * largest, np.inf
     flipped = relax(_Affine(scaled, 2 * largest, -1.0), 1, tol=1e-12)
     smallest = 2 * largest - float(flipped.eigenvalues[0])
-    return Extremes(unit * smallest, unit * largest, unit * flipped.error)
+    return unit * smallest, unit * largest, unit * flipped.error
 
 
 @dataclass(frozen=True)

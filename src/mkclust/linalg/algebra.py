@@ -15,11 +15,6 @@ from mkclust.linalg.arrays import (
 from mkclust.linalg.eigen import eigh
 from mkclust.types import Array, Float
 
-# Up to this share of positive eigenvalues, finding them alone is faster than a full decomposition.
-FEW_POSITIVE = 0.125
-# By how many the positive eigenvalues may turn out to be more than is likely.
-FEW_MORE = 8
-
 
 def side_by_side(*blocks: Array) -> Array:
     """Return the columns of several thin matrices as one."""
@@ -38,10 +33,15 @@ def sum_of_squares(array: Array) -> float:
 
 def top_eigenpairs(M: Array, count: int) -> tuple[Float, Array]:
     """Return the largest eigenvalues of a symmetric matrix, falling, on the host, and vectors."""
-    values, vectors = eigh(M)
-    first = max(M.shape[0] - count, 0)
+    return _falling(*eigh(M), count)
+
+
+def _falling(values: Float, vectors: Array, count: int) -> tuple[Float, Array]:
+    """Return the last of rising eigenvalues, falling, and their vectors."""
+    first = max(len(values) - count, 0)
     # Copies, for not every library takes arrays in reverse.
-    return values[first:][::-1].copy(), copy_array(namespace(M).flip(vectors[:, first:], axis=1))
+    flipped = namespace(vectors).flip(vectors[:, first:], axis=1)
+    return values[first:][::-1].copy(), copy_array(flipped)
 
 
 def orthonormalize(X: Array, against: Array | None = None) -> Array:
@@ -97,23 +97,14 @@ def polar_factor(X: Array) -> Array:
     return U @ Vt
 
 
-def psd_part(
-    M: Array, *, count: int = 0, likely_rank: int | None = None
-) -> tuple[Array, Float, Array]:
+def psd_part(M: Array, *, count: int = 0) -> tuple[Array, Float, Array]:
     """Return the nearest positive semidefinite matrix to a symmetric one, and eigenpairs.
 
     These are the positive eigenvalues and the ``count`` largest, be they negative, falling, on the
-    host, and their eigenvectors. If it is known that only about ``likely_rank`` eigenvalues are
-    positive, and these are few, only they are computed, on the host.
+    host, and their eigenvectors.
     """
-    xp = namespace(M)
-    likely = M.shape[0] if likely_rank is None else max(count, likely_rank + FEW_MORE)
-    are_few = not is_foreign(M) and likely <= FEW_POSITIVE * M.shape[0]
-    values, vectors = eigh(M, top=likely if are_few else None)
-    if are_few and values[0] > 0:  # others may be positive, too
-        values, vectors = eigh(M)
-    first = len(values) - max(count, int((values > 0).sum()))
-    values, vectors = values[first:][::-1], xp.flip(vectors[:, first:], axis=1)
+    values, _ = pairs = eigh(M)
+    values, vectors = _falling(*pairs, max(count, int((values > 0).sum())))
     root = vectors * to_device(np.sqrt(np.maximum(values, 0)), vectors)
     part = root @ root.T
     # NumPy knows such a product to be symmetric; other libraries round either side on its own.

@@ -1,7 +1,7 @@
 """Eigenvalues and eigenvectors of symmetric matrices, by another driver if one fails.
 
-No driver of LAPACK finds those of every matrix: asked for the largest alone, some fail on a
-centered identity, or return fewer. All eigendecompositions of dense matrices are made here.
+No driver of LAPACK finds those of every matrix. All eigendecompositions of dense matrices are made
+here.
 """
 
 import numpy as np
@@ -11,25 +11,13 @@ from mkclust.linalg.arrays import is_foreign, namespace, to_device, to_host
 from mkclust.types import Array, Float
 
 
-def eigh(M: Array, *, top: int | None = None) -> tuple[Float, Array]:
+def eigh(M: Array) -> tuple[Float, Array]:
     """Return the eigenvalues of a symmetric matrix, rising, on the host, and the eigenvectors.
 
-    On the host, only the ``top`` largest can be asked for. The eigenvectors are where the matrix
-    lives.
+    The eigenvectors are where the matrix lives.
     """
     if is_foreign(M):
         return _eigh_on_device(M)
-    if top is not None:
-        n = len(M)
-        try:
-            pairs = scipy.linalg.eigh(M, subset_by_index=(n - top, n - 1), check_finite=False)
-        except np.linalg.LinAlgError:
-            pairs = ((), ())
-        # LAPACK may return fewer eigenvalues than asked for if some are equal, without an error.
-        if len(pairs[0]) == top:
-            return pairs
-        values, vectors = eigh(M)
-        return values[n - top :], vectors[:, n - top :]
     try:
         return np.linalg.eigh(M)
     except np.linalg.LinAlgError:

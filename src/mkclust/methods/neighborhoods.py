@@ -20,8 +20,7 @@ from mkclust.linalg import astype, select, to_host
 from mkclust.methods.out_of_sample import is_training, observed_part, own_similarity
 from mkclust.stack import Array as HeldKernel
 from mkclust.stack import Standardization, as_stack
-from mkclust.stack.checks import describe, symmetrized
-from mkclust.stack.dissimilarity import refuse_distances
+from mkclust.stack.checks import describe, refuse_distances, symmetrized
 from mkclust.stack.kernel import row_blocks
 from mkclust.text import list_first
 from mkclust.types import Array, Float

@@ -62,12 +62,12 @@ def solve_onkc(
     nearby = find_nearby_kernel(stack, gamma, H, proximity)
     history, converged = list[float](), False
     while not converged and len(history) < max_iter:
-        H, likely_rank = nearby.leading, nearby.rank
+        H = nearby.leading
         alignments = _alignments(stack, nearby.kernel)
         del nearby  # so that there is memory for the next G
         gamma = minimize_quadratic((proximity + reg) * M, -proximity * alignments)
         gamma = drop_small(gamma, SMALLEST_WEIGHT)
-        nearby = find_nearby_kernel(stack, gamma, H, proximity, likely_rank)
+        nearby = find_nearby_kernel(stack, gamma, H, proximity)
         history.append(nearby.cost + reg / 2 * float(gamma @ M @ gamma))
         converged = history[-1] <= ZERO_SHARE * float(totals @ gamma) or (
             len(history) > 2 and abs(history[-2] - history[-1]) < tol * history[-2]
@@ -95,9 +95,7 @@ def _alignments(stack: Stack, G: Array) -> Float:
     return sums
 
 
-def find_nearby_kernel(
-    stack: Stack, gamma: Float, H: Array, rho: float, likely_rank: int | None = None
-) -> NearbyKernel:
+def find_nearby_kernel(stack: Stack, gamma: Float, H: Array, rho: float) -> NearbyKernel:
     """Return the best kernel G for given weights and partition."""
     n, k = H.shape
     xp = namespace(H)
@@ -106,7 +104,7 @@ def find_nearby_kernel(
     B = scaled @ scaled.T
     B += K
     set_diagonal(B, xp.linalg.diagonal(B) - 1 / rho)
-    G, values, vectors = psd_part(B, count=k, likely_rank=likely_rank)
+    G, values, vectors = psd_part(B, count=k)
     cosines = vectors.T @ H
     unexplained = np.maximum(values, 0) @ (1 - to_host(xp.sum(cosines * cosines, axis=1)))
     K -= G
@@ -215,5 +213,5 @@ class ONKC(MultipleKernelClusterer):
 
     def _mixed_among(self, stack: Stack, samples: np.ndarray | None) -> Array:
         H, rho = to_device(self.embedding_, stack.kernels[0].like), float(self.proximity)
-        G = find_nearby_kernel(stack, self.weights_, H, rho, self.kernel_rank_).kernel
+        G = find_nearby_kernel(stack, self.weights_, H, rho).kernel
         return G if samples is None else select(select(G, samples), samples, axis=1)

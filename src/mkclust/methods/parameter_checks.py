@@ -10,7 +10,7 @@ from mkclust.kernels.kinds import check_scale
 from mkclust.kernels.neighbors import NeighborCount
 from mkclust.parameters import Allowed, Choice, ClusterCount, Count, Flag, Number, check_parameter
 from mkclust.stack import Stack
-from mkclust.stack.distinct import count_distinct
+from mkclust.stack.compare import count_distinct
 
 # What the parameters that many methods share may be.
 COMMON: dict[str, Allowed] = {

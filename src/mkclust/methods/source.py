@@ -35,7 +35,7 @@ from mkclust.methods.same_input import (
 )
 from mkclust.stack import RowSource, Stack, Standardization, as_numbers, as_stack, row_sums
 from mkclust.stack.discretize import assign
-from mkclust.stack.feature_maps import PreparedMap
+from mkclust.stack.features import PreparedMap
 from mkclust.stack.observed import SampleMap, maps_of
 from mkclust.types import Array
 

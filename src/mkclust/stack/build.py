@@ -21,13 +21,13 @@ from mkclust.stack.checks import (
     describe,
     learn_centering,
     learn_scale,
+    make_positive,
+    refuse_distances,
     row_sums,
     symmetrized,
 )
-from mkclust.stack.dissimilarity import refuse_distances
 from mkclust.stack.kernel import Array, Computed, Kernel
 from mkclust.stack.observed import FillRule, Observed, SampleMap, with_active
-from mkclust.stack.repair import make_positive
 from mkclust.stack.sources import GivenRows, MatrixRows, Source, examine_rows
 from mkclust.stack.stack import Stack
 from mkclust.stack.standardized import Standardized

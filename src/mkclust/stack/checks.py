@@ -1,6 +1,7 @@
 """What is wrong with a kernel, where, and what can be done about it."""
 
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from itertools import combinations_with_replacement
 from typing import Any
 
@@ -9,8 +10,12 @@ import scipy.sparse
 
 from mkclust.data.check import as_floats, check_masks, check_type
 from mkclust.data.tables import as_table
+from mkclust.engine.eigen import extreme_eigenvalues
 from mkclust.linalg import (
     FactoredMatrix,
+    copy_array,
+    eigh,
+    eigvalsh,
     free_bytes,
     is_foreign,
     namespace,
@@ -25,13 +30,26 @@ from mkclust.linalg import (
 from mkclust.linalg.arrays import is_sparse_tensor
 from mkclust.linalg.memory import require_memory
 from mkclust.linalg.sparse_rows import as_csr
-from mkclust.stack.kernel import TILE, TILE_ON_DEVICE, Kernel
-from mkclust.stack.standardized import Standardization
+from mkclust.stack.kernel import TILE, TILE_ON_DEVICE, Kernel, Shifted
+from mkclust.stack.kernel import Array as HeldKernel
+from mkclust.stack.standardized import Standardization, Standardized
 from mkclust.text import list_first
-from mkclust.types import Array
+from mkclust.types import Array, Float
 
 # A difference between mirrored entries that is ignored, as a share of the largest entry.
 EXACT = 1e-13
+# Samples among which entries are examined.
+EXAMINED = 128
+# The largest self-distance by rounding, which squares and differences make large, as a share of the
+# other distances.
+SELF_DISTANCE = 1e-2
+# A matrix with this share of zeros is a graph; only duplicates are at distance zero.
+MOST_ZEROS = 0.5
+# Some dissimilarities used in practice violate the triangle inequality for this share of triples.
+MOST_VIOLATIONS = 0.01
+# Skewness of eigenvalues (their cubes over their squares to the power 1.5) beyond chance, in
+# units of n^-1.5: for a matrix of independent noise its standard deviation is sqrt(6).
+CHANCE = 8.0
 
 
 def describe(index: int, name: str) -> str:
@@ -239,3 +257,110 @@ def _row_blocks(matrix: Array) -> Iterator[Array]:
     for rows in row_ranges(matrix.shape[0], matrix.shape[1], matrix, fewest=64):
         block = matrix[rows, :]
         yield block.data if scipy.sparse.issparse(block) else block
+
+
+def refuse_distances(kernel: Kernel, who: str) -> None:
+    """Raise if a kernel holds distances, plain or squared, rather than similarities.
+
+    Distances are positive with a zero diagonal, and they, or their square roots, satisfy the
+    triangle inequality; so may similarities without their diagonal. But the leading directions of
+    centered similarities have positive eigenvalues, those of centered distances negative ones,
+    whatever the diagonal.
+    """
+    n, diagonal = kernel.n_samples, kernel.diagonal()
+    if n < 3:
+        return
+    samples = np.sort(np.random.default_rng(0).choice(n, min(n, EXAMINED), replace=False))
+    xp = namespace(diagonal)
+    largest_self = float(xp.max(xp.abs(diagonal)))
+    # Most kernels have a diagonal, which two rows are enough to see.
+    if largest_self > 2 * SELF_DISTANCE * float(np.abs(to_host(kernel.rows(samples[:2]))).max()):
+        return
+    D = to_host(kernel.rows(samples))[:, samples]
+    apart = D[~np.eye(len(D), dtype=bool)]
+    rounding = SELF_DISTANCE * float(np.median(apart))
+    if rounding <= 0 or apart.min() < -rounding or largest_self > rounding:
+        return
+    D = np.maximum(D - np.diag(D.diagonal()), 0)
+    if np.mean(apart <= 0) >= MOST_ZEROS or _violations(np.sqrt(D)) > MOST_VIOLATIONS:
+        return
+    if not _leads_downward(D):
+        return
+    squared = _violations(D) > MOST_VIOLATIONS
+    distances = "np.sqrt(D)" if squared else "these distances"
+    power, width = ("", "np.median(D)") if squared else ("**2", "np.median(D)**2")
+    raise ValueError(
+        f"{who} looks like {'squared ' * squared}distances, not similarities: its diagonal "
+        "is zero, and its other entries are positive and larger for samples that are "
+        f"further apart; pass a kernel, such as np.exp(-D{power} / (2 * {width})), or with "
+        f"center=True, for Euclidean distances, -D{power} / 2; "
+        f"or have the kernel made of {distances}: kernels='from_distances' for "
+        f"all matrices, kernels={{NAME: 'from_distances'}} for one among views"
+    )
+
+
+def _violations(D: Float) -> float:
+    """Return the share of triples of samples in which the way through the third is shorter."""
+    slack = 1e-6 * D.max()
+    return float(np.mean([np.mean(via[:, None] + via + slack < D) for via in D]))
+
+
+def _leads_downward(D: Float) -> bool:
+    """Return whether the leading eigenvalues are negative, the mean and the diagonal aside."""
+    values = eigvalsh(D - D.mean(axis=0) - D.mean(axis=1)[:, None] + D.mean())
+    # Centering has one eigenvalue of zero; a change of the diagonal moves the others alike.
+    values = np.delete(values, np.argmin(np.abs(values)))
+    values = values - values.mean()
+    skewness = np.sum(values**3) / max(np.sum(values**2), np.finfo(float).tiny) ** 1.5
+    return bool(skewness < -CHANCE * len(D) ** -1.5)
+
+
+def make_positive(kernel: Standardized, label: str, psd: str) -> Standardized:
+    """Return a centered kernel if it looks positive semidefinite, else refuse or repair it.
+
+    A negative Rayleigh quotient proves a kernel indefinite; finding none in a few steps is
+    evidence, not proof.
+    """
+    lowest, largest, _ = extreme_eigenvalues(kernel)
+    diagonal = kernel.diagonal()
+    smallest = min(lowest, float(namespace(diagonal).min(diagonal)))
+    if smallest >= -np.sqrt(kernel.precision) * largest:
+        return kernel
+    if psd == "error":
+        raise ValueError(
+            f"{label} is indefinite: it has an eigenvalue of {smallest:.3g} or lower (the largest "
+            f"is about {largest:.3g}); pass psd='clip' to drop its negative part, or psd='shift' "
+            "to add a multiple of the identity"
+        )
+    return _shift(kernel) if psd == "shift" else _clip(kernel, label)
+
+
+def _shift(kernel: Standardized) -> Standardized:
+    """Return the kernel with the multiple of the identity added that makes it semidefinite."""
+    smallest, _, error = extreme_eigenvalues(kernel, converged=True)
+    # A little more than the eigenvalue, which is itself known to its tolerance only.
+    shift = (error - smallest) * (1 + 1e-6)
+    given, n = kernel.standardization, kernel.n_samples
+    means = None if given.row_means is None else given.row_means + shift / n
+    standardization = Standardization(given.diagonal + shift, means, shift=shift)
+    return Standardized(Shifted(kernel.kernel, shift), standardization)
+
+
+def _clip(kernel: Standardized, label: str) -> Standardized:
+    """Return the kernel without its negative part."""
+    n = kernel.n_samples
+    require_memory(
+        5 * 8 * n**2,
+        f"{label} is indefinite, and dropping the negative part of a kernel of {n} samples",
+        "pass psd='shift', which takes no copy, or use fewer samples",
+        available=free_bytes(kernel.like),
+    )
+    values, vectors = eigh(kernel.dense())
+    clipped = (vectors * to_device(np.maximum(values, 0), vectors)) @ vectors.T
+    clipped = (clipped + clipped.T) / 2
+    negative = values < -n * np.finfo(np.float64).eps * np.abs(values).max()
+    dropped = copy_array(vectors[:, : int(negative.sum())])  # eigenvalues rise
+    diagonal = HeldKernel(clipped).diagonal()
+    added = diagonal - kernel.diagonal()
+    given = replace(kernel.standardization, added=added, dropped=dropped)
+    return Standardized(HeldKernel(clipped), Standardization(diagonal), given)

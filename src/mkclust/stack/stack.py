@@ -119,25 +119,18 @@ class Stack:
     def held(self, make: bool | None = None) -> "HeldStack | None":
         """Return the kernels written out, in single precision if they are large; kept for later.
 
-        None if they do not fit into memory, are streamed, or float32 cannot hold them.
-
-        Parameters
-        ----------
-        make : bool, default=None
-            Whether to write them if that was not done before; None does so for few samples.
+        None if they do not fit into memory, are streamed, or float32 cannot hold them. By default
+        they are written for few samples only, or are those written before.
         """
-        make = self.n_samples <= MOST_WRITTEN if make is None else make
-        if "_held" not in vars(self) and make:
-            vars(self)["_held"] = self._write_all()
-        return vars(self).get("_held")
-
-    def _write_all(self) -> "HeldStack | None":
-        """Write all kernels out if that can be done."""
         n, m = self.n_samples, self.n_kernels
-        if n <= FEW_SAMPLES and self.in_memory:
-            return self.among(None)
-        is_small = fits(4 * (m + 2) * n**2, available=free_bytes(self.kernels[0].like))
-        return self.among(None, "float32") if is_small and self.is_safe_in_single else None
+        make = n <= MOST_WRITTEN if make is None else make
+        if "_held" not in vars(self) and make:
+            is_small = n <= FEW_SAMPLES and self.in_memory
+            free = free_bytes(self.kernels[0].like)
+            can = is_small or (fits(4 * (m + 2) * n**2, available=free) and self.is_safe_in_single)
+            precision = "float64" if is_small else "float32"
+            vars(self)["_held"] = self.among(None, precision) if can else None
+        return vars(self).get("_held")
 
     @cached_property
     def is_safe_in_single(self) -> bool:
