@@ -237,7 +237,7 @@ def test_inspect_shows_what_was_understood_and_writes_nothing():
     before = sorted(os.listdir())
     text = succeed("inspect", "mrna.csv", "mirna.tsv").stdout
     for words in ("mrna\n  60 x 3, ids such as 'p00'", "missing: 0.00%",
-                  "dense (none of the other kinds)", "Joined by id: all 60 samples"):  # fmt: skip
+                  "table (few columns", "Joined by id: all 60 samples"):  # fmt: skip
         assert words in text
     left = tables()[0].assign(notes=[f"day {i}" for i in range(N)])
     left.to_csv("mrna.csv", index_label="patient")

@@ -141,7 +141,7 @@ def test_views_that_have_no_sample_in_common_with_those_used_leave_theirs_withou
     for name in "abcd":
         views[name] = 8 * np.eye(3, 4)[Y] + rng.normal(size=(N, 4))
         views[name][slice(60, N) if name in "ab" else slice(60)] = np.nan
-    model = method(3, random_state=0)
+    model = method(3, scale="none", random_state=0)
     with pytest.warns(UncoveredSamplesWarning, match="only in c and d") as caught:
         model.fit(views)
     assert [each.category for each in caught].count(UncoveredSamplesWarning) == 1

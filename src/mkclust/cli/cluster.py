@@ -59,6 +59,7 @@ def run(
     n_clusters: opt.NClusters,
     method: opt.Method = RECOMMENDED,
     kernels: opt.Kernels = None,
+    scale: opt.Scale = None,
     settings: opt.Settings = None,
     seed: opt.Seed = 0,
     labels: opt.LabelsFile = Path("labels.csv"),

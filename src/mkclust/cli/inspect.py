@@ -28,6 +28,7 @@ def run(
     context: typer.Context,
     inputs: opt.Inputs,
     kernels: opt.Kernels = None,
+    scale: opt.Scale = None,
     id: opt.Id = None,
     samples_in: opt.SamplesIn = None,
     drop: opt.Drop = None,
@@ -78,7 +79,7 @@ def _understand(request: Request, data: Data, report: dict[str, Any]) -> None:
         samples = samples.take(spread)
     asked = request.asked_kernels
     several = len(data.views) > 1 or isinstance(asked, Mapping)
-    lines = default_bank(several, asked).fit(samples).explain().splitlines()
+    lines = default_bank(several, asked, request.asked_scale).fit(samples).explain().splitlines()
     for facts in report["views"]:
         starts = (f"{facts['name']}: ", f"{facts['name']} (")
         facts["kernels"] = [line for line in lines if line.startswith(starts)]

@@ -29,13 +29,14 @@ OWN_OPTIONS = {
     "n_clusters": "-k",
     "random_state": "--seed",
     "kernels": "--kernels",
+    "scale": "--scale",
     "approximation": "--landmarks",
     "join": "--join",
     "impute": "--impute",
     "missing_views": "--missing-views",
 }
 # Parameters of a model that decide on its kernels.
-OF_KERNELS = ("kernels", "center", "normalize", "psd", "join", "impute", "missing_views")
+OF_KERNELS = ("kernels", "scale", "center", "normalize", "psd", "join", "impute", "missing_views")
 
 
 @dataclass(frozen=True)
@@ -56,6 +57,8 @@ def new_model(request: Request) -> Any:
     known, own = model.get_params(deep=False), ("join", "impute", "missing_views")
     parameters = {name: value for name in own if (value := getattr(request, name)) is not None}
     parameters["random_state"] = request.seed
+    if request.scale:
+        parameters["scale"] = request.asked_scale
     if request.n_clusters != AUTO:
         parameters["n_clusters"] = request.n_clusters
     for setting in request.settings:

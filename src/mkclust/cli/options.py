@@ -92,6 +92,10 @@ _KERNELS = (
     "that suits the numbers of each view."
 )
 Kernels = Annotated[Texts, _option(METHOD, "[VIEW=]KERNEL", _KERNELS)]
+_SCALE = (
+    "How columns are scaled; auto: those of a table by their spread, so that units do not matter."
+)
+Scale = Annotated[Texts, _option(METHOD, "[VIEW=]auto|standard|robust|none", _SCALE)]
 _SET = "Any other parameter of the method, as in Python: tol=1e-4, psd=clip, center=false."
 Settings = Annotated[Texts, _option(METHOD, "NAME=VALUE", _SET, "--set")]
 Seed = Annotated[int, _option(METHOD, "INT", "Seed of k-means; 0 by default.", min=0)]
@@ -136,6 +140,7 @@ class Request:
     n_clusters: int | str = AUTO
     method: str = RECOMMENDED
     kernels: Sequence[str] = ()
+    scale: Sequence[str] = ()
     id: Sequence[str] = ()
     samples_in: Sequence[str] = ()
     drop: Sequence[str] = ()
@@ -157,13 +162,20 @@ class Request:
     @property
     def asked_kernels(self) -> str | dict[str, str]:
         """The kernel for all views, or kernels by the names of views."""
-        parts = [value.rpartition("=") for value in self.kernels]
-        pairs = [(name, kernel) for name, _, kernel in parts]
-        if len(pairs) == 1 and not pairs[0][0]:
-            return pairs[0][1]
-        if any(not name or not kernel for name, kernel in pairs):
-            raise typer.BadParameter(
-                f"--kernels {' --kernels '.join(self.kernels)}: give one kernel for all views, or "
-                "VIEW=KERNEL each time"
-            )
-        return dict(pairs) or AUTO
+        return _by_view("--kernels", self.kernels)
+
+    @property
+    def asked_scale(self) -> str | dict[str, str]:
+        """How columns are scaled in all views, or by the names of views."""
+        return _by_view("--scale", self.scale)
+
+
+def _by_view(option: str, values: Sequence[str]) -> str | dict[str, str]:
+    """Return one value for all views, or values by the names of views."""
+    pairs = [(name, value) for name, _, value in (each.rpartition("=") for each in values)]
+    if len(pairs) == 1 and not pairs[0][0]:
+        return pairs[0][1]
+    if any(not name or not value for name, value in pairs):
+        given = f" {option} ".join(values)
+        raise typer.BadParameter(f"{option} {given}: give one for all views, or VIEW= each time")
+    return dict(pairs) or AUTO

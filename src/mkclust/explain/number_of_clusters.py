@@ -248,6 +248,7 @@ def suggest_n_clusters(
     join: Literal["exact", "inner", "outer"] = "exact",
     impute: Literal["median"] | None = None,
     missing_views: Literal["learn", "zero", "rescale"] | None = None,
+    scale: Any = "auto",
     coefficients: Any = None,
     n_resamples: int = 20,
     n_draws: int = 49,
@@ -295,7 +296,7 @@ def suggest_n_clusters(
     k_values : iterable of int, default=None
         Numbers of clusters to try, from 2 to n - 1; None tries 2 to 25, and less for fewer than 125
         samples.
-    kernels, center, normalize, psd, views, join, impute, missing_views
+    kernels, center, normalize, psd, views, join, impute, missing_views, scale
         As in every estimator; ``missing_views="learn"``, and None, are taken for ``"rescale"``, for
         what is learned depends on the number of clusters. Draws lack the samples that the views
         lack.
@@ -335,7 +336,7 @@ def suggest_n_clusters(
     """
     check_resamples(n_resamples, FRACTION, max_samples)
     _check_draws(n_draws, level)
-    source = Parts(X, kernels, TableOptions(views, join, impute, missing_views))
+    source = Parts(X, kernels, TableOptions(views, join, impute, missing_views), scale)
     n_used = min(source.n_samples, max_samples)
     numbers = _check_k_values(k_values, source.n_samples, n_used)
     n_tested = min(n_used, max(TESTED_SAMPLES, TESTED_PER_CLUSTER * numbers[-1]))

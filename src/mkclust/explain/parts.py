@@ -11,8 +11,8 @@ from mkclust.data.options import AS_THEY_ARE, TableOptions
 from mkclust.data.samples import Samples, read_samples
 from mkclust.explain.fitted import integer_seed, is_approximated, unfitted_copy
 from mkclust.kernels import KernelBank, default_bank
-from mkclust.kernels.bank import expected_input, with_rules_by_name
 from mkclust.kernels.kinds import rule_of
+from mkclust.kernels.requested import expected_input, with_rules_by_name
 from mkclust.linalg import select
 
 
@@ -22,7 +22,9 @@ class Parts:
     ``kernels`` is what an estimator has to be given for a part, with the kinds of views fixed.
     """
 
-    def __init__(self, X: Any, kernels: Any, options: TableOptions = AS_THEY_ARE):
+    def __init__(
+        self, X: Any, kernels: Any, options: TableOptions = AS_THEY_ARE, scale: Any = "auto"
+    ):
         self.samples = read_samples(X, expected=expected_input(kernels), options=options)
         self.n_samples = self.samples.n_samples
         self.kernels: Any = "precomputed"
@@ -30,7 +32,7 @@ class Parts:
         if self.samples.kind != "kernels":
             several = self.samples.kind == "views"
             is_bank = isinstance(kernels, KernelBank)
-            bank = kernels if is_bank else default_bank(several, kernels)
+            bank = kernels if is_bank else default_bank(several, kernels, scale)
             self.kernels = bank if self.samples.is_lazy else with_rules_by_name(bank, self.samples)
             rules = self.kernels.rules if isinstance(self.kernels.rules, Mapping) else {}
             self._pairs = [name for name, rule in rules.items() if rule_of(rule).of_pairs]
@@ -40,7 +42,7 @@ class Parts:
         """Return what a model was fitted on."""
         # Features are made from views, whatever these might be taken for otherwise.
         kernels = default_bank(True, "gaussian") if is_approximated(model) else model.kernels
-        return cls(X, kernels, model.table_options)
+        return cls(X, kernels, model.table_options, model.scale)
 
     def take(self, rows: np.ndarray) -> Samples:
         """Return some samples, by their rising indices."""
@@ -60,4 +62,6 @@ class Parts:
         """Return a copy of a model that can be fitted on parts, with an integer seed."""
         # Seeds that change from call to call would make the clusters do so, too.
         copy = unfitted_copy(model).set_params(random_state=integer_seed(model))
-        return copy if is_approximated(model) else copy.set_params(kernels=self.kernels)
+        if is_approximated(model):
+            return copy
+        return copy.set_params(kernels=self.kernels, scale="auto")  # a bank has its own

@@ -2,18 +2,22 @@
 
 from collections.abc import Mapping, Sequence
 from copy import copy
-from dataclasses import replace
 from typing import Any, Self
 
 import numpy as np
-from sklearn.base import BaseEstimator, TransformerMixin, clone
+from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 from mkclust.data.blocks import fingerprint
-from mkclust.data.samples import Expected, read_views
+from mkclust.data.samples import read_views
 from mkclust.data.tables import TABLE
 from mkclust.kernels.formulas import Formula, read_formulas
-from mkclust.kernels.kinds import are_rules, check_rules, choose_rules, requests_of, rules_of
+from mkclust.kernels.kinds import (
+    check_rules,
+    check_scale,
+    choose_rules,
+    requests_of,
+)
 from mkclust.kernels.neighbors import (
     NeighborCount,
     Neighborhoods,
@@ -60,6 +64,10 @@ class KernelBank(TransformerMixin, BaseEstimator):
         it: see the notes. The name of a kernel, or of a kind, applies to all views. A dict gives
         kernels or kinds by the names of views; other views go by their kinds. A `mkclust.view`
         gives a transformer of rows as well.
+    scale : {"auto", "standard", "robust", "none"} or dict of str to these, default="auto"
+        How columns of numbers are scaled, in all views or by the name of a view: "auto" as the
+        kind of a view says; by their standard deviation or the distance between their quartiles; or
+        not at all. Counts, histograms, directions, categories, links and distances keep their rule.
     on_the_fly : bool, default=False
         Return a source of rows instead of arrays, which computes the kernels from the views some
         rows at a time, whenever they are needed: memory then grows with the views only, and every
@@ -113,12 +121,15 @@ class KernelBank(TransformerMixin, BaseEstimator):
     - "histogram": nonnegative, with rows that add up to about the same. The kernels of the
       parameters, of the square roots of each row's shares.
     - "directions": all rows of one length, with entries of both signs. One cosine kernel.
+    - "table": at most 20 columns, or at most 100 whose spreads differ by a factor of 1,000 or more:
+      columns are likely to have units of their own. The kernels of the parameters; columns are
+      divided by their spread, so that units do not matter.
     - "dense": all others. The kernels of the parameters; columns that vary more than twice as much
       as the median column are scaled down to that.
 
-    The kernel of a view that is "histogram", "directions" or "dense" consists of its shared
-    neighborhoods by a third, if it is the only one of the view. Kernels by name, each alone, with s
-    the median dissimilarity of two training rows (if not Euclidean, of at most 2,000 rows):
+    The kernel of a view that is "histogram", "directions", "table" or "dense" consists of its
+    shared neighborhoods by a third, if it is the only one of the view. Kernels by name, each alone,
+    with s the median dissimilarity of two training rows (if not Euclidean, of at most 2,000 rows):
 
     - "gaussian": the kernels of the parameters, of rows as they are.
     - "self-tuning": :math:`\exp(-\|x - y\|^2 / (s_x s_y))` with :math:`s_x` the distance to the
@@ -160,7 +171,7 @@ class KernelBank(TransformerMixin, BaseEstimator):
     >>> views["words"] = rng.poisson(0.05, size=(30, 40)).astype(float)
     >>> bank = KernelBank(widths=(1.0,), polynomials=(), linear=None, rules="kind").fit(views)
     >>> bank.rules_
-    {'pixels': 'dense', 'words': 'sparse'}
+    {'pixels': 'table', 'words': 'sparse'}
     >>> bank.set_params(on_the_fly=True).fit_transform(views).rows(0, 4).shape
     (2, 4, 30)
     """
@@ -172,6 +183,7 @@ class KernelBank(TransformerMixin, BaseEstimator):
         polynomials: Sequence[tuple[float, int]] = ((0, 2), (0, 4), (1, 2), (1, 4)),
         linear: str | None = "linear",
         rules: Any = None,
+        scale: Any = "auto",
         on_the_fly: bool = False,
         neighbors: Any = None,
     ):
@@ -179,6 +191,7 @@ class KernelBank(TransformerMixin, BaseEstimator):
         self.polynomials = polynomials
         self.linear = linear
         self.rules = rules
+        self.scale = scale
         self.on_the_fly = on_the_fly
         self.neighbors = neighbors
 
@@ -198,7 +211,9 @@ class KernelBank(TransformerMixin, BaseEstimator):
             advice = "but the typical distance between samples takes at least two"
             raise ValueError(f"Found n_samples=1, {advice}.")
         learned = []
-        for name, (rule, preparation) in choose_rules(self.rules, samples.views).items():
+        for name, (rule, preparation) in choose_rules(
+            self.rules, self.scale, samples.views
+        ).items():
             view, columns = samples.views[name], samples.columns.get(name)
             warn_of_lost_digits(name, view, columns)
             digest = fingerprint(view)
@@ -220,6 +235,7 @@ class KernelBank(TransformerMixin, BaseEstimator):
     def _read_parameters(self) -> tuple[Formula, ...]:
         """Return the kernels of a view that the parameters ask for, or refuse them."""
         check_rules(self.rules)
+        check_scale(self.scale)
         check_parameter("on_the_fly", self.on_the_fly, Flag())
         check_parameter("neighbors", self.neighbors, NeighborCount())
         return read_formulas(self.widths, self.polynomials, self.linear)
@@ -436,8 +452,9 @@ class KernelBank(TransformerMixin, BaseEstimator):
         >>> views = {"pixels": rng.normal(size=(30, 5)), "color": colors}
         >>> bank = KernelBank(widths=(1.0,), polynomials=(), linear=None, rules="kind")
         >>> print(bank.fit(views).explain())  # doctest: +NORMALIZE_WHITESPACE
-        pixels: dense (none of the other kinds); rows as they are; gaussian x1 and shared
-        neighborhoods of 10 neighbors, median distance 2.79
+        pixels: table (few columns, or columns whose spreads differ by orders of magnitude);
+        columns divided by their spread; gaussian x1 and shared neighborhoods of 10 neighbors,
+        median distance 3.1
         color: categories (groups of columns with one mark in every row); rows as they are; cosine
         """
         check_is_fitted(self)
@@ -454,44 +471,3 @@ def _listed(views: Mapping[str, Array]) -> str:
     if list(views) == [TABLE]:
         return "one table"
     return f"{len(views)} view{'s' * (len(views) > 1)} ({', '.join(map(repr, views))})"
-
-
-# Banks, and the input that they take, by what ``kernels`` of an estimator may be ----------------
-
-
-def default_bank(several_views: bool, kernels: Any = "auto") -> KernelBank:
-    """Return the bank that ``kernels`` of an estimator asks for by names.
-
-    Each of several views gets one kernel, and one table all kernels of the bank.
-    """
-    parameters = {"rules": rules_of(kernels), "on_the_fly": kernels == "on-the-fly"}
-    if several_views:
-        parameters |= {"widths": (1.0,), "polynomials": (), "linear": None}
-    return KernelBank(**parameters)
-
-
-def with_rules_by_name(bank: KernelBank, X: Any) -> KernelBank:
-    """Return the same bank with the kinds of views fixed, so that parts of them keep these."""
-    if bank.rules is None:
-        return bank
-    check_rules(bank.rules)
-    views = read_views(X).views
-    requests, chosen = requests_of(bank.rules, views), choose_rules(bank.rules, views)
-    rules = {name: replace(requests[name], kernel=chosen[name][0].kind) for name in views}
-    return clone(bank).set_params(rules=rules)
-
-
-def expected_input(asked: Any) -> Expected:
-    """Return what input the parameter ``kernels`` of an estimator asks for, or refuse it."""
-    if are_rules(asked):
-        check_rules(asked, "kernels")
-        return "views"
-    if isinstance(asked, str) and asked in ("auto", "precomputed"):
-        return "auto" if asked == "auto" else "precomputed"
-    if not (isinstance(asked, KernelBank) or (isinstance(asked, str) and asked == "on-the-fly")):
-        raise ValueError(
-            f"kernels={asked!r}: pass 'auto', 'gaussian', 'on-the-fly', 'precomputed', a dict "
-            "from names of views to kinds or kernels, such as {'text': 'sparse', 'image': "
-            "'laplacian'}, the name of another kernel, such as 'cosine', or a KernelBank instance"
-        )
-    return "views"

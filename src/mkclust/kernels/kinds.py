@@ -14,8 +14,11 @@ from mkclust.kernels.preparations import (
     OneHot,
     Preparation,
     Preprocessed,
+    Robust,
     RowsAsTheyAre,
+    ScaleColumns,
     SquareRootsOfShares,
+    Standard,
     UnitRows,
     is_one_hot,
 )
@@ -123,6 +126,13 @@ RULES: dict[str, Rule] = {
             **NEARBY,
         ),
         Rule(
+            "table",
+            preparation=ScaleColumns,
+            fits=ViewProfile.has_units,
+            why="few columns, or columns whose spreads differ by orders of magnitude",
+            **NEARBY,
+        ),
+        Rule(
             "dense",
             preparation=LimitColumnScale,
             fits=lambda profile: True,
@@ -148,6 +158,14 @@ RULES: dict[str, Rule] = {
     )
 }
 RULES["categorical"] = RULES["overlap"]  # another name
+# How columns may be scaled instead of by the rule of a view; "auto" leaves it to the rule.
+SCALES: dict[str, type[Preparation]] = {
+    "standard": Standard,
+    "robust": Robust,
+    "none": RowsAsTheyAre,
+}
+# The rules whose columns are numbers that can be scaled.
+SCALED = ("table", "dense", "gaussian", "self-tuning", "linear", "polynomial", "laplacian")
 
 
 def are_rules(asked: Any) -> bool:
@@ -205,27 +223,38 @@ def requests_of(rules: Any, names: Iterable[str]) -> dict[str, view]:
 
 
 def choose_rules(
-    rules: Any, views: Mapping[str, Array], *, of_rows: bool = False
+    rules: Any, scale: Any, views: Mapping[str, Array], *, of_rows: bool = False
 ) -> dict[str, tuple[Rule, Preparation]]:
     """Return the rule of every training view, and what it does to rows, learned from them.
 
-    Rules are those of a `KernelBank`; with `of_rows`, columns are never samples.
+    Rules and scale are those of a `KernelBank`; with `of_rows`, columns are never samples.
     """
-    for name in rules if isinstance(rules, Mapping) else ():
-        if name not in views:
-            names, near = ", ".join(map(repr, views)), did_you_mean(name, views)
-            raise ValueError(
-                f"There is a rule for the view {name!r}{near}, and the views are {names}: name "
-                "one of these, or leave it out."
-            )
-    return {
-        name: _choose(name, request, views[name], None if of_rows else views[name].shape[0])
-        for name, request in requests_of(rules, views).items()
-    }
+    for what, asked in (("rule", rules), ("scale", scale)):
+        for name in asked if isinstance(asked, Mapping) else ():
+            if name not in views:
+                names, near = ", ".join(map(repr, views)), did_you_mean(name, views)
+                raise ValueError(
+                    f"There is a {what} for the view {name!r}{near}, and the views are {names}: "
+                    "name one of these, or leave it out."
+                )
+    scales = scale if isinstance(scale, Mapping) else dict.fromkeys(views, scale)
+    chosen = {}
+    for name, request in requests_of(rules, views).items():
+        n_samples = None if of_rows else views[name].shape[0]
+        chosen[name] = _choose(name, request, scales.get(name, "auto"), views[name], n_samples)
+    return chosen
+
+
+def check_scale(scale: Any, who: str = "scale") -> None:
+    """Refuse what ``scale`` cannot be for any views."""
+    for each in scale.values() if isinstance(scale, Mapping) else [scale]:
+        if not isinstance(each, str) or each not in ("auto", *SCALES):
+            names = ", ".join(map(repr, ["auto", *SCALES]))
+            raise ValueError(f"{who}={scale!r}: choose among {names}, for all views or by name.")
 
 
 def _choose(
-    name: str, request: view, rows: Array, n_samples: int | None
+    name: str, request: view, scale: str, rows: Array, n_samples: int | None
 ) -> tuple[Rule, Preparation]:
     """Return the rule of one view, asked for or recognized, and what it does to rows."""
     preprocessed = None
@@ -235,10 +264,13 @@ def _choose(
     if request.kernel == "auto":
         # What a transformer made of rows are features, as many as they may be.
         rule = kind_of(ViewProfile(rows, n_samples if preprocessed is None else None))
+        if preprocessed is not None and rule.kind == "table":
+            rule = RULES["dense"]  # columns are scaled as the transformer leaves them
     else:
         rule = rule_of(request)
         _check_asked(name, rule, ViewProfile(rows, n_samples))
-    preparation = rule.preparation.learn(rows)
+    is_scaled = scale in SCALES and rule.kind in SCALED
+    preparation = (SCALES[scale] if is_scaled else rule.preparation).learn(rows)
     return rule, replace(preprocessed, then=preparation) if preprocessed else preparation
 
 
@@ -249,9 +281,11 @@ def rules_of(asked: Any) -> Any:
     return asked if are_rules(asked) else "kind"
 
 
-def learn_preparations(rules: Any, views: Mapping[str, Array]) -> dict[str, Preparation]:
+def learn_preparations(
+    rules: Any, scale: Any, views: Mapping[str, Array]
+) -> dict[str, Preparation]:
     """Learn what is done to the rows of views before they are mapped, from some of their rows."""
-    chosen = choose_rules(rules, views, of_rows=True)
+    chosen = choose_rules(rules, scale, views, of_rows=True)
     return {name: each for name, (_, each) in chosen.items() if each.changes_rows}
 
 

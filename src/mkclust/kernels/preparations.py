@@ -42,6 +42,10 @@ from mkclust.types import Array, Float
 
 # Largest numbers of rows and entries that are sampled from a view.
 SAMPLED_ROWS, SAMPLED_ENTRIES = 1_000, 2**23
+# Entries beyond these quantiles of a column do not count for its spread.
+CLIPPED = (0.01, 0.99)
+# The distance between the quartiles of a normal distribution, in deviations.
+QUARTILES = 1.349
 # Columns that vary more than this multiple of the median column are scaled down.
 LARGEST_SCALE = 2.0
 # A column that varies by less than this share of its largest entry is constant up to rounding.
@@ -144,6 +148,76 @@ class SquareRootsOfShares(Preparation):
         return entrywise(xp.sqrt, over_rows(rows, xp.where(sums > 0, sums, 1.0)))
 
 
+def column_deviations(view: Array, limits: Float | None = None) -> Float:
+    """Return the standard deviation of every column, zero if it is constant up to rounding.
+
+    With limits, (2, d), entries beyond those of their column are clipped.
+    """
+    with np.errstate(over="ignore", invalid="ignore"):
+        if is_sparse(view):
+            deviations = np.sqrt(mean_variance_axis(view.astype(np.float64), axis=0)[1])
+            largest = np.max(np.abs(min_max_axis(view, axis=0)), axis=0)
+        else:
+            xp, rows = namespace(view), astype(view, "float64")
+            if limits is not None:
+                low, high = (to_device(each, rows, "float64")[None, :] for each in limits)
+                rows = xp.where(rows < low, low, xp.where(rows > high, high, rows))
+            deviations = to_host(xp.std(rows, axis=0))
+            largest = to_host(xp.max(xp.abs(view), axis=0))
+    return np.where(deviations > CONSTANT * largest, deviations, 0.0)
+
+
+@dataclass(frozen=True)
+class ScaleColumns(Preparation):
+    """Divide every column by its spread, so that its unit does not matter.
+
+    The spread is the standard deviation without the largest and smallest hundredth of the entries;
+    of a column that is constant without these, with them.
+    """
+
+    factors: Float = field(repr=False)  # what every column is multiplied with
+    text = "columns divided by their spread"
+
+    @classmethod
+    def learn(cls, view: Array) -> "ScaleColumns":
+        """Learn the spread of every column."""
+        limits = None if is_sparse(view) else np.quantile(sampled_rows(view), CLIPPED, axis=0)
+        return cls.by(view, column_deviations(view, limits))
+
+    @classmethod
+    def by(cls, view: Array, spreads: Float) -> "ScaleColumns":
+        """Return the preparation that divides by spreads, by deviations if these are zero."""
+        spreads = np.where(spreads > 0, spreads, column_deviations(view))
+        return cls(1 / np.where((spreads > 0) & np.isfinite(spreads), spreads, 1.0))
+
+    def apply(self, rows: Array) -> Array:
+        """Return rows with scaled columns."""
+        return times_columns(rows, self.factors)
+
+
+class Standard(ScaleColumns):
+    """Divide every column by its standard deviation."""
+
+    text = "columns divided by their standard deviation"
+
+    @classmethod
+    def learn(cls, view: Array) -> "ScaleColumns":
+        """Learn the standard deviation of every column."""
+        return cls.by(view, column_deviations(view))
+
+
+class Robust(ScaleColumns):
+    """Divide every column by the distance between its quartiles."""
+
+    text = "columns divided by the distance between their quartiles"
+
+    @classmethod
+    def learn(cls, view: Array) -> "ScaleColumns":
+        """Learn the quartiles of every column from at most 1,000 rows."""
+        low, high = np.quantile(sampled_rows(view), (0.25, 0.75), axis=0)
+        return cls.by(view, (high - low) / QUARTILES)
+
+
 @dataclass(frozen=True)
 class LimitColumnScale(Preparation):
     """Scale columns down that vary more than twice as much as the median column.
@@ -155,16 +229,8 @@ class LimitColumnScale(Preparation):
 
     @classmethod
     def learn(cls, view: Array) -> Preparation:
-        """Learn the standard deviation of every column, zero if it is constant up to rounding."""
-        with np.errstate(over="ignore", invalid="ignore"):
-            if is_sparse(view):
-                deviations = np.sqrt(mean_variance_axis(view.astype(np.float64), axis=0)[1])
-                largest = np.max(np.abs(min_max_axis(view, axis=0)), axis=0)
-            else:
-                xp = namespace(view)
-                deviations = to_host(xp.std(astype(view, "float64"), axis=0))
-                largest = to_host(xp.max(xp.abs(view), axis=0))
-        deviations = np.where(deviations > CONSTANT * largest, deviations, 0.0)
+        """Learn the standard deviation of every column."""
+        deviations = column_deviations(view)
         most = (
             LARGEST_SCALE * float(np.median(deviations[deviations > 0])) if deviations.any() else 0
         )

@@ -16,6 +16,10 @@ EQUAL_LENGTHS = 1e-3
 # Sums of unrelated columns vary by the root of the sum of their variances; those of histograms by
 # at most this share of it.
 RELATED = 0.5
+# Columns of a table are in units of their own if they are this few,
+FEW_COLUMNS = 20
+# or these few and their spreads differ by this factor.
+SOME_COLUMNS, FAR_APART = 100, 1_000.0
 # Two entries of a symmetric matrix differ by at most this share of the largest.
 SYMMETRIC = 1e-6
 
@@ -84,6 +88,13 @@ class ViewProfile:
         if self.is_nonnegative or self.rows.max() <= 0 or self.rows.shape[1] < 2:
             return False
         return _are_about_equal(np.linalg.norm(self.rows, axis=1), EQUAL_LENGTHS)
+
+    def has_units(self) -> bool:
+        """Return whether columns are likely to have units of their own, as in a table of people."""
+        spreads, n_columns = self.rows.std(axis=0), self.rows.shape[1]
+        varying = spreads[spreads > 0]
+        are_far_apart = varying.size > 0 and varying.max() >= FAR_APART * varying.min()
+        return n_columns <= FEW_COLUMNS or bool(n_columns <= SOME_COLUMNS and are_far_apart)
 
 
 def _are_about_equal(numbers: Float, share: float) -> bool:

@@ -48,6 +48,7 @@ class MultipleKernelClusterer(ClusterMixin, Parameters):
     join: Literal["exact", "inner", "outer"] = "exact"
     impute: Literal["median"] | None = None
     missing_views: Literal["learn", "zero", "rescale"] | None = None
+    scale: Any = "auto"
 
     # What every fit learns; what some fits learn is in the docstrings.
     labels_: Labels = learned()

@@ -102,7 +102,14 @@ missing_views : {None, "learn", "zero", "rescale"}, default=None
     these kernels at zero, which is the average; "rescale" besides scales every sample up to the
     total self-similarity of one that is in all views; "learn" fills in what the clustering itself
     predicts, in turn with it. None is "learn" for SimpleMKKM, MKKM, AverageKKM and AgreementKKM
-    with exact kernels, and "rescale" otherwise.""",
+    with exact kernels, and "rescale" otherwise.
+scale : {"auto", "standard", "robust", "none"} or dict of str to these, default="auto"
+    How columns of numbers are scaled, in all views or by the name of a view. "auto" divides those
+    of a table by their spread, so that units do not matter: at most 20 columns, or at most 100
+    whose spreads differ by a factor of 1,000. Of other views it only scales columns down that vary
+    much more than the others. "standard" divides by the standard deviation, "robust" by the
+    distance between the quartiles, "none" leaves columns as they are. Counts, histograms,
+    directions and categories are not scaled. ``summary()`` says what was done.""",
     "labels": """\
 labels_ : ndarray of shape (n_samples,)
     Clusters, numbered by falling size; -1 for samples of which nothing is known.

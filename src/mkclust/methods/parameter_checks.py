@@ -6,6 +6,7 @@ from sklearn.utils import check_random_state
 
 from mkclust.data.options import FILLS, IMPUTATIONS, JOINS, Selection
 from mkclust.kernels import KernelBank
+from mkclust.kernels.kinds import check_scale
 from mkclust.kernels.neighbors import NeighborCount
 from mkclust.parameters import (
     Allowed,
@@ -45,6 +46,7 @@ def check_parameters(model: Any) -> None:
         check_random_state(model.random_state)
     except ValueError as error:
         raise ValueError(f"random_state={model.random_state!r}: {error}") from None
+    check_scale(model.scale)
     if model.approximation is not None:
         _check_approximation(model)
     if model.missing_views == "learn":

@@ -12,8 +12,8 @@ from mkclust.data.check import check_observed, n_dims
 from mkclust.data.join import looks_like_kernel
 from mkclust.data.samples import Samples, as_blocks, read_samples, read_views
 from mkclust.kernels import KernelBank, default_bank
-from mkclust.kernels.bank import expected_input
 from mkclust.kernels.kinds import learn_preparations, rules_of
+from mkclust.kernels.requested import expected_input
 from mkclust.methods.feature_source import FromFeatures, some_rows
 from mkclust.methods.memory_checks import require_memory_for_features, require_memory_for_views
 from mkclust.methods.neighborhoods import find_neighborhoods
@@ -68,6 +68,10 @@ def open_samples(model: Any, samples: Samples, *, on_the_fly: bool = False) -> t
     if model.approximation is not None:
         return _compress(model, samples)
     if samples.kind == "kernels":
+        if model.scale != "auto":
+            raise ValueError(
+                f"scale={model.scale!r} with kernels: only views have columns to scale"
+            )
         source = FromKernels(
             given=_without_arrays(samples, "precomputed kernels, taken as they are")
         )
@@ -113,10 +117,13 @@ def make_bank(model: Any, several_views: bool) -> KernelBank:
     """Return the bank that a model asks for, not yet fitted."""
     neighbors = model.kernel_neighbors
     if not isinstance(model.kernels, KernelBank):
-        bank = default_bank(several_views, model.kernels).set_params(neighbors=neighbors)
+        bank = default_bank(several_views, model.kernels, model.scale)
+        bank.set_params(neighbors=neighbors)
         # By Gaussian kernels of any width, neighbors are the same.
         return bank if neighbors is None else bank.set_params(widths=(1.0,))
     bank = clone(model.kernels)
+    if model.scale != "auto":
+        raise ValueError(f"scale={model.scale!r} with a KernelBank: pass scale to the bank")
     if neighbors is not None and bank.neighbors is not None and bank.neighbors != neighbors:
         raise ValueError(
             f"neighbors={neighbors!r} with a KernelBank whose neighbors={bank.neighbors!r}: pass "
@@ -148,7 +155,7 @@ def _compress(model: Any, samples: Samples) -> tuple[FromFeatures, Stack]:
         center=model.center,
         normalize=model.normalize,
         random_state=model.random_state,
-        learn_preparations=partial(learn_preparations, rules_of(kernels)),
+        learn_preparations=partial(learn_preparations, rules_of(kernels), model.scale),
         fill=model.table_options.fill_rule,
     )
     source = FromFeatures(

@@ -132,7 +132,7 @@ def problem():
 
 @pytest.fixture(scope="module")
 def fitted(problem):
-    return SimpleMKKM(3, random_state=0).fit(problem[0])
+    return SimpleMKKM(3, scale="none", random_state=0).fit(problem[0])
 
 
 @pytest.fixture(scope="module")

@@ -205,7 +205,7 @@ def _number_of_clusters(
     kernels = default_bank(True, "gaussian") if is_approximated(model) else model.kernels
     if samples.kind != "kernels" and model.kernel_neighbors is not None:
         kernels = make_bank(model, several_views=samples.kind == "views")
-    names = ("center", "normalize", "psd", "missing_views")
+    names = ("center", "normalize", "psd", "missing_views", "scale")
     try:
         suggestion = suggest_n_clusters(
             samples, kernels=kernels, **{name: getattr(model, name) for name in names}
