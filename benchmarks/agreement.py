@@ -4,8 +4,7 @@
 
 writes a row for every data set, variant, seed and method to ``results/agreement/rows.jsonl.gz``
 beside itself, and ``--table`` prints the means of the rows that are there. Methods run at their
-defaults and see no labels; every view has one Gaussian kernel of median width. ``--set-aside``
-counts over a hundred seeds how often an added view is set aside, and writes ``set_aside.json``.
+defaults and see no labels; every view has one Gaussian kernel of median width.
 
 as it is     the views, or the kernels, of the data set
 noise 1..5   and as many views of twenty normal columns
@@ -20,13 +19,8 @@ small problems only, of up to `SMALL` samples times kernels, and with fewer seed
 the other methods do in larger ones, except the four that the question is about (`ASKED`).
 """
 
-import argparse
-import json
-import os
 import time
 import warnings
-from concurrent.futures import ProcessPoolExecutor
-from pathlib import Path
 
 import numpy as np
 from sklearn.datasets import load_breast_cancer
@@ -39,7 +33,7 @@ from mkclust.metrics import adjusted_rand_index
 from mkclust.stack import as_stack
 from mkclust.stack.discretize import discretize
 from paper.datasets import load
-from records import add_rows, read_rows
+from records import add_rows, parse_rows, read_rows
 
 NAMES = ("breast-cancer", "digits", "digit", "handwritten", "flo17-substitute", "cal-5-substitute")
 NAMES += ("pfold-truncated", "ccv-truncated", "ar10p", "jaffe", "bbcsport", "3sources", "msrc-v5")
@@ -48,8 +42,8 @@ LARGEST, SMALL, FEW_SEEDS = 2000, 5000, 3
 SLOW = ("lmkkm", "onkc", "lkam")
 ASKED = ("avg-kkm", "simplemkkm", "agreement-kkm", "anchored-mkkm")
 FIXED = ("as it is", "copies 2", "copies 3", "copies 5")
-LEVELS = tuple(f"levels {count}" for count in (2, 3, 5, 10))
-RANDOM = (*(f"noise {count}" for count in range(1, 6)), *LEVELS, "shuffled", "two camps")
+RANDOM = (*(f"noise {count}" for count in range(1, 6)), "shuffled", "two camps")
+RANDOM += tuple(f"levels {count}" for count in (2, 3, 5, 10))
 
 
 def read(name):
@@ -159,24 +153,6 @@ def problems(names):
             yield from ((name, variant, seed) for name in names if one_view or name != "coil20")
 
 
-def count_set_aside(name, n_seeds=100):
-    """Return how often an added view, and how often a real one, is set aside, by variant."""
-
-    def aside(kernels):
-        return set(measure_agreement(as_stack(kernels, validate=False)).set_aside)
-
-    kernels, y = read_kernels(name)
-    counts = {"dataset": name, "n_samples": len(y), "n_kernels": len(kernels), "n_seeds": n_seeds}
-    counts["real_views_set_aside_as_it_is"] = len(aside(kernels)) if len(kernels) > 1 else 0
-    for variant in ("noise 1", *LEVELS):
-        found = [aside(vary(kernels, y, variant, seed)[0]) for seed in range(n_seeds)]
-        counts[variant] = {
-            "added_set_aside": sum(bool(names - set(kernels)) for names in found),
-            "real_set_aside": sum(bool(names & set(kernels)) for names in found),
-        }
-    return counts
-
-
 def mean_scores(path):
     """Return mean scores by method and variant over the data sets of several views: two frames.
 
@@ -195,21 +171,7 @@ def mean_scores(path):
 
 def main():
     """Run all problems, or print the table of the rows that are there."""
-    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--jobs", type=int, default=os.cpu_count())
-    parser.add_argument("--datasets", nargs="*", default=NAMES)
-    parser.add_argument("--table", action="store_true")
-    parser.add_argument("--set-aside", action="store_true", help="count over a hundred seeds")
-    default = Path(__file__).parent / "results/agreement/rows.jsonl.gz"
-    parser.add_argument("--out", type=Path, default=default)
-    options = parser.parse_args()
-    if options.set_aside:
-        with ProcessPoolExecutor(options.jobs) as pool:
-            counts = list(pool.map(count_set_aside, options.datasets))
-        text = json.dumps(counts, indent=1) + "\n"
-        options.out.with_name("set_aside.json").write_text(text)
-        print(text)
-        return
+    options = parse_rows(__doc__, NAMES, "agreement")
     if not options.table:
         options.out.unlink(missing_ok=True)
         add_rows(options.out, run, problems(options.datasets), options.jobs)

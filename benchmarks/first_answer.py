@@ -18,30 +18,23 @@ auto + levels     one random categorical column of three levels, one-hot coded, 
 
 Kernels that come as such have no rules: "gaussian" and "auto" are then these kernels themselves.
 Data sets of more than `agreement.LARGEST` samples take part with as many of them.
-``agreement`` and ``stability`` could guide a choice without labels: the mean debiased alignment
-between views, and the mean adjusted Rand index between the clusters of all samples and those of
-fits to four fifths of them.
 """
 
-import argparse
-import os
 import time
 import warnings
-from contextlib import suppress
-from pathlib import Path
 
 import numpy as np
 
 import agreement
-from agreement import read, take
+from agreement import read
 from mkclust import METHODS
-from mkclust.metrics import adjusted_rand_index, scores
+from mkclust.metrics import scores
 from mkclust.stack.discretize import discretize
 from peers import PEERS
-from records import add_rows, read_rows, rounded
+from records import add_rows, parse_rows, read_rows, rounded
 
 NAMES = (*agreement.NAMES, "cal-10-substitute")
-N_SEEDS, N_RESAMPLED, N_DISTURBED = 10, 3, 3
+N_SEEDS, N_DISTURBED = 10, 3
 RULES = ("dense", "histogram", "sparse", "directions")
 KERNELS = ("gaussian", *RULES, "auto", "gaussian + neighbors", "auto + neighbors")
 FEW = ("gaussian", "auto", "auto + neighbors")
@@ -78,16 +71,6 @@ def disturb(data, kernels, seed):
     return data | {"levels": np.eye(3)[rng.integers(3, size=n)]}
 
 
-def measure_stability(model, data):
-    """Return how alike the clusters of all samples are to those of fits to most of them."""
-    n, found = len(model.labels_), []
-    for draw in range(N_RESAMPLED):
-        rows = np.sort(np.random.default_rng(draw).choice(n, 4 * n // 5, replace=False))
-        again = type(model)(**model.get_params()).fit(take(data, rows))
-        found.append(adjusted_rand_index(model.labels_[rows], again.labels_))
-    return round(float(np.mean(found)), 4)
-
-
 def score(y, labels):
     """Return how near clusters are to the classes."""
     found = scores(y, labels)
@@ -109,14 +92,7 @@ def run_ours(data, y, method, kernels, row):
             return [row | {"seed": seed, "status": f"failed: {error}"}]
         seconds = round(time.perf_counter() - started, 3)
         rows.append(row | {"seed": seed, "seconds": seconds} | score(y, model.labels_))
-        if found := getattr(model, "agreement_", None):
-            C = np.asarray(found.alignments)
-            mean = float(C[np.triu_indices(len(C), 1)].mean())
-            rows[-1] |= {"set_aside": list(found.set_aside), "agreement": round(mean, 4)}
     if not is_disturbed:
-        if method == "agreement-kkm":
-            with suppress(ValueError):  # kernels of fewer samples may be refused
-                rows[0]["stability"] = measure_stability(model, data)
         # Of a fit, only k-means on the embedding depends on the seed.
         for seed in range(1, N_SEEDS):
             labels = discretize(model.embedding_, k, n_init=10, random_state=seed)[0]
@@ -171,14 +147,8 @@ def mean_scores(rows):
 
 def main():
     """Run all problems, and print what failed and the mean scores."""
-    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--jobs", type=int, default=os.cpu_count())
-    parser.add_argument("--datasets", nargs="*", default=NAMES)
-    parser.add_argument("--contestants", nargs="*", default=("ours", "peers"))
-    parser.add_argument("--table", action="store_true")
-    default = Path(__file__).parent / "results/first_answer/rows.jsonl.gz"
-    parser.add_argument("--out", type=Path, default=default)
-    options = parser.parse_args()
+    contestants = {"nargs": "*", "default": ("ours", "peers")}
+    options = parse_rows(__doc__, NAMES, "first_answer", contestants=contestants)
     if not options.table:
         todo = problems(options.datasets, options.contestants)
         add_rows(options.out, run, todo, options.jobs)

@@ -32,7 +32,7 @@ from mkclust.metrics import adjusted_rand_index
 from mkclust.stack import as_stack
 from mkclust.stack.discretize import k_means as device_k_means
 from paper.datasets import load
-from records import ONE_GAUSSIAN, measure_parts, parse_parts
+from records import ONE_GAUSSIAN, blobs, measure_parts, parse_parts
 
 # Samples, kernels, clusters and number type.
 PROBLEMS = [
@@ -43,16 +43,10 @@ PROBLEMS = [
 FLYING = KernelBank(**ONE_GAUSSIAN, on_the_fly=True)
 
 
-def blobs(n, dimensions, k, dtype=torch.float32, n_noise=0):
-    """Return views of k Gaussian blobs on the device, the last of them noise, and the classes."""
-    rng = np.random.default_rng(0)
-    y = rng.integers(k, size=n)
-    views = []
-    for p, d in enumerate(dimensions):
-        centers = rng.normal(size=(k, d)) * (p < len(dimensions) - n_noise)
-        rows = centers[y] + rng.normal(size=(n, d))
-        views.append(torch.as_tensor(rows, dtype=dtype, device="cuda"))
-    return views, y
+def views_there(n, dimensions, k, dtype=torch.float32, strengths=None):
+    """Return views of k Gaussian blobs on the device, and the classes."""
+    views, y = blobs(n, k, dimensions, strengths or (1,) * len(dimensions))
+    return [torch.as_tensor(view, dtype=dtype, device="cuda") for view in views.values()], y
 
 
 def timed(function, repetitions=5, warm_up=True):
@@ -86,7 +80,8 @@ def solve():
     """Solve three sizes from kernels on the device."""
     speed, rows = bandwidth(), []
     for n, m, k, dtype in PROBLEMS:
-        views, _ = blobs(n, [20 + 5 * p for p in range(m)], k, dtype, n_noise=1)
+        dimensions, strengths = range(20, 20 + 5 * m, 5), (1,) * (m - 1) + (0,)
+        views, _ = views_there(n, dimensions, k, dtype, strengths)
         kernels = KernelBank(**ONE_GAUSSIAN).fit_transform(views)
         checks, stack = timed(lambda kernels=kernels: as_stack(kernels), 1)
         # Each time a new stack, or what is kept of kernels written out would be found again.
@@ -119,7 +114,7 @@ def certified(solution):
 
 def million():
     """Fit a million samples by features."""
-    views, y = blobs(1_000_000, (20, 35, 50), 10)
+    views, y = views_there(1_000_000, (20, 35, 50), 10)
     model = SimpleMKKM(10, approximation=Nystroem(n_components=200), random_state=0)
     times, _ = timed(lambda: model.fit(views))
     ari = adjusted_rand_index(y, model.labels_)
@@ -128,7 +123,7 @@ def million():
 
 def flying(n=200_000, k=20):
     """Fit exact kernels that are never held."""
-    views, y = blobs(n, (30, 30, 30), k)
+    views, y = views_there(n, (30, 30, 30), k)
     model = SimpleMKKM(k, kernels=FLYING, random_state=0)
     SimpleMKKM(k, kernels=FLYING, random_state=0).fit([view[:20_000] for view in views])  # warm up
     torch.cuda.reset_peak_memory_stats()
@@ -147,7 +142,7 @@ def flying(n=200_000, k=20):
 
 def far(n=1_000_000, k=20):
     """Solve for a million samples with exact kernels."""
-    views, _ = blobs(n, (30, 30, 30), k)
+    views, _ = views_there(n, (30, 30, 30), k)
     first, stack = timed(
         lambda: as_stack(FLYING.fit_transform(views), validate=False), 1, warm_up=False
     )
@@ -160,7 +155,7 @@ def far(n=1_000_000, k=20):
 
 def precision(n=1_000_000, n_rows=64):
     """Compare products without entries, of random vectors and of ones, with double precision."""
-    (view,), _ = blobs(n, (30,), 20)
+    (view,), _ = views_there(n, (30,), 20)
     rows = FLYING.fit_transform([view])
     X = torch.randn((n, 28), dtype=torch.float64, device="cuda")
     X[:, 0] = 1.0

@@ -20,8 +20,7 @@ inner join             SimpleMKKM of the samples that all views have, scored on 
                        answer if they are too few to fit
 inner join + predict   the same, and ``predict`` for the others
 zero, mean fill        of the columns of the views, then SimpleMKKM
-kNN fill               the mean of the five nearest samples that have the view, as scikit-learn's
-                       KNNImputer finds them in all columns side by side, then SimpleMKKM
+kNN fill               scikit-learn's KNNImputer of all columns side by side, then SimpleMKKM
 kNN fill, balanced     neighbors by standardized columns, every view with the same weight
 NEMO, EE-IMVC          imml, its defaults, of standardized columns (see peers.py)
 EE-IMVC, same kernels  imml, of the kernels that the library makes of the samples a view has,
@@ -40,7 +39,7 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
-from sklearn.metrics.pairwise import euclidean_distances
+from sklearn.impute import KNNImputer
 from sklearn.preprocessing import KernelCenterer
 
 from mkclust import MKKM, AgreementKKM, SimpleMKKM
@@ -54,7 +53,6 @@ RATES = (0, 10, 20, 30, 40, 50, 60, 70)
 N_SEEDS = 10
 # The ablation asks for less, so that it does not double the time.
 ABLATION_RATES, ABLATION_SEEDS = (0, 30, 60), 5
-N_NEIGHBORS = 5
 KEYS = ["dataset", "rate", "seed", "competitor"]
 
 
@@ -114,42 +112,16 @@ def fill_mean(problem):
     return {n: np.where(seen[:, None], view, means[n]) for n, view, seen in problem.items()}
 
 
-def fill_nearest(problem, scaled=None):
-    """Fill views as KNNImputer does it, with the distances of scaled views.
-
-    It goes column by column, which takes minutes for a view of words; if rows are missing as a
-    whole, all columns of a view have the same neighbors.
-    """
-    distances = common_distances(scaled or problem.views, problem.observed)
-    filled = {}
-    for name, view, seen in problem.items():
-        filled[name] = view.copy()
-        donors = np.flatnonzero(seen)
-        for i in np.flatnonzero(~seen):
-            near = distances[i, donors]
-            nearest = np.argsort(near)[:N_NEIGHBORS]  # NaN, without a common view, come last
-            nearest = nearest[~np.isnan(near[nearest])]
-            filled[name][i] = view[donors[nearest] if len(nearest) else donors].mean(axis=0)
-    return filled
-
-
-def fill_nearest_balanced(problem):
-    scaled = {}
-    for name, view in problem.views.items():
-        deviations = np.nanstd(view, axis=0)
-        scale = np.where(deviations > 0, deviations, 1) * np.sqrt(view.shape[1])
-        scaled[name] = (view - np.nanmean(view, axis=0)) / scale
-    return fill_nearest(problem, scaled)
-
-
-def common_distances(views, observed):
-    """Return squared distances in the views that two samples share, per column: NaN for none."""
-    n = len(observed)
-    total, n_columns = np.zeros((n, n)), np.zeros((n, n))
-    for view, seen in zip(views.values(), observed.T, strict=True):
-        total[np.ix_(seen, seen)] += euclidean_distances(view[seen], squared=True)
-        n_columns[np.ix_(seen, seen)] += view.shape[1]
-    return np.divide(total, n_columns, out=np.full((n, n), np.nan), where=n_columns > 0)
+def fill_nearest(problem, balanced=False):
+    """Fill by scikit-learn in all columns side by side, or in these with balanced views."""
+    views = problem.views.values()
+    columns, widths = np.hstack(list(views)), [view.shape[1] for view in views]
+    scale = np.ones(columns.shape[1])
+    if balanced:
+        deviations = np.nanstd(columns, axis=0)
+        scale = np.where(deviations > 0, deviations, 1) * np.sqrt(np.repeat(widths, widths))
+    filled = scale * KNNImputer(n_neighbors=5).fit_transform(columns / scale)
+    return dict(zip(problem.views, np.split(filled, np.cumsum(widths)[:-1], axis=1), strict=True))
 
 
 def cluster(problem, method=SimpleMKKM, fill=None, **options):
@@ -230,7 +202,7 @@ GROUPS = {
         "zero fill": partial(cluster, fill=fill_zero),
         "mean fill": partial(cluster, fill=fill_mean),
         "kNN fill": partial(cluster, fill=fill_nearest),
-        "kNN fill, balanced": partial(cluster, fill=fill_nearest_balanced),
+        "kNN fill, balanced": partial(cluster, fill=partial(fill_nearest, balanced=True)),
     },
     "imml": {
         "NEMO": partial(cluster_by_imml, method="NEMO"),
@@ -294,15 +266,10 @@ def draw(frame, path):
     import matplotlib.pyplot as plt
 
     figure, axes = plt.subplots(1, len(NAMES), figsize=(16, 4.4), layout="constrained")
-    competitors = mean_table(frame, "acc").index
     for ax, name in zip(axes, NAMES, strict=True):
-        table = mean_table(frame[frame["dataset"] == name], "acc").loc[competitors]
-        for number, (competitor, means) in enumerate(table.iterrows()):
-            line = "-" if competitor in GROUPS["ours"] else "--"
-            marker = "osv^dxP*"[number % 8]
-            ax.plot(means, line, marker=marker, ms=4, label=competitor)
-        ax.set(title=name, xlabel="missing per view, %")
-        ax.grid(alpha=0.3)
+        table = mean_table(frame[frame["dataset"] == name], "acc").T
+        styles = ["o-" if competitor in GROUPS["ours"] else "x--" for competitor in table]
+        table.plot(ax=ax, style=styles, title=name, ms=4, grid=True, legend=False)
     axes[0].set_ylabel("accuracy on all samples, %")
     handles = axes[0].get_legend_handles_labels()
     figure.legend(*handles, loc="outside lower center", ncols=5, frameon=False, fontsize=9)

@@ -18,6 +18,19 @@ import mkclust
 ONE_GAUSSIAN = {"widths": (1.0,), "polynomials": (), "linear": None}
 
 
+def blobs(n, k, dimensions, strengths, places=None):
+    """Return views of Gaussian clusters and their classes; `places` merges classes in a view."""
+    rng = np.random.default_rng(0)
+    y, views = rng.integers(k, size=n), {}
+    for number, (d, strength) in enumerate(zip(dimensions, strengths, strict=True)):
+        place = np.arange(k) if places is None else rng.permutation(k) // places
+        views[f"view {number}"] = strength * rng.normal(size=(k, d))[place][y]
+        for start in range(0, n, 1 << 16):
+            rows = views[f"view {number}"][start : start + (1 << 16)]
+            rows += rng.normal(size=rows.shape)
+    return views, y
+
+
 def add_rows(path, run, problems, jobs):
     """Call ``run(*problem)`` in processes, and add the rows it returns to a file as they come."""
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -36,6 +49,21 @@ def read_rows(*paths):
         with gzip.open(path, "rt") if path.suffix == ".gz" else path.open() as lines:
             rows += [json.loads(line) for line in lines if line.endswith("}\n")]
     return pd.DataFrame(rows)
+
+
+def parse_rows(description, names, folder, **more):
+    """Return the options of a script that adds rows to a file, or shows them by ``--table``."""
+    more = {"jobs": {"type": int, "default": os.cpu_count()}} | more
+    more |= {"datasets": {"nargs": "*", "default": names}, "table": {"action": "store_true"}}
+    return _parse(description, f"{folder}/rows.jsonl.gz", more)
+
+
+def _parse(description, out, more):
+    parser = argparse.ArgumentParser(description=description.split("\n")[0])
+    parser.add_argument("--out", type=Path, default=Path(__file__).parent / "results" / out)
+    for name, settings in more.items():
+        parser.add_argument(f"--{name}", **settings)
+    return parser.parse_args()
 
 
 def read_record(path):
@@ -58,12 +86,8 @@ def write_record(path, record, command, **others):
 
 def parse_parts(description, parts, out, **more):
     """Return the options of a script that measures parts: ``--only`` some, and the file."""
-    parser = argparse.ArgumentParser(description=description)
-    parser.add_argument("--only", nargs="*", choices=parts, default=list(parts))
-    parser.add_argument("--out", type=Path, default=Path(__file__).parent / "results" / out)
-    for name, settings in more.items():
-        parser.add_argument(f"--{name}", **settings)
-    return parser.parse_args()
+    only = {"nargs": "*", "choices": parts, "default": list(parts)}
+    return _parse(description, out, {"only": only} | more)
 
 
 def measure_parts(options, measure, command, facts=None, **others):

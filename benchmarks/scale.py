@@ -43,27 +43,16 @@ from sklearn.preprocessing import normalize
 
 import mkclust
 from mkclust import KernelBank, SimpleMKKM
+from mkclust.data import as_dask
 from mkclust.kernels import Nystroem
 from mkclust.metrics import adjusted_rand_index
 from paper.datasets import load
-from records import ONE_GAUSSIAN, measure_parts, parse_parts
+from records import ONE_GAUSSIAN, blobs, measure_parts, parse_parts
+from speed.timing import take_turns
 
 # The dimensions of the three views of the million, and how far its clusters are apart in each.
 DIMENSIONS, STRENGTHS = (20, 35, 50), (1.2, 1.0, 0.0)
 K = 20
-
-
-def blobs(n, k, dimensions, strengths, seed=0, places=None):
-    """Return views of Gaussian clusters and their classes; `places` merges classes in a view."""
-    rng = np.random.default_rng(seed)
-    y, views = rng.integers(k, size=n), {}
-    for number, (d, strength) in enumerate(zip(dimensions, strengths, strict=True)):
-        place = np.arange(k) if places is None else rng.permutation(k) // places
-        views[f"view {number}"] = strength * rng.normal(size=(k, d))[place][y]
-        for start in range(0, n, 1 << 16):
-            rows = views[f"view {number}"][start : start + (1 << 16)]
-            rows += rng.normal(size=rows.shape)
-    return views, y
 
 
 def mixture(n):
@@ -107,19 +96,18 @@ def million(n=1_000_000):
 def growth(n=1_000_000):
     """Fit more and more samples."""
     rows = [run_alone("million", n=n // part) for part in (10, 5, 2, 1)]
-    seconds = [row["seconds"] for row in rows]
-    exponent = float(np.log(seconds[-1] / seconds[0]) / np.log(10))
-    return {"n_samples": [r["n_samples"] for r in rows], "seconds": seconds, "exponent": exponent}
+    found = {name: [row[name] for row in rows] for name in ("n_samples", "seconds")}
+    return found | {"exponent": float(np.log10(rows[-1]["seconds"] / rows[0]["seconds"]))}
 
 
 class Plain:
     """Scikit-learn alone, in float64 as its own defaults have it, with widths that are known."""
 
-    def __init__(self, medians, sample_rows, landmarks=200):
-        self.medians, self.sample_rows, self.landmarks = medians, sample_rows, landmarks
+    def __init__(self, medians, sample_rows):
+        self.medians, self.sample_rows = medians, sample_rows
 
     def fit(self, views):
-        n, d = len(next(iter(views.values()))), self.landmarks
+        n, d = len(next(iter(views.values()))), 200
         columns = np.empty((n, d * len(views)))  # filled view by view: less memory than np.hstack
         for p, (view, median) in enumerate(zip(views.values(), self.medians, strict=True)):
             options = {"gamma": 0.5 / median**2, "n_components": d, "random_state": p}
@@ -128,12 +116,8 @@ class Plain:
         vectors = np.linalg.eigh(columns.T @ columns)[1]
         rows = normalize(columns @ vectors[:, -K:])
         del columns
-        k_means = KMeans(K, n_init=10, random_state=0)
-        if n <= self.sample_rows:
-            self.labels_ = k_means.fit_predict(rows)
-        else:
-            drawn = np.random.default_rng(0).choice(n, self.sample_rows, replace=False)
-            self.labels_ = k_means.fit(rows[drawn]).predict(rows)
+        drawn = np.random.default_rng(0).choice(n, min(n, self.sample_rows), replace=False)
+        self.labels_ = KMeans(K, n_init=10, random_state=0).fit(rows[drawn]).predict(rows)
 
 
 def fit_plain(n, sample_rows):
@@ -145,17 +129,13 @@ def fit_plain(n, sample_rows):
 
 def compared(n=1_000_000, repeats=3, pause=5):
     """Compare the fit of a million samples with scikit-learn alone, in turns."""
-    ways = {
-        "ours": partial(run_alone, "million", n=n),
-        "plain": partial(run_alone, "fit_plain", n=n, sample_rows=n),
-        "sampled": partial(run_alone, "fit_plain", n=n, sample_rows=50_000),
+    works = {
+        "ours": lambda: partial(run_alone, "million", n=n),
+        "plain": lambda: partial(run_alone, "fit_plain", n=n, sample_rows=n),
+        "sampled": lambda: partial(run_alone, "fit_plain", n=n, sample_rows=50_000),
     }
-    runs = []
-    for _ in range(repeats):
-        for way, run in ways.items():
-            time.sleep(pause)
-            runs.append({"way": way} | run())
-    found = pd.DataFrame(runs).groupby("way").median()
+    _, runs = take_turns(works, repeats, pause, lambda _, found: found)
+    found = pd.DataFrame({way: pd.DataFrame(rows).median() for way, rows in runs.items()}).T
     ratios = found.loc["ours"] / found
     return {
         "n_samples": n,
@@ -167,25 +147,19 @@ def compared(n=1_000_000, repeats=3, pause=5):
     }
 
 
-def parquet(n=10_000_000, group=1 << 16):
-    """Write three views into parquet files, some rows at a time, and fit them."""
-    import pyarrow as pa
-    import pyarrow.parquet
-
+def parquet(n=10_000_000):
+    """Write three views into parquet files, and fit them."""
     rng = np.random.default_rng(0)
     y = rng.integers(K, size=n)
     with tempfile.TemporaryDirectory() as folder:
         np.save(Path(folder) / "classes.npy", y)
         for p, (d, strength) in enumerate(zip(DIMENSIONS, STRENGTHS, strict=True)):
-            centers = strength * rng.normal(size=(K, d))
-            schema = pa.schema([(f"view {p} {j}", pa.float32()) for j in range(d)])
-            path = Path(folder) / f"view {p}.parquet"
-            options = {"compression": None, "use_dictionary": False}
-            with pyarrow.parquet.ParquetWriter(path, schema, **options) as file:
-                for start in range(0, n, group):
-                    rows = centers[y[start : start + group]]
-                    rows += rng.standard_normal(rows.shape, np.float32)
-                    file.write_table(pa.table(list(rows.T.astype(np.float32)), schema=schema))
+            view = (strength * rng.normal(size=(K, d))).astype(np.float32)[y]
+            view += rng.standard_normal(view.shape, np.float32)
+            frame = pd.DataFrame(view, columns=[f"view {p} {j}" for j in range(d)])
+            options = {"compression": None, "use_dictionary": False, "row_group_size": 1 << 16}
+            frame.to_parquet(Path(folder) / f"view {p}.parquet", index=False, **options)
+        del view, frame
         return run_alone("fit_parquet", folder=folder)
 
 
@@ -197,40 +171,23 @@ def fit_parquet(folder):
     return {"files_gb": size} | measured(features(), views, np.load(Path(folder) / "classes.npy"))
 
 
-def cluster(n=1_000_000, chunk=50_000):
+def cluster(n=1_000_000):
     """Fit the same samples by two worker processes, which read their own chunks of files."""
-    import dask.array as da
     from dask.distributed import Client, LocalCluster
 
     with tempfile.TemporaryDirectory() as folder:
         views, y = mixture(n)
-        for name, view in views.items():
-            np.save(Path(folder) / f"{name}.npy", view)
         alone = measured(reference := features(), views, y)
-        heights = tuple(min(chunk, n - start) for start in range(0, n, chunk))
-        lazy = {
-            name: da.map_blocks(
-                read_chunk,
-                path=str(Path(folder) / f"{name}.npy"),
-                chunks=(heights, (view.shape[1],)),
-                dtype=float,
-            )
-            for name, view in views.items()
-        }
-        del views
+        for name in list(views):
+            np.save(path := Path(folder) / f"{name}.npy", views[name])
+            views[name] = np.load(path, mmap_mode="r")
         workers = {"n_workers": 2, "threads_per_worker": 1, "processes": True}
         with LocalCluster(**workers, dashboard_address=None) as local, Client(local) as client:
-            shared = measured(model := features(), lazy, y)
+            shared = measured(model := features(), as_dask(views), y)
             peaks = list(client.run(status, "VmHWM").values())
     ari = adjusted_rand_index(np.asarray(model.labels_), reference.labels_)
     ratio = shared["seconds"] / alone["seconds"]
     return shared | {"ratio": ratio, "worker_peaks_gb": peaks, "ari_with_one_process": ari}
-
-
-def read_chunk(path, block_info=None):
-    """Read one chunk of a file, on the worker that needs it."""
-    start, stop = block_info[None]["array-location"][0]
-    return np.load(path, mmap_mode="r")[start:stop]
 
 
 def hdigit(n=10_000):
@@ -354,24 +311,21 @@ def missing(n=2000, rate=0.3, repetitions=5):
     views, _ = blobs(n, 10, (20, 25, 30, 35), (1,) * 4)
     observed = np.random.default_rng(0).random((n, len(views))) >= rate
     observed[~observed.any(axis=1), 0] = True
+
+    def fit(fill, **options):
+        if fill == "complete":
+            return partial(SimpleMKKM(10, random_state=0, **options).fit, views)
+        model = SimpleMKKM(10, missing_views=fill, random_state=0, **options)
+        return partial(model.fit, views, observed=observed)
+
     rows = {}
     for way, options in {
         "kernels": {},
         "on the fly": {"kernels": "on-the-fly"},
         "features": {"approximation": Nystroem(300, random_state=0)},
     }.items():
-        model = partial(SimpleMKKM, 10, random_state=0, **options)
-        fits = {"complete": lambda model=model: model().fit(views)}
-        for fill in ("zero", "rescale"):
-            fits[fill] = lambda model=model, fill=fill: model(missing_views=fill).fit(
-                views, observed=observed
-            )
-        seconds = {name: [] for name in fits}
-        for _ in range(repetitions + 1):
-            for name, fit in fits.items():
-                started = time.process_time()
-                fit()
-                seconds[name].append(time.process_time() - started)
+        works = {f: partial(fit, f, **options) for f in ("complete", "zero", "rescale")}
+        seconds, _ = take_turns(works, repetitions + 1, 0)
         typical = {name: float(np.median(values[1:])) for name, values in seconds.items()}
         rows[way] = {name: typical[name] / typical["complete"] for name in ("zero", "rescale")}
     return rows

@@ -2,7 +2,7 @@
 
 Run ``python benchmarks/paper/generalization.py``; it prints a table for each data set, and writes
 ``benchmarks/results/generalization.json`` and a picture beside it. Real data sets
-beside the bundled digits take part where ``MKCLUST_DATA`` is set.
+beside the bundled digits take part if ``MKCLUST_DATA`` is set.
 
 Every split shuffles the samples by its own seed: the first n train, for n = 100, 200, ..., and
 those beyond the largest n are held out for every n alike. One Gaussian kernel per view is made of
@@ -126,8 +126,10 @@ def summarize(rows, sizes):
     means.insert(3, "error", by_size["gap"].sem())
     means.insert(4, "< 0", by_size["gap"].agg(lambda gaps: (gaps < 0).sum()))
     gaps = rows.pivot(index="n", columns="seed", values="gap")
+    others = [slope_of(gaps.drop(columns=seed)) for seed in gaps]
     facts = sizes | {
-        **slope_of(gaps),
+        "slope": slope_of(gaps),
+        "error": float(np.sqrt((len(others) - 1) * np.var(others))),
         "left_out": gaps.index[gaps.mean(axis=1) <= 0].tolist(),
         "informative_at": informative_size(sizes["n_clusters"], means["empirical"].iloc[-1]),
         "n_fits": len(rows),
@@ -138,57 +140,28 @@ def summarize(rows, sizes):
 
 
 def slope_of(gaps):
-    """Return slope and intercept of log(mean gap) against log(n), and the slope's error."""
-    n_splits = gaps.shape[1]
-    slope, intercept = fit_line(gaps)
-    others = [fit_line(gaps.drop(columns=seed))[0] for seed in gaps]
-    error = np.sqrt((n_splits - 1) / n_splits * np.sum((others - np.mean(others)) ** 2))
-    return {"slope": float(slope), "intercept": float(intercept), "error": float(error)}
-
-
-def fit_line(gaps):
-    """Return slope and intercept by weighted least squares, over sizes with a positive mean gap."""
+    """Return the slope of log(mean gap) against log(n), over sizes with a positive mean gap."""
     gaps = gaps[gaps.mean(axis=1) > 0]
-    if len(gaps) < 2:
-        return np.nan, np.nan
     means = gaps.mean(axis=1)
-    return np.polyfit(np.log(gaps.index), np.log(means), 1, w=means / gaps.std(axis=1))
-
-
-def show(means, facts):
-    """Print what was found on one data set."""
-    print(f"\n{facts['title']}\n{means.round(5).to_string()}")
-    left_out = f" (left out: n = {facts['left_out']})" if facts["left_out"] else ""
-    print(
-        f"slope of the gap {facts['slope']:.2f} +- {facts['error']:.2f}{left_out}\n"
-        f"The bound is below one from n = {facts['informative_at']} at this empirical error.\n"
-        f"Of {facts['n_fits']} fits, held-out error above the bound: {facts['n_above_bound']}; "
-        f"empirical error above the relaxed one: {facts['n_above_relaxed']}."
-    )
+    if len(gaps) < 2:
+        return np.nan
+    return float(np.polyfit(np.log(means.index), np.log(means), 1, w=means / gaps.std(axis=1))[0])
 
 
 def draw(results, path):
-    """Draw gaps and errors against the number of training samples."""
+    """Draw gaps against the number of training samples."""
     import matplotlib.pyplot as plt
 
-    width = 4.2 * len(results)
-    figure, axes = plt.subplots(2, len(results), figsize=(width, 7), sharex="col", squeeze=False)
-    for (top, bottom), (means, facts) in zip(axes.T, results, strict=True):
+    figure, axes = plt.subplots(1, len(results), figsize=(4.2 * len(results), 4), squeeze=False)
+    for ax, (means, facts) in zip(axes.flat, results, strict=True):
         n = means.index
-        top.plot(n, means["added"], "s-", color="0.5", label="added by Theorem 2, slope -0.50")
-        line = np.exp(facts["intercept"]) * n ** facts["slope"]
-        top.plot(n, line, label=f"slope {facts['slope']:.2f} ± {facts['error']:.2f}")
-        bars = {"yerr": 2 * means["error"], "fmt": "o", "capsize": 3}
-        top.errorbar(n, means["gap"], **bars, label="gap, 2 standard errors")
-        top.plot(n, means["own"], ":", label="own share in the centroids")
-        top.set(xscale="log", yscale="log", title=facts["title"].partition(":")[0])
-        for key in ("held out", "empirical", "relaxed"):
-            bottom.plot(n, means[key], "o-", label=key)
-        bottom.set(xscale="log", xlabel="training samples")
-        top.legend(fontsize=8)
-        bottom.legend(fontsize=8)
-    axes[0, 0].set_ylabel("held-out less empirical error")
-    axes[1, 0].set_ylabel("alignment error")
+        ax.plot(n, means["added"], "s-", color="0.5", label="added by Theorem 2, slope -0.50")
+        bars = {"yerr": 2 * means["error"], "fmt": "o-", "capsize": 3}
+        ax.errorbar(n, means["gap"], **bars, label=f"gap, slope {facts['slope']:.2f}")
+        ax.plot(n, means["own"], ":", label="own share in the centroids")
+        ax.set(xscale="log", yscale="log", title=facts["title"].partition(":")[0])
+        ax.set(xlabel="training samples", ylabel="held-out less empirical error")
+        ax.legend(fontsize=8)
     figure.tight_layout()
     figure.savefig(path, dpi=150)
 
@@ -207,7 +180,8 @@ def main():
         rows, sizes = examine(name, options.splits)
         results.append(summarize(rows, sizes))
         frames.append(rows)
-        show(*results[-1])
+        means, facts = results[-1]
+        print(f"\n{facts['title']}\n{means.round(5).to_string()}\n{facts}")
     facts = [facts | json.loads(means.to_json()) for means, facts in results]
     record = {"delta": DELTA, "results": facts}
     record["rows"] = json.loads(pd.concat(frames).to_json(orient="records", double_precision=6))

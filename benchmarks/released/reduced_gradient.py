@@ -2,7 +2,6 @@
 
 import numpy as np
 
-from mkclust.engine.cutting import CuttingSurfaces
 from mkclust.engine.eigen import Relaxation
 from mkclust.engine.simplex import longest_step, reduced_direction
 from mkclust.methods import Solution
@@ -20,32 +19,15 @@ def descend_as_released(
 ) -> Solution:
     """Minimize SimpleMKKM's objective as the released routine does, its quirks included.
 
-    Parameters
-    ----------
-    stack : Stack
-        The kernels.
-    n_clusters : int
-        Number of clusters, k.
-    eta : float, default=1e-3
-        Relative width at which the golden section stops.
-    max_iter : int, default=200
-        Number of descent steps at which to give up; the routine itself has no such cap.
-
-    Returns
-    -------
-    Solution
-        Its partition is that of the last end of a bracket, which the next gradient is taken from.
+    `eta` is the relative width at which the golden section stops; the routine itself has no
+    `max_iter`. The partition is that of the last end of a bracket, which the next gradient is of.
     """
     mixture = Mixture(stack, n_clusters)
     gamma = mixture.uniform
     partition = mixture.relax(gamma**2)
-    surfaces = CuttingSurfaces(gamma)
-    history, bounds, converged = [partition.value], [], False
+    history, converged = [partition.value], False
     while not converged and len(history) <= max_iter:
-        alignments = mixture.alignments(partition)
-        surfaces.add(alignments)
-        bounds.append(surfaces.lower_bound)
-        gradient = 2 * gamma * alignments
+        gradient = 2 * gamma * mixture.alignments(partition)
         direction = reduced_direction(gamma, gradient / np.linalg.norm(gradient))
         reached, cost, partition = _take_step(
             mixture, gamma, direction, history[-1], partition, eta
@@ -53,12 +35,7 @@ def descend_as_released(
         converged = bool(np.max(np.abs(reached - gamma)) < SMALLEST_STEP)
         gamma = reached
         history.append(cost)
-    surfaces.add(mixture.alignments(partition))
-    bounds.append(surfaces.lower_bound)
-    n_iter, lower = len(history) - 1, np.array(bounds)
-    return mixture.solution(
-        partition, gamma, gamma**2, history, converged, n_iter, lower_bounds=lower
-    )
+    return mixture.solution(partition, gamma, gamma**2, history, converged, len(history) - 1)
 
 
 def _take_step(

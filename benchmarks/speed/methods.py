@@ -23,7 +23,7 @@ from mkclust.stack import as_stack
 BENCHMARKS = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(BENCHMARKS))  # the modules below are found without PYTHONPATH, too
 
-from speed.problems import blobs, standardized_copy  # noqa: E402
+from speed.problems import blob_problem, standardized_copy  # noqa: E402
 from speed.timing import machine, peak_memory, take_turns, versions  # noqa: E402
 
 OWN_NAMES = {"avg-kkm": "average_kkm", "simplemkkm": "simple_mkkm"}
@@ -64,7 +64,7 @@ def main():
     result = {"command": "python benchmarks/speed/methods.py"}
     result |= {"machine": machine(), "versions": versions(), "problems": {}}
     for m in (5, 3):
-        problem = blobs(options.samples, m, 10, 1)
+        problem = blob_problem(options.samples, m, 10, 1)
         rows = measure(standardized_copy(problem.make()), 10, options.repetitions)
         result["problems"][problem.title] = rows
         table = pd.DataFrame(rows).T.drop(columns="seconds")

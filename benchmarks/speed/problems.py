@@ -8,7 +8,7 @@ import numpy as np
 from mkclust import KernelBank
 from mkclust.bench.data import make_kernels
 from paper.datasets import load
-from records import ONE_GAUSSIAN
+from records import ONE_GAUSSIAN, blobs
 
 
 class Problem(NamedTuple):
@@ -25,7 +25,7 @@ def real_data(name, title, n, m, k):
     return Problem(title, k, lambda: np.ascontiguousarray(make_kernels(load(name))[0], float))
 
 
-def blobs(n, m, k, n_noise):
+def blob_problem(n, m, k, n_noise):
     """Return Gaussian kernels of k blobs, the last views pure noise."""
     noise = f" ({n_noise} noise)" if n_noise else ""
     title = f"blobs, n = {n}, m = {m}{noise}, k = {k}"
@@ -34,14 +34,10 @@ def blobs(n, m, k, n_noise):
 
 def blob_kernels(n, m, k, n_noise):
     """Write one kernel after the other into one array, for two of them may not fit."""
-    rng = np.random.default_rng(0)
-    y = rng.integers(k, size=n)
+    views, _ = blobs(n, k, range(20, 20 + 5 * m, 5), (1,) * (m - n_noise) + (0,) * n_noise)
     kernels = np.empty((m, n, n))
-    for p in range(m):
-        n_features = 20 + 5 * p
-        centers = rng.normal(size=(k, n_features)) * (p < m - n_noise)
-        view = centers[y] + rng.normal(size=(n, n_features))
-        kernels[p] = KernelBank(**ONE_GAUSSIAN).fit_transform(view)[0]
+    for kernel, view in zip(kernels, views.values(), strict=True):
+        kernel[:] = KernelBank(**ONE_GAUSSIAN).fit_transform(view)[0]
     return kernels
 
 
@@ -64,15 +60,15 @@ def table_problems(shrink=1):
         "digit": real_data("digit", "UCI Digit", 2000, 3, 10),
         "flo17": real_data("flo17-substitute", "Flower17 (substitute)", 1360, 7, 17),
         "jaffe": real_data("jaffe", "JAFFE", 213, 12, 10),
-        "b4000": blobs(4000 // shrink, 8, 20, 2),
-        "b8189": blobs(8189 // shrink, 4, 102, 1),
+        "b4000": blob_problem(4000 // shrink, 8, 20, 2),
+        "b8189": blob_problem(8189 // shrink, 4, 102, 1),
     }
 
 
 def growing_problems(shrink=1):
     """Return problems by what grows, n, m or k, and by its size, over a factor of eight."""
     return {
-        "n": {n // shrink: blobs(n // shrink, 4, 10, 1) for n in (1000, 2000, 4000, 8000)},
-        "m": {m: blobs(2000 // shrink, m, 10, m // 4) for m in (2, 4, 8, 16)},
-        "k": {k: blobs(4000 // shrink, 4, k, 1) for k in (5, 10, 20, 40)},
+        "n": {n // shrink: blob_problem(n // shrink, 4, 10, 1) for n in (1000, 2000, 4000, 8000)},
+        "m": {m: blob_problem(2000 // shrink, m, 10, m // 4) for m in (2, 4, 8, 16)},
+        "k": {k: blob_problem(4000 // shrink, 4, k, 1) for k in (5, 10, 20, 40)},
     }

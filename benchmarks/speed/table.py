@@ -81,29 +81,13 @@ def notes(name, record):
     off = max(abs(q / v["median"] - 1) for v in spreads for q in v["quartiles"])
     answers = pd.DataFrame([answer for row in rows for answer in row["answers"].values()])
     kinds = " or ".join(sorted(answers["certificate"].str.split().str[0].unique()))
-    text = (
+    return (
         f"- {name}: {record['machine']['cores']} cores, BLAS and its threads: {blas}; "
         f"{repetitions} repetitions, in which the quartiles of a ratio lie within "
         f"{100 * off:.0f} % of its median. Certificates: {kinds}, "
         f"gaps up to {answers['relative_gap'].max():.0e}; weights within "
         f"{answers['weights_differ_by'].max():.0e} of a solve with `tol=1e-9`."
     )
-    if "released" in record["parts"]:
-        times = record["parts"]["released"]["times_slower"]
-        text += (
-            f" On UCI Digit the authors' released routine takes {times['released']['median']:.0f} "
-            "times as long as the solve, and the tuned reduced gradient "
-            f"{times['reduced_gradient']['median']:.0f} times."
-        )
-    if "million" in record["parts"]:
-        million = record["parts"]["million"]["million"]
-        text += (
-            f" {million['n_samples']:,} samples by features of 200 landmarks per view: "
-            f"{million['ratio_to_plain']:.1f} times as long as the same by scikit-learn alone, "
-            f"{million['ratio_to_sampled']:.1f} if its k-means learns from 50,000 rows; at most "
-            f"{million['peak_gb']:.1f} GB, the data included (`benchmarks/scale.py`)."
-        )
-    return text
 
 
 def render(results):

@@ -3,7 +3,6 @@
 import platform
 import time
 import tracemalloc
-from pathlib import Path
 
 import joblib
 import numpy as np
@@ -60,16 +59,12 @@ def rounded(value):
 
 def machine():
     """Describe this machine: what timings depend on, and nothing that names it."""
-    fields = ("user_api", "internal_api", "version", "architecture", "num_threads")
-    pools = []
-    for library in threadpool_info():
-        of = Path(library["filepath"]).parent.name.removesuffix(".libs")
-        pools.append({"of": of} | {f: library[f] for f in fields if library.get(f) is not None})
+    fields = ("user_api", "internal_api", "version", "num_threads")
     return {
         "architecture": platform.machine().lower().replace("amd64", "x86_64"),
         "system": platform.system(),
         "cores": joblib.cpu_count(),
-        "threads": sorted(pools, key=lambda pool: pool["of"]),
+        "threads": [{field: pool[field] for field in fields} for pool in threadpool_info()],
     }
 
 

@@ -16,7 +16,7 @@ import pytest
 from sklearn.cluster import KMeans
 from sklearn.model_selection import ParameterGrid
 
-from command_line import invoke, succeed
+from command_line import succeed
 from conftest import blob_views
 from forked import FORKS, get_forks, run_with_forks
 from mkclust import METHODS
@@ -126,18 +126,6 @@ def test_grid_points_are_compared_and_the_chosen_repeated(folder):
     highest = max(np.mean(values) for values in means.values())
     assert np.mean(means[best["nmi"]]) == pytest.approx(highest)
     assert best["default"] == "{}"
-
-
-@pytest.mark.slow
-def test_two_runs_agree_row_by_row_on_one_and_on_two_processes(folder):
-    methods = '"simplemkkm", { method = "lf-mvc", grid = { reg = [0.5, 4.0] } }'
-    datasets = '{ path = "one.npz" }, { path = "two.npz" }'
-    path = write_plan(folder, methods, datasets=datasets)
-    for name, n_processes in (("a", 1), ("b", 1), ("c", 2)):
-        run(path, folder / name, n_processes=n_processes)
-    one, again, two = (without_times(read_rows(folder / name)) for name in "abc")
-    assert one == again == two
-    assert len(one) == 2 * (4 + 3 * 2) + sum(row["repetition"] >= 2 for row in one) - 4
 
 
 @pytest.mark.slow
@@ -264,21 +252,6 @@ def test_whatever_a_method_does_becomes_a_row_and_the_run_goes_on(troublesome):
 
 
 @pytest.mark.slow
-def test_one_failing_repetition_leaves_the_others(troublesome):
-    text = (troublesome / "troublesome.py").read_text()
-    (troublesome / "troublesome.py").write_text(
-        text + "class Moody(KMeans):\n"
-        "    def fit_predict(self, X):\n"
-        "        if self.random_state == 2: raise ValueError('not today')\n"
-        "        return super().fit_predict(X)\n"
-    )
-    run(write_plan(troublesome, '"troublesome:Moody"'), troublesome / "out")
-    rows = sorted(read_rows(troublesome / "out"), key=lambda row: row["repetition"])
-    assert [row["status"] for row in rows] == ["ok", "ok", "failed", "ok"]
-    assert (rows[2]["seed"], rows[2]["message"]) == (2, "ValueError: not today")
-
-
-@pytest.mark.slow
 def test_data_that_were_mended_are_run_without_being_asked(folder):
     whole = dict(np.load(folder / "one.npz"))
     np.savez(folder / "one.npz", a=whole["a"], b=whole["b"])
@@ -400,14 +373,13 @@ def test_a_torn_line_is_removed_and_a_damaged_one_refused(tmp_path):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("room", [10, 1000, 9000])
-def test_a_full_disk_leaves_no_half_line(tmp_path, room):
+def test_a_full_disk_leaves_no_half_line(tmp_path):
     path = tmp_path / "rows.jsonl"
     journal = Journal(path, lambda row: row["n"])
     journal.append([{"n": 1}])
     before = path.read_bytes()
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (len(before) + room, hard))
+    resource.setrlimit(resource.RLIMIT_FSIZE, (len(before) + 1000, hard))
     try:
         with pytest.raises(OSError, match="File too large"):
             journal.append([{"n": n, "text": "x" * 100} for n in range(2, 200)])
@@ -520,15 +492,12 @@ def test_rows_of_something_else_are_not_mixed_in(folder, methods, datasets, mess
 # --- grids and archives -----------------------------------------------------------------------
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("name", [name for name in METHODS if METHODS[name].GRID])
 @pytest.mark.parametrize("most", [1, 2, 12, 36, 10_000])
-def test_a_shorter_grid_spans_the_whole_of_it(name, most):
-    grid = METHODS[name].GRID
+def test_a_shorter_grid_spans_the_whole_of_it(most):
+    grid = METHODS["lkam"].GRID
     shorter = shorten_grid(grid, most)
     n_points = len(ParameterGrid(shorter))
-    assert n_points <= most
-    assert n_points >= min(len(ParameterGrid(grid)), 0.6 * most)
+    assert min(len(ParameterGrid(grid)), 0.6 * most) <= n_points <= most
     for axis, values in shorter.items():
         assert values == sorted(set(values) & set(grid[axis]), key=grid[axis].index)
         if len(values) > 1:
@@ -556,7 +525,6 @@ def test_an_archive_chooses_the_same_settings_and_keeps_their_rows(folder):
         values = [row["nmi"] for row in own if row["repetition"] < 2]
         assert summary["n_repetitions"] == 2
         assert summary["nmi"] == pytest.approx(np.mean(values))
-        assert summary["nmi_std"] == pytest.approx(np.std(values, ddof=1))
     archive(folder / "kept", folder / "again")
     assert (folder / "again" / "rows.jsonl.gz").read_bytes() == content
     solves = read_solves(folder / "kept")
@@ -588,24 +556,6 @@ def test_bench_and_report_work_from_the_command_line(folder):
         assert (folder / f"{source}-report" / "README.md").exists()
     tables = [folder / f"{source}-report" / "scores-default.csv" for source in ("out", "kept")]
     assert tables[0].read_bytes() == tables[1].read_bytes()
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (["bench", "plan.toml"], "plan.toml: init: is 'x'"),
-        (["bench", "none.toml"], "none.toml: No such file"),
-        (["report", "nowhere"], "nowhere: has no rows.jsonl"),
-    ],
-)
-def test_mistakes_on_the_command_line_are_one_line(folder, monkeypatch, arguments, message):
-    write_plan(folder, '"avg-kkm"', init="x")
-    monkeypatch.chdir(folder)
-    found = invoke(*arguments)
-    assert found.exit_code == 2
-    assert message in found.stderr
-    assert found.stderr.count("\n") == 1
 
 
 PLANS = ["quick", "paper/plan", "paper/resample", "released/plan", "paper/times"]

@@ -5,7 +5,6 @@ from mkclust.stack import as_stack
 from problems import golden_kernels, projector, random_kernels
 from released.last_iterate import (
     LastIterateMKKMMM,
-    alternate_to_the_cap,
     solve_kamm_a_last,
     solve_mkkm_mm_last,
 )
@@ -33,18 +32,6 @@ def test_the_golden_iterates_of_mkkm_mm_are_reproduced(golden, kind, max_iter):
     np.testing.assert_allclose(
         projector(solution.partition), projector(golden[f"{name}_H"]), atol=1e-8
     )
-
-
-def test_the_last_iterate_is_returned_though_the_alternation_goes_round():
-    ring = [np.array([0.1, 0.9]), np.array([0.3, 0.7])] * 5
-    answers = iter(zip([*ring, ring[0]], range(11), strict=True))
-    found = alternate_to_the_cap(
-        np.array([0.5, 0.5]), lambda weights: None, lambda _: next(answers), tol=1e-4, max_iter=10
-    )
-    np.testing.assert_array_equal(found.weights, ring[-1])
-    np.testing.assert_array_equal(found.history, range(11))
-    assert found.n_iter == 10
-    assert not found.converged
 
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")

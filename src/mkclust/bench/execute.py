@@ -52,32 +52,27 @@ class Task:
     repetitions: tuple[int, ...]
 
 
-@dataclass(frozen=True)
-class Result:
-    """The rows of a task, and the records of its solves."""
-
-    rows: list[Row]
-    solves: list[Row]
+# The rows of a task, and the records of its solves.
+Result = tuple[list[Row], list[Row]]
 
 
 def execute(job: Job, plan: Plan, prepared: Prepared) -> Iterator[Task | Result]:
     """Yield every task that is to be done, and then its result; what a method raises is a row."""
     facts, rows = prepared.facts, list(job.rows)
-    settings = job.settings(facts)
     limit = job.method.max_samples
     if limit and facts["n_samples"] > limit:
         why = f"{facts['n_samples']} samples, more than the plan's {limit}"
-        yield Result([failure_row(job, None, plan, facts, "skipped", why)], [])
+        yield [failure_row(job, None, plan, facts, "skipped", why)], []
         return
+    settings = job.settings(facts)
     while (task := _next_task(job, plan, settings, rows)) is not None:
         yield task
         try:
             result = _do(job, task, plan, prepared)
         except Exception as error:
-            failed = describe_error(error)
-            result = Result([failure_row(job, task, plan, facts, *failed)], [])
+            result = [failure_row(job, task, plan, facts, *describe_error(error))], []
         yield result
-        rows += result.rows
+        rows += result[0]
 
 
 def describe_error(error: Exception) -> tuple[str, str]:
@@ -148,9 +143,8 @@ def _do(job: Job, task: Task, plan: Plan, prepared: Prepared) -> Result:
             )
             if not solves and (plan.resample == 1 or repetition == 0):
                 solves.append(_solve_record(plan, part, row, partition, record))
-        known = {name: record[name] for name in ("solve_seconds", "n_iter", "converged", "gap")}
-        rows.append(row | known | scores(part.y, labels))
-    return Result(rows, solves)
+        rows.append(row | {n: record[n] for n in row.keys() & record} | scores(part.y, labels))
+    return rows, solves
 
 
 def _row(job: Job, task: Task, plan: Plan, facts: Row, repetition: int) -> Row:
@@ -248,19 +242,14 @@ def _fit(
     """Return the labels of a scikit-learn clusterer, and what is known of its fit."""
     X = prepared.input(job.method.input)
     model = job.method.estimator()(**task.parameters)
-    own = {"n_clusters": prepared.n_clusters, "n_components": prepared.n_clusters}
-    own = {name: k for name, k in own.items() if name not in task.parameters}
     names = model.get_params()
-    chosen = next(({name: own[name]} for name in own if name in names), {})
-    model.set_params(**chosen, **({"random_state": seed} if "random_state" in names else {}))
+    counts = [name for name in ("n_clusters", "n_components") if name in names]
+    own = dict.fromkeys(counts[:1], prepared.n_clusters) | {"random_state": seed}
+    model.set_params(**{n: v for n, v in own.items() if n in names and n not in task.parameters})
     start = time.perf_counter()
     with _limited(plan.time_limit):
         labels = np.asarray(model.fit_predict(X))
-    seconds = time.perf_counter() - start
-    n_iter = getattr(model, "n_iter_", None)
-    n_iter = int(n_iter) if isinstance(n_iter, int | np.integer) else None
-    record = {"solve_seconds": round(seconds, 6), "n_iter": n_iter, "converged": None, "gap": None}
-    return labels, record
+    return labels, {"solve_seconds": round(time.perf_counter() - start, 6)}
 
 
 def _numbers(values: Any) -> list[float | None] | None:

@@ -5,7 +5,6 @@ import json
 import math
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from statistics import stdev
 from typing import Any
 
 from mkclust.files import write_atomically
@@ -182,17 +181,9 @@ def _condense(rows: list[Row], repeated: set[str]) -> list[Row]:
         scored = [row for row in group if row["status"] == "ok" and row["repetition"] is not None]
         others = [row for row in group if row["status"] != "ok" or row["repetition"] is None]
         kept += (scored if name in repeated else []) + others
-        has_summary = any(row["repetition"] is None for row in others)
-        if len(by_setting) > 1 and scored and not has_summary:
-            kept.append(_summary([r for r in scored if r["repetition"] < r["grid_repetitions"]]))
+        if len(by_setting) > 1 and scored and all(row["repetition"] is not None for row in others):
+            first = _first_rows(scored)
+            means = {n: math.fsum(r[n] for r in first) / len(first) for n in (*SCORES, "ari")}
+            summary = {"repetition": None, "n_repetitions": len(first), "seed": None}
+            kept.append(first[0] | summary | means)
     return kept
-
-
-def _summary(rows: list[Row]) -> Row:
-    """Return one row for the repetitions of a grid point."""
-    summary = rows[0] | {"repetition": None, "n_repetitions": len(rows), "seed": None}
-    for score in (*SCORES, "ari"):
-        values = [row[score] for row in rows]
-        summary[score] = math.fsum(values) / len(values)
-        summary[f"{score}_std"] = stdev(values) if len(values) > 1 else 0.0
-    return summary

@@ -3,8 +3,10 @@
 import json
 import os
 import platform
+import re
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from multiprocessing import connection
 from pathlib import Path
 from typing import Any
 
@@ -13,10 +15,10 @@ import numpy
 import scipy
 import sklearn
 
-from mkclust.bench.execute import NO_FACTS, Job, Result, failure_row
+from mkclust.bench.execute import Job, Task
 from mkclust.bench.journal import Journal, check_folder, locked
 from mkclust.bench.plan import Plan, PlanError, find_datasets
-from mkclust.bench.pool import Failure, Pool
+from mkclust.bench.pool import Worker
 from mkclust.bench.rows import Row, canonical
 from mkclust.datasets import DatasetError, load
 from mkclust.files import write_atomically
@@ -106,55 +108,73 @@ def run_plan(
         keys = {job.key for job in jobs}
 
         def is_tried_again(row: Row) -> bool:
-            # Methods that could not start are: the cause may be fixed.
-            tried = retry or ((row["dataset"], row["method"]) in keys and _did_not_start(row))
-            return row["status"] != "ok" and tried
+            # A method that does not apply or has no data is: the cause may be fixed.
+            did_not_start = row["status"] == "skipped" or row["n_samples"] is None
+            is_planned = (row["dataset"], row["method"]) in keys
+            return row["status"] != "ok" and (retry or (did_not_start and is_planned))
 
         rows.drop(is_tried_again)
         before = len(rows.objects)
-        with Pool(plan, n_processes or max(1, joblib.cpu_count() // plan.threads)) as pool:
-            _work(plan, pool, jobs, rows, solves, watcher)
+        n_processes = n_processes or max(1, joblib.cpu_count() // plan.threads)
+        _work(plan, n_processes, jobs, rows, solves, watcher)
         found = list(rows.objects.values())
         failures = [row for row in found if row["status"] != "ok"]
         return Summary(rows.path, len(found), len(found) - before, failures, missing)
 
 
 def _work(
-    plan: Plan, pool: Pool, jobs: list[Job], rows: Journal, solves: Journal, watcher: Watcher | None
+    plan: Plan,
+    n_processes: int,
+    jobs: list[Job],
+    rows: Journal,
+    solves: Journal,
+    watcher: Watcher | None,
 ) -> None:
-    """Do all jobs, and write their results as they come."""
+    """Do all jobs, several at a time, and write their results as they come."""
     stamp = {"versions": versions(), "machine": machine()}
     done: dict[tuple[str, str], list[Row]] = {job.key: [] for job in jobs}
     for row in rows.objects.values():
         done.get((row["dataset"], row["method"]), []).append(row)
-    facts: dict[tuple[str, str], Row] = {}
-    queue, n_jobs = jobs.copy(), len(jobs)
+    queue, workers = jobs.copy(), dict[Any, Worker]()
 
     def write(job: Job, new: list[Row]) -> None:
         rows.append([row | stamp for row in new])
         done[job.key] += new
 
-    while queue or pool.running:
-        while queue and len(pool.running) < pool.n_processes:
-            job = queue.pop(0)
-            pool.begin(replace(job, rows=tuple(done[job.key])))
-        for job, message in pool.wait(1.0):
-            if isinstance(message, Failure):
-                of_data = facts.get(job.key, NO_FACTS)
-                status, words, task = message
-                write(job, [failure_row(job, task, plan, of_data, status, words)])
-                if task is not None:
-                    queue.insert(0, job)  # its other tasks
-            elif isinstance(message, Result):
-                solves.append(message.solves)
-                write(job, message.rows)
-            elif message is not None:
-                facts[job.key] = message
-                _check_same(rows.path.parent, job, message, done[job.key])
-        if watcher is not None:
-            names = [" ".join(job.key) for job in pool.running]
-            n_left = len(queue) + len(names)
-            watcher(n_jobs - n_left, n_left, ", ".join(names))
+    try:
+        while queue or workers:
+            while queue and len(workers) < n_processes:
+                job = queue.pop(0)
+                worker = Worker.start(plan, replace(job, rows=tuple(done[job.key])))
+                workers[worker.pipe] = worker
+            for pipe in connection.wait(list(workers), 1.0):
+                worker = workers[pipe]
+                job = worker.job
+                try:
+                    message = worker.pipe.recv()
+                except (EOFError, OSError):
+                    del workers[pipe]
+                    if (failure := worker.failure(plan)) is not None:
+                        write(job, [failure])
+                        if worker.task is not None:
+                            queue.insert(0, job)  # its other tasks
+                    continue
+                if isinstance(message, Task):
+                    worker.task = message
+                elif isinstance(message, dict):
+                    worker.facts = message
+                    _check_same(rows.path.parent, job, message, done[job.key])
+                else:
+                    worker.task = None
+                    solves.append(message[1])
+                    write(job, message[0])
+            if watcher is not None:
+                names = [" ".join(worker.job.key) for worker in workers.values()]
+                n_left = len(queue) + len(names)
+                watcher(len(jobs) - n_left, n_left, ", ".join(names))
+    finally:
+        for worker in workers.values():
+            worker.kill()
 
 
 def _check_same(folder: Path, job: Job, facts: Row, rows: list[Row]) -> None:
@@ -172,11 +192,6 @@ def _check_same(folder: Path, job: Job, facts: Row, rows: list[Row]) -> None:
             )
 
 
-def _did_not_start(row: Row) -> bool:
-    """Return whether a row says that a method does not apply, or that data cannot be read."""
-    return row["status"] == "skipped" or row["n_samples"] is None
-
-
 def row_key(row: Row) -> tuple[Any, ...]:
     """Return what makes a row the same as another."""
     names = ("dataset", "method", "parameters", "resample", "repetition")
@@ -188,13 +203,7 @@ def _check_protocol(plan: Plan, folder: Path) -> None:
     file = folder / "protocol.json"
     if not file.exists():
         write_atomically({file: f"{json.dumps(plan.protocol, indent=1)}\n".encode()})
-        return
-    try:
-        before = dict(json.loads(file.read_text(encoding="utf-8")))
-    except (ValueError, TypeError):
-        raise ValueError(
-            f"{file}: is not a protocol; remove it, or choose another folder"
-        ) from None
+    before = json.loads(file.read_text(encoding="utf-8"))
     for name, value in plan.protocol.items():
         if before.get(name) != value:
             raise ValueError(
@@ -211,14 +220,7 @@ def versions() -> str:
 
 def machine() -> str:
     """Return the kind of machine, which times depend on."""
-    try:
-        lines = Path("/proc/cpuinfo").read_text().splitlines()
-    except OSError:
-        lines = []
-    models = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
-    names = [
-        f"{platform.system()} {platform.machine()}",
-        *models[:1],
-        f"{joblib.cpu_count()} cores",
-    ]
-    return ", ".join(names)
+    info = Path("/proc/cpuinfo")
+    models = re.findall(r"^model name\s*: (.+)$", info.read_text() if info.exists() else "", re.M)
+    kind = f"{platform.system()} {platform.machine()}"
+    return ", ".join([kind, *models[:1], f"{joblib.cpu_count()} cores"])

@@ -23,6 +23,11 @@ SELECTIONS = {
     "oracle": "The true classes chose the setting of every method, for each score separately, as "
     "in most papers. No clustering without classes can count on these scores.",
 }
+# What bold face means.
+BOLD = (
+    "Bold: not significantly worse than the best of the row (paired t test over the repetitions, "
+    "5 %, Holm's correction for all pairs). Every "
+)
 # What the caveat of a data set means.
 CAVEATS = {
     "substitute": "other samples or kernels than the published ones, so that a difference from a "
@@ -407,7 +412,12 @@ def write_tables(path: str | Path, folder: str | Path | None = None) -> list[Pat
         files[f"scores-{selection}.csv"] = frame.to_csv(index=False)
         for resample, part in frame.groupby("resample", sort=False):
             share = "" if resample == 1 else f", refits on {100 * float(str(resample)):.0f} %"
-            parts += [f"## Scores, {selection} settings{share}", words, _bold_note(part)]
+            bold = BOLD + (
+                "repetition is a refit on the same part of the samples for all methods."
+                if share
+                else "method is solved once and only k-means is repeated."
+            )
+            parts += [f"## Scores, {selection} settings{share}", words, bold]
             for score, title in TITLES.items():
                 table = score_table(part, score)
                 name = f"{score}-{selection}" + ("" if resample == 1 else f"-resample-{resample}")
@@ -437,17 +447,6 @@ def _rank_parts(frame: pd.DataFrame, files: dict[str, str], name: str) -> list[s
     files[f"ranks-{name}.csv"] = ranking.table.to_csv()
     text = ranking.table.to_markdown(floatfmt=".2f")
     return ["### Average ranks by ACC", ranking.summary(), text]
-
-
-def _bold_note(frame: pd.DataFrame) -> str:
-    """Return what bold face means."""
-    test = (
-        "Bold: not significantly worse than the best of the row (paired t test over the "
-        "repetitions, 5 %, Holm's correction for all pairs)."
-    )
-    if frame["resample"].iloc[0] == 1:
-        return f"{test} Every method is solved once and only k-means is repeated."
-    return f"{test} Every repetition is a refit on the same part of the samples for all methods."
 
 
 def _circumstances(rows: list[Row]) -> str:
