@@ -5,7 +5,7 @@ that was clustered on if a column of a view has its ranks, up to rounding, or if
 view that depend on its level alone tell all of its levels apart, as marks of categories do.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -158,11 +158,10 @@ class ClusteredOn:
 
 def _sources(columns: Sequence[str], encodings: Mapping[str, TableEncoder]) -> tuple[str, ...]:
     """Return the names of columns, ``smoker`` for the mark ``smoker=yes``."""
-    of_marks: dict[str, str] = {}
+    of_marks: dict[str, Hashable] = {}
     for encoding in encodings.values():
-        sources = map(str, encoding.sources_of_categories())
-        of_marks |= zip(encoding.columns_of_categories(), sources, strict=True)
-    return tuple(of_marks.get(column, column) for column in columns)
+        of_marks |= encoding.sources()
+    return tuple(str(of_marks.get(column, column)) for column in columns)
 
 
 def _few(codes: np.ndarray, count: int) -> np.ndarray:

@@ -23,7 +23,7 @@ from mkclust.stack import Kernel, Standardization, as_stack
 from mkclust.stack.checks import describe, symmetrized
 from mkclust.stack.dissimilarity import refuse_distances
 from mkclust.stack.kernel import row_blocks
-from mkclust.text import list_first
+from mkclust.text import join_words
 from mkclust.types import Array, Float
 
 
@@ -154,4 +154,4 @@ def _listed(samples: np.ndarray, ids: np.ndarray | None) -> str:
     samples = samples if ids is None else ids[samples]
     if len(samples) == 1:
         return f"sample {samples[0]} has"
-    return f"{len(samples)} samples ({list_first(samples)}) have"
+    return f"{len(samples)} samples ({join_words(samples)}) have"
