@@ -257,7 +257,7 @@ def test_samples_without_neighbors_are_named_and_refused_if_they_have_none_in_an
     for X, message in ((K, r"in kernel 0, 2 samples \(3, 8\)"), (frames, r"in a, .*\(s3, s8\)")):
         with pytest.warns(NeighborhoodsWarning, match=message):
             assert model.fit(X).labels_.shape == (30,)
-    with pytest.raises(ValueError, match=r"2 samples \(3, 8\) have no neighbor in any kernel"):
+    with pytest.raises(ValueError, match=r"2 samples \(3 and 8\) have no neighbor in any kernel"):
         model.fit(K[:1])
 
 
