@@ -4,35 +4,20 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from numbers import Integral, Real
-from typing import Any, Protocol
+from typing import Any, TypeAlias
 
 import numpy as np
 
 
-class Allowed(Protocol):
-    """The values that a parameter may have."""
-
-    def holds(self, value: Any) -> bool:
-        """Return whether a value is one of them."""
-
-    def advice(self) -> str:
-        """Return what to pass, in words."""
-
-
 @dataclass(frozen=True)
 class Rule:
-    """Values that pass a test, and what to pass in words."""
+    """The values that a parameter may have: those for which it holds, and what to pass in words."""
 
-    test: Callable[[Any], bool]
-    words: str
+    holds: Callable[[Any], bool]
+    advice: str
 
-    def holds(self, value: Any) -> bool:
-        """Return whether a value passes the test."""
-        return self.test(value)
 
-    def advice(self) -> str:
-        """Return what to pass, in words."""
-        return self.words
+Allowed: TypeAlias = Rule
 
 
 def Number(
@@ -87,11 +72,11 @@ def Choice(values: tuple[Any, ...]) -> Allowed:
 
 def Either(first: Allowed, second: Allowed) -> Allowed:
     """Allow what one or the other allows."""
-    words = f"{first.advice()}, or {second.advice()}"
+    words = f"{first.advice}, or {second.advice}"
     return Rule(lambda value: first.holds(value) or second.holds(value), words)
 
 
 def check_parameter(name: str, value: Any, allowed: Allowed) -> None:
     """Refuse a value that a parameter may not have, by the parameter's name."""
     if not allowed.holds(value):
-        raise ValueError(f"{name}={value!r}: {allowed.advice()}")
+        raise ValueError(f"{name}={value!r}: {allowed.advice}")

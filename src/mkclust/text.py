@@ -31,12 +31,6 @@ def join_words(items: Iterable[object], most: int = 6) -> str:
     return " and ".join([", ".join(words[:-1]), words[-1]] if len(words) > 1 else words)
 
 
-def list_first(items: Iterable[object], most: int = 10) -> str:
-    """Return the first of many things, with dots for the rest."""
-    names = [str(item) for item in items]
-    return ", ".join(names[:most]) + (", ..." if len(names) > most else "")
-
-
 def count(number: int, what: str) -> str:
     """Return a number of things in words: "1 column", "2,000 columns"."""
     return f"{number:,} {what}{'s' * (number != 1)}"
@@ -46,10 +40,7 @@ def text_table(rows: Sequence[Sequence[str]]) -> str:
     """Return rows as text, the first column to the left and the others to the right."""
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     return "\n".join(
-        "  ".join(
-            [row[0].ljust(widths[0]), *map(str.rjust, row[1:], widths[1:])],
-        )
-        for row in rows
+        "  ".join([row[0].ljust(widths[0]), *map(str.rjust, row[1:], widths[1:])]) for row in rows
     )
 
 

@@ -62,8 +62,7 @@ def test_suggest_prints_what_the_library_suggests_in_python():
     views, _ = three_clusters()
     suggestion = mkclust.suggest_n_clusters(views, [2, 3, 4])
     assert succeed("suggest", "d.npz", "--from", 2, "--to", 4).stdout == f"{suggestion}\n"
-    options = ("--to", 4, "--json", "--method", "agreement-kkm")
-    record = json.loads(succeed("suggest", "d.npz", *options).stdout)
+    record = json.loads(succeed("suggest", "d.npz", "--to", 4, "--json").stdout)
     assert (record["n_clusters"], record["evidence"]) == (3, "strong")
     assert record["k_values"] == [2, 3, 4]
     assert record["candidates"][0] == 3
@@ -95,7 +94,6 @@ def test_k_auto_does_not_cluster_what_has_no_clusters():
     [
         (["--from", 5, "--to", 3], "--from 5 --to 3"),
         (["--to", 1], "--to"),
-        (["--method", "lf-mv"], "lf-mvc"),
     ],
 )
 def test_a_suggestion_that_cannot_be_is_refused(args, words):

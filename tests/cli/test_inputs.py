@@ -227,7 +227,7 @@ def test_inspect_counts_the_samples_that_files_lack():
     files = ("mrna.csv", "mirna.tsv", "--join", "outer")
     text = succeed("inspect", *files).stdout
     assert "problem" not in text
-    assert "mrna lacks 5, mirna 8" in text
+    assert "mrna lacks 5 and mirna lacks 8" in text
     assert "3 patterns of missing views: 47 samples in all views" in text
     report = json.loads(succeed("inspect", *files, "--json").stdout)
     assert report["patterns"][1] == {"lacks": ["mirna"], "samples": 8}

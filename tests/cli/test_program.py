@@ -78,7 +78,7 @@ def test_a_full_or_closed_standard_output_is_one_line_or_nothing():
     with open("/dev/full", "w") as full:
         done = program("cluster", "d.npz", "-k", 3, stdout=full)
     assert done.returncode == 2
-    assert done.stderr == "mkclust: error: standard output: No space left on device\n"
+    assert done.stderr == "mkclust: error: No space left on device\n"
     assert sorted(os.listdir()) == ["d.npz", "labels.csv", "run.json"]
     read, write = os.pipe()
     os.close(read)

@@ -201,15 +201,10 @@ def test_a_column_of_categories_may_come_as_numbers_later():
         np.testing.assert_array_equal(again.views[name], view)
 
 
-@pytest.mark.parametrize(
-    ("values", "what"),
-    [(list("ab") * 5, "categories"), (list("abcdefghij"), "text")],
-)
-def test_a_column_of_numbers_that_comes_as_something_else_is_named(values, what):
+@pytest.mark.parametrize("values", [list("ab") * 5, list("abcdefghij")])
+def test_a_column_of_numbers_that_comes_as_something_else_is_named(values):
     encodings = read_views({"clinic": clinic()}).encodings
-    with pytest.raises(
-        ValueError, match=rf"'clinic' has the column 'dose' \({what}.*\), which held"
-    ):
+    with pytest.raises(ValueError, match="'clinic' .*'dose'"):
         read_views({"clinic": clinic().assign(dose=values)}, encodings=encodings)
 
 

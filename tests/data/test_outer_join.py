@@ -24,7 +24,7 @@ def test_all_samples_are_kept_and_counted_in_a_note():
     assert samples.ids.tolist() == IDS
     assert samples.missing.sum(axis=0).tolist() == [4, 3]
     assert samples.notes == (
-        "12 samples; a lacks 4, b 3",
+        "12 samples; a lacks 4 and b lacks 3",
         "a: 8 samples, 1 column",
         "b: 9 samples, 1 column",
     )

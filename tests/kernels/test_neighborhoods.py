@@ -254,10 +254,13 @@ def test_samples_without_neighbors_are_named_and_refused_if_they_have_none_in_an
     K, ids = sparse_kernels(), [f"s{i}" for i in range(30)]
     model = AverageKKM(2, neighbors=4, kernels="precomputed", random_state=0)
     frames = {name: pd.DataFrame(each, ids, ids) for name, each in zip("ab", K, strict=True)}
-    for X, message in ((K, r"in kernel 0, 2 samples \(3, 8\)"), (frames, r"in a, .*\(s3, s8\)")):
+    for X, message in (
+        (K, r"in kernel 0, 2 samples \(3 and 8\)"),
+        (frames, r"in a, .*\(s3 and s8\)"),
+    ):
         with pytest.warns(NeighborhoodsWarning, match=message):
             assert model.fit(X).labels_.shape == (30,)
-    with pytest.raises(ValueError, match=r"2 samples \(3, 8\) have no neighbor in any kernel"):
+    with pytest.raises(ValueError, match=r"2 samples \(3 and 8\) have no neighbor in any kernel"):
         model.fit(K[:1])
 
 

@@ -78,7 +78,7 @@ def test_training_samples_and_samples_like_them_keep_their_clusters(method, view
 def test_samples_without_links_have_clusters_by_the_other_views():
     views, y = mixed_views(lonely=(4, 11))
     with pytest.warns(
-        NeighborhoodsWarning, match=r"in links, 2 samples \(4, 11\) have no neighbor"
+        NeighborhoodsWarning, match=r"in links, 2 samples \(4 and 11\) have no neighbor"
     ):
         model = AverageKKM(3, random_state=0).fit(views)
     assert adjusted_rand_index(y, model.labels_) > 0.95
@@ -91,7 +91,7 @@ def test_samples_without_any_link_or_neighbor_are_refused():
     views["words"][4] = 0
     with pytest.raises(ValueError, match="sample 4 has no neighbor in any kernel"):
         AverageKKM(3).fit({name: views[name] for name in ("words", "links")})
-    with pytest.raises(ValueError, match=r"2 samples \(4, 11\) have no neighbor in any kernel"):
+    with pytest.raises(ValueError, match=r"2 samples \(4 and 11\) have no neighbor in any kernel"):
         AverageKKM(3, kernels={"links": "graph"}).fit({"links": views["links"]})
 
 

@@ -112,7 +112,7 @@ def test_the_command_clusters_by_a_class_that_is_named(name, command):
     [
         ("nowhere.at_all:Method", "cannot be imported (ModuleNotFoundError"),
         ("own_methods:Powred", "Powered"),
-        ("own_methods:Demanding", "cannot be made (TypeError"),
+        ("own_methods:Demanding", "Demanding"),
         ("sklearn.cluster:KMeans", "MultipleKernelClusterer"),
     ],
 )

@@ -348,7 +348,7 @@ def _check(table: Mapping[str, Any], kind: type) -> None:
         if key not in rules:
             _refuse(key, f"unknown key; {_nearest(key, rules)}")
         if not rules[key].holds(value):
-            _refuse(key, f"is {value!r}; {rules[key].advice()}")
+            _refuse(key, f"is {value!r}; {rules[key].advice}")
 
 
 def _dataset(table: dict[str, Any], folder: Path) -> DatasetEntry:

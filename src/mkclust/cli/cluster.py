@@ -159,26 +159,20 @@ def _describe(fitted: Fit) -> Description | None:
 def _write_more(
     more: dict[str, Path | None], outcome: Outcome, y: Any, progress: Progress
 ) -> dict[Path, str]:
-    """Write the picture, the page and the model that were asked for; return failures.
-
-    They do not cost the labels of a finished fit.
-    """
-    model, fitted, failures = outcome.fit.model, outcome.fit, dict[Path, str]()
+    """Write the picture, the page and the model that were asked for; return failures."""
+    model, failures = outcome.fit.model, dict[Path, str]()
+    about: dict[str, Any] = {
+        "warned": outcome.warnings,
+        "annotation": outcome.annotation,
+        "alternatives": outcome.fit.suggestion or False,
+    }
 
     def draw(path: Path) -> None:
         figure = plots.plot_fit(model, y)
         write_atomically({path: lambda draft: figure.savefig(draft, dpi=150)})
 
     def report(path: Path) -> None:
-        write_report(
-            model,
-            fitted.X,
-            path,
-            y if outcome.scores else None,
-            warned=outcome.warnings,
-            annotation=outcome.annotation,
-            alternatives=fitted.suggestion or False,
-        )
+        write_report(model, outcome.fit.X, path, y if outcome.scores else None, **about)
 
     writers = {"plot": draw, "report": report, "save": lambda path: save_model(model, path)}
     for kind, path in more.items():

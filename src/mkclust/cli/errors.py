@@ -2,8 +2,7 @@
 
 import os
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from typing import Any
 
 import typer
@@ -19,6 +18,10 @@ class CommandError(Exception):
     """What went wrong in an expected way, for the one line that the user sees."""
 
 
+# What reading, fitting and writing are known to raise.
+EXPECTED = (CommandError, ValueError, TypeError, ImportError, ArithmeticError)
+
+
 class Commands(TyperGroup):
     """Commands that exit with 0 if done, 2 after an error, and 130 if interrupted."""
 
@@ -27,13 +30,18 @@ class Commands(TyperGroup):
         code = 0
         try:
             code = super().main(*args, **(options | {"standalone_mode": False}))
-        except (UsageError, CommandError) as error:
-            code = echo_error(_usage(error) if isinstance(error, UsageError) else str(error))
+        except UsageError as error:
+            code = echo_error(_usage(error))
         except BrokenPipeError:
             pass  # the reader, such as head, wants no more
+        except MemoryError as error:
+            advice = "use fewer samples or kernels, or --landmarks 200"
+            code = echo_error(f"not enough memory ({error or 'no details'}); {advice}")
         except OSError as error:
-            place = error.filename or "standard output"
-            code = echo_error(f"{place}: {error.strerror or error}")
+            where = f"{error.filename}: " if error.filename else ""
+            code = echo_error(f"{where}{error.strerror or error}")
+        except EXPECTED as error:
+            code = echo_error(str(error) or type(error).__name__)
         except (KeyboardInterrupt, typer.Abort):
             code = 130
         if code == 130:
@@ -78,18 +86,3 @@ def echo_error(message: str) -> int:
     with suppress(OSError):
         typer.echo(printable(f"mkclust: error: {one_line(message)}"), err=True)
     return 2
-
-
-@contextmanager
-def expected_failures() -> Iterator[None]:
-    """Turn what reading, fitting and writing are known to raise into one line."""
-    try:
-        yield
-    except MemoryError as error:
-        advice = "use fewer samples or kernels, or --landmarks 200"
-        raise CommandError(f"not enough memory ({error or 'no details'}); {advice}") from error
-    except OSError as error:
-        where = "" if error.filename is None else f"{error.filename}: "
-        raise CommandError(f"{where}{error.strerror or error}") from error
-    except (ValueError, TypeError, ImportError, ArithmeticError) as error:
-        raise CommandError(str(error) or type(error).__name__) from error

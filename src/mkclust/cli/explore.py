@@ -15,13 +15,7 @@ from mkclust.cli.errors import CommandError, one_line
 from mkclust.cli.inputs import Data, read_inputs
 from mkclust.cli.models import Fit, check_method, new_model, prepare
 from mkclust.cli.options import Request
-from mkclust.cli.outputs import (
-    agreement_record,
-    all_scores,
-    missingness_record,
-    show,
-    suggestion_record,
-)
+from mkclust.cli.outputs import agreement_record, all_scores, as_record, show, suggestion_record
 from mkclust.cli.progress import Progress, session
 from mkclust.explain.diagnose import diagnose as diagnose_fit
 from mkclust.explain.stability import stability
@@ -32,8 +26,8 @@ from mkclust.text import join_words, text_table
 MOST_ENTRIES = 5e8
 # Samples on which stability is measured, at most.
 MOST_RESAMPLED = 1000
-# How stability, gap, seconds and a score in percent are printed.
-FORMS = (".2f", ".1e", ".2f", ".1f")
+# How stability, gap, seconds and a score in percent are printed; "-" if there is none.
+FORMS = ("{:.2f}", "{:.1e}", "{:.2f}", "{:.1f}")
 CAUTION = (
     "Agreement is not truth: methods that use the same kernels share their mistakes, and what "
     "is stable may be one cloud that is cut in the same place every time."
@@ -41,10 +35,6 @@ CAUTION = (
 First = Annotated[int | None, typer.Option("--from", min=2, help="Smallest number to try.")]
 Last = Annotated[
     int | None, typer.Option("--to", min=2, help="Largest number; 12 by default, or fewer.")
-]
-OwnMethod = Annotated[
-    str | None,
-    typer.Option(help="Mix the kernels as this method does; by default they are averaged."),
 ]
 LeaveOneOut = Annotated[
     bool,
@@ -81,7 +71,6 @@ def suggest(
     missing_views: opt.MissingViews = None,
     first: First = None,
     last: Last = None,
-    method: OwnMethod = None,
     kernels: opt.Kernels = None,
     scale: opt.Scale = None,
     settings: opt.Settings = None,
@@ -99,16 +88,8 @@ def suggest(
     request = replace(Request.of(context), n_clusters=2)
     with session(quiet=quiet) as progress:
         model = new_model(request)
-        data = read_inputs(request, progress)
-        prepared = prepare(request, model, data)
+        prepared = prepare(request, model, read_inputs(request, progress))
         suggestion = models.suggest(prepared, progress, k_values)
-        if method is not None:
-            model.set_params(n_clusters=suggestion.n_clusters)
-            progress.phase(f"mixing the kernels by {method}")
-            coefficients = getattr(model.fit(prepared.X), "coefficients_", None)
-            if coefficients is None:
-                raise CommandError(f"--method {method} does not mix kernels; leave it out")
-            suggestion = models.suggest(prepared, progress, k_values, coefficients)
     show(suggestion_record(suggestion), [suggestion.summary(), *progress.lines(verbose)], as_json)
 
 
@@ -144,7 +125,7 @@ def diagnose(
     record = {name: getattr(diagnosis, name) for name in DIAGNOSED}
     record |= {name: column.to_numpy() for name, column in diagnosis.table.items()}
     record["view_agreement"] = agreement_record(fitted.model)
-    record["missingness"] = missingness_record(fitted.model)
+    record["missingness"] = as_record(getattr(fitted.model, "missingness_", None))
     show(record, [diagnosis.summary(), *progress.lines(verbose)], as_json)
 
 
@@ -246,8 +227,8 @@ def _comparison(
     rows = [["method", "stability", "gap", "seconds", "ARI (%)"]]
     for title, each in zip(titles, found.values(), strict=True):
         score = None if each["scores"] is None else 100 * each["scores"]["ari"]
-        cells = zip((each["stability"], each["gap"], each["seconds"], score), FORMS, strict=True)
-        rows.append([title, *("-" if x is None else format(x, form) for x, form in cells)])
+        cells = zip(FORMS, (each["stability"], each["gap"], each["seconds"], score), strict=True)
+        rows.append([title, *("-" if x is None else form.format(x) for form, x in cells)])
     matrix = [["adjusted Rand index", *map(str, range(1, len(titles) + 1))]]
     matrix += [[t, *(f"{x:.2f}" for x in row)] for t, row in zip(titles, pairs, strict=True)]
     lines = [text_table(rows), "", text_table(matrix), ""]

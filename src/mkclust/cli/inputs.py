@@ -111,7 +111,7 @@ def read_files(request: Request) -> tuple[list[dict[str, Any]], list[datasets.Da
         raise CommandError(f"--drop {absent[0]}: no input has such a column{near}")
     for entry, data, layout in zip(files, data_sets, layouts, strict=True):
         entry["description"] = data.description
-        if not layout.is_default:
+        if layout != TableLayout():
             entry["layout"] = asdict(layout)
     return files, data_sets
 
@@ -156,25 +156,21 @@ def row_ids(view: Any) -> Any:
 
 
 def common_labels(data_sets: Sequence[datasets.Dataset], index: Any) -> np.ndarray | None:
-    """Return the given labels in the order of the samples, None unless all samples have one."""
-    found = []
+    """Return the labels of the first inputs that have some, None unless all samples have one."""
+    labels = None
     for data in data_sets:
         if data.y is not None:
             own = None if index is None else list_views([data.name], [data])[0].ids
             rows = np.arange(len(data.y)) if own is None else match_rows(own, index, data.name)
-            labels = pd.Series(np.asarray(data.y, object)[rows])
-            found.append(labels.mask(rows < 0))
-    if not found:
-        return None
-    labels = found[0]
-    for others in found[1:]:
-        if not (others.isna() | labels.isna() | (others == labels)).all():
-            warnings.warn("the inputs hold different labels; the first are used", stacklevel=2)
-        labels = labels.where(labels.notna(), others)
-    if n := int(labels.isna().sum()):
+            found = pd.Series(np.asarray(data.y, object)[rows]).mask(rows < 0)
+            labels = found if labels is None else labels
+            if (labels.notna() & found.notna() & (labels != found)).any():
+                warnings.warn("the inputs hold different labels; the first are used", stacklevel=2)
+            labels = labels.combine_first(found)
+    if labels is not None and (n := int(labels.isna().sum())):
         warnings.warn(f"no scores: {n} of {len(labels)} samples have no label", stacklevel=2)
         return None
-    return np.array(labels.tolist())
+    return None if labels is None else np.array(labels.tolist())
 
 
 def _refuse_transposed(views: Sequence[View]) -> None:

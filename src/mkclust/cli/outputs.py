@@ -27,23 +27,11 @@ from mkclust.version import versions
 
 # What the second row of a table of scores is of: the clusters of AgreementKKM.
 COMPROMISE = "what the views agree on"
-# Attributes of a fitted model in the record of a run, by their names there.
-ATTRIBUTES = {
-    "gap": "duality_gap_",
-    "certificate": "certificate_",
-    "objective": "objective_",
-    "cluster_gap": "cluster_gap_",
-    "eigengap": "eigengap_",
-    "anchor": "anchor_",
-    "baseline_agreement": "baseline_agreement_",
-    "converged": "converged_",
-    "n_iter": "n_iter_",
-    "n_passes": "n_passes_",
-    "approximation_error": "approximation_error_",
-    "uncovered_samples": "uncovered_samples_",
-}
-# Parts of a fit whose seconds are recorded.
-TIMED = ("solve", "fit")
+# Attributes of a fitted model in the record of a run, there without the underscore.
+ATTRIBUTES = (
+    "certificate_", "objective_", "cluster_gap_", "eigengap_", "anchor_", "baseline_agreement_",
+    "converged_", "n_iter_", "n_passes_", "approximation_error_", "uncovered_samples_",
+)  # fmt: skip
 # Modules and extras that outputs need, with the suffixes of their files.
 NEEDED = {
     "plot": (("matplotlib",), (".png", ".pdf", ".svg", ".jpg", ".eps")),
@@ -131,7 +119,7 @@ def run_record(outcome: Outcome) -> dict[str, Any]:
     """Return all that is worth keeping of a run."""
     fit, model = outcome.fit, outcome.fit.model
     labels, scores = np.asarray(model.labels_), list(outcome.scores.values())
-    seconds = {part: getattr(model, f"{part}_seconds_", None) for part in TIMED}
+    seconds = {part: getattr(model, f"{part}_seconds_", None) for part in ("solve", "fit")}
     return {
         "method": outcome.method,
         "n_samples": len(labels),
@@ -143,15 +131,16 @@ def run_record(outcome: Outcome) -> dict[str, Any]:
         "weights": model.weights_,
         "alignments": model.alignments_,
         "agreement": agreement_record(model),
-        "missingness": missingness_record(model),
+        "missingness": as_record(getattr(model, "missingness_", None)),
         "kernel_choice": fit.decision or None,
         "rules": model.bank_.rules_ if hasattr(model, "bank_") else None,
         "landmarks": fit.landmarks,
-        **{key: getattr(model, attribute, None) for key, attribute in ATTRIBUTES.items()},
+        "gap": getattr(model, "duality_gap_", None),
+        **{name.removesuffix("_"): getattr(model, name, None) for name in ATTRIBUTES},
         "scores": scores[0] if scores else None,
         "baseline_scores": scores[1] if len(scores) > 1 else None,
-        "description": outcome.description and outcome.description.to_dict(),
-        "annotation": outcome.annotation and outcome.annotation.to_dict(),
+        "description": as_record(outcome.description),
+        "annotation": as_record(outcome.annotation),
         "warnings": outcome.warnings,
         "parameters": model.get_params(deep=False),
         "seed": model.random_state,
@@ -176,10 +165,9 @@ def agreement_record(model: Any) -> dict[str, Any] | None:
     }
 
 
-def missingness_record(model: Any) -> dict[str, Any] | None:
-    """Return how clusters and missing views go together, None if no sample is missing."""
-    missingness = getattr(model, "missingness_", None)
-    return None if missingness is None else missingness.to_dict()
+def as_record(found: Any) -> dict[str, Any] | None:
+    """Return a result in the types of a record, None if there is none."""
+    return None if found is None else found.to_dict()
 
 
 def suggestion_record(suggestion: NumberOfClusters | None) -> dict[str, Any] | None:
@@ -226,9 +214,7 @@ def all_scores(model: Any, y: Any) -> dict[str, dict[str, float]]:
         labels[COMPROMISE] = np.asarray(model.baseline_labels_)
     known = np.asarray(model.labels_) >= 0
     try:
-        return {
-            name: metrics.scores(np.asarray(y)[known], each[known]) for name, each in labels.items()
-        }
+        return {name: metrics.scores(y[known], each[known]) for name, each in labels.items()}
     except (ValueError, TypeError) as error:  # labels never decide whether a fit succeeds
         warnings.warn(f"no scores: {error}", stacklevel=2)
         return {}

@@ -22,25 +22,19 @@ def score_table(scores: dict[str, dict[str, float]]) -> str:
 
 def kernel_table(model: Any) -> str:
     """Return weights beside alignments, and the sentence on how to read them."""
-    columns = {"weight": model.weights_, "alignment": model.alignments_}
-    errors = getattr(model, "approximation_error_", None)
-    if errors is not None:
-        columns["missed"] = errors
     # Alignments are not known to more digits.
-    formats = {name: ".2f" if name == "alignment" else ".4f" for name in columns}
-    texts = [[format(value, formats[name]) for value in columns[name]] for name in columns]
-    rows = [["kernel", *columns]]
-    rows += [
-        [printable(name), *row] for name, *row in zip(model.kernel_names_, *texts, strict=True)
-    ]
-    n_hidden = len(rows) - 1 - MAX_ROWS
+    columns = {"weight": (model.weights_, ".4f"), "alignment": (model.alignments_, ".2f")}
+    if has_errors := hasattr(model, "approximation_error_"):
+        columns["missed"] = (model.approximation_error_, ".4f")
+    texts = [[format(value, form) for value in values] for values, form in columns.values()]
+    names = map(printable, model.kernel_names_)
+    rows = [["kernel", *columns], *map(list, zip(names, *texts, strict=True))]
     lines = [text_table(rows[: MAX_ROWS + 1])]
-    if n_hidden > 0:
+    if (n_hidden := len(rows) - 1 - MAX_ROWS) > 0:
         lines.append(f"... and {n_hidden} more, in the record of the run")
-    if errors is not None:
+    if has_errors:
         lines.append("Missed is the share of each kernel that the landmarks do not capture.")
-    lines.append(model.WEIGHT_MEANING)
-    return "\n".join(lines)
+    return "\n".join([*lines, model.WEIGHT_MEANING])
 
 
 def fit_summary(model: Any) -> str:
@@ -66,10 +60,9 @@ def verdict(model: Any) -> str:
         names = printable(join_words(agreement.set_aside))
         lines.append(f"{name} sets nothing aside and uses {names}, too; agreement-kkm does not.")
     if hasattr(model, "baseline_agreement_") and agreement.any_share:
-        index = model.baseline_agreement_
         lines.append(
             f"Adjusted Rand index between the clusters of {name} and those that the views "
-            f"agree on (agreement-kkm): {index:.3f}."
+            f"agree on (agreement-kkm): {model.baseline_agreement_:.3f}."
         )
     return "\n".join(lines)
 
@@ -94,14 +87,13 @@ def certificate(model: Any) -> str:
     scope = ""
     if hasattr(model, "approximation_error_"):
         scope = " The certificate holds for the approximated kernels, not for the exact ones."
-    if not model.converged_:
-        return (
-            f"Certificate: relative gap {gap:.1e}, {model.certificate_}, and the solver stopped "
-            "early: as far as the eigenvectors found go, the objective is at most this far above "
-            f"the global optimum of the relaxed problem.{scope}"
-        )
-    return (
-        f"Certificate: relative gap {gap:.1e}, {model.certificate_}. The relaxed problem "
-        "is solved to global optimality. This does not say that clusters exist, that k is "
-        f"right or that the kernels are good.{scope}"
+    meaning = (
+        ". The relaxed problem is solved to global optimality. This does not say that clusters "
+        "exist, that k is right or that the kernels are good."
     )
+    if not model.converged_:
+        meaning = (
+            ", and the solver stopped early: as far as the eigenvectors found go, the objective is "
+            "at most this far above the global optimum of the relaxed problem."
+        )
+    return f"Certificate: relative gap {gap:.1e}, {model.certificate_}{meaning}{scope}"

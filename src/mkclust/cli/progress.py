@@ -1,4 +1,4 @@
-"""What every command has: progress on a terminal, one-line errors, and plain warnings."""
+"""What every command has: progress on a terminal, and plain warnings."""
 
 import time
 import warnings
@@ -8,26 +8,22 @@ from typing import Any
 
 import typer
 
-from mkclust.cli.errors import expected_failures, one_line
+from mkclust.cli.errors import one_line
 from mkclust.text import printable
 
 
 @contextmanager
 def session(*, quiet: bool = False) -> Iterator["Progress"]:
-    """Show progress, turn expected failures into errors, and print warnings in the end."""
+    """Show progress, and print warnings in the end."""
     with warnings.catch_warnings(record=True) as log, Progress(log, quiet) as progress:
         warnings.simplefilter("always")
-        with expected_failures():
-            yield progress
+        yield progress
     for line in [] if quiet else progress.warnings:
         typer.echo(printable(f"warning: {line}"), err=True)
 
 
 class Progress:
-    """A line with the current phase, its steps and the time; elsewhere than a terminal nothing.
-
-    `seconds` has the time of every phase.
-    """
+    """A line with the current phase, its steps and the time, on a terminal only."""
 
     def __init__(self, log: list[warnings.WarningMessage], quiet: bool = False) -> None:
         from rich import progress

@@ -37,10 +37,7 @@ DIGEST_BYTES = 4 << 20
 
 
 class Block(dict[str, Array]):
-    """Some samples of several views: by name, the rows of those samples that the view has.
-
-    `observed` says which those are, (n_rows, n_views); None if every view has all.
-    """
+    """The rows of some samples by view; `observed` (n_rows, n_views) if a view lacks some."""
 
     def __init__(self, rows: Mapping[str, Array], n_rows: int, observed: Any = None):
         super().__init__(rows)
@@ -245,11 +242,7 @@ class Blocks:
 def _map_blocks(
     blocks: Iterator[tuple[int, Any]], function: Callable[[Any, int], Any]
 ) -> Iterator[tuple[int, Any]]:
-    """Yield a function of blocks, in their order, with the number of the first sample.
-
-    As many blocks are computed together as the user lets the linear algebra have threads, each on
-    one of them. The first is computed alone: it shows how much memory a result takes.
-    """
+    """Yield a function of blocks in order, several computed together, with the first sample."""
     threads = min(n_threads(), MOST_THREADS)
     if threads > 1:
         with one_thread():
@@ -304,10 +297,7 @@ def add(total: Any, part: Any) -> Any:
 
 
 def check_finite(block: Block, samples: int | np.ndarray) -> None:
-    """Refuse entries that are not finite, and samples that no view has.
-
-    Samples are given by their numbers, or by that of the first if they follow one another.
-    """
+    """Refuse entries that are not finite, and samples, by number, that no view has."""
     numbers = samples + np.arange(block.n_rows) if np.ndim(samples) == 0 else np.asarray(samples)
     for name, rows in block.items():
         finite = finite_rows(rows)

@@ -38,7 +38,9 @@ def n_dims(item: Any) -> int:
 
 
 def n_rows(table: Any) -> int:
-    """Return the number of rows of a table, zero if it is not a table, or does not know."""
+    """Return how many samples a table or kernel has, zero if it is not one, or does not know."""
+    if not hasattr(table, "shape"):
+        return int(getattr(table, "n_samples", 0))
     shape: tuple[Any, ...] = getattr(table, "shape", ())
     return int(shape[0]) if len(shape) == 2 and shape[0] == shape[0] else 0
 
@@ -68,11 +70,7 @@ def check_masks(table: Any, title: str) -> None:
 
 
 def check_view(view: Any, title: str, *, may_lack_rows: bool = False) -> Any:
-    """Return a view of numbers that can be sliced by rows; arrays and files are not read.
-
-    Data frames become arrays, and sparse matrices CSR arrays of floats. A view that all new samples
-    are missing from may lack all rows.
-    """
+    """Return a view of numbers, frames as arrays and sparse as CSR; files are not read."""
     if is_sparse_tensor(view):
         raise TypeError(
             f"{title} is a sparse tensor: pass a scipy.sparse.csr_array of it, beside NumPy "
@@ -125,7 +123,9 @@ def as_numbers(view: Any, title: str) -> Any:
         array = array.astype(np.float64) if array.dtype == object else array  # decimals
     except (TypeError, ValueError) as error:
         kind = TypeError if isinstance(error, TypeError) else ValueError
-        raise kind(f"{title} is not a table of real numbers. {error}") from error
+        columns = getattr(view, "select_dtypes", lambda **_: view)(exclude="number")
+        which = f" (columns {join_words(map(repr, columns))})" if columns is not view else ""
+        raise kind(f"{title} is not a table of real numbers{which}. {error}") from error
     check_type(array.dtype, title)
     return array
 
@@ -175,42 +175,30 @@ def check_entries(
     titles: Mapping[str, str],
     columns: Mapping[str, Sequence[str]] | None = None,
 ) -> dict[str, Array]:
-    """Return views as arrays of floats in memory, or name all entries that are not finite.
-
-    Columns with names are given by view.
-    """
+    """Return views as finite arrays of floats in memory, or name all entries that are not."""
     arrays = {name: as_floats(view, titles[name]) for name, view in views.items()}
-    findings, can_fill, empty, infinite = [], False, list[str](), False
+    findings = []
     for name, array in arrays.items():
         xp = namespace(array)
         if bool(xp.all(xp.isfinite(stored_entries(array)))):
             continue
         n_nan, n_infinite = (_count_by_column(array, f) for f in (xp.isnan, xp.isinf))
-        places = np.flatnonzero(n_nan + n_infinite).tolist()
-        names = (columns or {}).get(name)
-        is_empty = (n_nan == array.shape[0]) & (names is not None)
-        empty += [names[p] for p in np.flatnonzero(is_empty).tolist()] if names else []
-        can_fill |= bool(n_nan[~is_empty].any())
-        infinite |= bool(n_infinite.any())
-        named = join_words(
-            f"{repr(names[p]) if names else f'column {p}'}: {n_nan[p] + n_infinite[p]}"
-            for p in places
-        )
+        n_bad, names = n_nan + n_infinite, (columns or {}).get(name)
+        bad = np.flatnonzero(n_bad).tolist()
+        named = join_words(f"{repr(names[p]) if names else f'column {p}'}: {n_bad[p]}" for p in bad)
         # One table is refused in scikit-learn's words first.
         alone = titles[name] == "X" and not is_foreign(array)
         lead = f"Input X contains {'NaN' if n_nan.any() else 'infinity'}: " if alone else ""
         findings.append(
             f"{lead}{titles[name]} has entries that are not finite: {n_nan.sum()} NaN and "
-            f"{n_infinite.sum()} infinity, in {len(places)} of its {array.shape[1]} columns "
-            f"({named})"
+            f"{n_infinite.sum()} infinity, in {len(bad)} of its {array.shape[1]} columns ({named})"
         )
-    if not findings:
-        return arrays
-    ways = [f"drop the columns without any value by {dropping(empty)}"] * bool(empty)
-    ways += ["pass impute='median' to fill tables in memory with medians"] * can_fill
-    ways += ["replace infinity yourself"] * infinite
-    ways += ["drop these rows from every view"] * (can_fill or infinite)
-    raise ValueError(f"{'; '.join(findings)}; {', or '.join(ways)}.")
+    if findings:
+        raise ValueError(
+            f"{'; '.join(findings)}; pass impute='median' to fill NaN in tables in memory, or drop "
+            "these columns, or these rows from every view; replace infinity yourself."
+        )
+    return arrays
 
 
 def dropping(names: Sequence[str]) -> str:

@@ -1,7 +1,7 @@
 """Views as dask arrays: functions are sent to the chunks, and what comes back is small."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from functools import reduce
+from functools import partial, reduce
 from typing import Any
 
 import numpy as np
@@ -43,7 +43,8 @@ class DaskBlocks(Blocks):
         """Return the sum of a function over all blocks: an array or a tuple of arrays."""
         import dask
 
-        parts, tree = self._tasks(function, _add_all), dask.delayed(_add_all)
+        add_all = partial(reduce, add)
+        parts, tree = self._tasks(function, add_all), dask.delayed(add_all)
         while len(parts) > 1:
             parts = [tree(parts[i : i + FAN_IN]) for i in range(0, len(parts), FAN_IN)]
         return parts[0].compute()
@@ -52,7 +53,9 @@ class DaskBlocks(Blocks):
         """Return a function of all blocks, one row per sample."""
         import dask
 
-        return np.concatenate(dask.compute(*self._tasks(function, _concatenate)))
+        return np.concatenate(
+            dask.compute(*self._tasks(function, lambda parts: np.concatenate([*parts])))
+        )
 
     def _take_rows(self, name: str, rows: Any) -> Array:
         """Return some rows of one view; only these travel."""
@@ -92,16 +95,6 @@ def _compute_chunk(
     tables = dict(zip(names, chunks, strict=True))
     blocks = Blocks(tables, observed, height, is_unread=True)
     return combine(function(block, start + first) for first, block in blocks)
-
-
-def _add_all(parts: Iterable) -> Any:
-    """Return the sum of results."""
-    return reduce(add, parts)
-
-
-def _concatenate(parts: Iterable) -> np.ndarray:
-    """Return the rows of results in one array."""
-    return np.concatenate(list(parts))
 
 
 class MappedTable:

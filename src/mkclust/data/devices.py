@@ -4,11 +4,12 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
+import pandas as pd
 from scipy.sparse import issparse
 
 from mkclust.data.check import as_numbers, check_masks, is_dask
 from mkclust.data.samples import read_views
-from mkclust.data.tables import as_table, by_name, is_frame
+from mkclust.data.tables import as_table, by_name
 from mkclust.linalg import is_foreign, namespace, place
 from mkclust.linalg import to_device as to_same_device
 from mkclust.linalg.arrays import detached, is_on_accelerator, is_sparse_tensor, on_torch_device
@@ -63,7 +64,11 @@ def to_device(X: Any, device: Any = None, *, like: Any = None, dtype: Any = None
         raise ValueError(f"dtype={dtype!r}: pass 'float32', 'float64', or None to keep the type")
     several = isinstance(X, Mapping | list | tuple) and not issparse(X)
     given = by_name(X)
-    named = read_views(X).tables if any(map(is_frame, given.values())) else given
+    named = (
+        read_views(X).tables
+        if any(isinstance(each, pd.DataFrame) for each in given.values())
+        else given
+    )
     if not named:
         raise ValueError(f"X is an empty {type(X).__name__}: pass at least one kernel or view")
     parts = {key: _copy(part, like, name, f"{key!r}") for key, part in named.items()}

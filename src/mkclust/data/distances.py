@@ -82,11 +82,7 @@ def clip_rounding(squared: Array, norms: Array) -> Array:
 
 
 def drawn_rows(view: Array, drawn: int | None = None) -> Array:
-    """Return the rows that the median distance is computed from.
-
-    For more than 5,000 rows these are 5,000, or as many as are to be drawn, with a fixed seed; if
-    rows have more than 4,000 entries, fewer.
-    """
+    """Return at most 5,000 rows, fewer if they are long, that give the median distance."""
     most = min(MEDIAN_ROWS, int(np.sqrt(2 * MEDIAN_PRODUCTS / row_width(view))))
     return view if view.shape[0] <= most else some_rows(view, min(drawn or most, most))
 
@@ -100,27 +96,19 @@ def some_rows(view: Array, count: int) -> Array:
 
 
 def middle(view: Array) -> Array:
-    """Return the median of every column, (n_features,); for large views that of some rows.
-
-    For sparse rows it is zero: measured from anywhere else they would no longer be sparse.
-    """
+    """Return the median of every column, of some rows if there are many; 0 for sparse rows."""
     if is_sparse(view):
         return np.zeros(view.shape[1])
     if not is_foreign(view):
-        return np.median(
-            some_rows(view, MIDDLE_ROWS) if view.size > MIDDLE_ENTRIES else view, axis=0
-        )
+        is_large = view.size > MIDDLE_ENTRIES
+        return np.median(some_rows(view, MIDDLE_ROWS) if is_large else view, axis=0)
     rows = namespace(view).sort(astype(drawn_rows(view), "float64"), axis=0)
     n = rows.shape[0]
     return (rows[(n - 1) // 2, :] + rows[n // 2, :]) / 2
 
 
 def median_distance(name: str, rows: Array, drawn: int | None = None) -> float:
-    """Return the median distance between two rows of float64.
-
-    If it is zero, the mean of the positive distances replaces it. For more than 5,000 rows, or
-    fewer long ones, both are computed from `drawn_rows`.
-    """
+    """Return the median distance of two rows; if it is zero, the mean of the positive ones."""
     rows = drawn_rows(rows, drawn)
     # Without memory of its own, a device is slower than NumPy.
     on_device = free_bytes(rows) is not None

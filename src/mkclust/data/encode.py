@@ -1,7 +1,7 @@
 """What is learned of the columns of tables, and how tables become views of numbers."""
 
 import warnings
-from collections.abc import Hashable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
@@ -16,8 +16,6 @@ from mkclust.index import find, key_of, whole_numbers
 from mkclust.text import count, join_words
 from mkclust.types import Float
 
-# What the view of the categorical columns of a table is called, after the table.
-CATEGORIES = "{} (categories)"
 # What to do about columns that are neither numbers nor categories.
 REMEDY = (
     "turn numbers stored as text into numbers by pd.to_numeric(frame[column]), text into "
@@ -29,29 +27,13 @@ REMEDY = (
 
 @dataclass(frozen=True, eq=False)
 class TableEncoder:
-    """What is learned of the columns of one table, and applied to new rows of it.
-
-    Parameters
-    ----------
-    n_columns : int
-        How many columns the table has.
-    names : tuple of hashable or None, default=None
-        Their names; None if they have none that tell them apart.
-    numbers : tuple of int or None, default=None
-        The places of the columns that are numbers; None if all are.
-    levels : dict of int to tuple, default={}
-        The values of every categorical column, by its place.
-    medians : ndarray of shape (n_numbers,) or None, default=None
-        What missing numbers are replaced by; None if they are not.
-    fill_levels : dict of int to object, default={}
-        What missing categories are replaced by.
-    """
+    """What is learned of the columns of one table, and applied to new rows of it."""
 
     n_columns: int
-    names: tuple[Hashable, ...] | None = None
-    numbers: tuple[int, ...] | None = None
-    levels: dict[int, tuple[Any, ...]] = field(default_factory=dict)
-    medians: Float | None = None
+    names: tuple[Hashable, ...] | None = None  # None if they do not tell the columns apart
+    numbers: tuple[int, ...] | None = None  # positions of numeric columns; None if all are
+    levels: dict[int, tuple[Any, ...]] = field(default_factory=dict)  # of categorical columns
+    medians: Float | None = None  # what missing numbers, and categories, are replaced by, if any
     fill_levels: dict[int, Any] = field(default_factory=dict)
 
     def in_order(self, table: Table, title: str) -> Table:
@@ -64,14 +46,14 @@ class TableEncoder:
         if table.columns is None or self.names is None or tuple(table.columns) == self.names:
             return table
         _refuse_duplicates(table, title)
-        both = table.columns, self.names
-        names, fitted = (pd.Index(list(each)) for each in both)
+        names, fitted = pd.Index(list(table.columns)), pd.Index(list(self.names))
         if not set(names) >= set(fitted):  # a text file makes text of numbers and of dates
-            keys = [pd.Index(list(map(key_of, each))) for each in both]
+            keys = [pd.Index(list(map(key_of, each))) for each in (names, fitted)]
             names, fitted = keys if all(each.is_unique for each in keys) else (names, fitted)
         places = find(names, fitted)
         if (places < 0).any():
-            is_counted = any(list(each) == list(range(len(fitted))) for each in both)
+            counted = list(range(len(fitted)))
+            is_counted = counted in (list(table.columns), list(self.names))
             if is_counted and None in map(whole_numbers, (names, fitted)):
                 return table  # in their order, as those of arrays
             raise ValueError(
@@ -80,33 +62,28 @@ class TableEncoder:
             )
         if len(names) > len(fitted):
             others = join_words(map(repr, names[find(fitted, names) < 0]))
-            message = f"{title} has the columns {others}, which the fit did not have: left out."
-            warnings.warn(message, UserWarning, stacklevel=2)
+            warnings.warn(
+                f"{title} has the columns {others}, which the fit did not have: left out.",
+                stacklevel=2,
+            )
         return table.take_columns(places.tolist())
 
-    def encode(
-        self, table: Table, title: str, *, is_new: bool
-    ) -> Iterator[tuple[str, Any, list[str] | None, str]]:
-        """Yield a view of the numbers and one of the categories, if there are any.
-
-        Each is the form of its name, its array, the names of its columns, and a note on these.
-        """
+    def encode(self, table: Table, name: str, title: str, is_new: bool) -> Iterator["EncodedView"]:
+        """Yield a view of the numbers and one of the categories, if there are any."""
         if self.numbers is None or self.numbers:
-            names = text_names(table.columns)
-            if is_new:
-                self._check_numbers(table, title)
-            if names is not None and self.numbers is not None:
-                names = [names[place] for place in self.numbers]
+            columns = table.columns
+            if columns is not None and not all(isinstance(column, str) for column in columns):
+                columns = None
+            if columns is not None and self.numbers is not None:
+                columns = [columns[place] for place in self.numbers]
             numbers = self._impute(self.take_numbers(table), title)
             width = int(numbers.shape[1]) if n_dims(numbers) == 2 else 0
-            yield "{}", numbers, names, count(width, "column")
+            yield EncodedView(name, name, numbers, columns, count(width, "column"))
         if self.levels:
-            one_hot, names = (
-                self._one_hot(table.values, title, is_new),
-                self.columns_of_categories(),
-            )
-            note = f"{count(len(self.levels), 'column')} of categories with {len(names)} values"
-            yield CATEGORIES if self.numbers else "{}", one_hot, names, note
+            view = f"{name} (categories)" if self.numbers else name
+            one_hot, columns = self._one_hot(table.values, title, is_new), list(self.sources())
+            note = f"{count(len(self.levels), 'column')} of categories with {len(columns)} values"
+            yield EncodedView(view, name, one_hot, columns, note)
 
     def take_numbers(self, table: Table) -> Any:
         """Return the numeric columns of a table; sparse ones of pandas as a CSR matrix."""
@@ -117,18 +94,6 @@ class TableEncoder:
         if not fills or None in fills:
             return values
         return values.sparse.to_coo().tocsr() if fills == {0} else values.sparse.to_dense()
-
-    def _check_numbers(self, table: Table, title: str) -> None:
-        """Refuse new rows without numbers in a column that has held numbers in the fit."""
-        places = range(self.n_columns) if self.numbers is None else self.numbers
-        is_number = are_numbers(table.values) if table.is_frame else []
-        for place in places[: len(is_number)]:
-            column = None if is_number[place] else read_column(table.values, place)
-            if column is not None and column.kind not in ("number", "boolean"):
-                raise ValueError(
-                    f"{title} has the column {column.name!r} ({column.content or 'categories'}), "
-                    "which held numbers in the fit: pass numbers."
-                )
 
     def _impute(self, numbers: Any, title: str) -> Any:
         """Return numbers with medians for NaN, if the columns are those learned."""
@@ -155,9 +120,12 @@ class TableEncoder:
             codes = pd.Categorical(values, categories=list(levels)).codes
             if is_new and len(unknown := column.values[(codes < 0) & ~missing]):
                 shown = join_words(map(repr, sorted(set(unknown.tolist()), key=str)))
-                message = f"{title}, column {column.name!r}: {count(len(unknown), 'new sample')} "
-                message += f"with values that the fit has not seen ({shown}); they count as "
-                warnings.warn(f"{message}different from all others.", UserWarning, stacklevel=2)
+                warnings.warn(
+                    f"{title}, column {column.name!r}: {count(len(unknown), 'new sample')} with "
+                    f"values that the fit has not seen ({shown}); they count as different from "
+                    "all others.",
+                    stacklevel=2,
+                )
             block = (codes[:, None] == np.arange(len(levels))).astype(np.float64)
             if place not in self.fill_levels:
                 block[missing] = np.nan
@@ -169,31 +137,23 @@ class TableEncoder:
         """What its columns are called."""
         return list(self.names or [f"column {place}" for place in range(self.n_columns)])
 
-    def columns_of_categories(self) -> list[str]:
-        """Return the names of the one-hot columns: a column and one of its values."""
-        return [
-            f"{self.labels[place]}={level}"
+    def sources(self) -> dict[str, Hashable]:
+        """Return the names of the one-hot columns, and those of the columns they come from."""
+        return {
+            f"{self.labels[place]}={level}": self.labels[place]
             for place, levels in self.levels.items()
             for level in levels
-        ]
-
-    def sources_of_categories(self) -> list[Hashable]:
-        """Return the names of the columns that the one-hot columns come from."""
-        return [self.labels[place] for place, levels in self.levels.items() for _ in levels]
-
-
-def text_names(names: Sequence[Any] | None) -> list[str] | None:
-    """Return names that are all text, and None for others."""
-    is_text = names is not None and all(isinstance(name, str) for name in names)
-    return list(names) if is_text and names is not None else None
+        }
 
 
 class EncodedView(NamedTuple):
-    """A view of numbers: its array, the names of its columns, if any, and its table."""
+    """A view of numbers: its array, the names of its columns, if any, and a note on these."""
 
+    name: str
+    table: str
     array: Any
     columns: list[str] | None
-    table: str
+    note: str
 
 
 def encode_tables(
@@ -203,21 +163,22 @@ def encode_tables(
     *,
     is_new: bool,
     may_lack_rows: bool,
-) -> tuple[dict[str, EncodedView], list[str]]:
-    """Return views of numbers by name, and notes on them."""
-    views: dict[str, EncodedView] = {}
-    notes = []
+) -> list[EncodedView]:
+    """Return views of numbers."""
+    views = []
     for name, table in tables.items():
         encoder, title = encoders.get(name, TableEncoder(0)), titles[name]
-        for form, array, columns, note in encoder.encode(table, title, is_new=is_new):
-            view = form.format(name)
-            if view != name and view in tables:
-                raise ValueError(f"{title} has categories, which make the view {view!r}: rename it")
+        for view in encoder.encode(table, name, title, is_new):
+            if view.name != name and view.name in tables:
+                raise ValueError(
+                    f"{title} has categories, which make the view {view.name!r}: rename it"
+                )
+            array = view.array
             if title != "X" or encoder.levels:  # scikit-learn checks one table, in its own words
                 array = check_view(array, title, may_lack_rows=may_lack_rows)
-            views[view] = EncodedView(array, columns, name)
-            notes.append(f"{view}: {n_rows(array):,} samples, {note}")
-    return views, notes
+            note = f"{view.name}: {n_rows(array):,} samples, {view.note}"
+            views.append(view._replace(array=array, note=note))
+    return views
 
 
 def fit_encoders(

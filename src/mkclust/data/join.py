@@ -66,17 +66,8 @@ def align(
 ) -> Alignment:
     """Find the samples of several tables, by the rule of `mkclust.index`.
 
-    Parameters
-    ----------
-    indexes : sequence of (pandas.Index or None)
-        The index of each table; None for arrays, whose rows are in the order of the samples.
-    labels : sequence of str
-        What messages call the tables.
-    join : {"exact", "inner", "outer"}, default="exact"
-        An inner join has the order of the first table with ids, an outer one has its ids, then the
-        others of the next, and so on.
-    is_new : bool, default=False
-        Whether the samples are new ones of a model, of which every table may have others.
+    The index of an array is None. An inner join has the order of the first table with ids, an outer
+    one has its ids, then the others of the next, and so on. New samples may be in any table.
     """
     for index, label in zip(indexes, labels, strict=True):
         if index is not None:

@@ -82,25 +82,14 @@ def cut_missing(
     is_kernels: bool = False,
     is_new: bool = False,
 ) -> tuple[dict[str, Any], np.ndarray | None]:
-    """Return views, or kernels, of those samples that they have, and the mask of what they lack.
+    """Return views or kernels of the samples that they have, and the mask of what they lack.
 
-    Parameters
-    ----------
-    parts : mapping of str to table or matrix
-        Of all samples, of those that are not absent, or of those that a mask leaves.
-    absent : ndarray of bool of shape (n_samples, n_parts) or None
-        Which samples they do not hold since they were joined; None if they hold all.
-    observed : array-like, mapping, data frame or None
-        What a user says of the samples that each has.
-    index : pandas.Index or None
-        The index of the samples.
-    is_kernels, is_new : bool, default=False
-        Whether they are kernels, and whether of new samples of a model: all of these may be missing
-        from one of its views, and the columns of their kernels are the training samples.
+    They hold all samples, those that are not `absent` after a join, or those that `observed` says.
+    New samples (`is_new`) may all lack a view, and the columns of their kernels are not samples.
     """
     who, square = ("kernel" if is_kernels else "view"), is_kernels and not is_new
     take, empty_of = (take_block, empty_samples) if square else (take_rows, empty_rows)
-    lengths = {name: _n_rows(part) for name, part in parts.items()}
+    lengths = {name: n_rows(part) for name, part in parts.items()}
     if observed is not None:
         missing = read_mask(observed, list(parts), index)
     elif absent is not None:
@@ -149,11 +138,6 @@ def cut_missing(
     return found, missing
 
 
-def _n_rows(part: Any) -> int:
-    """Return how many samples a view or a kernel has."""
-    return int(part.n_samples) if isinstance(part, RowSource) else n_rows(part)
-
-
 def empty_rows(table: Any) -> np.ndarray | None:
     """Return which rows of a table in memory have no entry at all, None if there is none."""
     if not (in_memory(table) or is_foreign(table)) or n_dims(table) != 2 or 0 in table.shape:
@@ -180,10 +164,7 @@ def _is_missing(values: Any) -> np.ndarray:
 
 
 def empty_samples(kernel: Any) -> np.ndarray | None:
-    """Return which samples have no entry at all in a kernel, None if there is none.
-
-    Samples are missing whose rows and columns are all NaN; for a memory map the diagonal decides.
-    """
+    """Return which samples of a kernel are all NaN; for a memory map the diagonal decides."""
     if n_dims(kernel) != 2 or kernel.shape[0] != kernel.shape[1] or is_sparse_tensor(kernel):
         return None
     if isinstance(kernel, np.ndarray) and memory_map(kernel) is not None:
@@ -196,10 +177,7 @@ def empty_samples(kernel: Any) -> np.ndarray | None:
 
 
 def zero_samples(kernel: Any, cross: bool) -> np.ndarray | None:
-    """Return which samples are similar to none, themselves included, None if there is none.
-
-    The rows of a cross kernel are new samples. What is not in memory is not read.
-    """
+    """Return which samples are similar to none, not even themselves; None if none is."""
     if not (in_memory(kernel) or is_foreign(kernel)) or n_dims(kernel) != 2:
         return None
     if not is_foreign(kernel) and kernel.dtype.kind not in "fiub":
@@ -223,11 +201,7 @@ def _without_empty_columns(table: Any, lacks: np.ndarray) -> Any:
 
 
 def read_mask(observed: Any, names: Sequence[str], index: Any) -> np.ndarray:
-    """Return which samples are missing from views or kernels, as a user says who was observed.
-
-    A mask by the names of views may lack some, which have all samples; frames and Series are
-    brought to the order of the index.
-    """
+    """Return which samples are missing; views that a mask does not name have all samples."""
     given = observed.columns if hasattr(observed, "columns") else observed
     if not isinstance(observed, Mapping) and given is observed:
         mask = _as_truth(observed)
@@ -270,10 +244,3 @@ def _as_truth(values: Any) -> np.ndarray:
             "and False if it is missing."
         )
     return array.astype(bool)
-
-
-def lacking_note(missing: np.ndarray, names: Sequence[str]) -> str:
-    """Return how many samples are missing from each view that lacks any, in words."""
-    counts = [(name, int(n)) for name, n in zip(names, missing.sum(axis=0), strict=True) if n]
-    words = [f"{name}{' lacks' * (i == 0)} {n:,}" for i, (name, n) in enumerate(counts)]
-    return f"{len(missing):,} samples; {', '.join(words)}"

@@ -6,12 +6,37 @@ from typing import Any, Literal
 
 import numpy as np
 
-from mkclust.parameters import Allowed, Choice, Rule, check_parameter
+from mkclust.parameters import Choice, Rule, check_parameter
 
 # The values of ``join``.
 JOINS = ("exact", "inner", "outer")
 # The values of ``impute``, and of ``missing_views``, beside None.
 IMPUTATIONS, FILLS = ("median",), ("learn", "zero", "rescale")
+
+
+def _are_columns(views: Any) -> bool:
+    """Return whether a value is None, or columns by the names of views."""
+    if not isinstance(views, Mapping) or not views:
+        return views is None
+    lists = str | list | tuple | np.ndarray
+    return all(
+        isinstance(name, str)
+        and (isinstance(each, slice) or (isinstance(each, lists) and len(each) > 0))
+        for name, each in views.items()
+    )
+
+
+# What the parameters may be that say how tables become views.
+TABLE_RULES = {
+    "views": Rule(
+        _are_columns,
+        "pass None, or a dict from names of views to their columns in one table: a list of names "
+        "or numbers, a slice of numbers, or the prefix of their names",
+    ),
+    "join": Choice(JOINS),
+    "impute": Choice((None, *IMPUTATIONS)),
+    "missing_views": Choice((None, *FILLS)),
+}
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,34 +65,13 @@ class TableOptions:
 
     def __post_init__(self) -> None:
         """Refuse what no table could make sense of."""
-        check_parameter("views", self.views, Selection())
-        check_parameter("join", self.join, Choice(JOINS))
-        check_parameter("impute", self.impute, Choice((None, *IMPUTATIONS)))
-        check_parameter("missing_views", self.missing_views, Choice((None, *FILLS)))
+        for name, rule in TABLE_RULES.items():
+            check_parameter(name, getattr(self, name), rule)
 
     @property
     def fill_rule(self) -> Literal["zero", "rescale"]:
         """What stands for views that lack a sample before anything is learned of it."""
         return "rescale" if self.missing_views in (None, "rescale") else "zero"
-
-
-def Selection() -> Allowed:
-    """Allow what ``views`` may be: None, or columns by the names of views."""
-
-    def test(value: Any) -> bool:
-        if value is None or not isinstance(value, Mapping) or not value:
-            return value is None
-        lists = str | list | tuple | np.ndarray
-        return all(isinstance(name, str) for name in value) and all(
-            isinstance(each, slice) or (isinstance(each, lists) and len(each) > 0)
-            for each in value.values()
-        )
-
-    return Rule(
-        test,
-        "pass None, or a dict from names of views to their columns in one table: a list of names "
-        "or numbers, a slice of numbers, or the prefix of their names",
-    )
 
 
 # Tables as they come: ids the same, and no cell missing.

@@ -64,10 +64,7 @@ def take_source(source: RowSource, samples: np.ndarray, kernel: int | None = Non
 
 
 class RowSubset:
-    """Some rows of a table in a file, or rows and columns of a kernel, read when asked for.
-
-    Of a file of several kernels, (m, n, n), the number of the kernel says which one.
-    """
+    """Some rows of a table in a file, or rows and columns of a kernel, read on demand."""
 
     ndim = 2
 

@@ -6,6 +6,7 @@ from functools import cached_property
 from typing import Any, Literal
 
 import numpy as np
+import pandas as pd
 from scipy.sparse import issparse
 
 from mkclust.data.blocks import Blocks
@@ -22,7 +23,6 @@ from mkclust.data.encode import TableEncoder, encode_tables, fit_encoders
 from mkclust.data.join import align_tables, columns_are_ids, looks_like_kernel, training_columns
 from mkclust.data.missing import (
     cut_missing,
-    lacking_note,
     single_kernels,
     take_block,
     take_rows,
@@ -30,7 +30,7 @@ from mkclust.data.missing import (
 )
 from mkclust.data.options import AS_THEY_ARE, TableOptions
 from mkclust.data.row_source import RowSource
-from mkclust.data.tables import TABLE, Table, as_table, by_name, is_frame, split_columns
+from mkclust.data.tables import TABLE, Table, as_table, by_name, split_columns
 from mkclust.index import FITTED, key_of, make_index, match_rows
 from mkclust.linalg import select
 from mkclust.text import join_words
@@ -116,8 +116,11 @@ class Samples:
     @property
     def notes(self) -> tuple[str, ...]:
         """How many samples views lack, what each view is made of, and what a join keeps."""
-        lacks = [] if self.missing is None else [lacking_note(self.missing, self.names)]
-        return (*lacks, *self.table_notes)
+        if self.missing is None:
+            return self.table_notes
+        lacks = zip(self.names, self.missing.sum(axis=0).tolist(), strict=True)
+        words = join_words(f"{name} lacks {n:,}" for name, n in lacks if n)
+        return (f"{len(self.missing):,} samples; {words}", *self.table_notes)
 
     @property
     def n_features(self) -> tuple[int, ...]:
@@ -261,16 +264,12 @@ def _kind_of(X: Any, expected: Expected) -> Kind:
 
 def _refuse_square(samples: Samples) -> None:
     """Refuse square matrices of one size, which could be kernels or views."""
-    shapes = {tuple(np.shape(view)) for view in samples.parts}
-    n = max(max(shapes), default=0)
+    shapes = [np.shape(view) for view in samples.parts]
     # Rows that a mask takes out are gone, and the columns of these samples may be there.
-    if shapes == {(n, n)} or (
-        samples.missing is not None
-        and all(shape[1:] in ((samples.n_samples,), shape[:1]) for shape in shapes)
-    ):
-        sizes = f"{n} x {n}" if len(shapes) == 1 else f"up to {n} x {n}"
+    if all(width in (height, samples.n_samples) for height, width in shapes):
+        n = samples.n_samples
         raise ValueError(
-            f"X holds square matrices only, all {sizes}: they could be kernels or views with as "
+            f"X holds square matrices only, {n} x {n}: they could be kernels or views with as "
             "many features as samples; pass kernels='precomputed' for kernels or "
             "kernels=KernelBank() for views, or kernels='from_distances' for distances"
         )
@@ -303,12 +302,15 @@ def read_kernels(
     is_named = isinstance(X, Mapping)
     named = by_name(X) if is_named else {f"kernel {p}": K for p, K in enumerate(X)}
     labels = [f"kernel {p}{f' ({name!r})' * is_named}" for p, name in enumerate(named)]
-    # What should be square and is not is refused elsewhere.
-    square = [is_frame(K) and not cross and K.shape[0] == K.shape[1] for K in named.values()]
     tables = [
-        Table(K, K.index if is_square or (cross and is_frame(K)) else None)
-        for K, is_square in zip(named.values(), square, strict=True)
+        Table(K) if isinstance(K, RowSource) else as_table(K, label)
+        for K, label in zip(named.values(), labels, strict=True)
     ]
+    # What should be square and is not is refused elsewhere.
+    shapes = [table.values.shape if table.is_frame else (0, 1) for table in tables]
+    square = [not cross and n_rows == n_columns for n_rows, n_columns in shapes]
+    if not cross:
+        tables = [t if s else Table(t.values) for t, s in zip(tables, square, strict=True)]
     tables, found = align_tables(tables, labels, square, options.join, is_new=cross)
     parts = [table.values for table in tables]
     if cross:
@@ -316,7 +318,7 @@ def read_kernels(
     samples = Samples(
         "kernels",
         tuple(named),
-        tuple(map(_as_matrix, parts)),
+        tuple(K.to_numpy() if isinstance(K, pd.DataFrame) else K for K in parts),
         ids=found.ids,
         index_names=found.names,
         missing=found.missing,
@@ -325,16 +327,6 @@ def read_kernels(
     if cross:
         return replace(samples, ids=None, index_names=None)
     return _in_order(samples, ids, options.join, found.without_ids)
-
-
-def _as_matrix(part: Any) -> Any:
-    """Return a kernel as an array; what cannot be one is refused by the stack."""
-    if isinstance(part, np.ma.MaskedArray) and part.dtype.kind == "f":
-        return part.filled(np.nan)
-    if is_frame(part):
-        return part.to_numpy()
-    is_matrix = isinstance(part, list | tuple) and len(set(map(np.size, part))) == 1
-    return np.asarray(part) if is_matrix else part
 
 
 def _without_missing(samples: Samples, observed: Any, is_new: bool = False) -> Samples:
@@ -401,26 +393,23 @@ def read_views(
     values, missing = cut_missing(held, found.missing, observed, found.index, is_new=is_new)
     tables = {name: replace(table, values=values[name]) for name, table in tables.items()}
     encoders = fit_encoders(tables, titles, options.impute) if encodings is None else encodings
-    encoded, more = encode_tables(
-        tables,
-        titles,
-        encoders,
-        is_new=encodings is not None,
-        may_lack_rows=missing is not None,
+    is_read = encodings is not None
+    encoded = encode_tables(
+        tables, titles, encoders, is_new=is_read, may_lack_rows=missing is not None
     )
-    is_table = is_table and list(encoded) == [TABLE]  # without categories
+    is_table = is_table and [view.name for view in encoded] == [TABLE]  # without categories
     if missing is not None:
-        missing = missing[:, [list(tables).index(view.table) for view in encoded.values()]]
+        missing = missing[:, [list(tables).index(view.table) for view in encoded]]
     samples = Samples(
         "table" if is_table else "views",
-        tuple(encoded),
-        tuple(view.array for view in encoded.values()),
+        tuple(view.name for view in encoded),
+        tuple(view.array for view in encoded),
         ids=found.ids,
         index_names=found.names,
         missing=missing,
-        columns={name: view.columns for name, view in encoded.items() if view.columns is not None},
+        columns={view.name: view.columns for view in encoded if view.columns is not None},
         encodings=dict(encoders),
-        table_notes=(*notes, *more),
+        table_notes=(*notes, *(view.note for view in encoded)),
     )
     if not is_table:
         check_together(samples.by_name, same_length=missing is None)

@@ -1,7 +1,7 @@
 """Tables of any library: what their columns hold, and how they become numbers."""
 
 from collections import Counter
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
@@ -33,10 +33,7 @@ _KINDS: dict[str, ColumnKind] = {
 
 @dataclass(frozen=True, eq=False)
 class Table:
-    """One view before its columns become numbers, with its index, if any.
-
-    The columns of values that are no data frame may have names.
-    """
+    """One view before its columns become numbers, with its index and names, if any."""
 
     values: Any
     index: Any = None
@@ -60,8 +57,6 @@ class Table:
 
 def as_table(thing: Any, title: str) -> Table:
     """Return one table of samples by features, of any library, or refuse what is not one."""
-    if thing is None:
-        raise TypeError(f"{title} is None: pass a table of samples by features, or leave it out.")
     if isinstance(thing, pd.DataFrame):
         return Table(thing, thing.index)
     if all(hasattr(thing, name) for name in ("X", "obs_names", "var_names")):
@@ -70,21 +65,25 @@ def as_table(thing: Any, title: str) -> Table:
         raise TypeError(f"{title} is a LazyFrame: pass the data frame that collect() returns")
     if isinstance(native, nw.DataFrame):
         return Table(_as_pandas(native))
-    several = isinstance(thing, list | tuple)
-    columns = [x for x in (thing if several else [thing]) if type(x).__name__ == "Series"]
-    if columns:
+    is_list = isinstance(thing, list | tuple)
+    # Those of a list could be columns or rows.
+    is_series = any(type(each).__name__ == "Series" for each in (thing if is_list else [thing]))
+    if is_list and not is_series:
+        try:
+            array = np.ma.asarray(thing)  # the rows may be masked arrays
+        except ValueError as error:
+            raise ValueError(f"{title} is a list of rows that are not of one length") from error
+        thing = array if np.ma.is_masked(array) else array.data
+    is_array = any(hasattr(thing, name) for name in ("shape", "__array__"))
+    if is_series or not is_array:
         raise TypeError(
-            f"{title} is {'a list of' if several else 'a'} pandas Series, which could be columns "
-            "or rows: pass a data frame, such as series.to_frame() for one column."
+            f"{title} is a {type(thing).__name__}: pass an array of samples by features, or a data "
+            "frame, such as series.to_frame() for one column"
         )
-    has_items = any(hasattr(thing, name) for name in ("shape", "__array__", "__getitem__"))
-    if isinstance(thing, Iterable) and not has_items:
-        raise TypeError(f"{title} is a {type(thing).__name__}: pass list(...) of it, or an array.")
-    array = _array_of_rows(thing, title) if several else thing
-    if isinstance(array, np.ma.MaskedArray):
-        precision = array.dtype if array.dtype.kind == "f" else np.float64
-        array = np.ma.filled(array.astype(precision), np.nan)
-    return Table(array)
+    if isinstance(thing, np.ma.MaskedArray):
+        precision = thing.dtype if thing.dtype.kind == "f" else np.float64
+        thing = np.ma.filled(thing.astype(precision), np.nan)
+    return Table(thing)
 
 
 def _of_anndata(thing: Any) -> Table:
@@ -114,20 +113,6 @@ def _as_pandas(frame: Any) -> pd.DataFrame:
     return pd.DataFrame(columns)
 
 
-def _array_of_rows(rows: Any, title: str) -> Any:
-    """Return a list of rows as an array."""
-    if missing := [i for i, row in enumerate(rows) if row is None]:
-        raise TypeError(f"{title} is a list whose item {missing[0]} is None: leave it out.")
-    lengths = {len(row) if n_dims(row) and hasattr(row, "__len__") else 0 for row in rows}
-    if len(lengths) > 1:
-        raise ValueError(
-            f"{title} is a list of rows that are not of one length: they have from {min(lengths)} "
-            f"to {max(lengths)} entries; fill in what is missing, or drop rows from every view."
-        )
-    has_masks = any(isinstance(row, np.ma.MaskedArray) for row in rows)
-    return np.ma.stack(rows) if has_masks else np.asarray(rows)
-
-
 def by_name(X: Any) -> dict[str, Any]:
     """Return several views by their names, and all else as one table."""
     if hasattr(X, "mod") and isinstance(X.mod, Mapping):  # MuData
@@ -145,10 +130,7 @@ def by_name(X: Any) -> dict[str, Any]:
 def split_columns(
     table: Table, views: Mapping[str, Any]
 ) -> tuple[dict[str, Table], tuple[str, ...]]:
-    """Take one wide table apart into views, and note which columns are in none of them.
-
-    Columns are given by their names or numbers, by a slice, or by a prefix of their names.
-    """
+    """Split a wide table into views, and note which columns are in none of them."""
     if n_dims(table.values) != 2:
         raise TypeError(f"views={list(views)} takes one table apart: pass one as X")
     width, names = table.values.shape[1], table.columns
@@ -190,10 +172,7 @@ def _places(view: str, choice: Any, names: list[Any] | None, width: int) -> list
 
 @dataclass(frozen=True, eq=False)
 class Column:
-    """One column of a data frame: its name, what it holds, its entries, and which are missing.
-
-    Text of few values is a category, unless all of it spells numbers.
-    """
+    """One column of a frame: its name, what it holds, its entries, and which are missing."""
 
     name: Hashable
     kind: ColumnKind
@@ -215,11 +194,6 @@ class Column:
         if self.kind == "text":
             return f"text, such as {self.values[~self.missing][0][:20]!r}"
         return {"date": "dates", "other": "values of several types"}.get(self.kind, "")
-
-
-def is_frame(thing: Any) -> bool:
-    """Return whether something is a data frame of pandas."""
-    return isinstance(thing, pd.DataFrame)
 
 
 def are_numbers(frame: pd.DataFrame) -> list[bool]:

@@ -14,18 +14,7 @@ from mkclust.datasets.layout import column_labels
 def read_anndata(path: Path, selection: frozenset[str]) -> Dataset:
     """Read a ``.h5ad`` file, one view, or a ``.h5mu`` file, one view per modality.
 
-    Parameters
-    ----------
-    path : Path
-        The file.
-    selection : frozenset of str
-        Modalities of a ``.h5mu`` file, layers or ``obsm`` of a ``.h5ad`` file; empty: all
-        modalities, or X.
-
-    Returns
-    -------
-    Dataset
-        Views are AnnData, whose matrix may be sparse, or data frames of what ``obsm`` holds.
+    The selection names modalities, or layers and ``obsm``; empty: all modalities, or X.
     """
     try:
         import anndata

@@ -154,10 +154,7 @@ def _read_hdf5(path: Path, keep: Callable[[str], bool], on_disk: bool | None) ->
 
 
 def open_node(path: Path, group: Any, name: str) -> Any:
-    """Return a group or data set, refusing one whose numbers are not in the file itself.
-
-    A file could otherwise present any other file of the user as its own numbers.
-    """
+    """Return a group or data set, refusing numbers of another file of the user."""
     node = group[name]
     is_elsewhere = node.file.filename != group.file.filename
     if is_elsewhere or getattr(node, "external", None) or getattr(node, "is_virtual", False):

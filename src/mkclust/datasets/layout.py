@@ -35,11 +35,6 @@ class TableLayout:
                 "'columns' for features x samples"
             )
 
-    @property
-    def is_default(self) -> bool:
-        """Whether nothing was asked for."""
-        return self == TableLayout()
-
 
 @dataclass(frozen=True, eq=False)
 class RawTable:
@@ -100,15 +95,14 @@ def _with_ids(
         ids = _as_ids(table.written.get(column, values))
     elif has_ids(frame.index):
         ids = _as_ids(frame.index.to_series())
-    if in_rows and ids is None:
-        return frame, ""
-    if in_rows and ids is not None:
-        where = "the index" if column is None else f"the column {column}" * bool(column)
-        where = where or "the first column"
+    if in_rows:
+        if ids is None:
+            return frame, ""
+        named = {None: "the index", "": "the first column"}
+        where = named.get(column, f"the column {column}")
         _check_ids(path, ids, where, frame)
-        counter = "; the first column counts rows" if counted else ""
         frame.index = pd.Index(ids)
-        return frame, f"Ids: {where}{counter}."
+        return frame, f"Ids: {where}{'; the first column counts rows' * counted}."
     names = pd.Series([f"row {i + 1}" for i in range(len(frame))] if ids is None else ids)
     again = names.groupby(names).cumcount()  # a feature that is there twice gets a number
     names = names.where(again == 0, names + " (" + (again + 1).astype(str) + ")")
@@ -150,10 +144,7 @@ def _tells_apart(frame: pd.DataFrame, name: str, written: pd.Series | None = Non
 
 
 def _counts_rows(frame: pd.DataFrame) -> bool:
-    """Return whether the first column has no name and counts rows, and ids follow it.
-
-    pandas and R write a table so if its ids are one of its columns.
-    """
+    """Return whether a nameless first column counts rows, as pandas and R write, before ids."""
     if len(frame.columns) < 2 or frame.columns[0] != "" or _is_text(frame[""]):
         return False
     first, second = frame[""], frame.columns[1]

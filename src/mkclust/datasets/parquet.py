@@ -128,10 +128,7 @@ def read_frame(path: Path, selection: frozenset[str], layout: TableLayout) -> Ta
 
 
 def read_parquet(path: Path, selection: frozenset[str], on_disk: bool | None) -> Content | None:
-    """Return the columns of numbers as one view that stays on disk, and the labels.
-
-    None if the file holds ids or text, and is small enough for a frame.
-    """
+    """Return numbers as one view on disk, and the labels; None if a frame should be read."""
     from pyarrow import types
 
     with _open(path) as file:

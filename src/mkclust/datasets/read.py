@@ -163,7 +163,7 @@ def _read(
     content: Any = None
     if suffix in arrays.READERS:
         content = arrays.read_arrays(path, selection, on_disk)
-    elif suffix == ".parquet" and layout.is_default:
+    elif suffix == ".parquet" and layout == TableLayout():
         content = read_parquet(path, selection, on_disk)
     if content is not None:
         return as_dataset(path, content, selected=bool(selection), square=kernels)

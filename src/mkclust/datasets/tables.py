@@ -130,10 +130,7 @@ def _split(suffix: str, text: str) -> tuple[str, list[list[str]]]:
 
 
 def _is_row(cells: list[str], decimal: str) -> bool:
-    """Return whether the first line is a sample: numbers, possibly after an id.
-
-    Columns may be called by whole numbers, and after the name of an id column by any.
-    """
+    """Return whether the first line is a sample, not a header: numbers, possibly after an id."""
     first, *others = cells
     if not all(_is_number(cell, decimal) for cell in others):
         return False

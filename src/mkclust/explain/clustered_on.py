@@ -93,13 +93,12 @@ def clustered_views(labels: Any) -> tuple[list[ClusteredView], str]:
         if labels._covered is not None:
             rows = {view: (labels._covered[some], part) for view, (some, part) in rows.items()}
     # Columns of the user's table, such as ``smoker`` for the mark ``smoker=yes``.
-    of_marks: dict[str, str] = {}
+    of_marks: dict[str, Any] = {}
     for encoding in source.given.encodings.values():
-        sources = map(str, encoding.sources_of_categories())
-        of_marks |= zip(encoding.columns_of_categories(), sources, strict=True)
+        of_marks |= encoding.sources()
     views = [
         ClusteredView(
-            tuple(of_marks.get(column, column) for column in columns.get(view, ())),
+            tuple(str(of_marks.get(column, column)) for column in columns.get(view, ())),
             *rows.get(view, (np.arange(0), None)),
         )
         for view in source.given.names

@@ -20,7 +20,7 @@ from mkclust.methods.simple_mkkm import SimpleClusterer, solve_simple_mkkm, warn
 from mkclust.methods.solution import Solution
 from mkclust.parameters import Allowed, Choice
 from mkclust.stack import Stack
-from mkclust.text import list_first
+from mkclust.text import join_words
 from mkclust.types import Array, Float
 
 
@@ -156,7 +156,7 @@ def _warn_of_isolated_samples(mask: Array) -> None:
     if len(isolated):
         verb = "sample is" if len(isolated) == 1 else "samples are"
         warn(
-            f"{len(isolated)} {verb} in no neighborhood ({list_first(isolated)}), without any "
+            f"{len(isolated)} {verb} in no neighborhood ({join_words(isolated)}), without any "
             "similarity to other samples: the cluster means nothing; raise neighbors, or pass "
             "mask='counts'",
             UserWarning,

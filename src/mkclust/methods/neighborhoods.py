@@ -22,7 +22,7 @@ from mkclust.stack import Array as HeldKernel
 from mkclust.stack import Standardization, as_stack
 from mkclust.stack.checks import describe, refuse_distances, symmetrized
 from mkclust.stack.kernel import row_blocks
-from mkclust.text import list_first
+from mkclust.text import join_words
 from mkclust.types import Array, Float
 
 
@@ -142,4 +142,4 @@ def _listed(samples: np.ndarray, ids: np.ndarray | None) -> str:
     samples = samples if ids is None else ids[samples]
     if len(samples) == 1:
         return f"sample {samples[0]} has"
-    return f"{len(samples)} samples ({list_first(samples)}) have"
+    return f"{len(samples)} samples ({join_words(samples)}) have"

@@ -4,11 +4,11 @@ from typing import Any
 
 from sklearn.utils import check_random_state
 
-from mkclust.data.options import FILLS, IMPUTATIONS, JOINS, Selection
+from mkclust.data.options import TABLE_RULES
 from mkclust.kernels import KernelBank
 from mkclust.kernels.kinds import check_scale
 from mkclust.kernels.neighbors import NeighborCount
-from mkclust.parameters import Allowed, Choice, ClusterCount, Count, Flag, Number, check_parameter
+from mkclust.parameters import Allowed, ClusterCount, Count, Flag, Number, check_parameter
 from mkclust.stack import Stack
 from mkclust.stack.compare import count_distinct
 
@@ -21,11 +21,7 @@ COMMON: dict[str, Allowed] = {
     "n_init": Count(),
     "max_iter": Count(),
     "tol": Number(0, 1, open_low=True, open_high=True),
-    "views": Selection(),
-    "join": Choice(JOINS),
-    "impute": Choice((None, *IMPUTATIONS)),
-    "missing_views": Choice((None, *FILLS)),
-}
+} | TABLE_RULES
 
 
 def check_parameters(model: Any) -> None:

@@ -6,13 +6,14 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
+import pandas as pd
 from sklearn.base import BaseEstimator
 from sklearn.utils import check_array
 from sklearn.utils.validation import validate_data
 
 from mkclust.data.check import check_masks, check_view
 from mkclust.data.samples import Samples
-from mkclust.data.tables import TABLE, is_frame
+from mkclust.data.tables import TABLE
 from mkclust.linalg import arrays_to_host, is_foreign, to_host
 from mkclust.methods.out_of_sample import observed_part
 from mkclust.stack import Kernel, RowSource, Standardization
@@ -109,7 +110,7 @@ def check_self_similarity(
     seen: np.ndarray,
 ) -> list[Float]:
     """Return the similarities to themselves of the new samples that each kernel has seen."""
-    if is_frame(self_similarity):
+    if isinstance(self_similarity, pd.DataFrame):
         raise TypeError(
             "self_similarity is a data frame, whose ids are not compared with those of X: pass "
             "an array, its rows in the order of the kernels and its columns in that of the "

@@ -33,7 +33,7 @@ from mkclust.linalg.sparse_rows import as_csr
 from mkclust.stack.kernel import TILE, TILE_ON_DEVICE, Kernel, Shifted
 from mkclust.stack.kernel import Array as HeldKernel
 from mkclust.stack.standardized import Standardization, Standardized
-from mkclust.text import list_first
+from mkclust.text import join_words
 from mkclust.types import Array, Float
 
 # A difference between mirrored entries that is ignored, as a share of the largest entry.
@@ -215,7 +215,7 @@ def learn_scale(lengths: Array, kernel: Kernel, who: str, numbers: np.ndarray | 
     is_empty = lengths <= max(1e-10 * float(xp.mean(lengths)), rounding)
     if bool(xp.any(is_empty)):
         found = np.flatnonzero(to_host(is_empty, None))
-        samples = list_first(found if numbers is None else numbers[found])
+        samples = join_words(found if numbers is None else numbers[found])
         have = f"sample {samples} has" if len(found) == 1 else f"samples {samples} have"
         raise ValueError(
             f"{who}: {have} zero self-similarity (after centering: at the very mean of all "
