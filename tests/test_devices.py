@@ -26,7 +26,6 @@ from mkclust import (
 from mkclust.explain.stability import stability
 from mkclust.kernels import Nystroem
 from mkclust.linalg import is_foreign, place, polar_factor, psd_part, set_diagonal, to_host
-from mkclust.methods import solve_lmkkm
 from mkclust.metrics import clustering_accuracy
 from mkclust.plots import EmbeddingDisplay, SortedKernelDisplay
 from mkclust.stack import as_stack
@@ -283,13 +282,6 @@ def test_arrays_that_are_not_kernels_are_refused(K, message, library):
         SimpleMKKM(K_CLUSTERS).fit(as_library(library, K))
 
 
-@over_libraries
-def test_lmkkm_needs_memory_on_the_device(library, monkeypatch):
-    monkeypatch.setattr("mkclust.methods.lmkkm.free_bytes", lambda like: 1000)
-    with pytest.raises(MemoryError, match="3 kernels of 90 samples.* the device's memory"):
-        solve_lmkkm(as_stack(as_library(library, kernels(90))), K_CLUSTERS)
-
-
 # Linear algebra --------------------------------------------------------------------------------
 
 
@@ -339,7 +331,7 @@ def explained(library, approximation):
     features = Nystroem(20) if approximation else None
     model = SimpleMKKM(K_CLUSTERS, approximation=features, random_state=0, n_init=2).fit(X)
     diagnosis = diagnose(model, X)
-    numbers = [getattr(diagnosis, name) for name in ("redundancy", "agreement", "leave_one_out")]
+    numbers = [diagnosis.redundancy, diagnosis.table[["agreement", "leave_one_out"]].to_numpy()]
     drawn = SortedKernelDisplay.from_estimator(model, X, max_samples=40).kernel
     plane = projector(EmbeddingDisplay.from_estimator(model).embedding)
     resampled = stability(model, X, n_resamples=3)

@@ -31,5 +31,6 @@ def example(kind, seed=0):
         "binary": lambda: rng.integers(2, size=(N, 8)).astype(float),
         "histogram": lambda: rng.dirichlet(np.ones(7), size=N),
         "directions": lambda: unit_rows(X),
-        "dense": lambda: X + 1,
+        "table": lambda: X + 1,
+        "dense": lambda: rng.normal(size=(N, 24)) + 1,
     }[kind]()

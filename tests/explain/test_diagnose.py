@@ -333,7 +333,7 @@ def test_kernels_made_on_the_fly_are_diagnosed_like_others(method):
 def test_features_are_diagnosed_like_the_kernels_that_they_make(approximation, centered, normalize):
     views = dict(zip("abc", views_of(1, n=100, strengths=(2, 0.7, 0)), strict=True))
     settings = {"center": centered, "normalize": normalize, "n_init": 2, "random_state": 0}
-    model = SimpleMKKM(4, approximation=approximation, **settings).fit(views)
+    model = SimpleMKKM(4, scale="none", approximation=approximation, **settings).fit(views)
     kernels = {}
     for name, view in views.items():
         F = clone(approximation).fit(view).transform(view)

@@ -68,7 +68,7 @@ def problem():
 @pytest.fixture(scope="module")
 def joined(problem):
     """Return a model of frames that are joined by all their ids, and the frames."""
-    return AgreementKKM(3, join="outer", random_state=0).fit(problem[2]), problem[2]
+    return AgreementKKM(3, join="outer", scale="none", random_state=0).fit(problem[2]), problem[2]
 
 
 @pytest.fixture(scope="module")

@@ -254,7 +254,7 @@ def test_a_gradual_change_that_views_share_is_no_evidence():
     "shape", ["evenly spaced line", "uniform line", "circle", "counts", "swiss roll", "square"]
 )
 def test_a_continuum_that_views_share_is_weak_evidence(shape):
-    found = suggest_n_clusters(continuum(shape), FEW, **QUICK)
+    found = suggest_n_clusters(continuum(shape), FEW, scale="none", **QUICK)
     # Not a cloud, and shared, yet not separate.
     assert found.p_value == 1 / 20
     assert found.p_continuum > 0.05

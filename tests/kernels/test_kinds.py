@@ -68,11 +68,11 @@ BORDERLINE = {
     "a negative distance": (lambda D: D - 2 * (D.max() == D) * D, "distances", "dense"),
     "links one way only": (np.triu, "graph", "sparse"),
     "a negative count": (lambda X: X - 9 * (X.max() == X), "sparse", "dense"),
-    "counts that are not rare": (lambda X: X[:, :5] + X[:, 5:10] + 3, "sparse", "dense"),
-    "a third value": (lambda X: np.vstack([np.full((1, 8), 0.5), X[1:]]), "binary", "dense"),
-    "sums of many sizes": (lambda X: X * np.arange(1, N + 1)[:, None], "histogram", "dense"),
-    "no negative entry": (np.abs, "directions", "dense"),
-    "rows of many lengths": (lambda X: X * np.arange(1, N + 1)[:, None], "directions", "dense"),
+    "counts that are not rare": (lambda X: X[:, :5] + X[:, 5:10] + 3, "sparse", "table"),
+    "a third value": (lambda X: np.vstack([np.full((1, 8), 0.5), X[1:]]), "binary", "table"),
+    "sums of many sizes": (lambda X: X * np.arange(1, N + 1)[:, None], "histogram", "table"),
+    "no negative entry": (np.abs, "directions", "table"),
+    "rows of many lengths": (lambda X: X * np.arange(1, N + 1)[:, None], "directions", "table"),
 }
 
 
@@ -186,7 +186,7 @@ def test_every_line_of_the_explanation_is_of_one_view():
 def test_features_are_learned_of_prepared_rows(library):
     views = {kind: example(kind) for kind in ("sparse", "histogram", "dense")}
     views["dense"][:, 4] *= 30
-    nystroem, learned = Nystroem(N, random_state=0), learn_preparations("kind", views)
+    nystroem, learned = Nystroem(N, random_state=0), learn_preparations("kind", "auto", views)
     prepared = {name: learned[name].apply(view) for name, view in views.items()}
     expected = SimpleMKKM(3, approximation=nystroem, kernels="gaussian", random_state=0)
     expected.fit(prepared)

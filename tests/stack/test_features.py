@@ -20,7 +20,8 @@ from mkclust.kernels import Linear, Nystroem
 from mkclust.linalg import is_foreign, place, to_host
 from mkclust.stack import as_stack
 from mkclust.stack.compare import compare
-from mkclust.stack.features import Features, compress
+from mkclust.stack.feature_maps import Features
+from mkclust.stack.features import compress
 
 N = 150
 MAPS = [Nystroem(40, random_state=0), Linear()]

@@ -296,7 +296,10 @@ def _refit(model: Any, samples: Any, part: np.ndarray) -> tuple[Any, Any]:
         missing = None if block.observed is None else ~block.observed
         X = Samples("kernels", model.kernel_names_, kernels, missing=missing)
         refitted = unfitted_copy(model).set_params(
-            approximation=None, kernels="precomputed", random_state=integer_seed(model)
+            approximation=None,
+            kernels="precomputed",
+            scale="auto",
+            random_state=integer_seed(model),
         )
     return refitted, in_order_of_fit(refitted.fit(X), X)
 

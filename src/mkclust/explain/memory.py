@@ -9,7 +9,8 @@ from mkclust.linalg.memory import available_bytes, in_units
 from mkclust.methods import METHODS
 from mkclust.methods.memory_checks import fit_bytes
 from mkclust.parameters import Count, check_parameter
-from mkclust.stack.features import FIT_SAMPLES, product_bytes
+from mkclust.stack.feature_maps import FIT_SAMPLES
+from mkclust.stack.features import product_bytes
 
 # Every pass over exact kernels takes the square of the samples: beyond this, hours in all.
 MOST_ON_THE_FLY = 50_000

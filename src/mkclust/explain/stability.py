@@ -17,7 +17,7 @@ from mkclust.methods.training import in_order_of_fit
 from mkclust.methods.uncovered import only_covered
 from mkclust.metrics import agreement_of_labels, align_labels
 from mkclust.parameters import Count, Number, check_parameter
-from mkclust.stack.features import seeds_of
+from mkclust.stack.feature_maps import seeds_of
 from mkclust.types import Float
 
 # Mean adjusted Rand indices from the first on are stable, below the second unstable.

@@ -49,7 +49,7 @@ LARGEST_WITH_ALL_TIES = 5000
 LONGEST_TIMES = 16
 LARGEST = float(np.finfo(np.float64).max)
 # Entries of a block of similarities on the host, and on a device.
-BLOCK_ENTRIES, BLOCK_ENTRIES_ON_DEVICE = 2**21, 2**25
+BLOCK_ENTRIES, BLOCK_ENTRIES_ON_DEVICE = 2**18, 2**25
 
 # Dissimilarities of some samples to all training samples, new arrays of float64, infinite if
 # samples have nothing in common, and by how much they may be wrong.

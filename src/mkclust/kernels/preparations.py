@@ -181,8 +181,8 @@ class ScaleColumns(Preparation):
     @classmethod
     def learn(cls, view: Array) -> "ScaleColumns":
         """Learn the spread of every column."""
-        limits = None if is_sparse(view) else np.quantile(sampled_rows(view), CLIPPED, axis=0)
-        return cls.by(view, column_deviations(view, limits))
+        limits = np.quantile(sampled_rows(view), CLIPPED, axis=0)
+        return cls.by(view, column_deviations(dense_rows(view), limits))
 
     @classmethod
     def by(cls, view: Array, spreads: Float) -> "ScaleColumns":

@@ -13,7 +13,8 @@ from mkclust.linalg.memory import require_memory
 from mkclust.linalg.sparse_rows import row_width
 from mkclust.stack import Mix, Stack
 from mkclust.stack.compare import SOME_COMPARED
-from mkclust.stack.features import n_components, require_products
+from mkclust.stack.feature_maps import n_components
+from mkclust.stack.features import require_products
 from mkclust.stack.sources import BLOCK_BYTES, FEWEST_ROWS
 
 # Entries with a larger rounding are stored in single precision.

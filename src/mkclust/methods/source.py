@@ -35,7 +35,7 @@ from mkclust.methods.same_input import (
 )
 from mkclust.stack import RowSource, Stack, Standardization, as_numbers, as_stack, row_sums
 from mkclust.stack.discretize import assign
-from mkclust.stack.features import PreparedMap
+from mkclust.stack.feature_maps import PreparedMap
 from mkclust.stack.observed import SampleMap, maps_of
 from mkclust.types import Array
 
@@ -379,7 +379,7 @@ def some_rows(blocks: Blocks) -> dict[str, SomeRows]:
     for name, rows in block.items():
         index = block.index(name)
         samples = numbers if index is None else numbers[index]
-        height = MOST_ENTRIES // row_width(rows)
+        height = min(len(samples), MOST_ENTRIES // row_width(rows))
         if height >= min(len(samples), FEWEST_SAMPLES):
             # A copy: what the model keeps must not change with the arrays of its user.
             found[name] = samples[:height], arrays_to_host(select(rows, slice(height))).copy()

@@ -1,0 +1,256 @@
+"""Feature maps of views: learned from some samples, applied to the rows of blocks."""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
+from zlib import crc32
+
+import numpy as np
+from scipy.sparse import issparse
+from sklearn.base import clone
+from sklearn.kernel_approximation import Nystroem, RBFSampler
+
+from mkclust.data.blocks import Block, Blocks, check_finite, device_bytes
+from mkclust.data.distances import squared_norms
+from mkclust.linalg import (
+    copy_array,
+    is_foreign,
+    namespace,
+    place,
+    precision_of,
+    ranges,
+    to_device,
+    zeros,
+)
+from mkclust.linalg.sparse_rows import spread_rows
+from mkclust.stack.compare import draw
+from mkclust.stack.observed import FillRule, rescaling
+from mkclust.types import Array, Float
+
+# Feature maps learn from at most this many samples.
+FIT_SAMPLES = 20_000
+# They learn from at least this many samples per landmark: if all samples were landmarks, nothing
+# would seem to be missed.
+SAMPLES_PER_LANDMARK = 10
+# If a view has less than this share of the samples drawn, samples are drawn that it has.
+SCARCE = 0.1
+# What the features that are computed together take on the host.
+WORK_BYTES = 4 << 20
+# The features of at least this many samples are computed together.
+FEWEST_ROWS = 256
+# Kernels of scikit-learn's own Nystroem that are one between a sample and itself.
+UNIT_DIAGONAL = ("rbf", "laplacian")
+
+# Learns from some rows of every view what is done to rows before they are mapped.
+LearnPreparations = Callable[[dict[str, Array]], Mapping[str, Any]]
+
+
+@dataclass(frozen=True)
+class PreparedMap:
+    """A feature map of rows to which something is done first, by ``preparation.apply``."""
+
+    preparation: Any
+    map_: Any
+
+    def transform(self, rows: Array) -> Array:
+        """Return the features of rows."""
+        return self.map_.transform(self.preparation.apply(rows))
+
+
+@dataclass(frozen=True)
+class Features:
+    """Standardized features of several views: what approximates, or is, their kernels.
+
+    A sample that a view lacks, whose row there is all NaN, has features of zeros: similarities that
+    are missing count as zero, which after centering is the average one. With ``fill="rescale"`` its
+    other features are besides multiplied with ``sqrt(V / V_i)``, V_i of the V views having it, so
+    that its similarity to itself, summed over the views, is that of a complete one.
+    """
+
+    maps: Sequence[Any]  # one fitted feature map per view
+    widths: Sequence[int]  # number of columns of each view's features
+    means: Sequence[Float] | None = None  # of their columns; None if they are not centered
+    # The squared length of a sample's features below which it is rounding, for each view; None if
+    # features are not scaled to unit length.
+    floors: Sequence[float] | None = None
+    fill: FillRule = "rescale"
+
+    def of(self, block: Block) -> list[Array]:
+        """Return the features of some samples, view by view, where these live."""
+        features = self.of_observed(block)
+        if block.observed is None:
+            return features
+        for p, name in enumerate(block):
+            if (rows := block.index(name)) is not None:
+                features[p] = spread_rows(features[p], rows, block.n_rows, 0.0)
+        if self.fill == "zero":
+            return features
+        scale = rescaling(block.observed)
+        return [F * _beside(scale, F)[:, None] for F in features]
+
+    def of_observed(self, block: Mapping[str, Array]) -> list[Array]:
+        """Return features of the rows that each view has."""
+        features = []
+        for p, rows in enumerate(block.values()):
+            if not rows.shape[0]:
+                features.append(zeros((0, self.widths[p]), rows, precision_of(rows)))
+                continue
+            F = _transform(self.maps[p], rows)
+            if self.means is not None:
+                F = F - _beside(self.means[p], F)
+            if self.floors is not None:
+                F = F * _unit_scale(F, self.floors[p])[:, None]
+            features.append(F)
+        return features
+
+    def parts(self, block: Block, start: int) -> Iterator[tuple[Block, int]]:
+        """Cut a block into parts whose features are not too large, with their first samples."""
+        like = next(iter(block.values()))
+        n_bytes = device_bytes(like) or WORK_BYTES
+        for rows in ranges(block.n_rows, max(FEWEST_ROWS, n_bytes // (8 * sum(self.widths)))):
+            yield block.part(rows), start + rows.start
+
+    def project(self, block: Block, matrix: Float) -> Array:
+        """Multiply the features of some samples, side by side, with a matrix, (n_columns, b)."""
+        ends = np.cumsum([0, *self.widths]).tolist()
+        projections = []
+        for part, _ in self.parts(block, 0):
+            columns = zip(self.of(part), pairwise(ends), strict=True)
+            projections.append(sum(F @ _beside(matrix[a:b], F) for F, (a, b) in columns))
+        xp = namespace(*projections)
+        projected = xp.concat(projections)
+        if not bool(xp.all(xp.isfinite(projected))):
+            raise ValueError(
+                "the feature maps make features of these samples that are not finite, or too large "
+                "to square; rescale the samples, or drop them"
+            )
+        return projected
+
+
+def learn_maps(
+    blocks: Blocks,
+    approximation: Any,
+    random_state: Any,
+    fit_samples: int | None = None,
+    learn_preparations: LearnPreparations | None = None,
+) -> Features:
+    """Return one feature map per view, learned from some samples; features as they come."""
+    n_landmarks = n_components(approximation)
+    count = max([FIT_SAMPLES, *(SAMPLES_PER_LANDMARK * n for n in n_landmarks)])
+    count = min(count if fit_samples is None else fit_samples, blocks.n_samples)
+    sample = draw_rows(blocks, count, fewest=max([1, *n_landmarks]))
+    preparations = {} if learn_preparations is None else learn_preparations(sample)
+    if hasattr(random_state, "randint"):
+        random_state = random_state.randint(2**31)
+    maps, widths, seed = [], [], int(random_state or 0)
+    for name, rows in sample.items():
+        if name in preparations:
+            rows = preparations[name].apply(rows)
+        map_ = clone(approximation)
+        unset = [seed for seed in seeds_of(map_) if map_.get_params()[seed] is None]
+        # The seed of a view is the same whichever views are beside it.
+        own = np.random.SeedSequence([seed, crc32(name.encode())]).generate_state(1)[0]
+        map_.set_params(**dict.fromkeys(unset, int(own)))
+        try:
+            # A copy, for a map may keep what it learns from, and it may be the caller's array.
+            first = _transform(map_.fit(copy_array(rows)), rows[:1, :])
+        except (ValueError, TypeError) as error:
+            is_array = not (is_foreign(rows) or issparse(rows))
+            message = error if is_array or isinstance(error, ValueError) else _unfit(map_, rows)
+            n = rows.shape[0]
+            lacks = f", observed in {n} of {count} samples" if n < count else ""
+            raise ValueError(f"View {name!r}{lacks}: {message}") from error
+        if issparse(first):
+            raise ValueError(
+                f"View {name!r}: {type(map_).__name__} gives sparse features, and their products "
+                "are dense; pass a feature map with few, dense columns, such as Nystroem"
+            )
+        maps.append(PreparedMap(preparations[name], map_) if name in preparations else map_)
+        widths.append(int(first.shape[1]))
+    return Features(maps, widths)
+
+
+def draw_rows(blocks: Blocks, count: int, *, fewest: int = 1, seed: int = 0) -> dict[str, Array]:
+    """Return finite rows of every view: those that it has of samples drawn from all.
+
+    If a view has fewer of these than `fewest`, or a small share, samples are drawn that it has.
+    """
+    numbers = draw(blocks.n_samples, count, seed)
+    check_finite(block := blocks.take(numbers), numbers)
+    found, few = dict(block), min(len(numbers), max(fewest, SCARCE * count))
+    if len(numbers) < blocks.n_samples and any(rows.shape[0] < few for rows in block.values()):
+        observed = blocks.observed()
+        assert observed is not None
+        for name, has in zip(blocks.names, observed.T, strict=True):
+            if found[name].shape[0] < few:
+                own = np.flatnonzero(has)
+                own = own[draw(len(own), count, seed)]
+                check_finite(block := blocks.take(own), own)
+                found[name] = block[name]
+    for name, rows in found.items():
+        if not rows.shape[0]:
+            raise ValueError(f"View {name!r} has no sample: all of its rows are NaN; leave it out.")
+    return found
+
+
+def seeds_of(map_: Any) -> list[str]:
+    """Return the parameters of a feature map, and of the steps of a pipeline, that are seeds."""
+    return [name for name in map_.get_params() if name.split("__")[-1] == "random_state"]
+
+
+def n_components(map_: Any) -> list[int]:
+    """Return the numbers of features that a map, or the steps of a pipeline, are asked for."""
+    values = [v for name, v in map_.get_params().items() if name.split("__")[-1] == "n_components"]
+    return [int(value) for value in values if isinstance(value, int | np.integer)]
+
+
+def trace_error(map_: Any, rows: Array, F: Array) -> float:
+    """Return the share of a kernel's trace that features of rows miss; NaN if unknown."""
+    if isinstance(map_, PreparedMap):
+        return trace_error(map_.map_, map_.preparation.apply(rows), F)
+    if hasattr(map_, "self_similarity"):
+        lengths = map_.self_similarity(rows)
+        trace = float(namespace(lengths).sum(lengths))
+    elif isinstance(map_, RBFSampler) or (
+        isinstance(map_, Nystroem) and map_.kernel in UNIT_DIAGONAL
+    ):
+        trace = rows.shape[0]
+    else:
+        return float("nan")
+    return 1 - float(namespace(F).sum(squared_norms(F))) / trace if trace else 0.0
+
+
+def _transform(map_: Any, rows: Array) -> Array:
+    """Return the features of rows, where the rows live."""
+    try:
+        F = map_.transform(rows)
+    except TypeError as error:
+        raise ValueError(_unfit(map_, rows)) from error
+    if is_foreign(rows) and place(F) != place(rows):
+        raise ValueError(_unfit(map_, rows))
+    return F if is_foreign(F) or issparse(F) else np.asarray(F)
+
+
+def _unfit(map_: Any, rows: Array) -> str:
+    """Return that a map takes NumPy arrays only, and what to do about it."""
+    name = type(getattr(map_, "map_", map_)).__name__
+    kind = "sparse" if issparse(rows) else f"one of {place(rows)}"
+    return (
+        f"{name} computes with dense NumPy arrays only, and this is {kind}: pass Nystroem of "
+        "mkclust.kernels, or the views as dense NumPy arrays"
+    )
+
+
+def _unit_scale(F: Array, floor: float) -> Array:
+    """Return what scales rows to unit length, or to zero: a sample at the mean has no direction."""
+    xp, squared = namespace(F), squared_norms(F)
+    is_long = squared > floor
+    scale = xp.where(is_long, 1 / xp.sqrt(xp.where(is_long, squared, 1.0)), 0.0)
+    # What is too large to square must not seem to be nothing.
+    return xp.astype(xp.where(xp.isfinite(squared), scale, np.nan), F.dtype)
+
+
+def _beside(learned: Float, F: Array) -> Array:
+    """Return what was learned where features live, in their precision."""
+    return namespace(F).astype(to_device(learned, F), F.dtype, copy=False)
