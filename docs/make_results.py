@@ -231,25 +231,26 @@ def scale():
 def number_of_clusters():
     """Return how often a suggested number of clusters is right."""
     record = read_json("n_clusters.json")
-    counts = [
-        [row["problem"], str(row.get("n", "")), f"{row['right']} of {row['runs']}"]
-        for part in ("shapes", "awkward")
-        for row in record["counts"][part]
-    ]
-    titles = {"noise": "independent noise", "planted": "3 to 8 planted clusters"}
-    titles["real"] = "ten handwritten digits: " + " and ".join(r["data"] for r in record["real"])
-    named = [
-        [title, f"{sum(r['n_clusters'] == r['true'] for r in record[part])} of {len(record[part])}"]
-        for part, title in titles.items()
-    ]
-    parts = (*titles, "shapes", "awkward", "cost")
-    seconds = record["cost"]["cpu_seconds"]
+    titles = {
+        "noise": "independent noise",
+        "planted": "3 to 8 clusters, centers 4.5 apart",
+        "categories": "the same beside a random category",
+        "closer": "the same, centers 2.7 apart",
+        "real": "real data with up to 20 classes",
+    }
+    body = []
+    for part, title in titles.items():
+        rows = record[part]
+        given = [row["evidence"] for row in rows]
+        evidence = ", ".join(f"{word} {given.count(word)}" for word in sorted(set(given)))
+        right = "" if part == "noise" else sum(row["n_clusters"] == row["true"] for row in rows)
+        body.append([title, str(len(rows)), evidence, str(right)])
+    keys = ("problem", "true", "n_clusters", "next", "evidence", "eigengaps", "silhouettes")
+    each = [[str(row[key]) for key in keys] for row in record["real"]]
     return {
-        "commands": "\n".join(record["commands"][part] for part in parts),
-        "notes": "\n".join(f"- {note}" for note in record["notes"]),
-        "named": markdown(["data", "right"], named),
-        "counts": markdown(["data", "samples", "right"], counts),
-        "cost": markdown(["what", "seconds"], [[k, digits(s, 2)] for k, s in seconds.items()]),
+        **{key: record[key] for key in ("command", "machine")},
+        "counts": markdown(["data", "problems", "evidence", "right"], body),
+        "real": markdown(list(keys), each),
     }
 
 

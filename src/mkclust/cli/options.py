@@ -92,10 +92,8 @@ _KERNELS = (
     "that suits the numbers of each view."
 )
 Kernels = Annotated[Texts, _option(METHOD, "[VIEW=]KERNEL", _KERNELS)]
-_SCALE = (
-    "How columns are scaled; auto: those of a table by their spread, so that units do not matter."
-)
-Scale = Annotated[Texts, _option(METHOD, "[VIEW=]auto|standard|robust|none", _SCALE)]
+_SCALE = "Scale columns: standard, robust or none."
+Scale = Annotated[Texts, _option(METHOD, "[VIEW=]HOW", _SCALE)]
 _SET = "Any other parameter of the method, as in Python: tol=1e-4, psd=clip, center=false."
 Settings = Annotated[Texts, _option(METHOD, "NAME=VALUE", _SET, "--set")]
 Seed = Annotated[int, _option(METHOD, "INT", "Seed of k-means; 0 by default.", min=0)]

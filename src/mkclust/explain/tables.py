@@ -82,7 +82,8 @@ def _read(
     if table.is_frame:
         return _read_frame(name, table.values.iloc[rows], samples)
     if columns is None:
-        columns = table.columns or [f"column {place}" for place in range(table.values.shape[1])]
+        names = table.columns or getattr(table.values, "columns", None)  # of a parquet file
+        columns = names or [f"column {place}" for place in range(table.values.shape[1])]
     return AlignedTable(name, samples, tuple(map(str, columns)), _numbers(table, who)[rows])
 
 
