@@ -45,7 +45,8 @@ def test_distances_are_refused_unless_nothing_is_checked(streamed):
     K = np.exp(-distances())
     with refused(1):
         as_stack([K, distances()], streamed=streamed)
-    as_stack([K, distances()], streamed=streamed, validate=False, normalize=False)
+    unchecked = {"validate": False, "normalize": False}
+    assert as_stack([K, distances()], streamed=streamed, **unchecked).n_kernels == 2
 
 
 @pytest.mark.parametrize("psd", ["error", "clip"])
@@ -63,18 +64,19 @@ def test_the_advice_of_the_message_is_accepted(psd):
 @pytest.mark.parametrize("join", [np.maximum, np.add])
 def test_graphs_are_similarities(n_neighbors, join):
     A = kneighbors_graph(POINTS, n_neighbors).toarray()
-    as_stack([join(A, A.T)], psd="shift", normalize=False)
+    assert as_stack([join(A, A.T)], psd="shift", normalize=False).n_kernels == 1
 
 
 @pytest.mark.parametrize("width", [0.1, 1, 10])
 def test_similarities_without_a_diagonal_are_similarities(width):
     D = distances() / np.median(distances())
     for K in (np.exp(-((D / width) ** 2) / 2), 1 / (1 + D * width)):
-        as_stack([K - np.diag(K.diagonal())], psd="clip", normalize=False)
+        assert as_stack([K - np.diag(K.diagonal())], psd="clip", normalize=False).n_kernels == 1
 
 
 @pytest.mark.parametrize("seed", range(5))
 def test_noise_without_a_diagonal_is_not_called_distances(seed):
     rng = np.random.default_rng(seed)
     noise = [rng.uniform(0.5, 1, size=(N, N)), (rng.uniform(size=(N, N)) < 0.7).astype(float)]
-    as_stack([A + A.T - 2 * np.diag(A.diagonal()) for A in noise], psd="clip")
+    stack = as_stack([A + A.T - 2 * np.diag(A.diagonal()) for A in noise], psd="clip")
+    assert stack.n_kernels == 2

@@ -42,7 +42,7 @@ from mkclust.types import Array, Float
 
 # Largest numbers of rows and entries that are sampled from a view.
 SAMPLED_ROWS, SAMPLED_ENTRIES = 1_000, 2**23
-# Entries beyond these quantiles of a column do not count for its spread.
+# Entries beyond these quantiles of a column are clipped when its spread is computed.
 CLIPPED = (0.01, 0.99)
 # The distance between the quartiles of a normal distribution, in deviations.
 QUARTILES = 1.349
@@ -171,8 +171,8 @@ def column_deviations(view: Array, limits: Float | None = None) -> Float:
 class ScaleColumns(Preparation):
     """Divide every column by its spread, so that its unit does not matter.
 
-    The spread is the standard deviation without the largest and smallest hundredth of the entries;
-    of a column that is constant without these, with them.
+    The spread is the standard deviation with the largest and smallest hundredth of the entries
+    clipped; of a column that is then constant, without clipping.
     """
 
     factors: Float = field(repr=False)  # what every column is multiplied with
