@@ -199,8 +199,9 @@ def test_alignments_are_shares_of_the_top_eigenvalue_sums(method, center, normal
 
 def test_the_partition_spans_leading_eigenvectors_of_the_combined_kernel(inductive):
     X = gram(overlapping_views())
-    # What draws to a compromise is no part of the mix.
-    options = {"anchor": 0} if "anchor" in inductive().get_params() else {}
+    # Neither what draws to a compromise nor neighbors are part of the mix.
+    without = {"anchor": 0, "neighbors": None}
+    options = {name: without[name] for name in without.keys() & inductive().get_params()}
     model = inductive(3, random_state=0, **options).fit(X)
     if not hasattr(model, "coefficients_"):
         pytest.skip(f"{inductive.__name__} has no combined kernel")

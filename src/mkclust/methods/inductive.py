@@ -13,7 +13,7 @@ from mkclust.linalg import arrays_to_host, to_host
 from mkclust.linalg.sparse_rows import spread_rows
 from mkclust.methods.base import MultipleKernelClusterer
 from mkclust.methods.learned_rows import LearnedRows, learn_regressions
-from mkclust.methods.out_of_sample import Extension, eigenvector_projections, inverse
+from mkclust.methods.out_of_sample import Extension, eigenvector_projections
 from mkclust.methods.solution import Solution
 from mkclust.methods.uncovered import UNCOVERED, observed_of, uncovered_among_new, warn_of_uncovered
 from mkclust.stack import Stack
@@ -124,8 +124,8 @@ class InductiveClusterer(
             return sum(products[1:], products[0]), None
         rule = self.table_options.fill_rule
         extension = Extension.by(stack, projections, rule, solution.included)
-        if solution.projections is None and self._asks_to_learn:
-            extension = self._with_learned_rows(stack, solution, extension)
+        if self._asks_to_learn:
+            extension = self._with_learned_rows(stack, solution, projections, extension)
         return extension.embed_training(stack), extension
 
     def _projections(self, stack: Stack, solution: Solution) -> list[Array]:
@@ -143,15 +143,10 @@ class InductiveClusterer(
         return eigenvector_projections(stack, solution.coefficients, solution.partition, values)
 
     def _with_learned_rows(
-        self, stack: Stack, solution: Solution, extension: Extension
+        self, stack: Stack, solution: Solution, projections: list[Array], extension: Extension
     ) -> Extension:
         """Return an extension that has learned what makes up for kernels that lack a sample."""
-        assert solution.relaxation is not None
-        assert solution.coefficients is not None
-        precision = max(kernel.precision for kernel in stack.kernels)
-        values = solution.relaxation.eigenvalues[: self.n_clusters]
-        reciprocals = inverse(values, stack.n_samples, precision)
-        learned = LearnedRows.of(stack, solution.coefficients, solution.partition, reciprocals)
+        learned = LearnedRows.of(stack, solution.partition, projections)
         if (observed := observed_of(stack)) is None:
             return replace(extension, learned=learned)
         rows = extension.embed_training(stack)

@@ -22,6 +22,7 @@ from mkclust.linalg import namespace, select, to_device, to_host
 from mkclust.stack import Stack
 from mkclust.stack.compare import draw
 from mkclust.stack.discretize import normalize_rows
+from mkclust.stack.kernel import multiply
 from mkclust.stack.observed import maps_of, with_maps
 from mkclust.types import Array, Float
 
@@ -50,16 +51,14 @@ def grams_of(stack: Stack, H: Array) -> Float:
 class LearnedRows:
     r"""The embedding of samples that some kernels lack, from what the others say.
 
-    With a partition H of :math:`\sum_p c_p K_p`, eigenvalues :math:`\Lambda`, a kernel contributes
-    :math:`c_p \varphi_p(x)^\top M_p \Lambda^{-1}` to the embedding of x. If it lacks x, it
-    contributes a share :math:`\tau` of that for the features :math:`M_p h(x)` that the embedding
-    predicts. With b(x) the sum of what the others contribute,
+    With a partition :math:`H = \sum_p K_p P_p`, a kernel :math:`K_p = \Phi_p^\top \Phi_p`
+    contributes :math:`\varphi_p(x)^\top \Phi_p P_p` to the embedding of x. If it lacks x, it
+    contributes a share :math:`\tau` of that for the features :math:`\Phi_p H h(x)` that the
+    embedding predicts. With b(x) the sum of what the others contribute,
 
-    .. math:: h(x) = b(x) \Big(I - \tau \sum_{p\ \mathrm{lacks}\ x}
-              c_p M_p^\top M_p \Lambda^{-1}\Big)^{-1}.
+    .. math:: h(x) = b(x) \Big(I - \tau \sum_{p\ \mathrm{lacks}\ x} H^\top K_p P_p\Big)^{-1}.
 
-    Were :math:`\tau` one, that would be the h for which the features seen are nearest to
-    :math:`M_p h`. A sample that no kernel lacks keeps its b(x), and a sample in kernels for
+    A sample that no kernel lacks keeps its b(x), and a sample in kernels for
     which there is a regression is embedded by that.
     """
 
@@ -71,9 +70,10 @@ class LearnedRows:
     active: np.ndarray | None = None
 
     @classmethod
-    def of(cls, stack: Stack, coefficients: Float, H: Array, reciprocals: Float) -> "LearnedRows":
-        """Return that of a partition H, with the reciprocals of its eigenvalues."""
-        return cls(coefficients[:, None, None] * grams_of(stack, H) * reciprocals)
+    def of(cls, stack: Stack, H: Array, projections: Sequence[Array]) -> "LearnedRows":
+        """Return that of a partition ``H = sum_p K_p P_p``: ``H^T K_p P_p`` for every kernel."""
+        products = multiply(stack.kernels, projections)
+        return cls(np.stack([to_host(H.T @ product) for product in products]))
 
     def complete(self, rows: Array, seen: np.ndarray) -> Array:
         """Make up for kernels that lack samples, given the sum over the kernels that have them.
