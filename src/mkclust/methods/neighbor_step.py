@@ -36,7 +36,7 @@ FEWEST_NEIGHBORS = 3
 # With fewer samples than this there are no neighborhoods to speak of.
 FEWEST_SAMPLES = 30
 # The regression is solved up to this relative error, or for this number of products.
-RIDGE_TOLERANCE, MOST_PRODUCTS = 1e-3, 50
+RIDGE_TOLERANCE, MOST_PRODUCTS = 1e-2, 50
 # Directions of less than this share of the largest are rounding: the mix has too low a rank.
 RANK_TOLERANCE = 1e-10
 
