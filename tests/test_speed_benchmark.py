@@ -81,6 +81,6 @@ def test_tables_show_every_figure_of_the_committed_results_in_its_place():
                 assert shown == f"{measured['exponents']['fit']:.2f}"
 
 
-def test_the_readme_has_the_ranges_of_the_committed_results():
+def test_the_readme_has_the_seconds_of_the_committed_results():
     text = " ".join((ROOT / "README.md").read_text().split())
     assert table.summary(table.read_results()) in text, "run python benchmarks/speed/table.py"
