@@ -41,7 +41,7 @@ MOST_PATTERNS = 16
 
 def grams_of(stack: Stack, H: Array) -> Float:
     """Return ``H^T K_p H`` of every kernel, (m, k, k)."""
-    products = stack.apply(H)
+    products = (stack.held() or stack).apply(H)
     grams = np.stack([to_host(H.T @ products[p, ...]) for p in range(stack.n_kernels)])
     return (grams + grams.transpose(0, 2, 1)) / 2
 
@@ -71,9 +71,9 @@ class LearnedRows:
     active: np.ndarray | None = None
 
     @classmethod
-    def of(cls, stack: Stack, coefficients: Float, H: Array, reciprocals: Float) -> "LearnedRows":
-        """Return that of a partition H, with the reciprocals of its eigenvalues."""
-        return cls(coefficients[:, None, None] * grams_of(stack, H) * reciprocals)
+    def of(cls, coefficients: Float, grams: Float, reciprocals: Float) -> "LearnedRows":
+        """Return that of a partition, with ``H^T K_p H`` and the reciprocals of its eigenvalues."""
+        return cls(coefficients[:, None, None] * grams * reciprocals)
 
     def complete(self, rows: Array, seen: np.ndarray) -> Array:
         """Make up for kernels that lack samples, given the sum over the kernels that have them.

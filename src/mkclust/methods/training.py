@@ -20,6 +20,7 @@ from mkclust.kernels.requested import expected_input
 from mkclust.linalg import copy_array, select
 from mkclust.linalg.threads import one_thread_if_small
 from mkclust.methods.agreement import measure_agreement, warn_of_agreement
+from mkclust.methods.learned_rows import grams_of
 from mkclust.methods.memory_checks import require_memory_for_features, require_memory_for_views
 from mkclust.methods.missingness import advise_on_missing, measure_missingness
 from mkclust.methods.mixture import leading_shares
@@ -213,6 +214,7 @@ def learn(model: Any, samples: Samples) -> dict[str, Any]:
             # Of what was observed: what was learned of missing samples agrees with all views.
             solution = replace(solution, agreement=measure_agreement(given))
         stack = given if solution.stack is None else solution.stack
+        solution = replace(solution, grams=grams_of(stack, solution.partition))
         observed = observed_of(stack)
         empty = training.empty if observed is None else training.empty | ~observed
         used = used_kernels(stack, solution.coefficients, solution.included)
