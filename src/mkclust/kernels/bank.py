@@ -5,7 +5,7 @@ from copy import copy
 from typing import Any, Self
 
 import numpy as np
-from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.base import TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 from mkclust.data.blocks import fingerprint
@@ -28,14 +28,14 @@ from mkclust.kernels.sanity import warn_of_kernels, warn_of_lost_digits
 from mkclust.kernels.view_kernels import ComputedKernels, ViewKernels
 from mkclust.linalg import copy_array, is_foreign, namespace, precision_of, to_host
 from mkclust.linalg.sparse_rows import are_equal_rows, like_rows
-from mkclust.parameters import Flag, check_parameter
+from mkclust.parameters import Flag, Parameters, check_parameter
 from mkclust.types import Array
 
 # With fewer samples, neighborhoods by rule would contain most of them.
 FEWEST_SAMPLES = 10
 
 
-class KernelBank(TransformerMixin, BaseEstimator):
+class KernelBank(TransformerMixin, Parameters):
     r"""Turn views into a bank of kernels.
 
     By default each view gives twelve kernels, the customary make-up of a bank in the multiple
@@ -176,24 +176,13 @@ class KernelBank(TransformerMixin, BaseEstimator):
     (2, 4, 30)
     """
 
-    def __init__(
-        self,
-        *,
-        widths: Sequence[float] = (1 / 8, 1 / 4, 1 / 2, 1.0, 2.0, 4.0, 8.0),
-        polynomials: Sequence[tuple[float, int]] = ((0, 2), (0, 4), (1, 2), (1, 4)),
-        linear: str | None = "linear",
-        rules: Any = None,
-        scale: Any = "auto",
-        on_the_fly: bool = False,
-        neighbors: Any = None,
-    ):
-        self.widths = widths
-        self.polynomials = polynomials
-        self.linear = linear
-        self.rules = rules
-        self.scale = scale
-        self.on_the_fly = on_the_fly
-        self.neighbors = neighbors
+    widths: Sequence[float] = (1 / 8, 1 / 4, 1 / 2, 1.0, 2.0, 4.0, 8.0)
+    polynomials: Sequence[tuple[float, int]] = ((0, 2), (0, 4), (1, 2), (1, 4))
+    linear: str | None = "linear"
+    rules: Any = None
+    scale: Any = "auto"
+    on_the_fly: bool = False
+    neighbors: Any = None
 
     def fit(self, X: Any, y: Any = None) -> Self:
         """Learn the kind, width and scale of each view and keep the views for new rows.

@@ -33,7 +33,7 @@ from mkclust.linalg import (
     to_host,
 )
 from mkclust.linalg.sparse_rows import dense_rows
-from mkclust.parameters import Choice, Number, Rule
+from mkclust.parameters import Allowed, Choice, Count, Either, Number
 from mkclust.types import Array, Float
 
 # How many neighbors "auto" takes: with 10 to 50, clusters of the data sets that were tried hardly
@@ -56,20 +56,10 @@ BLOCK_ENTRIES, BLOCK_ENTRIES_ON_DEVICE = 2**18, 2**25
 Block = tuple[Array, Any]
 
 
-def NeighborCount() -> Rule:
+def NeighborCount() -> Allowed:
     """Allow None, "auto", a number of neighbors, or a share of the samples."""
-
-    def test(value: Any) -> bool:
-        if isinstance(value, Integral):
-            return Number(2).holds(value)
-        share = Number(0, 1, open_low=True, open_high=True)
-        return Choice((None, "auto")).holds(value) or share.holds(value)
-
-    return Rule(
-        test,
-        "pass None, 'auto', an integer of at least 2, or a share of the samples, a number "
-        "between 0 and 1 (0 and 1 excluded)",
-    )
+    share = Number(0, 1, open_low=True, open_high=True)
+    return Either(Either(Count(least=2), share), Choice((None, "auto")))
 
 
 def count_neighbors(neighbors: Any, n_samples: int) -> int:

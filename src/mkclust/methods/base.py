@@ -12,14 +12,13 @@ from mkclust.data.options import TableOptions
 from mkclust.linalg import arrays_to_host
 from mkclust.methods.agreement import Agreement
 from mkclust.methods.documentation import MIXING_WEIGHT, fill
-from mkclust.methods.fields import Parameters, learned
 from mkclust.methods.mixed_kernel import SUM, describe_mixed_kernel, mixed_kernel
 from mkclust.methods.out_of_sample import Extension
 from mkclust.methods.parameter_checks import check_parameters
 from mkclust.methods.solution import Solution
 from mkclust.methods.training import learn, read_training, solve_timed
 from mkclust.methods.uncovered import observed_of
-from mkclust.parameters import Allowed
+from mkclust.parameters import Allowed, Parameters, learned
 from mkclust.stack import Mix, Stack
 from mkclust.text import printable, text_table
 from mkclust.types import Array, Float, Labels

@@ -12,14 +12,13 @@ from mkclust.exceptions import WeightsWarning, warn
 from mkclust.linalg import precision_of
 from mkclust.methods.base import MultipleKernelClusterer
 from mkclust.methods.documentation import LARGE_WEIGHT
-from mkclust.methods.fields import learned
 from mkclust.methods.inductive import InductiveClusterer
 from mkclust.methods.learned_fill import AlignedFills, learn_fills
 from mkclust.methods.out_of_sample import embedded_rows
 from mkclust.methods.reduced_gradient import solve_reduced_gradient
 from mkclust.methods.solution import Solution
 from mkclust.metrics import agreement_of_labels
-from mkclust.parameters import Allowed, Choice
+from mkclust.parameters import Allowed, Choice, learned
 from mkclust.stack import Stack
 from mkclust.stack.observed import with_active
 from mkclust.text import join_words
