@@ -44,14 +44,6 @@ def test_kernels_by_kind_of_real_data_are_not_warned_of(name):
     assert warned(load(name).views, rules="kind") == []
 
 
-@pytest.mark.data
-def test_real_data_that_are_taken_as_they_are_are_warned_of():
-    reference_folder("MKCLUST_DATA")
-    (loud,) = warned(load("digit").views)
-    assert "View 'mor': column 5 makes up 100% of the squared distance" in loud
-    assert all("counts with a heavy tail" in each for each in warned(load("3sources").views))
-
-
 @pytest.mark.parametrize("library", LIBRARIES)
 def test_a_column_that_drowns_the_others_is_named(library):
     loud = blobs() * [1, 1, 6, 1, 1, 1]
