@@ -258,18 +258,6 @@ def test_names_of_views_and_kernels_are_kept(method):
     assert len(method(3).fit(views["pixels"]).kernel_names_) == 12
 
 
-def test_one_view_one_kernel_and_one_table_of_one_column_are_enough(method):
-    X = overlapping_views()[0]
-    for model in (
-        method(3, random_state=0).fit([X]),
-        method(3, random_state=0).fit(gaussian([X])),
-        method(3, random_state=0, kernels="precomputed").fit([gaussian([X])[0]]),
-    ):
-        assert model.weights_ == pytest.approx([1])
-        assert set(model.labels_) == {0, 1, 2}
-    assert set(method(3, random_state=0).fit(X[:, :1]).labels_) == {0, 1, 2}
-
-
 FORMS = {
     "list": lambda K: list(K),
     "tuple": lambda K: tuple(K),
@@ -409,21 +397,6 @@ def test_samples_are_predicted_one_by_one_as_together(inductive, kind):
         model.transform(rows(slice(None))),
         atol=1e-10,
     )
-
-
-def test_self_similarities_given_for_kernels_equal_those_of_the_bank(inductive):
-    train, new = overlapping_views(), overlapping_views(n=25, seed=9)
-    # One kernel per view: several of one view share its weight, which kernels are not known to do.
-    bank = KernelBank(widths=(), polynomials=()).fit(train)
-    m = len(bank.kernel_names_)
-    of_views = inductive(4, kernels=bank, random_state=0).fit(train)
-    of_kernels = inductive(4, kernels="precomputed", random_state=0).fit(bank.transform(train))
-    found = of_kernels.transform(bank.transform(new), self_similarity=bank.self_similarity(new))
-    np.testing.assert_allclose(found, of_views.transform(new), atol=1e-8)
-    with pytest.raises(ValueError, match="self_similarity.*row for each kernel.*normalize=False"):
-        of_kernels.transform(bank.transform(new))
-    with pytest.raises(ValueError, match=rf"expected \({m}, 25\)"):
-        of_kernels.transform(bank.transform(new), self_similarity=np.ones(25))
 
 
 # Invariances -----------------------------------------------------------------------------------

@@ -90,7 +90,6 @@ EXPECTED = {
     ),
 }
 EVERY = [name for name in RULES if name != "categorical"]
-KINDS = [name for name in EVERY if not RULES[name].by_name]
 
 
 def bank_of(rule, **parameters):

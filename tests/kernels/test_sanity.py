@@ -104,14 +104,6 @@ def test_a_column_that_lost_its_digits_beside_an_offset_is_named(dtype, noise):
     assert dtype in message
 
 
-def test_an_offset_beside_which_digits_are_left_is_not_warned_of():
-    X = blobs()
-    X[:, 2] = 1e6 + np.random.default_rng(0).normal(size=N)
-    assert not [m for m in warned({"a": X.astype("float32")}) if "digits" in m or "nearest" in m]
-    X[:, 2] = 3.0
-    assert warned({"a": X}) == []
-
-
 def test_a_kernel_that_is_only_rounding_is_told_from_a_constant_one():
     X = 1e8 + 1e-5 * np.random.default_rng(0).normal(size=(N, 2))
     with pytest.raises(ValueError, match=r"'x'.*rounding.*offset"):
