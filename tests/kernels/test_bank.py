@@ -128,10 +128,10 @@ def test_new_views_unlike_the_training_views_are_refused(views, method):
 
     pixels, words = views.values()
     for fitted, new, message in (
-        (views, {"pixels": pixels}, r"2 views \('pixels', 'words'\), but found 1 view \('pixels'"),
-        (views, [pixels, words], r"found 2 views \('view 0', 'view 1'\)"),
-        (pixels, [pixels, words], "one table, but found 2 views"),
-        (views, {"pixels": pixels, "words": pixels}, "View 'words' has 4 columns, but 9"),
+        (views, {"pixels": pixels}, "fitted on .*'words': 9"),
+        (views, [pixels, words], "'view 0': 4.*fitted on .*'pixels': 4"),
+        (pixels, [pixels, words], "fitted on .*'table': 4"),
+        (views, {"pixels": pixels, "words": pixels}, "'words': 4.*fitted on .*'words': 9"),
     ):
         with pytest.raises(ValueError, match=message):
             use(fitted, new)

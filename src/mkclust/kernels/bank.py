@@ -9,7 +9,7 @@ from sklearn.base import TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 from mkclust.data.blocks import fingerprint
-from mkclust.data.samples import read_views
+from mkclust.data.samples import Samples, read_views
 from mkclust.data.tables import TABLE
 from mkclust.kernels.formulas import Formula, read_formulas
 from mkclust.kernels.kinds import (
@@ -230,7 +230,7 @@ class KernelBank(TransformerMixin, Parameters):
         return read_formulas(self.widths, self.polynomials, self.linear)
 
     def _set_views(self, views: tuple[ViewKernels, ...]) -> None:
-        """Set what is learned, and the attributes that show it."""
+        """Set the learned views and the public attributes."""
         self._views = views
         self.rules_ = {view.name: view.kind for view in views}
         self.scales_ = {view.name: view.scale for view in views}
@@ -365,25 +365,15 @@ class KernelBank(TransformerMixin, Parameters):
                     "and new samples are compared with what it holds: fit again, or fit on an "
                     "array in memory, such as numpy.array(view)."
                 )
-        samples = read_views(X, encodings=self._encodings)
-        if samples.views.keys() != training.keys():
-            raise ValueError(
-                f"The bank was fitted on {_listed(training)}, but found {_listed(samples.views)}; "
-                "pass the new samples in the same form as the training ones."
-            )
-        samples.check_columns(self.columns_, "bank")
-        for name, view in training.items():
-            n_columns, expected = samples.views[name].shape[1], view.shape[1]
-            if n_columns != expected and list(training) == [TABLE]:
-                # The wording that scikit-learn's checks of estimators require.
-                needs = f"{type(self).__name__} is expecting {expected} features as input"
-                raise ValueError(f"X has {n_columns} features, but {needs}.")
-            if n_columns != expected:
-                raise ValueError(
-                    f"View {name!r} has {n_columns} columns, but {expected} when the bank was "
-                    "fitted; pass the same features in the same order."
-                )
-        return {name: like_rows(samples.views[name], view) for name, view in training.items()}
+        samples, n_features = read_views(X, encodings=self._encodings), self.n_features_in_
+        given = sum(view.shape[1] for view in samples.views.values())
+        if list(samples.views) == list(training) == [TABLE] and given != n_features:
+            # The wording that scikit-learn's checks of estimators require.
+            needs = f"{type(self).__name__} is expecting {n_features} features as input"
+            raise ValueError(f"X has {given} features, but {needs}.")
+        widths = {name: view.shape[1] for name, view in training.items()}
+        views = match_views(samples, widths, self.columns_, "bank").views
+        return {name: like_rows(views[name], view) for name, view in training.items()}
 
     def _kernels(self, new_views: Mapping[str, Array] | None) -> Any:
         """Compute the kernels of checked new views, or of the training views for None."""
@@ -455,8 +445,18 @@ class KernelBank(TransformerMixin, Parameters):
         return "\n".join(lines)
 
 
-def _listed(views: Mapping[str, Array]) -> str:
-    """Name views in an error message."""
-    if list(views) == [TABLE]:
-        return "one table"
-    return f"{len(views)} view{'s' * (len(views) > 1)} ({', '.join(map(repr, views))})"
+def match_views(
+    samples: Samples,
+    widths: Mapping[str, int],
+    columns: Mapping[str, list[str]],
+    who: str = "model",
+) -> Samples:
+    """Return views in the order of those of a fit, or say how they differ."""
+    given = dict(zip(samples.names, samples.n_features, strict=True))
+    if given != widths:
+        raise ValueError(
+            f"X has the views {given} (name: columns), the {who} was fitted on {dict(widths)}: "
+            "pass the same views, with the same columns"
+        )
+    samples.check_columns(columns, who)
+    return samples.only(list(widths))

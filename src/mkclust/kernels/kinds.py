@@ -179,7 +179,7 @@ def kind_of(profile: ViewProfile) -> Rule:
 
 
 def as_view(asked: Any) -> view:
-    """Return what is asked for of one view, by the name of a kernel or by a `view`."""
+    """Return a request for one view, given the name of a kernel or a `view`."""
     return asked if isinstance(asked, view) else view(kernel=asked)
 
 

@@ -262,7 +262,7 @@ class MultipleKernelClusterer(ClusterMixin, Parameters):
         )
 
     def check_parameters(self) -> None:
-        """Refuse parameters that no data could make sense of.
+        """Refuse parameters that are invalid for all data.
 
         Raises
         ------
@@ -302,7 +302,7 @@ class MultipleKernelClusterer(ClusterMixin, Parameters):
         return other
 
     def __getstate__(self) -> dict[str, Any]:
-        """Return what is stored: arrays on the host, which load anywhere."""
+        """Return the state to store, with arrays on the host, which load anywhere."""
         return {name: arrays_to_host(value) for name, value in super().__getstate__().items()}
 
     def __sklearn_is_fitted__(self) -> bool:

@@ -134,8 +134,8 @@ class MKKMMM(InductiveClusterer):
     duality_gap_ : float
         Only for the saddle point: relative distance of the objective to its maximum at most.
     certificate_ : str
-        Only for the saddle point: how it is known that no eigenvector was missed, as SimpleMKKM
-        tells it.
+        Only for the saddle point: how it is known that no eigenvector was missed, in the words
+        of SimpleMKKM.
     {notes}
 
     Examples

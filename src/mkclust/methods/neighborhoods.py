@@ -28,7 +28,7 @@ from mkclust.types import Array, Float
 
 @dataclass(frozen=True)
 class KernelNeighborhoods:
-    """The neighborhoods of a precomputed kernel, and what tells how new samples join them."""
+    """The neighborhoods of a precomputed kernel, and how new samples join them."""
 
     name: str
     found: Neighborhoods = field(repr=False)

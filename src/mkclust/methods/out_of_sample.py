@@ -111,7 +111,7 @@ class Extension:
         )
 
     def __getstate__(self) -> dict[str, Any]:
-        """Return what is stored of it: arrays of the host."""
+        """Return the state to store, with arrays on the host."""
         return {name: arrays_to_host(value) for name, value in vars(self).items()}
 
     def with_regressions(

@@ -66,7 +66,7 @@ def solution_of(result: Search) -> Solution:
         partition=result.relaxation.vectors[:, : result.relaxation.n_clusters],
         weights=result.weights,
         objective=result.relaxation.value,
-        # An early estimate may turn out to have been too low; what is known last is known best.
+        # Early estimates may have been too low; the last one is the most accurate.
         history=np.maximum(np.minimum.accumulate(upper), upper[-1]),
         converged=result.converged,
         coefficients=result.weights**2,
@@ -160,7 +160,7 @@ class SimpleClusterer(CertifiedClusterer):
     }
 
     def check_parameters(self) -> None:
-        """Refuse parameters that no data could make sense of."""
+        """Refuse parameters that are invalid for all data."""
         super().check_parameters()
         if self.stopping == "step" and self.solver == "subspace":
             raise ValueError(

@@ -1,4 +1,4 @@
-"""A fit: from what is passed to kernels, labels and warnings; and the same input once more."""
+"""From the input of a fit to kernels, labels and warnings; and the same input read again."""
 
 import time
 import warnings
@@ -152,7 +152,7 @@ def make_bank(model: Any, several_views: bool) -> KernelBank:
 
 
 def _compress(model: Any, samples: Samples) -> tuple[FromFeatures, Stack]:
-    """Return what is to be known of views, and the compressed kernels of their features."""
+    """Return the source of views with features, and the compressed kernels of these."""
     kernels = model.kernels
     expected_input(kernels)
     if isinstance(kernels, KernelBank) or kernels in ("precomputed", "on-the-fly"):
