@@ -60,35 +60,31 @@ class KernelBank(TransformerMixin, Parameters):
         between two rows (zero if a row is zero), or none.
     rules : None, "kind", str, view or dict of str to str or view, default=None
         None makes these kernels of the rows of every view as they are. "kind" recognizes the kind
-        of each view by its numbers, prepares its rows accordingly, and makes the kernels that suit
-        it: see the notes. The name of a kernel, or of a kind, applies to all views. A dict gives
-        kernels or kinds by the names of views; other views go by their kinds. A `mkclust.view`
-        gives a transformer of rows as well.
+        of each view by its numbers, and makes the kernels that suit it: see the notes. The name of
+        a kernel or kind applies to all views, a dict gives them by the names of views (others go by
+        their kinds), and a `mkclust.view` adds a transformer of rows.
     scale : {"auto", "standard", "robust", "none"} or dict of str to these, default="auto"
-        How columns of numbers are scaled, in all views or by the name of a view: "auto" as the
-        kind of a view says; by their standard deviation or the distance between their quartiles; or
-        not at all. Counts, histograms, directions, categories, links and distances keep their rule.
+        How columns of numbers are scaled, in all views or by the name of a view: by the rule of
+        its kind, their standard deviation, the distance between their quartiles, or not at all.
+        Counts, histograms, directions, categories, links and distances keep their rule.
     on_the_fly : bool, default=False
-        Return a source of rows instead of arrays, which computes the kernels from the views some
-        rows at a time, whenever they are needed: memory then grows with the views only, and every
-        product with the kernels takes the time to compute them.
+        Return a source that computes rows of the kernels whenever they are needed, instead of
+        arrays: it takes less memory, and more time for every product.
     neighbors : None, int, float or "auto", default=None
         Replace every kernel by its shared neighborhoods: the similarity of two samples is the share
         of neighborhoods that contain both. The neighborhood of a sample is itself and this number
         of others that are most similar to it, with all that are as similar as the last. An integer
         of at least 2, a share of the samples, or "auto": 20, and fewer for less than 60 samples.
-        Kernels are then sparse and on the host. Similarities are compared as by kernels of unit
-        diagonal: all Gaussian kernels of a view have the same neighbors, as have "linear" and
-        "cosine".
+        Kernels are then sparse and on the host, and compared as scaled to a unit diagonal.
 
     Attributes
     ----------
     views_ : dict of str to array, or CSR array, of shape (n_samples, n_features)
-        The training views, with which new rows are compared: copies, except of memory maps; if
-        their files change, new rows are refused.
+        The training views: copies, except of memory maps; if their files change, new rows are
+        refused.
     medians_, scales_ : dict of str to float
-        Of the prepared training rows of each view: the median distance (if a kernel is as wide as
-        it) and the mean squared norm.
+        The median distance, if a kernel depends on it, and the mean squared norm of the prepared
+        training rows of each view.
     rules_ : dict of str to str
         The rule of each view: its kind, or the name of its kernel; "gaussian" for rows as they are.
     columns_ : dict of str to list of str
@@ -103,8 +99,8 @@ class KernelBank(TransformerMixin, Parameters):
 
     Notes
     -----
-    The median is that of all pairs of at most 5,000 rows (fewer of more than 4,000 columns), drawn
-    with a fixed seed; if most pairs are identical, the mean of the positive distances replaces it.
+    The median is that of all pairs of at most 5,000 rows (fewer with more than 4,000 columns),
+    drawn with a fixed seed; if it is zero, that is the mean of the positive distances.
 
     Kinds of views, the first that fits at most 1,000 rows drawn with a fixed seed:
 
@@ -149,10 +145,9 @@ class KernelBank(TransformerMixin, Parameters):
     they check precomputed kernels.
 
     Kernels are float32 if every training view is, and float64 otherwise; on the host they are
-    computed in float64. Sparse views of SciPy are never written out. Kernels of views of another
-    library, such as torch or CuPy, are arrays of that library on the device of the views, computed
-    in the precision of each view (in float32 good to about 1e-6); those of neighborhoods alone are
-    on the host. Pickled banks hold arrays of the host.
+    computed in float64. Sparse views of SciPy are never written out. Kernels of views of torch or
+    CuPy are arrays of that library on the device of the views, computed in the precision of each
+    view (float32: about 1e-6); those of neighborhoods alone, and pickled arrays, are on the host.
 
     Examples
     --------
