@@ -12,7 +12,7 @@ from mkclust.data.options import TableOptions
 from mkclust.linalg import arrays_to_host
 from mkclust.methods.agreement import Agreement
 from mkclust.methods.documentation import MIXING_WEIGHT, fill
-from mkclust.methods.mixed_kernel import SUM, describe_mixed_kernel, mixed_kernel
+from mkclust.methods.mixed_kernel import COSINES, SUM, mixed_kernel
 from mkclust.methods.out_of_sample import Extension
 from mkclust.methods.parameter_checks import check_parameters
 from mkclust.methods.solution import Solution
@@ -219,7 +219,17 @@ class MultipleKernelClusterer(ClusterMixin, Parameters):
         -------
         str
         """
-        return describe_mixed_kernel(self)
+        done = [("centered", self.center), ("scaled to a unit diagonal", self.normalize)]
+        standard = " and ".join(word for word, was in done if was) or "neither centered nor scaled"
+        if hasattr(self, "n_neighbors_"):
+            standard = f"of {self.n_neighbors_} shared neighbors, {standard}"
+        is_mixed = self._mixes_kernels or not hasattr(self, "labels_")
+        sentence = f"{self.SIMILARITIES if is_mixed else COSINES} (kernels {standard}"
+        if self.approximation is not None:
+            sentence += "; approximated by features"
+        if getattr(self, "anchor_", 0):
+            sentence += f"; {'with' if hasattr(self, '_anchor_rows') else 'without'} the anchor"
+        return sentence + ")"
 
     def _mixed_among(self, stack: Stack, samples: np.ndarray | None) -> Array:
         """Return the similarities among samples that exist, symmetric but for rounding."""

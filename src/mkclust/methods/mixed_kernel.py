@@ -49,21 +49,6 @@ def _entries(model: Any, X: Any, indices: np.ndarray | None) -> Float:
     return (entries + entries.T) / 2
 
 
-def describe_mixed_kernel(model: Any) -> str:
-    """Return what a mixed kernel holds, in words that fit below a picture of it."""
-    done = [("centered", model.center), ("scaled to a unit diagonal", model.normalize)]
-    standard = " and ".join(word for word, was in done if was) or "neither centered nor scaled"
-    if hasattr(model, "n_neighbors_"):
-        standard = f"of {model.n_neighbors_} shared neighbors, {standard}"
-    is_mixed = model._mixes_kernels or not hasattr(model, "labels_")
-    sentence = f"{model.SIMILARITIES if is_mixed else COSINES} (kernels {standard}"
-    if model.approximation is not None:
-        sentence += "; approximated by features"
-    if getattr(model, "anchor_", 0):
-        sentence += f"; {'with' if hasattr(model, '_anchor_rows') else 'without'} the anchor"
-    return sentence + ")"
-
-
 def check_samples(samples: Any, n_samples: int) -> np.ndarray | None:
     """Return the numbers of some samples, None for all, or say why there are no such samples."""
     indices = None
