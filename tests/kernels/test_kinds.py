@@ -9,9 +9,8 @@ from sklearn.metrics.pairwise import cosine_similarity
 from libraries import LIBRARIES, as_library
 from mkclust import AverageKKM, SimpleMKKM
 from mkclust.kernels import KernelBank, Nystroem
-from mkclust.kernels.kinds import RULES, kind_of, learn_preparations
+from mkclust.kernels.kinds import RULES, ViewProfile, kind_of, learn_preparations
 from mkclust.kernels.preparations import LogTfIdf
-from mkclust.kernels.profile import ViewProfile
 from mkclust.linalg import to_host
 from views_by_kind import N, example
 

@@ -11,12 +11,11 @@ from sklearn.utils.validation import check_is_fitted
 from mkclust.data.options import TableOptions
 from mkclust.linalg import arrays_to_host
 from mkclust.methods.agreement import Agreement
-from mkclust.methods.documentation import MIXING_WEIGHT, fill
-from mkclust.methods.mixed_kernel import COSINES, SUM, mixed_kernel
+from mkclust.methods.documentation import COSINES, MIXING_WEIGHT, SUM, fill
 from mkclust.methods.out_of_sample import Extension
 from mkclust.methods.parameter_checks import check_parameters
 from mkclust.methods.solution import Solution
-from mkclust.methods.training import learn, read_training, solve_timed
+from mkclust.methods.training import learn, mixed_kernel, read_training, solve_timed
 from mkclust.methods.uncovered import observed_of
 from mkclust.parameters import Allowed, Parameters, learned
 from mkclust.stack import Mix, Stack

@@ -11,6 +11,9 @@ from textwrap import fill as fill_lines
 # How to read weights, in the words that stand beside them wherever they are shown.
 MIXING_WEIGHT = "A weight says how the kernels are mixed; it is not importance."
 LARGE_WEIGHT = "A large weight means little agreement with the consensus; it is not importance."
+# What the similarities of most methods are, and those of methods without coefficients.
+SUM = "the sum of the kernels by their coefficients"
+COSINES = "cosines between rows of the embedding; no kernels are mixed"
 
 SECTIONS = {
     "inputs": """\

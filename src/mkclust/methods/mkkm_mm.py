@@ -6,10 +6,9 @@ import numpy as np
 
 from mkclust.engine.eigen import Relaxation
 from mkclust.engine.simplex import minimize_quadratic
-from mkclust.methods.alternate import alternate
 from mkclust.methods.documentation import LARGE_WEIGHT
 from mkclust.methods.inductive import InductiveClusterer
-from mkclust.methods.mixture import Mixture
+from mkclust.methods.mixture import Mixture, alternate
 from mkclust.methods.solution import Solution
 from mkclust.parameters import Allowed, Choice
 from mkclust.stack import Stack
