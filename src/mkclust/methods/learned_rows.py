@@ -41,7 +41,7 @@ MOST_PATTERNS = 16
 
 def grams_of(stack: Stack, H: Array) -> Float:
     """Return ``H^T K_p H`` of every kernel, (m, k, k)."""
-    products = (stack.held() or stack).apply(H)
+    products = stack.apply(H)
     grams = np.stack([to_host(H.T @ products[p, ...]) for p in range(stack.n_kernels)])
     return (grams + grams.transpose(0, 2, 1)) / 2
 

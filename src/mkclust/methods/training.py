@@ -215,7 +215,8 @@ def learn(model: Any, samples: Samples) -> dict[str, Any]:
             # Of what was observed: what was learned of missing samples agrees with all views.
             solution = replace(solution, agreement=measure_agreement(given))
         stack = given if solution.stack is None else solution.stack
-        solution = replace(solution, grams=grams_of(stack, solution.partition))
+        grams = grams_of(stack.held() or stack, solution.partition)
+        solution = replace(solution, grams=grams)
         observed = observed_of(stack)
         empty = training.empty if observed is None else training.empty | ~observed
         used = used_kernels(stack, solution.coefficients, solution.included)
