@@ -22,7 +22,6 @@ from mkclust.linalg import namespace, select, to_device, to_host
 from mkclust.stack import Stack
 from mkclust.stack.compare import draw
 from mkclust.stack.discretize import normalize_rows
-from mkclust.stack.kernel import multiply
 from mkclust.stack.observed import maps_of, with_maps
 from mkclust.types import Array, Float
 
@@ -58,8 +57,8 @@ class LearnedRows:
 
     .. math:: h(x) = b(x) \Big(I - \tau \sum_{p\ \mathrm{lacks}\ x} H^\top K_p P_p\Big)^{-1}.
 
-    A sample that no kernel lacks keeps its b(x), and a sample in kernels for
-    which there is a regression is embedded by that.
+    A sample that no kernel lacks keeps its b(x), and a sample in kernels for which there is a
+    regression is embedded by that.
     """
 
     # What a row is multiplied with for what it predicts of each kernel, (n_kernels, k, k).
@@ -68,12 +67,6 @@ class LearnedRows:
     patterns: Sequence[np.ndarray] = ()
     # The kernels that are mixed at all: whether others have a sample does not matter.
     active: np.ndarray | None = None
-
-    @classmethod
-    def of(cls, stack: Stack, H: Array, projections: Sequence[Array]) -> "LearnedRows":
-        """Return that of a partition ``H = sum_p K_p P_p``: ``H^T K_p P_p`` for every kernel."""
-        products = multiply(stack.kernels, projections)
-        return cls(np.stack([to_host(H.T @ product) for product in products]))
 
     def complete(self, rows: Array, seen: np.ndarray) -> Array:
         """Make up for kernels that lack samples, given the sum over the kernels that have them.

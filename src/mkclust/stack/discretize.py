@@ -21,6 +21,8 @@ from mkclust.linalg import (
 from mkclust.linalg.threads import one_thread_if_small
 from mkclust.types import Array, Float
 
+# Up to this many distances between rows and centers, starts are faster together than one by one.
+FEW_DISTANCES = 5_000
 # Up to this many rows k-means is faster on one thread.
 FEW_ROWS = 20_000
 # Two centers tie for a unit row if its squared distances to them differ by less than this: rounding
@@ -58,8 +60,8 @@ def discretize(
 ) -> tuple[Array, Float]:
     """Cluster the row-normalized embedding by k-means.
 
-    The centers are learned by scikit-learn on the host, or, with init="k-means++", where the rows
-    are if that is an accelerator.
+    The centers are learned by scikit-learn on the host or, with init="k-means++", where the rows
+    are, for small problems and on accelerators.
 
     Parameters
     ----------
@@ -101,7 +103,8 @@ def discretize(
         some = select(rows, np.sort(drawn))
     sample = normalize_rows(some)
     options: Any = {"n_init": n_init, "random_state": random_state}
-    if is_on_accelerator(sample) and init == "k-means++":
+    is_quick = is_on_accelerator(sample) or sample.shape[0] * n_clusters <= FEW_DISTANCES
+    if is_quick and init == "k-means++":
         centers = k_means(sample, n_clusters, **options)
     else:
         with one_thread_if_small(sample.shape[0], FEW_ROWS):
