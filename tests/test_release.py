@@ -84,19 +84,6 @@ def python(program):
 
 
 @pytest.mark.slow
-def test_importing_the_library_loads_no_heavy_library_that_scikit_learn_does_not():
-    # scikit-learn imports pandas and rich where they are installed, and pandas imports pyarrow.
-    program = (
-        "import sys\n"
-        "import scipy.sparse.linalg, sklearn.cluster\n"
-        "before = set(sys.modules)\n"
-        "import mkclust\n"
-        f"print([name for name in {HEAVY} if name in sys.modules.keys() - before])\n"
-    )
-    assert python(program) == "[]\n"
-
-
-@pytest.mark.slow
 def test_the_library_fits_without_any_extra():
     program = (
         "import sys\n"

@@ -3,7 +3,6 @@
 import json
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 from speed import measure, table
@@ -36,15 +35,6 @@ def test_a_tiny_run_writes_times_memory_and_how_right_the_answers_are(tiny):
         assert answer["converged"]
         assert answer["relative_gap"] <= 1e-6
         assert answer["weights_differ_by"] <= 1e-2
-
-
-def test_growth_has_an_exponent_of_every_time_and_of_memory(tiny):
-    growth = tiny["parts"]["m"]
-    assert growth["sizes"] == [row["m"] for row in growth["rows"]] == [2, 4, 8, 16]
-    medians = [row["seconds"]["fit"]["median"] for row in growth["rows"]]
-    slope = np.polyfit(np.log(growth["sizes"]), np.log(medians), 1)[0]
-    assert growth["exponents"]["fit"] == pytest.approx(slope, rel=1e-3)
-    assert set(growth["memory_exponents"]) == set(growth["rows"][0]["memory_bytes"])
 
 
 def test_results_skip_absent_data_sets_and_do_not_name_the_machine(tiny):

@@ -16,7 +16,6 @@ import pytest
 from sklearn.cluster import KMeans
 from sklearn.model_selection import ParameterGrid
 
-from command_line import succeed
 from conftest import blob_views
 from forked import FORKS, get_forks, run_with_forks
 from mkclust import METHODS
@@ -93,19 +92,6 @@ def test_rows_are_flat_and_hold_what_they_promise(folder, spawned):
     gaps = {row["method"]: row["gap"] for row in rows}
     assert 0 <= gaps["simplemkkm"] <= 1e-6
     assert gaps["avg-kkm"] is None
-
-
-@pytest.mark.slow
-def test_scores_are_those_of_a_solve_by_hand_and_a_discretization_with_the_rows_seed(folder):
-    path = write_plan(folder, '{ method = "mkkm-mir", parameters = { reg = 2.0 } }', seed=7)
-    run(path, folder / "out")
-    plan = read_plan(path)
-    prepared = Prepared.read(plan.datasets[0], plan.folder)
-    model = METHODS["mkkm-mir"](3, kernels="precomputed", reg=2.0).fit(prepared.kernels)
-    for row in read_rows(folder / "out"):
-        assert row["seed"] == 7 + row["repetition"]
-        expected = scores(prepared.y, labels_of(model, row["seed"]))
-        assert {name: row[name] for name in expected} == pytest.approx(expected, abs=1e-12)
 
 
 @pytest.mark.slow
@@ -475,28 +461,6 @@ def test_an_archive_chooses_the_same_settings_and_keeps_their_rows(folder):
     assert {solve["parameters"] for solve in solves} == {
         r["parameters"] for r in kept if r["repetition"] == 7
     }
-
-
-def command(*arguments):
-    """Run the command line in a process of its own."""
-    line = [sys.executable, "-m", "mkclust.cli", *map(str, arguments)]
-    return subprocess.run(line, capture_output=True, text=True)
-
-
-@pytest.mark.slow
-def test_bench_and_report_work_from_the_command_line(folder):
-    path = write_plan(folder, '"avg-kkm", "simplemkkm", { method = "lmkkm", max_samples = 9 }')
-    found = command("bench", path, "--out", folder / "out", "--archive", folder / "kept")
-    assert found.returncode == 0, found.stderr
-    assert "9 new rows" in found.stdout
-    assert "No result (1 setting): one lmkkm: skipped: 60 samples" in found.stdout
-    found = command("report", folder / "out", "--out", folder / "out-report")
-    assert found.returncode == 0, found.stderr
-    succeed("report", folder / "kept", "--out", folder / "kept-report")
-    for source in ("out", "kept"):
-        assert (folder / f"{source}-report" / "README.md").exists()
-    tables = [folder / f"{source}-report" / "scores-default.csv" for source in ("out", "kept")]
-    assert tables[0].read_bytes() == tables[1].read_bytes()
 
 
 PLANS = ["quick", "paper/plan", "paper/resample", "released/plan", "paper/times"]

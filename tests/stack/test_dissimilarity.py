@@ -6,7 +6,6 @@ from scipy.spatial.distance import pdist, squareform
 from sklearn.neighbors import kneighbors_graph
 
 from conftest import blob_views
-from libraries import LIBRARIES, as_library
 from mkclust.stack import as_stack
 
 N = 60
@@ -32,12 +31,6 @@ def test_distances_of_many_kinds_are_recognized(metric, psd):
     X = POINTS if metric in METRICS else COUNTS > 1 if metric == "jaccard" else COUNTS
     with refused():
         as_stack([distances(metric, X)], psd=psd, center=psd == "clip")
-
-
-@pytest.mark.parametrize("library", LIBRARIES)
-def test_distances_are_recognized_in_every_library(library):
-    with refused():
-        as_stack(as_library(library, distances()[None]), psd="clip")
 
 
 @pytest.mark.parametrize("streamed", [False, True])

@@ -253,17 +253,10 @@ def _search_subspace(
             mix, n_passes = mixes(weights), n_passes + 1
         missed, allowed = None, tol * value - above
         if certified and allowed > 0 and (relaxation.error <= ENOUGH * allowed or is_last):
-            verdict = certify(
-                stack,
-                problem.coefficients(weights),
-                relaxation,
-                allowed,
-                prove=problem.prove,
-                key=problem.key,
-                seed=len(history),
-                mix=mix,
-                mix_error=0.0 if mixes is None else mixes.rounding_error(mix),
-            )
+            options: Any = {"prove": problem.prove, "key": problem.key, "seed": len(history)}
+            options |= {"mix": mix, "mix_error": mixes.rounding_error(mix) if mixes else 0.0}
+            coefficients = problem.coefficients(weights)
+            verdict = certify(stack, coefficients, relaxation, allowed, **options)
             n_passes += verdict.n_passes
             certificate, missed = verdict.certificate, verdict.missed
             if certificate is not None and (certificate.is_sure or n_refinements >= REFINEMENTS):
@@ -271,13 +264,9 @@ def _search_subspace(
             n_refinements += missed is None
         if n_refinements > REFINEMENTS or (is_last and (missed is None or n_waited >= PATIENCE)):
             break
-        if missed is not None:
-            X = missed
-        elif mixes is None:
-            X = relaxation.residuals
-        else:
-            goal = INNER_SHARE * max(error, tol * 0.1**n_refinements)
-            X = mixes.improved(mix, relaxation, goal)
+        X = relaxation.residuals if missed is None else missed
+        if missed is None and mixes is not None:
+            X = mixes.improved(mix, relaxation, INNER_SHARE * max(error, tol * 0.1**n_refinements))
     converged = certificate is not None
     certificate = certificate or Certificate("open", relaxation.error)
     relaxation = replace(relaxation, error=certificate.error)

@@ -8,10 +8,12 @@ from mkclust.types import Float
 
 # How close, relatively, the best mixture comes to the best there is.
 MIXTURE_TOLERANCE = 1e-12
+# Most Newton steps towards it.
 MAX_NEWTON_STEPS = 50
-# Of a quadratic's largest coefficient: what is added to vanishing eigenvalues so that the active
-# set does not cycle among equals, and the gap at which a minimum is believed.
+# Vanishing eigenvalues of a quadratic are raised to this share of its largest coefficient, so that
+# the active set does not cycle among equals.
 QUADRATIC_RIDGE = 1e-13
+# The gap at which a minimum of a quadratic is accepted, as a share of its largest coefficient.
 QUADRATIC_TOLERANCE = 1e-8
 
 

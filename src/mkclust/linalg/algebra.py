@@ -1,6 +1,11 @@
-"""Bases, eigenvectors and roots; thin matrices stay on their device, small ones on the host."""
+"""Bases, eigenvectors and roots; thin matrices stay on their device, small ones on the host.
+
+All eigendecompositions of dense matrices are made here: no driver of LAPACK finds those of every
+matrix, and if one fails, another is tried.
+"""
 
 import numpy as np
+import scipy.linalg
 
 from mkclust.linalg.arrays import (
     copy_array,
@@ -12,7 +17,6 @@ from mkclust.linalg.arrays import (
     to_device,
     to_host,
 )
-from mkclust.linalg.eigen import eigh
 from mkclust.types import Array, Float
 
 
@@ -29,6 +33,42 @@ def inner_products(products: Array, H: Array) -> Float:
 def sum_of_squares(array: Array) -> float:
     """Return the sum of the squares of all entries."""
     return float(namespace(array).sum(array * array))
+
+
+def eigh(M: Array) -> tuple[Float, Array]:
+    """Return the eigenvalues of a symmetric matrix, rising, on the host, and the eigenvectors.
+
+    The eigenvectors are where the matrix lives.
+    """
+    if is_foreign(M):
+        return _eigh_on_device(M)
+    try:
+        return np.linalg.eigh(M)
+    except np.linalg.LinAlgError:
+        return scipy.linalg.eigh(M, driver="ev")
+
+
+def eigvalsh(M: Array) -> Float:
+    """Return the eigenvalues of a symmetric matrix, rising, computed on the host."""
+    M = to_host(M)
+    try:
+        return np.linalg.eigvalsh(M)
+    except np.linalg.LinAlgError:
+        return eigh(M)[0]
+
+
+def _eigh_on_device(M: Array) -> tuple[Float, Array]:
+    """Return what the library of an array finds, or what the host does if that fails."""
+    try:
+        values, vectors = namespace(M).linalg.eigh(M)
+        if np.all(np.isfinite(values := to_host(values))):
+            return values, vectors
+    except Exception as error:
+        # Libraries have classes of their own for that, with no base in common but this.
+        if "LinAlgError" not in type(error).__name__:
+            raise
+    values, vectors = eigh(to_host(M))
+    return values, to_device(vectors, M)
 
 
 def top_eigenpairs(M: Array, count: int) -> tuple[Float, Array]:

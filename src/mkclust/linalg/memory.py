@@ -4,9 +4,11 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 
-# Files of Linux; other systems do not have them.
+# Where Linux says how much memory is free; other systems have none of these files.
 MEMINFO = Path("/proc/meminfo")
+# Where it lists the control groups of this process.
 OWN_GROUPS = Path("/proc/self/cgroup")
+# The folder of all control groups.
 GROUPS = Path("/sys/fs/cgroup")
 # Larger limits mean that there is no limit.
 NO_LIMIT = 2**60

@@ -176,26 +176,17 @@ def compress(
         of_blocks = replace(raw, maps=[FunctionTransformer()] * len(raw.maps))
     # Sums of squares lose their digits far from the mean; that of the sample is near.
     origins = [to_host(_column_sums(F)) / F.shape[0] for F in drawn]
-    shifted = replace(of_blocks, means=origins)
-    sum_block = partial(_sum_block, shifted=shifted, are_views=of_blocks is raw)
+    sum_block = partial(
+        _sum_block, shifted=replace(of_blocks, means=origins), are_views=of_blocks is raw
+    )
     *sums, squares, counts = map(to_host, blocks.total(sum_block))
     means, floors = [], []
     for p, name in enumerate(blocks.names):
-        if not np.isfinite(squares[p]):
-            raise ValueError(
-                f"View {name!r}: {type(raw.maps[p]).__name__} makes features of it that are not "
-                "finite, or too large to square and sum; rescale the view, or take another feature "
-                "map"
-            )
-        shift = sums[p] / counts[p]
-        means.append(origins[p] + shift)
-        variance = squares[p] / counts[p] - float(shift @ shift)
-        length = variance + float(means[p] @ means[p])
-        left = variance if center else length
-        if not left > CONSTANT * length:
-            what = nothing_left(length)
-            raise ValueError(f"View {name!r} has a kernel that is {what} leave it out")
-        floors.append(float(max(AT_THE_MEAN * left, CONSTANT * length)))
+        where = f"View {name!r}: {type(raw.maps[p]).__name__}"
+        shift, square = sums[p] / counts[p], float(squares[p] / counts[p])
+        mean, floor = _center(origins[p], shift, square, center, where)
+        means.append(mean)
+        floors.append(floor)
     standard = dict[str, Any](fill=fill, means=means if center else None)
     standard["floors"] = floors if normalize else None
     training = replace(of_blocks, **standard)
@@ -217,6 +208,27 @@ def compress(
     small = [T[:, a:b] @ T[:, a:b].T for a, b in pairwise(ends)]
     kernels = tuple(HeldKernel((S + S.T) / 2) for S in small)
     return Stack(kernels, blocks.names, features.kernels, features)
+
+
+def _center(
+    origin: Float, shift: Float, square: float, center: bool, where: str
+) -> tuple[Float, float]:
+    """Return the mean of a view's features, and the squared length below which one is rounding.
+
+    `shift` is the mean from an origin, and `square` the mean squared length from there.
+    """
+    if not np.isfinite(square):
+        raise ValueError(
+            f"{where} makes features of it that are not finite, or too large to square and sum; "
+            "rescale the view, or take another feature map"
+        )
+    mean = origin + shift
+    variance = square - float(shift @ shift)
+    length = variance + float(mean @ mean)
+    left = variance if center else length
+    if not left > CONSTANT * length:
+        raise ValueError(f"{where} makes a kernel that is {nothing_left(length)} leave it out")
+    return mean, float(max(AT_THE_MEAN * left, CONSTANT * length))
 
 
 def product_bytes(n_columns: int, n_views: int) -> int:
