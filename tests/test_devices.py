@@ -321,17 +321,6 @@ def test_what_goes_to_a_device_keeps_its_form_and_is_a_copy(form, library):
     assert to_device(moved[0], like=like) is moved[0]
 
 
-@pytest.mark.parametrize("library", LIBRARIES)
-@pytest.mark.parametrize("dtype", ["int32", "float32", "bool", ">f8"])
-def test_the_type_of_numbers_is_kept_unless_another_is_asked_for(dtype, library, tmp_path):
-    np.save(tmp_path / "view.npy", np.ones((5, 2), dtype))
-    X = {"a": np.load(tmp_path / "view.npy", mmap_mode="r"), "b": np.ones((5, 3))}
-    like = as_library(library, np.zeros(1))
-    kept, single = to_device(X, like=like), to_device(X, like=like, dtype=np.float32)
-    assert to_host(kept["a"], None).dtype.name == np.dtype(dtype).name
-    assert {to_host(part, None).dtype.name for part in single.values()} == {"float32"}
-
-
 @needs_torch
 @pytest.mark.filterwarnings("ignore:Sparse CSR tensor support")
 def test_torch_names_devices_and_its_sparse_tensors_are_refused():

@@ -68,14 +68,6 @@ def test_the_page_on_installing_lists_every_extra():
     assert sorted(rows) == sorted(EXTRAS.keys() - {"dev", "docs"})
 
 
-def test_every_extra_that_a_message_asks_for_is_there():
-    asked = set()
-    for path in (ROOT / "src").rglob("*.py"):
-        asked |= set(re.findall(r"pip install .mkclust\[([\w,]+)\]", path.read_text()))
-    assert asked <= set(EXTRAS)
-    assert {"cli", "plot", "report", "save", "dask"} <= asked
-
-
 def python(program):
     """Return what a program prints in a process of its own."""
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)

@@ -383,19 +383,6 @@ def test_a_plan_with_a_mistake_names_the_key(folder, line, message):
 
 
 @pytest.mark.slow
-def test_a_script_that_runs_itself_again_is_told(folder):
-    script = folder / "script.py"
-    script.write_text(
-        "from mkclust.bench import read_plan, run_plan\n"
-        f"run_plan(read_plan({str(write_plan(folder, chr(34) + 'mkkm' + chr(34)))!r}), "
-        f"{str(folder / 'out')!r}, n_processes=1)\n"
-    )
-    found = subprocess.run([sys.executable, str(script)], capture_output=True, text=True)
-    assert "if __name__ == '__main__'" in found.stderr
-    assert not read_rows(folder / "out")
-
-
-@pytest.mark.slow
 def test_a_missing_data_set_is_reported_before_the_first_solve(folder, monkeypatch):
     monkeypatch.setenv("MKCLUST_DATA", str(folder))
     some = {"datasets": '"flo102", { path = "one.npz" }'}

@@ -42,17 +42,6 @@ def test_distances_are_refused_unless_nothing_is_checked(streamed):
     assert as_stack([K, distances()], streamed=streamed, **unchecked).n_kernels == 2
 
 
-@pytest.mark.parametrize("psd", ["error", "clip"])
-def test_the_advice_of_the_message_is_accepted(psd):
-    for power in (1, 2):
-        D = distances() ** power
-        with pytest.raises(ValueError, match="looks like") as refusal:
-            as_stack([D], psd=psd)
-        kernel, rest = str(refusal.value).split("such as ")[1].split(", or with")
-        remedies = [kernel, rest.split("Euclidean distances, ")[1].split(";")[0]]
-        as_stack([eval(remedy, {"np": np, "D": D}) for remedy in remedies], psd=psd)
-
-
 @pytest.mark.parametrize("n_neighbors", [1, 5, 45])
 @pytest.mark.parametrize("join", [np.maximum, np.add])
 def test_graphs_are_similarities(n_neighbors, join):

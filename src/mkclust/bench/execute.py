@@ -76,7 +76,7 @@ def execute(job: Job, plan: Plan, prepared: Prepared) -> Iterator[Task | Result]
 
 
 def describe_error(error: Exception) -> tuple[str, str]:
-    """Return the status and the message of a row for what was raised."""
+    """Return the status and the message of a row for an error."""
     status = "memory" if isinstance(error, MemoryError) else "failed"
     status = "skipped" if isinstance(error, NotApplicableError) else status
     return status, f"{type(error).__name__}: {error}"

@@ -16,7 +16,7 @@ class Journal:
     """Append objects to a file, one per line, each key once.
 
     An incomplete last line, left by a kill, is removed when the file is opened. Objects are on the
-    disk when :meth:`append` returns. `key` returns what makes an object the same as another.
+    disk when :meth:`append` returns. Objects with the same `key` are the same.
     """
 
     def __init__(self, path: Path, key: Callable[[Row], Hashable]):

@@ -128,13 +128,13 @@ class Plan:
 
     @property
     def protocol(self) -> dict[str, Any]:
-        """What must be the same for rows to be comparable."""
+        """The settings that comparable rows share."""
         names = ("seed", "n_init", "init", "resample", "grid_repetitions", "threads")
         return {name: getattr(self, name) for name in names}
 
 
 def find_datasets(plan: Plan) -> tuple[list[DatasetEntry], list[str]]:
-    """Return the available data sets of a plan, under the names of what is read, and the others."""
+    """Return the available data sets of a plan, by the names of their sources, and the others."""
     present: dict[str, DatasetEntry] = {}
     missing: list[str] = []
     for entry in plan.datasets:
@@ -180,14 +180,7 @@ def import_class(text: str) -> type:
 
 
 def shorten_grid(grid: Mapping[str, list], most: int | None) -> dict[str, list]:
-    """Return a grid of at most `most` points: the longest axes are thinned evenly, ends stay.
-
-    Examples
-    --------
-    >>> from mkclust.bench.plan import shorten_grid
-    >>> shorten_grid({"reg": [1, 2, 4, 8, 16], "neighbors": [0.1, 0.2]}, 6)
-    {'reg': [1, 4, 16], 'neighbors': [0.1, 0.2]}
-    """
+    """Return a grid of at most `most` points: the longest axes are thinned evenly, ends stay."""
     counts = {name: len(values) for name, values in grid.items()}
     while most is not None and math.prod(counts.values()) > most:
         counts[max(counts, key=counts.__getitem__)] -= 1
@@ -335,7 +328,7 @@ def _defaults(estimator: type) -> dict[str, Any]:
 
 
 def _nearest(name: str, known: Collection[str]) -> str:
-    """Return the advice that names what may have been meant."""
+    """Return the advice to a wrong name: the nearest known ones, or all."""
     return did_you_mean(name, known).strip(" ()") or f"choose among {', '.join(known)}"
 
 

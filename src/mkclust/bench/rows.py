@@ -20,14 +20,7 @@ MEAN_DIGITS = 12
 
 
 def canonical(parameters: Mapping[str, Any]) -> str:
-    """Return a setting as text, the same for the same setting.
-
-    Examples
-    --------
-    >>> from mkclust.bench.rows import canonical
-    >>> canonical({"reg": 0.5, "neighbors": 0.1})
-    '{"neighbors": 0.1, "reg": 0.5}'
-    """
+    """Return a setting as text, the same for the same setting."""
     return json.dumps(dict(parameters), sort_keys=True)
 
 

@@ -1,4 +1,4 @@
-"""Run a plan: what is not done yet, in parallel, each result on the disk before the next."""
+"""Run the unfinished part of a plan in parallel; each result is stored before the next task."""
 
 import json
 import os
@@ -47,7 +47,7 @@ def run_plan(
     retry: bool = False,
     watcher: Watcher | None = None,
 ) -> Summary:
-    """Run what a plan asks for and the folder does not hold yet.
+    """Run the part of a plan that the folder does not hold yet.
 
     Parameters
     ----------
@@ -59,7 +59,7 @@ def run_plan(
     n_processes : int or None, default=None
         Number of processes; by default as many as leave each its ``plan.threads`` cores.
     retry : bool, default=False
-        Run again what has failed before.
+        Run failed tasks again.
     watcher : callable or None, default=None
         Called about every second with how many pairs of a data set and a method are done and
         are left, and which are running.
@@ -178,7 +178,7 @@ def _check_same(folder: Path, job: Job, facts: Row, rows: list[Row]) -> None:
 
 
 def row_key(row: Row) -> tuple[Any, ...]:
-    """Return what makes a row the same as another."""
+    """Return the key of a row; rows with the same key are the same."""
     names = ("dataset", "method", "parameters", "resample", "repetition")
     return tuple(row[name] for name in names)
 

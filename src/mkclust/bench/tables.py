@@ -22,12 +22,12 @@ SELECTIONS = {
     "oracle": "The true classes chose the setting of every method, for each score separately, as "
     "in most papers. No clustering without classes can count on these scores.",
 }
-# What bold face means.
+# The meaning of bold face in tables.
 BOLD = (
     "Bold: not significantly worse than the best of the row (paired t test over the repetitions, "
     "5 %, Holm's correction for all pairs). Every "
 )
-# What the caveat of a data set means.
+# The meaning of the caveats of data sets.
 CAVEATS = {
     "substitute": "other samples or kernels than the published ones, so that a difference from a "
     "published figure says nothing about the method",
@@ -198,7 +198,7 @@ class Ranking(NamedTuple):
     """Average ranks of methods over data sets, and which of them differ."""
 
     table: pd.DataFrame  # by method, the best first: rank, times_best
-    summary: str  # what was tested, in words
+    summary: str  # the tests in words
     chi2: float  # Friedman's test that all methods are alike, corrected for ties
     p_value: float  # of the same test
     critical_difference: float  # of average ranks, by Nemenyi's test at 5 %

@@ -65,7 +65,7 @@ MOST_WHOLE = 2000
 # Alignments are rounded up by at most this many roundings of the kernels' entries.
 ALIGNMENT_ROUNDINGS = 2
 
-# Of the accuracy asked for, what goes to the weights; the rest is for the eigenvectors.
+# The share of the tolerance that the weights may use; the rest is for the eigenvectors.
 WEIGHTS_SHARE = 0.3
 # A basis holds at most this many times the vectors that are iterated.
 MOST_BLOCKS = 6
@@ -75,7 +75,7 @@ KEPT_BLOCKS = 2
 
 @dataclass(frozen=True)
 class Problem:
-    """What is searched for, as the arguments of `search` say it."""
+    """The arguments of `search`."""
 
     n_clusters: int
     n_weights: int
@@ -97,7 +97,7 @@ class Problem:
 
 @dataclass(frozen=True)
 class Search:
-    """What a search for weights found."""
+    """The result of a search for weights."""
 
     weights: Float  # the mix's coefficients are their squares
     relaxation: Relaxation  # the partition of that mix, kernels of fixed coefficient included
@@ -374,7 +374,7 @@ class Basis:
             relaxation = self.relaxation(surfaces.weights, best)
             error = relative(relaxation.error, relaxation)
             above = best.value - surfaces.lower_bound
-            # Good enough as it is, it is not sought elsewhere, where the basis may know less.
+            # If it is good enough, do not go to other weights, for which the basis may be worse.
             is_enough = above <= WEIGHTS_SHARE * max(2 * tol, error) * best.value
             if is_enough or WEIGHTS_SHARE * max(tol, error) >= small_tol:
                 return relaxation

@@ -38,7 +38,7 @@ def sum_of_squares(array: Array) -> float:
 def eigh(M: Array) -> tuple[Float, Array]:
     """Return the eigenvalues of a symmetric matrix, rising, on the host, and the eigenvectors.
 
-    The eigenvectors are where the matrix lives.
+    The eigenvectors are on the device of the matrix.
     """
     if is_foreign(M):
         return _eigh_on_device(M)
@@ -58,7 +58,7 @@ def eigvalsh(M: Array) -> Float:
 
 
 def _eigh_on_device(M: Array) -> tuple[Float, Array]:
-    """Return what the library of an array finds, or what the host does if that fails."""
+    """Return the result of the array's own library, or of the host if that fails."""
     try:
         values, vectors = namespace(M).linalg.eigh(M)
         if np.all(np.isfinite(values := to_host(values))):
@@ -97,7 +97,7 @@ def orthonormalize(X: Array, against: Array | None = None) -> Array:
             X = X - against @ (against.T @ X)
         gram = to_host(X.T @ X)
         left = np.diag(gram)
-        # What is left of a column after the projection must exceed its rounding.
+        # The rest of a column after the projection must exceed its rounding.
         kept = np.flatnonzero(left > (100 * eps) ** 2 * squares)
         if len(kept) < len(left):
             X, gram = select(X, kept, 1), gram[np.ix_(kept, kept)]
@@ -108,7 +108,7 @@ def orthonormalize(X: Array, against: Array | None = None) -> Array:
         mixing, largest = _inverse_root(gram / lengths / lengths.T, eps)
         X = X @ to_device(mixing / lengths, X, precision_of(X))
         if largest < 30 and np.all(left > 0.1 * squares):
-            break  # little was taken away, so little of what is left is rounding
+            break  # the projection removed little, so little of the rest is rounding
         squares = np.ones(X.shape[1])
     return X
 
@@ -140,7 +140,7 @@ def polar_factor(X: Array) -> Array:
 def psd_part(M: Array, *, count: int = 0) -> tuple[Array, Float, Array]:
     """Return the nearest positive semidefinite matrix to a symmetric one, and eigenpairs.
 
-    These are the positive eigenvalues and the ``count`` largest, be they negative, falling, on the
+    These are the positive eigenvalues, and at least the ``count`` largest, falling, on the
     host, and their eigenvectors.
     """
     values, _ = pairs = eigh(M)

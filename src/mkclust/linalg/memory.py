@@ -44,7 +44,7 @@ def _free_in_system() -> int | None:
 
 
 def _free_in_groups() -> Iterator[int]:
-    """Yield what the limits of the control groups of this process, in either version, leave."""
+    """Yield the free memory within the control groups of this process, in either version."""
     for line in _lines(OWN_GROUPS):
         _, controllers, name = line.split(":", 2)
         if not controllers:

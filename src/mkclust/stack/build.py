@@ -1,4 +1,4 @@
-"""From what a user has to a sound stack of kernels over the same samples."""
+"""Check the kernels of a user, and stack them."""
 
 import sys
 from collections.abc import Sequence

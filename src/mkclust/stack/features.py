@@ -84,7 +84,7 @@ class SampleFeatures:
         return self.blocks.n_samples
 
     def subset(self, indices: Sequence[int]) -> "SampleFeatures":
-        """Return what belongs to some of the kernels, in the coordinates of all."""
+        """Return the same for some of the kernels, in the coordinates of all."""
         some, observed = list(indices), self.observed
         return replace(
             self,
@@ -232,7 +232,7 @@ def _center(
 
 
 def product_bytes(n_columns: int, n_views: int) -> int:
-    """Return what products of features take: two matrices for every view, and three on the way."""
+    """Return the bytes of products of features: two matrices per view, and three temporary ones."""
     return (2 * n_views + 3) * 8 * n_columns**2
 
 
@@ -278,13 +278,13 @@ def _multiply_block(block: Block, start: int, *, training: Features) -> Array:
 
 
 def _column_sums(F: Array) -> Array:
-    """Return the sum of every column, in float64 and where the features live."""
+    """Return the sum of every column, in float64, on the device of the features."""
     xp = namespace(F)
     return xp.sum(F, axis=0, dtype=xp.float64)
 
 
 def _factor(gram: Float, ends: Sequence[int]) -> tuple[Float, Float]:
-    """Return T with ``gram = T^T T``, and what takes features to coordinates, ``T^-1``.
+    """Return T with ``gram = T^T T``, and the map from features to coordinates, ``T^-1``.
 
     Each view is measured in its own unit, or the columns of a small one would be lost. Columns that
     depend on others are left out of the inverse: with pivoting, their part of T says how.

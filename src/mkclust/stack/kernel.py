@@ -30,18 +30,18 @@ STORAGES = ("streamed", "dense", "sparse")
 FEWEST_STREAMED_ROWS = 16
 # Rows and columns of the tiles that are copied to their mirror images.
 TILE = 256
-# The same on a device, where each copy has to be worth starting it.
+# The same on a device, on which starting a copy takes long.
 TILE_ON_DEVICE = 4096
 
 
 class Kernel:
-    """A symmetric positive semidefinite matrix over n samples, known by what it answers.
+    """A symmetric positive semidefinite matrix over n samples, which need not be written out.
 
     A subclass answers ``rows`` and ``diagonal``; products follow from the rows unless it has
     a cheaper way.
     """
 
-    like: Any  # an array that says where vectors over the samples live, n long
+    like: Any  # an array of length n; vectors over the samples live on its device
     storage: Any  # "dense", "sparse", or "streamed": read or computed in every pass
     n_samples: Any = property(lambda self: self.like.shape[0])  # n
     precision: Any = property(lambda self: rounding_of(self.like))  # relative rounding of entries
@@ -165,7 +165,7 @@ class Wrapped(Kernel):
     precision = property(lambda self: self.kernel.precision)
 
     def before(self, V: AnyArray) -> AnyArray:
-        """Return what the inner kernel is multiplied with, by default the same."""
+        """Return the factor of the inner kernel, by default the same."""
         return V
 
     def after(self, Y: AnyArray, V: AnyArray) -> AnyArray:
