@@ -73,20 +73,14 @@ ROWS = 512
 class Certificate:
     """How the eigenvalue sum behind an upper bound is known.
 
-    Attributes
-    ----------
-    kind : {"proved", "searched", "open"}
-        Proved by a factorization or a dense eigendecomposition, searched for missed eigenvectors,
-        or neither: the solver stopped before.
-    error : float
-        By how much the sum of eigenvalues found may be too small at most.
-    probability : float or None
-        Of a search that missed an eigenvalue that matters, at most; None if it was too short for
-        a statement.
+    Proved by a factorization or a dense eigendecomposition, searched for missed eigenvectors, or
+    neither ("open"): the solver stopped before.
     """
 
     kind: Literal["proved", "searched", "open"]
-    error: float
+    error: float  # by how much the sum of eigenvalues found may be too small at most
+    # At most this likely a search missed an eigenvalue that matters; None if it was too short for a
+    # statement.
     probability: float | None = None
 
     @property
@@ -101,15 +95,11 @@ class Certificate:
 
 
 class MissedSearch(NamedTuple):
-    """The result of a search outside the known eigenvectors.
+    """The result of a search outside the known eigenvectors."""
 
-    Orthonormal vectors that were missed, orthogonal to those known, or None; if None, how likely
-    an eigenvalue that matters was missed at most; and how many blocks of vectors were multiplied.
-    """
-
-    vectors: Array | None
-    probability: float
-    n_products: int
+    vectors: Array | None  # orthonormal ones that were missed, orthogonal to those known
+    probability: float  # without such vectors: of having missed an eigenvalue that matters, at most
+    n_products: int  # the number of blocks of vectors that were multiplied
 
 
 class Verdict(NamedTuple):
