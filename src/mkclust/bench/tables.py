@@ -13,6 +13,7 @@ from scipy import stats
 from mkclust.bench.rows import MEAN_DIGITS, SCORES, Row, best_settings, read_rows, read_solves
 from mkclust.files import write_atomically
 from mkclust.methods import METHODS
+from mkclust.types import Float
 
 # The scores in the headings of tables.
 TITLES = {"acc": "ACC", "nmi": "NMI", "purity": "Purity"}
@@ -101,14 +102,14 @@ def _group_outcomes(rows: pd.DataFrame, selection: str) -> Iterator[dict[str, An
     """Yield the mean of every score of one method on one data set."""
     best = best_settings(rows)
     scored = rows[(rows["status"] == "ok") & rows["repetition"].notna()]
-    sizes = scored.groupby("parameters").size()
     # Some repetitions chose the settings to repeat in full; all repetitions choose among these.
+    sizes = scored["parameters"].value_counts()
     full = sizes.index[sizes == sizes.reindex(best.values()).max()]
+    means = scored.groupby("parameters")[list(SCORES)].mean().round(MEAN_DIGITS)
     for score in SCORES:
         setting = best.get("default" if selection == "default" else score)
         if selection == "oracle" and setting in full:
-            means = scored.groupby("parameters")[score].mean().round(MEAN_DIGITS)
-            setting = means[full].idxmax()
+            setting = means.loc[full.sort_values(), score].idxmax()
         chosen = scored[scored["parameters"] == setting].set_index("repetition").sort_index()
         values = 100 * chosen[score].astype(float)
         tried = rows["default"] | (selection == "oracle")
@@ -175,8 +176,10 @@ def not_worse(scores: Mapping[Any, Any], alpha: float = 0.05) -> set[Any]:
     """
     frame = pd.DataFrame(scores).dropna(axis=1, how="all")
     p_values = {}
+    values = {name: frame[name].to_numpy(float) for name in frame}
     for pair in itertools.combinations(frame, 2):
-        differences = (frame[pair[0]] - frame[pair[1]]).dropna()
+        differences = values[pair[0]] - values[pair[1]]
+        differences = differences[~np.isnan(differences)]
         if len(differences) >= MIN_PAIRS:
             p_values[pair] = _paired_p(differences)
     ordered = pd.Series(p_values, dtype=float).sort_values()
@@ -187,10 +190,10 @@ def not_worse(scores: Mapping[Any, Any], alpha: float = 0.05) -> set[Any]:
     return alike | {best} if with_best else set()
 
 
-def _paired_p(differences: pd.Series) -> float:
+def _paired_p(differences: Float) -> float:
     """Return the p-value of the paired t test; constant differences are decided by their sign."""
     if np.ptp(differences) <= SCORE_ROUNDING:
-        return 1.0 if abs(differences.iloc[0]) <= SCORE_ROUNDING else 0.0
+        return 1.0 if abs(differences[0]) <= SCORE_ROUNDING else 0.0
     return float(stats.ttest_1samp(differences, 0.0).pvalue)
 
 
