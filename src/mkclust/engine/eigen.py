@@ -150,7 +150,7 @@ def relax_whole(M: Array, n_clusters: int) -> Relaxation:
 
 
 def rayleigh_ritz(K: Any, vectors: Array, n_clusters: int) -> Relaxation:
-    """Return what orthonormal vectors know of the leading eigenvectors of a kernel."""
+    """Return the Ritz vectors of a kernel in the span of orthonormal vectors."""
     products = K @ vectors
     T = to_host(vectors.T @ products)
     values, S = top_eigenpairs((T + T.T) / 2, len(T))
@@ -220,7 +220,7 @@ class Krylov:
         self._begin(start, rest)
 
     def _begin(self, start: Relaxation, rest: Array | None = None) -> None:
-        """Begin with Ritz vectors, whose residuals are what is left of their products."""
+        """Begin with Ritz vectors and their residuals."""
         self.size, self._last = self.width, slice(0, self.width)
         self.rows[: self.size, :] = start.vectors.T
         self._rest: Any = start.residuals if rest is None else rest

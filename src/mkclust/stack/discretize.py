@@ -58,34 +58,14 @@ def discretize(
     random_state: int | np.random.RandomState | None = None,
     all_rows: int | None = None,
 ) -> tuple[Array, Float]:
-    """Cluster the row-normalized embedding by k-means.
+    """Cluster the row-normalized embedding, (n, d), by k-means with the best of several starts.
 
     The centers are learned by scikit-learn on the host or, with init="k-means++", where the rows
-    are, for small problems and on accelerators.
+    are, for small problems and on accelerators: from all rows if there are up to `all_rows`
+    (100,000 by default), otherwise from a random sample of half this number, the same however the
+    rows are cut into chunks. All rows are assigned to the nearest center.
 
-    Parameters
-    ----------
-    rows : array of any library, of shape (n_samples, n_columns)
-        The embedding, one sample per row.
-    n_clusters : int
-        Number of clusters, k.
-    n_init : int, default=10
-        Number of starts; the best is kept.
-    init : {"k-means++", "random"}, default="k-means++"
-        How a start chooses its centers: spread out, or any samples.
-    random_state : int, RandomState instance or None, default=None
-        Seed of the starts, and of the sample.
-    all_rows : int, default=None
-        Up to this many rows, 100,000 by default, the centers are learned from all of them; of more,
-        from a sample of half this number, the same however the rows are cut into chunks. All rows
-        are assigned to the nearest center.
-
-    Returns
-    -------
-    labels : ndarray of shape (n_samples,)
-        Clusters numbered by falling size.
-    centers : ndarray of shape (n_clusters, n_columns)
-        Their centers, in that order.
+    Return labels, (n,), with clusters numbered by falling size, and their centers, (k, d).
 
     Examples
     --------
