@@ -134,6 +134,17 @@ def test_predict_takes_kernels_of_any_library_whatever_the_model_was_fitted_on(n
         assert place(model.transform(kernels(n))) == "NumPy"
 
 
+@over_libraries
+def test_new_rows_may_have_another_number_type(library):
+    rng, group = np.random.default_rng(0), np.arange(40)[:, None] % 2
+    views = [rng.normal(size=(40, 5)) + 5 * group for _ in range(2)]
+    for fitted_type, new_type in ((np.float32, np.float64), (np.float64, np.float32)):
+        X = as_library(library, [view.astype(fitted_type) for view in views])
+        model = AverageKKM(2, random_state=0).fit(X)
+        new = [view.astype(new_type) for view in views]
+        assert np.mean(model.predict(new) == model.labels_) > 0.9
+
+
 def foreign_parts(thing):
     """Return the arrays of other libraries than NumPy that something holds."""
     if is_foreign(thing):

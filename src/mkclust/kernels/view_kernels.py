@@ -175,6 +175,8 @@ class ViewKernels:
 
         New rows come with the training samples that they are, or -1, if there are neighborhoods.
         """
+        if rows is not None and is_foreign(rows):  # other libraries do not mix number types
+            rows = astype(rows, precision_of(self.view))
         x = y = dict[str, Points]()
         if self.share < 1:
             x = y = self.points(self.view)
