@@ -140,7 +140,7 @@ def test_new_rows_may_have_another_number_type(library):
     views = [rng.normal(size=(40, 5)) + 5 * group for _ in range(2)]
     for fitted_type, new_type in ((np.float32, np.float64), (np.float64, np.float32)):
         X = as_library(library, [view.astype(fitted_type) for view in views])
-        model = AverageKKM(2, random_state=0).fit(X)
+        model = METHODS["avg-kkm"](2, random_state=0).fit(X)
         new = [view.astype(new_type) for view in views]
         assert np.mean(model.predict(new) == model.labels_) > 0.9
 
