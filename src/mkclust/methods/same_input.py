@@ -1,7 +1,7 @@
 """Whether what is passed to a fitted model has the form of what it was fitted on."""
 
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -14,7 +14,7 @@ from sklearn.utils.validation import validate_data
 from mkclust.data.check import check_masks, check_view
 from mkclust.data.samples import Samples
 from mkclust.data.tables import TABLE
-from mkclust.linalg import arrays_to_host, is_foreign, to_host
+from mkclust.linalg import arrays_to_host, is_foreign, to_host, zeros
 from mkclust.methods.out_of_sample import observed_part
 from mkclust.stack import Kernel, RowSource, Standardization
 from mkclust.types import Float
@@ -25,17 +25,41 @@ OTHER_SAMPLES = "X holds other samples than the model was fitted on: pass the sa
 
 
 def match_views(
-    samples: Samples, widths: Mapping[str, int], columns: Mapping[str, list[str]]
+    samples: Samples,
+    widths: Mapping[str, int],
+    columns: Mapping[str, list[str]],
+    unused: Collection[str] = (),
 ) -> Samples:
-    """Return views in the order of those that a model was fitted on, or say how they differ."""
+    """Return views in the order of those that a model was fitted on, or say how they differ.
+
+    Views that the clusters do not depend on may be left out.
+    """
+    samples = _with_unused(samples, {n: w for n, w in widths.items() if n in unused})
     given = dict(zip(samples.names, samples.n_features, strict=True))
     if given != widths:
+        needed = {name: width for name, width in widths.items() if name not in unused}
         raise ValueError(
-            f"X has the views {given} (name: columns), the model was fitted on {dict(widths)}: "
-            "pass the same views, with the same columns"
+            f"X has the views {given} (name: columns), and the model was fitted on {needed}: pass "
+            "the same views, with the same columns"
         )
     samples.check_columns(columns, "model")
     return samples.only(list(widths))
+
+
+def _with_unused(samples: Samples, widths: Mapping[str, int]) -> Samples:
+    """Return samples with the views, or kernels, that they lack, as missing from all samples."""
+    absent = {name: width for name, width in widths.items() if name not in samples.names}
+    if not absent or samples.whole is not None or samples.is_lazy:
+        return samples
+    n, like = samples.n_samples, samples.parts[0]
+    like = like if is_foreign(like) else np.zeros(0)
+    missing = np.zeros((n, len(samples.names)), bool) if samples.missing is None else samples.missing
+    return replace(
+        samples,
+        names=(*samples.names, *absent),
+        parts=(*samples.parts, *(zeros((0, width), like) for width in absent.values())),
+        missing=np.hstack([missing, np.ones((n, len(absent)), bool)]),
+    )
 
 
 def count_parts(samples: Samples) -> int:
@@ -46,8 +70,12 @@ def count_parts(samples: Samples) -> int:
     return whole.n_kernels if isinstance(whole, RowSource) else whole.shape[0]
 
 
-def match_kernels(samples: Samples, names: Sequence[str]) -> Samples:
+def match_kernels(
+    samples: Samples, names: Sequence[str], unused: Collection[str], n_samples: int
+) -> Samples:
     """Return kernels in the order of those that a model was fitted on, or refuse others."""
+    if set(samples.names) < set(names):
+        samples = _with_unused(samples, dict.fromkeys(unused, n_samples))
     if (count := count_parts(samples)) != len(names):
         raise ValueError(f"X has {count} kernels, the model was fitted on {len(names)}")
     if samples.names in ((), tuple(f"kernel {p}" for p in range(count))):  # no names given
