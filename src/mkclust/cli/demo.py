@@ -12,16 +12,16 @@ from sklearn.cluster import KMeans
 from sklearn.preprocessing import StandardScaler
 
 from mkclust import metrics, plots
-from mkclust.cli import options as opt
 from mkclust.cli.errors import echo
 from mkclust.cli.inputs import read_inputs
 from mkclust.cli.models import fit
-from mkclust.cli.options import Request
+from mkclust.cli.options import Request, takes_own
 from mkclust.cli.outputs import check_output, check_outputs, fitted_labels
-from mkclust.cli.printing import fit_summary, score_table
+from mkclust.cli.printing import score_table, views_used
 from mkclust.cli.progress import session
 from mkclust.datasets.digits import Table, digit_tables
 from mkclust.explain.describe import describe
+from mkclust.explain.sample_scores import sample_scores
 from mkclust.files import write_atomically
 from mkclust.methods import METHODS, RECOMMENDED
 
@@ -32,7 +32,8 @@ USELESS = "shuffled"
 N_CLUSTERS = 10
 
 
-def run(out: opt.Folder = Path("demo"), seed: opt.Seed = 0) -> None:
+@takes_own
+def run(out: Path = Path("demo")) -> None:
     """Cluster handwritten digits from several files, and explain the result."""
     start = time.perf_counter()
     picture, labels = out / "digits.png", out / "labels.csv"
@@ -44,7 +45,7 @@ def run(out: opt.Folder = Path("demo"), seed: opt.Seed = 0) -> None:
         out / f"{name}{suffix}": table
         for (name, table), suffix in zip(tables.items(), SUFFIXES, strict=True)
     }
-    request = Request([str(path) for path in files], n_clusters=N_CLUSTERS, seed=seed)
+    request = Request(inputs=[*map(str, files)], n_clusters=N_CLUSTERS)
     with session() as progress:
         check_output("plot", picture)
         check_outputs([*files, picture, labels], new_folder=True)
@@ -57,20 +58,18 @@ def run(out: opt.Folder = Path("demo"), seed: opt.Seed = 0) -> None:
         description = describe(model, data.views, n_features=3)
         progress.phase("clustering each file alone, to compare")
         scores = {
-            f"{name} alone": metrics.scores(y, _alone(view, model.sample_ids_, seed))
+            f"{name} alone": metrics.scores(y, _alone(view, model.sample_ids_))
             for name, view in data.views.items()
         }
         scores["all together"] = metrics.scores(y, model.labels_)
         progress.phase("the same without mkclust, to compare")
-        average = METHODS["avg-kkm"](N_CLUSTERS, random_state=seed)
+        average = METHODS["avg-kkm"](N_CLUSTERS, random_state=0)
         scores["... plain average"] = metrics.scores(y, average.fit(data.views).labels_)
-        scores["... k-means"] = metrics.scores(y, _k_means(data.views, model.sample_ids_, seed))
+        scores["... k-means"] = metrics.scores(y, _k_means(data.views, model.sample_ids_))
         progress.phase("drawing")
-        figure = plots.plot_fit(model, y)
-        write_atomically(
-            {picture: lambda path: figure.savefig(path, dpi=150), labels: fitted_labels(model)}
-        )
-    lines = ["", fit_summary(model), "", description.summary(), "", score_table(scores)]
+        figure, table = plots.plot_fit(model, y), fitted_labels(model, sample_scores(model))
+        write_atomically({picture: lambda path: figure.savefig(path, dpi=150), labels: table})
+    lines = ["", *views_used(model), "", description.summary(), "", score_table(scores)]
     lines += [_comparison(scores), "", f"Picture: {picture}", f"Labels: {labels}"]
     lines += [f"Seconds: {time.perf_counter() - start:.1f}", "", "The same by hand:"]
     lines.append(f"  mkclust cluster {' '.join(request.inputs)} -k {N_CLUSTERS}")
@@ -99,16 +98,16 @@ def _opening(files: Mapping[Path, Table], joined: str) -> str:
     return "\n".join([*lines, joined])
 
 
-def _alone(view: pd.DataFrame, ids: Any, seed: int) -> Any:
+def _alone(view: pd.DataFrame, ids: Any) -> Any:
     """Return the clusters of one file by the same method, in the order of the samples."""
-    model = METHODS[RECOMMENDED](N_CLUSTERS, random_state=seed)
+    model = METHODS[RECOMMENDED](N_CLUSTERS, random_state=0)
     return model.fit({"alone": view.loc[ids]}).labels_
 
 
-def _k_means(views: Mapping[str, pd.DataFrame], ids: Any, seed: int) -> Any:
+def _k_means(views: Mapping[str, pd.DataFrame], ids: Any) -> Any:
     """Return the clusters of k-means on all standardized columns side by side."""
     columns = [StandardScaler().fit_transform(view.loc[ids]) for view in views.values()]
-    return KMeans(N_CLUSTERS, n_init=10, random_state=seed).fit_predict(np.hstack(columns))
+    return KMeans(N_CLUSTERS, n_init=10, random_state=0).fit_predict(np.hstack(columns))
 
 
 def _comparison(scores: Mapping[str, Mapping[str, float]]) -> str:

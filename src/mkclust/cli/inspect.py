@@ -6,13 +6,11 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-import typer
 from scipy.sparse import issparse
 
-from mkclust.cli import options as opt
 from mkclust.cli.errors import CommandError, one_line
 from mkclust.cli.inputs import Data, read_inputs, row_ids
-from mkclust.cli.options import Request
+from mkclust.cli.options import FILES, Printing, Request, takes
 from mkclust.cli.outputs import show
 from mkclust.cli.progress import session
 from mkclust.data import read_samples
@@ -24,20 +22,9 @@ from mkclust.text import count, join_words
 MOST_SAMPLES = 2000
 
 
-def run(
-    context: typer.Context,
-    inputs: opt.Inputs,
-    kernels: opt.Kernels = None,
-    scale: opt.Scale = None,
-    id: opt.Id = None,
-    samples_in: opt.SamplesIn = None,
-    drop: opt.Drop = None,
-    join: opt.Join = None,
-    impute: opt.Impute = None,
-    as_json: opt.Json = False,
-) -> None:
+@takes(*FILES, "join", "impute", "kernels", "scale", printing=("as_json",))
+def run(request: Request, printing: Printing) -> None:
     """Show what the files contain, how they would be joined and which kernels would be used."""
-    request = Request.of(context)
     report: dict[str, Any] = {"views": [], "join": [], "notes": [], "patterns": []}
     report["problems"] = []
     with session(quiet=True) as progress:
@@ -51,7 +38,7 @@ def run(
         except (ValueError, TypeError, CommandError) as error:
             report["problems"].append(one_line(error))
     report["warnings"] = progress.warnings
-    show(report, _as_lines(report), as_json)
+    show(report, _as_lines(report), printing)
 
 
 def _measure(name: str, view: Any) -> dict[str, Any]:

@@ -14,6 +14,7 @@ from mkclust.cli.options import AUTO, Request
 from mkclust.cli.progress import Progress
 from mkclust.data import as_dask
 from mkclust.explain.number_of_clusters import NumberOfClusters, suggest_n_clusters
+from mkclust.explain.stability import Stability, stability
 from mkclust.kernels import Nystroem, default_bank
 from mkclust.linalg.memory import available_bytes, in_units
 from mkclust.methods import METHODS, MultipleKernelClusterer
@@ -21,6 +22,8 @@ from mkclust.text import did_you_mean, join_words
 
 # Exact kernels are computed up to this number of samples, and this share of the memory.
 MOST_EXACT_SAMPLES, LARGEST_SHARE = 10_000, 0.5
+# Samples on which stability is measured, at most.
+MOST_RESAMPLED = 1000
 # The number of landmarks beyond that.
 LANDMARKS = 200
 # Files of which the workers of a cluster can read some rows.
@@ -156,6 +159,17 @@ def _reason_for_landmarks(request: Request, model: Any, data: Data) -> str:
     if n > MOST_EXACT_SAMPLES or (free is not None and n_bytes > LARGEST_SHARE * free):
         return f"exact kernels of {n:,} samples would take {in_units(n_bytes)}"
     return ""
+
+
+def measure_stability(fitted: Fit, n_resamples: int) -> Stability | None:
+    """Return how far clusters of parts of the samples agree with a model's, None if unknown."""
+    if n_resamples == 0 or fitted.model.n_clusters == 1:
+        return None
+    options = {"n_resamples": n_resamples, "max_samples": MOST_RESAMPLED}
+    try:
+        return stability(fitted.model, fitted.X, **options)
+    except ValueError:
+        return None  # a part of the samples may be too small for the number of clusters
 
 
 @contextmanager

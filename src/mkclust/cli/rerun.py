@@ -5,44 +5,26 @@ import os
 from collections.abc import Mapping
 from dataclasses import fields
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
 import typer
 
-from mkclust.cli import options as opt
 from mkclust.cli.errors import CommandError
 from mkclust.cli.inputs import input_path, read_inputs
 from mkclust.cli.models import connection, fit, new_model
-from mkclust.cli.options import Request
+from mkclust.cli.options import Printing, Request, takes
 from mkclust.cli.outputs import check_outputs, fitted_labels, labels_hash, show
 from mkclust.cli.progress import session
+from mkclust.explain.sample_scores import sample_scores
 from mkclust.files import write_atomically
 from mkclust.text import count, join_words
 from mkclust.version import versions
 
-RecordFile = Annotated[
-    Path,
-    typer.Argument(
-        metavar="RUN.json",
-        help="The record of a run of mkclust cluster. If it names a method of your own "
-        "(package.module:Class), that module is imported, which runs its code.",
-    ),
-]
-NewLabels = Annotated[
-    Path | None,
-    typer.Option("--labels", parser=opt.output_path, metavar="PATH", help="Write the labels, too."),
-]
 
-
-def run(
-    record_file: RecordFile,
-    labels: NewLabels = None,
-    as_json: opt.Json = False,
-    quiet: opt.Quiet = False,
-    verbose: opt.Verbose = False,
-) -> None:
+@takes()
+def run(_: Request, printing: Printing, record_file: Path, *, labels: Path | None = None) -> None:
     """Run a recorded command again, and say whether the labels are the same or what changed."""
-    with session(quiet=quiet) as progress:
+    with session(quiet=printing.quiet) as progress:
         record = _read_record(record_file)
         request = _request(record, record_file)
         outputs = [] if labels is None else [labels]
@@ -52,7 +34,7 @@ def run(
             data = read_inputs(request, progress)
             model = fit(request, data, progress).model
             if labels is not None:
-                write_atomically({labels: fitted_labels(model)})
+                write_atomically({labels: fitted_labels(model, sample_scores(model))})
     then = record.get("versions") or {}
     hashes = {entry.get("input"): entry.get("sha256") for entry in record["inputs"]}
     result = {
@@ -69,8 +51,8 @@ def run(
     words = "Same labels as" if result["same_labels"] else "Other labels than"
     size = f"{count(len(model.labels_), 'sample')}, {count(model.n_clusters, 'cluster')}"
     lines = [f"{words} {record_file} records: {size}.", *_changes(result)]
-    lines += [*progress.lines(verbose), *(f"Wrote {path}" for path in outputs)]
-    show(result, lines, as_json, quiet)
+    lines += [*progress.lines(printing.verbose), *(f"Wrote {path}" for path in outputs)]
+    show(result, lines, printing)
     if not result["same_labels"]:
         raise typer.Exit(1)
 

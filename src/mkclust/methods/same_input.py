@@ -53,7 +53,9 @@ def _with_unused(samples: Samples, widths: Mapping[str, int]) -> Samples:
         return samples
     n, like = samples.n_samples, samples.parts[0]
     like = like if is_foreign(like) else np.zeros(0)
-    missing = np.zeros((n, len(samples.names)), bool) if samples.missing is None else samples.missing
+    missing = (
+        np.zeros((n, len(samples.names)), bool) if samples.missing is None else samples.missing
+    )
     return replace(
         samples,
         names=(*samples.names, *absent),
