@@ -26,14 +26,12 @@ def folder(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize("command", [None, *COMMANDS])
-def test_h_is_help_everywhere(command):
+def test_h_is_help_everywhere_and_fits_on_a_screen_and_a_half(command, monkeypatch):
+    monkeypatch.setattr("rich.console.Console.width", 80)
     args = () if command is None else (command,)
-    assert succeed(*args, "-h").stdout == succeed(*args, "--help").stdout
-
-
-@pytest.mark.parametrize("args", [["clster"], ["--nonsense"]])
-def test_an_unknown_command_or_option_is_one_line(args):
-    assert args[0] in fail(*args)
+    help = succeed(*args, "-h").stdout
+    assert help == succeed(*args, "--help").stdout
+    assert len(help.splitlines()) <= 75
 
 
 def test_quiet_runs_write_their_files_and_print_nothing():
@@ -90,15 +88,8 @@ def test_k_auto_does_not_cluster_what_has_no_clusters():
     assert "no evidence" in fail("cluster", "noise.npz", "-k", "auto")
 
 
-@pytest.mark.parametrize(
-    ("args", "words"),
-    [
-        (["--from", 5, "--to", 3], "--from 5 --to 3"),
-        (["--to", 1], "--to"),
-    ],
-)
-def test_a_suggestion_that_cannot_be_is_refused(args, words):
-    assert words in fail("suggest", "d.npz", *args)
+def test_a_suggestion_that_cannot_be_is_refused():
+    assert "--from 5 --to 3" in fail("suggest", "d.npz", "--from", 5, "--to", 3)
 
 
 # --- diagnose and compare -------------------------------------------------------------------------
@@ -167,15 +158,8 @@ def change_record(**changes):
     Path("run.json").write_text(json.dumps(record))
 
 
-@pytest.mark.parametrize(
-    "options",
-    [
-        (),
-        ("--method", "lkam", "--set", "reg=0.5", "--set", "max_iter=7", "--seed", 4),
-        ("--landmarks", 20, "--kernels", "left=cosine"),
-    ],
-)
-def test_a_recorded_command_gives_the_same_labels_and_writes_nothing(options):
+def test_a_recorded_command_gives_the_same_labels_and_writes_nothing():
+    options = ("--method", "lkam", "--set", "reg=0.5", "--seed", 4, "--kernels", "left=cosine")
     succeed("cluster", "d.npz", "-k", 3, *options)
     before = {name: Path(name).read_bytes() for name in os.listdir()}
     result = succeed("rerun", "run.json")
@@ -198,7 +182,7 @@ def test_an_input_that_has_changed_is_named():
     assert answer == {"same_labels": False, "changed_inputs": ["d.npz"], "changed_versions": {}}
 
 
-def test_a_version_that_has_changed_is_named_and_other_labels_are_no_secret():
+def test_a_version_that_has_changed_is_named():
     succeed("cluster", "d.npz", "-k", 3)
     versions = json.loads(Path("run.json").read_text())["versions"]
     change_record(versions=versions | {"numpy": "1.0"})

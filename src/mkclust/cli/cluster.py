@@ -15,7 +15,7 @@ import pandas as pd
 
 from mkclust import datasets, plots
 from mkclust.cli.errors import CommandError
-from mkclust.cli.inputs import files_read, read_inputs, row_ids
+from mkclust.cli.inputs import read_inputs, row_ids
 from mkclust.cli.models import Fit, connection, fit, measure_stability, new_model
 from mkclust.cli.options import FIT, Printing, Request, takes
 from mkclust.cli.outputs import (
@@ -147,7 +147,7 @@ def _write_more(
     more: dict[str, Path | None], outcome: Outcome, y: Any, progress: Progress
 ) -> dict[Path, str]:
     """Write the picture, the page and the model that were asked for; return failures."""
-    model, failures = outcome.fit.model, dict[Path, str]()
+    model, data, failures = outcome.fit.model, outcome.fit.data, dict[Path, str]()
     about: dict[str, Any] = {
         "warned": outcome.warnings,
         "annotation": outcome.annotation,
@@ -162,7 +162,8 @@ def _write_more(
         write_report(model, outcome.fit.X, path, y if outcome.scores else None, **about)
 
     def save(path: Path) -> None:
-        model.files_ = files_read(outcome.fit.data)  # by which new files are read alike
+        read = [{name: each[name] for name in ("input", "layout")} for each in data.files]
+        model.files_ = read  # new files are read alike
         save_model(model, path)
 
     writers = {"plot": draw, "report": report, "save": save}

@@ -100,10 +100,12 @@ def read_files(
     """Read each input, as those of a fit if there are any; return what is read and recorded."""
     inputs, layouts = [], []
     for place, text in enumerate(request.inputs):
-        same = [each for each in fitted if each["file"] == file_name(text)]
-        same = same or [*fitted[place : place + 1]] * (len(fitted) == len(request.inputs))
-        before = same[0] if same else {"selection": "", "layout": {}}
-        inputs.append(text if "::" in text else text + before["selection"])
+        same = [each for each in fitted if file_name(each["input"]) == file_name(text)]
+        if not same and len(fitted) == len(request.inputs):
+            same = [fitted[place]]
+        before: Any = same[0] if same else {"input": "", "layout": {}}
+        _, colons, names = before["input"].rpartition("::")
+        inputs.append(f"{text}::{names}" if colons and "::" not in text else text)
         layouts.append(_layout(text, request, before["layout"]))
     files = [_fingerprint(text) for text in inputs]
     precomputed = request.asked_kernels == "precomputed"
@@ -122,20 +124,7 @@ def read_files(
     return inputs, files, data_sets
 
 
-def files_read(data: Data) -> list[dict[str, Any]]:
-    """Return how each file was read, for a model to keep."""
-    kept = []
-    for entry in data.files:
-        _, colons, names = entry["input"].rpartition("::")
-        layout = {
-            name: list(v) if isinstance(v, tuple) else v for name, v in entry["layout"].items()
-        }
-        selection = f"{colons}{names}" if colons else ""
-        kept.append({"file": file_name(entry["input"]), "selection": selection, "layout": layout})
-    return kept
-
-
-def _layout(text: str, request: Request, before: Mapping[str, Any]) -> TableLayout:
+def _layout(text: str, request: Request, before: dict[str, Any]) -> TableLayout:
     """Return how the table of an input is to be read: FILE=VALUE is for one file."""
     prefixes = {each: (f"{each}=", f"{file_name(each)}=") for each in request.inputs}
 
@@ -144,12 +133,14 @@ def _layout(text: str, request: Request, before: Mapping[str, Any]) -> TableLayo
         own = [v for v in given if v.startswith(prefixes[text])]
         return [*common, *(v.removeprefix(prefixes[text][not v.startswith(text)]) for v in own)]
 
-    given: dict[str, Any] = {"id": values(request.id)[-1:], "drop": tuple(values(request.drop))}
-    given["samples_in"] = values(request.samples_in)[-1:]
-    given = {n: v[0] if isinstance(v, list) else v for n, v in given.items() if v}
-    return TableLayout(
-        **{n: tuple(v) if isinstance(v, list) else v for n, v in before.items()} | given
-    )
+    ids, sides = values(request.id), values(request.samples_in)
+    given: dict[str, Any] = {
+        "id": ids[-1:],
+        "samples_in": sides[-1:],
+        "drop": [tuple(values(request.drop))],
+    }
+    found = {name: each[0] for name, each in given.items() if each and each[0]}
+    return TableLayout(**(before | found))
 
 
 def list_views(inputs: Sequence[str], data_sets: Sequence[datasets.Dataset]) -> list[View]:

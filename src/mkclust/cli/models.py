@@ -165,7 +165,7 @@ def measure_stability(fitted: Fit, n_resamples: int) -> Stability | None:
     """Return how far clusters of parts of the samples agree with a model's, None if unknown."""
     if n_resamples == 0 or fitted.model.n_clusters == 1:
         return None
-    options = {"n_resamples": n_resamples, "max_samples": MOST_RESAMPLED}
+    options: Any = {"n_resamples": n_resamples, "max_samples": MOST_RESAMPLED}
     try:
         return stability(fitted.model, fitted.X, **options)
     except ValueError:

@@ -158,8 +158,8 @@ class Printing:
 
 # Options of a request that say how files are read, and those of a fit for any k.
 FILES = ("inputs", "id", "samples_in", "drop")
-FIT = (*FILES, "join", "impute", "missing_views", "kernels", "scale", "settings", "seed")
-FIT = (*FIT, "landmarks")
+KERNELS = ("missing_views", "kernels", "scale", "settings", "seed", "landmarks")
+FIT = (*FILES, "join", "impute", *KERNELS)
 # Options that have no default.
 REQUIRED = ("inputs", "n_clusters")
 

@@ -30,8 +30,8 @@ def run(
 ) -> None:
     """Find the clusters of new samples with a saved model.
 
-    A model file that holds anything else is refused, and no code from it is run. Files are read as those of the fit were. Tables that the model does not use need not be given;
-    with --join outer, samples may be missing from some of the others.
+    Files are read as in the fit. Tables that the model does not use may be left out. With --join
+    outer, samples may be missing from some tables. No code from the model file is run.
     """
     with session(quiet=printing.quiet) as progress:
         check_outputs([labels], [str(model_file), *request.inputs])

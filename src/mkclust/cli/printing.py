@@ -7,7 +7,6 @@ import numpy as np
 
 from mkclust.text import count, join_words, printable, text_table
 
-MAX_ROWS = 60  # kernels in a printed table; all of them are in the record of the run
 MAX_SIZES = 30  # clusters whose sizes are printed
 # Clusters of at least this mean silhouette are well separated, or weakly.
 WELL, WEAKLY = 0.5, 0.25
@@ -77,30 +76,14 @@ def separation(silhouette: float, stability: Any) -> list[str]:
 
 def details(model: Any) -> list[str]:
     """Return how a fit came about: the weights of the kernels, and the solver."""
-    lines = ["", kernel_table(model)]
+    lines = ["", "Weight: how much a view counts (0 = not used).", model.summary()]
+    if hasattr(model, "approximation_error_"):
+        missed = ", ".join(f"{share:.4f}" for share in model.approximation_error_)
+        lines.append(f"Share of each kernel that the landmarks do not capture: {missed}.")
     if hasattr(model, "anchor_"):
         chosen = ", the smallest that keeps what the views agree on" * (model.anchor == "auto")
         lines.append(f"Anchor: {model.anchor_:g}{chosen}; 0 is SimpleMKKM on views that agree.")
     return [*lines, certificate(model)]
-
-
-def kernel_table(model: Any) -> str:
-    """Return weights beside alignments, and the sentence on how to read them."""
-    # Alignments are not known to more digits.
-    columns = {"weight": (model.weights_, ".4f"), "alignment": (model.alignments_, ".2f")}
-    if has_errors := hasattr(model, "approximation_error_"):
-        columns["missed"] = (model.approximation_error_, ".4f")
-    texts = [[format(value, form) for value in values] for values, form in columns.values()]
-    names = map(printable, model.kernel_names_)
-    rows = [["kernel", *columns], *map(list, zip(names, *texts, strict=True))]
-    lines = [text_table(rows[: MAX_ROWS + 1])]
-    if (n_hidden := len(rows) - 1 - MAX_ROWS) > 0:
-        lines.append(f"... and {n_hidden} more, in the record of the run")
-    lines.append("Weight: how much a view counts (0 = not used). Alignment: its agreement with the")
-    lines[-1] += " clusters, up to 1."
-    if has_errors:
-        lines.append("Missed: the share of each kernel that the landmarks do not capture.")
-    return "\n".join([*lines, model.WEIGHT_MEANING])
 
 
 def cluster_sizes(labels: Any, k: int = 0) -> str:
