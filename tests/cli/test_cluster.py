@@ -120,14 +120,6 @@ def test_kernels_are_asked_for_by_the_name_of_a_view(views):
     assert "--landmarks" in fail("cluster", "K.npy", "-k", 3, "--landmarks", 9)
 
 
-def test_parameters_of_a_method_are_set_by_name():
-    options = ("--set", "reg=0.25", "--set", "neighbors=0.4", "--set", "center=False")
-    succeed("cluster", "d.npz", "-k", 3, "--method", "lkam", *options)
-    parameters = read_run()["parameters"]
-    assert (parameters["reg"], parameters["neighbors"]) == (0.25, 0.4)
-    assert parameters["center"] is False
-
-
 @pytest.mark.parametrize(
     ("method", "setting", "word"),
     [
@@ -296,24 +288,10 @@ def test_the_record_stands_beside_the_labels_and_nothing_else_is_written(labels,
     assert result.stdout.endswith(f"Wrote {Path(labels)}\nWrote {Path(record)}\n")
 
 
-@pytest.mark.slow
-def test_a_picture_a_page_and_a_model_are_written_if_asked_for():
-    for package in ("matplotlib", "skops"):
-        pytest.importorskip(package)
-    names = {"--plot": "p.svg", "--report": "r.html", "--save": "m.skops", "--run": "r.json"}
-    result = succeed(
-        "cluster", "d.npz", "-k", 3, *(part for pair in names.items() for part in pair)
-    )
-    assert sorted(os.listdir()) == ["d.npz", "labels.csv", "m.skops", "p.svg", "r.html", "r.json"]
-    assert Path("p.svg").read_text().rstrip().endswith("</svg>")
-    assert all(f"Wrote {name}" in result.stdout for name in names.values())
-
-
 @pytest.mark.parametrize(
     ("option", "path", "word"),
     [
         ("--labels", "nowhere/labels.csv", "nowhere"),
-        ("--labels", "a_file/labels.csv", "a_file"),
         ("--labels", "a_folder", "folder"),
         ("--labels", "./d.npz", "input"),
         ("--labels", "linked.csv", "input"),
@@ -322,16 +300,13 @@ def test_a_picture_a_page_and_a_model_are_written_if_asked_for():
         ("--report", "fit.pdf", ".html"),
         ("--save", "model.pkl", ".skops"),
         ("--labels", "/dev/null", "regular file"),
-        ("--labels", "a" * 300, "too long"),
         ("--labels", "two\nlines.csv", "--labels"),
-        ("--run", "", "--run"),
     ],
 )
 def test_an_output_that_cannot_be_written_is_refused_before_anything_is_read(
     option, path, word, folder
 ):
     (folder / "a_folder").mkdir()
-    (folder / "a_file").touch()
     os.symlink("d.npz", "linked.csv")
     content = Path("d.npz").read_bytes()
     np.savez("bad.npz", X=np.ones(3))

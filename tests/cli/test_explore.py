@@ -9,7 +9,7 @@ import pytest
 
 import mkclust
 from command_line import fail, invoke, succeed, three_clusters
-from mkclust import cli, metrics
+from mkclust import cli
 
 COMMANDS = [command.name for command in cli.app.registered_commands]
 Recommended = mkclust.METHODS[mkclust.RECOMMENDED]
@@ -88,10 +88,6 @@ def test_k_auto_does_not_cluster_what_has_no_clusters():
     assert "no evidence" in fail("cluster", "noise.npz", "-k", "auto")
 
 
-def test_a_suggestion_that_cannot_be_is_refused():
-    assert "--from 5 --to 3" in fail("suggest", "d.npz", "--from", 5, "--to", 3)
-
-
 # --- diagnose and compare -------------------------------------------------------------------------
 
 
@@ -105,23 +101,6 @@ def test_diagnose_prints_what_the_library_says_in_python():
     )
     assert record["noise"] == ["dice"]
     assert record["leave_one_out"] == [None, None, None]
-
-
-@pytest.mark.slow
-def test_all_methods_are_compared_with_the_labels_of_their_estimators():
-    record = json.loads(succeed("compare", "d.npz", "-k", 3, "--resamples", 0, "--json").stdout)
-    assert list(record["methods"]) == list(mkclust.METHODS)
-    views, y = three_clusters()
-    models = {
-        name: mkclust.METHODS[name](3, random_state=0).fit(views) for name in ("lkam", "avg-kkm")
-    }
-    matrix, names = np.array(record["adjusted_rand_index"]), list(mkclust.METHODS)
-    np.testing.assert_array_equal(matrix, matrix.T)
-    index = metrics.adjusted_rand_index(models["lkam"].labels_, models["avg-kkm"].labels_)
-    assert matrix[names.index("lkam"), names.index("avg-kkm")] == pytest.approx(index)
-    scores = record["methods"]["lkam"]["scores"]
-    assert scores == pytest.approx(metrics.scores(y, models["lkam"].labels_))
-    assert record["methods"]["avg-kkm"]["gap"] is None
 
 
 def test_the_methods_named_are_compared_in_a_table_that_warns_of_itself():

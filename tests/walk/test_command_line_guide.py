@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import scipy.io
 
-from command_line import invoke, succeed
+from command_line import invoke
 from documentation import commands
 
 pytestmark = pytest.mark.slow
@@ -47,7 +47,6 @@ def write_files():
     clinical.to_parquet("clinical.parquet")
     clinic = pd.DataFrame({"age": rng.integers(30, 80, size=60), "stage": np.arange(60) % 4})
     clinic.to_parquet("clinic.parquet")
-    clinic[["age"]].to_parquet("ages.parquet")
 
 
 @pytest.fixture(scope="module")
@@ -77,9 +76,3 @@ def test_a_command_of_the_guide_runs_and_writes_what_it_says(number, run):
         record = "run.json" if labels == "labels.csv" else labels.replace(".csv", ".run.json")
         files |= {labels, record}
     assert written == files
-
-
-def test_a_file_of_one_variable_is_enough_to_compare_with(run, tmp_path):
-    command = next(c for c in COMMANDS if "--annotate" in c)[:-1]
-    result = succeed(*command, "ages.parquet", "--labels", tmp_path / "labels.csv")
-    assert "Kruskal-Wallis" in result.stdout

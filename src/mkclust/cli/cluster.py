@@ -148,18 +148,15 @@ def _write_more(
 ) -> dict[Path, str]:
     """Write the picture, the page and the model that were asked for; return failures."""
     model, data, failures = outcome.fit.model, outcome.fit.data, dict[Path, str]()
-    about: dict[str, Any] = {
-        "warned": outcome.warnings,
-        "annotation": outcome.annotation,
-        "alternatives": outcome.fit.suggestion or False,
-    }
 
     def draw(path: Path) -> None:
         figure = plots.plot_fit(model, y)
         write_atomically({path: lambda draft: figure.savefig(draft, dpi=150)})
 
     def report(path: Path) -> None:
-        write_report(model, outcome.fit.X, path, y if outcome.scores else None, **about)
+        classes, other_k = y if outcome.scores else None, outcome.fit.suggestion or False
+        about: Any = {"warned": outcome.warnings, "annotation": outcome.annotation}
+        write_report(model, outcome.fit.X, path, classes, alternatives=other_k, **about)
 
     def save(path: Path) -> None:
         read = [{name: each[name] for name in ("input", "layout")} for each in data.files]

@@ -1,7 +1,7 @@
 """The command ``mkclust inspect``: what files hold and what would be made of it."""
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -25,8 +25,8 @@ MOST_SAMPLES = 2000
 @takes(*FILES, "join", "impute", "kernels", "scale", printing=("as_json",))
 def run(request: Request, printing: Printing) -> None:
     """Show what the files contain, how they would be joined and which kernels would be used."""
-    report: dict[str, Any] = {"views": [], "join": [], "notes": [], "patterns": []}
-    report["problems"] = []
+    names = ("views", "join", "notes", "patterns", "problems")
+    report: dict[str, Any] = {name: [] for name in names}
     with session(quiet=True) as progress:
         try:
             data = read_inputs(request, progress)
@@ -80,19 +80,10 @@ def _as_lines(report: Mapping[str, Any]) -> list[str]:
         lines += [view["name"], f"  {' x '.join(map(str, view['shape']))}, {ids}"]
         lines.append(f"  missing: {view['missing']:.2%} of the cells")
         lines += [f"  kernel: {line}" for line in view["kernels"]]
-    lines += [*report["join"], *report["notes"], *_pattern_lines(report["patterns"])]
+    lines += [*report["join"], *report["notes"]]
+    for each in report["patterns"]:
+        what = f"without {join_words(each['lacks'])}" if each["lacks"] else "in all views"
+        lines.append(f"  {count(each['samples'], 'sample')} {what}")
     lines += [f"warning: {line}" for line in report["warnings"]]
     lines += [f"problem: {line}" for line in report["problems"]]
     return lines
-
-
-def _pattern_lines(patterns: Sequence[Mapping[str, Any]]) -> list[str]:
-    """Say how many samples lack which views, the largest pattern first."""
-    if not patterns:
-        return []
-    words = [
-        f"{count(each['samples'], 'sample')} "
-        + (f"without {join_words(each['lacks'])}" if each["lacks"] else "in all views")
-        for each in patterns
-    ]
-    return [f"{count(len(patterns), 'pattern')} of missing views: {join_words(words)}."]

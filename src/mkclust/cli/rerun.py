@@ -37,23 +37,19 @@ def run(_: Request, printing: Printing, record_file: Path, *, labels: Path | Non
                 write_atomically({labels: fitted_labels(model, sample_scores(model))})
     then = record.get("versions") or {}
     hashes = {entry.get("input"): entry.get("sha256") for entry in record["inputs"]}
-    result = {
-        "same_labels": labels_hash(model.labels_) == record["labels_sha256"],
-        "changed_inputs": [
-            entry["input"] for entry in data.files if hashes.get(entry["input"]) != entry["sha256"]
-        ],
-        "changed_versions": {
-            name: [str(then.get(name, "unknown")), now]
-            for name, now in versions().items()
-            if then.get(name) != now
-        },
-    }
-    words = "Same labels as" if result["same_labels"] else "Other labels than"
+    same = labels_hash(model.labels_) == record["labels_sha256"]
+    files = [each["input"] for each in data.files if hashes.get(each["input"]) != each["sha256"]]
+    numbers = {n: [str(then.get(n)), now] for n, now in versions().items() if then.get(n) != now}
+    result = {"same_labels": same, "changed_inputs": files, "changed_versions": numbers}
     size = f"{count(len(model.labels_), 'sample')}, {count(model.n_clusters, 'cluster')}"
-    lines = [f"{words} {record_file} records: {size}.", *_changes(result)]
+    lines = [f"{'Same labels as' if same else 'Other labels than'} {record_file} records: {size}."]
+    lines += [f"Input {text} has changed: its SHA-256 differs." for text in files]
+    lines += [f"{name} was {then}, and is {now}." for name, (then, now) in numbers.items()]
+    if not same and not files and not numbers:
+        lines.append("No input and no version has changed: another machine may round differently.")
     lines += [*progress.lines(printing.verbose), *(f"Wrote {path}" for path in outputs)]
     show(result, lines, printing)
-    if not result["same_labels"]:
+    if not same:
         raise typer.Exit(1)
 
 
@@ -73,12 +69,9 @@ def _read_record(path: Path) -> dict[str, Any]:
 def _request(record: Mapping[str, Any], path: Path) -> Request:
     """Return what was asked for, with the landmarks that it came to."""
     options = dict(record["command"]["options"])
-    known = {field.name for field in fields(Request)}
-    if unknown := sorted(options.keys() - known):
-        raise CommandError(
-            f"{path}: records options that this version does not have, {join_words(unknown)}; run "
-            "it with the version that wrote it"
-        )
+    if unknown := sorted(options.keys() - {each.name for each in fields(Request)}):
+        has = f"has options that this version does not have, {join_words(unknown)}"
+        raise CommandError(f"{path}: {has}; run it with the version that wrote it")
     for text in options["inputs"]:
         if (file := input_path(str(text))) is not None and not file.exists():
             folder = record["command"].get("folder")
@@ -86,15 +79,3 @@ def _request(record: Mapping[str, Any], path: Path) -> Request:
             raise CommandError(f"{text}: there is no such file here{advice}")
     # The memory that is free decides on landmarks, and differs from run to run.
     return Request(**(options | {"landmarks": record.get("landmarks") or "none"}))
-
-
-def _changes(result: Mapping[str, Any]) -> list[str]:
-    """Say what has changed since the record."""
-    lines = [f"Input {text} has changed: its SHA-256 differs." for text in result["changed_inputs"]]
-    lines += [
-        f"{name} was {then}, and is {now}."
-        for name, (then, now) in result["changed_versions"].items()
-    ]
-    if not lines and not result["same_labels"]:
-        lines.append("No input and no version has changed: another machine may round differently.")
-    return lines
