@@ -120,15 +120,6 @@ def test_methods_that_cannot_take_the_options_are_left_out_with_the_reason():
     assert "'lkam'" in fail(*args, "lkan")
 
 
-@pytest.mark.slow
-def test_methods_that_would_take_minutes_are_left_out_unless_they_are_named(monkeypatch):
-    monkeypatch.setattr(mkclust.LKAM, "SLOWNESS", 1e9)
-    args = ("compare", "d.npz", "-k", 3, "--resamples", 0, "--json")
-    assert "--methods lkam" in json.loads(succeed(*args).stdout)["left_out"]["lkam"]
-    record = json.loads(succeed(*args, "--methods", "lkam").stdout)
-    assert list(record["methods"]) == ["lkam"]
-
-
 # --- rerun ----------------------------------------------------------------------------------------
 
 

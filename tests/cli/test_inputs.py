@@ -86,17 +86,6 @@ def test_labels_of_files_in_another_order_are_scored_by_id():
     assert "different labels" in cluster("mrna.csv", "mirna.tsv").stderr
 
 
-def test_files_with_some_common_ids_are_joined_if_asked():
-    tables()[1].iloc[5:].to_csv("mirna.tsv", sep="\t", index_label="patient")
-    assert "join='inner'" in refuse("mrna.csv", "mirna.tsv")
-    result = cluster("mrna.csv", "mirna.tsv", "--join", "inner")
-    assert "Joined by id: 55 of 60 samples; 55 are in all tables." in result.stdout
-    assert len(labels()) == 55
-    result = cluster("mrna.csv", "mirna.tsv", "--join", "outer")
-    assert "Joined by id: 60 of 60 samples; 55 are in all tables." in result.stdout
-    assert len(labels()) == 60
-
-
 def test_the_column_of_ids_is_named_for_all_files_or_for_one():
     left = tables()[0].rename_axis("patient").reset_index()
     left.insert(0, "sample", [1, 2] * 30)
@@ -187,14 +176,20 @@ def test_missing_cells_of_all_files_are_named_and_filled_if_asked():
     assert recovered() > 0.9
 
 
-def test_inspect_counts_the_samples_that_files_lack():
+def test_files_with_some_common_ids_are_inspected_and_joined_if_asked():
     left, right = tables()
     left.iloc[5:].to_csv("mrna.csv", index_label="patient")
     right.iloc[:-8].to_csv("mirna.tsv", sep="\t", index_label="patient")
+    before = sorted(os.listdir())
     plain = succeed("inspect", "mrna.csv", "mirna.tsv").stdout
-    assert "47 are in all tables" in plain
-    assert "problem: " in plain
-    assert "join='outer'" in plain
+    for words in ("mrna\n  55 x 3, ids such as 'p05'", "missing: 0.00%", "47 are in all tables"):
+        assert words in plain
+    assert "join='outer'" in plain.partition("problem: ")[2]
+    assert sorted(os.listdir()) == before
+    assert "join='inner'" in refuse("mrna.csv", "mirna.tsv")
+    result = cluster("mrna.csv", "mirna.tsv", "--join", "inner")
+    assert "Joined by id: 47 of 60 samples; 47 are in all tables." in result.stdout
+    assert len(labels()) == 47
     files = ("mrna.csv", "mirna.tsv", "--join", "outer")
     text = succeed("inspect", *files).stdout
     assert "problem" not in text
@@ -202,18 +197,6 @@ def test_inspect_counts_the_samples_that_files_lack():
     assert "47 samples in all views" in text
     report = json.loads(succeed("inspect", *files, "--json").stdout)
     assert report["patterns"][1] == {"lacks": ["mirna"], "samples": 8}
-
-
-def test_inspect_shows_what_was_understood_and_writes_nothing():
-    before = sorted(os.listdir())
-    text = succeed("inspect", "mrna.csv", "mirna.tsv").stdout
-    for words in ("mrna\n  60 x 3, ids such as 'p00'", "missing: 0.00%",
-                  "table (few columns", "Joined by id: all 60 samples"):  # fmt: skip
-        assert words in text
-    left = tables()[0].assign(notes=[f"day {i}" for i in range(N)])
-    left.to_csv("mrna.csv", index_label="patient")
-    assert "notes" in succeed("inspect", "mrna.csv", "mirna.tsv").stdout.partition("problem: ")[2]
-    assert sorted(os.listdir()) == before
 
 
 # --- formats --------------------------------------------------------------------------------------

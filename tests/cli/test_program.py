@@ -93,29 +93,6 @@ def test_control_c_ends_a_running_program_with_one_line():
     assert sorted(os.listdir()) == ["begun", "d.npz"]
 
 
-@posix
-@pytest.mark.slow
-def test_a_terminal_sees_the_progress_which_is_erased_in_the_end():
-    import pty
-
-    leader, follower = pty.openpty()
-    command = [sys.executable, "-c", SLOW, "cluster", "d.npz", "-k", "3", "1.5"]
-    environment = os.environ | {"TERM": "xterm", "COLUMNS": "120"}
-    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=follower, env=environment)
-    os.close(follower)
-    seen = b""
-    try:
-        while chunk := os.read(leader, 4096):
-            seen += chunk
-    except OSError:  # the other end was closed
-        pass
-    os.close(leader)
-    assert process.wait(timeout=60) == 0
-    assert b"clustering 45 samples, 2 views" in seen
-    assert b"\x1b[?25h" in seen  # the cursor is shown again
-    assert seen.rindex(b"\x1b[2K") > seen.rindex(b"clustering")
-
-
 @pytest.fixture
 def small_tables(monkeypatch):
     """Have the demo start from four small tables of ten clusters, and return them."""

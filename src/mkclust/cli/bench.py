@@ -8,7 +8,7 @@ from mkclust import bench
 from mkclust.bench.journal import check_folder
 from mkclust.bench.tables import write_tables
 from mkclust.cli.errors import CommandError, echo, one_line
-from mkclust.cli.options import takes_own
+from mkclust.cli.options import takes
 from mkclust.cli.progress import session
 from mkclust.text import count
 
@@ -16,7 +16,7 @@ from mkclust.text import count
 MAX_FAILURES = 20
 
 
-@takes_own
+@takes()
 def run(
     plan: Path,
     out: Path | None = None,
@@ -54,7 +54,7 @@ def run(
     echo("\n".join([*lines, f"Tables: mkclust report {folder}"]))
 
 
-@takes_own
+@takes()
 def report(source: Path, out: Path | None = None) -> None:
     """Write the tables of a benchmark: scores, ranks, times and weights."""
     with session() as progress:

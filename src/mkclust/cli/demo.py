@@ -15,7 +15,7 @@ from mkclust import metrics, plots
 from mkclust.cli.errors import echo
 from mkclust.cli.inputs import read_inputs
 from mkclust.cli.models import fit
-from mkclust.cli.options import Request, takes_own
+from mkclust.cli.options import Request, takes
 from mkclust.cli.outputs import check_output, check_outputs, fitted_labels
 from mkclust.cli.printing import score_table, views_used
 from mkclust.cli.progress import session
@@ -32,7 +32,7 @@ USELESS = "shuffled"
 N_CLUSTERS = 10
 
 
-@takes_own
+@takes()
 def run(out: Path = Path("demo")) -> None:
     """Cluster handwritten digits from several files, and explain the result."""
     start = time.perf_counter()

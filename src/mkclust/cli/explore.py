@@ -69,17 +69,11 @@ def diagnose(request: Request, printing: Printing, *, leave_one_out: bool = True
 
 @takes(*FIT, "n_clusters")
 def compare(
-    request: Request,
-    printing: Printing,
-    *,
-    methods: str | None = None,
-    n_resamples: int = 5,
+    request: Request, printing: Printing, *, methods: str | None = None, n_resamples: int = 5
 ) -> None:
     """Cluster with several methods, and show how far they agree and how stable each is."""
     names = list(METHODS) if methods is None else [name.strip() for name in methods.split(",")]
-    labels: dict[str, np.ndarray] = {}
-    found: dict[str, dict[str, Any]] = {}
-    left_out: dict[str, str] = {}
+    labels, found, left_out = dict[str, Any](), dict[str, dict[str, Any]](), dict[str, str]()
     with session(quiet=printing.quiet) as progress:
         for name in names:
             check_method(name)

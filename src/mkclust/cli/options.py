@@ -3,6 +3,7 @@
 import inspect
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields
+from itertools import starmap
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -57,6 +58,7 @@ _KERNELS = (
     "How samples are compared: gaussian, cosine, ...; precomputed if files hold kernels, "
     "from_distances if they hold distances. Chosen by default."
 )
+_N_CLUSTERS = "Number of clusters; auto: the one that fits best."
 _METHOD = f"{RECOMMENDED} by default; anchored-mkkm, simplemkkm, avg-kkm, ... or module:Class."
 _CLUSTER = "Scheduler of dask.distributed, such as tcp://host:8786, for .npy and .parquet files."
 _LANDMARKS = "Approximate kernels; none: never. By default above 10,000 samples."
@@ -74,12 +76,7 @@ OPTIONS: dict[str, Any] = {
     "join": _option(INPUT, "exact|inner|outer", _JOIN),
     "impute": _option(INPUT, "median", "Fill empty cells: median, or most frequent category."),
     "n_clusters": _option(
-        METHOD,
-        "N|auto",
-        "Number of clusters; auto: the one that fits best.",
-        "-k",
-        "--clusters",
-        parser=number_or(AUTO),
+        METHOD, "N|auto", _N_CLUSTERS, "-k", "--clusters", parser=number_or(AUTO)
     ),
     "first": _option(METHOD, "N", "Smallest number of clusters.", "--from", min=2),
     "last": _option(METHOD, "N", "Largest number; 25 by default, or fewer.", "--to", min=2),
@@ -165,41 +162,45 @@ REQUIRED = ("inputs", "n_clusters")
 
 
 def takes(*names: str, printing: Sequence[str] = ("as_json", "quiet", "verbose")) -> Any:
-    """Have a command take options of a request, and of printing, as its first two arguments."""
+    """Have a command take options of a request and of printing, as ``request`` and ``printing``.
+
+    A command without these parameters has only options of its own.
+    """
+    of_class = {"request": (Request, names), "printing": (Printing, printing)}
 
     def decorate(function: Callable[..., None]) -> Callable[..., None]:
-        def command(**options: Any) -> None:
-            request = Request(**{name: options.pop(name) for name in names})
-            shown = Printing(**{name: options.pop(name) for name in printing})
-            function(request, shown, **options)
+        own = dict(inspect.signature(function).parameters)
+        given = {name: of_class[name] for name in of_class if own.pop(name, None) is not None}
+        options = [(each.name, each.annotation, each.default) for each in own.values()]
+        for shared, taken in given.values():
+            own_fields = [each for each in fields(shared) if each.name in taken]
+            options += [(each.name, each.type, each.default) for each in own_fields]
 
-        taken = [each for each in fields(Request) if each.name in names]
-        taken += [each for each in fields(Printing) if each.name in printing]
-        shared = [(each.name, each.type, each.default) for each in taken]
-        return _with_options(command, function, 2, shared)
+        def command(**values: Any) -> None:
+            for name, (shared, taken) in given.items():
+                values[name] = shared(**{each: values.pop(each) for each in taken})
+            function(**values)
+
+        command.__doc__, command.__name__ = function.__doc__, function.__name__
+        parameters = sorted(starmap(_parameter, options), key=_panel)
+        command.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+        return command
 
     return decorate
 
 
-def takes_own(function: Callable[..., None]) -> Callable[..., None]:
-    """Have a command take nothing but options of its own."""
-    return _with_options(lambda **options: function(**options), function, 0, [])
+def _parameter(name: str, kind: Any, default: Any) -> inspect.Parameter:
+    """Return an option as a parameter of a command."""
+    kind, default = (list[str], []) if kind == Sequence[str] else (kind, default)
+    default = inspect.Parameter.empty if name in REQUIRED else default
+    form = {"default": default, "annotation": Annotated[kind, OPTIONS[name]]}
+    return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, **form)
 
 
-def _with_options(command: Any, function: Any, n_given: int, shared: list[Any]) -> Any:
-    """Return a command whose signature has the options of a function, and others that it shares."""
-    own = list(inspect.signature(function).parameters.values())[n_given:]
-    parameters = []
-    for name, kind, default in [*((p.name, p.annotation, p.default) for p in own), *shared]:
-        kind, default = (list[str], []) if kind == Sequence[str] else (kind, default)
-        default = inspect.Parameter.empty if name in REQUIRED else default
-        form = {"default": default, "annotation": Annotated[kind, OPTIONS[name]]}
-        parameters.append(inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, **form))
+def _panel(parameter: inspect.Parameter) -> int:
+    """Return the place of an option's panel in the help; arguments come first."""
     panels = [None, INPUT, METHOD, OUTPUT, ADVANCED]
-    parameters.sort(key=lambda each: panels.index(OPTIONS[each.name].rich_help_panel))
-    command.__doc__, command.__name__ = function.__doc__, function.__name__
-    command.__signature__ = inspect.Signature(parameters)
-    return command
+    return panels.index(OPTIONS[parameter.name].rich_help_panel)
 
 
 def _by_view(option: str, values: Sequence[str]) -> str | dict[str, str]:

@@ -22,7 +22,7 @@ from mkclust.version import versions
 
 
 @takes()
-def run(_: Request, printing: Printing, record_file: Path, *, labels: Path | None = None) -> None:
+def run(printing: Printing, record_file: Path, *, labels: Path | None = None) -> None:
     """Run a recorded command again, and say whether the labels are the same or what changed."""
     with session(quiet=printing.quiet) as progress:
         record = _read_record(record_file)
