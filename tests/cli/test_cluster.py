@@ -128,7 +128,7 @@ def test_kernels_are_asked_for_by_the_name_of_a_view(views):
         ("simplemkkm", "solvr=subspace", "'solver'"),
         ("mkkm", "anchor=1", "anchored-mkkm"),
         ("lkam", "reg", "NAME=VALUE"),
-        ("lkam", "n_clusters=4", "-k"),
+        ("lkam", "n_clusters=4", "n_clusters"),
         ("simplemkkm", "normalize=no", "normalize='no'"),
         ("simplemkkm", "tol=nan", "tol"),
     ],
