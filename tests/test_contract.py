@@ -14,6 +14,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from conftest import REPRESENTATIVES
 from mkclust import METHODS, KernelBank
+from mkclust.exceptions import ClusterNumberWarning
 from mkclust.stack import as_stack
 from pairs import every_pair, first_quick, slow
 
@@ -301,9 +302,9 @@ def test_training_samples_of_repaired_kernels_are_predicted_as_fitted(inductive,
 
 @pytest.mark.parametrize(
     ("n_clusters", "standard", "kind"),
-    first_quick(3, every_pair([1, 19, 20], STANDARDS, ["views", "gaussian", "gram"])),
+    first_quick(3, every_pair([1, 10, 19], STANDARDS, ["views", "gaussian", "gram"])),
 )
-def test_from_one_cluster_to_one_a_sample(method, n_clusters, standard, kind):
+def test_from_one_cluster_to_almost_one_per_sample(method, n_clusters, standard, kind):
     views, (center, normalize) = overlapping_views(n=20), standard
     X = {"views": views, "gaussian": gaussian(views), "gram": gram(views) + np.eye(20)}[kind]
     model = method(n_clusters, center=center, normalize=normalize, random_state=0).fit(X)
@@ -475,9 +476,13 @@ def test_what_did_not_converge_is_said_and_nothing_else_is(method):
 # Refusals --------------------------------------------------------------------------------------
 
 
-def test_more_clusters_than_samples_are_refused(method):
-    with pytest.raises(ValueError, match="n_clusters=61.*n_samples=60"):
-        method(61).fit(gaussian(overlapping_views()))
+def test_as_many_clusters_as_samples_are_refused_and_one_or_nearly_as_many_are_warned_of(method):
+    X = gaussian(overlapping_views(n=20))
+    with pytest.raises(ValueError, match="n_clusters=20.*n_samples=20"):
+        method(20).fit(X)
+    for n_clusters in (1, 11):
+        with pytest.warns(ClusterNumberWarning, match=f"n_clusters={n_clusters}"):
+            method(n_clusters, n_init=1).fit(X)
 
 
 def test_parameters_out_of_their_range_are_refused_by_name_before_anything_else(method):

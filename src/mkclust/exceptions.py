@@ -12,6 +12,10 @@ def warn(message: str, category: type[Warning]) -> None:
     warnings.warn(message, category, stacklevel=level)
 
 
+class ClusterNumberWarning(UserWarning):
+    """One cluster was asked for, or more than half as many clusters as there are samples."""
+
+
 class FewerClustersWarning(UserWarning):
     """Fewer clusters have samples than were asked for."""
 

@@ -9,7 +9,7 @@ import pytest
 
 import mkclust
 from command_line import fail, invoke, succeed, three_clusters
-from mkclust import cli, metrics
+from mkclust import cli
 
 COMMANDS = [command.name for command in cli.app.registered_commands]
 Recommended = mkclust.METHODS[mkclust.RECOMMENDED]
@@ -26,14 +26,12 @@ def folder(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize("command", [None, *COMMANDS])
-def test_h_is_help_everywhere(command):
+def test_h_is_help_everywhere_and_fits_on_a_screen_and_a_half(command, monkeypatch):
+    monkeypatch.setattr("rich.console.Console.width", 80)
     args = () if command is None else (command,)
-    assert succeed(*args, "-h").stdout == succeed(*args, "--help").stdout
-
-
-@pytest.mark.parametrize("args", [["clster"], ["--nonsense"]])
-def test_an_unknown_command_or_option_is_one_line(args):
-    assert args[0] in fail(*args)
+    help = succeed(*args, "-h").stdout
+    assert help == succeed(*args, "--help").stdout
+    assert len(help.splitlines()) <= 75
 
 
 def test_quiet_runs_write_their_files_and_print_nothing():
@@ -90,17 +88,6 @@ def test_k_auto_does_not_cluster_what_has_no_clusters():
     assert "no evidence" in fail("cluster", "noise.npz", "-k", "auto")
 
 
-@pytest.mark.parametrize(
-    ("args", "words"),
-    [
-        (["--from", 5, "--to", 3], "--from 5 --to 3"),
-        (["--to", 1], "--to"),
-    ],
-)
-def test_a_suggestion_that_cannot_be_is_refused(args, words):
-    assert words in fail("suggest", "d.npz", *args)
-
-
 # --- diagnose and compare -------------------------------------------------------------------------
 
 
@@ -114,23 +101,6 @@ def test_diagnose_prints_what_the_library_says_in_python():
     )
     assert record["noise"] == ["dice"]
     assert record["leave_one_out"] == [None, None, None]
-
-
-@pytest.mark.slow
-def test_all_methods_are_compared_with_the_labels_of_their_estimators():
-    record = json.loads(succeed("compare", "d.npz", "-k", 3, "--resamples", 0, "--json").stdout)
-    assert list(record["methods"]) == list(mkclust.METHODS)
-    views, y = three_clusters()
-    models = {
-        name: mkclust.METHODS[name](3, random_state=0).fit(views) for name in ("lkam", "avg-kkm")
-    }
-    matrix, names = np.array(record["adjusted_rand_index"]), list(mkclust.METHODS)
-    np.testing.assert_array_equal(matrix, matrix.T)
-    index = metrics.adjusted_rand_index(models["lkam"].labels_, models["avg-kkm"].labels_)
-    assert matrix[names.index("lkam"), names.index("avg-kkm")] == pytest.approx(index)
-    scores = record["methods"]["lkam"]["scores"]
-    assert scores == pytest.approx(metrics.scores(y, models["lkam"].labels_))
-    assert record["methods"]["avg-kkm"]["gap"] is None
 
 
 def test_the_methods_named_are_compared_in_a_table_that_warns_of_itself():
@@ -150,15 +120,6 @@ def test_methods_that_cannot_take_the_options_are_left_out_with_the_reason():
     assert "'lkam'" in fail(*args, "lkan")
 
 
-@pytest.mark.slow
-def test_methods_that_would_take_minutes_are_left_out_unless_they_are_named(monkeypatch):
-    monkeypatch.setattr(mkclust.LKAM, "SLOWNESS", 1e9)
-    args = ("compare", "d.npz", "-k", 3, "--resamples", 0, "--json")
-    assert "--methods lkam" in json.loads(succeed(*args).stdout)["left_out"]["lkam"]
-    record = json.loads(succeed(*args, "--methods", "lkam").stdout)
-    assert list(record["methods"]) == ["lkam"]
-
-
 # --- rerun ----------------------------------------------------------------------------------------
 
 
@@ -167,15 +128,8 @@ def change_record(**changes):
     Path("run.json").write_text(json.dumps(record))
 
 
-@pytest.mark.parametrize(
-    "options",
-    [
-        (),
-        ("--method", "lkam", "--set", "reg=0.5", "--set", "max_iter=7", "--seed", 4),
-        ("--landmarks", 20, "--kernels", "left=cosine"),
-    ],
-)
-def test_a_recorded_command_gives_the_same_labels_and_writes_nothing(options):
+def test_a_recorded_command_gives_the_same_labels_and_writes_nothing():
+    options = ("--method", "lkam", "--set", "reg=0.5", "--seed", 4, "--kernels", "left=cosine")
     succeed("cluster", "d.npz", "-k", 3, *options)
     before = {name: Path(name).read_bytes() for name in os.listdir()}
     result = succeed("rerun", "run.json")
@@ -198,7 +152,7 @@ def test_an_input_that_has_changed_is_named():
     assert answer == {"same_labels": False, "changed_inputs": ["d.npz"], "changed_versions": {}}
 
 
-def test_a_version_that_has_changed_is_named_and_other_labels_are_no_secret():
+def test_a_version_that_has_changed_is_named():
     succeed("cluster", "d.npz", "-k", 3)
     versions = json.loads(Path("run.json").read_text())["versions"]
     change_record(versions=versions | {"numpy": "1.0"})

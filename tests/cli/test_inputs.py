@@ -8,14 +8,10 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-import scipy.sparse
 from sklearn.metrics import adjusted_rand_score
 
 import mkclust
 from command_line import fail, invoke, succeed
-from mkclust.cli.inputs import read_inputs
-from mkclust.cli.options import Request
-from mkclust.cli.progress import Progress
 
 N = 60
 Y = np.repeat([0, 1, 2], [25, 20, 15])
@@ -90,25 +86,6 @@ def test_labels_of_files_in_another_order_are_scored_by_id():
     assert "different labels" in cluster("mrna.csv", "mirna.tsv").stderr
 
 
-def test_labels_do_not_change_the_fit():
-    cluster("mrna.csv", "mirna.tsv")
-    without = labels()
-    tables()[0].assign(y=Y).to_csv("mrna.csv", index_label="id")
-    cluster("mrna.csv", "mirna.tsv")
-    assert labels().equals(without)
-
-
-def test_files_with_some_common_ids_are_joined_if_asked():
-    tables()[1].iloc[5:].to_csv("mirna.tsv", sep="\t", index_label="patient")
-    assert "join='inner'" in refuse("mrna.csv", "mirna.tsv")
-    result = cluster("mrna.csv", "mirna.tsv", "--join", "inner")
-    assert "Joined by id: 55 of 60 samples; 55 are in all tables." in result.stdout
-    assert len(labels()) == 55
-    result = cluster("mrna.csv", "mirna.tsv", "--join", "outer")
-    assert "Joined by id: 60 of 60 samples; 55 are in all tables." in result.stdout
-    assert len(labels()) == 60
-
-
 def test_the_column_of_ids_is_named_for_all_files_or_for_one():
     left = tables()[0].rename_axis("patient").reset_index()
     left.insert(0, "sample", [1, 2] * 30)
@@ -121,29 +98,12 @@ def test_the_column_of_ids_is_named_for_all_files_or_for_one():
     assert recovered() > 0.9
 
 
-def test_columns_are_dropped_by_name():
-    tables()[0].assign(notes=[f"day {i}" for i in range(N)]).to_csv("mrna.csv", index_label="id")
-    assert "notes" in refuse("mrna.csv", "mirna.tsv")
-    cluster("mrna.csv", "mirna.tsv", "--drop", "notes")
-    cluster("mrna.csv", "mirna.tsv", "--drop", "mrna.csv=notes")
-    assert "'notes'" in refuse("mrna.csv", "mirna.tsv", "--drop", "note")
-
-
 def test_a_file_without_ids_beside_ids_is_said_to_be_paired_by_row():
     np.save("mirna.npy", tables()[1].to_numpy())
     result = cluster("mirna.npy", "mrna.csv")
     assert "warning: mirna.npy has no ids" in result.stderr
     assert "paired by row" in result.stdout
     assert recovered() > 0.9
-
-
-def test_ids_of_parquet_that_stays_on_disk_are_said_not_to_be_read():
-    pytest.importorskip("pyarrow")
-    for frame, name in zip(tables(), ("mrna", "mirna"), strict=True):
-        frame.rename_axis("patient").to_parquet(f"{name}.parquet")
-    files = ["mrna.parquet", "mirna.parquet"]
-    with pytest.warns(UserWarning, match=r"--id mrna\.parquet=patient"):
-        read_inputs(Request(files, address="tcp://none:1"), Progress([], quiet=True))
 
 
 def test_several_files_are_joined_in_order_and_clashing_names_tell_their_file():
@@ -216,74 +176,30 @@ def test_missing_cells_of_all_files_are_named_and_filled_if_asked():
     assert recovered() > 0.9
 
 
-def test_inspect_counts_the_samples_that_files_lack():
+def test_files_with_some_common_ids_are_inspected_and_joined_if_asked():
     left, right = tables()
     left.iloc[5:].to_csv("mrna.csv", index_label="patient")
     right.iloc[:-8].to_csv("mirna.tsv", sep="\t", index_label="patient")
+    before = sorted(os.listdir())
     plain = succeed("inspect", "mrna.csv", "mirna.tsv").stdout
-    assert "47 are in all tables" in plain
-    assert "problem: " in plain
-    assert "join='outer'" in plain
+    for words in ("mrna\n  55 x 3, ids such as 'p05'", "missing: 0.00%", "47 are in all tables"):
+        assert words in plain
+    assert "join='outer'" in plain.partition("problem: ")[2]
+    assert sorted(os.listdir()) == before
+    assert "join='inner'" in refuse("mrna.csv", "mirna.tsv")
+    result = cluster("mrna.csv", "mirna.tsv", "--join", "inner")
+    assert "Joined by id: 47 of 60 samples; 47 are in all tables." in result.stdout
+    assert len(labels()) == 47
     files = ("mrna.csv", "mirna.tsv", "--join", "outer")
     text = succeed("inspect", *files).stdout
     assert "problem" not in text
     assert "mrna lacks 5 and mirna lacks 8" in text
-    assert "3 patterns of missing views: 47 samples in all views" in text
+    assert "47 samples in all views" in text
     report = json.loads(succeed("inspect", *files, "--json").stdout)
     assert report["patterns"][1] == {"lacks": ["mirna"], "samples": 8}
 
 
-def test_inspect_shows_what_was_understood_and_writes_nothing():
-    before = sorted(os.listdir())
-    text = succeed("inspect", "mrna.csv", "mirna.tsv").stdout
-    for words in ("mrna\n  60 x 3, ids such as 'p00'", "missing: 0.00%",
-                  "table (few columns", "Joined by id: all 60 samples"):  # fmt: skip
-        assert words in text
-    left = tables()[0].assign(notes=[f"day {i}" for i in range(N)])
-    left.to_csv("mrna.csv", index_label="patient")
-    assert "notes" in succeed("inspect", "mrna.csv", "mirna.tsv").stdout.partition("problem: ")[2]
-    assert sorted(os.listdir()) == before
-
-
 # --- formats --------------------------------------------------------------------------------------
-
-
-def test_clusters_are_described_by_the_names_of_features_of_any_file():
-    anndata = pytest.importorskip("anndata")
-    left, right = tables()
-    left.T.to_csv("mrna.tsv", sep="\t", index_label="gene")
-    anndata.AnnData(right).write_h5ad("mirna.h5ad")
-    for arguments, names in (
-        (["mrna.tsv", "--samples-in", "columns"], "abc"),
-        (["mirna.h5ad"], "defg"),
-    ):
-        lines = cluster(*arguments).stdout.partition("Clusters by what sets them apart")[2]
-        assert re.search(rf"(high|low) [{names}] \(", lines)
-
-
-def test_a_sparse_file_is_clustered_beside_a_table_in_its_order():
-    tables()[1].to_csv("mirna.tsv", sep="\t", index_label="patient")
-    rng = np.random.default_rng(0)
-    words = rng.poisson(np.repeat(np.eye(3) * 3, 20, axis=1)[Y])
-    scipy.sparse.save_npz("text.npz", scipy.sparse.csr_array(words.astype(float)))
-    cluster("mirna.tsv", "text.npz")
-    assert recovered() > 0.9
-    tables()[0][::-1].to_csv("mrna.csv", index_label="patient")
-    assert "'text'" in refuse("mrna.csv", "mirna.tsv", "text.npz")
-
-
-def test_a_stack_of_kernels_in_a_hdf5_file_is_clustered_on_disk():
-    h5py = pytest.importorskip("h5py")
-    K = np.array([np.exp(-(distances(frame).to_numpy() ** 2) / 20) for frame in tables()])
-    with h5py.File("K.h5", "w") as file:
-        file["K"] = K
-    cluster("K.h5")
-    model = Recommended(3, kernels="precomputed", random_state=0).fit(K)
-    np.testing.assert_array_equal(labels(), model.labels_)
-    data = read_inputs(Request(["K.h5"], address="tcp://none:1"), Progress([], quiet=True))
-    assert data.is_stack
-    model.fit(data.X)
-    np.testing.assert_array_equal(labels(), model.labels_)
 
 
 EVIL = "\x1b[2J\x9b31m\u202eleft\n=1+1"

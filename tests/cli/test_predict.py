@@ -3,6 +3,7 @@ import json
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 
 pytest.importorskip("typer")
@@ -37,22 +38,25 @@ def clusters(path):
 
 def test_new_samples_have_the_clusters_that_the_estimator_predicts():
     succeed("cluster", "old.npz", "-k", 3, "--save", "model.skops")
-    result = succeed("predict", "model.skops", "new.npz", "--labels", "new.csv")
+    before = Path("labels.csv").read_bytes()
+    result = succeed("predict", "model.skops", "new.npz")
     model = mkclust.METHODS[mkclust.RECOMMENDED](3, random_state=0).fit(dict(np.load("old.npz")))
-    header, rows = read("new.csv")
+    header, rows = read("predicted.csv")
     assert header == ["id", "cluster", "margin"]
     assert [row[0] for row in rows] == [str(number) for number in range(15)]
-    np.testing.assert_array_equal(clusters("new.csv"), model.predict(dict(np.load("new.npz"))))
+    expected = model.predict(dict(np.load("new.npz")))
+    np.testing.assert_array_equal(clusters("predicted.csv"), expected)
     assert all(0 <= float(row[2]) <= 2 for row in rows)
-    assert "15 new samples, 3 clusters" in result.stdout
+    assert f"{np.sum(expected == 1)} in 1" in result.stdout
     assert result.stderr == ""
+    assert Path("labels.csv").read_bytes() == before
 
 
-def test_predictions_of_the_training_samples_are_their_labels():
-    for options in ((), ("--landmarks", 20)):
-        succeed("cluster", "old.npz", "-k", 3, "--save", "model.skops", *options)
-        succeed("predict", "model.skops", "old.npz", "--labels", "again.csv")
-        np.testing.assert_array_equal(clusters("again.csv"), clusters("labels.csv"))
+@pytest.mark.parametrize("options", [(), ("--landmarks", 20)])
+def test_predictions_of_the_training_samples_are_their_labels(options):
+    succeed("cluster", "old.npz", "-k", 3, "--save", "model.skops", *options)
+    succeed("predict", "model.skops", "old.npz", "--labels", "again.csv")
+    np.testing.assert_array_equal(clusters("again.csv"), clusters("labels.csv"))
 
 
 def test_precomputed_kernels_are_predicted_from_similarities_to_the_training_samples():
@@ -68,8 +72,6 @@ def test_precomputed_kernels_are_predicted_from_similarities_to_the_training_sam
     model = mkclust.METHODS[mkclust.RECOMMENDED](3, kernels="precomputed", random_state=0)
     model.fit(dict(np.load("K.npz")))
     np.testing.assert_array_equal(clusters("new.csv"), model.predict(dict(np.load("cross.npz"))))
-    succeed("predict", "model.skops", "K.npz", "--labels", "again.csv")
-    np.testing.assert_array_equal(clusters("again.csv"), clusters("labels.csv"))
 
 
 def test_views_of_other_names_are_taken_in_order_which_is_said():
@@ -87,7 +89,7 @@ def test_views_of_other_names_are_taken_in_order_which_is_said():
 def test_inputs_that_a_model_does_not_take_are_named():
     succeed("cluster", "old.npz", "-k", 3, "--save", "model.skops")
     message = fail("predict", "model.skops", "new.npz::left", "--labels", "new.csv")
-    assert "fitted on left and right" in message
+    assert "uses left and right" in message
     np.savez("wide.npz", left=np.ones((5, 9)), right=np.ones((5, 3)))
     assert "left" in fail("predict", "model.skops", "wide.npz", "--labels", "new.csv")
 
@@ -113,51 +115,51 @@ def test_a_foreign_file_is_refused_by_the_name_of_what_it_holds():
 
 def test_predict_prints_json_or_nothing():
     succeed("cluster", "old.npz", "-k", 3, "--save", "model.skops", "-q")
-    result = succeed("predict", "model.skops", "new.npz", "--labels", "new.csv", "--json")
+    result = succeed("predict", "model.skops", "new.npz", "--json")
     assert json.loads(result.stdout)["n_samples"] == 15
-    assert succeed("predict", "model.skops", "new.npz", "--labels", "q.csv", "-q").output == ""
-    assert Path("q.csv").read_bytes() == Path("new.csv").read_bytes()
+    assert succeed("predict", "model.skops", "new.npz", "-q").output == ""
 
 
-def patients():
-    """Return two tables of the same samples: numbers, and numbers with categories and a gap."""
-    pd = pytest.importorskip("pandas")
+def write_patients(folder=".", rows=slice(None)):
+    """Write tables of some patients: numbers, numbers with categories and a gap, and noise."""
     views, y = three_clusters(60)
-    ids = [f"P{number:02}" for number in range(60)]
+    ids = pd.Index([f"P{number:02}" for number in range(60)], name="code")
     blood = pd.DataFrame(views["left"], index=ids).add_prefix("marker")
     visit = pd.DataFrame(views["right"], index=ids).add_prefix("item")
     visit["smoker"] = np.where(y == 0, "yes", "no")
     visit.iloc[3, 0] = np.nan
-    return blood, visit.sample(frac=1, random_state=0)
+    noise = pd.DataFrame(np.random.default_rng(1).normal(size=(60, 4)), ids).add_prefix("q")
+    blood[rows].reset_index().assign(ward=1).to_csv(f"{folder}/blood.csv", index=False)
+    visit[rows].sample(frac=1, random_state=0).to_csv(f"{folder}/visit.csv")
+    noise[rows].T.to_csv(f"{folder}/noise.csv")
+    return ids
 
 
-def test_tables_with_categories_and_gaps_are_saved_and_new_rows_predicted_by_id():
-    blood, visit = patients()
-    blood.to_csv("blood.csv", index_label="id")
-    visit.to_csv("visit.csv", index_label="id")
-    files = ("blood.csv", "visit.csv")
-    result = succeed("cluster", *files, "-k", 3, "--impute", "median", "--save", "model.skops")
-    assert "marker" in result.stdout
-    assert "column 0" not in result.stdout
-    succeed("predict", "model.skops", *reversed(files), "--labels", "again.csv")
-    again = {row[0]: row[1] for row in read("again.csv")[1]}
-    assert again == {row[0]: row[1] for row in read("labels.csv")[1]}
+FILES = ("blood.csv", "visit.csv", "noise.csv")
+READ = ("--id", "code", "--samples-in", "noise.csv=columns", "--drop", "ward", "--impute", "median")
 
 
-def test_a_model_of_an_inner_join_predicts_the_new_samples_that_all_tables_have():
-    blood, visit = patients()
-    blood.to_csv("blood.csv", index_label="id")
-    visit.dropna().to_csv("visit.csv", index_label="id")
-    files = ("blood.csv", "visit.csv")
-    succeed("cluster", *files, "-k", 3, "--join", "inner", "--save", "model.skops")
-    blood.head(6).to_csv("blood.csv", index_label="id")
-    succeed("predict", "model.skops", *files, "--labels", "new.csv")
-    assert [row[0] for row in read("new.csv")[1]] == ["P00", "P01", "P02", "P04", "P05"]
+def test_new_files_are_read_as_those_of_the_fit_and_unused_tables_may_be_left_out(tmp_path):
+    write_patients()
+    result = succeed("cluster", *FILES, "-k", 3, *READ, "--save", "model.skops")
+    assert "Not used: noise" in result.stdout
+    expected = dict(row[:2] for row in read("labels.csv")[1])
+    succeed("predict", "model.skops", *reversed(FILES))
+    assert dict(row[:2] for row in read("predicted.csv")[1]) == expected
+    (tmp_path / "new").mkdir()
+    write_patients("new", slice(10))
+    succeed("predict", "model.skops", "new/blood.csv", "new/visit.csv")
+    found = dict(row[:2] for row in read("predicted.csv")[1])
+    assert found == {name: expected[name] for name in found}
+    assert len(found) == 10
 
 
-def test_predictions_do_not_replace_the_labels_of_the_fit():
-    succeed("cluster", "old.npz", "-k", 3, "--save", "model.skops")
-    before = Path("labels.csv").read_bytes()
-    succeed("predict", "model.skops", "new.npz")
-    assert Path("labels.csv").read_bytes() == before
-    assert len(clusters("predicted.csv")) == 15
+def test_new_samples_may_be_missing_from_some_tables_if_asked():
+    ids = write_patients()
+    succeed("cluster", *FILES, "-k", 3, *READ, "--save", "model.skops")
+    pd.read_csv("blood.csv").head(6).to_csv("blood.csv", index=False)
+    assert "join='outer'" in fail("predict", "model.skops", *FILES[:2])
+    succeed("predict", "model.skops", *FILES[:2], "--join", "inner")
+    assert {row[0] for row in read("predicted.csv")[1]} == set(ids[:6])
+    succeed("predict", "model.skops", *FILES[:2], "--join", "outer")
+    assert {row[0] for row in read("predicted.csv")[1]} == set(ids)

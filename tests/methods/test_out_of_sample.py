@@ -2,7 +2,8 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from mkclust import AverageKKM, KernelBank, SimpleMKKM
+from mkclust import AgreementKKM, AverageKKM, KernelBank, SimpleMKKM
+from mkclust.kernels import Nystroem
 
 STANDARDS = [(True, True), (True, False), (False, True), (False, False)]
 N, NEW = 50, 13
@@ -110,3 +111,31 @@ def test_training_kernels_are_recognized_unless_they_are_shuffled(joint):
         model.transform(K[:, order])
     found = model.transform(K[:, order], own[:, order])
     np.testing.assert_allclose(found, rows[order], atol=1e-12)
+
+
+# Views that the clusters do not depend on ------------------------------------------------------
+
+
+@pytest.mark.parametrize("missing_views", [None, "zero"])
+@pytest.mark.parametrize("form", ["views", "kernels", "features"])
+def test_new_samples_need_no_views_of_weight_zero(form, missing_views):
+    rng, y = np.random.default_rng(0), np.arange(120) % 3
+    views = {name: 3 * rng.normal(size=(3, 5))[y] + rng.normal(size=(120, 5)) for name in "ab"}
+    views["noise"] = rng.normal(size=(120, 5))
+    old, new = ({n: v[rows] for n, v in views.items()} for rows in (slice(90), slice(90, 120)))
+    options = {"features": {"approximation": Nystroem(30)}, "kernels": {"kernels": "precomputed"}}
+    if form == "kernels":
+        new = {name: gaussian(rows, old[name]) for name, rows in new.items()}
+        old = {name: gaussian(rows, rows) for name, rows in old.items()}
+    model = AgreementKKM(3, missing_views=missing_views, random_state=0, **options.get(form, {}))
+    assert model.fit(old).set_aside_ == ("noise",)
+    fewer = {name: rows for name, rows in new.items() if name != "noise"}
+    np.testing.assert_array_equal(model.predict(fewer), model.predict(new))
+    if form != "features":  # which are scaled up by the number of views
+        np.testing.assert_allclose(model.transform(fewer), model.transform(new), atol=1e-12)
+    with pytest.raises(ValueError, match="fitted on"):
+        model.predict({"b": new["b"], "noise": new["noise"]})
+
+
+def gaussian(X, Y):
+    return np.exp(-np.square(X[:, None] - Y).sum(axis=2) / 20)

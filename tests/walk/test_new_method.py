@@ -1,6 +1,5 @@
 """Somebody adds a method: outside of the package by its guide, inside as CONTRIBUTING.md says."""
 
-import json
 import os
 import re
 import shutil
@@ -14,7 +13,6 @@ import scipy.io
 
 from command_line import succeed
 from documentation import ROOT, blocks, commands
-from mkclust.bench.rows import read_rows
 
 pytestmark = pytest.mark.slow
 
@@ -91,7 +89,7 @@ def test_the_example_of_the_guide_runs_by_the_command_of_the_guide(tmp_path, mon
     monkeypatch.setattr(sys, "modules", {k: v for k, v in sys.modules.items() if k != "powered"})
     (tmp_path / "powered.py").write_text(EXAMPLE)
     write_views("views.mat")
-    said = succeed(*COMMAND).stdout
+    said = succeed(*COMMAND, "-v").stdout
     assert "Powered: 100 samples, 3 kernels, 10 clusters" in said
     assert "A large weight means much leading structure" in said
     assert "100.0" in said  # of the scores
@@ -104,26 +102,3 @@ def test_the_contract_tests_find_a_method_by_its_line_in_the_registry(library):
     (passed,) = re.findall(r"^(\d+) passed", said, re.MULTILINE)
     assert int(passed) > 150
     assert "failed" not in said
-
-
-def test_the_command_line_finds_the_method_by_its_name(library):
-    command = ["powered" if word == "powered:Powered" else word for word in COMMAND]
-    said = run(library, "-m", "mkclust", *command)
-    assert "Powered: 100 samples, 3 kernels, 10 clusters" in said
-    code = "from mkclust import METHODS, Powered; print(METHODS['powered'] is Powered)"
-    assert run(library, "-c", code) == "True\n"
-
-
-def test_a_plan_of_a_benchmark_finds_the_method_and_the_grid_of_its_authors(library):
-    plan = library / "plan.toml"
-    plan.write_text(
-        "repetitions = 2\n"
-        'datasets = [{ path = "views.mat", name = "mine" }]\n'
-        'methods = [{ method = "powered", grid = "authors" }]\n'
-    )
-    run(library, "-m", "mkclust", "bench", plan, "--out", "rows", "--jobs", 1)
-    rows = read_rows(library / "rows")
-    assert {row["status"] for row in rows} == {"ok"}
-    # Where nothing is recorded, it is the default.
-    tried = {json.loads(row["parameters"]).get("strength", 1.0) for row in rows}
-    assert tried == {0.0, 1.0, 2.0}

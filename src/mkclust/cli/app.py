@@ -32,7 +32,7 @@ def start(
     context: typer.Context,
     version: Annotated[bool, typer.Option("--version", help="Show the version and exit.")] = False,
 ) -> None:
-    """Certified multiple kernel clustering."""
+    """Cluster samples that are described by several tables, or several kernels."""
     if version:
         typer.echo(f"mkclust {__version__}")
         raise typer.Exit
@@ -40,13 +40,16 @@ def start(
         typer.echo(context.get_help())
 
 
-app.command(name="demo")(demo.run)
-app.command(name="cluster")(cluster.run)
-app.command(name="inspect")(inspect.run)
-app.command(name="suggest")(explore.suggest)
-app.command(name="diagnose")(explore.diagnose)
-app.command(name="compare")(explore.compare)
-app.command(name="predict")(predict.run)
-app.command(name="rerun")(rerun.run)
-app.command(name="bench")(bench.run)
-app.command(name="report")(bench.report)
+for name, function in {
+    "inspect": inspect.run,
+    "cluster": cluster.run,
+    "predict": predict.run,
+    "suggest": explore.suggest,
+    "diagnose": explore.diagnose,
+    "compare": explore.compare,
+    "rerun": rerun.run,
+    "demo": demo.run,
+}.items():
+    app.command(name=name)(function)
+for name, function in {"bench": bench.run, "report": bench.report}.items():
+    app.command(name=name, rich_help_panel="For benchmarks")(function)

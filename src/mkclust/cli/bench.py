@@ -3,61 +3,26 @@
 import time
 from collections import Counter
 from pathlib import Path
-from typing import Annotated
-
-import typer
 
 from mkclust import bench
 from mkclust.bench.journal import check_folder
 from mkclust.bench.tables import write_tables
 from mkclust.cli.errors import CommandError, echo, one_line
+from mkclust.cli.options import takes
 from mkclust.cli.progress import session
 from mkclust.text import count
 
 # How many different failures are printed.
 MAX_FAILURES = 20
 
-PlanFile = Annotated[
-    Path,
-    typer.Argument(
-        metavar="PLAN.toml",
-        help="What to run. A plan that names package.module:Class imports that module, which runs "
-        "its code: run only plans that you trust.",
-    ),
-]
-Folder = Annotated[
-    Path | None,
-    typer.Option(
-        metavar="DIR",
-        help="Folder for the results; by default bench/ followed by the name of the plan.",
-    ),
-]
-Jobs = Annotated[
-    int | None, typer.Option(min=1, help="Number of processes; by default one for each core.")
-]
-Retry = Annotated[bool, typer.Option("--retry", help="Run again what failed before.")]
-Archive = Annotated[
-    Path | None,
-    typer.Option(
-        metavar="DIR",
-        help="Also write a compressed copy of the results, which mkclust report can read.",
-    ),
-]
-Source = Annotated[
-    Path, typer.Argument(metavar="DIR", help="Folder with the results of mkclust bench.")
-]
-ReportFolder = Annotated[
-    Path | None,
-    typer.Option(metavar="DIR", help="Folder for the tables; by default report within DIR."),
-]
 
-
+@takes()
 def run(
-    plan: PlanFile,
-    out: Folder = None,
-    jobs: Jobs = None,
-    retry: Retry = False,
-    archive: Archive = None,
+    plan: Path,
+    out: Path | None = None,
+    jobs: int | None = None,
+    retry: bool = False,
+    archive: Path | None = None,
 ) -> None:
     """Run a benchmark plan; a second run continues where the first one stopped."""
     folder = Path("bench") / plan.stem if out is None else out
@@ -89,7 +54,8 @@ def run(
     echo("\n".join([*lines, f"Tables: mkclust report {folder}"]))
 
 
-def report(source: Source, out: ReportFolder = None) -> None:
+@takes()
+def report(source: Path, out: Path | None = None) -> None:
     """Write the tables of a benchmark: scores, ranks, times and weights."""
     with session() as progress:
         progress.phase("writing tables")

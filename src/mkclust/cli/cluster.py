@@ -12,14 +12,12 @@ from time import perf_counter
 from typing import Any
 
 import pandas as pd
-import typer
 
 from mkclust import datasets, plots
-from mkclust.cli import options as opt
 from mkclust.cli.errors import CommandError
 from mkclust.cli.inputs import read_inputs, row_ids
-from mkclust.cli.models import Fit, connection, fit, new_model
-from mkclust.cli.options import Request
+from mkclust.cli.models import Fit, connection, fit, measure_stability, new_model
+from mkclust.cli.options import FIT, Printing, Request, takes
 from mkclust.cli.outputs import (
     Outcome,
     all_scores,
@@ -30,75 +28,64 @@ from mkclust.cli.outputs import (
     show,
     strict_json,
 )
-from mkclust.cli.printing import MAX_ROWS, fit_summary, score_table
+from mkclust.cli.printing import cluster_sizes, details, score_table, separation, views_used
 from mkclust.cli.progress import Progress, session
 from mkclust.explain.annotate import Annotation
 from mkclust.explain.annotate import annotate as annotate_clusters
 from mkclust.explain.describe import Description, describe
 from mkclust.explain.report import write_report
+from mkclust.explain.sample_scores import sample_scores
 from mkclust.files import write_atomically
 from mkclust.kernels.kinds import RULES
-from mkclust.methods import RECOMMENDED
 from mkclust.methods.persistence import save_model
 from mkclust.text import count, join_words
 
 # Features of each cluster and view in the record of a run.
 DESCRIBED = 5
+# Refits that measure the stability of the clusters.
+N_REFITS = 10
 
 
+@takes(*FIT, "n_clusters", "method", "address")
 def run(
-    context: typer.Context,
-    inputs: opt.Inputs,
+    request: Request,
+    printing: Printing,
     *,
-    id: opt.Id = None,
-    samples_in: opt.SamplesIn = None,
-    drop: opt.Drop = None,
-    join: opt.Join = None,
-    impute: opt.Impute = None,
-    missing_views: opt.MissingViews = None,
-    n_clusters: opt.NClusters,
-    method: opt.Method = RECOMMENDED,
-    kernels: opt.Kernels = None,
-    scale: opt.Scale = None,
-    settings: opt.Settings = None,
-    seed: opt.Seed = 0,
-    labels: opt.LabelsFile = Path("labels.csv"),
-    record: opt.RunFile = None,
-    report: opt.ReportFile = None,
-    plot: opt.PlotFile = None,
-    save: opt.ModelFile = None,
-    annotate: opt.AnnotationFile = None,
-    time: opt.Time = None,
-    event: opt.Event = None,
-    as_json: opt.Json = False,
-    quiet: opt.Quiet = False,
-    verbose: opt.Verbose = False,
-    landmarks: opt.Landmarks = opt.AUTO,
-    address: opt.Address = None,
+    labels: Path = Path("labels.csv"),
+    record: Path | None = None,
+    report: Path | None = None,
+    plot: Path | None = None,
+    save: Path | None = None,
+    annotate: str | None = None,
+    time: str | None = None,
+    event: str | None = None,
 ) -> None:
     """Cluster samples that are described by several tables or kernels.
 
     Example: mkclust cluster blood.csv visit.csv -k 3 --report fit.html
     """
-    start, request = perf_counter(), Request.of(context)
+    start = perf_counter()
     if record is None:
         name = "run.json" if labels.name == "labels.csv" else f"{labels.stem}.run.json"
         record = labels.parent / name
     more = {"plot": plot, "report": report, "save": save}
     outputs = [path for path in (labels, record, *more.values()) if path is not None]
-    with session(quiet=quiet) as progress:
+    with session(quiet=printing.quiet) as progress:
         new_model(request)  # parameters are refused before anything is read
         for kind, path in more.items():
             check_output(kind, path)
-        check_outputs(outputs, [*inputs, *([annotate] if annotate else [])])
+        check_outputs(outputs, [*request.inputs, *([annotate] if annotate else [])])
         variables = None if annotate is None else _read_variables(annotate)
         with connection(request, progress):
             data = read_inputs(request, progress)
             fitted = fit(request, data, progress)
+            progress.phase("measuring stability")
             y = data.labels_for(fitted.model)
             outcome = Outcome(
                 fit=fitted,
-                method=method,
+                method=request.method,
+                sample_scores=sample_scores(fitted.model),
+                stability=measure_stability(fitted, N_REFITS),
                 scores=all_scores(fitted.model, y),
                 description=_describe(fitted),
                 annotation=_annotate(fitted.model, variables, time, event),
@@ -107,13 +94,13 @@ def run(
             )
             command = {"name": "cluster", "folder": os.getcwd(), "options": asdict(request)}
             result = run_record(outcome) | {"command": command}
-            contents = {labels: fitted_labels(fitted.model)}
+            contents = {labels: fitted_labels(fitted.model, outcome.sample_scores)}
             write_atomically(contents | {record: f"{strict_json(result)}\n".encode()})
             failures = _write_more(more, outcome, y, progress)
-            lines = _summary(outcome, verbose, annotate)
+            lines = _summary(outcome, printing.verbose, annotate)
     written = [path for path in outputs if path not in failures]
-    lines += [*progress.lines(verbose), "", *(f"Wrote {path}" for path in written)]
-    show(result, lines, as_json, quiet)
+    lines += [*progress.lines(printing.verbose), "", *(f"Wrote {path}" for path in written)]
+    show(result, lines, printing)
     if failures:
         names = join_words(map(str, written))
         raise CommandError(f"{'; '.join(failures.values())}; these were written: {names}")
@@ -160,21 +147,23 @@ def _write_more(
     more: dict[str, Path | None], outcome: Outcome, y: Any, progress: Progress
 ) -> dict[Path, str]:
     """Write the picture, the page and the model that were asked for; return failures."""
-    model, failures = outcome.fit.model, dict[Path, str]()
-    about: dict[str, Any] = {
-        "warned": outcome.warnings,
-        "annotation": outcome.annotation,
-        "alternatives": outcome.fit.suggestion or False,
-    }
+    model, data, failures = outcome.fit.model, outcome.fit.data, dict[Path, str]()
 
     def draw(path: Path) -> None:
         figure = plots.plot_fit(model, y)
         write_atomically({path: lambda draft: figure.savefig(draft, dpi=150)})
 
     def report(path: Path) -> None:
-        write_report(model, outcome.fit.X, path, y if outcome.scores else None, **about)
+        classes, other_k = y if outcome.scores else None, outcome.fit.suggestion or False
+        about: Any = {"warned": outcome.warnings, "annotation": outcome.annotation}
+        write_report(model, outcome.fit.X, path, classes, alternatives=other_k, **about)
 
-    writers = {"plot": draw, "report": report, "save": lambda path: save_model(model, path)}
+    def save(path: Path) -> None:
+        read = [{name: each[name] for name in ("input", "layout")} for each in data.files]
+        model.files_ = read  # new files are read alike
+        save_model(model, path)
+
+    writers = {"plot": draw, "report": report, "save": save}
     for kind, path in more.items():
         if path is not None:
             progress.phase(f"writing {path}")
@@ -187,22 +176,28 @@ def _write_more(
 
 
 def _summary(outcome: Outcome, verbose: bool, annotate: str | None) -> list[str]:
-    """Return the lines that the command prints in the end."""
+    """Return the result: tables, clusters, how clear and stable they are; and the details."""
     fitted, model = outcome.fit, outcome.fit.model
-    size = count(len(model.labels_), "sample")
-    kernels, clusters = count(len(model.weights_), "kernel"), count(model.n_clusters, "cluster")
-    title = f"{type(model).__name__}: {size}, {kernels}, {clusters}, {outcome.seconds:.2f} s"
-    lines = [*fitted.data.lines, title]
-    lines += [fitted.decision] if fitted.decision else []
+    size, clusters = count(len(model.labels_), "sample"), count(model.n_clusters, "cluster")
+    lines = [*fitted.data.lines, *views_used(model)]
+    lines += [fitted.decision] if fitted.landmarks else []
     if fitted.suggestion is not None:
         lines.append(f"-k auto: {fitted.suggestion.verdict()}")
-    if hasattr(model, "bank_") and (verbose or model.bank_.rules is not None):
-        lines += model.bank_.explain().splitlines()[: None if verbose else MAX_ROWS]
-    lines += ["", fit_summary(model)]
-    if outcome.description is not None:
-        lines += ["", outcome.description.summary()]
+    found = outcome.description
+    lines += ["", f"{size}, {clusters}"]
+    lines.append(cluster_sizes(model.labels_) if found is None else found.summary())
+    lines += separation(outcome.silhouette, outcome.stability)
+    if hasattr(model, "missingness_"):
+        lines.append(model.missingness_.verdict())
     if outcome.scores:
         lines += ["", score_table(outcome.scores)]
     if outcome.annotation is not None:
         lines += ["", f"Clusters against the variables of {annotate}:", str(outcome.annotation)]
+    if verbose:
+        kernels = count(len(model.weights_), "kernel")
+        title = f"{type(model).__name__}: {size}, {kernels}, {clusters}, {outcome.seconds:.2f} s"
+        lines += ["", title, *([fitted.decision] if fitted.decision else [])]
+        lines += model.bank_.explain().splitlines() if hasattr(model, "bank_") else []
+        lines += details(model)
+        lines += [model.missingness_.summary()] if hasattr(model, "missingness_") else []
     return lines

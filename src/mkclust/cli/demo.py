@@ -12,18 +12,18 @@ from sklearn.cluster import KMeans
 from sklearn.preprocessing import StandardScaler
 
 from mkclust import metrics, plots
-from mkclust.cli import options as opt
 from mkclust.cli.errors import echo
 from mkclust.cli.inputs import read_inputs
 from mkclust.cli.models import fit
-from mkclust.cli.options import Request
+from mkclust.cli.options import Request, takes
 from mkclust.cli.outputs import check_output, check_outputs, fitted_labels
-from mkclust.cli.printing import fit_summary, score_table
+from mkclust.cli.printing import score_table, views_used
 from mkclust.cli.progress import session
 from mkclust.datasets.digits import Table, digit_tables
 from mkclust.explain.describe import describe
+from mkclust.explain.sample_scores import sample_scores
 from mkclust.files import write_atomically
-from mkclust.methods import METHODS, RECOMMENDED
+from mkclust.methods import METHODS
 
 # The suffixes of the files, which need not be alike.
 SUFFIXES = (".csv", ".tsv", ".csv.gz", ".csv", ".csv")
@@ -32,7 +32,8 @@ USELESS = "shuffled"
 N_CLUSTERS = 10
 
 
-def run(out: opt.Folder = Path("demo"), seed: opt.Seed = 0) -> None:
+@takes()
+def run(out: Path = Path("demo")) -> None:
     """Cluster handwritten digits from several files, and explain the result."""
     start = time.perf_counter()
     picture, labels = out / "digits.png", out / "labels.csv"
@@ -44,34 +45,33 @@ def run(out: opt.Folder = Path("demo"), seed: opt.Seed = 0) -> None:
         out / f"{name}{suffix}": table
         for (name, table), suffix in zip(tables.items(), SUFFIXES, strict=True)
     }
-    request = Request([str(path) for path in files], n_clusters=N_CLUSTERS, seed=seed)
+    request = Request(inputs=[*map(str, files)], n_clusters=N_CLUSTERS)
     with session() as progress:
         check_output("plot", picture)
         check_outputs([*files, picture, labels], new_folder=True)
         progress.phase("writing and reading files")
         write_atomically({path: _content(path, table) for path, table in files.items()})
         data = read_inputs(request, progress)
-        echo(_opening(files, data.lines[-1]))
         model = fit(request, data, progress).model
         y = np.array([digits[sample] for sample in model.sample_ids_])
         description = describe(model, data.views, n_features=3)
-        progress.phase("clustering each file alone, to compare")
-        scores = {
-            f"{name} alone": metrics.scores(y, _alone(view, model.sample_ids_, seed))
-            for name, view in data.views.items()
-        }
-        scores["all together"] = metrics.scores(y, model.labels_)
         progress.phase("the same without mkclust, to compare")
-        average = METHODS["avg-kkm"](N_CLUSTERS, random_state=seed)
-        scores["... plain average"] = metrics.scores(y, average.fit(data.views).labels_)
-        scores["... k-means"] = metrics.scores(y, _k_means(data.views, model.sample_ids_, seed))
+        average = METHODS["avg-kkm"](N_CLUSTERS, random_state=0).fit(data.views)
+        scores = {
+            "mkclust": metrics.scores(y, model.labels_),
+            "plain average": metrics.scores(y, average.labels_),
+            "k-means": metrics.scores(y, _k_means(data.views, model.sample_ids_)),
+        }
         progress.phase("drawing")
-        figure = plots.plot_fit(model, y)
-        write_atomically(
-            {picture: lambda path: figure.savefig(path, dpi=150), labels: fitted_labels(model)}
-        )
-    lines = ["", fit_summary(model), "", description.summary(), "", score_table(scores)]
-    lines += [_comparison(scores), "", f"Picture: {picture}", f"Labels: {labels}"]
+        figure, table = plots.plot_fit(model, y), fitted_labels(model, sample_scores(model))
+        write_atomically({picture: lambda path: figure.savefig(path, dpi=150), labels: table})
+    lines = [f"Handwritten digits in five files. In {USELESS}, rows are under the wrong ids."]
+    lines += [*data.lines, *views_used(model), "", description.summary(), "", score_table(scores)]
+    lines.append(
+        "Scores compare clusters with the true digits, which were not used in any fit: clusters by "
+        "mkclust, by a plain average of all kernels, and by k-means on all columns."
+    )
+    lines += ["", f"Wrote {picture}", f"Wrote {labels}"]
     lines += [f"Seconds: {time.perf_counter() - start:.1f}", "", "The same by hand:"]
     lines.append(f"  mkclust cluster {' '.join(request.inputs)} -k {N_CLUSTERS}")
     lines.append("With files of your own, each with a column of ids, and a page to read:")
@@ -87,36 +87,7 @@ def _content(path: Path, table: Table) -> bytes:
     return gzip.compress(text, mtime=0) if path.suffix == ".gz" else text
 
 
-def _opening(files: Mapping[Path, Table], joined: str) -> str:
-    """Return which files there are, and how they are joined."""
-    width = max(len(str(path)) for path in files)
-    lines = ["Handwritten digits, measured in four ways, in four files, and a useless fifth:"]
-    for path, table in files.items():
-        n, d = table.values.shape
-        first = f"{table.columns[0]}, {table.columns[1]}, ..."
-        lines.append(f"  {path!s:<{width}}  {n} samples x {d:2} features: {first}")
-    lines.append(f"In {USELESS}, the rows of the first file stand under the wrong ids.")
-    return "\n".join([*lines, joined])
-
-
-def _alone(view: pd.DataFrame, ids: Any, seed: int) -> Any:
-    """Return the clusters of one file by the same method, in the order of the samples."""
-    model = METHODS[RECOMMENDED](N_CLUSTERS, random_state=seed)
-    return model.fit({"alone": view.loc[ids]}).labels_
-
-
-def _k_means(views: Mapping[str, pd.DataFrame], ids: Any, seed: int) -> Any:
+def _k_means(views: Mapping[str, pd.DataFrame], ids: Any) -> Any:
     """Return the clusters of k-means on all standardized columns side by side."""
     columns = [StandardScaler().fit_transform(view.loc[ids]) for view in views.values()]
-    return KMeans(N_CLUSTERS, n_init=10, random_state=seed).fit_predict(np.hstack(columns))
-
-
-def _comparison(scores: Mapping[str, Mapping[str, float]]) -> str:
-    """Return in words whether the files are better together."""
-    *alone, together, average, k_means = (100 * score["acc"] for score in scores.values())
-    return (
-        f"Of every 100 digits, the best single file puts {max(alone):.0f} into the right "
-        f"cluster, and all files together {together:.0f}: the useless one is not used. A plain "
-        f"average of all five has {average:.0f}, and k-means on all columns {k_means:.0f}. The "
-        "true digits were not used in any fit."
-    )
+    return KMeans(N_CLUSTERS, n_init=10, random_state=0).fit_predict(np.hstack(columns))

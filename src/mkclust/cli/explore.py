@@ -3,55 +3,30 @@
 import time
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Annotated, Any
+from typing import Any
 
 import numpy as np
-import typer
 
 from mkclust import metrics
 from mkclust.cli import models
-from mkclust.cli import options as opt
 from mkclust.cli.errors import CommandError, one_line
 from mkclust.cli.inputs import Data, read_inputs
 from mkclust.cli.models import Fit, check_method, new_model, prepare
-from mkclust.cli.options import Request
+from mkclust.cli.options import FIT, Printing, Request, takes
 from mkclust.cli.outputs import agreement_record, all_scores, as_record, show, suggestion_record
 from mkclust.cli.progress import Progress, session
 from mkclust.explain.diagnose import diagnose as diagnose_fit
-from mkclust.explain.stability import stability
-from mkclust.methods import METHODS, RECOMMENDED
+from mkclust.methods import METHODS
 from mkclust.text import join_words, text_table
 
 # Entries of all kernels, times the slowness of a method, beyond which a fit takes minutes.
 MOST_ENTRIES = 5e8
-# Samples on which stability is measured, at most.
-MOST_RESAMPLED = 1000
 # How stability, gap, seconds and a score in percent are printed; "-" if there is none.
 FORMS = ("{:.2f}", "{:.1e}", "{:.2f}", "{:.1f}")
 CAUTION = (
     "Agreement is not truth: methods that use the same kernels share their mistakes, and what "
     "is stable may be one cloud that is cut in the same place every time."
 )
-First = Annotated[int | None, typer.Option("--from", min=2, help="Smallest number to try.")]
-Last = Annotated[
-    int | None, typer.Option("--to", min=2, help="Largest number; 12 by default, or fewer.")
-]
-LeaveOneOut = Annotated[
-    bool,
-    typer.Option(
-        "--leave-one-out/--no-leave-one-out",
-        help="Cluster again without each kernel in turn, which takes most of the time.",
-    ),
-]
-MethodNames = Annotated[
-    str | None,
-    typer.Option(
-        "--methods", metavar="NAME,NAME", help="By default all methods that are fast enough."
-    ),
-]
-Resamples = Annotated[
-    int, typer.Option("--resamples", min=0, help="Fits on parts of the samples, for stability.")
-]
 # What is recorded of a diagnosis, beside its table and the agreement and missingness of the views.
 DIAGNOSED = (
     "method", "n_clusters", "names", "redundancy", "noise", "duplicates", "n_samples",
@@ -59,65 +34,28 @@ DIAGNOSED = (
 )  # fmt: skip
 
 
+@takes(*FIT)
 def suggest(
-    context: typer.Context,
-    inputs: opt.Inputs,
-    *,
-    id: opt.Id = None,
-    samples_in: opt.SamplesIn = None,
-    drop: opt.Drop = None,
-    join: opt.Join = None,
-    impute: opt.Impute = None,
-    missing_views: opt.MissingViews = None,
-    first: First = None,
-    last: Last = None,
-    kernels: opt.Kernels = None,
-    scale: opt.Scale = None,
-    settings: opt.Settings = None,
-    seed: opt.Seed = 0,
-    landmarks: opt.Landmarks = opt.AUTO,
-    as_json: opt.Json = False,
-    quiet: opt.Quiet = False,
-    verbose: opt.Verbose = False,
+    request: Request, printing: Printing, *, first: int | None = None, last: int | None = None
 ) -> None:
     """Say which number of clusters fits best, and how strong the evidence of clusters is."""
     first = 2 if first is None and last is not None else first
     k_values = None if first is None else range(first, (last or max(25, first)) + 1)
     if k_values is not None and not k_values:
         raise CommandError(f"--from {first} --to {last}: there is no number between them")
-    request = replace(Request.of(context), n_clusters=2)
-    with session(quiet=quiet) as progress:
+    request = replace(request, n_clusters=2)
+    with session(quiet=printing.quiet) as progress:
         model = new_model(request)
         prepared = prepare(request, model, read_inputs(request, progress))
         suggestion = models.suggest(prepared, progress, k_values)
-    show(suggestion_record(suggestion), [suggestion.summary(), *progress.lines(verbose)], as_json)
+    lines = [suggestion.summary(), *progress.lines(printing.verbose)]
+    show(suggestion_record(suggestion), lines, printing)
 
 
-def diagnose(
-    context: typer.Context,
-    inputs: opt.Inputs,
-    *,
-    id: opt.Id = None,
-    samples_in: opt.SamplesIn = None,
-    drop: opt.Drop = None,
-    join: opt.Join = None,
-    impute: opt.Impute = None,
-    missing_views: opt.MissingViews = None,
-    n_clusters: opt.NClusters,
-    leave_one_out: LeaveOneOut = True,
-    method: opt.Method = RECOMMENDED,
-    kernels: opt.Kernels = None,
-    scale: opt.Scale = None,
-    settings: opt.Settings = None,
-    seed: opt.Seed = 0,
-    landmarks: opt.Landmarks = opt.AUTO,
-    as_json: opt.Json = False,
-    quiet: opt.Quiet = False,
-    verbose: opt.Verbose = False,
-) -> None:
+@takes(*FIT, "n_clusters", "method")
+def diagnose(request: Request, printing: Printing, *, leave_one_out: bool = True) -> None:
     """Say what each view or kernel contributes: structure, agreement, a copy, or noise."""
-    request = Request.of(context)
-    with session(quiet=quiet) as progress:
+    with session(quiet=printing.quiet) as progress:
         new_model(request)
         fitted = models.fit(request, read_inputs(request, progress), progress)
         progress.phase("diagnosing")
@@ -126,37 +64,17 @@ def diagnose(
     record |= {name: column.to_numpy() for name, column in diagnosis.table.items()}
     record["view_agreement"] = agreement_record(fitted.model)
     record["missingness"] = as_record(getattr(fitted.model, "missingness_", None))
-    show(record, [diagnosis.summary(), *progress.lines(verbose)], as_json)
+    show(record, [diagnosis.summary(), *progress.lines(printing.verbose)], printing)
 
 
+@takes(*FIT, "n_clusters")
 def compare(
-    context: typer.Context,
-    inputs: opt.Inputs,
-    *,
-    id: opt.Id = None,
-    samples_in: opt.SamplesIn = None,
-    drop: opt.Drop = None,
-    join: opt.Join = None,
-    impute: opt.Impute = None,
-    missing_views: opt.MissingViews = None,
-    n_clusters: opt.NClusters,
-    methods: MethodNames = None,
-    n_resamples: Resamples = 5,
-    kernels: opt.Kernels = None,
-    scale: opt.Scale = None,
-    seed: opt.Seed = 0,
-    landmarks: opt.Landmarks = opt.AUTO,
-    as_json: opt.Json = False,
-    quiet: opt.Quiet = False,
-    verbose: opt.Verbose = False,
+    request: Request, printing: Printing, *, methods: str | None = None, n_resamples: int = 5
 ) -> None:
     """Cluster with several methods, and show how far they agree and how stable each is."""
-    request = Request.of(context)
     names = list(METHODS) if methods is None else [name.strip() for name in methods.split(",")]
-    labels: dict[str, np.ndarray] = {}
-    found: dict[str, dict[str, Any]] = {}
-    left_out: dict[str, str] = {}
-    with session(quiet=quiet) as progress:
+    labels, found, left_out = dict[str, Any](), dict[str, dict[str, Any]](), dict[str, str]()
+    with session(quiet=printing.quiet) as progress:
         for name in names:
             check_method(name)
         data = read_inputs(request, progress)
@@ -174,8 +92,8 @@ def compare(
             raise CommandError(f"no method gave clusters; {names[0]}: {left_out[names[0]]}")
     pairs = [[metrics.adjusted_rand_index(a, b) for b in labels.values()] for a in labels.values()]
     record = {"methods": found, "adjusted_rand_index": pairs, "left_out": left_out}
-    lines = [_comparison(found, pairs, left_out), *progress.lines(verbose)]
-    show(record | {"caution": CAUTION}, lines, as_json)
+    lines = [_comparison(found, pairs, left_out), *progress.lines(printing.verbose)]
+    show(record | {"caution": CAUTION}, lines, printing)
 
 
 def _try_method(
@@ -186,9 +104,10 @@ def _try_method(
     fitted = models.fit(request, data, Progress([], quiet=True))
     seconds, model = time.perf_counter() - start, fitted.model
     labels, scores = np.asarray(model.labels_), all_scores(model, data.labels_for(model))
+    stability = models.measure_stability(fitted, n_resamples)
     return labels, {
         "cluster_sizes": np.bincount(labels[labels >= 0]),
-        "stability": _stability(fitted, n_resamples),
+        "stability": None if stability is None else stability.mean,
         "gap": getattr(model, "duality_gap_", None),
         "seconds": seconds,
         "set_aside": list(getattr(model, "set_aside_", ())),
@@ -204,19 +123,6 @@ def _refuse_slow(prepared: Fit, request: Request) -> None:
     entries = (12 if is_bank else len(data.views)) * data.n_samples**2
     if prepared.landmarks is None and entries * METHODS[request.method].SLOWNESS > MOST_ENTRIES:
         raise CommandError(f"takes long; --methods {request.method} runs it all the same")
-
-
-def _stability(fitted: Fit, n_resamples: int) -> float | None:
-    """Return how far clusters of parts of the samples agree with a model's, None if unknown."""
-    if n_resamples == 0 or fitted.model.n_clusters == 1:
-        return None
-    try:
-        found = stability(
-            fitted.model, fitted.X, n_resamples=n_resamples, max_samples=MOST_RESAMPLED
-        )
-        return found.mean
-    except ValueError:
-        return None  # a part of the samples may be too small for so many clusters
 
 
 def _comparison(

@@ -74,8 +74,8 @@ class Data:
 def read_inputs(request: Request, progress: Progress) -> Data:
     """Read all inputs, and refuse those that would be taken for something else than they are."""
     progress.phase("reading")
-    inputs, kernels = request.inputs, request.asked_kernels
-    files, data_sets = read_files(request)
+    kernels = request.asked_kernels
+    inputs, files, data_sets = read_files(request)
     kinds = {data.precomputed: text for text, data in zip(inputs, data_sets, strict=True)}
     if len(kinds) == 2:
         raise CommandError(
@@ -94,9 +94,19 @@ def read_inputs(request: Request, progress: Progress) -> Data:
     return Data(by_name, True in kinds, n, data_sets, files, lines)
 
 
-def read_files(request: Request) -> tuple[list[dict[str, Any]], list[datasets.Dataset]]:
-    """Read each input; return what is recorded of their files, and the data sets."""
-    inputs, layouts = request.inputs, [_layout(text, request) for text in request.inputs]
+def read_files(
+    request: Request, fitted: Sequence[Mapping[str, Any]] = ()
+) -> tuple[list[str], list[dict[str, Any]], list[datasets.Dataset]]:
+    """Read each input, as those of a fit if there are any; return what is read and recorded."""
+    inputs, layouts = [], []
+    for place, text in enumerate(request.inputs):
+        same = [each for each in fitted if file_name(each["input"]) == file_name(text)]
+        if not same and len(fitted) == len(request.inputs):
+            same = [fitted[place]]
+        before: Any = same[0] if same else {"input": "", "layout": {}}
+        _, colons, names = before["input"].rpartition("::")
+        inputs.append(f"{text}::{names}" if colons and "::" not in text else text)
+        layouts.append(_layout(text, request, before["layout"]))
     files = [_fingerprint(text) for text in inputs]
     precomputed = request.asked_kernels == "precomputed"
     on_disk = None if request.address is None else True  # workers read the files themselves
@@ -104,19 +114,17 @@ def read_files(request: Request) -> tuple[list[dict[str, Any]], list[datasets.Da
         load_with(text, layout, kernels=precomputed, on_disk=on_disk)
         for text, layout in zip(inputs, layouts, strict=True)
     ]
-    asked = {name for layout in layouts for name in layout.drop}
+    asked = {name for text in request.inputs for name in _layout(text, request, {}).drop}
     if absent := sorted(asked - {name for data in data_sets for name in data.dropped}):
         columns = [c for view in list_views(inputs, data_sets) for c in view.columns]
         near = did_you_mean(absent[0], columns)
         raise CommandError(f"--drop {absent[0]}: no input has such a column{near}")
     for entry, data, layout in zip(files, data_sets, layouts, strict=True):
-        entry["description"] = data.description
-        if layout != TableLayout():
-            entry["layout"] = asdict(layout)
-    return files, data_sets
+        entry |= {"description": data.description, "layout": asdict(layout)}
+    return inputs, files, data_sets
 
 
-def _layout(text: str, request: Request) -> TableLayout:
+def _layout(text: str, request: Request, before: dict[str, Any]) -> TableLayout:
     """Return how the table of an input is to be read: FILE=VALUE is for one file."""
     prefixes = {each: (f"{each}=", f"{file_name(each)}=") for each in request.inputs}
 
@@ -126,8 +134,13 @@ def _layout(text: str, request: Request) -> TableLayout:
         return [*common, *(v.removeprefix(prefixes[text][not v.startswith(text)]) for v in own)]
 
     ids, sides = values(request.id), values(request.samples_in)
-    drop = tuple(values(request.drop))
-    return TableLayout(ids[-1] if ids else None, sides[-1] if sides else "rows", drop)
+    given: dict[str, Any] = {
+        "id": ids[-1:],
+        "samples_in": sides[-1:],
+        "drop": [tuple(values(request.drop))],
+    }
+    found = {name: each[0] for name, each in given.items() if each and each[0]}
+    return TableLayout(**(before | found))
 
 
 def list_views(inputs: Sequence[str], data_sets: Sequence[datasets.Dataset]) -> list[View]:

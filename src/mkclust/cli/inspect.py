@@ -1,18 +1,16 @@
 """The command ``mkclust inspect``: what files hold and what would be made of it."""
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 import pandas as pd
-import typer
 from scipy.sparse import issparse
 
-from mkclust.cli import options as opt
 from mkclust.cli.errors import CommandError, one_line
 from mkclust.cli.inputs import Data, read_inputs, row_ids
-from mkclust.cli.options import Request
+from mkclust.cli.options import FILES, Printing, Request, takes
 from mkclust.cli.outputs import show
 from mkclust.cli.progress import session
 from mkclust.data import read_samples
@@ -24,22 +22,11 @@ from mkclust.text import count, join_words
 MOST_SAMPLES = 2000
 
 
-def run(
-    context: typer.Context,
-    inputs: opt.Inputs,
-    kernels: opt.Kernels = None,
-    scale: opt.Scale = None,
-    id: opt.Id = None,
-    samples_in: opt.SamplesIn = None,
-    drop: opt.Drop = None,
-    join: opt.Join = None,
-    impute: opt.Impute = None,
-    as_json: opt.Json = False,
-) -> None:
+@takes(*FILES, "join", "impute", "kernels", "scale", printing=("as_json",))
+def run(request: Request, printing: Printing) -> None:
     """Show what the files contain, how they would be joined and which kernels would be used."""
-    request = Request.of(context)
-    report: dict[str, Any] = {"views": [], "join": [], "notes": [], "patterns": []}
-    report["problems"] = []
+    names = ("views", "join", "notes", "patterns", "problems")
+    report: dict[str, Any] = {name: [] for name in names}
     with session(quiet=True) as progress:
         try:
             data = read_inputs(request, progress)
@@ -51,7 +38,7 @@ def run(
         except (ValueError, TypeError, CommandError) as error:
             report["problems"].append(one_line(error))
     report["warnings"] = progress.warnings
-    show(report, _as_lines(report), as_json)
+    show(report, _as_lines(report), printing)
 
 
 def _measure(name: str, view: Any) -> dict[str, Any]:
@@ -93,19 +80,10 @@ def _as_lines(report: Mapping[str, Any]) -> list[str]:
         lines += [view["name"], f"  {' x '.join(map(str, view['shape']))}, {ids}"]
         lines.append(f"  missing: {view['missing']:.2%} of the cells")
         lines += [f"  kernel: {line}" for line in view["kernels"]]
-    lines += [*report["join"], *report["notes"], *_pattern_lines(report["patterns"])]
+    lines += [*report["join"], *report["notes"]]
+    for each in report["patterns"]:
+        what = f"without {join_words(each['lacks'])}" if each["lacks"] else "in all views"
+        lines.append(f"  {count(each['samples'], 'sample')} {what}")
     lines += [f"warning: {line}" for line in report["warnings"]]
     lines += [f"problem: {line}" for line in report["problems"]]
     return lines
-
-
-def _pattern_lines(patterns: Sequence[Mapping[str, Any]]) -> list[str]:
-    """Say how many samples lack which views, the largest pattern first."""
-    if not patterns:
-        return []
-    words = [
-        f"{count(each['samples'], 'sample')} "
-        + (f"without {join_words(each['lacks'])}" if each["lacks"] else "in all views")
-        for each in patterns
-    ]
-    return [f"{count(len(patterns), 'pattern')} of missing views: {join_words(words)}."]

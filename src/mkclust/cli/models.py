@@ -10,10 +10,11 @@ from typing import Any
 from mkclust.bench.plan import import_class
 from mkclust.cli.errors import CommandError
 from mkclust.cli.inputs import Data, input_path
-from mkclust.cli.options import AUTO, Request
+from mkclust.cli.options import AUTO, OPTIONS, Request
 from mkclust.cli.progress import Progress
 from mkclust.data import as_dask
 from mkclust.explain.number_of_clusters import NumberOfClusters, suggest_n_clusters
+from mkclust.explain.stability import Stability, stability
 from mkclust.kernels import Nystroem, default_bank
 from mkclust.linalg.memory import available_bytes, in_units
 from mkclust.methods import METHODS, MultipleKernelClusterer
@@ -21,21 +22,12 @@ from mkclust.text import did_you_mean, join_words
 
 # Exact kernels are computed up to this number of samples, and this share of the memory.
 MOST_EXACT_SAMPLES, LARGEST_SHARE = 10_000, 0.5
+# Samples on which stability is measured, at most.
+MOST_RESAMPLED = 1000
 # The number of landmarks beyond that.
 LANDMARKS = 200
 # Files of which the workers of a cluster can read some rows.
 READ_BY_ROWS = (".npy", ".parquet")
-# Parameters with options of their own.
-OWN_OPTIONS = {
-    "n_clusters": "-k",
-    "random_state": "--seed",
-    "kernels": "--kernels",
-    "scale": "--scale",
-    "approximation": "--landmarks",
-    "join": "--join",
-    "impute": "--impute",
-    "missing_views": "--missing-views",
-}
 # Parameters of a model that decide on its kernels.
 OF_KERNELS = ("kernels", "scale", "center", "normalize", "psd", "join", "impute", "missing_views")
 
@@ -66,14 +58,11 @@ def new_model(request: Request) -> Any:
         name, equals, text = (part.strip() for part in setting.partition("="))
         if not name or not equals or not text:
             raise CommandError(f"--set {setting}: write NAME=VALUE, such as --set tol=1e-4")
-        if name in OWN_OPTIONS:
-            raise CommandError(f"--set {setting}: {name} has its own option, {OWN_OPTIONS[name]}")
-        if name in parameters:
-            raise CommandError(f"--set {setting}: {name} is set twice")
+        if name in OPTIONS or name in ("random_state", "approximation"):
+            raise CommandError(f"--set {setting}: there is an option for it, see --help")
         if name not in known:
             others = [key for key, each in METHODS.items() if name in each().get_params()]
             near = f"; only {join_words(others)} has it" if others else did_you_mean(name, known)
-            near = near or f"; it has {', '.join(known)}"
             raise CommandError(f"--set {name}: {request.method} has no such parameter{near}")
         parameters[name] = parse_value(text)
     model.set_params(**parameters)
@@ -113,12 +102,11 @@ def prepare(request: Request, model: Any, data: Data) -> Fit:
     """Set the kernels of a model, or landmarks, and say what was not asked for."""
     asked: Any = request.asked_kernels
     landmarks: int | None = None
+    X, decision = data.X, ""
     if data.precomputed:
         if asked not in (AUTO, "precomputed") or isinstance(request.landmarks, int):
             raise CommandError("the inputs hold kernels; leave out --kernels and --landmarks")
-        model.set_params(kernels="precomputed")
-        return Fit(model, data, data.X, "", None)
-    X, decision = data.X, ""
+        return Fit(model.set_params(kernels="precomputed"), data, X, "", None)
     if asked != AUTO:
         model.set_params(kernels=asked)
         X = X if isinstance(asked, str) else data.views
@@ -158,6 +146,17 @@ def _reason_for_landmarks(request: Request, model: Any, data: Data) -> str:
     return ""
 
 
+def measure_stability(fitted: Fit, n_resamples: int) -> Stability | None:
+    """Return how far clusters of parts of the samples agree with a model's, None if unknown."""
+    if n_resamples == 0 or fitted.model.n_clusters == 1:
+        return None
+    options: Any = {"n_resamples": n_resamples, "max_samples": MOST_RESAMPLED}
+    try:
+        return stability(fitted.model, fitted.X, **options)
+    except ValueError:
+        return None  # a part of the samples may be too small for the number of clusters
+
+
 @contextmanager
 def connection(request: Request, progress: Progress) -> Iterator[None]:
     """Have dask compute on a cluster, if there is an address."""
@@ -182,12 +181,14 @@ def fit(request: Request, data: Data, progress: Progress) -> Fit:
     suggestion = None
     if request.n_clusters == AUTO:
         suggestion = suggest(prepared, progress)
+        found = f"{suggestion.evidence} evidence of clusters (p-value {suggestion.p_value:.2g})"
         if suggestion.evidence == "none":
             raise CommandError(
-                f"-k auto: {suggestion.verdict()} Give -k N to cut the samples into N parts anyway"
+                f"-k auto: {found.replace('none', 'no')}; mkclust suggest says why, and -k "
+                f"{suggestion.n_clusters} clusters all the same"
             )
         if suggestion.evidence == "weak":
-            warnings.warn(f"-k auto: {suggestion.verdict()}", stacklevel=2)
+            warnings.warn(f"-k auto: {found}; they may be parts of a continuum", stacklevel=2)
         model.set_params(n_clusters=suggestion.n_clusters)
     progress.phase(f"clustering {data.describe()}")
     model.fit(prepared.X)

@@ -1,13 +1,14 @@
-"""The arguments and options of the commands, named so that their signatures stay legible."""
+"""The arguments and options of all commands: what the help says of each, by its name."""
 
+import inspect
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields
+from itertools import starmap
 from pathlib import Path
-from typing import Annotated, Any, TypeAlias
+from typing import Annotated, Any
 
 import typer
 
-from mkclust import datasets
 from mkclust.methods import METHODS, RECOMMENDED
 
 # The panels of the help.
@@ -43,119 +44,94 @@ def complete_method(incomplete: str) -> list[str]:
 
 def _option(panel: str, metavar: str, help: str, *names: str, **more: Any) -> Any:
     """Return an option in a panel of the help."""
-    more |= {"rich_help_panel": panel, "show_default": False, "metavar": metavar or None}
+    more |= {"rich_help_panel": panel, "show_default": False, "metavar": metavar or " "}
     return typer.Option(*names, help=help, **more)
 
 
-def _path(help: str, *names: str) -> Any:
-    """Return an option that names a file to write."""
-    return _option(OUTPUT, "PATH", help, *names, parser=output_path)
+def _output(metavar: str, help: str, *names: str) -> Any:
+    """Return an option that names a file, or a folder, to write."""
+    return _option(OUTPUT, metavar, help, *names, parser=output_path)
 
 
-Texts: TypeAlias = list[str] | None
-Text: TypeAlias = str | None
-Inputs = Annotated[
-    list[str],
-    typer.Argument(
-        metavar="INPUT",
-        help="Tables or kernels of the same samples: .csv .tsv .txt (.gz) .xlsx .parquet .feather "
-        ".npz .npy .mat .h5 .h5ad .h5mu; FILE::NAME,NAME selects from a file. Tables are joined "
-        f"by the ids of their rows. Or a data set: {', '.join(datasets.CATALOG)}.",
-    ),
-]
-_ID = "Column of ids; by default the first one if it is called like ids or holds such."
-Id = Annotated[Texts, _option(INPUT, "[FILE=]COLUMN", _ID)]
-_SIDE = "Where the samples are; rows by default."
-SamplesIn = Annotated[Texts, _option(INPUT, "[FILE=]rows|columns", _SIDE)]
-Drop = Annotated[Texts, _option(INPUT, "[FILE=]COLUMN", "Column to ignore.")]
-_JOIN = (
-    "Require the same samples in all tables (exact, the default), keep those in all of them "
-    "(inner), or those in any (outer)."
-)
-Join = Annotated[Text, _option(INPUT, "exact|inner|outer", _JOIN)]
-_IMPUTE = "Fill empty cells with the median, or the most frequent category."
-Impute = Annotated[Text, _option(INPUT, "median", _IMPUTE)]
-_MISSING = (
-    "How to treat samples that a table lacks: predict their similarities, count their other "
-    "tables more, or take their similarities as zero."
-)
-MissingViews = Annotated[Text, _option(INPUT, "learn|rescale|zero", _MISSING)]
-_CLUSTERS = "Number of clusters; auto: as many as there is evidence for."
-NClusters = Annotated[
-    Any, _option(METHOD, "N|auto", _CLUSTERS, "-k", "--clusters", parser=number_or(AUTO))
-]
-_METHOD = f"One of {', '.join(METHODS)}; or package.module:Class, which imports that module."
-Method = Annotated[str, _option(METHOD, "NAME", _METHOD, autocompletion=complete_method)]
+_JOIN = "Keep samples if all files have the same (exact), those in all (inner), or in any (outer)."
 _KERNELS = (
-    "precomputed: matrices are kernels; from_distances: they are distances; on-the-fly: exact "
-    "kernels that are never stored; or a kernel such as gaussian or cosine. By default the kernel "
-    "that suits the numbers of each view."
+    "How samples are compared: gaussian, cosine, ...; precomputed if files hold kernels, "
+    "from_distances if they hold distances. Chosen by default."
 )
-Kernels = Annotated[Texts, _option(METHOD, "[VIEW=]KERNEL", _KERNELS)]
-_SCALE = "Scale columns: standard, robust or none."
-Scale = Annotated[Texts, _option(METHOD, "[VIEW=]HOW", _SCALE)]
-_SET = "Any other parameter of the method, as in Python: tol=1e-4, psd=clip, center=false."
-Settings = Annotated[Texts, _option(METHOD, "NAME=VALUE", _SET, "--set")]
-Seed = Annotated[int, _option(METHOD, "INT", "Seed of k-means; 0 by default.", min=0)]
-_LANDMARKS = (
-    "Approximate the kernels of views by N landmarks each; none: exact kernels. By default exact "
-    "up to 10,000 samples if they fit into memory, then 200 landmarks."
-)
-Landmarks = Annotated[
-    Any, _option(ADVANCED, "auto|none|N", _LANDMARKS, parser=number_or(AUTO, "none"))
-]
-_CLUSTER = (
-    "Compute on the dask.distributed scheduler at tcp://host:8786, whose workers read .npy and "
-    ".parquet files under the same paths; implies landmarks."
-)
-Address = Annotated[Text, _option(ADVANCED, "ADDRESS", _CLUSTER, "--cluster")]
-LabelsFile = Annotated[Path, _path("Table of ids and clusters; labels.csv by default.")]
-PredictedFile = Annotated[
-    Path, _path("Table of ids and clusters; predicted.csv by default.", "--labels")
-]
-RunFile = Annotated[Path | None, _path("Record of the run; run.json beside the labels.", "--run")]
-PlotFile = Annotated[Path | None, _path("Picture of the fit (.png, .pdf, .svg).")]
-ReportFile = Annotated[Path | None, _path("Page about the fit (.html), for a browser.")]
-ModelFile = Annotated[Path | None, _path("Fitted model (.skops), for mkclust predict.")]
-_ANNOTATE = "Test whether the clusters differ in variables of this file."
-AnnotationFile = Annotated[Text, _option(OUTPUT, "FILE", _ANNOTATE)]
-Time = Annotated[Text, _option(OUTPUT, "COLUMN", "Of --annotate: survival times.")]
-Event = Annotated[Text, _option(OUTPUT, "COLUMN", "Of --annotate: 1 for an event, else 0.")]
-Json = Annotated[bool, _option(OUTPUT, "", "Print JSON instead of tables.", "--json")]
-Quiet = Annotated[bool, _option(OUTPUT, "", "No progress and no warnings.", "-q", "--quiet")]
-_VERBOSE = "Explain the kernels, and time each step."
-Verbose = Annotated[bool, _option(OUTPUT, "", _VERBOSE, "-v", "--verbose")]
-Folder = Annotated[
-    Path, typer.Option(parser=output_path, metavar="DIR", help="Folder for the results.")
-]
+_N_CLUSTERS = "Number of clusters; auto: the one that fits best."
+_METHOD = f"{RECOMMENDED} by default; anchored-mkkm, simplemkkm, avg-kkm, ... or module:Class."
+_CLUSTER = "Scheduler of dask.distributed, such as tcp://host:8786, for .npy and .parquet files."
+_LANDMARKS = "Approximate kernels; none: never. By default above 10,000 samples."
+_LEAVE_OUT = "Cluster again without each kernel in turn, which takes most of the time."
+_OWN_CODE = "If it names package.module:Class, that module is imported, which runs its code."
+OPTIONS: dict[str, Any] = {
+    "inputs": typer.Argument(
+        metavar="FILE",
+        help="Tables, or kernels, of the same samples. Tables are joined by the ids of their rows. "
+        "FILE::NAME,NAME selects sheets, columns or arrays.",
+    ),
+    "id": _option(INPUT, "[FILE=]COLUMN", "Column of ids; found if not given."),
+    "samples_in": _option(INPUT, "[FILE=]rows|columns", "Where samples are; rows."),
+    "drop": _option(INPUT, "[FILE=]COLUMN", "Column to ignore."),
+    "join": _option(INPUT, "exact|inner|outer", _JOIN),
+    "impute": _option(INPUT, "median", "Fill empty cells: median, or most frequent category."),
+    "n_clusters": _option(
+        METHOD, "N|auto", _N_CLUSTERS, "-k", "--clusters", parser=number_or(AUTO)
+    ),
+    "first": _option(METHOD, "N", "Smallest number of clusters.", "--from", min=2),
+    "last": _option(METHOD, "N", "Largest number; 25 by default, or fewer.", "--to", min=2),
+    "method": _option(METHOD, "NAME", _METHOD, autocompletion=complete_method),
+    "methods": _option(METHOD, "NAME,NAME", "By default all that are fast enough."),
+    "n_resamples": _option(METHOD, "N", "Refits that measure stability; 5.", "--resamples", min=0),
+    "leave_one_out": _option(METHOD, "", _LEAVE_OUT),
+    "kernels": _option(METHOD, "[VIEW=]KERNEL", _KERNELS),
+    "scale": _option(METHOD, "[VIEW=]HOW", "Scale columns: standard, robust, none."),
+    "seed": _option(METHOD, "INT", "Seed of k-means; 0.", min=0),
+    "missing_views": _option(ADVANCED, "learn|rescale|zero", "Samples that a table lacks."),
+    "settings": _option(ADVANCED, "NAME=VALUE", "Any other parameter: tol=1e-4.", "--set"),
+    "landmarks": _option(ADVANCED, "N|auto|none", _LANDMARKS, parser=number_or(AUTO, "none")),
+    "address": _option(ADVANCED, "ADDRESS", _CLUSTER, "--cluster"),
+    "labels": _output("PATH", "Table of ids and clusters (.csv)."),
+    "record": _output("PATH", "Record of the run; run.json beside the labels.", "--run"),
+    "report": _output("PATH", "Page about the fit (.html)."),
+    "plot": _output("PATH", "Picture of the fit (.png, .pdf, .svg)."),
+    "save": _output("PATH", "Fitted model (.skops), for mkclust predict."),
+    "annotate": _option(OUTPUT, "FILE", "Test whether clusters differ in variables of this file."),
+    "time": _option(OUTPUT, "COLUMN", "Survival times, for --annotate."),
+    "event": _option(OUTPUT, "COLUMN", "1 for an event, else 0, for --annotate."),
+    "as_json": _option(OUTPUT, "", "Print JSON instead of text.", "--json"),
+    "quiet": _option(OUTPUT, "", "No progress, no warnings.", "-q", "--quiet"),
+    "verbose": _option(OUTPUT, "", "Weights, kernels, solver and times.", "-v", "--verbose"),
+    "model_file": typer.Argument(metavar="MODEL", help="What mkclust cluster --save has written."),
+    "record_file": typer.Argument(metavar="RUN.json", help=f"Record of a run. {_OWN_CODE}"),
+    "plan": typer.Argument(metavar="PLAN.toml", help=f"What to run. {_OWN_CODE}"),
+    "source": typer.Argument(metavar="DIR", help="Folder with the results of mkclust bench."),
+    "out": _output("DIR", "Folder for the results."),
+    "jobs": _option(METHOD, "N", "Number of processes; by default one per core.", min=1),
+    "retry": _option(METHOD, "", "Run again what failed before.", "--retry"),
+    "archive": _output("DIR", "Also write a compressed copy, which mkclust report can read."),
+}
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Request:
-    """What is to be fitted: the options of a command, by their names."""
+    """What is to be fitted: options of commands, by their names."""
 
-    inputs: Sequence[str]
-    n_clusters: int | str = AUTO
-    method: str = RECOMMENDED
-    kernels: Sequence[str] = ()
-    scale: Sequence[str] = ()
+    inputs: Sequence[str] = ()
     id: Sequence[str] = ()
     samples_in: Sequence[str] = ()
     drop: Sequence[str] = ()
     join: str | None = None
     impute: str | None = None
-    missing_views: str | None = None
-    landmarks: int | str = AUTO
-    address: str | None = None
-    settings: Sequence[str] = ()
+    n_clusters: Any = AUTO
+    method: str = RECOMMENDED
+    kernels: Sequence[str] = ()
+    scale: Sequence[str] = ()
     seed: int = 0
-
-    @classmethod
-    def of(cls, context: typer.Context) -> "Request":
-        """Return the options of a command that say what to fit; others keep their defaults."""
-        names = {field.name for field in fields(cls)}
-        given = {n: v for n, v in context.params.items() if n in names and v not in (None, ())}
-        return cls(**given)
+    missing_views: str | None = None
+    settings: Sequence[str] = ()
+    landmarks: Any = AUTO
+    address: str | None = None
 
     @property
     def asked_kernels(self) -> str | dict[str, str]:
@@ -166,6 +142,65 @@ class Request:
     def asked_scale(self) -> str | dict[str, str]:
         """How columns are scaled in all views, or by the names of views."""
         return _by_view("--scale", self.scale)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Printing:
+    """What a command prints: text or JSON, and how much."""
+
+    as_json: bool = False
+    quiet: bool = False
+    verbose: bool = False
+
+
+# Options of a request that say how files are read, and those of a fit for any k.
+FILES = ("inputs", "id", "samples_in", "drop")
+KERNELS = ("missing_views", "kernels", "scale", "settings", "seed", "landmarks")
+FIT = (*FILES, "join", "impute", *KERNELS)
+# Options that have no default.
+REQUIRED = ("inputs", "n_clusters")
+
+
+def takes(*names: str, printing: Sequence[str] = ("as_json", "quiet", "verbose")) -> Any:
+    """Have a command take options of a request and of printing, as ``request`` and ``printing``.
+
+    A command without these parameters has only options of its own.
+    """
+    of_class = {"request": (Request, names), "printing": (Printing, printing)}
+
+    def decorate(function: Callable[..., None]) -> Callable[..., None]:
+        own = dict(inspect.signature(function).parameters)
+        given = {name: of_class[name] for name in of_class if own.pop(name, None) is not None}
+        options = [(each.name, each.annotation, each.default) for each in own.values()]
+        for shared, taken in given.values():
+            own_fields = [each for each in fields(shared) if each.name in taken]
+            options += [(each.name, each.type, each.default) for each in own_fields]
+
+        def command(**values: Any) -> None:
+            for name, (shared, taken) in given.items():
+                values[name] = shared(**{each: values.pop(each) for each in taken})
+            function(**values)
+
+        command.__doc__, command.__name__ = function.__doc__, function.__name__
+        parameters = sorted(starmap(_parameter, options), key=_panel)
+        command.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+        return command
+
+    return decorate
+
+
+def _parameter(name: str, kind: Any, default: Any) -> inspect.Parameter:
+    """Return an option as a parameter of a command."""
+    kind, default = (list[str], []) if kind == Sequence[str] else (kind, default)
+    default = inspect.Parameter.empty if name in REQUIRED else default
+    form = {"default": default, "annotation": Annotated[kind, OPTIONS[name]]}
+    return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, **form)
+
+
+def _panel(parameter: inspect.Parameter) -> int:
+    """Return the place of an option's panel in the help; arguments come first."""
+    panels = [None, INPUT, METHOD, OUTPUT, ADVANCED]
+    return panels.index(OPTIONS[parameter.name].rich_help_panel)
 
 
 def _by_view(option: str, values: Sequence[str]) -> str | dict[str, str]:

@@ -19,10 +19,12 @@ from mkclust import metrics
 from mkclust.cli.errors import CommandError, echo
 from mkclust.cli.inputs import input_path
 from mkclust.cli.models import Fit
+from mkclust.cli.options import Printing
 from mkclust.explain.annotate import Annotation
 from mkclust.explain.describe import Description
 from mkclust.explain.number_of_clusters import NumberOfClusters
-from mkclust.explain.sample_scores import sample_scores
+from mkclust.explain.sample_scores import SampleScores
+from mkclust.explain.stability import Stability
 from mkclust.version import versions
 
 # What the second row of a table of scores is of: the clusters of AgreementKKM.
@@ -46,11 +48,18 @@ class Outcome:
 
     fit: Fit
     method: str
+    sample_scores: SampleScores
+    stability: Stability | None
     scores: dict[str, dict[str, float]]
     warnings: list[str]
     seconds: float
     description: Description | None
     annotation: Annotation | None
+
+    @property
+    def silhouette(self) -> float:
+        """Mean silhouette of the samples, NaN if there is none."""
+        return float(pd.Series(self.sample_scores.silhouette).mean())
 
 
 def check_output(kind: str, path: Path | None) -> None:
@@ -103,9 +112,9 @@ def labels_csv(ids: Any, labels: Any, **scores: Any) -> bytes:
     return text.encode("utf-8", "backslashreplace")
 
 
-def fitted_labels(model: Any) -> bytes:
+def fitted_labels(model: Any, scores: SampleScores) -> bytes:
     """Return the table of the clusters of a fit, by ids or else by numbers from 0."""
-    labels, scores = np.asarray(model.labels_), sample_scores(model)
+    labels = np.asarray(model.labels_)
     ids = getattr(model, "sample_ids_", range(len(labels)))
     return labels_csv(ids, labels, silhouette=scores.silhouette, margin=scores.margin)
 
@@ -126,6 +135,8 @@ def run_record(outcome: Outcome) -> dict[str, Any]:
         "n_clusters": model.n_clusters,
         "cluster_sizes": np.bincount(labels[labels >= 0]),
         "labels_sha256": labels_hash(labels),
+        "silhouette": outcome.silhouette,
+        "stability": None if outcome.stability is None else outcome.stability.mean,
         "suggestion": suggestion_record(fit.suggestion),
         "kernel_names": list(model.kernel_names_),
         "weights": model.weights_,
@@ -159,7 +170,7 @@ def agreement_record(model: Any) -> dict[str, Any] | None:
     return common | {
         "verdict": agreement.verdict(),
         "alignments": agreement.alignments,
-        "chances": agreement.chances,
+        "p_values": agreement.chances,
         "groups": [[agreement.names[p] for p in group] for group in agreement.groups],
         "set_aside": list(getattr(model, "set_aside_", ())),
     }
@@ -186,10 +197,10 @@ def strict_json(record: Any) -> str:
     return "".join(c if c.isprintable() or c == "\n" else json.dumps(c)[1:-1] for c in text)
 
 
-def show(record: Any, lines: Sequence[str], as_json: bool, quiet: bool = False) -> None:
+def show(record: Any, lines: Sequence[str], printing: Printing) -> None:
     """Print a record as JSON, or else lines unless nothing is to be printed."""
-    if as_json or not quiet:
-        echo(strict_json(record) if as_json else "\n".join(lines))
+    if printing.as_json or not printing.quiet:
+        echo(strict_json(record) if printing.as_json else "\n".join(lines))
 
 
 def _as_json(value: Any) -> Any:

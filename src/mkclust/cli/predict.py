@@ -1,15 +1,14 @@
 """The command ``mkclust predict``: clusters of new samples, by a model that was saved."""
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
 import numpy as np
 import sklearn
-import typer
 
-from mkclust.cli import options as opt
 from mkclust.cli.errors import CommandError
 from mkclust.cli.inputs import list_views, read_files
+from mkclust.cli.options import FILES, Printing, Request, takes
 from mkclust.cli.outputs import check_outputs, labels_csv, show
 from mkclust.cli.printing import cluster_sizes
 from mkclust.cli.progress import session
@@ -20,40 +19,35 @@ from mkclust.methods.persistence import load_model
 from mkclust.stack.discretize import normalize_rows
 from mkclust.text import count, join_words
 
-Model = Annotated[
-    Path,
-    typer.Argument(
-        metavar="MODEL",
-        help="A model that mkclust cluster --save has written (.skops). A file that holds "
-        "anything else is refused, and no code from it is run.",
-    ),
-]
 
-
+@takes(*FILES, "join", printing=("as_json", "quiet"))
 def run(
-    context: typer.Context,
-    model_file: Model,
-    inputs: opt.Inputs,
-    labels: opt.PredictedFile = Path("predicted.csv"),
-    id: opt.Id = None,
-    samples_in: opt.SamplesIn = None,
-    drop: opt.Drop = None,
-    as_json: opt.Json = False,
-    quiet: opt.Quiet = False,
+    request: Request,
+    printing: Printing,
+    model_file: Path,
+    *,
+    labels: Path = Path("predicted.csv"),
 ) -> None:
-    """Find the clusters of new samples with a saved model."""
-    with session(quiet=quiet) as progress:
-        check_outputs([labels], [str(model_file), *inputs])
+    """Find the clusters of new samples with a saved model.
+
+    Files are read as in the fit. Tables that the model does not use may be left out. With --join
+    outer, samples may be missing from some tables. No code from the model file is run.
+    """
+    with session(quiet=printing.quiet) as progress:
+        check_outputs([labels], [str(model_file), *request.inputs])
         progress.phase(f"loading {model_file}")
-        model = load_model(model_file)
+        model: Any = load_model(model_file)
         if not isinstance(model, InductiveClusterer):
             raise CommandError(
                 f"{model_file}: {type(model).__name__} clusters only the samples of the fit; save "
                 "a model of another method, such as --method agreement-kkm"
             )
+        if request.join is not None:
+            model.set_params(join=request.join).check_parameters()
         progress.phase("reading")
-        views = list_views(inputs, read_files(opt.Request.of(context))[1])
-        X, note = _as_fitted(model, {each.name: each.array for each in views}, model_file)
+        inputs, _, data_sets = read_files(request, getattr(model, "files_", ()))
+        views = {each.name: each.array for each in list_views(inputs, data_sets)}
+        X, note = _as_fitted(model, views, model_file)
         progress.phase("predicting")
         with sklearn.config_context(transform_output="pandas"):
             rows: Any = model.transform(X)
@@ -64,8 +58,8 @@ def run(
     sizes = np.bincount(clusters[clusters >= 0], minlength=model.n_clusters)
     record = {"n_samples": len(clusters), "cluster_sizes": sizes, "labels": str(labels)}
     size, k = count(len(clusters), "new sample"), count(model.n_clusters, "cluster")
-    lines = [f"{type(model).__name__}: {size}, {k}", *note, cluster_sizes(clusters)]
-    show(record, [*lines, f"Wrote {labels}"], as_json, quiet)
+    lines = [f"{size}, {k}", *note, cluster_sizes(clusters, model.n_clusters)]
+    show(record, [*lines, f"Wrote {labels}"], printing)
 
 
 def _as_fitted(model: Any, views: dict[str, Any], path: Path) -> tuple[Any, list[str]]:
@@ -73,15 +67,18 @@ def _as_fitted(model: Any, views: dict[str, Any], path: Path) -> tuple[Any, list
     fitted = getattr(model, "view_names_in_", model.kernel_names_)
     # A table of numbers and categories has become two views.
     names = list(dict.fromkeys(name.removesuffix(" (categories)") for name in fitted))
+    unused = set(model._source.unused(model))
+    needed = [n for n in names if not {n, f"{n} (categories)"} & set(fitted) <= unused]
     if len(names) == 1 and len(views) == 1:
         return next(iter(views.values())), []
-    if set(names) == set(views):
-        return {name: views[name] for name in names}, []
-    if len(names) != len(views):
+    if set(needed) <= set(views) <= set(names):
+        return {name: views[name] for name in names if name in views}, []
+    targets = names if len(views) == len(names) else needed
+    if len(views) != len(targets):
         raise CommandError(
-            f"{path}: was fitted on {join_words(names)}, and the inputs hold "
-            f"{join_words(views)}; give the same views of the new samples"
+            f"{path}: uses {join_words(needed)}, and the files hold {join_words(views)}; give the "
+            "same tables of the new samples"
         )
-    pairs = [f"{new} as {name}" for new, name in zip(views, names, strict=True) if new != name]
+    pairs = [f"{new} as {name}" for new, name in zip(views, targets, strict=True) if new != name]
     note = f"Other names than in the fit, taken in order: {join_words(pairs)}."
-    return dict(zip(names, views.values(), strict=True)), [note]
+    return dict(zip(targets, views.values(), strict=True)), [note]

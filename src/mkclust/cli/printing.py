@@ -1,13 +1,15 @@
 """What a command prints of a fit: tables and sentences."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from mkclust.text import count, join_words, printable, text_table
 
-MAX_ROWS = 60  # kernels in a printed table; all of them are in the record of the run
 MAX_SIZES = 30  # clusters whose sizes are printed
+# Clusters of at least this mean silhouette are well separated, or weakly.
+WELL, WEAKLY = 0.5, 0.25
 
 
 def score_table(scores: dict[str, dict[str, float]]) -> str:
@@ -20,62 +22,80 @@ def score_table(scores: dict[str, dict[str, float]]) -> str:
     return text_table(rows)
 
 
-def kernel_table(model: Any) -> str:
-    """Return weights beside alignments, and the sentence on how to read them."""
-    # Alignments are not known to more digits.
-    columns = {"weight": (model.weights_, ".4f"), "alignment": (model.alignments_, ".2f")}
-    if has_errors := hasattr(model, "approximation_error_"):
-        columns["missed"] = (model.approximation_error_, ".4f")
-    texts = [[format(value, form) for value in values] for values, form in columns.values()]
-    names = map(printable, model.kernel_names_)
-    rows = [["kernel", *columns], *map(list, zip(names, *texts, strict=True))]
-    lines = [text_table(rows[: MAX_ROWS + 1])]
-    if (n_hidden := len(rows) - 1 - MAX_ROWS) > 0:
-        lines.append(f"... and {n_hidden} more, in the record of the run")
-    if has_errors:
-        lines.append("Missed is the share of each kernel that the landmarks do not capture.")
-    return "\n".join([*lines, model.WEIGHT_MEANING])
-
-
-def fit_summary(model: Any) -> str:
-    """Return what a fit has learned: the verdict, the kernels, the clusters, the certificate."""
-    lines = [verdict(model), "", kernel_table(model), "", cluster_sizes(model.labels_)]
-    if hasattr(model, "anchor_"):
-        chosen = ", the smallest that keeps what the views agree on" * (model.anchor == "auto")
-        lines.append(f"Anchor: {model.anchor_:g}{chosen}; 0 is SimpleMKKM on views that agree.")
-    lines.append(certificate(model))
-    if hasattr(model, "missingness_"):
-        found = model.missingness_
-        lines += ["", found.summary() if len(found.sizes) <= MAX_SIZES else found.verdict()]
-    return "\n".join(lines)
-
-
-def verdict(model: Any) -> str:
-    """Return which views agree, what became of the others, and whether the clusters are theirs."""
+def views_used(model: Any) -> list[str]:
+    """Return which tables the clusters come from and which not, with the p-values that decide."""
     agreement, name = getattr(model, "agreement_", None), type(model).__name__
     if agreement is None:
-        return "One view alone: there is nothing to compare it with."
-    lines = [printable(agreement.verdict())]
-    if agreement.set_aside and not hasattr(model, "set_aside_"):
-        names = printable(join_words(agreement.set_aside))
-        lines.append(f"{name} sets nothing aside and uses {names}, too; agreement-kkm does not.")
+        return ["One table alone: there is nothing to compare it with."]
+    aside, chosen = getattr(model, "set_aside_", None), agreement.chosen
+    if not aside or not agreement.any_share:
+        lines = [printable(agreement.verdict(sets_aside=aside is not None))]
+    else:
+        p_values = agreement.chances[:, chosen].min(axis=1)
+        names = [each for each in agreement.names if each not in aside]
+        highest = _p_value(p_values[chosen].max())
+        lines = [f"Used: {_tables(names)}, which agree with each other ({highest} or less)."]
+        for each, p_value in zip(agreement.names, p_values, strict=True):
+            if each in aside:
+                what = f"{printable(each)}, which shares nothing with these"
+                lines.append(f"Not used: {what} ({_p_value(p_value)}).")
+    if agreement.set_aside and aside is None:
+        others = _tables(agreement.set_aside)
+        lines.append(f"{name} uses {others}, too; --method agreement-kkm does not.")
     if hasattr(model, "baseline_agreement_") and agreement.any_share:
         lines.append(
             f"Adjusted Rand index between the clusters of {name} and those that the views "
             f"agree on (agreement-kkm): {model.baseline_agreement_:.3f}."
         )
-    return "\n".join(lines)
+    return lines
 
 
-def cluster_sizes(labels: Any) -> str:
-    """Return how many samples each cluster has, or their range if there are many."""
+def _p_value(value: float) -> str:
+    # Smaller ones rest on the far tail of a distribution.
+    return f"p-value {value:.1g}" if value >= 1e-16 else "p-value 1e-16"
+
+
+def _tables(names: Sequence[str]) -> str:
+    """Return the tables of views; the categories of a table are a view of their own."""
+    return printable(join_words(dict.fromkeys(n.removesuffix(" (categories)") for n in names)))
+
+
+def separation(silhouette: float, stability: Any) -> list[str]:
+    """Return how clear the clusters are, and how stable, as far as that is known."""
+    lines = []
+    if silhouette == silhouette:
+        how = "well" if silhouette >= WELL else "weakly" if silhouette >= WEAKLY else "not well"
+        lines.append(f"How clear: {how} separated (mean silhouette {silhouette:.2f}; 1 is best).")
+    if stability is not None:
+        lines.append(
+            f"How stable: refits on {stability.size} of the samples agree to {stability.mean:.2f} "
+            f"(adjusted Rand index; 1 is best). {stability.verdict()}"
+        )
+    return lines
+
+
+def details(model: Any) -> list[str]:
+    """Return how a fit came about: the weights of the kernels, and the solver."""
+    lines = ["", "Weight: how much a view counts (0 = not used).", model.summary()]
+    if hasattr(model, "approximation_error_"):
+        missed = ", ".join(f"{share:.4f}" for share in model.approximation_error_)
+        lines.append(f"Share of each kernel that the landmarks do not capture: {missed}.")
+    if hasattr(model, "anchor_"):
+        chosen = ", the smallest that keeps what the views agree on" * (model.anchor == "auto")
+        lines.append(f"Anchor: {model.anchor_:g}{chosen}; 0 is SimpleMKKM on views that agree.")
+    return [*lines, certificate(model)]
+
+
+def cluster_sizes(labels: Any, k: int = 0) -> str:
+    """Return the number of each cluster with its size, or the range of sizes if there are many."""
     labels = np.asarray(labels)
-    sizes, n_none = np.bincount(labels[labels >= 0]), int(np.sum(labels < 0))
+    sizes, n_none = np.bincount(labels[labels >= 0], minlength=k), int(np.sum(labels < 0))
     none = f"; {count(n_none, 'sample')} without an entry in any view: -1" if n_none else ""
     if len(sizes) <= MAX_SIZES:
-        return f"Cluster sizes: {' '.join(map(str, sizes))}{none}"
+        words = ", ".join(f"{size} in {number}" for number, size in enumerate(sizes))
+        return f"Samples in each cluster: {words}{none}"
     middle = int(np.median(sizes))
-    return f"Cluster sizes: {sizes.min()} to {sizes.max()}, median {middle}{none}"
+    return f"Samples in each cluster: {sizes.min()} to {sizes.max()}, median {middle}{none}"
 
 
 def certificate(model: Any) -> str:
@@ -84,9 +104,6 @@ def certificate(model: Any) -> str:
     if gap is None:
         state = "converged" if model.converged_ else "stopped before it converged"
         return f"{type(model).__name__} {state} after {count(model.n_iter_, 'iteration')}."
-    scope = ""
-    if hasattr(model, "approximation_error_"):
-        scope = " The certificate holds for the approximated kernels, not for the exact ones."
     meaning = (
         ". The relaxed problem is solved to global optimality. This does not say that clusters "
         "exist, that k is right or that the kernels are good."
@@ -96,4 +113,6 @@ def certificate(model: Any) -> str:
             ", and the solver stopped early: as far as the eigenvectors found go, the objective is "
             "at most this far above the global optimum of the relaxed problem."
         )
-    return f"Certificate: relative gap {gap:.1e}, {model.certificate_}{meaning}{scope}"
+    if hasattr(model, "approximation_error_"):
+        meaning += " The certificate holds for the approximated kernels, not for the exact ones."
+    return f"Certificate: relative gap {gap:.1e}, {model.certificate_}{meaning}"

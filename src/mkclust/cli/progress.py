@@ -15,58 +15,47 @@ from mkclust.text import printable
 @contextmanager
 def session(*, quiet: bool = False) -> Iterator["Progress"]:
     """Show progress, and print warnings in the end."""
-    with warnings.catch_warnings(record=True) as log, Progress(log, quiet) as progress:
+    with warnings.catch_warnings(record=True) as log:
         warnings.simplefilter("always")
-        yield progress
+        progress = Progress(log, quiet)
+        with progress.live:
+            yield progress
+            progress.phase("")
     for line in [] if quiet else progress.warnings:
         typer.echo(printable(f"warning: {line}"), err=True)
 
 
 class Progress:
-    """A line with the current phase, its steps and the time, on a terminal only."""
+    """The current phase and its steps, on a terminal only, and how long each phase took."""
 
     def __init__(self, log: list[warnings.WarningMessage], quiet: bool = False) -> None:
-        from rich import progress
         from rich.console import Console
+        from rich.live import Live
+        from rich.spinner import Spinner
 
         console = Console(stderr=True)
+        console.quiet = quiet or not console.is_terminal
         self.seconds: dict[str, float] = {}
-        self._log, self._task, self._phase, self._start = log, None, "", 0.0
-        self._bar: Any = progress.Progress(
-            progress.SpinnerColumn(),
-            progress.TextColumn("{task.description}", markup=False),
-            progress.BarColumn(bar_width=24),
-            progress.TextColumn("{task.fields[steps]}", markup=False),
-            progress.TimeElapsedColumn(),
-            console=console,
-            transient=True,
-            redirect_stdout=False,
-            redirect_stderr=False,
-            disable=quiet or not console.is_terminal,
-        )
-
-    def __enter__(self) -> "Progress":
-        self._bar.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.phase("")
-        self._bar.stop()
+        self._log, self._phase, self._start, self._spinner = log, "", 0.0, Spinner("dots")
+        options: Any = {"redirect_stdout": False, "redirect_stderr": False, "transient": True}
+        self.live = Live(self._spinner, console=console, **options)
 
     def phase(self, text: str) -> None:
         """Begin a phase, and end the one before it."""
         now = time.perf_counter()
         if self._phase:
             self.seconds[self._phase] = self.seconds.get(self._phase, 0.0) + now - self._start
-            self._bar.remove_task(self._task)
         self._phase, self._start = printable(text), now
-        if text:
-            self._task = self._bar.add_task(self._phase, total=None, steps="")
+        self._show(self._phase)
 
     def step(self, done: int, total: int, text: str = "") -> None:
         """Show how many steps of the phase are done."""
-        steps = printable(f"{done}/{total} {text}")
-        self._bar.update(self._task, completed=done, total=total, steps=steps)
+        self._show(printable(f"{self._phase} {done}/{total} {text}"))
+
+    def _show(self, text: str) -> None:
+        from rich.text import Text
+
+        self._spinner.update(text=Text(text))
 
     @property
     def warnings(self) -> list[str]:

@@ -5,44 +5,26 @@ import os
 from collections.abc import Mapping
 from dataclasses import fields
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
 import typer
 
-from mkclust.cli import options as opt
 from mkclust.cli.errors import CommandError
 from mkclust.cli.inputs import input_path, read_inputs
 from mkclust.cli.models import connection, fit, new_model
-from mkclust.cli.options import Request
+from mkclust.cli.options import Printing, Request, takes
 from mkclust.cli.outputs import check_outputs, fitted_labels, labels_hash, show
 from mkclust.cli.progress import session
+from mkclust.explain.sample_scores import sample_scores
 from mkclust.files import write_atomically
 from mkclust.text import count, join_words
 from mkclust.version import versions
 
-RecordFile = Annotated[
-    Path,
-    typer.Argument(
-        metavar="RUN.json",
-        help="The record of a run of mkclust cluster. If it names a method of your own "
-        "(package.module:Class), that module is imported, which runs its code.",
-    ),
-]
-NewLabels = Annotated[
-    Path | None,
-    typer.Option("--labels", parser=opt.output_path, metavar="PATH", help="Write the labels, too."),
-]
 
-
-def run(
-    record_file: RecordFile,
-    labels: NewLabels = None,
-    as_json: opt.Json = False,
-    quiet: opt.Quiet = False,
-    verbose: opt.Verbose = False,
-) -> None:
+@takes()
+def run(printing: Printing, record_file: Path, *, labels: Path | None = None) -> None:
     """Run a recorded command again, and say whether the labels are the same or what changed."""
-    with session(quiet=quiet) as progress:
+    with session(quiet=printing.quiet) as progress:
         record = _read_record(record_file)
         request = _request(record, record_file)
         outputs = [] if labels is None else [labels]
@@ -52,26 +34,22 @@ def run(
             data = read_inputs(request, progress)
             model = fit(request, data, progress).model
             if labels is not None:
-                write_atomically({labels: fitted_labels(model)})
+                write_atomically({labels: fitted_labels(model, sample_scores(model))})
     then = record.get("versions") or {}
     hashes = {entry.get("input"): entry.get("sha256") for entry in record["inputs"]}
-    result = {
-        "same_labels": labels_hash(model.labels_) == record["labels_sha256"],
-        "changed_inputs": [
-            entry["input"] for entry in data.files if hashes.get(entry["input"]) != entry["sha256"]
-        ],
-        "changed_versions": {
-            name: [str(then.get(name, "unknown")), now]
-            for name, now in versions().items()
-            if then.get(name) != now
-        },
-    }
-    words = "Same labels as" if result["same_labels"] else "Other labels than"
+    same = labels_hash(model.labels_) == record["labels_sha256"]
+    files = [each["input"] for each in data.files if hashes.get(each["input"]) != each["sha256"]]
+    numbers = {n: [str(then.get(n)), now] for n, now in versions().items() if then.get(n) != now}
+    result = {"same_labels": same, "changed_inputs": files, "changed_versions": numbers}
     size = f"{count(len(model.labels_), 'sample')}, {count(model.n_clusters, 'cluster')}"
-    lines = [f"{words} {record_file} records: {size}.", *_changes(result)]
-    lines += [*progress.lines(verbose), *(f"Wrote {path}" for path in outputs)]
-    show(result, lines, as_json, quiet)
-    if not result["same_labels"]:
+    lines = [f"{'Same labels as' if same else 'Other labels than'} {record_file} records: {size}."]
+    lines += [f"Input {text} has changed: its SHA-256 differs." for text in files]
+    lines += [f"{name} was {then}, and is {now}." for name, (then, now) in numbers.items()]
+    if not same and not files and not numbers:
+        lines.append("No input and no version has changed: another machine may round differently.")
+    lines += [*progress.lines(printing.verbose), *(f"Wrote {path}" for path in outputs)]
+    show(result, lines, printing)
+    if not same:
         raise typer.Exit(1)
 
 
@@ -91,12 +69,9 @@ def _read_record(path: Path) -> dict[str, Any]:
 def _request(record: Mapping[str, Any], path: Path) -> Request:
     """Return what was asked for, with the landmarks that it came to."""
     options = dict(record["command"]["options"])
-    known = {field.name for field in fields(Request)}
-    if unknown := sorted(options.keys() - known):
-        raise CommandError(
-            f"{path}: records options that this version does not have, {join_words(unknown)}; run "
-            "it with the version that wrote it"
-        )
+    if unknown := sorted(options.keys() - {each.name for each in fields(Request)}):
+        has = f"has options that this version does not have, {join_words(unknown)}"
+        raise CommandError(f"{path}: {has}; run it with the version that wrote it")
     for text in options["inputs"]:
         if (file := input_path(str(text))) is not None and not file.exists():
             folder = record["command"].get("folder")
@@ -104,15 +79,3 @@ def _request(record: Mapping[str, Any], path: Path) -> Request:
             raise CommandError(f"{text}: there is no such file here{advice}")
     # The memory that is free decides on landmarks, and differs from run to run.
     return Request(**(options | {"landmarks": record.get("landmarks") or "none"}))
-
-
-def _changes(result: Mapping[str, Any]) -> list[str]:
-    """Say what has changed since the record."""
-    lines = [f"Input {text} has changed: its SHA-256 differs." for text in result["changed_inputs"]]
-    lines += [
-        f"{name} was {then}, and is {now}."
-        for name, (then, now) in result["changed_versions"].items()
-    ]
-    if not lines and not result["same_labels"]:
-        lines.append("No input and no version has changed: another machine may round differently.")
-    return lines

@@ -45,7 +45,7 @@ class InductiveClusterer(
         ----------
         X : array of shape (m, n_new, n), list or dict of such kernels, or new views or table
             What ``fit`` was given, for other samples: similarities of the new samples to the
-            training samples, or features.
+            training samples, or features. Views and named kernels of weight zero may be left out.
         self_similarity : array of shape (m, n_new), default=None
             With precomputed kernels and ``normalize=True``: the new samples' similarities to
             themselves, k(x, x). None is enough if they are known: kernels with a constant

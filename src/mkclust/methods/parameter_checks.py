@@ -5,6 +5,7 @@ from typing import Any
 from sklearn.utils import check_random_state
 
 from mkclust.data.options import TABLE_RULES
+from mkclust.exceptions import ClusterNumberWarning, warn
 from mkclust.kernels import KernelBank
 from mkclust.kernels.kinds import check_scale
 from mkclust.kernels.neighbors import NeighborCount
@@ -68,14 +69,29 @@ def _check_approximation(model: Any) -> None:
 
 
 def check_n_clusters(model: Any, stack: Stack) -> None:
-    """Refuse more clusters than there are samples, or distinct samples."""
-    k, n = model.n_clusters, stack.n_samples
+    """Refuse as many clusters as samples, or distinct samples; warn of one and of nearly as many.
+
+    Features stand for samples by a number of directions, which clusters must not exceed.
+    """
+    k, n, has_features = model.n_clusters, stack.n_samples, stack.features is not None
     reason = None
-    if k > n and stack.features is not None:
+    if k > n and has_features:
         reason = f"but the features span only {n} directions: pass more features"
-    elif k > n:
-        reason = f"with n_samples={n}: there cannot be more clusters than samples"
-    elif stack.features is None and k > 1 and (n_distinct := count_distinct(stack, k)) < k:
+    elif k >= n and not has_features:
+        reason = f"with n_samples={n}: there must be fewer clusters than samples"
+    elif not has_features and k > 1 and (n_distinct := count_distinct(stack, k)) < k:
         reason = f"but only {n_distinct} of the {n} samples are distinct"
     if reason is not None:
         raise ValueError(f"n_clusters={k}, {reason}; ask for fewer clusters")
+    if k == 1:
+        warn(
+            "n_clusters=1 puts all samples into one cluster: ask for 2 or more, or let "
+            "suggest_n_clusters choose the number",
+            ClusterNumberWarning,
+        )
+    elif 2 * k > n and not has_features:
+        warn(
+            f"n_clusters={k} with n_samples={n}: most clusters have one or two samples; ask for "
+            "fewer clusters",
+            ClusterNumberWarning,
+        )

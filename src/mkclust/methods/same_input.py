@@ -1,7 +1,7 @@
 """Checks that the input of a fitted model has the form of its training data."""
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -14,7 +14,7 @@ from sklearn.utils.validation import validate_data
 from mkclust.data.check import check_masks, check_view
 from mkclust.data.samples import Samples
 from mkclust.data.tables import TABLE
-from mkclust.linalg import arrays_to_host, is_foreign, to_host
+from mkclust.linalg import arrays_to_host, is_foreign, to_host, zeros
 from mkclust.methods.out_of_sample import observed_part
 from mkclust.stack import Kernel, RowSource, Standardization
 from mkclust.types import Float
@@ -22,6 +22,24 @@ from mkclust.types import Float
 # What differs by less than this share of the largest self-similarity is rounding, in float32.
 ROUNDING = 1e-5
 OTHER_SAMPLES = "X holds other samples than the model was fitted on: pass the same"
+
+
+def with_unused(samples: Samples, widths: Mapping[str, int], unused: Collection[str]) -> Samples:
+    """Return samples with unused views, or kernels, that they lack, as missing from all samples."""
+    absent = {n: width for n, width in widths.items() if n in unused and n not in samples.names}
+    if not absent or samples.whole is not None or samples.is_lazy:
+        return samples
+    n, like = samples.n_samples, samples.parts[0]
+    like = like if is_foreign(like) else np.zeros(0)
+    missing = (
+        np.zeros((n, len(samples.names)), bool) if samples.missing is None else samples.missing
+    )
+    return replace(
+        samples,
+        names=(*samples.names, *absent),
+        parts=(*samples.parts, *(zeros((0, width), like) for width in absent.values())),
+        missing=np.hstack([missing, np.ones((n, len(absent)), bool)]),
+    )
 
 
 def count_parts(samples: Samples) -> int:
@@ -32,8 +50,12 @@ def count_parts(samples: Samples) -> int:
     return whole.n_kernels if isinstance(whole, RowSource) else whole.shape[0]
 
 
-def match_kernels(samples: Samples, names: Sequence[str]) -> Samples:
+def match_kernels(
+    samples: Samples, names: Sequence[str], unused: Collection[str], n_samples: int
+) -> Samples:
     """Return kernels in the order of those that a model was fitted on, or refuse others."""
+    if set(samples.names) < set(names):
+        samples = with_unused(samples, dict.fromkeys(unused, n_samples), unused)
     if (count := count_parts(samples)) != len(names):
         raise ValueError(f"X has {count} kernels, the model was fitted on {len(names)}")
     if samples.names in ((), tuple(f"kernel {p}" for p in range(count))):  # no names given

@@ -32,6 +32,7 @@ from mkclust.methods.same_input import (
     check_table,
     count_parts,
     match_kernels,
+    with_unused,
 )
 from mkclust.stack import RowSource, Stack, Standardization, as_numbers, as_stack, row_sums
 from mkclust.stack.discretize import assign
@@ -101,7 +102,16 @@ class Source:
         samples = read_views(
             X, ids=ids, options=options, encodings=self.given.encodings, observed=observed
         )
-        return self.match(model, samples)
+        return self.match(model, samples, self.unused(model) if is_new else ())
+
+    def unused(self: Any, model: Any) -> list[str]:
+        """Return the views, or kernels, that the embedding of new samples does not depend on."""
+        used, extension = np.asarray(model._used_kernels), self.extension
+        if extension is not None:
+            used = used | extension.active
+        names = model.kernel_names_ if self.given.kind == "kernels" else self.given.names
+        of_view = self.of_kernels(np.eye(len(names), dtype=bool))  # (n_views, n_kernels)
+        return [name for name, own in zip(names, of_view, strict=True) if not used[own].any()]
 
     def take_new(self, samples: Samples, numbers: np.ndarray) -> Samples:
         """Return some new samples."""
@@ -153,7 +163,8 @@ class FromKernels(Source):
         """Read kernels in the order of the fit, columns in that of its samples, or refuse them."""
         ids = training_index(model)
         samples = read_samples(X, expected="precomputed", ids=ids, cross=is_new, observed=observed)
-        return match_kernels(samples, model.kernel_names_)
+        unused = self.unused(model) if is_new else ()
+        return match_kernels(samples, model.kernel_names_, unused, len(model.labels_))
 
     def take_new(self, samples: Samples, numbers: np.ndarray) -> Samples:
         """Return some new samples, with their similarities to all training samples."""
@@ -224,13 +235,13 @@ class FromViews(Source):
         """The neighborhoods, or links, that every kernel consists of; None if of more."""
         return dict(zip(self.bank.kernel_names_, self.bank.lone_neighborhoods(), strict=True))
 
-    def match(self, model: Any, samples: Samples) -> Samples:
+    def match(self, model: Any, samples: Samples, unused: Sequence[str]) -> Samples:
         """Return views in the order of the fit, or refuse others."""
         widths = {name: view.shape[1] for name, view in self.bank.views_.items()}
         is_held = not samples.is_lazy and not is_foreign(samples.parts[0])
         if samples.kind == "table" and list(widths) == [TABLE] and is_held:
             return check_table(model, samples, is_new=True)
-        return match_views(samples, widths, self.bank.columns_)
+        return match_views(with_unused(samples, widths, unused), widths, self.bank.columns_)
 
     def zero_rows(self, samples: Samples) -> dict[int, np.ndarray]:
         """Return which rows of a view count as empty, by its number, as far as that is known."""
@@ -314,8 +325,9 @@ class FromFeatures(Source):
         """Return the state to store, with arrays on the host."""
         return {name: arrays_to_host(value) for name, value in vars(self).items()}
 
-    def match(self, model: Any, samples: Samples) -> Samples:
+    def match(self, model: Any, samples: Samples, unused: Sequence[str]) -> Samples:
         """Return views in the order of those that features were learned from, or refuse others."""
+        samples = with_unused(samples, self.widths, unused)
         return match_views(samples, self.widths, self.given.columns)
 
     def zero_rows(self, samples: Samples) -> dict[int, np.ndarray]:
