@@ -28,7 +28,7 @@ FEWEST_VALUES = 2
 ROUNDING = 1e-9
 # Adjusted p-values below this are shown with values by cluster, unless there are more clusters.
 SMALL_P, MAX_CLUSTERS = 0.05, 12
-LONELY_TIME = "it looks like a censored time without its events: name both by time and event"
+LONELY_TIME = "looks like a censored time without its events: name both by time and event"
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,7 +71,7 @@ class Annotation:
     def untested(self) -> list[str]:
         """What was not tested, in a sentence per reason, and the notes."""
         left_out = self.table[self.table["reason"] != ""].groupby("reason", sort=False)["variable"]
-        sentences = [f"Not tested ({reason}): {join_words(names)}." for reason, names in left_out]
+        sentences = [f"Not tested, {reason}: {join_words(names)}." for reason, names in left_out]
         return [*sentences, *self.notes]
 
     @property
@@ -350,15 +350,15 @@ def _why_not(values: Sequence[Float], known: np.ndarray, groups: np.ndarray) -> 
     """Return why a variable cannot be tested, nothing if it can."""
     first, *events = (each[known] for each in values)
     if not len(first):
-        return "it has no values"
+        return "no values"
     if events and not events[0].any():
-        return "there are no events"
+        return "no events"
     if events and events[0].all() and (values[1] == 0).any():
         return "no censored sample has a time: add the times of their last observation"
     if events and first.min() < 0:
-        return "there are negative times"
+        return "negative times"
     if len(np.unique(first)) == 1:
-        return "it is constant"
+        return "constant"
     if np.sum(np.bincount(groups) >= FEWEST_VALUES) < 2:
         return f"fewer than two clusters have {FEWEST_VALUES} values"
     return ""

@@ -27,8 +27,8 @@ SAME, FEW_SAMPLES, SAME_OF_FEW = 0.998, 32, 0.98
 # A column of a view may agree with one of two to this many variables by chance, or else their names
 # have to agree, too.
 CERTAIN_BITS = 5
-REASON = "the clusters were made from it"
-REASON_OF_NAME = "the clusters were made from a column of its name, whose values were not kept"
+REASON = "used to make the clusters"
+REASON_OF_NAME = "a column of this name was used to make the clusters, and its values were not kept"
 
 
 @dataclass(frozen=True, eq=False)

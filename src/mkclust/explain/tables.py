@@ -32,6 +32,12 @@ class AlignedTable:
         """The columns that hold neither, and why, in words."""
         return join_words(f"{column!r} {reason}" for column, reason in self.skipped.items())
 
+    @property
+    def n_missing(self) -> int:
+        """Number of empty cells."""
+        numbers = self.numbers.data if issparse(self.numbers) else self.numbers
+        return int(np.isnan(numbers).sum() + sum(each.isna().sum() for _, each in self.categories))
+
 
 def read_tables(
     tables: Any, index: Any, observed: Mapping[str, np.ndarray] | None = None

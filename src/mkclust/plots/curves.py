@@ -156,9 +156,7 @@ class NumberOfClustersDisplay(Display):
 
     def _words(self) -> str:
         shaded = "" if self.null_silhouettes is None else " Shaded: values without clusters."
-        tried = f"{self.k_values[0]} to {self.k_values[-1]} clusters were tried"
-        found = f"{self.n_clusters} fit best"
-        return f"Three criteria, each the larger the better.{shaded} {tried}: {found}."
+        return f"Three criteria, each the larger the better.{shaded}"
 
     def _draw(self, ax: Any) -> None:
         ax.set_axis_off()
@@ -166,7 +164,7 @@ class NumberOfClustersDisplay(Display):
         for panel, name, values, null in (
             (self.axes_[0], "eigengap", self.eigengaps, self.null_eigengaps),
             (self.axes_[1], "silhouette", self.silhouettes, self.null_silhouettes),
-            (self.axes_[2], "stability", self.stabilities, None),
+            (self.axes_[2], "resamples", self.stabilities, None),
         ):
             self._draw_criterion(panel, np.asarray(values, dtype=float), null)
             panel.set_ylabel(name)

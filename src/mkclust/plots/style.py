@@ -134,5 +134,5 @@ def shorten(name: Any, limit: int = 26) -> str:
 
 def format_range(values: np.ndarray) -> str:
     """Return "0.10 to 0.25", or one number if both ends read the same."""
-    first, last = f"{values.min():.2f}", f"{values.max():.2f}"
+    first, last = (f"{round(value, 2) + 0.0:.2f}" for value in (values.min(), values.max()))
     return first if first == last else f"{first} to {last}"

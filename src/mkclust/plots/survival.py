@@ -67,11 +67,9 @@ class SurvivalDisplay(Display):
         return 6.2, 3.9 + 0.19 * len(self.curves)
 
     def _words(self) -> str:
-        medians = self.medians.items()
-        words = [f"{c}: {value:.4g}" if value == value else f"{c}: -" for c, value in medians]
         return (
-            "Kaplan-Meier curves: the share of each cluster without an event. Ticks: censored "
-            f"samples. Median times by cluster ({', '.join(words)})."
+            f"Kaplan-Meier curves of {len(self.times):,} samples, {self.events.sum():,.0f} with an "
+            "event: the share of each cluster that has had none. Ticks: censored samples."
         )
 
     def _draw(self, ax: Any) -> None:
@@ -80,8 +78,6 @@ class SurvivalDisplay(Display):
         end = float(self.times.max(initial=0)) or 1.0
         ticks = MaxNLocator(6).tick_values(0, end)
         ticks = ticks[(ticks >= 0) & (ticks <= end)]
-        below: dict[str, Any] = {"fontsize": 8.5, "ha": "center", "va": "center"}
-        below["transform"] = ax.get_xaxis_transform()
         for row, (cluster, (steps, shares)) in enumerate(self.curves.items()):
             own, color = self.times[self.labels == cluster], PALETTE[cluster % len(PALETTE)]
             x, y = np.r_[0, steps, own.max()], np.r_[1, shares, min(shares, default=1)]
@@ -89,14 +85,22 @@ class SurvivalDisplay(Display):
             censored = own[self.events[self.labels == cluster] == 0]
             at = np.searchsorted(steps, censored, side="right")
             ax.plot(censored, np.r_[1, shares][at], "|", color=color, markersize=7)
+            beside: dict[str, Any] = {"textcoords": "offset points", "xytext": (4, 0)}
+            name: dict[str, Any] = {"color": color, "fontweight": "bold", "va": "center"}
+            ax.annotate(f"{cluster}", (x[-1], y[-1]), fontsize=10, **beside, **name)
             # The numbers at risk, a row for each cluster below the axis.
-            height = -0.3 - 0.065 * row
-            ax.text(-0.1 * end, height, f"{cluster}", color=color, fontweight="bold", **below)
+            self._write(ax, -0.08 * end, row, f"{cluster}", **name)
             for tick in ticks:
-                ax.text(tick, height, f"{np.sum(own >= tick):,}", color=INK, **below)
-        ax.text(-0.1 * end, -0.235, "at risk", color=INK, **below)
-        ax.set(xlim=(-0.02 * end, 1.02 * end), ylim=(0, 1.03), xticks=ticks)
+                self._write(ax, tick, row, f"{np.sum(own >= tick):,}", color=INK)
+        self._write(ax, -0.08 * end, -1, "at risk", color=INK)
+        ax.set(xlim=(-0.02 * end, 1.06 * end), ylim=(0, 1.03), xticks=ticks)
         ax.spines[["top", "right"]].set_visible(False)
         ax.spines[["bottom", "left"]].set_color(FAINT)
         ax.tick_params(labelsize=9, color=FAINT)
         set_titles(ax, "Survival by cluster", shorten(self.time_name, 60), "share without an event")
+
+    def _write(self, ax: Any, x: float, row: int, text: str, **style: Any) -> None:
+        """Write below the axis, in one of several rows."""
+        place: dict[str, Any] = {"xycoords": ax.get_xaxis_transform(), "ha": "center"}
+        place |= {"textcoords": "offset points", "xytext": (0, -54 - 12 * row), "fontsize": 8.5}
+        ax.annotate(text, (x, 0), **place, **style)

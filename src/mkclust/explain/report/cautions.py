@@ -13,31 +13,34 @@ from mkclust.text import count, join_words
 MUCH_MISSED = 0.2
 
 
-def cautions(data: ReportData, warned: Sequence[str] | None) -> list[str]:
-    """Return what a reader should know before everything else.
+def cautions(data: ReportData, warned: Sequence[str] | None, verdict: str) -> list[str]:
+    """Return what a reader should know before everything else, and the verdict does not say.
 
     Without a record of the warnings of the fit, they are derived from the model.
     """
-    model, agreement = data.model, data.agreement
-    name = type(model).__name__
+    model, name = data.model, type(data.model).__name__
     found = [text.strip() for text in warned or ()]
-    if warned is None:
-        if not model.converged_:
-            found.append(
-                f"{name} did not converge within {count(int(model.n_iter_), 'step')}: weights and "
-                "clusters are from the step at which it stopped"
-            )
-        if n_unknown := int((~data.known).sum()):
-            found.append(
-                f"{count(n_unknown, 'sample')} without any entry in the views that are used: no "
-                "cluster"
-            )
-    if agreement is not None:
-        # The report begins with this verdict.
-        first = {agreement.verdict(), agreement.verdict(sets_aside=False)}
-        found = [text for text in found if text not in first]
-        found += _about_agreement(data)
+    # "All count" and "the first is used": the same verdict in the words of another method.
+    if data.agreement is not None:
+        verdict += data.agreement.verdict() + data.agreement.verdict(sets_aside=False)
+    found = [text for text in found if text.rstrip(".") not in verdict]
+    if warned is None and not model.converged_:
+        found.append(
+            f"{name} did not converge within {count(int(model.n_iter_), 'step')}: weights and "
+            "clusters are from the step at which it stopped"
+        )
+    if warned is None and (n_unknown := int((~data.known).sum())):
+        found.append(
+            f"{count(n_unknown, 'sample')} without any entry in the views that are used: no cluster"
+        )
     told = " ".join(found)
+    unlike = data.agreement.set_aside if data.agreement is not None else ()
+    if unlike and not hasattr(model, "set_aside_"):
+        share = model.weights_[np.isin(model.kernel_names_, unlike)].sum() / model.weights_.sum()
+        found.append(
+            f"{name} uses every view: {share:.0%} of the weight is on views that share nothing "
+            f"with those that agree ({join_words(unlike)}). AgreementKKM does not use them"
+        )
     is_other = data.agreed_ari is not None and data.agreed_ari < OTHER_CLUSTERS
     if is_other and "adjusted Rand index" not in told:
         found.append(
@@ -53,32 +56,3 @@ def cautions(data: ReportData, warned: Sequence[str] | None) -> list[str]:
         worst = model.kernel_names_[int(missed.argmax())]
         found.append(f"The features miss {missed.max():.0%} of kernel {worst!r}: use more of them")
     return [text[:1].upper() + text[1:] + "." * (text[-1:] not in ".!?") for text in found if text]
-
-
-def _about_agreement(data: ReportData) -> list[str]:
-    """Return that views do not agree, fall into groups, or share nothing and are mixed in."""
-    model, agreement = data.model, data.agreement
-    assert agreement is not None
-    if agreement.is_testable and not agreement.any_share:
-        return [
-            "No two views agree: nothing can tell which view is right, and the clusters may match "
-            "none of them. See the views below before you use the clusters"
-        ]
-    sentences, names = [], agreement.names
-    sets_aside = hasattr(model, "set_aside_")
-    if len(agreement.groups) > 1:
-        groups = [join_words([names[p] for p in group]) for group in agreement.groups]
-        whose = f"are those of {groups[0]}" if sets_aside else "belong to at most one of them"
-        sentences.append(
-            f"There are {len(groups)} groups of views that share nothing with each other "
-            f"({'; '.join(groups)}), and so as many answers: these clusters {whose}"
-        )
-    if agreement.set_aside and not sets_aside:
-        aside = np.array([name in agreement.set_aside for name in names])
-        share = model.weights_[aside].sum() / model.weights_.sum()
-        sentences.append(
-            f"{type(model).__name__} sets no view aside: {share:.0%} of the weight is on views "
-            f"that share nothing with those that agree ({join_words(agreement.set_aside)}). "
-            "AgreementKKM sets them aside"
-        )
-    return sentences

@@ -11,11 +11,17 @@ from mkclust.data import Samples
 from mkclust.explain.annotate import Annotation
 from mkclust.explain.describe import Description, describe, views_of_features
 from mkclust.explain.diagnose import Diagnosis, diagnose
-from mkclust.explain.fitted import check_fitted, fitted_index, is_approximated
+from mkclust.explain.fitted import (
+    check_fitted,
+    fitted_index,
+    is_approximated,
+    observed_samples,
+)
 from mkclust.explain.number_of_clusters import NumberOfClusters, suggest_n_clusters
 from mkclust.explain.parts import Parts
 from mkclust.explain.sample_scores import SampleScores, sample_scores
 from mkclust.explain.stability import Stability, part_size, stability
+from mkclust.explain.tables import read_tables
 from mkclust.index import index_of, match_rows
 from mkclust.kernels import default_bank
 from mkclust.linalg import to_host
@@ -23,7 +29,7 @@ from mkclust.methods import AgreementKKM
 from mkclust.methods.agreement import Agreement
 from mkclust.methods.training import in_order_of_fit, make_bank
 from mkclust.methods.uncovered import only_covered
-from mkclust.metrics import agreement_of_labels
+from mkclust.metrics import agreement_of_labels, scores
 from mkclust.plots.sampling import sample_clusters
 
 # Entries of kernels for one of several refits, with the slowness of the method.
@@ -32,23 +38,22 @@ MAX_REFITTED = 1.6e7
 MAX_SAMPLES = 2000
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, kw_only=True)
 class ReportData:
-    """A fitted model, and everything that its report says about it."""
+    """A fitted model, and everything that its report says about it; None for what is not known."""
 
     model: Any
     X: Any  # what it was fitted on
     ids: list[str]  # of the samples, or their numbers
     labels: np.ndarray  # -1 if nothing is known of a sample
+    n_filled: int  # empty cells that were filled
     y: np.ndarray | None  # given classes
     scores: SampleScores
     description: Description | None  # None if no view has features
     diagnosis: Diagnosis | None  # None for a single kernel
     agreed_ari: float | None  # ARI with the clusters that the views agree on
     stability: Stability | None
-    stability_note: str  # why there is none
     suggestion: NumberOfClusters | None
-    number_note: str  # why there is none
     annotation: Annotation | None
 
     @property
@@ -57,19 +62,9 @@ class ReportData:
         return self.labels >= 0
 
     @property
-    def n_samples(self) -> int:
-        """Number of samples that have a cluster."""
-        return int(self.known.sum())
-
-    @property
     def n_clusters(self) -> int:
         """Number of clusters, k."""
         return int(self.model.n_clusters)
-
-    @property
-    def sizes(self) -> np.ndarray:
-        """Number of samples in each cluster, (k,)."""
-        return np.bincount(self.labels[self.known], minlength=self.n_clusters)
 
     @property
     def agreement(self) -> Agreement | None:
@@ -77,16 +72,30 @@ class ReportData:
         return self.model.agreement_ if len(self.model.kernel_names_) > 1 else None
 
     @property
-    def strongest_effects(self) -> pd.DataFrame:
-        """The five features that set each cluster apart most, rows of the description."""
-        found = self.description
-        clusters = range(self.n_clusters)
-        return pd.DataFrame([row for c in clusters if found for row in found.strongest(c, 5)])
+    def clusters(self) -> pd.DataFrame:
+        """The size of each cluster, its mean silhouette, and the share of negative ones."""
+        groups = pd.Series(self.scores.silhouette[self.known]).groupby(self.labels[self.known])
+        found = groups.agg(size="size", mean="mean", negative=lambda each: (each < 0).mean())
+        return found.reindex(range(self.n_clusters)).fillna({"size": 0}).astype({"size": int})
 
     @property
-    def mean_silhouette(self) -> float:
-        """Mean silhouette, NaN for a single cluster."""
-        return float(pd.Series(self.scores.silhouette).mean())
+    def least_stable(self) -> list[int]:
+        """The indices of the 25 samples that change clusters most often."""
+        if self.stability is None:
+            return []
+        shares = pd.Series(self.stability.samples)
+        return shares[shares < 1].sort_values(kind="stable").index[:25].tolist()
+
+    @property
+    def class_scores(self) -> pd.DataFrame | None:
+        """The scores against given classes in percent, by whose clusters they are."""
+        if self.y is None:
+            return None
+        found = {"this model": self.labels}
+        if hasattr(self.model, "baseline_labels_"):
+            found["what the views agree on"] = np.asarray(self.model.baseline_labels_)
+        y, known = self.y[self.known], self.known
+        return 100 * pd.DataFrame({name: scores(y, each[known]) for name, each in found.items()}).T
 
 
 def collect(
@@ -104,22 +113,27 @@ def collect(
     # The model and its samples without those of which nothing is known.
     covered, samples = only_covered(model), in_order_of_fit(model, X)
     given = None if y is None else _in_order(y, model)
-    ids = [str(name) for name in getattr(model, "sample_ids_", range(len(labels)))]
+    n_filled = 0
+    if model.table_options.impute and samples.kind != "kernels":
+        tables = read_tables(X, fitted_index(model), observed_samples(model))
+        n_filled = sum(table.n_missing for table in tables)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # the fit itself has warned
-        views = views_of_features(covered, samples)
+        views, several = views_of_features(covered, samples), len(model.kernel_names_) > 1
         return ReportData(
-            model,
-            X,
-            ids,
-            labels,
-            given,
-            sample_scores(model),
-            describe(covered, samples.only(views), n_features=5) if views else None,
-            *_diagnose(covered, samples),
-            *_stability(model, X, n_resamples),
-            *_number_of_clusters(covered, samples, alternatives),
-            annotation,
+            model=model,
+            X=X,
+            ids=[str(name) for name in getattr(model, "sample_ids_", range(len(labels)))],
+            labels=labels,
+            n_filled=n_filled,
+            y=given,
+            scores=sample_scores(model),
+            description=describe(covered, samples.only(views), n_features=5) if views else None,
+            diagnosis=_diagnose(covered, samples) if several else None,
+            agreed_ari=_agreed_ari(covered, samples) if several else None,
+            stability=_stability(model, X, n_resamples),
+            suggestion=_suggestion(covered, samples, alternatives),
+            annotation=annotation,
         )
 
 
@@ -143,60 +157,48 @@ def _in_order(y: Any, model: Any) -> np.ndarray:
     return values
 
 
-def _diagnose(model: Any, samples: Any) -> tuple[Diagnosis | None, float | None]:
-    """Return the diagnosis, and the ARI with the clusters that the views agree on, None if none."""
-    m, n = len(model.kernel_names_), min(len(model.labels_), refit_size(model))
-    if m == 1:
-        return None, None
-    quick = (m * n) ** 2 * model.SLOWNESS <= 6e7
-    diagnosis = diagnose(model, samples, leave_one_out=quick, max_samples=n)
-    return diagnosis, _agreed_ari(model, samples, n)
+def _diagnose(model: Any, samples: Any) -> Diagnosis:
+    """Return the diagnosis, with refits without each kernel if they are quick."""
+    n = min(len(model.labels_), refit_size(model))
+    quick = (len(model.kernel_names_) * n) ** 2 * model.SLOWNESS <= 6e7
+    return diagnose(model, samples, leave_one_out=quick, max_samples=n)
 
 
-def _agreed_ari(model: Any, samples: Any, max_samples: int) -> float | None:
+def _agreed_ari(model: Any, samples: Any) -> float | None:
     """Return the ARI of a model's clusters with those that its views agree on, None if none."""
     if not model.agreement_.any_share or isinstance(model, AgreementKKM):
         return None
     if hasattr(model, "baseline_agreement_"):
         return float(model.baseline_agreement_)
-    labels, parts = np.asarray(only_covered(model).labels_), Parts.of_fit(model, samples)
-    part, given = sample_clusters(labels, max_samples), parts.unfitted(model).get_params(deep=False)
+    labels, parts = np.asarray(model.labels_), Parts.of_fit(model, samples)
+    part, given = sample_clusters(labels, refit_size(model)), parts.unfitted(model).get_params()
     names = AgreementKKM().get_params(deep=False)
     agreed = AgreementKKM(**{name: given[name] for name in names if name in given})
     return agreement_of_labels(labels[part], agreed.fit(parts.take(part)).labels_)
 
 
-def _stability(model: Any, X: Any, n_resamples: int | None) -> tuple[Stability | None, str]:
-    """Return the stability under resampling, or None and why it is unknown."""
+def _stability(model: Any, X: Any, n_resamples: int | None) -> Stability | None:
+    """Return the stability under resampling; None if nothing could change, or is asked for."""
     n, k, most = len(model.labels_), model.n_clusters, refit_size(model)
     if n_resamples is None:
         entries = len(model.kernel_names_) * min(n, most) ** 2 * model.SLOWNESS
         n_resamples = 20 if entries <= MAX_REFITTED / 20 else 10
-    if k == 1:
-        return None, "A single cluster is always found again."
-    if n_resamples == 0:
-        return None, "Stability was not asked for."
-    if part_size(n, 0.8, most) <= k:
-        return None, f"Stability is unknown: 80 % of {n} samples are too few for {k} clusters."
-    return stability(model, X, n_resamples=n_resamples, max_samples=most), ""
+    if k == 1 or n_resamples == 0 or part_size(n, 0.8, most) <= k:
+        return None
+    return stability(model, X, n_resamples=n_resamples, max_samples=most)
 
 
-def _number_of_clusters(
+def _suggestion(
     model: Any, samples: Samples, alternatives: bool | NumberOfClusters
-) -> tuple[NumberOfClusters | None, str]:
-    """Compare numbers of clusters, as `suggest_n_clusters` does."""
+) -> NumberOfClusters | None:
+    """Compare numbers of clusters if asked for, as `suggest_n_clusters` does."""
     if isinstance(alternatives, NumberOfClusters):
-        return alternatives, ""
+        return alternatives
     if not alternatives or model.n_clusters == 1:
-        return None, "Not compared: mkclust.suggest_n_clusters(X) compares numbers of clusters."
+        return None
     kernels = default_bank(True, "gaussian") if is_approximated(model) else model.kernels
     if samples.kind != "kernels" and model.kernel_neighbors is not None:
         kernels = make_bank(model, several_views=samples.kind == "views")
     names = ("center", "normalize", "psd", "missing_views", "scale")
-    try:
-        suggestion = suggest_n_clusters(
-            samples, kernels=kernels, **{name: getattr(model, name) for name in names}
-        )
-    except ValueError as error:
-        return None, f"Other numbers of clusters could not be compared: {error}."
-    return suggestion, ""
+    options = {name: getattr(model, name) for name in names}
+    return suggest_n_clusters(samples, kernels=kernels, **options)

@@ -30,7 +30,7 @@ class Picture(NamedTuple):
 
 def draw_all(data: ReportData) -> dict[str, Picture]:
     """Return the pictures of a report, by name."""
-    model, several = data.model, data.agreement is not None
+    model = data.model
     drawn: dict[str, Callable[[Any], Display]] = {
         "map": lambda ax: plots.EmbeddingDisplay.from_estimator(model, ax=ax),
         "weights": lambda ax: plots.KernelWeightsDisplay.from_estimator(model, ax=ax),
@@ -45,7 +45,10 @@ def draw_all(data: ReportData) -> dict[str, Picture]:
     if data.suggestion is not None:
         found = data.suggestion
         drawn["numbers"] = lambda ax: plots.NumberOfClustersDisplay.from_suggestion(found, ax=ax)
-    if several:
+    if data.annotation is not None:
+        for number, display in enumerate(data.annotation.survival.values()):
+            drawn[f"survival-{number}"] = display.plot
+    if data.agreement is not None:
         drawn["agreement"] = model.agreement_.plot
     if len(model.history_) > 1:
         drawn["convergence"] = lambda ax: plots.ConvergenceDisplay.from_estimator(model, ax=ax)
@@ -64,8 +67,11 @@ def _draw(name: str, plot: Callable[[Any], Display], data: ReportData) -> Pictur
         figure = Figure(layout="constrained")
         display = plot(figure.subplots())
         figure.set_size_inches(display.figsize)
+        # What the page says beside the picture.
         if name in ("map", "weights"):
-            display.ax_.set_xlabel("")  # the page says it beside the picture
+            display.ax_.set_xlabel("")
+        if name in ("features", "agreement"):
+            display.ax_.set_title("", loc="left")
         figure.savefig(file, format="svg", metadata={"Date": None})
     ElementTree.register_namespace("", SVG)
     root = ElementTree.fromstring(file.getvalue())
