@@ -68,7 +68,7 @@ def _draw(name: str, plot: Callable[[Any], Display], data: ReportData) -> Pictur
         display = plot(figure.subplots())
         figure.set_size_inches(display.figsize)
         # What the page says beside the picture.
-        if name in ("map", "weights"):
+        if name in ("map", "weights", "agreement"):
             display.ax_.set_xlabel("")
         if name in ("features", "agreement"):
             display.ax_.set_title("", loc="left")
