@@ -81,12 +81,7 @@ class Annotation:
         return self.by_cluster[self.by_cluster["variable"].isin(small)]
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the tests as JSON takes them, what is not known as None.
-
-        Returns
-        -------
-        dict
-        """
+        """Return the tests as JSON takes them, what is not known as None."""
         tests, values = (
             each.astype(object).where(each.notna(), None).to_dict("records")
             for each in (self.table, self.by_cluster)
@@ -95,12 +90,7 @@ class Annotation:
         return found | {"notes": list(self.notes)}
 
     def summary(self) -> str:
-        """Return the tests as a text table, and where clusters differ the values of each.
-
-        Returns
-        -------
-        str
-        """
+        """Return the tests as a text table, and where clusters differ the values of each."""
         rows = [["variable", "test", "samples", "missing", "statistic", "p", "adjusted"]]
         for each in self.tests:
             if not each.reason:

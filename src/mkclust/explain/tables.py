@@ -111,9 +111,8 @@ def _numbers(table: Table, who: str) -> Any:
 def _read_frame(name: str, frame: pd.DataFrame, samples: np.ndarray) -> AlignedTable:
     """Return the columns of a data frame, told apart by what they hold."""
     columns, numbers, categories, skipped = [], [], [], {}
-    unnamed = isinstance(frame.columns, pd.RangeIndex)
     for place, label in enumerate(frame.columns):
-        title = f"column {label}" if unnamed else str(label)
+        title = f"column {label}" if isinstance(label, int | np.integer) else str(label)
         column = read_column(frame, place)
         if column.kind == "number":
             columns.append(title)

@@ -1,7 +1,7 @@
 """Everything that the report of a fit says, computed by the functions of `mkclust.explain`."""
 
 import warnings
-from dataclasses import dataclass
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -9,7 +9,7 @@ import pandas as pd
 
 from mkclust.data import Samples
 from mkclust.explain.annotate import Annotation
-from mkclust.explain.describe import Description, describe, views_of_features
+from mkclust.explain.describe import describe, views_of_features
 from mkclust.explain.diagnose import Diagnosis, diagnose
 from mkclust.explain.fitted import (
     check_fitted,
@@ -19,14 +19,13 @@ from mkclust.explain.fitted import (
 )
 from mkclust.explain.number_of_clusters import NumberOfClusters, suggest_n_clusters
 from mkclust.explain.parts import Parts
-from mkclust.explain.sample_scores import SampleScores, sample_scores
+from mkclust.explain.sample_scores import sample_scores
 from mkclust.explain.stability import Stability, part_size, stability
 from mkclust.explain.tables import read_tables
 from mkclust.index import index_of, match_rows
 from mkclust.kernels import default_bank
 from mkclust.linalg import to_host
 from mkclust.methods import AgreementKKM
-from mkclust.methods.agreement import Agreement
 from mkclust.methods.training import in_order_of_fit, make_bank
 from mkclust.methods.uncovered import only_covered
 from mkclust.metrics import agreement_of_labels, scores
@@ -38,66 +37,6 @@ MAX_REFITTED = 1.6e7
 MAX_SAMPLES = 2000
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
-class ReportData:
-    """A fitted model, and everything that its report says about it; None for what is not known."""
-
-    model: Any
-    X: Any  # what it was fitted on
-    ids: list[str]  # of the samples, or their numbers
-    labels: np.ndarray  # -1 if nothing is known of a sample
-    n_filled: int  # empty cells that were filled
-    y: np.ndarray | None  # given classes
-    scores: SampleScores
-    description: Description | None  # None if no view has features
-    diagnosis: Diagnosis | None  # None for a single kernel
-    agreed_ari: float | None  # ARI with the clusters that the views agree on
-    stability: Stability | None
-    suggestion: NumberOfClusters | None
-    annotation: Annotation | None
-
-    @property
-    def known(self) -> np.ndarray:
-        """Which samples have a cluster, (n,) of bool."""
-        return self.labels >= 0
-
-    @property
-    def n_clusters(self) -> int:
-        """Number of clusters, k."""
-        return int(self.model.n_clusters)
-
-    @property
-    def agreement(self) -> Agreement | None:
-        """What the views share; None for a single kernel."""
-        return self.model.agreement_ if len(self.model.kernel_names_) > 1 else None
-
-    @property
-    def clusters(self) -> pd.DataFrame:
-        """The size of each cluster, its mean silhouette, and the share of negative ones."""
-        groups = pd.Series(self.scores.silhouette[self.known]).groupby(self.labels[self.known])
-        found = groups.agg(size="size", mean="mean", negative=lambda each: (each < 0).mean())
-        return found.reindex(range(self.n_clusters)).fillna({"size": 0}).astype({"size": int})
-
-    @property
-    def least_stable(self) -> list[int]:
-        """The indices of the 25 samples that change clusters most often."""
-        if self.stability is None:
-            return []
-        shares = pd.Series(self.stability.samples)
-        return shares[shares < 1].sort_values(kind="stable").index[:25].tolist()
-
-    @property
-    def class_scores(self) -> pd.DataFrame | None:
-        """The scores against given classes in percent, by whose clusters they are."""
-        if self.y is None:
-            return None
-        found = {"this model": self.labels}
-        if hasattr(self.model, "baseline_labels_"):
-            found["what the views agree on"] = np.asarray(self.model.baseline_labels_)
-        y, known = self.y[self.known], self.known
-        return 100 * pd.DataFrame({name: scores(y, each[known]) for name, each in found.items()}).T
-
-
 def collect(
     model: Any,
     X: Any,
@@ -106,35 +45,49 @@ def collect(
     annotation: Annotation | None = None,
     n_resamples: int | None = None,
     alternatives: bool | NumberOfClusters = False,
-) -> ReportData:
-    """Compute everything that the report of a fitted model says."""
+) -> SimpleNamespace:
+    """Return everything that the report of a fitted model says, None for what is not known."""
     check_fitted(model)
-    labels = np.asarray(model.labels_)
+    labels, several = np.asarray(model.labels_), len(model.kernel_names_) > 1
     # The model and its samples without those of which nothing is known.
     covered, samples = only_covered(model), in_order_of_fit(model, X)
-    given = None if y is None else _in_order(y, model)
-    n_filled = 0
+    data = SimpleNamespace(model=model, X=X, labels=labels, known=labels >= 0)
+    data.y = None if y is None else _in_order(y, model)
+    data.ids = [str(name) for name in getattr(model, "sample_ids_", range(len(labels)))]
+    data.agreement, data.annotation = model.agreement_ if several else None, annotation
+    data.n_filled = 0
     if model.table_options.impute and samples.kind != "kernels":
         tables = read_tables(X, fitted_index(model), observed_samples(model))
-        n_filled = sum(table.n_missing for table in tables)
+        data.n_filled = sum(table.n_missing for table in tables)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # the fit itself has warned
-        views, several = views_of_features(covered, samples), len(model.kernel_names_) > 1
-        return ReportData(
-            model=model,
-            X=X,
-            ids=[str(name) for name in getattr(model, "sample_ids_", range(len(labels)))],
-            labels=labels,
-            n_filled=n_filled,
-            y=given,
-            scores=sample_scores(model),
-            description=describe(covered, samples.only(views), n_features=5) if views else None,
-            diagnosis=_diagnose(covered, samples) if several else None,
-            agreed_ari=_agreed_ari(covered, samples) if several else None,
-            stability=_stability(model, X, n_resamples),
-            suggestion=_suggestion(covered, samples, alternatives),
-            annotation=annotation,
-        )
+        data.scores, views = sample_scores(model), views_of_features(covered, samples)
+        data.description = describe(covered, samples.only(views), n_features=5) if views else None
+        data.diagnosis = _diagnose(covered, samples) if several else None
+        data.agreed_ari = _agreed_ari(covered, samples) if several else None
+        data.stability = _stability(model, X, n_resamples)
+        data.suggestion = _suggestion(covered, samples, alternatives)
+    data.clusters = _clusters(model, data)
+    data.class_scores = None if y is None else _class_scores(model, data)
+    shares = pd.Series([] if data.stability is None else data.stability.samples, dtype=float)
+    data.least_stable = shares[shares < 1].sort_values(kind="stable").index[:25].tolist()
+    return data
+
+
+def _clusters(model: Any, data: Any) -> pd.DataFrame:
+    """Return the size of each cluster, its mean silhouette, and the share of negative ones."""
+    groups = pd.Series(data.scores.silhouette[data.known]).groupby(data.labels[data.known])
+    found = groups.agg(size="size", mean="mean", negative=lambda each: (each < 0).mean())
+    return found.reindex(range(model.n_clusters)).fillna({"size": 0}).astype({"size": int})
+
+
+def _class_scores(model: Any, data: Any) -> pd.DataFrame:
+    """Return the scores against given classes in percent, by whose clusters they are."""
+    found = {"this model": data.labels}
+    if hasattr(model, "baseline_labels_"):
+        found["what the views agree on"] = np.asarray(model.baseline_labels_)
+    y, known = data.y[data.known], data.known
+    return 100 * pd.DataFrame({name: scores(y, each[known]) for name, each in found.items()}).T
 
 
 def refit_size(model: Any) -> int:

@@ -12,7 +12,6 @@ from markupsafe import Markup
 from matplotlib.figure import Figure
 
 from mkclust import plots
-from mkclust.explain.report.collect import ReportData
 from mkclust.plots.style import Display
 from mkclust.text import printable
 
@@ -28,7 +27,7 @@ class Picture(NamedTuple):
     caption: str
 
 
-def draw_all(data: ReportData) -> dict[str, Picture]:
+def draw_all(data: Any) -> dict[str, Picture]:
     """Return the pictures of a report, by name."""
     model = data.model
     drawn: dict[str, Callable[[Any], Display]] = {
@@ -38,7 +37,7 @@ def draw_all(data: ReportData) -> dict[str, Picture]:
             model, data.X, max_samples=240, ax=ax
         ),
     }
-    if data.description is not None and data.n_clusters <= MAX_CLUSTERS:
+    if data.description is not None and model.n_clusters <= MAX_CLUSTERS:
         drawn["features"] = data.description.plot
     if data.y is not None:
         drawn["classes"] = plots.ClassesDisplay(labels=data.labels, y=data.y).plot
@@ -55,7 +54,7 @@ def draw_all(data: ReportData) -> dict[str, Picture]:
     return {name: _draw(name, plot, data) for name, plot in drawn.items()}
 
 
-def _draw(name: str, plot: Callable[[Any], Display], data: ReportData) -> Picture:
+def _draw(name: str, plot: Callable[[Any], Display], data: Any) -> Picture:
     """Return what a function draws, as SVG whose ids begin with a name."""
     settings: Any = {
         "svg.fonttype": "none",
@@ -92,7 +91,7 @@ def _draw(name: str, plot: Callable[[Any], Display], data: ReportData) -> Pictur
     return Picture(Markup(ElementTree.tostring(root, encoding="unicode")), display.caption)
 
 
-def _add_titles(root: ElementTree.Element, display: Any, data: ReportData) -> None:
+def _add_titles(root: ElementTree.Element, display: Any, data: Any) -> None:
     """Give every dot of the map a title, which browsers show: id, cluster and margin."""
     dots = root.findall(".//{*}g[@id='samples']//{*}use")
     for dot, sample in zip(dots, display.samples[display.drawn_order], strict=True):
