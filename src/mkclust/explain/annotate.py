@@ -211,8 +211,9 @@ def annotate(
         counts = int(known.sum()), int((~known).sum())
         rows.append((name, test, statistic, p_value, np.nan, *counts, reason))
         if test == "log-rank" and (not reason or "statsmodels" in reason):
-            titles = {"labels": np.where(known, clusters, -1), "time_name": variable.columns[0]}
-            survival[name] = SurvivalDisplay(times=values[0], events=values[1], **titles)
+            survival[name] = SurvivalDisplay(
+                times=values[0], events=values[1], labels=clusters, time_name=variable.columns[0]
+            )
         if not reason:
             middles = _middles(variable, clusters, known, survival.get(name))
             by_cluster += [(name, *each) for each in middles]
@@ -285,8 +286,8 @@ def _variables(
         times, marks = (single.pop(name) for name in names)
         events = read_events(marks.values[0], marks.levels)
         assert events is not None
-        values = times.values[0], events
-        found[", ".join(names)] = _Variable(times.columns + marks.columns, "log-rank", values)
+        columns = times.columns + marks.columns
+        found[", ".join(names)] = _Variable(columns, "log-rank", (times.values[0], events))
     return found | single
 
 

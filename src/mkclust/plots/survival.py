@@ -76,7 +76,7 @@ class SurvivalDisplay(Display):
         from matplotlib.ticker import MaxNLocator
 
         end = float(self.times.max(initial=0)) or 1.0
-        ticks = MaxNLocator(6).tick_values(0, end)
+        ticks = np.asarray(MaxNLocator(6).tick_values(0, end))
         ticks = ticks[(ticks >= 0) & (ticks <= end)]
         for row, (cluster, (steps, shares)) in enumerate(self.curves.items()):
             own, color = self.times[self.labels == cluster], PALETTE[cluster % len(PALETTE)]
