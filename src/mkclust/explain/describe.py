@@ -195,8 +195,7 @@ def describe(model: Any, tables: Any, *, n_features: int = 10) -> Description:
         lacking += [f"{table.name!r} {len(known):,}"] * (len(known) < n)
     notes = [f"Left out of {each.name!r}: {each.reasons}." for each in aligned if each.skipped]
     if lacking:
-        having = f"those that a table has are compared: {join_words(lacking)}"
-        notes.append(f"Of {n:,} samples, {having}.")
+        notes.append(f"Compared on the samples that have values, of {n:,}: {join_words(lacking)}.")
     # Stable: views and effects stay in their order.
     frame = pd.concat(frames)[COLUMNS].sort_values("cluster", kind="stable", ignore_index=True)
     means = frame[["mean_in", "mean_out"]]
