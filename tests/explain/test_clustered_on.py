@@ -62,6 +62,16 @@ def test_columns_of_all_kinds_that_were_clustered_on_are_not_tested(
     assert names_tested(loaded, others) == (["noise", "side"], ())
 
 
+@pytest.mark.parametrize("n", [8, 12, 20])
+def test_copies_under_other_names_are_recognized_with_few_samples(rng, n):
+    table = pd.DataFrame(rng.normal(size=(n, 500))).add_prefix("gene ")
+    table["age"], table["sex"] = rng.permutation(n) + 30, rng.permutation(n) % 2
+    model = fitted({"table": table, "other": rng.normal(size=(n, 3))})
+    copies = {"Alter": table["age"], "x": table["gene 1"], "y": -3 * table["gene 7"] + 2}
+    copies["gender"] = table["sex"].map({0: "f", 1: "m"})
+    assert names_tested(model, copies | {"new": rng.normal(size=n)}) == (["new"], ())
+
+
 def test_none_of_many_noise_categories_that_were_clustered_on_is_tested(rng):
     table = pd.DataFrame({f"c{i}": rng.choice(list("abc"), size=N) for i in range(40)})
     assert names_tested(fitted(table), table) == ([], ())

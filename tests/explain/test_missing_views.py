@@ -131,7 +131,7 @@ def test_effects_are_those_of_the_samples_that_a_view_has(joined, problem):
     assert (row.n_in, row.n_in + row.n_out) == (len(inside), observed[:, 1].sum())
     assert row.n_missing == N - observed[:, 1].sum()
     counts = "'mrna' {}, 'mirna' {} and 'clinic' {}".format(*observed.sum(axis=0))
-    note = f"Of {N} samples, those that a table has are compared: {counts}."
+    note = f"Compared on the samples that have values, of {N}: {counts}."
     assert note in description.summary()
 
 

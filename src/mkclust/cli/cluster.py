@@ -111,9 +111,10 @@ def _read_variables(text: str) -> dict[str, Any]:
     data = datasets.load(text)
     if data.views is None:
         raise CommandError(f"--annotate {text}: holds kernels; give variables of the samples")
-    if data.y is None:
+    first = next(iter(data.views.values()))
+    if data.y is None or hasattr(first, "obs"):  # AnnData, whose labels are among its variables
         return dict(data.views)
-    ids = row_ids(next(iter(data.views.values())))
+    ids = row_ids(first)
     return dict(data.views) | {"labels": pd.DataFrame({"labels": data.y}, ids)}
 
 

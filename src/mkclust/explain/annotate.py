@@ -1,9 +1,8 @@
 """Test variables that were not clustered on against the clusters."""
 
-import re
 import zlib
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -13,11 +12,13 @@ from scipy.stats import false_discovery_control, rankdata
 
 from mkclust.explain.clustered_on import clustered_views
 from mkclust.explain.fitted import check_fitted, fitted_index
+from mkclust.explain.survival_columns import named_survival, read_events, usual_survival
 from mkclust.explain.tables import AlignedTable, read_tables
 from mkclust.index import index_of, make_index
 from mkclust.methods import MultipleKernelClusterer
 from mkclust.methods.uncovered import UNCOVERED
 from mkclust.parameters import Count, check_parameter
+from mkclust.plots import SurvivalDisplay
 from mkclust.text import join_words, printable, text_table
 from mkclust.types import Float
 
@@ -25,9 +26,9 @@ from mkclust.types import Float
 FEWEST_VALUES = 2
 # Statistics of permutations that differ by less, relatively, are the same but for rounding.
 ROUNDING = 1e-9
-# Columns that are times and events by their names: "time" and "event", "os_time" and "os_event".
-TIME = re.compile(r"(.*?)[ _.\-]*time")
-EVENT = re.compile(r"(.*?)[ _.\-]*(?:event|status)")
+# Adjusted p-values below this are shown with values by cluster, unless there are more clusters.
+SMALL_P, MAX_CLUSTERS = 0.05, 12
+LONELY_TIME = "looks like a censored time without its events: name both by time and event"
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,14 +44,22 @@ class Annotation:
         ``statistic``, ``p_value`` (by permutations of the clusters), ``p_adjusted`` (for the number
         of variables, by Benjamini and Hochberg), ``n_samples`` and ``n_missing`` (samples whose
         values are known, and are not), and ``reason``: why it was not tested, or empty.
+    by_cluster : pandas.DataFrame
+        The direction of the differences. The columns are ``variable``, ``value`` ("median" for
+        numbers, "median time" for survival, "share of ..." for the levels of categories; of two
+        levels only the second), and one for each cluster.
     n_permutations : int
         Permutations of the clusters; no p-value is smaller than one over one more than these.
+    survival : dict of str to SurvivalDisplay
+        Kaplan-Meier curves by the names of the survival variables; ``plot()`` draws them.
     notes : tuple of str
         What was left out, and why; and what cannot be known of what was clustered on.
     """
 
     table: pd.DataFrame
+    by_cluster: pd.DataFrame
     n_permutations: int
+    survival: dict[str, SurvivalDisplay] = field(default_factory=dict, repr=False)
     notes: tuple[str, ...] = ()
 
     @property
@@ -58,46 +67,69 @@ class Annotation:
         """The rows of the table as named tuples."""
         return list(self.table.itertuples(index=False, name="VariableTest"))
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return the tests as JSON takes them, what is not known as None.
+    @property
+    def untested(self) -> list[str]:
+        """What was not tested, in a sentence per reason, and the notes."""
+        left_out = self.table[self.table["reason"] != ""].groupby("reason", sort=False)["variable"]
+        sentences = [f"Not tested, {reason}: {join_words(names)}." for reason, names in left_out]
+        return [*sentences, *self.notes]
 
-        Returns
-        -------
-        dict
-        """
-        known = self.table.astype(object).where(self.table.notna(), None)
-        return {
-            "tests": known.to_dict("records"),
-            "n_permutations": self.n_permutations,
-            "notes": list(self.notes),
-        }
+    @property
+    def differences(self) -> pd.DataFrame:
+        """The rows of ``by_cluster`` of variables with an adjusted p-value below 0.05."""
+        small = self.table.loc[self.table["p_adjusted"] < SMALL_P, "variable"]
+        return self.by_cluster[self.by_cluster["variable"].isin(small)]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the tests as JSON takes them, what is not known as None."""
+        tests, values = (
+            each.astype(object).where(each.notna(), None).to_dict("records")
+            for each in (self.table, self.by_cluster)
+        )
+        found = {"tests": tests, "by_cluster": values, "n_permutations": self.n_permutations}
+        return found | {"notes": list(self.notes)}
 
     def summary(self) -> str:
-        """Return the tests as a text table.
-
-        Returns
-        -------
-        str
-        """
+        """Return the tests as a text table, and where clusters differ the values of each."""
         rows = [["variable", "test", "samples", "missing", "statistic", "p", "adjusted"]]
-        untested = []
         for each in self.tests:
-            if each.reason:
-                untested.append(printable(f"{each.variable} is not tested: {each.reason}."))
-                continue
-            numbers = [f"{each.n_samples:,}", f"{each.n_missing:,}", f"{each.statistic:.4g}"]
-            numbers += [f"{each.p_value:.2g}", f"{each.p_adjusted:.2g}"]
-            rows.append([printable(each.variable), each.test, *numbers])
-        end = (
-            f"p-values are from {self.n_permutations:,} permutations of the clusters; adjusted for "
-            "the number of variables by Benjamini and Hochberg."
-        )
-        table = [text_table(rows), end] if len(rows) > 1 else []
-        return "\n".join([*table, *untested, *map(printable, self.notes)])
+            if not each.reason:
+                numbers = [f"{each.n_samples:,}", f"{each.n_missing:,}", f"{each.statistic:.4g}"]
+                numbers += [f"{each.p_value:.2g}", f"{each.p_adjusted:.2g}"]
+                rows.append([printable(each.variable), each.test, *numbers])
+        lines = []
+        if len(rows) > 1:
+            lines = [
+                text_table(rows),
+                f"p-values are from {self.n_permutations:,} permutations of the clusters; adjusted "
+                "for the number of variables by Benjamini and Hochberg.",
+            ]
+        differences = self.differences
+        if len(differences) and differences.shape[1] - 2 <= MAX_CLUSTERS:
+            rows = [["by cluster", "", *differences.columns[2:]]]
+            for name, value, *numbers in differences.itertuples(index=False):
+                shown = ["-" if np.isnan(number) else f"{number:.3g}" for number in numbers]
+                rows.append([printable(name), printable(value), *shown])
+            lines.append(text_table(rows))
+        return "\n".join([*lines, *map(printable, self.untested)])
 
     def __str__(self) -> str:
         """Return the summary."""
         return self.summary()
+
+
+@dataclass(frozen=True, eq=False)
+class _Variable:
+    """A variable: its columns, its test, and its values, NaN if missing.
+
+    The values of a category are codes of its levels; survival has times and events.
+    """
+
+    columns: tuple[str, ...]
+    test: str
+    values: tuple[Float, ...]
+    levels: tuple[str, ...] = ()
+    reason: str = ""
 
 
 def annotate(
@@ -124,13 +156,17 @@ def annotate(
         variables that it was clustered on are not tested: those with the ranks or the categories
         of its columns, whatever their names.
     table : data frame, mapping of columns, array, AnnData, or mapping or list of these
-        The variables. Data frames, Series and AnnData are matched with the samples by their index,
-        in any order of rows, and may lack some; all else is matched by position.
+        The variables; of AnnData and MuData, ``obs``. Data frames, Series and AnnData are matched
+        with the samples by their index, in any order of rows, and may lack some; all else is
+        matched by position.
     ids : array-like of shape (n_samples,), default=None
         Ids of the samples; None takes those of the model, or the index of a Series.
     time, event : str or sequence of str, default=None
-        Columns of times and of events, 0 for censored and 1 for an event. None takes those whose
-        names are pairs such as ``time`` and ``event``, or ``os_time`` and ``os_event``.
+        Columns of times and of events: 0 or words such as "alive" for censored, 1 or "dead" for an
+        event. Pairs with usual names are recognized: ``time`` and ``event``, ``OS.time`` and
+        ``OS``, ``OS_MONTHS`` and ``OS_STATUS``, ``days_to_death`` and ``vital_status``, the same
+        with PFS and DFS. A time with such a name is not tested as a number if it has no events.
+        Survival needs statsmodels; without it, all else is tested.
     n_permutations : int, default=999
         Permutations of the clusters.
     random_state : int, default=0
@@ -152,35 +188,57 @@ def annotate(
     [('age', 'Kruskal-Wallis', True), ('sex', 'chi-square', False)]
     """
     check_parameter("n_permutations", n_permutations, Count())
-    clusters, index = _read_labels(labels, ids)
-    tables, (views, note) = read_tables(table, index), clustered_views(labels)
-    rows = []
-    for name, columns, test, values in _variables(tables, len(clusters), time, event):
+    clusters, names, index = _read_labels(labels, ids)
+    tables, (views, note) = read_tables(_observations(table), index), clustered_views(labels)
+    rows, by_cluster, survival = [], [], {}
+    for name, variable in _variables(tables, len(clusters), time, event).items():
+        values, test, reason = variable.values, variable.test, variable.reason
         known = np.isfinite(values).all(axis=0) & (clusters >= 0)
         groups = np.unique(clusters[known], return_inverse=True)[1]
-        pairs = list(zip(columns, values, strict=True))
-        reasons = [view.reason(*pair) for view in views for pair in pairs]
-        reason = max(reasons, default="") or _why_not([each[known] for each in values], groups)
+        pairs = list(zip(variable.columns, values, strict=True))
+        reason = max((view.reason(*pair) for view in views for pair in pairs), default="") or reason
+        reason = reason or _why_not(values, known, groups)
         statistic = p_value = np.nan
         if not reason:
             rng = np.random.default_rng([random_state, zlib.crc32(name.encode())])
-            statistic_of = STATISTICS[test](*(each[known] for each in values))
-            statistic, p_value = _permute(statistic_of, groups, rng, int(n_permutations))
-            if np.isnan(p_value):
-                reason = "the clusters have no common times at which they could differ"
+            try:
+                statistic_of = STATISTICS[test](*(each[known] for each in values))
+                statistic, p_value = _permute(statistic_of, groups, rng, int(n_permutations))
+                if np.isnan(p_value):
+                    reason = "the clusters have no common times at which they could differ"
+            except ImportError:
+                reason = 'the log-rank test needs statsmodels: pip install "mkclust[survival]"'
         counts = int(known.sum()), int((~known).sum())
         rows.append((name, test, statistic, p_value, np.nan, *counts, reason))
-    names = ["variable", "test", "statistic", "p_value", "p_adjusted", "n_samples", "n_missing"]
-    frame = pd.DataFrame(rows, columns=[*names, "reason"])
+        if test == "log-rank" and (not reason or "statsmodels" in reason):
+            survival[name] = SurvivalDisplay(
+                times=values[0], events=values[1], labels=clusters, time_name=variable.columns[0]
+            )
+        if not reason:
+            middles = _middles(variable, clusters, known, survival.get(name))
+            by_cluster += [(name, *each) for each in middles]
+    columns = ["variable", "test", "statistic", "p_value", "p_adjusted", "n_samples", "n_missing"]
+    frame = pd.DataFrame(rows, columns=[*columns, "reason"])
     made = frame["reason"] == ""
     if made.any():
         frame.loc[made, "p_adjusted"] = false_discovery_control(frame.loc[made, "p_value"])
     notes = [f"Not tested in {each.name!r}: {each.reasons}." for each in tables if each.skipped]
-    return Annotation(frame, int(n_permutations), (*notes, *filter(None, [note])))
+    values_by_cluster = pd.DataFrame(by_cluster, columns=["variable", "value", *names])
+    notes += [note] if note else []
+    return Annotation(frame, values_by_cluster, int(n_permutations), survival, tuple(notes))
 
 
-def _read_labels(labels: Any, ids: Any) -> tuple[np.ndarray, Any]:
-    """Return clusters as numbers from zero, and the index of the samples or their number."""
+def _observations(table: Any) -> Any:
+    """Return the variables of AnnData or MuData, or of several; all else as it is."""
+    if hasattr(table, "obs_names") and hasattr(table, "obs"):
+        return table.obs
+    if isinstance(table, Mapping) and not issparse(table):
+        return {name: _observations(each) for name, each in table.items()}
+    return table
+
+
+def _read_labels(labels: Any, ids: Any) -> tuple[np.ndarray, list[str], Any]:
+    """Return clusters as numbers from zero, their names, and the index or number of samples."""
     index = index_of(labels)
     if isinstance(labels, MultipleKernelClusterer):
         check_fitted(labels)
@@ -196,68 +254,72 @@ def _read_labels(labels: Any, ids: Any) -> tuple[np.ndarray, Any]:
         index = len(values)
     if not isinstance(index, int) and len(index) != len(values):
         raise ValueError(f"there are {len(index)} ids for {len(values)} labels: pass as many")
-    numbers = np.unique(values, return_inverse=True)[1]
-    return np.where(values == UNCOVERED, -1, numbers), index
+    covered = values != UNCOVERED
+    names, numbers = np.unique(values[covered], return_inverse=True)
+    clusters = np.full(len(values), -1)
+    clusters[covered] = numbers
+    return clusters, [str(name) for name in names], index
 
 
 def _variables(
     tables: Sequence[AlignedTable], n_samples: int, time: Any, event: Any
-) -> Iterator[tuple[str, tuple[str, ...], str, list[Float]]]:
-    """Yield the name, columns, test and values of every variable, survival first.
+) -> dict[str, _Variable]:
+    """Return the variables by their names, survival first.
 
-    Missing values are NaN, categories the numbers of their levels; survival has times and events.
     Names that two tables have are preceded by the name of their table.
     """
-    single: dict[str, tuple[tuple[str, ...], str, list[Float]]] = {}
+    single: dict[str, _Variable] = {}
     for table in tables:
-        for name, test, column in _columns(table):
+        for name, test, column, levels in _columns(table):
             values = np.full(n_samples, np.nan)
             values[table.samples] = column
             title = f"{table.name}: {name}" if name in single and len(tables) > 1 else name
-            single[title] = (name,), test, [values]
-    known = {name: values[0] for name, (*_, values) in single.items()}
-    for pair in _survival_pairs(known, time, event):
-        times, events = (single.pop(name) for name in pair)
-        yield ", ".join(pair), times[0] + events[0], "log-rank", times[2] + events[2]
-    for name, variable in single.items():
-        yield name, *variable
+            single[title] = _Variable((name,), test, (values,), levels)
+    known = {name: (each.values[0], each.levels) for name, each in single.items()}
+    pairs = named_survival(known, time, event)
+    rest = {name: each for name, each in known.items() if name not in sum(pairs, ())}
+    usual, lonely = usual_survival(rest)
+    for name in lonely:
+        single[name] = replace(single[name], reason=LONELY_TIME)
+    found = {}
+    for names in [*pairs, *usual]:
+        times, marks = (single.pop(name) for name in names)
+        events = read_events(marks.values[0], marks.levels)
+        assert events is not None
+        columns = times.columns + marks.columns
+        found[", ".join(names)] = _Variable(columns, "log-rank", (times.values[0], events))
+    return found | single
 
 
-def _columns(table: AlignedTable) -> Iterator[tuple[str, str, Float]]:
-    """Yield the columns of a table with the tests that suit them."""
+def _columns(table: AlignedTable) -> Iterator[tuple[str, str, Float, tuple[str, ...]]]:
+    """Yield the columns of a table with the tests that suit them, and levels of categories."""
     for place, name in enumerate(table.columns):
         column = table.numbers[:, [place]]
         column = column.toarray() if issparse(column) else np.asarray(column, dtype=float)
         values = np.where(np.isfinite(column[:, 0]), column[:, 0], np.nan)
         is_binary = len(np.unique(values[~np.isnan(values)])) == 2
-        yield name, "chi-square" if is_binary else "Kruskal-Wallis", values
+        yield name, "chi-square" if is_binary else "Kruskal-Wallis", values, ()
     for name, category in table.categories:
-        yield name, "chi-square", np.where(category.codes < 0, np.nan, category.codes)
+        codes = np.where(category.codes < 0, np.nan, category.codes)
+        yield name, "chi-square", codes, tuple(category.categories)
 
 
-def _survival_pairs(variables: dict[str, Float], time: Any, event: Any) -> list[tuple[str, str]]:
-    """Return the columns of times and of events: those asked for, or else those named alike."""
-    if time is not None or event is not None:
-        times, events = ([name] if isinstance(name, str) else name for name in (time, event))
-        if times is None or events is None or len(times) != len(events):
-            raise ValueError(f"time={time!r}, event={event!r}: pass as many times as events")
-        for name in (*times, *events):
-            if name not in variables:
-                raise ValueError(f"there is no column {name!r} among {join_words(variables)}")
-        for name in events:
-            if not _are_events(variables[name]):
-                raise ValueError(f"event {name!r}: pass 0 for censored and 1 for an event")
-        return list(zip(times, events, strict=True))
-    stems: dict[str, str] = {}
-    for name, values in variables.items():
-        if (match := EVENT.fullmatch(name.lower())) and _are_events(values):
-            stems.setdefault(match[1], name)
-    matches = [(name, TIME.fullmatch(name.lower())) for name in variables]
-    return [(name, stems[match[1]]) for name, match in matches if match and match[1] in stems]
-
-
-def _are_events(values: Float) -> bool:
-    return bool(np.all((values == 0) | (values == 1) | np.isnan(values)))
+def _middles(
+    variable: _Variable, clusters: np.ndarray, known: np.ndarray, survival: Any
+) -> Iterator[tuple[Any, ...]]:
+    """Yield what is compared, and its value in every cluster."""
+    each = range(clusters.max() + 1)
+    if variable.test == "log-rank":
+        yield "median time", *(survival.medians.get(cluster, np.nan) for cluster in each)
+        return
+    values = pd.Series(variable.values[0][known]).groupby(clusters[known])
+    if variable.test == "Kruskal-Wallis":
+        yield "median", *values.median().reindex(each)
+        return
+    shares = values.value_counts(normalize=True).unstack(fill_value=0).reindex(each)
+    for level in shares.columns[-1:] if shares.shape[1] == 2 else shares.columns:
+        name = variable.levels[int(level)] if variable.levels else f"{level:g}"
+        yield f"share of {name}", *shares[level]
 
 
 def _permute(
@@ -275,14 +337,19 @@ def _permute(
     return statistic, (1 + sum(not each < least for each in drawn)) / (1 + n_permutations)
 
 
-def _why_not(values: Sequence[Float], groups: np.ndarray) -> str:
+def _why_not(values: Sequence[Float], known: np.ndarray, groups: np.ndarray) -> str:
     """Return why a variable cannot be tested, nothing if it can."""
-    if len(groups) == 0:
-        return "it has no values"
-    if len(values) == 2 and not values[1].any():
-        return "there are no events"
-    if len(np.unique(values[0])) == 1:
-        return "it is constant"
+    first, *events = (each[known] for each in values)
+    if not len(first):
+        return "no values"
+    if events and not events[0].any():
+        return "no events"
+    if events and events[0].all() and (values[1] == 0).any():
+        return "no censored sample has a time: add the times of their last observation"
+    if events and first.min() < 0:
+        return "negative times"
+    if len(np.unique(first)) == 1:
+        return "constant"
     if np.sum(np.bincount(groups) >= FEWEST_VALUES) < 2:
         return f"fewer than two clusters have {FEWEST_VALUES} values"
     return ""
@@ -313,12 +380,7 @@ def _kruskal_wallis(values: Float) -> Callable[[np.ndarray], float]:
 
 def _log_rank(times: Float, events: Float) -> Callable[[np.ndarray], float]:
     """Return the log-rank statistic, NaN if clusters are never at risk together."""
-    try:
-        from statsmodels.duration.survfunc import survdiff
-    except ImportError as error:
-        raise ImportError(
-            'the log-rank test needs statsmodels: pip install "mkclust[survival]"'
-        ) from error
+    from statsmodels.duration.survfunc import survdiff
 
     def statistic(groups: np.ndarray) -> float:
         try:

@@ -1,8 +1,8 @@
 """Tell variables that a model was clustered on: by their values, whatever their names are.
 
-A variable is taken for one that was clustered on if it explains the ranks of columns of a view, up
-to rounding: by its own ranks if hardly two samples have the same value, and else by its levels,
-which these columns have to tell apart.
+A variable is taken for one that was clustered on if it explains columns of a view up to rounding:
+their ranks or values if hardly two samples have the same value, and else their levels, which these
+columns have to tell apart.
 """
 
 from dataclasses import dataclass
@@ -21,14 +21,14 @@ from mkclust.methods import MultipleKernelClusterer
 from mkclust.text import join_words
 from mkclust.types import Array, Float
 
-# Share of the variance of a column's ranks that a variable explains if they are the same but for
-# rounding. Most columns are excluded by few samples.
+# Share of the variance of a column that a variable explains if they are the same but for rounding.
+# Most columns are excluded by few samples.
 SAME, FEW_SAMPLES, SAME_OF_FEW = 0.998, 32, 0.98
-# Some column of a view agrees with a variable by chance in fewer of two to this many variables, or
-# else their names have to agree, too.
-CERTAIN_BITS = 10
-REASON = "it was clustered on, so that any test would find a difference"
-REASON_OF_NAME = "a column of its name was clustered on, and its values were not kept"
+# A column of a view may agree with one of two to this many variables by chance, or else their names
+# have to agree, too.
+CERTAIN_BITS = 5
+REASON = "used to make the clusters"
+REASON_OF_NAME = "a column of this name was used to make the clusters, and its values were not kept"
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,31 +41,38 @@ class ClusteredView:
 
     def reason(self, name: str, values: Float) -> str:
         """Return why a variable is not tested if it is one of this view, else nothing."""
-        columns = np.flatnonzero([source == name for source in self.sources])
+        named = np.flatnonzero([source == name for source in self.sources])
         if self.rows is None:
-            return REASON_OF_NAME if len(columns) else ""
+            return REASON_OF_NAME if len(named) else ""
         known = np.flatnonzero(np.isfinite(values[self.samples]))
-        compared = values[self.samples[known]]
-        _, codes, counts = np.unique(compared, return_inverse=True, return_counts=True)
-        bits = (gammaln(len(known) + 1) - gammaln(counts + 1).sum()) / np.log(2)
-        if bits >= CERTAIN_BITS + np.log2(self.rows.shape[1]):
-            columns = np.arange(self.rows.shape[1])
-        return REASON if len(known) and self._is_explained(known, codes, columns) else ""
-
-    def _is_explained(self, known: np.ndarray, codes: np.ndarray, columns: np.ndarray) -> bool:
-        """Return whether some columns are those of a variable, on the samples that it has."""
-        order, one_each = np.argsort(codes, kind="stable"), np.unique(codes, return_index=True)[1]
-        by_levels = 2 * len(one_each) <= len(codes)
-        few = order[np.linspace(0, len(order) - 1, FEW_SAMPLES).astype(int)]
-        few = np.union1d(few, one_each) if by_levels else np.unique(few)
-        entries = _on_host(select(select(self.rows, known[few]), columns, axis=1))
-        columns = columns[_explained(entries, codes[few], by_levels) >= SAME_OF_FEW]
-        if not len(columns):
-            return False
+        values = values[self.samples[known]]
+        _, firsts, codes, counts = np.unique(
+            values, return_index=True, return_inverse=True, return_counts=True
+        )
+        if len(counts) < 2:  # on the samples that were kept
+            entries = _on_host(select(select(self.rows, named, axis=1), known))
+            return REASON if entries.size and not np.ptp(entries, axis=0).any() else ""
+        by_levels = 2 * len(counts) <= len(codes)
+        few = np.argsort(codes, kind="stable")
+        few = few[np.linspace(0, len(few) - 1, FEW_SAMPLES).astype(int)]
+        few = np.union1d(few, firsts) if by_levels else np.unique(few)
+        entries = _on_host(select(self.rows, known[few]))
+        columns = np.flatnonzero(_explained(entries, codes[few], by_levels) >= SAME_OF_FEW)
+        n_rivals = entries.shape[1]
+        if by_levels:  # only columns with as few levels could agree by chance
+            n_levels = 1 + np.count_nonzero(np.diff(np.sort(entries, axis=0), axis=0), axis=0)
+            n_rivals = max(np.count_nonzero(n_levels <= len(counts)), 1)
         entries = _on_host(select(select(self.rows, columns, axis=1), known))
-        entries = entries[:, _explained(entries, codes, by_levels) >= SAME]
-        told = np.unique(entries[one_each], axis=0) if by_levels else one_each
-        return entries.shape[1] > 0 and len(told) == len(one_each)
+        bits = (gammaln(len(known) + 1) - gammaln(counts + 1).sum()) / np.log(2)
+        is_same = _explained(entries, codes, by_levels) >= SAME
+        is_certain = is_same & (bits >= CERTAIN_BITS + np.log2(n_rivals))
+        if not by_levels:  # the values say more than the ranks if samples are few
+            shares = np.square(_standard(entries).T @ _standard(values))
+            bits = (1 - len(known) / 2) * np.log2(np.maximum(1 - shares, 1e-12))
+            is_certain |= (shares >= SAME) & (bits >= CERTAIN_BITS + np.log2(n_rivals))
+        found = entries[:, is_certain | (is_same & np.isin(columns, named))]
+        n_told = len(np.unique(found[firsts], axis=0)) if by_levels else len(firsts)
+        return REASON if found.shape[1] and n_told == len(firsts) else ""
 
 
 def clustered_views(labels: Any) -> tuple[list[ClusteredView], str]:
@@ -117,16 +124,14 @@ def _on_host(rows: Any) -> Float:
 
 def _explained(entries: Float, codes: np.ndarray, by_levels: bool) -> Float:
     """Return the share of the variance of each column's ranks that levels, or ranks, explain."""
-    ranks, given = _standard_ranks(entries), _standard_ranks(codes[:, None])
-    if codes.max() == 0:  # a constant has no variance, and explains constants
-        return np.where(ranks.any(axis=0), 0.0, 1.0)
+    given: Any = _standard(rankdata(codes))
     if by_levels:
         given = csr_array((1 / np.sqrt(np.bincount(codes))[codes], (np.arange(len(codes)), codes)))
-    return np.square(given.T @ ranks).sum(axis=0)
+    return np.square(np.atleast_2d(given.T @ _standard(rankdata(entries, axis=0)))).sum(axis=0)
 
 
-def _standard_ranks(entries: Float) -> Float:
-    """Return ranks within columns, centered, of length one; zeros if all are equal."""
-    ranks = rankdata(entries, axis=0) - (len(entries) + 1) / 2
-    lengths = np.sqrt((ranks**2).sum(axis=0))
-    return ranks / np.where(lengths > 0, lengths, 1.0)
+def _standard(values: Float) -> Float:
+    """Return columns that are centered, of length one; zeros if all of its values are equal."""
+    centered = values - values.mean(axis=0)
+    lengths = np.sqrt((centered**2).sum(axis=0))
+    return centered / np.where(lengths > 0, lengths, 1.0)

@@ -21,8 +21,8 @@ from mkclust.types import Float
 NOTEWORTHY = 0.2
 # Features in the name of a cluster, and at most, if others have the same name.
 IN_NAME, MOST_IN_NAME = 2, 4
-# What a feature without a name of its own is called.
-NUMBERED = re.compile(r"column \d+")
+# What a feature is called if its name is a number.
+NUMBERED = re.compile(r"(?:column )?(\d+)")
 # A spread within clusters below this share of that of all samples counts as this share: features
 # that are constant in every cluster have a large effect, and not an infinite one.
 LEAST_SPREAD = 0.01
@@ -81,33 +81,16 @@ class Description:
         return tuple(f"{name} ({c})" if names.count(name) > 1 else name for c, name in numbered)
 
     def strongest(self, cluster: int, most: int) -> list[Any]:
-        """Return the noteworthy features of a cluster over all views, the strongest first.
+        """Return the features of a cluster with a standardized difference of 0.2 or more.
 
-        Parameters
-        ----------
-        cluster : int
-            The cluster.
-        most : int
-            How many at most.
-
-        Returns
-        -------
-        list of named tuple
-            Rows of the table with a standardized difference of at least 0.2.
+        They are rows of the table, the strongest over all views first, `most` of them at most.
         """
         rows = [row for row in self.effects if row.cluster == cluster]
         rows = [row for row in rows if abs(row.standardized) >= NOTEWORTHY]
         return sorted(rows, key=lambda row: -abs(row.standardized))[:most]
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the description as JSON takes it.
-
-        Returns
-        -------
-        dict
-            ``clusters``, each with its ``cluster``, ``name``, ``n_samples`` and ``features``; and
-            ``notes``.
-        """
+        """Return the description as JSON takes it: ``clusters`` with features, and ``notes``."""
         clusters = []
         for c, (name, size) in enumerate(zip(self.names, self.sizes, strict=True)):
             rows = self.table[self.table["cluster"] == c].drop(columns="cluster")
@@ -116,19 +99,7 @@ class Description:
         return {"clusters": clusters, "notes": list(self.notes)}
 
     def plot(self, ax: Any = None, *, n_features: int = 3) -> DescriptionDisplay:
-        """Draw the strongest features of every cluster, and how all clusters differ in them.
-
-        Parameters
-        ----------
-        ax : matplotlib.axes.Axes, default=None
-            Where to draw; None makes a new figure.
-        n_features : int, default=3
-            Features of each cluster that are drawn.
-
-        Returns
-        -------
-        DescriptionDisplay
-        """
+        """Draw the strongest features of every cluster, in new axes or given ones."""
         k = len(self.sizes)
         rows = [row for c in range(k) for row in self.strongest(c, n_features)]
         titles = {(row.view, row.feature): _title(row) for row in rows}
@@ -137,17 +108,7 @@ class Description:
         return DescriptionDisplay(features=names, differences=values, sizes=self.sizes).plot(ax)
 
     def summary(self, n_features: int = 3) -> str:
-        """Return a line per cluster: its size, and the features that set it apart most.
-
-        Parameters
-        ----------
-        n_features : int, default=3
-            Features of each cluster.
-
-        Returns
-        -------
-        str
-        """
+        """Return a line per cluster: its size, and the features that set it apart most."""
         width = len(f"{max(self.sizes, default=0):,}")
         lines = ["Clusters by what sets them apart (in standard deviations from the rest):"]
         for cluster, size in enumerate(self.sizes):
@@ -234,8 +195,7 @@ def describe(model: Any, tables: Any, *, n_features: int = 10) -> Description:
         lacking += [f"{table.name!r} {len(known):,}"] * (len(known) < n)
     notes = [f"Left out of {each.name!r}: {each.reasons}." for each in aligned if each.skipped]
     if lacking:
-        having = f"those that a table has are compared: {join_words(lacking)}"
-        notes.append(f"Of {n:,} samples, {having}.")
+        notes.append(f"Compared on the samples that have values, of {n:,}: {join_words(lacking)}.")
     # Stable: views and effects stay in their order.
     frame = pd.concat(frames)[COLUMNS].sort_values("cluster", kind="stable", ignore_index=True)
     means = frame[["mean_in", "mean_out"]]
@@ -245,8 +205,9 @@ def describe(model: Any, tables: Any, *, n_features: int = 10) -> Description:
 
 
 def _title(row: Any) -> str:
-    """Return a feature, with its view if it has no name of its own."""
-    return f"{row.view} {row.feature}" if NUMBERED.fullmatch(row.feature) else row.feature
+    """Return a feature, with its view if its name is a number."""
+    is_number = NUMBERED.fullmatch(row.feature)
+    return f"{row.view} column {is_number[1]}" if is_number else row.feature
 
 
 def _phrase(row: Any) -> str:

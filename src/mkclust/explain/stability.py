@@ -64,12 +64,7 @@ class Stability:
         return float(self.agreements.mean())
 
     def summary(self) -> str:
-        """Return the reading in words.
-
-        Returns
-        -------
-        str
-        """
+        """Return the reading in words."""
         shares = [f"{share:.2f}" if share == share else "-" for share in self.clusters]
         drawn = f"on {self.size} of {len(self.samples)} samples"
         drawn = drawn if self.vary == "samples" else "with other landmarks"
@@ -83,12 +78,7 @@ class Stability:
         )
 
     def verdict(self) -> str:
-        """Return in a sentence how far the clusters are to be relied on.
-
-        Returns
-        -------
-        str
-        """
+        """Return in a sentence how far the clusters are to be relied on."""
         depends, advice = DEPENDS[self.vary], f"; {ADVICE[self.vary]}"
         if self.mean >= STABLE:
             return f"High: the clusters do not depend {depends}."
@@ -118,9 +108,9 @@ def stability(
     from other landmarks. The clusters of each refit are matched with the model's so that as many
     samples as possible stay in their cluster.
 
-    Stable clusters are no proof of clusters that exist: an elongated cloud is cut in the same place
-    every time. Unstable clusters are nothing to rely on: with other landmarks, either there are too
-    few of them, or the clusters are not clear.
+    Stable clusters need not exist: an elongated cloud is cut in the same place every time. Unstable
+    clusters cannot be relied on: with other landmarks, either there are too few of them, or the
+    clusters are not clear.
 
     Parameters
     ----------
@@ -134,10 +124,9 @@ def stability(
     n_resamples : int, default=None
         Number of refits; None takes 20 for samples and 5 for landmarks.
     fraction : float, default=0.8
-        Share of the samples in a part, between 0 and 1; of landmarks all samples are used.
+        Share of the samples in a part, between 0 and 1; for landmarks all samples are used.
     max_samples : int, default=2000
-        A part holds no more samples than this. A feature map of more components than that makes
-        do with as many.
+        The most samples of a part, and so the most components of a feature map.
     random_state : int, RandomState instance or None, default=0
         Seed of what is drawn.
 

@@ -32,6 +32,12 @@ class AlignedTable:
         """The columns that hold neither, and why, in words."""
         return join_words(f"{column!r} {reason}" for column, reason in self.skipped.items())
 
+    @property
+    def n_missing(self) -> int:
+        """Number of empty cells."""
+        numbers = self.numbers.data if issparse(self.numbers) else self.numbers
+        return int(np.isnan(numbers).sum() + sum(each.isna().sum() for _, each in self.categories))
+
 
 def read_tables(
     tables: Any, index: Any, observed: Mapping[str, np.ndarray] | None = None
@@ -105,9 +111,8 @@ def _numbers(table: Table, who: str) -> Any:
 def _read_frame(name: str, frame: pd.DataFrame, samples: np.ndarray) -> AlignedTable:
     """Return the columns of a data frame, told apart by what they hold."""
     columns, numbers, categories, skipped = [], [], [], {}
-    unnamed = isinstance(frame.columns, pd.RangeIndex)
     for place, label in enumerate(frame.columns):
-        title = f"column {label}" if unnamed else str(label)
+        title = f"column {label}" if isinstance(label, int | np.integer) else str(label)
         column = read_column(frame, place)
         if column.kind == "number":
             columns.append(title)

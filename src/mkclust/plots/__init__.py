@@ -10,6 +10,7 @@ from mkclust.plots.fit import plot_fit
 from mkclust.plots.matrices import AgreementDisplay, ClassesDisplay, DescriptionDisplay
 from mkclust.plots.sorted_kernel import SortedKernelDisplay
 from mkclust.plots.style import BLUE, FAINT, INK, ORANGE
+from mkclust.plots.survival import SurvivalDisplay
 from mkclust.plots.weights import KernelWeightsDisplay
 
 __all__ = [
@@ -25,5 +26,6 @@ __all__ = [
     "KernelWeightsDisplay",
     "NumberOfClustersDisplay",
     "SortedKernelDisplay",
+    "SurvivalDisplay",
     "plot_fit",
 ]

@@ -12,8 +12,7 @@ from mkclust.plots.style import BLUE, FAINT, INK, ORANGE, Display, set_titles
 class ConvergenceDisplay(Display):
     """The objective over the steps of the solver, and the certified lower bound if there is one.
 
-    The global minimum lies between the two curves. They soon become too close to tell apart, so
-    their relative gap is drawn, too, on a logarithmic scale at the right.
+    The global minimum lies between the two curves.
 
     Parameters
     ----------
@@ -49,29 +48,25 @@ class ConvergenceDisplay(Display):
         bounds, gap = (getattr(model, name, None) for name in ("lower_bounds_", "duality_gap_"))
         return {"history": model.history_, "lower_bounds": bounds, "gap": gap, **options}
 
-    def _gaps(self) -> np.ndarray:
-        """Return the relative gap at each step; the last one as certified."""
-        gaps = np.full(len(self.history), np.nan)
-        if self.lower_bounds is not None:
-            gaps = np.maximum(self.history - self.lower_bounds, 0) / np.abs(self.history)
-        gaps[-1] = gaps[-1] if self.gap is None else self.gap
-        return gaps
-
     def _gap_text(self) -> str:
-        last = self._gaps()[-1]
-        kind = "relative gap" if self.gap is None else "certified relative gap"
-        return (f"{kind} {last:.1e}" if last else f"{kind} 0") if np.isfinite(last) else ""
+        """Return the relative gap in the end, nothing if it is not known."""
+        last, kind = self.gap, "certified relative gap"
+        if last is None and self.lower_bounds is not None:
+            last = max(self.history[-1] - self.lower_bounds[-1], 0) / abs(self.history[-1])
+            kind = "relative gap"
+        return (
+            "" if last is None or np.isnan(last) else f"{kind} {last:.1e}" if last else f"{kind} 0"
+        )
 
     def _size(self) -> tuple[float, float]:
         return 6.2, 3.6
 
     def _words(self) -> str:
-        change = f"from {self.history[0]:.5g} to {self.history[-1]:.5g}"
-        gap = f" At the end: {self._gap_text()}." if self._gap_text() else ""
-        return f"The objective at every step of the solver, {change}.{gap}"
+        first, last = self.history[[0, -1]]
+        return f"The objective at every step of the solver, from {first:.5g} to {last:.5g}."
 
     def _draw(self, ax: Any) -> None:
-        steps, gap = np.arange(len(self.history)), self._gap_text()
+        steps = np.arange(len(self.history))
         marks: dict[str, Any] = {"marker": "o" if len(steps) <= 40 else "", "markersize": 4}
         ax.plot(steps, self.history, color=BLUE, label="objective", **marks)
         _frame(ax, steps)
@@ -79,17 +74,10 @@ class ConvergenceDisplay(Display):
             ax.plot(steps, self.lower_bounds, color=ORANGE, label="certified lower bound", **marks)
             band = self.lower_bounds, self.history
             ax.fill_between(steps, *band, color=FAINT, alpha=0.15, linewidth=0)
-            ax.plot([], [], ":", color=INK, label="relative gap (at the right)")
-            gaps = self._gaps()
-            if (gaps > 0).any():
-                right = ax.twinx()
-                right.semilogy(steps, np.where(gaps > 0, gaps, np.nan), ":", color=INK)
-                right.tick_params(labelsize=9, color=FAINT)
-                right.spines[:].set_visible(False)
             # Above the curves, where it covers nothing.
             place: dict[str, Any] = {"loc": "lower left", "bbox_to_anchor": (0, 1), "ncols": 3}
             ax.legend(**place, fontsize=8.5, frameon=False, borderaxespad=0.2, borderpad=0)
-        title = f"Convergence: {gap}" if gap else "Convergence"
+        title = f"Convergence: {self._gap_text()}".removesuffix(": ")
         set_titles(ax, title, "step", "objective", pad=8 if self.lower_bounds is None else 24)
 
 
@@ -132,22 +120,7 @@ class NumberOfClustersDisplay(Display):
 
     @classmethod
     def from_suggestion(cls, result: Any, *, ax: Any = None) -> "NumberOfClustersDisplay":
-        """Draw what ``mkclust.suggest_n_clusters`` returns.
-
-        Parameters
-        ----------
-        result : NumberOfClusters
-            What it returns.
-        ax : matplotlib.axes.Axes, default=None
-            Where to draw; None makes a new figure.
-
-        Returns
-        -------
-        NumberOfClustersDisplay
-        """
-        if not hasattr(result, "k_values"):
-            kind = type(result).__name__
-            raise TypeError(f"{kind} has no k_values: pass what suggest_n_clusters returns")
+        """Draw what ``mkclust.suggest_n_clusters`` returns, in new axes or given ones."""
         found: dict[str, Any] = {name: getattr(result, name, None) for name in cls.__annotations__}
         return cls(**found).plot(ax)
 
@@ -156,9 +129,7 @@ class NumberOfClustersDisplay(Display):
 
     def _words(self) -> str:
         shaded = "" if self.null_silhouettes is None else " Shaded: values without clusters."
-        tried = f"{self.k_values[0]} to {self.k_values[-1]} clusters were tried"
-        found = f"{self.n_clusters} fit best"
-        return f"Three criteria, each the larger the better.{shaded} {tried}: {found}."
+        return f"Three criteria, each the larger the better.{shaded}"
 
     def _draw(self, ax: Any) -> None:
         ax.set_axis_off()
@@ -166,7 +137,7 @@ class NumberOfClustersDisplay(Display):
         for panel, name, values, null in (
             (self.axes_[0], "eigengap", self.eigengaps, self.null_eigengaps),
             (self.axes_[1], "silhouette", self.silhouettes, self.null_silhouettes),
-            (self.axes_[2], "stability", self.stabilities, None),
+            (self.axes_[2], "resamples", self.stabilities, None),
         ):
             self._draw_criterion(panel, np.asarray(values, dtype=float), null)
             panel.set_ylabel(name)

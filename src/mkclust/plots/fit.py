@@ -31,11 +31,9 @@ def plot_fit(model: Any, y: Any = None) -> Figure:
     """
     from matplotlib.figure import Figure
 
-    weights_height = 0.21 * min(len(model.weights_), 60) + 1.5
-    heights = [max(3.6, weights_height), 5.4]
+    heights = [max(3.6, 0.21 * min(len(model.weights_), 60) + 1.5), 5.4]
     panels: Any = [["weights", "solver"], ["embedding", "embedding" if y is None else "classes"]]
-    size = 13, sum(heights) + 0.8
-    figure = Figure(figsize=size, layout="constrained", facecolor="white")
+    figure = Figure(figsize=(13, sum(heights) + 0.8), layout="constrained", facecolor="white")
     axes: Any = figure.subplot_mosaic(panels, height_ratios=heights)
     figure.get_layout_engine().set(w_pad=0.12, h_pad=0.12)  # type: ignore[union-attr, call-arg]
     KernelWeightsDisplay.from_estimator(model, ax=axes["weights"])

@@ -16,7 +16,7 @@ MAX_WRITTEN = 12
 
 @dataclass(eq=False, kw_only=True)
 class AgreementDisplay(Display):
-    """How much every two views share, and which were set aside.
+    """How much every two views share, and which are not used.
 
     ``mkclust.agreement(X).plot()`` or ``AgreementDisplay.from_estimator(model)`` makes it.
 
@@ -27,7 +27,7 @@ class AgreementDisplay(Display):
     alignments : array-like of shape (m, m)
         Debiased alignments: one for copies, about zero for kernels that share nothing.
     weights : array-like of shape (m,)
-        Weights; zero for kernels that were set aside, whose names are put in brackets.
+        Weights; zero for kernels that are not used, whose names are put in brackets.
     """
 
     kernel_names: Sequence[str]
@@ -46,8 +46,8 @@ class AgreementDisplay(Display):
 
     def _words(self) -> str:
         pairs = np.asarray(self.alignments)[~np.eye(len(self.kernel_names), dtype=bool)]
-        brackets = "" if np.all(self.weights) else " In brackets: views that were set aside."
-        return f"Alignments of two views: {format_range(pairs)}.{brackets}"
+        brackets = "" if np.all(self.weights) else " In brackets: views that are not used."
+        return f"Two views share {format_range(pairs)}: 1 means copies, 0 nothing.{brackets}"
 
     def _draw(self, ax: Any) -> None:
         values = np.asarray(self.alignments, dtype=float)
@@ -61,7 +61,7 @@ class AgreementDisplay(Display):
             label.set(rotation=45, ha="right", rotation_mode="anchor")
         if not ax.texts:
             ax.figure.colorbar(image, ax=ax, shrink=0.8).outline.set_visible(False)
-        note = "" if np.all(self.weights) else "in brackets: set aside"
+        note = "" if np.all(self.weights) else "in brackets: not used"
         set_titles(ax, "What every two views share", note)
 
 

@@ -55,33 +55,14 @@ class Display:
             Where to draw; None makes a new figure.
         **options
             Further parameters of the display.
-
-        Returns
-        -------
-        Display
         """
         check_is_fitted(model)
-        if missing := [
-            name for name in ("alignments_", "mixed_kernel") if not hasattr(model, name)
-        ]:
-            raise TypeError(
-                f"{type(model).__name__} has no {missing[0]}: pass a fitted clusterer of mkclust"
-            )
+        if not hasattr(model, "alignments_"):
+            raise TypeError(f"{type(model).__name__}: pass a fitted clusterer of mkclust")
         return cls(**cls._read(model, X, **options)).plot(ax)
 
     def plot(self, ax: Axes | None = None) -> Self:
-        """Draw.
-
-        Parameters
-        ----------
-        ax : matplotlib.axes.Axes, default=None
-            Where to draw; None makes a new figure.
-
-        Returns
-        -------
-        Display
-            Itself, with ``ax_`` and ``figure_``.
-        """
+        """Draw in given axes, or in those of a new figure; return the display itself."""
         if ax is None:
             try:
                 import matplotlib.pyplot as plt
@@ -134,5 +115,5 @@ def shorten(name: Any, limit: int = 26) -> str:
 
 def format_range(values: np.ndarray) -> str:
     """Return "0.10 to 0.25", or one number if both ends read the same."""
-    first, last = f"{values.min():.2f}", f"{values.max():.2f}"
+    first, last = (f"{round(value, 2) + 0.0:.2f}" for value in (values.min(), values.max()))
     return first if first == last else f"{first} to {last}"

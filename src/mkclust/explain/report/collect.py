@@ -1,7 +1,7 @@
 """Everything that the report of a fit says, computed by the functions of `mkclust.explain`."""
 
 import warnings
-from dataclasses import dataclass
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -9,84 +9,32 @@ import pandas as pd
 
 from mkclust.data import Samples
 from mkclust.explain.annotate import Annotation
-from mkclust.explain.describe import Description, describe, views_of_features
+from mkclust.explain.describe import describe, views_of_features
 from mkclust.explain.diagnose import Diagnosis, diagnose
-from mkclust.explain.fitted import check_fitted, fitted_index, is_approximated
+from mkclust.explain.fitted import (
+    check_fitted,
+    fitted_index,
+    is_approximated,
+    observed_samples,
+)
 from mkclust.explain.number_of_clusters import NumberOfClusters, suggest_n_clusters
 from mkclust.explain.parts import Parts
-from mkclust.explain.sample_scores import SampleScores, sample_scores
+from mkclust.explain.sample_scores import sample_scores
 from mkclust.explain.stability import Stability, part_size, stability
+from mkclust.explain.tables import read_tables
 from mkclust.index import index_of, match_rows
 from mkclust.kernels import default_bank
 from mkclust.linalg import to_host
 from mkclust.methods import AgreementKKM
-from mkclust.methods.agreement import Agreement
 from mkclust.methods.training import in_order_of_fit, make_bank
 from mkclust.methods.uncovered import only_covered
-from mkclust.metrics import agreement_of_labels
+from mkclust.metrics import agreement_of_labels, scores
 from mkclust.plots.sampling import sample_clusters
 
 # Entries of kernels for one of several refits, with the slowness of the method.
 MAX_REFITTED = 1.6e7
 # Samples for a refit, however few kernels there are.
 MAX_SAMPLES = 2000
-
-
-@dataclass(frozen=True, eq=False)
-class ReportData:
-    """A fitted model, and everything that its report says about it."""
-
-    model: Any
-    X: Any  # what it was fitted on
-    ids: list[str]  # of the samples, or their numbers
-    labels: np.ndarray  # -1 if nothing is known of a sample
-    y: np.ndarray | None  # given classes
-    scores: SampleScores
-    description: Description | None  # None if no view has features
-    diagnosis: Diagnosis | None  # None for a single kernel
-    agreed_ari: float | None  # ARI with the clusters that the views agree on
-    stability: Stability | None
-    stability_note: str  # why there is none
-    suggestion: NumberOfClusters | None
-    number_note: str  # why there is none
-    annotation: Annotation | None
-
-    @property
-    def known(self) -> np.ndarray:
-        """Which samples have a cluster, (n,) of bool."""
-        return self.labels >= 0
-
-    @property
-    def n_samples(self) -> int:
-        """Number of samples that have a cluster."""
-        return int(self.known.sum())
-
-    @property
-    def n_clusters(self) -> int:
-        """Number of clusters, k."""
-        return int(self.model.n_clusters)
-
-    @property
-    def sizes(self) -> np.ndarray:
-        """Number of samples in each cluster, (k,)."""
-        return np.bincount(self.labels[self.known], minlength=self.n_clusters)
-
-    @property
-    def agreement(self) -> Agreement | None:
-        """What the views share; None for a single kernel."""
-        return self.model.agreement_ if len(self.model.kernel_names_) > 1 else None
-
-    @property
-    def strongest_effects(self) -> pd.DataFrame:
-        """The five features that set each cluster apart most, rows of the description."""
-        found = self.description
-        clusters = range(self.n_clusters)
-        return pd.DataFrame([row for c in clusters if found for row in found.strongest(c, 5)])
-
-    @property
-    def mean_silhouette(self) -> float:
-        """Mean silhouette, NaN for a single cluster."""
-        return float(pd.Series(self.scores.silhouette).mean())
 
 
 def collect(
@@ -97,30 +45,49 @@ def collect(
     annotation: Annotation | None = None,
     n_resamples: int | None = None,
     alternatives: bool | NumberOfClusters = False,
-) -> ReportData:
-    """Compute everything that the report of a fitted model says."""
+) -> SimpleNamespace:
+    """Return everything that the report of a fitted model says, None for what is not known."""
     check_fitted(model)
-    labels = np.asarray(model.labels_)
+    labels, several = np.asarray(model.labels_), len(model.kernel_names_) > 1
     # The model and its samples without those of which nothing is known.
     covered, samples = only_covered(model), in_order_of_fit(model, X)
-    given = None if y is None else _in_order(y, model)
-    ids = [str(name) for name in getattr(model, "sample_ids_", range(len(labels)))]
+    data = SimpleNamespace(model=model, X=X, labels=labels, known=labels >= 0)
+    data.y = None if y is None else _in_order(y, model)
+    data.ids = [str(name) for name in getattr(model, "sample_ids_", range(len(labels)))]
+    data.agreement, data.annotation = model.agreement_ if several else None, annotation
+    data.n_filled = 0
+    if model.table_options.impute and samples.kind != "kernels":
+        tables = read_tables(X, fitted_index(model), observed_samples(model))
+        data.n_filled = sum(table.n_missing for table in tables)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # the fit itself has warned
-        views = views_of_features(covered, samples)
-        return ReportData(
-            model,
-            X,
-            ids,
-            labels,
-            given,
-            sample_scores(model),
-            describe(covered, samples.only(views), n_features=5) if views else None,
-            *_diagnose(covered, samples),
-            *_stability(model, X, n_resamples),
-            *_number_of_clusters(covered, samples, alternatives),
-            annotation,
-        )
+        data.scores, views = sample_scores(model), views_of_features(covered, samples)
+        data.description = describe(covered, samples.only(views), n_features=5) if views else None
+        data.diagnosis = _diagnose(covered, samples) if several else None
+        data.agreed_ari = _agreed_ari(covered, samples) if several else None
+        data.stability = _stability(model, X, n_resamples)
+        data.suggestion = _suggestion(covered, samples, alternatives)
+    data.clusters = _clusters(model, data)
+    data.class_scores = None if y is None else _class_scores(model, data)
+    shares = pd.Series([] if data.stability is None else data.stability.samples, dtype=float)
+    data.least_stable = shares[shares < 1].sort_values(kind="stable").index[:25].tolist()
+    return data
+
+
+def _clusters(model: Any, data: Any) -> pd.DataFrame:
+    """Return the size of each cluster, its mean silhouette, and the share of negative ones."""
+    groups = pd.Series(data.scores.silhouette[data.known]).groupby(data.labels[data.known])
+    found = groups.agg(size="size", mean="mean", negative=lambda each: (each < 0).mean())
+    return found.reindex(range(model.n_clusters)).fillna({"size": 0}).astype({"size": int})
+
+
+def _class_scores(model: Any, data: Any) -> pd.DataFrame:
+    """Return the scores against given classes in percent, by whose clusters they are."""
+    found = {"this model": data.labels}
+    if hasattr(model, "baseline_labels_"):
+        found["what the views agree on"] = np.asarray(model.baseline_labels_)
+    y, known = data.y[data.known], data.known
+    return 100 * pd.DataFrame({name: scores(y, each[known]) for name, each in found.items()}).T
 
 
 def refit_size(model: Any) -> int:
@@ -143,60 +110,48 @@ def _in_order(y: Any, model: Any) -> np.ndarray:
     return values
 
 
-def _diagnose(model: Any, samples: Any) -> tuple[Diagnosis | None, float | None]:
-    """Return the diagnosis, and the ARI with the clusters that the views agree on, None if none."""
-    m, n = len(model.kernel_names_), min(len(model.labels_), refit_size(model))
-    if m == 1:
-        return None, None
-    quick = (m * n) ** 2 * model.SLOWNESS <= 6e7
-    diagnosis = diagnose(model, samples, leave_one_out=quick, max_samples=n)
-    return diagnosis, _agreed_ari(model, samples, n)
+def _diagnose(model: Any, samples: Any) -> Diagnosis:
+    """Return the diagnosis, with refits without each kernel if they are quick."""
+    n = min(len(model.labels_), refit_size(model))
+    quick = (len(model.kernel_names_) * n) ** 2 * model.SLOWNESS <= 6e7
+    return diagnose(model, samples, leave_one_out=quick, max_samples=n)
 
 
-def _agreed_ari(model: Any, samples: Any, max_samples: int) -> float | None:
+def _agreed_ari(model: Any, samples: Any) -> float | None:
     """Return the ARI of a model's clusters with those that its views agree on, None if none."""
     if not model.agreement_.any_share or isinstance(model, AgreementKKM):
         return None
     if hasattr(model, "baseline_agreement_"):
         return float(model.baseline_agreement_)
-    labels, parts = np.asarray(only_covered(model).labels_), Parts.of_fit(model, samples)
-    part, given = sample_clusters(labels, max_samples), parts.unfitted(model).get_params(deep=False)
+    labels, parts = np.asarray(model.labels_), Parts.of_fit(model, samples)
+    part, given = sample_clusters(labels, refit_size(model)), parts.unfitted(model).get_params()
     names = AgreementKKM().get_params(deep=False)
     agreed = AgreementKKM(**{name: given[name] for name in names if name in given})
     return agreement_of_labels(labels[part], agreed.fit(parts.take(part)).labels_)
 
 
-def _stability(model: Any, X: Any, n_resamples: int | None) -> tuple[Stability | None, str]:
-    """Return the stability under resampling, or None and why it is unknown."""
+def _stability(model: Any, X: Any, n_resamples: int | None) -> Stability | None:
+    """Return the stability under resampling; None if nothing could change, or is asked for."""
     n, k, most = len(model.labels_), model.n_clusters, refit_size(model)
     if n_resamples is None:
         entries = len(model.kernel_names_) * min(n, most) ** 2 * model.SLOWNESS
         n_resamples = 20 if entries <= MAX_REFITTED / 20 else 10
-    if k == 1:
-        return None, "A single cluster is always found again."
-    if n_resamples == 0:
-        return None, "Stability was not asked for."
-    if part_size(n, 0.8, most) <= k:
-        return None, f"Stability is unknown: 80 % of {n} samples are too few for {k} clusters."
-    return stability(model, X, n_resamples=n_resamples, max_samples=most), ""
+    if k == 1 or n_resamples == 0 or part_size(n, 0.8, most) <= k:
+        return None
+    return stability(model, X, n_resamples=n_resamples, max_samples=most)
 
 
-def _number_of_clusters(
+def _suggestion(
     model: Any, samples: Samples, alternatives: bool | NumberOfClusters
-) -> tuple[NumberOfClusters | None, str]:
-    """Compare numbers of clusters, as `suggest_n_clusters` does."""
+) -> NumberOfClusters | None:
+    """Compare numbers of clusters if asked for, as `suggest_n_clusters` does."""
     if isinstance(alternatives, NumberOfClusters):
-        return alternatives, ""
+        return alternatives
     if not alternatives or model.n_clusters == 1:
-        return None, "Not compared: mkclust.suggest_n_clusters(X) compares numbers of clusters."
+        return None
     kernels = default_bank(True, "gaussian") if is_approximated(model) else model.kernels
     if samples.kind != "kernels" and model.kernel_neighbors is not None:
         kernels = make_bank(model, several_views=samples.kind == "views")
     names = ("center", "normalize", "psd", "missing_views", "scale")
-    try:
-        suggestion = suggest_n_clusters(
-            samples, kernels=kernels, **{name: getattr(model, name) for name in names}
-        )
-    except ValueError as error:
-        return None, f"Other numbers of clusters could not be compared: {error}."
-    return suggestion, ""
+    options = {name: getattr(model, name) for name in names}
+    return suggest_n_clusters(samples, kernels=kernels, **options)

@@ -12,7 +12,6 @@ from markupsafe import Markup
 from matplotlib.figure import Figure
 
 from mkclust import plots
-from mkclust.explain.report.collect import ReportData
 from mkclust.plots.style import Display
 from mkclust.text import printable
 
@@ -28,9 +27,9 @@ class Picture(NamedTuple):
     caption: str
 
 
-def draw_all(data: ReportData) -> dict[str, Picture]:
+def draw_all(data: Any) -> dict[str, Picture]:
     """Return the pictures of a report, by name."""
-    model, several = data.model, data.agreement is not None
+    model = data.model
     drawn: dict[str, Callable[[Any], Display]] = {
         "map": lambda ax: plots.EmbeddingDisplay.from_estimator(model, ax=ax),
         "weights": lambda ax: plots.KernelWeightsDisplay.from_estimator(model, ax=ax),
@@ -38,21 +37,24 @@ def draw_all(data: ReportData) -> dict[str, Picture]:
             model, data.X, max_samples=240, ax=ax
         ),
     }
-    if data.description is not None and data.n_clusters <= MAX_CLUSTERS:
+    if data.description is not None and model.n_clusters <= MAX_CLUSTERS:
         drawn["features"] = data.description.plot
     if data.y is not None:
         drawn["classes"] = plots.ClassesDisplay(labels=data.labels, y=data.y).plot
     if data.suggestion is not None:
         found = data.suggestion
         drawn["numbers"] = lambda ax: plots.NumberOfClustersDisplay.from_suggestion(found, ax=ax)
-    if several:
+    if data.annotation is not None:
+        for number, display in enumerate(data.annotation.survival.values()):
+            drawn[f"survival-{number}"] = display.plot
+    if data.agreement is not None:
         drawn["agreement"] = model.agreement_.plot
     if len(model.history_) > 1:
         drawn["convergence"] = lambda ax: plots.ConvergenceDisplay.from_estimator(model, ax=ax)
     return {name: _draw(name, plot, data) for name, plot in drawn.items()}
 
 
-def _draw(name: str, plot: Callable[[Any], Display], data: ReportData) -> Picture:
+def _draw(name: str, plot: Callable[[Any], Display], data: Any) -> Picture:
     """Return what a function draws, as SVG whose ids begin with a name."""
     settings: Any = {
         "svg.fonttype": "none",
@@ -64,8 +66,11 @@ def _draw(name: str, plot: Callable[[Any], Display], data: ReportData) -> Pictur
         figure = Figure(layout="constrained")
         display = plot(figure.subplots())
         figure.set_size_inches(display.figsize)
-        if name in ("map", "weights"):
-            display.ax_.set_xlabel("")  # the page says it beside the picture
+        # What the page says beside the picture.
+        if name in ("map", "weights", "agreement"):
+            display.ax_.set_xlabel("")
+        if name in ("features", "agreement"):
+            display.ax_.set_title("", loc="left")
         figure.savefig(file, format="svg", metadata={"Date": None})
     ElementTree.register_namespace("", SVG)
     root = ElementTree.fromstring(file.getvalue())
@@ -86,7 +91,7 @@ def _draw(name: str, plot: Callable[[Any], Display], data: ReportData) -> Pictur
     return Picture(Markup(ElementTree.tostring(root, encoding="unicode")), display.caption)
 
 
-def _add_titles(root: ElementTree.Element, display: Any, data: ReportData) -> None:
+def _add_titles(root: ElementTree.Element, display: Any, data: Any) -> None:
     """Give every dot of the map a title, which browsers show: id, cluster and margin."""
     dots = root.findall(".//{*}g[@id='samples']//{*}use")
     for dot, sample in zip(dots, display.samples[display.drawn_order], strict=True):

@@ -4,31 +4,37 @@ import base64
 import csv
 import hashlib
 import os
-import platform
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from importlib.resources import files
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
-import scipy
-import sklearn
 
 from mkclust.explain.annotate import Annotation
 from mkclust.explain.diagnose import p_text
 from mkclust.explain.fitted import is_approximated, kernel_source
 from mkclust.explain.number_of_clusters import NumberOfClusters
-from mkclust.explain.report import tables
-from mkclust.explain.report.cautions import cautions
-from mkclust.explain.report.collect import ReportData, collect
+from mkclust.explain.report.collect import collect
 from mkclust.files import write_atomically
 from mkclust.methods import AgreementKKM, AverageKKM, InductiveClusterer
 from mkclust.methods.agreement import BEYOND_CHANCE
 from mkclust.methods.parameter_checks import COMMON
+from mkclust.methods.simple_mkkm import OTHER_CLUSTERS
 from mkclust.text import count, join_words, printable
-from mkclust.version import __version__
+from mkclust.version import versions
+
+
+class Column(NamedTuple):
+    """A column of a table: title, values, number format, meaning, and bars, 0 to 1 long."""
+
+    title: str
+    values: Any
+    form: Any = ""  # or a function; empty for text
+    meaning: str = ""
+    bars: Any = None
 
 
 def write_report(
@@ -106,30 +112,30 @@ def report_html(
     from mkclust.explain.report.figures import draw_all
 
     data = collect(model, X, y, **options)
-    versions = {
-        "mkclust": __version__,
-        "Python": platform.python_version(),
-        "NumPy": np.__version__,
-        "SciPy": scipy.__version__,
-        "scikit-learn": sklearn.__version__,
-    }
+    verdict = "One kernel alone: there is nothing to compare it with."
+    if data.agreement is not None:
+        verdict = data.agreement.verdict(sets_aside=hasattr(model, "set_aside_"))
+    given = model._source.given
+    about_views = (*(f"{name}:" for name in given.names), "precomputed")
     css, js = (files(__package__).joinpath(name).read_text() for name in ("page.css", "page.js"))
     return environment.get_template("page.html.j2").render(
         data=data,
         model=model,
-        cautions=cautions(data, warned),
+        verdict=verdict,
+        other_clusters=OTHER_CLUSTERS,
+        warned=None if warned is None else [text.strip().rstrip(".") for text in warned],
         source=kernel_source(model),
         is_approximated=is_approximated(model),
         is_one_eigenproblem=isinstance(model, AverageKKM | AgreementKKM),
-        tables=tables,
-        Column=tables.Column,
+        Column=Column,
         p_text=p_text,
         pictures=draw_all(data),
         labels_csv=_labels_csv(data),
+        notes=[note for note in given.table_notes if not note.startswith(about_views)],
         level=BEYOND_CHANCE,
         settings=_own_settings(model),
         parameters={k: _parameter_text(v) for k, v in model.get_params(deep=False).items()},
-        versions=versions,
+        versions=versions(),
         seconds=getattr(model, "fit_seconds_", None),
         written=datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"),
         css=css,
@@ -158,10 +164,12 @@ def load_environment() -> Any:
     )
     environment.globals |= {"count": count, "join_words": join_words, "zip": zip}
     environment.filters["take"] = lambda index, values: values[index]
+    environment.filters["lower_first"] = lambda text: text[:1].lower() + text[1:]
+    environment.filters["upper_first"] = lambda text: text[:1].upper() + text[1:]
     return environment
 
 
-def _labels_csv(data: ReportData) -> str:
+def _labels_csv(data: Any) -> str:
     """Return the cluster of every sample as CSV, in base64; ids as they are, to be joined by."""
     table = pd.DataFrame({"id": data.ids, "cluster": data.labels})
     # Quotes around all ids: some versions of Python leave a carriage return without them.

@@ -1,0 +1,106 @@
+"""Survival by cluster: Kaplan-Meier curves with the numbers at risk."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from mkclust.linalg import to_host
+from mkclust.plots.style import FAINT, INK, PALETTE, Display, set_titles, shorten
+
+
+@dataclass(eq=False, kw_only=True)
+class SurvivalDisplay(Display):
+    """Kaplan-Meier curves of the clusters, with the numbers of samples at risk below.
+
+    ``annotate(model, table).survival`` holds one for each pair of times and events.
+
+    Parameters
+    ----------
+    times : array-like of shape (n,)
+        Times to the event, or to the end of observation.
+    events : array-like of shape (n,)
+        1 for an event, 0 for censored.
+    labels : array-like of int of shape (n,)
+        The cluster of each sample; samples labeled -1, or without time or event, are left out.
+    time_name : str, default="time"
+        The title of the axis of times.
+
+    Attributes
+    ----------
+    curves : dict
+        For each cluster the times of its events, and the share of its samples that have had no
+        event until then, that time included.
+
+    Examples
+    --------
+    >>> from mkclust.plots import SurvivalDisplay
+    >>> display = SurvivalDisplay(times=[1, 2, 3, 4], events=[1, 1, 0, 1], labels=[0, 0, 0, 0])
+    >>> display.curves[0][1].tolist(), display.medians
+    ([0.75, 0.5, 0.0], {0: 2.0})
+    """
+
+    times: Any
+    events: Any
+    labels: Any
+    time_name: str = "time"
+
+    def __post_init__(self) -> None:
+        labels = to_host(self.labels, None)
+        times, events = (np.asarray(each, dtype=float) for each in (self.times, self.events))
+        known = np.isfinite(times) & np.isfinite(events) & (labels >= 0)
+        self.times, self.events, self.labels = times[known], events[known], labels[known]
+        self.curves = {}
+        for cluster in np.unique(self.labels).tolist():
+            own, happened = self.times[self.labels == cluster], self.events[self.labels == cluster]
+            steps, deaths = np.unique(own[happened == 1], return_counts=True)
+            shares = np.cumprod(1 - deaths / np.sum(own >= steps[:, None], axis=1))
+            self.curves[cluster] = steps, shares
+
+    @property
+    def medians(self) -> dict[int, float]:
+        """The time until half of the samples of each cluster have had an event; NaN if never."""
+        found = {c: steps[shares <= 0.5] for c, (steps, shares) in self.curves.items()}
+        return {cluster: float(min(steps, default=np.nan)) for cluster, steps in found.items()}
+
+    def _size(self) -> tuple[float, float]:
+        return 6.2, 3.9 + 0.19 * len(self.curves)
+
+    def _words(self) -> str:
+        return (
+            f"Kaplan-Meier curves of {len(self.times):,} samples, {self.events.sum():,.0f} with an "
+            "event: the share of each cluster that has had none. Ticks: censored samples."
+        )
+
+    def _draw(self, ax: Any) -> None:
+        from matplotlib.ticker import MaxNLocator
+
+        end = float(self.times.max(initial=0)) or 1.0
+        ticks = np.asarray(MaxNLocator(6).tick_values(0, end))
+        ticks = ticks[(ticks >= 0) & (ticks <= end)]
+        for row, (cluster, (steps, shares)) in enumerate(self.curves.items()):
+            own, color = self.times[self.labels == cluster], PALETTE[cluster % len(PALETTE)]
+            x, y = np.r_[0, steps, own.max()], np.r_[1, shares, min(shares, default=1)]
+            ax.step(x, y, where="post", color=color, linewidth=1.6)
+            censored = own[self.events[self.labels == cluster] == 0]
+            at = np.searchsorted(steps, censored, side="right")
+            ax.plot(censored, np.r_[1, shares][at], "|", color=color, markersize=7)
+            beside: dict[str, Any] = {"textcoords": "offset points", "xytext": (4, 0)}
+            name: dict[str, Any] = {"color": color, "fontweight": "bold"}
+            ax.annotate(f"{cluster}", (x[-1], y[-1]), fontsize=10, va="center", **beside, **name)
+            # The numbers at risk, a row for each cluster below the axis.
+            self._write(ax, -0.08 * end, row, f"{cluster}", **name)
+            for tick in ticks:
+                self._write(ax, tick, row, f"{np.sum(own >= tick):,}", color=INK)
+        self._write(ax, -0.08 * end, -1, "at risk", color=INK)
+        ax.set(xlim=(-0.02 * end, 1.06 * end), ylim=(0, 1.03), xticks=ticks)
+        ax.spines[["top", "right"]].set_visible(False)
+        ax.spines[["bottom", "left"]].set_color(FAINT)
+        ax.tick_params(labelsize=9, color=FAINT)
+        set_titles(ax, "Survival by cluster", shorten(self.time_name, 60), "share without an event")
+
+    def _write(self, ax: Any, x: float, row: int, text: str, **style: Any) -> None:
+        """Write below the axis, in one of several rows."""
+        place: dict[str, Any] = {"xycoords": ax.get_xaxis_transform(), "ha": "center"}
+        place |= {"textcoords": "offset points", "xytext": (0, -54 - 12 * row), "fontsize": 8.5}
+        ax.annotate(text, (x, 0), **place, **style)
