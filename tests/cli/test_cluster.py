@@ -213,7 +213,7 @@ def shared_views():
 def test_a_view_that_shares_nothing_is_named_and_recorded():
     np.savez("three.npz", **shared_views())
     result = succeed("cluster", "three.npz", "-k", 3)
-    assert "2 of 3 views agree beyond chance: a and b." in result.stdout
+    assert "2 of 3 views agree" in result.stdout
     record, model = read_run()["agreement"], Recommended(3, random_state=0).fit(shared_views())
     np.testing.assert_allclose(record["alignments"], model.agreement_.alignments, atol=1e-12)
     assert (record["groups"], record["set_aside"]) == ([["a", "b"]], ["noise"])

@@ -153,7 +153,7 @@ n_iter_ : int
 kernel_names_ : tuple of str
     Names of the kernels.
 agreement_ : Agreement
-    What the kernels share beyond chance (`mkclust.agreement`); not there for one kernel alone.
+    Which kernels agree (`mkclust.agreement`); not there for one kernel alone.
     If samples are missing from views, every two are compared on the samples both have.
 uncovered_samples_ : ndarray
     Ids, or else numbers, of the samples that have no entry in any view that is used

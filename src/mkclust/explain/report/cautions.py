@@ -56,13 +56,13 @@ def cautions(data: ReportData, warned: Sequence[str] | None) -> list[str]:
 
 
 def _about_agreement(data: ReportData) -> list[str]:
-    """Return that views do not agree, fall into groups, or share nothing and are mixed in."""
+    """Return that views do not agree, form groups, or are used without clear agreement."""
     model, agreement = data.model, data.agreement
     assert agreement is not None
     if agreement.is_testable and not agreement.any_share:
         return [
-            "No two views agree: nothing can tell which view is right, and the clusters may match "
-            "none of them. See the views below before you use the clusters"
+            "No two views agree clearly: nothing tells which view is right, and the clusters may "
+            "match none of them. See the views below before you use the clusters"
         ]
     sentences, names = [], agreement.names
     sets_aside = hasattr(model, "set_aside_")
@@ -70,7 +70,7 @@ def _about_agreement(data: ReportData) -> list[str]:
         groups = [join_words([names[p] for p in group]) for group in agreement.groups]
         whose = f"are those of {groups[0]}" if sets_aside else "belong to at most one of them"
         sentences.append(
-            f"There are {len(groups)} groups of views that share nothing with each other "
+            f"There are {len(groups)} groups of views without clear agreement between them "
             f"({'; '.join(groups)}), and so as many answers: these clusters {whose}"
         )
     if agreement.set_aside and not sets_aside:
@@ -78,7 +78,7 @@ def _about_agreement(data: ReportData) -> list[str]:
         share = model.weights_[aside].sum() / model.weights_.sum()
         sentences.append(
             f"{type(model).__name__} sets no view aside: {share:.0%} of the weight is on views "
-            f"that share nothing with those that agree ({join_words(agreement.set_aside)}). "
+            f"without clear agreement with the others ({join_words(agreement.set_aside)}). "
             "AgreementKKM sets them aside"
         )
     return sentences

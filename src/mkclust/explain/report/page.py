@@ -17,7 +17,6 @@ import scipy
 import sklearn
 
 from mkclust.explain.annotate import Annotation
-from mkclust.explain.diagnose import p_text
 from mkclust.explain.fitted import is_approximated, kernel_source
 from mkclust.explain.number_of_clusters import NumberOfClusters
 from mkclust.explain.report import tables
@@ -25,7 +24,7 @@ from mkclust.explain.report.cautions import cautions
 from mkclust.explain.report.collect import ReportData, collect
 from mkclust.files import write_atomically
 from mkclust.methods import AgreementKKM, AverageKKM, InductiveClusterer
-from mkclust.methods.agreement import BEYOND_CHANCE
+from mkclust.methods.agreement import p_text, p_value_limit
 from mkclust.methods.parameter_checks import COMMON
 from mkclust.text import count, join_words, printable
 from mkclust.version import __version__
@@ -126,7 +125,7 @@ def report_html(
         p_text=p_text,
         pictures=draw_all(data),
         labels_csv=_labels_csv(data),
-        level=BEYOND_CHANCE,
+        p_value_limit=p_value_limit,
         settings=_own_settings(model),
         parameters={k: _parameter_text(v) for k, v in model.get_params(deep=False).items()},
         versions=versions,
