@@ -207,6 +207,7 @@ class Agreement:
             sums = self._agreement_sums(self.chosen)
             relative = sums / np.median(sums[first])
             values *= np.where(relative < MUCH_LESS_SHARE, relative, 1)
+        if self.n_independent_views > 1:
             values *= np.minimum(self.directions[self.chosen] / FULL_WEIGHT_DIRECTIONS, 1)
         weights[self.chosen] = values
         return weights / weights.sum()
@@ -214,12 +215,14 @@ class Agreement:
     def coefficients(self) -> Float:
         """Return what mixes the kernels to the compromise: weights over norms, (m,).
 
-        Divided by its norm, no kernel dominates the others by a few large directions.
+        Divided by its norm, no kernel dominates the others by a few large directions. The kernels
+        of one view alone are averaged.
         """
         weights = self.weights()
-        if not self.any_share:
+        if self.n_independent_views == 1 or not self.norms.any():
             return weights
-        coefficients = np.divide(weights, self.norms, out=np.zeros_like(weights), where=weights > 0)
+        norms = self.norms
+        coefficients = np.divide(weights, norms, out=np.zeros_like(weights), where=norms > 0)
         return coefficients / coefficients.sum()
 
     def _agreement_sums(self, group: Sequence[int]) -> Float:
@@ -247,7 +250,7 @@ class Agreement:
         elif not self.is_testable:
             n_common = int(self.pair_samples[self._are_other_views].max())
             found.append(f"{n_common} samples in common are too few to test whether views agree.")
-            found.append("All views count equally.")
+            found.append("All views are used.")
         elif not self.groups:
             found.append(self._about_no_agreement())
         else:
@@ -262,7 +265,7 @@ class Agreement:
             f"{who} agree clearly (p {p_text(self.p_values[p, q], '= ')} for {self.names[p]} and "
             f"{self.names[q]}; the limit for {self.pair_samples[p, q]} samples is "
             f"{self.limits[p, q]:.1g}). The test can miss weak agreement and clusters of few "
-            "samples. All views count equally, and the clusters may match none of them."
+            "samples. All views are used, and the clusters may match none of them."
         )
 
     def _about_agreement(self, sets_aside: bool) -> list[str]:

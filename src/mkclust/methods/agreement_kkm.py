@@ -104,7 +104,7 @@ class AgreementKKM(InductiveClusterer):
     by its norm, :math:`d_p`, so that none dominates by a few large directions.
 
     **When it cannot help.** If no two views agree clearly, the data do not tell which is right: all
-    have the same weight, and a `NoAgreementWarning` says so. Views that are made of one another
+    are used, and a `NoAgreementWarning` says so. Views that are made of one another
     outweigh one that is not. If views form groups without clear agreement between them, the largest
     is used, and a `GroupsWarning` says so.
 
