@@ -1,15 +1,12 @@
-from dataclasses import fields
-
 import numpy as np
 import pytest
 from sklearn.base import clone
 from sklearn.metrics import adjusted_rand_score
 
 from conftest import blob_views, gaussian_kernels
-from mkclust import LFMVC, METHODS, AgreementKKM, AverageKKM, KernelBank, SimpleMKKM
+from mkclust import METHODS, AgreementKKM, AverageKKM, KernelBank, SimpleMKKM
 from mkclust.explain import diagnose
 from mkclust.kernels import Linear, Nystroem
-from mkclust.methods.agreement import Agreement
 from mkclust.stack import as_stack
 
 STANDARDS = [(True, True), (True, False), (False, True), (False, False)]
@@ -43,16 +40,6 @@ def diagnosed(X, n_clusters=4, method=AverageKKM, **settings):
     """Return the diagnosis of a method fitted on X, without refits and with one k-means start."""
     model = method(n_clusters, n_init=1, random_state=0, **settings).fit(X)
     return diagnose(model, X, leave_one_out=False)
-
-
-def assert_same(first, second):
-    """Compare two diagnoses field by field."""
-    for field in fields(first):
-        one, other = getattr(first, field.name), getattr(second, field.name)
-        if isinstance(one, Agreement):
-            assert_same(one, other)
-        else:
-            np.testing.assert_array_equal(one, other)
 
 
 def assert_close(first, second, *, tolerance):
@@ -176,16 +163,6 @@ def test_a_kernel_that_is_constant_can_be_diagnosed():
     assert np.isnan(found.table["top_share"].iloc[2])
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("random_state", [None, 7, np.random.RandomState(0)])
-def test_a_diagnosis_is_the_same_every_time(random_state):
-    X = kernels_of(0, n=100, strengths=(0.7, 0.5, 0))
-    model = SimpleMKKM(5, n_init=1, random_state=random_state).fit(X)
-    state = np.random.get_state()[1].copy()  # noqa: NPY002
-    assert_same(diagnose(model, X), diagnose(model, X))
-    np.testing.assert_array_equal(np.random.get_state()[1], state)  # noqa: NPY002
-
-
 def test_named_kernels_are_found_by_their_names():
     X = dict(zip("abc", kernels_of(0, n=60, strengths=(2, 2, 0)), strict=True))
     model = AverageKKM(4, kernels="precomputed", random_state=0).fit(X)
@@ -193,7 +170,7 @@ def test_named_kernels_are_found_by_their_names():
     found = diagnose(model, turned)
     assert found.names == ("a", "b", "c")
     assert found.noise == ("c",)
-    assert_same(found, diagnose(model, list(X.values())))
+    assert_close(found, diagnose(model, list(X.values())), tolerance=1e-9)
 
 
 @pytest.mark.parametrize("psd", ["clip", "shift"])
@@ -269,17 +246,6 @@ def test_other_kernels_or_views_than_the_fitted_ones_are_refused():
 
 
 @pytest.mark.slow
-def test_kernels_made_on_the_fly_are_diagnosed_like_others():
-    views = views_of(0, n=120, strengths=(2, 0.5, 0))
-    found = []
-    for on_the_fly in (False, True):
-        bank = KernelBank(**ONE_GAUSSIAN, on_the_fly=on_the_fly)
-        model = LFMVC(4, kernels=bank, n_init=2, random_state=0).fit(views)
-        found.append(diagnose(model, views))
-    assert_close(*found, tolerance=1e-6)
-
-
-@pytest.mark.slow
 @pytest.mark.parametrize(("centered", "normalize"), STANDARDS)
 @pytest.mark.parametrize("approximation", [Nystroem(15, random_state=3), Linear()], ids=str)
 def test_features_are_diagnosed_like_the_kernels_that_they_make(approximation, centered, normalize):
@@ -305,15 +271,3 @@ def test_a_large_model_is_diagnosed_on_some_of_its_samples():
         assert found.refit_agreement > 0.9
         np.testing.assert_array_equal(found.table["weight"], model.weights_)
         assert len(found.noise) == 1
-
-
-@pytest.mark.slow
-def test_dask_arrays_are_diagnosed_by_their_features():
-    da = pytest.importorskip("dask.array")
-    views = dict(zip("abc", views_of(0, n=150, strengths=(2, 0.5, 0)), strict=True))
-    lazy = {name: da.from_array(view, chunks=(60, 5)) for name, view in views.items()}
-    model = AverageKKM(4, approximation=Nystroem(20), n_init=2, random_state=0)
-    expected = diagnose(clone(model).fit(views), views)
-    found = diagnose(clone(model).fit(lazy), lazy)
-    np.testing.assert_allclose(found.table["agreement"], expected.table["agreement"])
-    assert found.noise == expected.noise == ("c",)

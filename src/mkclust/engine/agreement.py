@@ -77,8 +77,8 @@ def debiased_alignments(products: OffDiagonalProducts) -> tuple[Float, Float]:
 def effective_directions(products: OffDiagonalProducts, norms: Float) -> Float:
     """Return how many directions kernels have, (m,): about the number of equal eigenvalues.
 
-    It is the squared trace of the centered kernel over its squared norm, both debiased: one for a
-    column of two levels, infinite for a kernel of which nothing is left off its diagonal.
+    It is the squared trace of the centered kernel over its squared norm: one for a column of two
+    levels, infinite for a kernel that is zero off its diagonal.
     """
     n = products.n_samples
     sizes = products.traces / n - products.totals / max(n * (n - 1), 1)
@@ -155,12 +155,7 @@ def are_localized(kurtoses: Float, n_samples: int) -> np.ndarray:
     """Return for which pairs of kernels the weight is on too few samples for normal terms, (m, m).
 
     Over all permutations the excess kurtosis of the inner product of two vectors is close to the
-    product of their kurtoses over n [2]_.
-
-    References
-    ----------
-    .. [2] E. J. G. Pitman. Significance Tests Which May Be Applied to Samples from any
-       Populations. II. Supplement to the JRSS 4, 1937.
+    product of their kurtoses over n (E. J. G. Pitman, Supplement to the JRSS 4, 1937).
     """
     positive = np.clip(kurtoses, 0, n_samples)
     return np.outer(positive, positive) > NOT_NORMAL * n_samples

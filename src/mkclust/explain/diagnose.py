@@ -48,7 +48,7 @@ DECIDES = 0.9
 
 @dataclass(frozen=True, eq=False)
 class Diagnosis:
-    """What each kernel of a fitted model is and does; ``print`` it for a reading in words.
+    """What each kernel of a fitted model contributes; ``print`` it for a summary in words.
 
     Attributes
     ----------
@@ -57,24 +57,19 @@ class Diagnosis:
     n_clusters : int
         The model's number of clusters, k.
     table : pandas.DataFrame
-        One row per kernel, in the model's order, with the columns ``weight`` (the mixing weight,
-        which is not importance), ``alignment`` (the share of the kernel's own top-k eigenvalue sum
-        that the consensus captures), ``agreement`` (adjusted Rand index between the clusters of
-        that kernel alone and the model's, on the samples that the kernel has), ``leave_one_out``
-        (the same between the clusters of the model without that kernel and the model's; NaN if not
-        asked for, or if the other kernels cannot be clustered), ``cluster_gap`` (relative gap
-        between eigenvalues k - 1 and k of the centered kernel; NaN for k = 1), ``top_share`` (the
-        share of its trace in its k largest eigenvalues) and ``p_value`` (the smallest of its
-        agreement with another kernel).
+        One row per kernel, in the model's order: ``weight`` (not importance), ``alignment`` (share
+        of the kernel's top-k eigenvalue sum that the consensus captures), ``agreement`` (adjusted
+        Rand index of the clusters of that kernel alone with the model's), ``leave_one_out`` (of the
+        model without that kernel; NaN if not asked for, or if the others cannot be clustered),
+        ``cluster_gap`` (relative gap between eigenvalues k - 1 and k of the centered kernel),
+        ``top_share`` (share of its trace in its k largest eigenvalues) and ``p_value`` (the
+        smallest of its agreement with another kernel).
     view_agreement : Agreement
         Which kernels agree: the model's ``agreement_``.
     missingness : Missingness or None
-        Whether the clusters follow which views samples are missing from: the model's
-        ``missingness_``; None if none are missing.
-    n_samples : int
-        Number of samples of the model.
-    n_diagnosed : int
-        Number of samples on which the model was fitted again to be diagnosed, or ``n_samples``.
+        The model's ``missingness_``, None if no samples are missing from views.
+    n_samples, n_diagnosed : int
+        Number of samples of the model, and of those on which it was fitted again to be diagnosed.
     refit_agreement : float
         Adjusted Rand index between the clusters of that fit and the model's.
     """
@@ -125,9 +120,7 @@ class Diagnosis:
             lines += ["", self.missingness.summary()]
         return "\n".join(lines)
 
-    def __str__(self) -> str:
-        """Return the summary."""
-        return self.summary()
+    __str__ = summary
 
     def sentences(self) -> list[str]:
         """Return what stands out, in sentences."""
@@ -212,9 +205,7 @@ def diagnose(
     Notes
     -----
     Everything is deterministic: if ``random_state`` is not an integer, k-means starts from the
-    seed zero. With an approximation the kernels are those of the features that the model learned;
-    whether other landmarks would give other clusters, `mkclust.stability` with
-    ``vary="landmarks"`` tells.
+    seed zero. With an approximation the kernels are those of the features that the model learned.
 
     Limits of the rule. Any agreement counts, even that of a batch effect, and the more samples the
     less of it is needed. Two unlike kernels that were precomputed from one noise view agree. With

@@ -38,10 +38,8 @@ MUCH_LESS_SHARE = 0.6
 # A kernel with fewer effective directions has less weight, in proportion: one column has 1 to 9,
 # tables of the data sets of benchmarks/first_answer.py have more than 12.
 FULL_WEIGHT_DIRECTIONS = 12.0
-# Samples by which the leading direction of a kernel is judged.
-JUDGED_SAMPLES = 192
-# Samples by which p-values are simulated, for kernels whose weight is on few of them.
-SIMULATED_SAMPLES = 512
+# Samples for the leading direction of a kernel, and for simulated p-values.
+JUDGED_SAMPLES, SIMULATED_SAMPLES = 192, 512
 
 
 def p_value_limit(n_samples: Any) -> Any:
@@ -63,18 +61,15 @@ class Agreement:
     """Which views of the same samples agree, without labels.
 
     Two views agree if the p-value of their alignment is below `limits`. A view that agrees with no
-    other one is **set aside**. Copies of a view, and kernels made from the same view, prove nothing
-    about each other: together they are one independent view. Weak agreement, few samples and
-    clusters of few samples may stay undetected.
+    other one is **set aside**. Copies of a view, and kernels made from the same view, are one
+    independent view. Weak agreement and clusters of few samples may stay undetected.
 
     Attributes
     ----------
     names : tuple of str
         Names of the kernels, one or several per view.
-    views : tuple of int
-        The number of the view of each kernel.
-    independent_views : ndarray of int of shape (m,)
-        The number of the independent view that each kernel is part of.
+    views, independent_views : tuple of int, ndarray of int of shape (m,)
+        The number of the view, and of the independent view, of each kernel.
     n_samples : int
         Number of compared samples, n: all, or a subset of more than 2048. If samples are missing
         from views, the largest of `pair_samples`.
@@ -90,7 +85,7 @@ class Agreement:
         How likely two independent kernels are at least this much alike; one within an independent
         view. Not corrected for the number of pairs.
     lowest_p_values : ndarray of shape (m, m)
-        The p-values of copies: the smallest that this number of samples allows.
+        The smallest p-values that this number of samples allows: those of copies.
     pair_samples : ndarray of int of shape (m, m)
         Number of samples that two kernels have in common and are compared on. With fewer than four
         the alignment is zero and the p-value one.
@@ -144,10 +139,7 @@ class Agreement:
 
     @cached_property
     def groups(self) -> tuple[tuple[int, ...], ...]:
-        """Kernels that agree with each other, directly or through others; the largest group first.
-
-        Groups are sorted by their number of independent views, then by how much these agree.
-        """
+        """Kernels that agree, directly or through others: most independent views first."""
         kernels = np.flatnonzero(self.shares)
         links = (self.p_values < self.limits) | ~self._are_other_views
         number = _components(links[np.ix_(kernels, kernels)])
@@ -213,10 +205,9 @@ class Agreement:
         return weights / weights.sum()
 
     def coefficients(self) -> Float:
-        """Return what mixes the kernels to the compromise: weights over norms, (m,).
+        """Return the coefficients of the compromise, (m,): weights over norms.
 
-        Divided by its norm, no kernel dominates the others by a few large directions. The kernels
-        of one view alone are averaged.
+        The kernels of one view alone are averaged.
         """
         weights = self.weights()
         if self.n_independent_views == 1 or not self.norms.any():
@@ -249,8 +240,7 @@ class Agreement:
             found.append("There is no other view to compare with.")
         elif not self.is_testable:
             n_common = int(self.pair_samples[self._are_other_views].max())
-            found.append(f"{n_common} samples in common are too few to test whether views agree.")
-            found.append("All views are used.")
+            found.append(f"{n_common} samples in common are too few to test: all views are used.")
         elif not self.groups:
             found.append(self._about_no_agreement())
         else:
@@ -272,7 +262,8 @@ class Agreement:
         everything, groups = self._names_of(range(len(self.names))), self.groups
         listed = [join_words(self._names_of(group)) for group in groups]
         n, n_chosen = len(everything), len(self._names_of(groups[0]))
-        largest = max(self.p_values[p, self.closest(p)] for p in np.flatnonzero(self.shares))
+        closest = [(p, self.closest(p)) for p in range(len(self.names))]
+        largest = max(self.p_values[pair] for pair in closest if self.shares[pair[0]])
         agree = f"views agree (p {p_text(largest, '<= ')})"
         found = [f"{n_chosen} of {n} {agree}: {listed[0]}."]
         if len(groups) > 1:
@@ -282,7 +273,7 @@ class Agreement:
         elif n_chosen == n:
             found = [f"{'Both' if n == 2 else f'All {n}'} {agree}."]
         if not self.shares.all():
-            pairs = [(p, self.closest(p)) for p in np.flatnonzero(~self.shares)]
+            pairs = [pair for pair in closest if not self.shares[pair[0]]]
             others = [f"{self.names[p]} (p {p_text(self.p_values[p, q], '= ')})" for p, q in pairs]
             found.append(
                 f"{'Set aside' if sets_aside else 'Used'} without clear agreement: "
@@ -309,7 +300,7 @@ class Agreement:
         return [self.names[p] for p in kernels if first[p]]
 
     def _unknown_pairs(self) -> list[str]:
-        """Return which views have too few samples in common; nothing if none do."""
+        """Return which views have too few samples in common."""
         unknown = self._are_other_views & (self.lowest_p_values >= self.limits)
         # More samples would not help a kernel that is zero off its diagonal.
         unknown &= np.outer(self.norms, self.norms) > 0

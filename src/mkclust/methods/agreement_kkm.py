@@ -114,8 +114,7 @@ class AgreementKKM(InductiveClusterer):
     {seeds}
     {attributes}
     weights_ : ndarray of shape (n_kernels,)
-        Summing to one: large for a view that agrees with the others, zero for one that was set
-        aside.
+        They sum to one: large for a view that agrees, zero for one that was set aside.
     coefficients_ : ndarray of shape (n_kernels,)
         Weights over debiased norms: the mixed kernel is ``sum_p coefficients_p K_p``.
     set_aside_ : tuple of str
