@@ -25,8 +25,7 @@ from scipy.special import gammaincc
 from mkclust.linalg import eigh, eigvalsh, namespace, set_diagonal, sum_of_squares, to_host
 from mkclust.types import Array, Float
 
-# With three samples nothing is left of U-centered kernels.
-FEWEST_SAMPLES = 4
+FEWEST_SAMPLES = 4  # with three nothing is left of U-centered kernels
 # A kernel whose squared U-centered norm is below this share of its entries' is a multiple of the
 # identity, up to rounding.
 ROUNDING = 1e-12

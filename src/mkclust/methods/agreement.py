@@ -45,8 +45,8 @@ JUDGED_SAMPLES, SIMULATED_SAMPLES = 192, 512
 def p_value_limit(n_samples: Any) -> Any:
     """Return the p-value below which two views agree: 1e-3 up to 100 samples, 1e-5 from 1000 on.
 
-    Chosen by benchmarks/agreement_limit.py. It does not depend on the number of views, or a view
-    that agrees with none could exclude another.
+    Chosen by benchmarks/agreement_limit.py. It does not depend on the number of views: a view that
+    agrees with none must not exclude another.
     """
     return np.clip(10 / np.maximum(n_samples, 1.0) ** 2, 1e-5, 1e-3)
 
@@ -71,8 +71,7 @@ class Agreement:
     views, independent_views : tuple of int, ndarray of int of shape (m,)
         The number of the view, and of the independent view, of each kernel.
     n_samples : int
-        Number of compared samples, n: all, or a subset of more than 2048. If samples are missing
-        from views, the largest of `pair_samples`.
+        Number of compared samples: all, or a subset of more than 2048.
     alignments : ndarray of shape (m, m)
         Debiased centered kernel alignments: 1 for copies, about 0 for independent views.
     norms : ndarray of shape (m,)
@@ -87,11 +86,9 @@ class Agreement:
     lowest_p_values : ndarray of shape (m, m)
         The smallest p-values that this number of samples allows: those of copies.
     pair_samples : ndarray of int of shape (m, m)
-        Number of samples that two kernels have in common and are compared on. With fewer than four
-        the alignment is zero and the p-value one.
+        Number of samples that two kernels have in common and are compared on.
     by_order : ndarray of bool of shape (m, m)
-        Which kernels agree, but possibly by the order of the rows alone: neighboring rows are alike
-        in both, and they agree as much if the rows of one are shifted by a few.
+        Which kernels agree, but possibly by the order of the rows alone.
 
     Examples
     --------
