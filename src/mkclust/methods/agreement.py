@@ -414,13 +414,12 @@ def _p_values(comparison: Comparison, alignments: Float, tested: np.ndarray) -> 
 
 def _may_be_by_order(comparison: Comparison, likely: Float) -> np.ndarray:
     """Return which kernels may agree by the order of the rows alone, (c, c) of bool."""
-    limit = p_value_limit(comparison.n_samples)
-    linked = likely < limit
+    linked = likely < p_value_limit(comparison.n_samples)
     if not linked.any():
         return linked
     windows = neighboring_rows(comparison.n_samples)
     entries = to_host(comparison.entries(windows.reshape(-1)))
-    ordered = neighbor_p_values(entries) < limit
+    ordered = neighbor_p_values(entries) < 1e-5
     linked &= np.outer(ordered, ordered)
     return linked & alike_if_shifted(entries, len(windows)) if linked.any() else linked
 
