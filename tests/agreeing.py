@@ -41,7 +41,7 @@ def inserted(rng, views, others):
 
 
 def written_out_agreement(entries):
-    """Return C and d of standardized kernels by the formula, trace by trace."""
+    """Return C and d of kernels by the formula, trace by trace."""
     m, n = len(entries), len(entries[0])
     hollow, ones, u = [K - np.diag(np.diag(K)) for K in entries], np.ones(n), np.zeros((m, m))
     for p, A in enumerate(hollow):
@@ -56,12 +56,15 @@ def written_out_agreement(entries):
 def written_out_compromise(entries):
     """Return the compromise of kernels that all agree, no two of them copies, and its weights.
 
-    One voice each, but less for one that agrees less than 0.6 times as much as the middle one.
+    Equal weights, but less for one that agrees less than 0.6 times as much as the median one, and
+    for one of less than twelve effective directions.
     """
     alignments, norms = written_out_agreement(entries)
     sums = np.maximum(alignments - np.diag(np.diag(alignments)), 0).sum(axis=1)
     relative = sums / np.median(sums)
-    voices = np.where(relative < 0.6, relative, 1)
-    coefficients = voices / norms
+    n = len(entries[0])
+    sizes = np.array([np.trace(K) / n - (K.sum() - np.trace(K)) / n / (n - 1) for K in entries])
+    weights = np.where(relative < 0.6, relative, 1) * np.minimum(sizes**2 / norms**2 / 12, 1)
+    coefficients = weights / norms
     coefficients = coefficients / coefficients.sum()
-    return np.tensordot(coefficients, entries, 1), voices / voices.sum(), coefficients
+    return np.tensordot(coefficients, entries, 1), weights / weights.sum(), coefficients

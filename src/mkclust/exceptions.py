@@ -21,7 +21,7 @@ class FewerClustersWarning(UserWarning):
 
 
 class GroupsWarning(UserWarning):
-    """The views fall into groups that share nothing with each other: the answer is that of one."""
+    """The views form groups without clear agreement between them: the clusters are those of one."""
 
 
 class IdSpellingWarning(UserWarning):
@@ -49,7 +49,7 @@ class NeighborhoodsWarning(UserWarning):
 
 
 class NoAgreementWarning(UserWarning):
-    """No two views share anything beyond chance: nothing can tell which of them is right."""
+    """No two views agree clearly: the data do not tell which of them is right."""
 
 
 class OrderWarning(UserWarning):

@@ -186,10 +186,10 @@ def test_a_table_that_shares_nothing_is_named_with_its_p_value_and_recorded():
     np.savez("three.npz", **shared_views())
     text = succeed("cluster", "three.npz", "-k", 3).stdout
     model = Recommended(3, random_state=0).fit(shared_views())
-    record, p_value = read_run(), model.agreement_.chances[2, :2].min()
-    assert f"Not used: noise, which shares nothing with these (p-value {p_value:.1g})" in text
+    record, p_value = read_run(), model.agreement_.p_values[2, :2].min()
+    assert f"Not used: noise: no clear agreement with these (p-value {p_value:.1g};" in text
     assert record["agreement"]["set_aside"] == ["noise"]
-    np.testing.assert_allclose(record["agreement"]["p_values"], model.agreement_.chances)
+    np.testing.assert_allclose(record["agreement"]["p_values"], model.agreement_.p_values)
     scores = mkclust.sample_scores(model)
     assert record["silhouette"] == pytest.approx(scores.silhouette.mean())
     assert record["stability"] > 0.8

@@ -1,4 +1,4 @@
-"""Agreement of kernels: unbiased, with exact moments under permutations, and honest chances."""
+"""Agreement of kernels: unbiased, with exact moments under permutations, and valid p-values."""
 
 from itertools import permutations
 
@@ -8,11 +8,12 @@ from scipy.stats import chi2, hypergeom, norm
 
 from mkclust.engine.agreement import (
     OffDiagonalProducts,
-    chances,
     debiased_alignments,
+    effective_directions,
     leading_shares,
+    p_values,
     permutation_scores,
-    simulated_chance,
+    simulated_p_value,
 )
 
 
@@ -20,9 +21,9 @@ def products_of(kernels):
     """Sum up by the definitions what pairs of kernels share off their diagonals."""
     hollow = np.array([K - np.diag(np.diag(K)) for K in kernels])
     sums = hollow.sum(axis=2)
-    return OffDiagonalProducts(
-        hollow.shape[1], np.einsum("pij,qij->pq", hollow, hollow), sums @ sums.T, sums.sum(axis=1)
-    )
+    products, traces = np.einsum("pij,qij->pq", hollow, hollow), [np.trace(K) for K in kernels]
+    totals = sums.sum(axis=1)
+    return OffDiagonalProducts(len(sums[0]), products, sums @ sums.T, totals, np.array(traces))
 
 
 def u_centered(K):
@@ -90,35 +91,29 @@ def test_alignments_of_independent_kernels_have_no_bias():
     assert abs(np.mean(values)) < 4 * np.std(values) / np.sqrt(300)
 
 
-def test_a_multiple_of_the_identity_has_no_norm_and_shares_nothing():
-    kernels = np.array([3 * np.eye(12), random_kernels(np.random.default_rng(4), 12, (2,))[0]])
-    alignments, norms = debiased_alignments(products_of(kernels))
-    assert norms[0] == 0
-    assert np.array_equal(alignments[0], [0, 0])
-    assert alignments[1, 1] == 1
-
-
-def test_of_two_kernels_of_one_direction_each_chances_are_those_of_a_squared_normal():
+def test_of_two_kernels_of_one_direction_each_p_values_are_those_of_a_squared_normal():
     scores = np.array([[0.0, 3.0], [3.0, 0.0]])
-    assert chances(scores, np.ones(2))[0, 1] == pytest.approx(chi2.sf(1 + 3 * np.sqrt(2), 1))
+    assert p_values(scores, np.ones(2))[0, 1] == pytest.approx(chi2.sf(1 + 3 * np.sqrt(2), 1))
 
 
-def test_of_kernels_of_many_directions_chances_are_those_of_a_normal():
+def test_of_kernels_of_many_directions_p_values_are_those_of_a_normal():
     scores = np.full((2, 2), 3.0)
-    assert chances(scores, np.full(2, 1e-2))[0, 1] == pytest.approx(norm.sf(3), rel=0.02)
+    assert p_values(scores, np.full(2, 1e-2))[0, 1] == pytest.approx(norm.sf(3), rel=0.02)
 
 
-def test_a_single_direction_has_the_whole_share_and_noise_a_small_one():
-    rng = np.random.default_rng(5)
-    one = np.sign(rng.normal(size=(200, 1)))
-    shares = leading_shares(np.array([one @ one.T, gaussian_kernel(rng.normal(size=(200, 200)))]))
-    assert shares[0] > 0.98
-    assert shares[1] < 0.3
+def test_equal_levels_have_one_direction_less_than_levels_and_noise_has_many():
+    rng, n = np.random.default_rng(5), 300
+    kernels = [np.equal.outer(column, column) * 7.0 for column in np.arange(n) % [[2], [5]]]
+    products = products_of([*kernels, gaussian_kernel(rng.normal(size=(n, 50))), np.eye(n)])
+    found = effective_directions(products, debiased_alignments(products)[1])
+    assert found[:2] == pytest.approx([1, 4], rel=0.03)
+    assert found[2] > 100
+    assert found[3] == np.inf
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", ["two levels", "three levels", "normal", "low rank"])
-def test_chances_of_permuted_kernels_are_not_too_small(kind):
+def test_p_values_of_permuted_kernels_are_not_too_small(kind):
     """At every level, chance alone gets there no more often than is said."""
     rng = np.random.default_rng(6)
     n, hits = 60, {0.05: 0, 0.01: 0, 0.002: 0}
@@ -135,19 +130,19 @@ def test_chances_of_permuted_kernels_are_not_too_small(kind):
     for _ in range(1500):
         kernels = np.array([draw(), draw()])
         alignments, _ = debiased_alignments(products_of(kernels))
-        chance = chances(permutation_scores(alignments, n), leading_shares(kernels))[0, 1]
+        found = p_values(permutation_scores(alignments, n), leading_shares(kernels))[0, 1]
         for level in hits:
-            hits[level] += chance < level
+            hits[level] += found < level
     for level, count in hits.items():
         expected = 1500 * level
         assert count <= expected + 4 * np.sqrt(expected) + 1, (level, count)
 
 
 @pytest.mark.parametrize("n_common", [2, 3])
-def test_simulated_chances_of_marks_are_those_of_drawing_without_replacement(n_common):
+def test_simulated_p_values_of_marks_are_those_of_drawing_without_replacement(n_common):
     first, second = np.zeros((2, 20))
     first[:3], second[3 - n_common : 6 - n_common] = 1, 1
-    found = simulated_chance(np.outer(first, first), np.outer(second, second))
+    found = simulated_p_value(np.outer(first, first), np.outer(second, second))
     assert found == pytest.approx(hypergeom(20, 3, 3).sf(n_common - 1), rel=0.5)
 
 

@@ -1,22 +1,12 @@
-from dataclasses import fields
-
 import numpy as np
 import pytest
 from sklearn.base import clone
 from sklearn.metrics import adjusted_rand_score
 
 from conftest import blob_views, gaussian_kernels
-from mkclust import (
-    LFMVC,
-    METHODS,
-    AgreementKKM,
-    AverageKKM,
-    KernelBank,
-    SimpleMKKM,
-)
+from mkclust import METHODS, AgreementKKM, AverageKKM, KernelBank, SimpleMKKM
 from mkclust.explain import diagnose
 from mkclust.kernels import Linear, Nystroem
-from mkclust.methods.agreement import Agreement
 from mkclust.stack import as_stack
 
 STANDARDS = [(True, True), (True, False), (False, True), (False, False)]
@@ -52,16 +42,6 @@ def diagnosed(X, n_clusters=4, method=AverageKKM, **settings):
     return diagnose(model, X, leave_one_out=False)
 
 
-def assert_same(first, second):
-    """Compare two diagnoses field by field."""
-    for field in fields(first):
-        one, other = getattr(first, field.name), getattr(second, field.name)
-        if isinstance(one, Agreement):
-            assert_same(one, other)
-        else:
-            np.testing.assert_array_equal(one, other)
-
-
 def assert_close(first, second, *, tolerance):
     """Compare the tables of two diagnoses, numbers up to a tolerance."""
     for name in first.table:
@@ -78,9 +58,6 @@ def center(K):
     return H @ K @ H
 
 
-# What is measured ------------------------------------------------------------------------------
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", ["kernels", "views", "table"])
 def test_every_method_can_be_diagnosed(method, kind):
@@ -95,16 +72,9 @@ def test_every_method_can_be_diagnosed(method, kind):
     np.testing.assert_array_equal(found.table["alignment"], model.alignments_)
     assert found.method == method.__name__
     assert found.redundancy.shape == (3, 3)
-    for share in (
-        found.table["top_share"],
-        found.table["cluster_gap"],
-        found.table["p_value"],
-        np.abs(found.redundancy),
-    ):
+    for share in (found.table[["top_share", "cluster_gap", "p_value"]], np.abs(found.redundancy)):
         assert np.all((share >= 0) & (share <= 1))
-    for index in (found.table["agreement"], found.table["leave_one_out"]):
-        assert index.shape == (3,)
-        assert np.all((index >= -1) & (index <= 1))
+    assert np.all(np.abs(found.table[["agreement", "leave_one_out"]]) <= 1)
     expected = {"kernels": ("kernel 2",), "views": ("view 2",), "table": ()}
     assert found.noise == expected[kind]
 
@@ -152,18 +122,14 @@ def test_kernels_of_one_view_count_as_one_view_if_a_kernel_is_left_out():
     bank = KernelBank(widths=(0.5, 1.0, 2.0), polynomials=(), linear=None)
     model = AgreementKKM(4, kernels=bank, random_state=0).fit(views)
     assert model.set_aside_ == model.kernel_names_[6:]
-    # What was set aside has no part in the clusters, and its kernels do not vouch for each other.
+    # What was set aside has no part in the clusters, and its kernels prove nothing on each other.
     np.testing.assert_allclose(diagnose(model, views).table["leave_one_out"][6:], 1)
 
 
 def test_refits_can_be_left_out():
-    X = kernels_of(0, n=60)
-    model = AverageKKM(4, random_state=0).fit(X)
-    quick, full = diagnose(model, X, leave_one_out=False), diagnose(model, X)
-    assert np.isnan(quick.table["leave_one_out"]).all()
-    assert "leave one out" in full.summary()
-    assert "leave one out" not in quick.summary()
-    np.testing.assert_array_equal(full.table["agreement"], quick.table["agreement"])
+    found = diagnosed(kernels_of(0, n=60))
+    assert np.isnan(found.table["leave_one_out"]).all()
+    assert "leave one out" not in found.summary()
 
 
 def test_a_kernel_that_the_others_cannot_do_without_has_no_index():
@@ -173,9 +139,6 @@ def test_a_kernel_that_the_others_cannot_do_without_has_no_index():
     without = diagnose(model, X).table["leave_one_out"]
     assert np.isnan(without.iloc[0])
     assert without.iloc[1] > 0.9
-
-
-# Noise -----------------------------------------------------------------------------------------
 
 
 @pytest.mark.slow
@@ -188,8 +151,7 @@ def test_a_copy_of_noise_is_noise_and_a_copy_of_structure_is_not(seed):
     found = diagnosed({"good": good, "other": other, "copy": good - 1, "n": noise})
     assert found.noise == ("n",)
     assert found.duplicates == (("good", "copy"),)
-    assert "'good' and 'copy' are nearly the same" in found.summary()
-    # A copy vouches for nothing: one voice and noise cannot be told apart.
+    # A copy proves nothing: one view and noise cannot be told apart.
     found = diagnosed({"good": good, "copy": good - 1, "n": noise})
     assert found.noise == ("good", "copy", "n")
 
@@ -199,20 +161,6 @@ def test_a_kernel_that_is_constant_can_be_diagnosed():
     found = diagnosed(X, center=False)
     assert found.noise == ("kernel 2",)
     assert np.isnan(found.table["top_share"].iloc[2])
-    assert "-" in found.summary()
-
-
-# Determinism and order -------------------------------------------------------------------------
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("random_state", [None, 7, np.random.RandomState(0)])
-def test_a_diagnosis_is_the_same_every_time(random_state):
-    X = kernels_of(0, n=100, strengths=(0.7, 0.5, 0))
-    model = SimpleMKKM(5, n_init=1, random_state=random_state).fit(X)
-    state = np.random.get_state()[1].copy()  # noqa: NPY002
-    assert_same(diagnose(model, X), diagnose(model, X))
-    np.testing.assert_array_equal(np.random.get_state()[1], state)  # noqa: NPY002
 
 
 def test_named_kernels_are_found_by_their_names():
@@ -222,10 +170,7 @@ def test_named_kernels_are_found_by_their_names():
     found = diagnose(model, turned)
     assert found.names == ("a", "b", "c")
     assert found.noise == ("c",)
-    assert_same(found, diagnose(model, list(X.values())))
-
-
-# Forms of input --------------------------------------------------------------------------------
+    assert_close(found, diagnose(model, list(X.values())), tolerance=1e-9)
 
 
 @pytest.mark.parametrize("psd", ["clip", "shift"])
@@ -252,44 +197,37 @@ def test_one_cluster_has_no_gap_and_full_agreement():
     np.testing.assert_array_equal(found.table["agreement"], 1)
     np.testing.assert_array_equal(found.table["leave_one_out"], 1)
     assert found.noise == ("kernel 2",)
-    assert "1 cluster," in found.summary()
     assert "cluster gap" not in found.summary()
 
 
-# Words -----------------------------------------------------------------------------------------
-
-
-def test_the_report_shows_every_kernel_and_weights_beside_alignments():
+def test_the_report_has_a_row_per_kernel_and_names_noise_and_its_p_value():
     names = ("rna", "a name that is long", "cnv")
     X = dict(zip(names, kernels_of(0, strengths=(2, 2, 0)), strict=True))
     model = AverageKKM(4, kernels="precomputed", random_state=0).fit(X)
     found = diagnose(model, X)
-    text = str(found)
-    assert text == found.summary()
-    lines = text.splitlines()
-    assert lines[0] == "AverageKKM, 4 clusters, 3 kernels"
-    assert lines[4].split()[:3] == ["kernel", "weight", "alignment"]
+    lines = str(found).splitlines()
     for p, name in enumerate(names):
-        row = lines[5 + p]
-        assert row.startswith(name)
-        assert row.split()[-7:-5] == [f"{value:.2f}" for value in found.table.iloc[p, :2]]
-    assert len({len(line) for line in lines[4:8]}) == 1
-    assert "Kernel 'cnv' looks like noise: it shares nothing with the other kernels" in text
-    assert lines[2].startswith("2 of 3 views agree beyond chance: rna and a name that is long.")
-    assert "with 'rna' and 'a name that is long'" in text
-    assert "-0.00" not in text
+        assert lines[5 + p].startswith(name)
+        assert lines[5 + p].split()[-7:-5] == [f"{value:.2f}" for value in found.table.iloc[p, :2]]
+    assert f"cnv (p = {found.table['p_value']['cnv']:.1g})" in lines[2]
+    assert "'cnv' may be noise" in str(found)
 
 
-# Refusals --------------------------------------------------------------------------------------
+def test_a_single_column_that_decides_the_clusters_is_named():
+    rng = np.random.default_rng(0)
+    views, y = blob_views(rng, n=200, k=3, strengths=(0.5,), n_features=50)
+    column = np.eye(3)[np.where(rng.random(200) < 0.8, y, rng.integers(3, size=200))]
+    X = {"table": views[0], "column": column}
+    assert "Kernel 'column' decides the clusters" in str(diagnosed(X, 3))
+    assert "decides" not in str(diagnosed(X, 3, AgreementKKM))
 
 
 def test_other_kernels_or_views_than_the_fitted_ones_are_refused():
     X, views = kernels_of(0, n=40), views_of(0, n=40)
     model = AverageKKM(4, random_state=0).fit(X)
     for other, message in (
-        (X[:2], "X has 2 kernels"),
-        (X[:, :30, :30], "X has 30 samples"),
-        (X[0], "shape"),
+        (X[:2], "2 kernels"),
+        (X[:, :30, :30], "30 samples"),
         (dict(zip("abc", X, strict=True)), "'kernel 0'"),
         (np.ascontiguousarray(X[::-1]), "other samples"),
     ):
@@ -298,33 +236,13 @@ def test_other_kernels_or_views_than_the_fitted_ones_are_refused():
     model = AverageKKM(4, random_state=0).fit(views)
     for other, message in (
         (views[:2], "view 2"),
-        ([view[:30] for view in views], "X has 30 samples"),
+        ([view[:30] for view in views], "30 samples"),
         ([*views[:2], views[2][::-1]], "other samples"),
     ):
         with pytest.raises(ValueError, match=message):
             diagnose(model, other)
     with pytest.raises(ValueError, match="one kernel"):
         diagnose(AverageKKM(4, random_state=0).fit(X[:1]), X[:1])
-
-
-# Kernels that are not in memory -------------------------------------------------------------------
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("method", [AverageKKM, LFMVC, METHODS["lmkkm"]])
-def test_kernels_made_on_the_fly_are_diagnosed_like_others(method):
-    views = views_of(0, n=120, strengths=(2, 0.5, 0))
-    found = []
-    for on_the_fly in (False, True):
-        bank = KernelBank(**ONE_GAUSSIAN, on_the_fly=on_the_fly)
-        model = method(4, kernels=bank, n_init=2, random_state=0).fit(views)
-        found.append(diagnose(model, views))
-    assert_close(*found, tolerance=1e-6)
-    with pytest.raises(ValueError, match="other samples"):
-        diagnose(model, [views[0], views[1], 2 * views[2] ** 2])
-
-
-# Kernels known by features ------------------------------------------------------------------------
 
 
 @pytest.mark.slow
@@ -353,17 +271,3 @@ def test_a_large_model_is_diagnosed_on_some_of_its_samples():
         assert found.refit_agreement > 0.9
         np.testing.assert_array_equal(found.table["weight"], model.weights_)
         assert len(found.noise) == 1
-        assert "of the 300 samples" in found.summary()
-        assert "of the 300 samples" not in diagnose(model, X, leave_one_out=False).summary()
-
-
-@pytest.mark.slow
-def test_dask_arrays_are_diagnosed_by_their_features():
-    da = pytest.importorskip("dask.array")
-    views = dict(zip("abc", views_of(0, n=150, strengths=(2, 0.5, 0)), strict=True))
-    lazy = {name: da.from_array(view, chunks=(60, 5)) for name, view in views.items()}
-    model = AverageKKM(4, approximation=Nystroem(20), n_init=2, random_state=0)
-    expected = diagnose(clone(model).fit(views), views)
-    found = diagnose(clone(model).fit(lazy), lazy)
-    np.testing.assert_allclose(found.table["agreement"], expected.table["agreement"])
-    assert found.noise == expected.noise == ("c",)

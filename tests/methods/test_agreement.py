@@ -11,7 +11,7 @@ from agreeing import inserted, named_blobs, one_hot, strangers, two_camps, writt
 from conftest import gaussian_kernels
 from mkclust import AgreementKKM, KernelBank, agreement
 from mkclust.exceptions import GroupsWarning, OrderWarning
-from mkclust.methods.agreement import BEYOND_CHANCE, measure_agreement
+from mkclust.methods.agreement import measure_agreement, p_value_limit
 from mkclust.metrics import adjusted_rand_index
 from mkclust.stack import as_stack
 
@@ -19,7 +19,7 @@ ONE_GAUSSIAN = KernelBank(widths=(1.0,), polynomials=(), linear=None)
 
 
 def stack_of(views, **options):
-    """Return one Gaussian kernel a view, named after it."""
+    """Return one Gaussian kernel per view, with its name."""
     kernels = ONE_GAUSSIAN.fit_transform(list(views.values()))
     return as_stack(dict(zip(views, kernels, strict=True)), **options)
 
@@ -65,7 +65,7 @@ def test_two_of_three_marked_samples_in_common_are_no_agreement():
     found = measure_agreement(stack_of({"a": marks(60, [0, 1, 2]), "b": marks(60, [1, 2, 3])}))
     assert not found.any_share
     # The probability that three of sixty have two or more in common with three others.
-    assert found.pair_chances[0, 1] == pytest.approx(0.005, rel=0.5)
+    assert found.p_values[0, 1] == pytest.approx(0.005, rel=0.5)
 
 
 def series(rng, n, rho, n_columns=5):
@@ -79,7 +79,7 @@ def test_independent_series_may_agree_by_the_order_of_their_rows(rho):
     rng = np.random.default_rng(0)
     views = {name: series(rng, 300, rho) for name in ("north", "east", "south", "west")}
     found = agreement(views, kernels="gaussian")
-    linked = found.pair_chances < BEYOND_CHANCE
+    linked = found.p_values < found.limits
     assert linked.sum() > 6
     assert not found.by_order[~linked].any()
     # One pair in ten or so is most alike as it is, by accident: more than half of six are not.
@@ -87,7 +87,6 @@ def test_independent_series_may_agree_by_the_order_of_their_rows(rho):
     with pytest.warns(OrderWarning, match="north") as caught:
         AgreementKKM(2, kernels="gaussian", random_state=0).fit(views)
     assert caught[0].filename == __file__
-    assert found.verdict().endswith(str(caught[0].message))
     order = rng.permutation(300)
     shuffled = agreement({name: X[order] for name, X in views.items()}, kernels="gaussian")
     assert not shuffled.by_order.any()
@@ -150,41 +149,63 @@ def test_scaling_a_kernel_scales_its_coefficient_back(seed, factor):
     assert ratios[0] * factor == pytest.approx(ratios[1], rel=1e-9)
 
 
-def four_kernels(n=60):
+def test_agreement_does_not_depend_on_the_number_of_views():
     rng = np.random.default_rng(10)
-    views = named_blobs(rng, n)[0] | {"dice": one_hot(rng, n, 3)}
-    return ONE_GAUSSIAN.fit_transform(list(views.values()))
+    views = named_blobs(rng)[0] | {"dice": one_hot(rng, 60, 3)}
+    many = measure_agreement(stack_of(views))
+    few = measure_agreement(stack_of({name: views[name] for name in ("real 0", "real 1")}))
+    assert many.p_values[0, 1] == pytest.approx(few.p_values[0, 1], rel=1e-9)
+    assert many.limits[0, 1] == few.limits[0, 1] == 1e-3
+    assert p_value_limit(np.array([300, 5000])) == pytest.approx([10 / 300**2, 1e-5])
+    assert np.diag(many.p_values).tolist() == [1] * 4
 
 
-def test_chances_are_corrected_for_the_number_of_pairs_and_sharing_does_not_depend_on_it():
-    kernels = four_kernels()
-    few, many = (measure_agreement(as_stack(K)) for K in (kernels[:2], kernels))
-    assert many.chances[0, 1] == pytest.approx(6 * few.chances[0, 1], rel=1e-9)
-    assert many.pair_chances[0, 1] == pytest.approx(few.pair_chances[0, 1], rel=1e-9)
-    assert few.chances[0, 1] < BEYOND_CHANCE
-    assert np.diag(many.chances).tolist() == [1] * 4
-
-
-@pytest.mark.parametrize("times", [2, 4])
 @pytest.mark.parametrize("kind", ["noise", "3 levels"])
-def test_a_view_given_several_times_does_not_vouch_for_itself(kind, times):
+def test_copies_prove_nothing_about_each_other(kind):
     rng = np.random.default_rng(5)
-    copies = dict.fromkeys([f"copy {i}" for i in range(times)], strangers(rng, 60)[kind])
+    copies = dict.fromkeys(["copy 0", "copy 1", "copy 2"], strangers(rng, 60)[kind])
     assert agreement(named_blobs(rng)[0] | copies).set_aside == tuple(copies)
     alone = agreement(copies)
     assert not alone.any_share
     assert not alone.is_testable
     assert alone.n_independent_views == 1
-    assert "copies of one another" in alone.verdict()
+
+
+def test_a_table_its_copy_and_noise_count_as_two_views():
+    rng = np.random.default_rng(6)
+    table = named_blobs(rng)[0]["real 0"]
+    views = {"table": table, "noise": rng.normal(size=(60, 8))}
+    once, found = agreement(views), agreement(views | {"again": 2 * table + 1})
+    assert found.copies == (("table", "again"),)
+    assert found.n_independent_views == 2
+    assert found.weights() == pytest.approx(once.weights()[[0, 1, 0]] * [0.5, 1, 0.5])
+    assert found.verdict().startswith("table and again are copies")
+    assert f"p = {found.p_values[0, 1]:.1g}" in found.verdict()
+
+
+@pytest.mark.parametrize("n_levels", [2, 3])
+@pytest.mark.parametrize("seed", range(3))
+def test_one_column_does_not_outvote_a_table(seed, n_levels):
+    rng = np.random.default_rng(seed)
+    y = rng.integers(4, size=300)
+    table = 0.35 * rng.normal(size=(4, 200))[y] + rng.normal(size=(300, 200))
+    column = np.where(rng.random(300) < 0.8, y % n_levels, rng.integers(n_levels, size=300))
+    views = {"table": table, "column": np.eye(n_levels)[column]}
+    found = agreement(views)
+    assert found.any_share
+    assert found.directions[1] == pytest.approx(n_levels - 1, rel=0.3)
+    assert found.weights()[1] < 0.2
+    assert "few effective directions: column" in found.summary()
+    model = AgreementKKM(4, random_state=0)
+    assert adjusted_rand_index(y, model.fit(views).labels_) > 0.9
 
 
 def test_two_camps_are_two_groups_and_the_larger_is_included():
     views, camps = two_camps(np.random.default_rng(0), sizes=(2, 3))
     found = agreement(views | {f"copy {i}": views["a0"] for i in range(3)})
     assert found.chosen == [2, 3, 4]  # copies make a group no larger
-    with pytest.warns(GroupsWarning, match="b0, b1 and b2; a0 and a1") as caught:
+    with pytest.warns(GroupsWarning, match="b0, b1 and b2; a0 and a1"):
         model = AgreementKKM(3, random_state=0).fit(views)
-    assert caught[0].filename == __file__
     assert model.agreement_.groups == ((2, 3, 4), (0, 1))
     assert model.set_aside_ == ("a0", "a1")
     assert adjusted_rand_index(camps[1], model.labels_) > 0.95

@@ -244,15 +244,15 @@ def test_samples_that_only_a_view_set_aside_has_change_nothing(name, missing_vie
 
 @pytest.mark.parametrize("missing", [0.3, 0.7])
 def test_p_values_of_agreement_are_right_if_samples_are_missing(missing):
-    chances = []
+    p_values = []
     for seed in range(40):
         rng = np.random.default_rng(seed)
         views = [rng.normal(size=(100, 8)), one_hot(rng, 100, 3), rng.normal(size=(100, 1))]
         views = {f"view {p}": X + 1e-3 * rng.normal(size=X.shape) for p, X in enumerate(views)}
         found = agreement(with_nan(views, pattern(100, missing, seed)), kernels="gaussian")
         assert not found.any_share
-        chances.extend(found.pair_chances[np.triu_indices(3, 1)])
+        p_values.extend(found.p_values[np.triu_indices(3, 1)])
     # Of 120, one in ten below a tenth is expected, and 21 or more one time in two hundred.
-    assert np.sum(np.array(chances) < 0.1) <= 21
-    assert np.sum(np.array(chances) < 0.01) <= 5
-    assert min(chances) > 1e-5
+    assert np.sum(np.array(p_values) < 0.1) <= 21
+    assert np.sum(np.array(p_values) < 0.01) <= 5
+    assert min(p_values) > 1e-5

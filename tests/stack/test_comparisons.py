@@ -109,4 +109,4 @@ def test_neither_the_order_of_views_nor_that_of_samples_matters(seed, missing):
     both = np.ix_(views, views)
     assert np.array_equal(first.pair_samples[both], second.pair_samples)
     np.testing.assert_allclose(first.alignments[both], second.alignments, atol=1e-9)
-    np.testing.assert_allclose(first.pair_chances[both], second.pair_chances, rtol=1e-6, atol=1e-30)
+    np.testing.assert_allclose(first.p_values[both], second.p_values, rtol=1e-6, atol=1e-30)

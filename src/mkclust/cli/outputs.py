@@ -170,7 +170,7 @@ def agreement_record(model: Any) -> dict[str, Any] | None:
     return common | {
         "verdict": agreement.verdict(),
         "alignments": agreement.alignments,
-        "p_values": agreement.chances,
+        "p_values": agreement.p_values,
         "groups": [[agreement.names[p] for p in group] for group in agreement.groups],
         "set_aside": list(getattr(model, "set_aside_", ())),
     }

@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 
+from mkclust.methods.agreement import p_value_limit
 from mkclust.text import count, join_words, printable, text_table
 
 MAX_SIZES = 30  # clusters whose sizes are printed
@@ -31,14 +32,15 @@ def views_used(model: Any) -> list[str]:
     if not aside or not agreement.any_share:
         lines = [printable(agreement.verdict(sets_aside=aside is not None))]
     else:
-        p_values = agreement.chances[:, chosen].min(axis=1)
+        p_values = agreement.p_values[:, chosen].min(axis=1)
         names = [each for each in agreement.names if each not in aside]
         highest = _p_value(p_values[chosen].max())
         lines = [f"Used: {_tables(names)}, which agree with each other ({highest} or less)."]
         for each, p_value in zip(agreement.names, p_values, strict=True):
             if each in aside:
-                what = f"{printable(each)}, which shares nothing with these"
-                lines.append(f"Not used: {what} ({_p_value(p_value)}).")
+                limit = f"the limit is {p_value_limit(agreement.n_samples):.1g}"
+                reason = f"no clear agreement with these ({_p_value(p_value)}; {limit})"
+                lines.append(f"Not used: {printable(each)}: {reason}.")
     if agreement.set_aside and aside is None:
         others = _tables(agreement.set_aside)
         lines.append(f"{name} uses {others}, too; --method agreement-kkm does not.")

@@ -1,4 +1,4 @@
-r"""What kernels share beyond chance: unbiased alignments, and how likely chance does as well.
+r"""What kernels share: unbiased alignments and their p-values.
 
 The diagonal of a kernel says nothing about which samples are alike, but for kernels of many
 dimensions it is most of ``Tr(K_p K_q)``, and makes noise look alike. Without the diagonals, and
@@ -25,27 +25,27 @@ from scipy.special import gammaincc
 from mkclust.linalg import eigh, eigvalsh, namespace, set_diagonal, sum_of_squares, to_host
 from mkclust.types import Array, Float
 
-# Samples that u_pq takes at least: with three of them nothing is left to compare.
-FEWEST_SAMPLES = 4
+FEWEST_SAMPLES = 4  # with three nothing is left of U-centered kernels
 # A kernel whose squared U-centered norm is below this share of its entries' is a multiple of the
 # identity, up to rounding.
 ROUNDING = 1e-12
-# An inner product of permuted vectors with more excess kurtosis than this is far from normal in its
-# tail: by Edgeworth's expansion p-values of 1e-5 are then too small by a factor of two and more.
+# An inner product of permuted vectors with more excess kurtosis is far from normal in its tail: by
+# Edgeworth's expansion p-values of 1e-5 are then too small by a factor of two and more.
 NOT_NORMAL = 0.1
-# Orders of the samples of each of two kernels, the given one among them: all pairs of these are
-# compared, just over 100,000, so that a p-value can be below 1e-5. Directions that are permuted.
+# Orders of the samples of each of two kernels, the given one included: more than 100,000 pairs, so
+# that a p-value can be below 1e-5. Number of leading directions that are compared.
 ORDERS, DIRECTIONS = 317, 3
 
 
 @dataclass(frozen=True)
 class OffDiagonalProducts:
-    """What pairs of kernels have in common off their diagonals, summed over the samples."""
+    """Inner products of pairs of kernels without their diagonals."""
 
     n_samples: int
     products: Float  # Tr(K_p K_q) of the kernels with zero diagonals, (m, m)
     row_products: Float  # inner products of their row sums, 1^T K_p K_q 1, (m, m)
     totals: Float  # sums of their entries, (m,)
+    traces: Float  # of the kernels as they are, (m,)
 
     def unbiased(self) -> Float:
         """Return the inner products u_pq of the U-centered kernels, (m, m)."""
@@ -54,7 +54,6 @@ class OffDiagonalProducts:
             return np.zeros_like(self.products)
         totals = np.outer(self.totals, self.totals) / ((n - 1) * (n - 2))
         u = self.products + totals - 2 / (n - 2) * self.row_products
-        # What is smaller than the rounding of what it is the difference of, is nothing.
         lost = np.diag(u) <= ROUNDING * np.diag(self.products)
         u[lost, :] = u[:, lost] = 0.0
         return u / (n * (n - 3))
@@ -74,11 +73,22 @@ def debiased_alignments(products: OffDiagonalProducts) -> tuple[Float, Float]:
     return alignments, norms
 
 
-def permutation_scores(alignments: Float, n_samples: int) -> Float:
-    """Return by how many standard deviations of chance kernels are alike, (m, m).
+def effective_directions(products: OffDiagonalProducts, norms: Float) -> Float:
+    """Return how many directions kernels have, (m,): about the number of equal eigenvalues.
 
-    Over all permutations of one kernel's samples the mean of an alignment is zero, and its variance
-    ``2 / (n (n - 3))``, whatever the kernels are.
+    It is the squared trace of the centered kernel over its squared norm: one for a column of two
+    levels, infinite for a kernel that is zero off its diagonal.
+    """
+    n = products.n_samples
+    sizes = products.traces / n - products.totals / max(n * (n - 1), 1)
+    return np.divide(sizes, norms, out=np.full_like(norms, np.inf), where=norms > 0) ** 2
+
+
+def permutation_scores(alignments: Float, n_samples: int) -> Float:
+    """Return alignments in standard deviations over all permutations, (m, m).
+
+    The mean over the permutations is zero and the variance ``2 / (n (n - 3))``, whatever the
+    kernels are.
     """
     if n_samples < FEWEST_SAMPLES:
         return np.zeros_like(alignments)
@@ -88,8 +98,8 @@ def permutation_scores(alignments: Float, n_samples: int) -> Float:
 def leading_shares(entries: Array) -> Float:
     """Return the largest eigenvalue of U-centered kernels as a share of their norms, (m,).
 
-    It is one if a kernel has a single direction, close to zero if it has very many; among some of
-    the samples it is larger rather than smaller. The entries, (m, s, s), are U-centered in place.
+    One for a kernel of a single direction, near zero for very many directions; if anything, larger
+    among some of the samples than among all. The entries, (m, s, s), are U-centered in place.
     """
     centered = [u_centered(entries[p, :, :]) for p in range(entries.shape[0])]
     norms = np.array([sum_of_squares(each) ** 0.5 for each in centered])
@@ -110,18 +120,18 @@ def u_centered(K: Array) -> Array:
     return K
 
 
-def chances(scores: Float, shares: Float, others: Float | None = None) -> Float:
-    r"""Return how likely chance makes kernels as alike as they are, or likelier, (m, m).
+def p_values(scores: Float, shares: Float, others: Float | None = None) -> Float:
+    r"""Return upper bounds of the p-values of alignments, (m, m).
 
     For many samples, an alignment of permuted kernels is a sum :math:`\sum_{ij} \lambda_i \mu_j
     (\xi_{ij}^2 - 1)` of the eigenvalues of both with standard normal :math:`\xi`. No such sum of
-    unit variance has a larger moment generating function than that of equal terms, each as large as
-    the largest of them. Its distribution is a gamma distribution: of shape 1/2 for two kernels of
-    one direction each, close to normal for kernels of many.
+    unit variance has a larger moment generating function than one of equal terms, each as large as
+    its largest. That sum has a gamma distribution: of shape 1/2 for two kernels of one direction
+    each, close to normal for kernels of many.
 
-    The terms are not normal if the weight of both kernels is on few samples (`row_kurtoses`): then
-    `simulated_chance` holds. Scores are those of `permutation_scores`, (m, m), and shares those of
-    `leading_shares`; scores with other kernels, (m, o), come with the shares of these.
+    If the weight of both kernels is on few samples (`row_kurtoses`) the terms are not normal: use
+    `simulated_p_value`. Scores are those of `permutation_scores`, (m, m), and shares those of
+    `leading_shares`; scores with other kernels, (m, o), need the shares of these.
     """
     shape = 1 / (2 * np.outer(shares, shares if others is None else others) ** 2)
     quantile = shape + scores * np.sqrt(shape)
@@ -131,8 +141,8 @@ def chances(scores: Float, shares: Float, others: Float | None = None) -> Float:
 def row_kurtoses(entries: Array) -> Float:
     """Return the excess kurtosis of the lengths of rows of U-centered kernels, (m,).
 
-    Of a kernel of one direction, that of the entries of its eigenvector: zero if they are normal,
-    large if the weight of the kernel is on few samples, infinite if it is on none of these.
+    For a kernel of one direction, that of the entries of its eigenvector: zero if they are normal,
+    large if the weight of the kernel is on few samples, infinite for a kernel of zeros.
     """
     squared = to_host(namespace(entries).sum(entries * entries, axis=2))
     totals = squared.sum(axis=1, keepdims=True)
@@ -141,26 +151,21 @@ def row_kurtoses(entries: Array) -> Float:
 
 
 def are_localized(kurtoses: Float, n_samples: int) -> np.ndarray:
-    """Return which pairs of kernels have their weight on so few samples that terms are not normal.
+    """Return for which pairs of kernels the weight is on too few samples for normal terms, (m, m).
 
     Over all permutations the excess kurtosis of the inner product of two vectors is close to the
-    product of theirs over n [2]_.
-
-    References
-    ----------
-    .. [2] E. J. G. Pitman. Significance Tests Which May Be Applied to Samples from any
-       Populations. II. Supplement to the JRSS 4, 1937.
+    product of their kurtoses over n (E. J. G. Pitman, Supplement to the JRSS 4, 1937).
     """
     positive = np.clip(kurtoses, 0, n_samples)
     return np.outer(positive, positive) > NOT_NORMAL * n_samples
 
 
-def simulated_chance(first: Float, second: Float) -> float:
-    """Return the p-value of the alignment of two kernels, by permutations of their samples.
+def simulated_p_value(first: Float, second: Float) -> float:
+    """Return the p-value of the alignment of two kernels by permutations of their samples.
 
-    It is the share of pairs of orders, one of each kernel, that make their leading directions as
-    alike as the given pair, itself included. If nothing is shared, each pair is as likely as any
-    other to be the most alike (rows and columns of all pairs can be exchanged).
+    It is the share of pairs of orders, one for each kernel, that make the leading directions as
+    alike as the given pair, itself included. For independent kernels each pair is equally likely to
+    be the most alike.
     """
     (V, left), (W, right) = _leading_directions(first), _leading_directions(second)
     rng, places = np.random.default_rng(0), np.arange(len(V))
@@ -168,7 +173,7 @@ def simulated_chance(first: Float, second: Float) -> float:
     orders[:, 0] = places
     products = np.tensordot(V[orders[0]], W[orders[1]], axes=(1, 1))  # (ORDERS, r, ORDERS, r)
     alike = np.einsum("airj,i,j->ar", products**2, left, right)
-    # Orders that do the same differ by rounding.
+    # Equivalent orders differ by rounding.
     least = alike[0, 0] * (1 - ROUNDING**0.5)
     return float(np.mean(alike >= least)) if least > 0 else 1.0
 

@@ -1,9 +1,9 @@
 """Whether what kernels share may come from the order of their rows alone.
 
-The p-values of `mkclust.engine.agreement` hold for rows that can be exchanged. Rows in time order
-are not of that kind: in two independent series neighbors are alike, and so are the kernels of both.
-Rows sorted by group have similar neighbors, too, but what kernels then share is lost if the rows of
-one of them are shifted against those of the other. Shifted series are as much alike as before.
+The p-values of `mkclust.engine.agreement` hold for exchangeable rows. Rows in time order are not
+exchangeable: neighbors are alike in two independent series, and so are the kernels of both. Rows
+sorted by group have similar neighbors, too, but then kernels agree no longer if the rows of one are
+shifted against those of the other. Shifted series are as much alike as before.
 
 References
 ----------
@@ -12,7 +12,7 @@ References
 
 import numpy as np
 
-from mkclust.engine.agreement import chances, leading_shares, permutation_scores, u_centered
+from mkclust.engine.agreement import leading_shares, p_values, permutation_scores, u_centered
 from mkclust.types import Float
 
 # If there are many rows, those of a few windows are compared: rows per window and windows.
@@ -29,12 +29,12 @@ def neighboring_rows(n_rows: int) -> np.ndarray:
     return starts[:, None] + np.arange(WINDOW)
 
 
-def neighbor_chances(entries: Float) -> Float:
-    """Return how likely chance makes neighboring rows as alike as they are, (m,).
+def neighbor_p_values(entries: Float) -> Float:
+    """Return the p-values of how alike neighboring rows are, (m,).
 
     The entries are those among the rows of `neighboring_rows`, (m, s, s). Each kernel is compared
-    with one that links neighbors, within windows: groups of more rows than a window has do not
-    count. Each is taken to have one direction only, which makes the chance larger.
+    with one that links neighbors, within windows: larger groups of rows do not count. Each is
+    taken to have one direction only, which makes the p-value larger.
     """
     s = entries.shape[1]
     windows = np.array_split(np.arange(s), max(s // WINDOW, 1))
@@ -47,7 +47,7 @@ def neighbor_chances(entries: Float) -> Float:
         norms *= np.linalg.norm(links)
         alignments = np.divide(products, norms, out=np.zeros_like(norms), where=norms > 0)
         scores += permutation_scores(alignments, len(rows)) / np.sqrt(len(windows))
-    return chances(scores[:, None], np.ones(len(entries)), leading_shares(links[None]))[:, 0]
+    return p_values(scores[:, None], np.ones(len(entries)), leading_shares(links[None]))[:, 0]
 
 
 def alike_if_shifted(entries: Float, n_windows: int) -> np.ndarray:
@@ -70,6 +70,6 @@ def alike_if_shifted(entries: Float, n_windows: int) -> np.ndarray:
     # The inner product with a U-centered kernel does not depend on whether the other is one.
     fixed = np.stack([u_centered(K) for K in part(0).reshape(m, n, n)]).reshape(m, -1)
     moved = [fixed @ part(sign * shift).T for shift in shifts for sign in (-1, 1)]
-    # Of kernels that share little, one shift may do as well by accident.
+    # One shift may do as well by accident.
     is_exceeded = np.sum(moved > fixed @ part(0).T, axis=0) > 1
     return is_exceeded | is_exceeded.T

@@ -8,24 +8,25 @@ from mkclust.methods.training import open_training, read_training
 
 
 def agreement(X: Any, **options: Any) -> Agreement:
-    """Say which views share something beyond chance, with which others, and which share nothing.
+    """Test which views agree with another one, without labels.
 
-    No labels are used, and nothing is clustered: every two views are compared by a debiased
-    alignment of their kernels, and that with what chance makes of it when the samples of one of
-    them change places. The cost is one pass over the kernels.
+    Every two views are compared by a debiased alignment of their kernels. Its p-value is the
+    probability of such an alignment if the samples of one view are shuffled. Two views agree if it
+    is below a limit: 1e-3 up to 100 samples, 1e-5 from 1000 on. The cost is one pass over the
+    kernels.
 
     Parameters
     ----------
     X : array of shape (m, n, n), list or dict of kernels or views, or table of shape (n, d)
         What an estimator's ``fit`` takes.
     **options
-        How X is read and what kernels are made of it, as the parameters of `AgreementKKM`:
+        How X is read and which kernels are made of it, parameters of `AgreementKKM`:
         ``kernels``, ``center``, ``normalize``, ``psd``, ``approximation`` and ``random_state``.
 
     Returns
     -------
     Agreement
-        Of one kernel alone too, which has nothing to agree with.
+        Its ``summary()`` has the p-values, weights and copies.
 
     Examples
     --------
@@ -35,8 +36,8 @@ def agreement(X: Any, **options: Any) -> Agreement:
     >>> views = {name: view[:300] for name, view in load("digits").views.items()}
     >>> views["dice"] = np.random.default_rng(0).normal(size=(300, 20))
     >>> print(agreement(views).verdict())  # doctest: +NORMALIZE_WHITESPACE
-    4 of 5 views agree beyond chance: pixels, fourier, gradients and projections. Set aside, sharing
-    nothing with any other view: dice.
+    4 of 5 views agree (p <1e-16): pixels, fourier, gradients and projections. Set aside without
+    clear agreement: dice (p = 0.3); the limit is 0.0001.
     """
     model = AgreementKKM(1, **options)
     model.check_parameters()

@@ -1,4 +1,4 @@
-"""What each kernel of a fitted model brings: structure, agreement, a copy, or noise."""
+"""What each kernel of a fitted model contributes: structure, agreement, a copy, or noise."""
 
 import warnings
 from collections.abc import Sequence
@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from scipy.sparse.csgraph import connected_components
 
 from mkclust.data import Samples, as_blocks
 from mkclust.engine.certificate import rounding_of_entries
@@ -21,7 +20,12 @@ from mkclust.explain.fitted import (
 )
 from mkclust.explain.parts import Parts
 from mkclust.linalg import select, to_device, to_host
-from mkclust.methods.agreement import BEYOND_CHANCE, COPY_ALIGNMENT, Agreement
+from mkclust.methods.agreement import (
+    COPY_ALIGNMENT,
+    FULL_WEIGHT_DIRECTIONS,
+    Agreement,
+    p_text,
+)
 from mkclust.methods.missingness import Missingness
 from mkclust.methods.out_of_sample import inverse
 from mkclust.methods.training import in_order_of_fit, open_again
@@ -38,11 +42,13 @@ from mkclust.types import Array, Float
 EIGEN_TOLERANCE = 1e-10
 # Adjusted Rand indices of at least this are shown as 1.00.
 SAME = 0.995
+# A kernel decides the clusters if its own agree with them to at least this adjusted Rand index.
+DECIDES = 0.9
 
 
 @dataclass(frozen=True, eq=False)
 class Diagnosis:
-    """What each kernel of a fitted model is and does; ``print`` it for a reading in words.
+    """What each kernel of a fitted model contributes; ``print`` it for a summary in words.
 
     Attributes
     ----------
@@ -51,24 +57,19 @@ class Diagnosis:
     n_clusters : int
         The model's number of clusters, k.
     table : pandas.DataFrame
-        One row per kernel, in the model's order, with the columns ``weight`` (the mixing weight,
-        which is not importance), ``alignment`` (the share of the kernel's own top-k eigenvalue sum
-        that the consensus captures), ``agreement`` (adjusted Rand index between the clusters of
-        that kernel alone and the model's, on the samples that the kernel has), ``leave_one_out``
-        (the same between the clusters of the model without that kernel and the model's; NaN if not
-        asked for, or if the other kernels cannot be clustered), ``cluster_gap`` (relative gap
-        between eigenvalues k - 1 and k of the centered kernel; NaN for k = 1), ``top_share`` (the
-        share of its trace in its k largest eigenvalues) and ``p_value`` (of the kernel that it is
-        most like, corrected for the number of pairs: near zero if it shares something).
+        One row per kernel, in the model's order: ``weight`` (not importance), ``alignment`` (share
+        of the kernel's top-k eigenvalue sum that the consensus captures), ``agreement`` (adjusted
+        Rand index of the clusters of that kernel alone with the model's), ``leave_one_out`` (of the
+        model without that kernel; NaN if not asked for, or if the others cannot be clustered),
+        ``cluster_gap`` (relative gap between eigenvalues k - 1 and k of the centered kernel),
+        ``top_share`` (share of its trace in its k largest eigenvalues) and ``p_value`` (the
+        smallest of its agreement with another kernel).
     view_agreement : Agreement
-        What the kernels share beyond chance, and with which others: the model's ``agreement_``.
+        Which kernels agree: the model's ``agreement_``.
     missingness : Missingness or None
-        Whether the clusters follow which views samples are missing from: the model's
-        ``missingness_``; None if none are missing.
-    n_samples : int
-        Number of samples of the model.
-    n_diagnosed : int
-        Number of samples on which the model was fitted again to be diagnosed, or ``n_samples``.
+        The model's ``missingness_``, None if no samples are missing from views.
+    n_samples, n_diagnosed : int
+        Number of samples of the model, and of those on which it was fitted again to be diagnosed.
     refit_agreement : float
         Adjusted Rand index between the clusters of that fit and the model's.
     """
@@ -94,7 +95,7 @@ class Diagnosis:
 
     @property
     def noise(self) -> tuple[str, ...]:
-        """Kernels that share nothing, by the rule of `diagnose`; none if it cannot be tested."""
+        """Kernels without clear agreement with another one; none if it cannot be tested."""
         if not self.view_agreement.is_testable:
             return ()
         shares = zip(self.names, self.view_agreement.shares, strict=True)
@@ -107,12 +108,7 @@ class Diagnosis:
         return tuple((self.names[p], self.names[q]) for p, q in pairs)
 
     def summary(self) -> str:
-        """Return the reading in words: which views agree, all kernels, and what stands out.
-
-        Returns
-        -------
-        str
-        """
+        """Return in words which views agree, a table of all kernels, and what stands out."""
         title = f"{self.method}, {count(self.n_clusters, 'cluster')}, {len(self.names)} kernels"
         shown = self.table.dropna(axis=1, how="all")
         rows = [["kernel", *(column.replace("_", " ") for column in shown)]]
@@ -124,26 +120,11 @@ class Diagnosis:
             lines += ["", self.missingness.summary()]
         return "\n".join(lines)
 
-    def __str__(self) -> str:
-        """Return the summary."""
-        return self.summary()
+    __str__ = summary
 
     def sentences(self) -> list[str]:
-        """Return what stands out, in sentences.
-
-        Returns
-        -------
-        list of str
-        """
-        found = self._about_noise()
-        number = connected_components(self.redundancy > COPY_ALIGNMENT, directed=False)[1]
-        for group in [np.flatnonzero(number == each) for each in np.unique(number)]:
-            if len(group) > 1:
-                found.append(
-                    f"Kernels {_listed([self.names[p] for p in group])} are nearly the same "
-                    f"(redundancy above {COPY_ALIGNMENT}): they repeat the same information "
-                    f"{len(group)} times."
-                )
+        """Return what stands out, in sentences."""
+        found = self._about_noise() + self._about_single_columns()
         without = self.table["leave_one_out"]
         if self.n_clusters > 1 and without.min() >= SAME:
             found.append("No single kernel changes the clusters.")
@@ -163,49 +144,47 @@ class Diagnosis:
     def _about_noise(self) -> list[str]:
         noise, weights = self.noise, self.table["weight"]
         if not self.view_agreement.is_testable:
-            return ["Too few samples or views to tell which kernels are noise."]
+            return ["Too few samples or views to test which kernels agree."]
         if not noise:
-            return ["No kernel looks like noise: each shares something with another one."]
-        if len(noise) == len(self.names):
-            return [
-                "All kernels look like noise: no two share anything beyond chance. Either there "
-                "are no clusters to be found, or each kernel has structure that no other has. Are "
-                "the samples in the same order in all of them?"
-            ]
+            return ["Each kernel agrees with another one."]
+        several = len(noise) > 1
         sentences = [
-            f"Kernel {name!r} looks like noise: it shares nothing with the other kernels beyond "
-            f"chance (p = {p_text(row['p_value'])}), and its own clusters agree with the consensus "
-            f"to {_number(row['agreement'])}."
-            for name, row in self.table.loc[list(noise)].iterrows()
+            f"Kernel{'s' * several} {_listed(noise)} may be noise: no clear agreement with another "
+            "kernel. Or the structure is in no other kernel, or the agreement is too weak for this "
+            "number of samples, or the samples are in another order."
         ]
         largest = weights.idxmax()
         if largest in noise and np.ptp(weights) > 0:
-            sentences.append(
-                f"Weights are not importance: the largest of all, {weights.max():.2f}, is that of "
-                f"{largest!r}."
-            )
-        others = [name for name in self.names if name not in noise]
-        advice = f"{self.method} has set {_listed(noise)} aside."
-        if weights[list(noise)].any():
-            advice = f"check before you fit again with {_listed(others)}. AgreementKKM sets aside "
-            advice += "what shares nothing."
-        kind = "A kernel that shares nothing is noise, or structure that no other kernel has"
-        return [*sentences, f"{kind}: {advice}"]
+            sentences.append(f"Weights are not importance: {largest!r} has the largest.")
+        if len(noise) < len(self.names) and weights[list(noise)].any():
+            sentences.append(f"AgreementKKM sets {'them' if several else 'it'} aside.")
+        return sentences
+
+    def _about_single_columns(self) -> list[str]:
+        """Return which kernel of few directions has the clusters of the model."""
+        alone = self.table["agreement"]
+        few = self.view_agreement.directions < FULL_WEIGHT_DIRECTIONS
+        if self.n_clusters == 1 or few.all() or not few[alone.argmax()] or alone.max() < DECIDES:
+            return []
+        return [
+            f"Kernel {alone.idxmax()!r} decides the clusters: alone it has the same to "
+            f"{alone.max():.2f} (adjusted Rand index), though it has few effective directions "
+            f"({self.view_agreement.directions[alone.argmax()]:.2g}), as a single column does."
+        ]
 
 
 def diagnose(
     model: Any, X: Any, *, leave_one_out: bool = True, max_samples: int = 2000
 ) -> Diagnosis:
-    r"""Say what each kernel of a fitted model brings: structure, agreement, a copy, or noise.
+    r"""Say what each kernel of a fitted model contributes: structure, agreement, a copy, or noise.
 
-    **When a kernel looks like noise.** If it shares nothing with any other kernel beyond chance, as
-    `mkclust.agreement` measures it: the debiased alignment of the two is no larger than it would be
-    if the samples of one of them were permuted. The p-value is corrected for the number of pairs;
-    less than 1e-5 is beyond chance. Copies of a kernel (a redundancy above 0.99), and kernels that
-    a bank made from one view, prove nothing about each other. Labels, weights and the consensus,
-    which noise may have ruined, are not used, nor is it whether a kernel has clusters of its own: a
-    random category, one-hot coded, has perfect ones. So a kernel that shares nothing is noise, or
-    structure that no other kernel has, and nothing in the kernels can tell which of the two.
+    **When a kernel may be noise.** If it has no clear agreement with any other kernel, as
+    `mkclust.agreement` tests it: no p-value is below the limit, which is 1e-3 up to 100 samples and
+    1e-5 from 1000 on. Copies of a kernel (a redundancy above 0.99), and kernels that a bank made
+    from one view, prove nothing about each other. Labels, weights and the consensus, which noise
+    may have ruined, are not used, and neither are clusters of the kernel's own: a random category,
+    one-hot coded, has perfect ones. Such a kernel is noise, or has structure that no other has, or
+    agrees too weakly for this number of samples; the kernels alone cannot tell which.
 
     Parameters
     ----------
@@ -226,15 +205,12 @@ def diagnose(
     Notes
     -----
     Everything is deterministic: if ``random_state`` is not an integer, k-means starts from the
-    seed zero. With an approximation the kernels are those of the features that the model learned;
-    whether other landmarks would give other clusters, `mkclust.stability` with
-    ``vary="landmarks"`` tells.
+    seed zero. With an approximation the kernels are those of the features that the model learned.
 
-    Limits of the rule. Whatever two kernels share counts, be it a batch effect, and the more
-    samples the less of it is needed. Two unlike kernels that were precomputed from one noise view
-    share that view's features, so that neither is called noise. With too few samples, or if all
-    kernels are from one view or copies of one, no kernel is called noise. If no two kernels share
-    anything, all are named.
+    Limits of the rule. Any agreement counts, even that of a batch effect, and the more samples the
+    less of it is needed. Two unlike kernels that were precomputed from one noise view agree. With
+    too few samples, or if all kernels are from one view or copies, no kernel is called noise. If no
+    two kernels agree, all are named.
 
     Examples
     --------
@@ -250,7 +226,7 @@ def diagnose(
     >>> print(diagnosis)  # doctest: +ELLIPSIS
     AverageKKM, 10 clusters, 5 kernels
     ...
-    Kernel 'dice' looks like noise: it shares nothing with the other kernels beyond chance ...
+    Kernel 'dice' may be noise: no clear agreement with another kernel. ...
     """
     check_fitted(model)
     if len(model.kernel_names_) < 2:
@@ -270,7 +246,7 @@ def diagnose(
             diagnosed, samples = _refit(model, samples, part)
         columns = _compare(diagnosed, open_again(diagnosed, samples), leave_one_out)
     columns = {"weight": model.weights_, "alignment": model.alignments_, **columns}
-    columns["p_value"] = model.agreement_.chances.min(axis=1)
+    columns["p_value"] = model.agreement_.p_values.min(axis=1)
     return Diagnosis(
         method=type(model).__name__,
         n_clusters=model.n_clusters,
@@ -381,8 +357,3 @@ def _number(value: float) -> str:
 def _listed(names: Sequence[str]) -> str:
     """Return all names, in quotes."""
     return join_words([repr(name) for name in names], most=len(names))
-
-
-def p_text(value: float) -> str:
-    """Return a p-value in two digits; below what counts as beyond chance, only that it is less."""
-    return f"{value:.2g}" if value >= BEYOND_CHANCE else f"<{BEYOND_CHANCE:g}"

@@ -1,6 +1,6 @@
-"""Which views agree beyond chance, which share nothing with any other, and which are copies."""
+"""Which views agree, which have no clear agreement with another one, and which are copies."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -11,14 +11,15 @@ from scipy.sparse.csgraph import connected_components
 
 from mkclust.engine.agreement import (
     are_localized,
-    chances,
     debiased_alignments,
+    effective_directions,
     leading_shares,
+    p_values,
     permutation_scores,
     row_kurtoses,
-    simulated_chance,
+    simulated_p_value,
 )
-from mkclust.engine.row_order import alike_if_shifted, neighbor_chances, neighboring_rows
+from mkclust.engine.row_order import alike_if_shifted, neighbor_p_values, neighboring_rows
 from mkclust.exceptions import NoAgreementWarning, OrderWarning, warn
 from mkclust.linalg import to_host
 from mkclust.stack import Stack
@@ -26,61 +27,68 @@ from mkclust.stack.compare import Comparison, compare, draw
 from mkclust.text import join_words, text_table
 from mkclust.types import Float
 
-# Two views share something beyond chance if its p-value is below this: one in ten thousand among
-# the ten pairs of five views. It does not depend on the number of views, or one that shares nothing
-# could exclude another.
-BEYOND_CHANCE = 1e-5
-# Two kernels with a larger alignment are one kernel, given twice.
+# Two kernels with a larger alignment are copies.
 COPY_ALIGNMENT = 0.99
 # Samples that kernels need in common to be called copies, if they do not have all in common: with
-# fewer, chance makes two kernels of few directions as much alike.
+# fewer, kernels of few directions can be as much alike by chance.
 FEWEST_FOR_COPIES = 24
-# A view that agrees with the others by less than this share of what the median one does has a
-# weight that is less in proportion. Chosen on the data sets of benchmarks/agreement.py.
+# A view that agrees with the others by less than this share of the median has less weight, in
+# proportion. Chosen on the data sets of benchmarks/agreement.py.
 MUCH_LESS_SHARE = 0.6
-# Samples by which the leading direction of a kernel is judged.
-JUDGED_SAMPLES = 192
-# Samples by which p-values are simulated, for kernels whose weight is on few of them.
-SIMULATED_SAMPLES = 512
+# A kernel with fewer effective directions has less weight, in proportion: one column has 1 to 9,
+# tables of the data sets of benchmarks/first_answer.py have more than 12.
+FULL_WEIGHT_DIRECTIONS = 12.0
+# Samples for the leading direction of a kernel, and for simulated p-values.
+JUDGED_SAMPLES, SIMULATED_SAMPLES = 192, 512
+
+
+def p_value_limit(n_samples: Any) -> Any:
+    """Return the p-value below which two views agree: 1e-3 for few samples, 1e-5 from 450 on.
+
+    Chosen by benchmarks/agreement_limit.py. It does not depend on the number of views: a view that
+    agrees with none must not exclude another.
+    """
+    return np.clip(2 / np.maximum(n_samples, 1.0) ** 2, 1e-5, 1e-3)
+
+
+def p_text(value: float, sign: str = "") -> str:
+    """Return a p-value in one digit after a sign; tiny ones, in the far tail, as "<1e-16"."""
+    return f"{sign}{value:.1g}" if value >= 1e-16 else "<1e-16"
 
 
 @dataclass(frozen=True, eq=False)
 class Agreement:
-    """What the views of the same samples share, without labels.
+    """Which views of the same samples agree, without labels.
 
-    A view *shares* if some other view is more like it than chance makes them, and is **set aside**
-    if none is. Copies of a view, and kernels made of the same view, prove nothing about each other:
-    together they are one independent view.
+    Two views agree if the p-value of their alignment is below `limits`. A view that agrees with no
+    other one is **set aside**. Copies of a view, and kernels made from the same view, are one
+    independent view. Weak agreement and clusters of few samples may stay undetected.
 
     Attributes
     ----------
     names : tuple of str
         Names of the kernels, one or several per view.
-    views : tuple of int
-        The number of the view that each kernel is of.
-    independent_views : ndarray of int of shape (m,)
-        The number of the independent view that each kernel is part of.
+    views, independent_views : tuple of int, ndarray of int of shape (m,)
+        The number of the view, and of the independent view, of each kernel.
     n_samples : int
-        How many samples were compared, n: all, or of more than 2048 some that stand for all. If
-        samples are missing from views, the largest of `pair_samples`.
+        Number of compared samples: all, or a subset of more than 2048.
     alignments : ndarray of shape (m, m)
-        Debiased centered kernel alignments: 1 for copies, about 0 for views that share nothing.
+        Debiased centered kernel alignments: 1 for copies, about 0 for independent views.
     norms : ndarray of shape (m,)
         Debiased norms of the kernels: small for noise.
+    directions : ndarray of shape (m,)
+        Effective number of directions: 1 for a column of two levels, dozens for a rich table.
     scores : ndarray of shape (m, m)
-        The alignments in standard deviations of what chance makes of them: exact over all
-        permutations of the samples of one view.
-    pair_chances : ndarray of shape (m, m)
-        How likely chance makes two of them so much alike; one within an independent view.
-    lowest_chances : ndarray of shape (m, m)
-        The same if the two were copies: the least that this number of samples can show.
+        The alignments in standard deviations over all permutations of the samples of one view.
+    p_values : ndarray of shape (m, m)
+        How likely two independent kernels are at least this much alike; one within an independent
+        view. Not corrected for the number of pairs.
+    lowest_p_values : ndarray of shape (m, m)
+        The smallest p-values that this number of samples allows: those of copies.
     pair_samples : ndarray of int of shape (m, m)
-        On how many samples every two kernels were compared: those that both have. With fewer than
-        four nothing is known: their alignment is zero, and their chances are one.
+        Number of samples that two kernels have in common and are compared on.
     by_order : ndarray of bool of shape (m, m)
-        Which kernels are alike beyond chance, but may be so by the order of the rows alone:
-        neighboring rows are alike in both, and if the rows of one are shifted by a few, the two are
-        as much alike. Chances assume that rows can be exchanged.
+        Which kernels agree, but possibly by the order of the rows alone.
 
     Examples
     --------
@@ -100,9 +108,10 @@ class Agreement:
     n_samples: int
     alignments: Float
     norms: Float
+    directions: Float
     scores: Float
-    pair_chances: Float
-    lowest_chances: Float
+    p_values: Float
+    lowest_p_values: Float
     pair_samples: np.ndarray
     by_order: np.ndarray
 
@@ -116,49 +125,44 @@ class Agreement:
         return np.asarray(self.independent_views[:, None] != self.independent_views)
 
     @property
-    def chances(self) -> Float:
-        """How likely chance makes any two so much alike: corrected for the number of pairs."""
-        n_pairs = int(np.sum(self._are_other_views)) // 2
-        return np.minimum(self.pair_chances * max(n_pairs, 1), 1)
+    def limits(self) -> Float:
+        """The p-value below which two kernels agree, by their number of common samples, (m, m)."""
+        return np.asarray(p_value_limit(self.pair_samples))
 
     @property
     def shares(self) -> np.ndarray:
-        """Whether each kernel shares something with another independent view, (m,) of bool."""
-        return np.asarray((self.pair_chances < BEYOND_CHANCE).any(axis=1))
+        """Whether each kernel agrees with another independent view, (m,) of bool."""
+        return np.asarray((self.p_values < self.limits).any(axis=1))
 
     @cached_property
     def groups(self) -> tuple[tuple[int, ...], ...]:
-        """Kernels that share with each other, directly or through others; the largest group first.
-
-        Groups are sorted by their number of independent views, then by how much these agree.
-        """
+        """Kernels that agree, directly or through others: most independent views first."""
         kernels = np.flatnonzero(self.shares)
-        links = (self.pair_chances < BEYOND_CHANCE) | ~self._are_other_views
+        links = (self.p_values < self.limits) | ~self._are_other_views
         number = _components(links[np.ix_(kernels, kernels)])
         groups = [kernels[number == each].tolist() for each in np.unique(number)]
 
         def rank(group: list[int]) -> tuple[int, float]:
             n_views = len(np.unique(self.independent_views[group]))
-            # To the digits of single precision, so that rounding does not order equal groups.
+            # Rounded, so that rounding errors do not order equal groups.
             return n_views, round(float(self._agreement_sums(group).mean()), 6)
 
-        # The sort is stable: of groups that are equal in both, the first view's comes first.
         return tuple(map(tuple, sorted(groups, key=rank, reverse=True)))
 
     @property
     def is_incomplete(self) -> bool:
-        """Whether kernels were compared on different samples, some being missing from views."""
+        """Whether kernels were compared on different samples, because some are missing."""
         return bool((self.pair_samples != self.n_samples).any())
 
     @property
     def any_share(self) -> bool:
-        """Whether two independent views at least agree beyond chance."""
+        """Whether at least two independent views agree."""
         return bool(self.groups)
 
     @property
     def is_testable(self) -> bool:
-        """Whether there are views to compare, and enough samples to tell them from chance."""
-        return bool((self.lowest_chances < BEYOND_CHANCE).any())
+        """Whether there are views to compare, and enough samples for a p-value below the limit."""
+        return bool((self.lowest_p_values < self.limits).any())
 
     @cached_property
     def chosen(self) -> list[int]:
@@ -181,31 +185,32 @@ class Agreement:
     def weights(self) -> Float:
         """Return the weight of each kernel, zero if it is set aside, (m,).
 
-        All independent views that are included have the same weight, except one that agrees with
-        the others much less than the median one does, whose weight is less in proportion. The
-        kernels of an independent view divide its weight. If nothing agrees all kernels have the
-        same weight.
+        The kernels of an independent view divide its weight, which is the same for all that are
+        included, with two exceptions: a view that agrees with the others much less than the median
+        one, and a kernel of few effective directions (a single column) have less, in proportion.
         """
-        weights, m = np.zeros(len(self.names)), len(self.names)
-        if not self.any_share:
-            return np.full(m, 1 / m)
-        sums = self._agreement_sums(self.chosen)
         numbers = self.independent_views[self.chosen]
         _, first, place = np.unique(numbers, return_index=True, return_inverse=True)
-        sizes = np.bincount(place)
-        relative = sums / np.median(sums[first])
-        weights[self.chosen] = np.where(relative < MUCH_LESS_SHARE, relative, 1.0) / sizes[place]
+        weights, values = np.zeros(len(self.names)), 1 / np.bincount(place)[place]
+        if self.any_share:
+            sums = self._agreement_sums(self.chosen)
+            relative = sums / np.median(sums[first])
+            values *= np.where(relative < MUCH_LESS_SHARE, relative, 1)
+        if self.n_independent_views > 1:
+            values *= np.minimum(self.directions[self.chosen] / FULL_WEIGHT_DIRECTIONS, 1)
+        weights[self.chosen] = values
         return weights / weights.sum()
 
     def coefficients(self) -> Float:
-        """Return what mixes the kernels to the compromise: weights over norms, (m,).
+        """Return the coefficients of the compromise, (m,): weights over norms.
 
-        Divided by its norm, no kernel dominates the others by a few large directions.
+        The kernels of one view alone are averaged.
         """
         weights = self.weights()
-        if not self.any_share:
+        if self.n_independent_views == 1 or not self.norms.any():
             return weights
-        coefficients = np.divide(weights, self.norms, out=np.zeros_like(weights), where=weights > 0)
+        norms = self.norms
+        coefficients = np.divide(weights, norms, out=np.zeros_like(weights), where=norms > 0)
         return coefficients / coefficients.sum()
 
     def _agreement_sums(self, group: Sequence[int]) -> Float:
@@ -221,44 +226,57 @@ class Agreement:
         return (agreeing / sizes).sum(axis=1) * (n_others / n_known)
 
     def verdict(self, *, sets_aside: bool = True) -> str:
-        """Return in a sentence or two which views agree, and which were set aside.
+        """Return in a few sentences which views agree and which were set aside, with p-values.
 
-        A method that mixes all views does not set any aside.
+        Pass ``sets_aside=False`` for a method that uses all views.
         """
-        m = len(self.names)
-        all_of_them = "Both" if m == 2 else f"All {m}"
         if len(set(self.views)) == 1:
             return "One view alone: there is nothing to compare it with."
+        found = [f"{join_words(one)} are copies and count as one view." for one in self.copies]
         if self.n_independent_views == 1:
-            return f"{all_of_them} views are copies of one another: there is nothing to compare."
-        if not self.is_testable:
+            found.append("There is no other view to compare with.")
+        elif not self.is_testable:
             n_common = int(self.pair_samples[self._are_other_views].max())
-            return (
-                f"{n_common} samples in common are too few to tell what {m} views share from "
-                "chance: all views count equally."
-            )
-        groups = [self._list_names(group) for group in self.groups]
-        if not groups:
-            sentence = (
-                f"No two of the {m} views share anything beyond chance "
-                f"({join_words(self.names)}): nothing can tell which view is right, and "
-                "the clusters may match none of them."
-            )
-        elif len(groups) > 1:
-            which = "The first is used, the others are set aside." if sets_aside else "All count."
-            sentence = (
-                f"The views fall into {len(groups)} groups that share nothing with each other: "
-                f"{'; '.join(groups)}. {which}"
-            )
-        elif len(self.chosen) == m:
-            sentence = f"{all_of_them} views agree beyond chance."
+            found.append(f"{n_common} samples in common are too few to test: all views are used.")
+        elif not self.groups:
+            found.append(self._about_no_agreement())
         else:
-            sentence = f"{len(self.chosen)} of {m} views agree beyond chance: {groups[0]}."
-        if groups and not self.shares.all():
-            lead = "Set aside, sharing" if sets_aside else "Mixed in, though sharing"
-            unlike = self._list_names(np.flatnonzero(~self.shares))
-            sentence += f" {lead} nothing with any other view: {unlike}."
-        return " ".join([sentence, *self._unknown_pairs(), *self.order_sentences()])
+            found += self._about_agreement(sets_aside)
+        return " ".join([*found, *self._unknown_pairs(), *self.order_sentences()])
+
+    def _about_no_agreement(self) -> str:
+        p = int(np.argmin((self.p_values / self.limits).min(axis=1)))
+        q, n_views = self.closest(p), self.n_independent_views
+        who = "The two views do not" if n_views == 2 else f"No two of the {n_views} views"
+        return (
+            f"{who} agree clearly (p {p_text(self.p_values[p, q], '= ')} for {self.names[p]} and "
+            f"{self.names[q]}; the limit for {self.pair_samples[p, q]} samples is "
+            f"{self.limits[p, q]:.1g}). The test can miss weak agreement and clusters of few "
+            "samples. All views are used, and the clusters may match none of them."
+        )
+
+    def _about_agreement(self, sets_aside: bool) -> list[str]:
+        everything, groups = self._names_of(range(len(self.names))), self.groups
+        listed = [join_words(self._names_of(group)) for group in groups]
+        n, n_chosen = len(everything), len(self._names_of(groups[0]))
+        closest = [(p, self.closest(p)) for p in range(len(self.names))]
+        largest = max(self.p_values[pair] for pair in closest if self.shares[pair[0]])
+        agree = f"views agree (p {p_text(largest, '<= ')})"
+        found = [f"{n_chosen} of {n} {agree}: {listed[0]}."]
+        if len(groups) > 1:
+            which = "The first is used, the others are set aside" if sets_aside else "All are used"
+            found = [f"{len(groups)} groups of {agree}, but not clearly with each other: "]
+            found[0] += f"{'; '.join(listed)}. {which}."
+        elif n_chosen == n:
+            found = [f"{'Both' if n == 2 else f'All {n}'} {agree}."]
+        if not self.shares.all():
+            pairs = [pair for pair in closest if not self.shares[pair[0]]]
+            others = [f"{self.names[p]} (p {p_text(self.p_values[p, q], '= ')})" for p, q in pairs]
+            found.append(
+                f"{'Set aside' if sets_aside else 'Used'} without clear agreement: "
+                f"{join_words(others)}; the limit is {max(self.limits[at] for at in pairs):.1g}."
+            )
+        return found
 
     def order_sentences(self) -> list[str]:
         """Return which views may agree by the order of the rows alone; nothing if none do."""
@@ -266,19 +284,22 @@ class Agreement:
         if not len(ordered):
             return []
         return [
-            f"Neighboring rows are alike in {self._list_names(ordered)}, and these are as much "
-            "alike if the rows of one view are shifted by a few. If the rows are in an order, such "
-            "as time, the agreement may come from that order alone: its p-values assume rows that "
-            "can be exchanged. Keep rows that are far apart, or remove what changes with the order."
+            f"Neighboring rows are alike in {join_words(self._names_of(ordered))}, and these agree "
+            "as much if the rows of one view are shifted by a few. An order of the rows, such as "
+            "time, can explain the agreement alone, because p-values assume exchangeable rows. "
+            "Keep rows that are far apart, or remove what changes with the order."
         ]
 
-    def _list_names(self, kernels: Sequence[int] | np.ndarray) -> str:
-        return join_words([self.names[p] for p in kernels])
+    def _names_of(self, kernels: Iterable[int]) -> list[str]:
+        """Return the names of kernels, one view standing for its copies."""
+        views, numbers = np.array(self.views), self.independent_views
+        first = [views[p] == views[numbers == numbers[p]].min() for p in range(len(views))]
+        return [self.names[p] for p in kernels if first[p]]
 
     def _unknown_pairs(self) -> list[str]:
-        """Return which views have too few samples in common; nothing if none do."""
-        unknown = self._are_other_views & (self.lowest_chances >= BEYOND_CHANCE)
-        # About a kernel that is zero off its diagonal no number of samples tells more.
+        """Return which views have too few samples in common."""
+        unknown = self._are_other_views & (self.lowest_p_values >= self.limits)
+        # More samples would not help a kernel that is zero off its diagonal.
         unknown &= np.outer(self.norms, self.norms) > 0
         pairs = [
             f"{self.names[p]} and {self.names[q]} ({self.pair_samples[p, q]})"
@@ -286,29 +307,34 @@ class Agreement:
         ]
         if not pairs or not self.is_incomplete:
             return []
-        return [f"Too few samples in common to tell what they share: {join_words(pairs, most=4)}."]
+        return [f"Too few samples in common to test for agreement: {join_words(pairs, most=4)}."]
 
     def closest(self, p: int) -> int:
-        """Return the kernel of another independent view that is most like a kernel."""
-        return int(np.argmax(np.where(self._are_other_views[p], self.scores[p], -np.inf)))
+        """Return the kernel of another independent view with the smallest p-value."""
+        others = np.flatnonzero(self._are_other_views[p])
+        p_values = np.maximum(self.p_values[p, others], 1e-16) / self.limits[p, others]
+        return int(others[np.lexsort([-self.scores[p, others], p_values])[0]])
 
     def summary(self) -> str:
-        """Return the verdict, and for every view its closest partner and what chance would do."""
-        lines = [self.verdict()]
-        lines += [f"Close copies, counted as one view: {join_words(one)}." for one in self.copies]
+        """Return the verdict, and for every view its closest partner, p-value and weight."""
         if self.n_independent_views == 1:
-            return "\n".join(lines)
-        rows = [["view", "closest to", "alignment", "deviations", "chance", "weight"]]
+            return self.verdict()
+        rows = [
+            ["view", "closest to", "alignment", "deviations", "p-value", "directions", "weight"]
+        ]
         rows[0] += ["samples in common"] * self.is_incomplete
-        weights, chances = self.weights(), self.chances
+        weights = self.weights()
         for p, name in enumerate(self.names):
             q = self.closest(p)
-            # Smaller p-values are not told apart: they rest on the far tail of a distribution.
-            chance = f"{chances[p, q]:.1g}" if chances[p, q] >= 1e-16 else "<1e-16"
-            numbers = f"{self.alignments[p, q]:.3f}", f"{self.scores[p, q]:.1f}", chance
-            rows.append([name, self.names[q], *numbers, f"{weights[p]:.2f}"])
+            numbers = f"{self.alignments[p, q]:.3f}", f"{self.scores[p, q]:.1f}"
+            rows.append([name, self.names[q], *numbers, p_text(self.p_values[p, q])])
+            rows[-1] += [f"{min(self.directions[p], 999):.3g}", f"{weights[p]:.2f}"]
             rows[-1] += [str(self.pair_samples[p, q])] * self.is_incomplete
-        return "\n".join([*lines, text_table(rows)])
+        lines, poor = [self.verdict(), text_table(rows)], self.directions < FULL_WEIGHT_DIRECTIONS
+        if self.any_share and poor[self.chosen].any() and not poor[self.chosen].all():
+            names = join_words(self._names_of(p for p in self.chosen if poor[p]))
+            lines.append(f"Less weight, because of few effective directions: {names}.")
+        return "\n".join(lines)
 
     def plot(self, ax: Any = None) -> Any:
         """Draw the alignments, in a figure of its own or given axes; return the display."""
@@ -320,27 +346,28 @@ class Agreement:
 
 
 def measure_agreement(stack: Stack) -> Agreement:
-    """Return what the kernels of a stack share, in one pass over them."""
+    """Return how the kernels of a stack agree, in one pass over them."""
     m = stack.n_kernels
-    norms, n_common = np.zeros(m), np.zeros((m, m), int)
+    norms, directions, n_common = np.zeros(m), np.zeros(m), np.zeros((m, m), int)
     alignments, scores, likely, lowest, by_order = np.zeros((5, m, m))
     compared = [(each, *debiased_alignments(each.products)) for each in compare(stack)]
     for each, found, lengths in compared:
         if each.first == each.second:  # on all the samples that these kernels have
             norms[list(each.first)] = lengths
+            directions[list(each.first)] = effective_directions(each.products, lengths)
         _insert(n_common, each, np.full_like(found, each.n_samples))
         _insert(alignments, each, found)
         _insert(scores, each, permutation_scores(found, each.n_samples))
     views = _independent_views(alignments, stack.views, n_common)
     for each, found, lengths in compared:
         kernels = list(each.kernels)
-        # A kernel of which nothing is left, off its diagonal, shares nothing.
+        # A kernel that is zero off its diagonal agrees with none.
         tested = views[kernels, None] != views[kernels]
         tested &= np.outer(lengths, lengths) > 0
-        chance, chance_of_copies = _chances(each, found, tested)
-        _insert(likely, each, chance)
-        _insert(lowest, each, chance_of_copies)
-        _insert(by_order, each, _may_be_by_order(each, chance))
+        of_pairs, of_copies = _p_values(each, found, tested)
+        _insert(likely, each, of_pairs)
+        _insert(lowest, each, of_copies)
+        _insert(by_order, each, _may_be_by_order(each, of_pairs))
     return Agreement(
         names=stack.names,
         views=tuple(map(int, stack.views)),
@@ -348,9 +375,10 @@ def measure_agreement(stack: Stack) -> Agreement:
         n_samples=int(n_common.max()),
         alignments=alignments,
         norms=norms,
+        directions=directions,
         scores=scores,
-        pair_chances=likely,
-        lowest_chances=lowest,
+        p_values=likely,
+        lowest_p_values=lowest,
         pair_samples=n_common,
         by_order=by_order > 0,
     )
@@ -364,7 +392,7 @@ def warn_of_agreement(agreement: Agreement) -> None:
         warn(sentence, OrderWarning)
 
 
-def _chances(comparison: Comparison, alignments: Float, tested: np.ndarray) -> tuple[Float, Float]:
+def _p_values(comparison: Comparison, alignments: Float, tested: np.ndarray) -> tuple[Float, Float]:
     """Return the p-values of alignments, and of copies, (c, c); one if a pair is not tested."""
     if not tested.any():
         return np.ones_like(alignments), np.ones_like(alignments)
@@ -372,32 +400,32 @@ def _chances(comparison: Comparison, alignments: Float, tested: np.ndarray) -> t
     entries = comparison.entries(draw(n, JUDGED_SAMPLES))
     shares = leading_shares(entries)
     likely, lowest = (
-        np.where(tested, chances(permutation_scores(C, n), shares), 1)
+        np.where(tested, p_values(permutation_scores(C, n), shares), 1)
         for C in (alignments, np.ones_like(alignments))
     )
-    doubtful = (likely < BEYOND_CHANCE) & are_localized(row_kurtoses(entries), n)
+    doubtful = (likely < p_value_limit(n)) & are_localized(row_kurtoses(entries), n)
     if doubtful.any():
         kernels = to_host(comparison.entries(draw(n, SIMULATED_SAMPLES)))
         for p, q in np.argwhere(np.triu(doubtful)):
-            simulated = simulated_chance(kernels[p], kernels[q])
+            simulated = simulated_p_value(kernels[p], kernels[q])
             likely[p, q] = likely[q, p] = max(likely[p, q], simulated)
     return likely, lowest
 
 
 def _may_be_by_order(comparison: Comparison, likely: Float) -> np.ndarray:
     """Return which kernels may agree by the order of the rows alone, (c, c) of bool."""
-    linked = likely < BEYOND_CHANCE
+    linked = likely < p_value_limit(comparison.n_samples)
     if not linked.any():
         return linked
     windows = neighboring_rows(comparison.n_samples)
     entries = to_host(comparison.entries(windows.reshape(-1)))
-    ordered = neighbor_chances(entries) < BEYOND_CHANCE
+    ordered = neighbor_p_values(entries) < 1e-5
     linked &= np.outer(ordered, ordered)
     return linked & alike_if_shifted(entries, len(windows)) if linked.any() else linked
 
 
 def _insert(whole: np.ndarray, comparison: Comparison, values: np.ndarray) -> None:
-    """Write what a comparison says of its kernels into a matrix of all kernels, (m, m)."""
+    """Write the values of a comparison into a matrix of all kernels, (m, m)."""
     first, second = comparison.first, comparison.second
     n_first = len(first) if first != second else 0
     across = values[: len(first), n_first:]
@@ -423,5 +451,5 @@ def _independent_views(alignments: Float, views: Any, pair_samples: np.ndarray) 
 
 def _components(links: np.ndarray) -> np.ndarray:
     """Return the number of the connected component of each, given which are linked, (m, m)."""
-    # SciPy would search a dense graph for masked entries, which takes longer than all else.
+    # Sparse, because SciPy is slow on dense graphs.
     return connected_components(csr_array(links), directed=False)[1]

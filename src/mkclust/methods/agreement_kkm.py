@@ -39,8 +39,7 @@ class Compromise:
 def find_compromise(stack: Stack) -> Compromise:
     """Return the compromise of the kernels that agree.
 
-    It is the same, up to rounding, whichever kernels that share nothing are beside those that do:
-    it is found once more among the latter alone.
+    It is found once more among these alone, and so does not depend on the others.
     """
     agreement = measure_agreement(stack)
     indices = agreement.chosen
@@ -65,10 +64,9 @@ def solve_agreement_kkm(
 ) -> Solution:
     """Solve relaxed kernel k-means on the compromise of the kernels that agree.
 
-    See `AgreementKKM` for the objective: the weights are those of `Agreement.weights`, the norms
-    those of `mkclust.engine.agreement`, and the coefficients are scaled to sum to one.
-    ``learn_missing`` says whether to learn what stands for samples missing from kernels; what
-    kernels agree on is always measured on what was observed.
+    See `AgreementKKM` for the objective; the coefficients are scaled to sum to one.
+    ``learn_missing`` says whether to learn values for samples missing from kernels; agreement is
+    always measured on what was observed.
     """
     compromise = find_compromise(stack)
     weights = compromise.scatter(compromise.weights)
@@ -116,29 +114,26 @@ def solve_agreement_kkm(
 
 
 class AgreementKKM(InductiveClusterer):
-    r"""Kernel k-means on what the views agree on: a view that shares nothing changes nothing.
+    r"""Kernel k-means on what the views agree on: a view without agreement changes nothing.
 
     .. math:: \max_{H^\top H = I_k} \mathrm{Tr}(K H H^\top), \qquad
               K = \sum_{p \text{ included}} \frac{v_p}{d_p} K_p
 
-    What tells a useful view from a useless one, without labels, is whether it shares anything with
-    another view beyond chance. Views that do not are set aside, and the labels and the weights of
-    the others are then those of a fit without them. The others have the same weight,
-    :math:`v_p`, except one that agrees much less than the median one, whose weight is less in
-    proportion; copies of a view share one weight. Each is divided by its norm, :math:`d_p`, so that
-    none dominates by a few large directions. One eigenproblem, as for the average kernel.
+    Without labels, one thing tells a useful view from a useless one: whether it agrees with another
+    view. Views without clear agreement (`mkclust.agreement` says what that is) are set aside, and
+    the labels and the weights of the others are those of a fit without them. The others have the
+    same weight, :math:`v_p`, but less if a view agrees much less than the median one, or has few
+    effective directions, as a single column has. Copies of a view share one weight. Each is divided
+    by its norm, :math:`d_p`, so that none dominates by a few large directions.
 
     **Neighbors.** The clusters then follow the nearest neighbors of the samples in the mix: the
     leading eigenvectors of their shared neighborhoods, made a function of similarities by kernel
     ridge regression, so that new samples are embedded alike. Clusters need not be round for that.
 
-    **What a weight means.** What people expect: a large one, that a view agrees with the others;
-    zero, that it was set aside (``set_aside_`` names these).
-
-    **When it cannot help.** If no two views share anything beyond chance, nothing can tell
-    which is right: all are mixed alike, and a `NoAgreementWarning` says so. Views that are made of
-    one another outweigh one that is not. If views fall into groups that share nothing with each
-    other, the largest is included, and a `GroupsWarning` says so.
+    **When it cannot help.** If no two views agree clearly, the data do not tell which is right: all
+    are used, and a `NoAgreementWarning` says so. Views that are made of one another
+    outweigh one that is not. If views form groups without clear agreement between them, the largest
+    is used, and a `GroupsWarning` says so.
 
     Parameters
     ----------
@@ -152,8 +147,7 @@ class AgreementKKM(InductiveClusterer):
         into more than k groups that nothing connects.
     {attributes}
     weights_ : ndarray of shape (n_kernels,)
-        Summing to one: large for a view that agrees with the others, zero for one that was set
-        aside.
+        They sum to one: large for a view that agrees, zero for one that was set aside.
     coefficients_ : ndarray of shape (n_kernels,)
         Weights over debiased norms: the mixed kernel is ``sum_p coefficients_p K_p``.
     set_aside_ : tuple of str
@@ -182,8 +176,8 @@ class AgreementKKM(InductiveClusterer):
     neighbors: Any = "auto"
 
     SUMMARY: ClassVar[str] = (
-        "relaxed kernel k-means of the compromise of those kernels that agree with another one "
-        "beyond chance, each with its weight and divided by its debiased norm"
+        "relaxed kernel k-means of the compromise of those kernels that agree with another one, "
+        "each with its weight and divided by its debiased norm"
     )
     REFERENCES: ClassVar[tuple[str, ...]] = (
         "L. Song, A. Smola, A. Gretton, J. Bedo, K. Borgwardt. Feature Selection via Dependence "

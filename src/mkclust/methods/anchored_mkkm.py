@@ -162,7 +162,7 @@ class AnchoredMKKM(CertifiedClusterer, InductiveClusterer):
     coefficients_ : ndarray of shape (n_kernels,)
         Squares of the weights: the mixed kernel is ``sum_p coefficients_p K_p``.
     set_aside_ : tuple of str
-        Names of the kernels that share nothing with those that are included.
+        Names of the kernels without clear agreement with those that are included.
     anchor_ : float
         The anchor used.
     objective_ : float
@@ -187,7 +187,7 @@ class AnchoredMKKM(CertifiedClusterer, InductiveClusterer):
     anchor: float | Literal["auto"] = "auto"
 
     SUMMARY: ClassVar[str] = (
-        "which mixes the kernels that agree with another one beyond chance by the squares of "
+        "which mixes the kernels that agree with another one by the squares of "
         "weights on the simplex, the partition drawn to that of their compromise"
     )
     REFERENCES: ClassVar[tuple[str, ...]] = (*SimpleMKKM.REFERENCES, AgreementKKM.REFERENCES[0])

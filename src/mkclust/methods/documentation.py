@@ -148,8 +148,8 @@ n_iter_ : int
 kernel_names_ : tuple of str
     Names of the kernels.
 agreement_ : Agreement
-    What the kernels share beyond chance (`mkclust.agreement`), every two compared on the samples
-    both have; not there for one kernel alone.
+    Which kernels agree (`mkclust.agreement`), every two compared on the samples both have; not
+    there for one kernel alone.
 uncovered_samples_ : ndarray
     Ids, or else numbers, of the samples that have no entry in any view that is used
     (`UncoveredSamplesWarning`), if there are any. They have the label -1.

@@ -61,7 +61,7 @@ class LocalizedSimpleMKKM(SimpleClusterer):
     show in k eigenvalues rather than k - 1. The method has no partition of new samples.
 
     **What a weight means.** ``weights_`` are mixing weights, not importance: a large one means
-    little agreement with the consensus among neighbors. Views that share nothing with the others
+    little agreement with the consensus among neighbors. Views that do not agree with the others
     mislead the neighborhoods as well as the weights: a `WeightsWarning` says so if the clusters are
     not those that the views agree on. `AgreementKKM` and `AnchoredMKKM` set such views aside.
 

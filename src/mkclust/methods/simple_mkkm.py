@@ -192,7 +192,7 @@ class SimpleMKKM(SimpleClusterer, InductiveClusterer):
 
     **What a weight means.** ``weights_`` are mixing weights, not importance: at the optimum a
     weight is inversely proportional to the kernel's agreement with the consensus, so a kernel
-    without structure gets the largest. Read ``alignments_`` beside them. Views that share nothing
+    without structure gets the largest. Read ``alignments_`` beside them. Views that do not agree
     with the others can mislead the weights: a `WeightsWarning` says so if the clusters are not
     those that the views agree on. `AgreementKKM` and `AnchoredMKKM` set such views aside.
 
@@ -267,10 +267,9 @@ def warn_of_other_clusters(solution: Solution, rand_index: float) -> None:
     advice = "compare with AgreementKKM, which finds baseline_labels_"
     if aside:
         share = solution.weights[[agreement.names.index(name) for name in aside]].sum()
-        verb = "shares" if len(aside) == 1 else "share"
         reason = (
-            f"{join_words(aside)} {verb} nothing with the other views beyond chance, with "
-            f"{share:.0%} of the weight"
+            f"{share:.0%} of the weight is on views without clear agreement with the others "
+            f"({join_words(aside)})"
         )
         advice = "use AgreementKKM, which sets such views aside"
     warn(

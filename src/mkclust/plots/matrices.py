@@ -25,7 +25,7 @@ class AgreementDisplay(Display):
     kernel_names : sequence of str, length m
         Names of the kernels.
     alignments : array-like of shape (m, m)
-        Debiased alignments: one for copies, about zero for kernels that share nothing.
+        Debiased alignments: one for copies, about zero for independent kernels.
     weights : array-like of shape (m,)
         Weights; zero for kernels that are not used, whose names are put in brackets.
     """

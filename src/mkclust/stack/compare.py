@@ -132,7 +132,8 @@ def _products(members: Members) -> OffDiagonalProducts:
         # Entries stand for their mirror images, but for those of the square on the diagonal.
         products += 2 * (whole @ whole.T) - squares @ squares.T
     sums, gram = to_host(row_sums), to_host(products)
-    return OffDiagonalProducts(n, (gram + gram.T) / 2, sums @ sums.T, sums.sum(axis=1))
+    traces = np.array([to_host(kernel.diagonal())[place].sum() for kernel, place in members])
+    return OffDiagonalProducts(n, (gram + gram.T) / 2, sums @ sums.T, sums.sum(axis=1), traces)
 
 
 def count_distinct(stack: Stack, enough: int) -> int:

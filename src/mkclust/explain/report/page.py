@@ -14,13 +14,12 @@ import numpy as np
 import pandas as pd
 
 from mkclust.explain.annotate import Annotation
-from mkclust.explain.diagnose import p_text
 from mkclust.explain.fitted import is_approximated, kernel_source
 from mkclust.explain.number_of_clusters import NumberOfClusters
 from mkclust.explain.report.collect import collect
 from mkclust.files import write_atomically
 from mkclust.methods import AgreementKKM, AverageKKM, InductiveClusterer
-from mkclust.methods.agreement import BEYOND_CHANCE
+from mkclust.methods.agreement import p_text, p_value_limit
 from mkclust.methods.parameter_checks import COMMON
 from mkclust.methods.simple_mkkm import OTHER_CLUSTERS
 from mkclust.text import count, join_words, printable
@@ -132,7 +131,7 @@ def report_html(
         pictures=draw_all(data),
         labels_csv=_labels_csv(data),
         notes=[note for note in given.table_notes if not note.startswith(about_views)],
-        level=BEYOND_CHANCE,
+        p_value_limit=p_value_limit,
         settings=_own_settings(model),
         parameters={k: _parameter_text(v) for k, v in model.get_params(deep=False).items()},
         versions=versions(),
