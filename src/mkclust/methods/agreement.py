@@ -43,12 +43,12 @@ JUDGED_SAMPLES, SIMULATED_SAMPLES = 192, 512
 
 
 def p_value_limit(n_samples: Any) -> Any:
-    """Return the p-value below which two views agree: 1e-3 for few samples, 1e-5 from 450 on.
+    """Return the p-value below which two views agree: 1e-3 for few samples, 1e-5 from 390 on.
 
     Chosen by benchmarks/agreement_limit.py. It does not depend on the number of views: a view that
     agrees with none must not exclude another.
     """
-    return np.clip(2 / np.maximum(n_samples, 1.0) ** 2, 1e-5, 1e-3)
+    return np.clip(1.5 / np.maximum(n_samples, 1.0) ** 2, 1e-5, 1e-3)
 
 
 def p_text(value: float, sign: str = "") -> str:
