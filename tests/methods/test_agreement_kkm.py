@@ -80,7 +80,7 @@ def test_if_no_two_views_agree_all_are_used_and_a_random_category_does_not_decid
         model = AgreementKKM(3, random_state=0).fit(views)
     assert model.set_aside_ == ()
     assert np.all(model.weights_ > 0)
-    assert adjusted_rand_index(y, model.labels_) > 0.8
+    assert adjusted_rand_index(y, model.labels_) > 0.7
 
 
 @pytest.mark.slow
