@@ -201,9 +201,9 @@ def _refuse_square(views: Sequence[View]) -> None:
         if looks_like_kernel(view.array):
             whose = "" if len(views) == 1 else f"{view.name}="
             raise CommandError(
-                f"{view.file}: {view.name} is square and symmetric; if it holds distances, pass "
-                f"--kernels {whose}from_distances; if it is a kernel, pass --kernels precomputed, "
-                "or leave it out if the other inputs are tables"
+                f"{view.file}: {view.name} is square and symmetric; pass --kernels "
+                f"{whose}from_distances if it holds distances, or --kernels {whose}precomputed if "
+                "it is a kernel"
             )
 
 

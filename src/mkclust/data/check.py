@@ -45,6 +45,14 @@ def n_rows(table: Any) -> int:
     return int(shape[0]) if len(shape) == 2 and shape[0] == shape[0] else 0
 
 
+def is_symmetric(X: Any) -> bool:
+    """Return whether a square array equals its transpose."""
+    if issparse(X):
+        return (X != X.T).nnz == 0
+    X = X if is_foreign(X) else np.asarray(X)
+    return bool(namespace(X).all(X == X.T) if is_foreign(X) else np.array_equal(X, X.T))
+
+
 def memory_map(view: Any) -> np.memmap | None:
     """Return the memory map that a view is, or is a part of."""
     while isinstance(view, np.ndarray):

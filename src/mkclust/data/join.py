@@ -7,8 +7,8 @@ from typing import Any, NoReturn
 
 import numpy as np
 import pandas as pd
-from scipy.sparse import issparse
 
+from mkclust.data.check import is_symmetric
 from mkclust.data.missing import take_rows
 from mkclust.data.tables import Table
 from mkclust.exceptions import IdSpellingWarning
@@ -25,7 +25,6 @@ from mkclust.index import (
     spelling_difference,
     written_like,
 )
-from mkclust.linalg import is_foreign, namespace
 from mkclust.text import join_words
 
 
@@ -173,12 +172,7 @@ def looks_like_kernel(X: Any) -> bool:
     """Return whether X is a square array that equals its transpose, or has its ids as columns."""
     if getattr(X, "ndim", 0) != 2 or not X.shape[0] == X.shape[1] > 1:
         return False
-    if issparse(X):
-        return (X != X.T).nnz == 0
-    if columns_are_ids(X):
-        return True
-    X = X if is_foreign(X) else np.asarray(X)
-    return bool(namespace(X).all(X == X.T) if is_foreign(X) else np.array_equal(X, X.T))
+    return columns_are_ids(X) or is_symmetric(X)
 
 
 def columns_like_rows(frame: Any, label: str) -> tuple[Any, Any]:

@@ -144,9 +144,11 @@ class KernelBank(TransformerMixin, BaseEstimator):
       rows, that of equal groups of columns.
     - "from_distances": :math:`\exp(-d^2 / (2 s^2))` of distances d that the view consists of, one
       column per training sample. New rows hold the distances of new samples to these.
+    - "precomputed": the view is the kernel, one column per training sample. New rows hold the
+      similarities of new samples to these.
 
-    All are positive semidefinite except "self-tuning" and "from_distances", which models check as
-    they check precomputed kernels.
+    All are positive semidefinite except "self-tuning", "from_distances" and "precomputed", which
+    models check.
 
     Kernels are float32 if every training view is, and float64 otherwise; on the host they are
     computed in float64. Sparse views of SciPy are never written out. Kernels of views of another

@@ -25,7 +25,7 @@ kernels : {"auto", "on-the-fly", "precomputed"}, str, view, dict or KernelBank, 
     that kernel of each view: "gaussian" (twelve of a table), "self-tuning", "linear", "cosine",
     "polynomial", "laplacian", "chi2", "hellinger", "jaccard", "overlap" (or "categorical"), and
     "from_distances" for views that are distances between samples. A dict from names of views to
-    kernels or kinds, such as ``{"text": "sparse", "pixels": "cosine"}``, decides for these views; a
+    kernels or kinds, such as ``{"text": "sparse", "K": "precomputed"}``, decides for these views; a
     `mkclust.view` in place of a name says what transformer rows go through before. "on-the-fly"
     computes the kernels of "auto" anew whenever they are used, and never holds them.
     "precomputed" takes kernels only. A `KernelBank` says in full which kernels to make. With an

@@ -20,7 +20,14 @@ from mkclust.data.tables import TABLE
 from mkclust.index import make_index
 from mkclust.kernels import KernelBank
 from mkclust.kernels.neighbors import Neighborhoods
-from mkclust.linalg import arrays_to_host, check_one_place, is_foreign, select, to_host
+from mkclust.linalg import (
+    arrays_to_host,
+    check_one_place,
+    is_foreign,
+    select,
+    to_device,
+    to_host,
+)
 from mkclust.linalg.sparse_rows import row_width
 from mkclust.methods.memory_checks import require_memory_beside_kernels
 from mkclust.methods.neighborhoods import KernelNeighborhoods
@@ -70,6 +77,11 @@ class Source:
     def of_kernels(self, by_view: np.ndarray) -> np.ndarray:
         """Return columns of kernels, given those of views, (n, n_views) to (n, m)."""
         return by_view
+
+    @property
+    def given_kernels(self) -> Sequence[int]:
+        """The numbers of the precomputed kernels, whose self-similarities can be passed."""
+        return ()
 
     @property
     def observed(self) -> np.ndarray | None:
@@ -130,6 +142,11 @@ class FromKernels(Source):
 
     # The neighborhoods that replace the kernels; none if these are used as they are.
     found: Sequence[KernelNeighborhoods] = ()
+
+    @property
+    def given_kernels(self) -> Sequence[int]:
+        """The numbers of the precomputed kernels: all."""
+        return range(len(self.standardizations))
 
     @property
     def neighborhoods(self) -> dict[str, Neighborhoods]:
@@ -220,6 +237,13 @@ class FromViews(Source):
         return by_view[:, list(self.bank.kernel_views_)]
 
     @property
+    def given_kernels(self) -> Sequence[int]:
+        """The numbers of the precomputed kernels among those of tables."""
+        rules = list(self.bank.rules_.values())
+        views = enumerate(self.bank.kernel_views_)
+        return [p for p, view in views if rules[view] == "precomputed"]
+
+    @property
     def neighborhoods(self) -> dict[str, Neighborhoods | None]:
         """The neighborhoods, or links, that every kernel consists of; None if of more."""
         return dict(zip(self.bank.kernel_names_, self.bank.lone_neighborhoods(), strict=True))
@@ -271,7 +295,7 @@ class FromViews(Source):
     def embed(self, model: Any, samples: Samples, self_similarity: Any) -> Array:
         """Embed new samples, those of dask arrays in blocks."""
         if not samples.is_lazy:
-            return super().embed(model, samples, None)
+            return super().embed(model, samples, self_similarity)
         kind = samples.kind
 
         def embed_block(block: Block, start: int) -> Array:
@@ -285,18 +309,30 @@ class FromViews(Source):
         self, model: Any, samples: Samples, self_similarity: Any
     ) -> list[Similarities]:
         """Return the similarities of new samples, view by view if some views lack samples."""
+        names, given = self.bank.kernel_names_, {}
+        if self_similarity is not None:
+            seen = np.zeros((len(names), samples.n_samples), bool)
+            for p in self.given_kernels:
+                seen[p] = True
+            values = check_self_similarity(names, self.standardizations, self_similarity, seen)
+            given = {p: values[p] for p in self.given_kernels}
+
+        def similarities(bank: KernelBank, places: Any, part: Samples, rows: Any) -> Similarities:
+            own = bank.self_similarity(part)
+            for place, p in enumerate(places):
+                if p in given:
+                    own[place, :] = to_device(given[p][rows], own)
+            return Similarities(places, rows, bank.transform(part), own)
+
         if self.given.missing is None and samples.missing is None:
             everyone = np.arange(samples.n_samples)
-            cross, own = self.bank.transform(samples), self.bank.self_similarity(samples)
-            return [Similarities(range(len(self.bank.kernel_names_)), everyone, cross, own)]
-        found = []
+            return [similarities(self.bank, range(len(names)), samples, everyone)]
         parts = zip(self.parts(True), samples.observed.items(), strict=True)
-        for (bank, places), (name, rows) in parts:
-            if len(rows):
-                part = replace(samples.only([name]), kind="views", missing=None)
-                cross, own = bank.transform(part), bank.self_similarity(part)
-                found.append(Similarities(places, rows, cross, own))
-        return found
+        return [
+            similarities(bank, places, replace(samples.only([name]), missing=None), rows)
+            for (bank, places), (name, rows) in parts
+            if len(rows)
+        ]
 
 
 @dataclass(frozen=True, kw_only=True)
