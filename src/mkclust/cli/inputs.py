@@ -126,8 +126,17 @@ def _layout(text: str, request: Request) -> TableLayout:
         return [*common, *(v.removeprefix(prefixes[text][not v.startswith(text)]) for v in own)]
 
     ids, sides = values(request.id), values(request.samples_in)
-    drop = tuple(values(request.drop))
-    return TableLayout(ids[-1] if ids else None, sides[-1] if sides else "rows", drop)
+    drop, missing = tuple(values(request.drop)), tuple(values(request.missing))
+    trim = values(request.trim_ids)
+    if wrong := [n for n in trim if not n.isdigit() or n == "0"]:
+        raise CommandError(f"--trim-ids {wrong[0]}: give a number of characters, at least 1")
+    return TableLayout(
+        ids[-1] if ids else None,
+        sides[-1] if sides else "rows",
+        drop,
+        missing,
+        int(trim[-1]) if trim else None,
+    )
 
 
 def list_views(inputs: Sequence[str], data_sets: Sequence[datasets.Dataset]) -> list[View]:

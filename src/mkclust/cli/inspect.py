@@ -32,6 +32,8 @@ def run(
     id: opt.Id = None,
     samples_in: opt.SamplesIn = None,
     drop: opt.Drop = None,
+    missing: opt.Missing = None,
+    trim_ids: opt.TrimIds = None,
     join: opt.Join = None,
     impute: opt.Impute = None,
     as_json: opt.Json = False,

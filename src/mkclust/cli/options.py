@@ -68,6 +68,10 @@ Id = Annotated[Texts, _option(INPUT, "[FILE=]COLUMN", _ID)]
 _SIDE = "Where the samples are; rows by default."
 SamplesIn = Annotated[Texts, _option(INPUT, "[FILE=]rows|columns", _SIDE)]
 Drop = Annotated[Texts, _option(INPUT, "[FILE=]COLUMN", "Column to ignore.")]
+_EMPTY = "Value that stands for an empty cell, such as -9999."
+Missing = Annotated[Texts, _option(INPUT, "[FILE=]VALUE", _EMPTY)]
+_TRIM = "Keep the first N characters of ids."
+TrimIds = Annotated[Texts, _option(INPUT, "[FILE=]N", _TRIM)]
 _JOIN = (
     "Require the same samples in all tables (exact, the default), keep those in all of them "
     "(inner), or those in any (outer)."
@@ -142,6 +146,8 @@ class Request:
     id: Sequence[str] = ()
     samples_in: Sequence[str] = ()
     drop: Sequence[str] = ()
+    missing: Sequence[str] = ()
+    trim_ids: Sequence[str] = ()
     join: str | None = None
     impute: str | None = None
     missing_views: str | None = None

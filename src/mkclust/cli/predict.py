@@ -38,6 +38,8 @@ def run(
     id: opt.Id = None,
     samples_in: opt.SamplesIn = None,
     drop: opt.Drop = None,
+    missing: opt.Missing = None,
+    trim_ids: opt.TrimIds = None,
     as_json: opt.Json = False,
     quiet: opt.Quiet = False,
 ) -> None:

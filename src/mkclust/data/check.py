@@ -46,7 +46,9 @@ def n_rows(table: Any) -> int:
 
 
 def is_symmetric(X: Any) -> bool:
-    """Return whether a square array equals its transpose."""
+    """Return whether X is a square array, not of one entry, that equals its transpose."""
+    if getattr(X, "ndim", 0) != 2 or not X.shape[0] == X.shape[1] > 1:
+        return False
     if issparse(X):
         return (X != X.T).nnz == 0
     X = X if is_foreign(X) else np.asarray(X)

@@ -16,9 +16,11 @@ from mkclust.index import find, key_of, whole_numbers
 from mkclust.text import count, join_words
 from mkclust.types import Float
 
-# What to do about columns that are neither numbers nor categories.
+# What to do about cells that are not numbers,
+EMPTY = "if a cell means that a value is missing, pass missing= to load, --missing, or NaN"
+# and about columns that are neither numbers nor categories.
 REMEDY = (
-    "turn numbers stored as text into numbers by pd.to_numeric(frame[column]), text into "
+    f"{EMPTY}; turn numbers stored as text into numbers by pd.to_numeric(frame[column]), text into "
     "categories by astype('category') or into numbers by scikit-learn's TfidfVectorizer, ids of "
     "samples into the index by frame.set_index(column), and dates into days since the first; or "
     "drop these columns by frame.drop(columns=[...])"
@@ -220,6 +222,14 @@ def _learn_columns(table: Table, title: str) -> tuple[TableEncoder, list[Column]
     )
     if encoder.n_columns == len(numbers):
         return encoder, unusable
+    for place, column in columns.items():
+        is_declared = isinstance(table.values.dtypes.iloc[place], pd.CategoricalDtype)
+        if column.kind == "category" and not is_declared and column.mixed:
+            warnings.warn(
+                f"{title}, column {column.name!r}: {column.mixed}; its values are taken for "
+                f"categories: {EMPTY}.",
+                stacklevel=2,
+            )
     # One value says nothing of how alike samples are.
     levels = {
         place: tuple(column.levels)

@@ -18,6 +18,7 @@ from mkclust.index import (
     count_as_ids,
     find,
     has_ids,
+    id_advice,
     match_rows,
     refuse_disjoint,
     refuse_missing,
@@ -170,9 +171,7 @@ def columns_are_ids(frame: Any) -> bool:
 
 def looks_like_kernel(X: Any) -> bool:
     """Return whether X is a square array that equals its transpose, or has its ids as columns."""
-    if getattr(X, "ndim", 0) != 2 or not X.shape[0] == X.shape[1] > 1:
-        return False
-    return columns_are_ids(X) or is_symmetric(X)
+    return is_symmetric(X) or (columns_are_ids(X) and len(X) > 1)
 
 
 def columns_like_rows(frame: Any, label: str) -> tuple[Any, Any]:
@@ -228,7 +227,7 @@ def _refuse_others(index: Any, first: Any, label: str, title: str) -> NoReturn:
     common = int((find(index, first) >= 0).sum())
     if not common:
         refuse_disjoint(first, index, title, label)
-    alike = spelling_difference(first, index)
+    alike = id_advice(first, index)
     raise ValueError(
         f"{title} and {label} have {common} ids in common, and {len(first) - common} are only in "
         f"{title}, {len(index) - common} only in {label}: pass join='inner' to keep the samples "

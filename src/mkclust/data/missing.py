@@ -120,6 +120,8 @@ def cut_missing(
             missing[samples[empty], place] = True
         if (lacks := missing[samples, place]).any():
             found[name] = take(part, np.flatnonzero(~lacks))
+            if not is_kernels and observed is not None and in_memory(part) and is_symmetric(part):
+                found[name] = take_columns(found[name], np.flatnonzero(~lacks))
     if not missing.any():
         return found, None
     if len(unseen := np.flatnonzero(missing.all(axis=1))):
@@ -134,7 +136,7 @@ def cut_missing(
         raise ValueError(f"{who.capitalize()} {join_words(names)} has no sample: leave it out.")
     if not is_kernels:
         pairs = zip(found.items(), missing.T, strict=True)
-        found = {name: _without_lacking_columns(part, lacks) for (name, part), lacks in pairs}
+        found = {name: _without_empty_columns(part, lacks) for (name, part), lacks in pairs}
     return found, missing
 
 
@@ -190,14 +192,14 @@ def zero_samples(kernel: Any, cross: bool) -> np.ndarray | None:
     return zero if zero.any() else None
 
 
-def _without_lacking_columns(table: Any, lacks: np.ndarray) -> Any:
-    """Return a view of pairs of samples without the columns of samples that it lacks."""
+def _without_empty_columns(table: Any, lacks: np.ndarray) -> Any:
+    """Return a view of pairs of samples without the empty columns of samples that it lacks."""
     is_held = (in_memory(table) or is_foreign(table)) and not issparse(table)
     shape = (int((~lacks).sum()), len(lacks))
     if not is_held or shape[0] in (0, len(lacks)) or tuple(table.shape) != shape:
         return table
-    of_pairs, others = (take_columns(table, np.flatnonzero(each)) for each in (~lacks, lacks))
-    return of_pairs if _is_missing(others).all() or is_symmetric(of_pairs) else table
+    is_empty = _is_missing(take_columns(table, np.flatnonzero(lacks))).all()
+    return take_columns(table, np.flatnonzero(~lacks)) if is_empty else table
 
 
 def read_mask(observed: Any, names: Sequence[str], index: Any) -> np.ndarray:

@@ -13,7 +13,7 @@ from scipy.sparse import issparse
 
 from mkclust.data.check import n_dims
 from mkclust.data.missing import take_columns
-from mkclust.text import did_you_mean, join_words
+from mkclust.text import count, did_you_mean, join_words
 
 ColumnKind = Literal["number", "boolean", "category", "text", "date", "other"]
 # The name of one table that has none.
@@ -189,8 +189,19 @@ class Column:
             return sorted(values, key=str)
 
     @property
+    def mixed(self) -> str:
+        """How many cells of a column that is mostly numbers are not, in words; or nothing."""
+        values = self.values[~self.missing].tolist()
+        others = [value for value in values if not _is_number(value)]
+        if not 0 < len(others) <= len(values) / 2:
+            return ""
+        return f"numbers, but {count(len(others), 'cell')} such as {str(others[0])[:20]!r}"
+
+    @property
     def content(self) -> str:
         """What it holds that no kernel takes, in words; empty for numbers and categories."""
+        if self.kind in ("text", "other") and self.mixed:
+            return self.mixed
         if self.kind == "text":
             return f"text, such as {self.values[~self.missing][0][:20]!r}"
         return {"date": "dates", "other": "values of several types"}.get(self.kind, "")
@@ -211,10 +222,10 @@ def read_column(frame: pd.DataFrame, place: int) -> Column:
     return Column(frame.columns[place], kind, values, missing)
 
 
-def _is_number(text: str) -> bool:
-    """Return whether a text spells a number, with a decimal point or a decimal comma."""
+def _is_number(value: Any) -> bool:
+    """Return whether a value is a number, or spells one with a decimal point or comma."""
     try:
-        float(text.replace(",", "."))
+        float(str(value).replace(",", "."))
     except ValueError:
         return False
-    return "_" not in text  # which Python allows
+    return "_" not in str(value)  # which Python allows

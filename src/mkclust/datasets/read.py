@@ -5,6 +5,8 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from mkclust.datasets import arrays
 from mkclust.datasets.anndata_files import read_anndata
 from mkclust.datasets.dataset import Dataset, DatasetError
@@ -63,6 +65,7 @@ def load(
     id: str | None = None,
     samples_in: str = "rows",
     drop: Sequence[str] = (),
+    missing: Any = (),
 ) -> Dataset:
     """Load a data set by name, or read one from a file.
 
@@ -98,6 +101,8 @@ def load(
         column names the features.
     drop : sequence of str, default=()
         Columns of a table to drop.
+    missing : str, number or sequence of these, default=()
+        Further values that stand for an empty cell of a table, such as -9999 or "<0.5".
 
     Returns
     -------
@@ -119,7 +124,11 @@ def load(
     >>> data.views["fourier"].shape
     (1797, 40)
     """
-    layout = TableLayout(id, samples_in, (drop,) if isinstance(drop, str) else tuple(drop))
+    drop, missing = (
+        each if np.iterable(each) and not isinstance(each, str) else [each]
+        for each in (drop, missing)
+    )
+    layout = TableLayout(id, samples_in, tuple(drop), tuple(map(str, missing)))
     data = load_with(name_or_path, layout, kernels=kernels, on_disk=on_disk)
     if absent := [column for column in layout.drop if column not in data.dropped]:
         columns = [c for view in (data.views or {}).values() for c in getattr(view, "columns", ())]
@@ -158,6 +167,9 @@ def _read(
 ) -> Dataset:
     """Read a file by the reader of its suffix."""
     suffix = unpacked(path).suffix.lower()
+    if layout.missing and suffix not in TABLES:
+        given = join_words(layout.missing)
+        raise DatasetError(f"{path}: missing={given} is for tables; replace it by NaN in the file")
     if suffix in (".h5ad", ".h5mu"):
         return read_anndata(path, selection)
     content: Any = None

@@ -66,7 +66,7 @@ def read_text(path: Path, selection: frozenset[str], layout: TableLayout) -> Tab
         "names": names,
         "header": 0 if has_header else None,
         "converters": dict.fromkeys(may_be_ids, str),
-        "na_values": [" "],
+        "na_values": [" ", *layout.missing],
         "skipinitialspace": delimiter == " ",
         "float_precision": "round_trip",
     }
@@ -78,7 +78,7 @@ def read_text(path: Path, selection: frozenset[str], layout: TableLayout) -> Tab
         raise DatasetError(f"{path}: has a header and no rows; check that it is complete")
     written = {name: frame[name] for name in may_be_ids}
     for name in frame.select_dtypes(object):
-        frame[name] = _as_typed(frame[name], decimal)
+        frame[name] = _as_typed(frame[name], decimal, MISSING.union(layout.missing))
     note = "" if has_header else "The first line holds numbers: no header."
     return {unpacked(path).stem: RawTable(_whole_as_float(frame), written, note)}, []
 
@@ -148,9 +148,9 @@ def _is_number(cell: str, decimal: str) -> bool:
     return "_" not in cell and (decimal == "." or "." not in cell)
 
 
-def _as_typed(column: pd.Series, decimal: str) -> pd.Series:
+def _as_typed(column: pd.Series, decimal: str, missing: frozenset[str]) -> pd.Series:
     """Return a column of text as numbers, truth values or dates if all of it are."""
-    text = column.mask(column.isin(MISSING), None)
+    text = column.mask(column.isin(missing), None)
     present = text.dropna().astype(str)
     if all(_is_number(cell, decimal) for cell in present):
         return text.str.replace(decimal, ".", regex=False).astype(float)

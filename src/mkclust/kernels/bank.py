@@ -24,15 +24,18 @@ from mkclust.kernels.neighbors import (
     count_neighbors,
     find_training_samples,
 )
+from mkclust.kernels.preparations import LogTfIdf
 from mkclust.kernels.sanity import warn_of_kernels, warn_of_lost_digits
 from mkclust.kernels.view_kernels import ComputedKernels, ViewKernels
 from mkclust.linalg import copy_array, is_foreign, namespace, precision_of, to_host
-from mkclust.linalg.sparse_rows import are_equal_rows, like_rows
+from mkclust.linalg.sparse_rows import are_equal_rows, as_csr, like_rows
 from mkclust.parameters import Flag, check_parameter
 from mkclust.types import Array
 
 # With fewer samples, neighborhoods by rule would contain most of them.
 FEWEST_SAMPLES = 10
+# Counts in more columns than this, and with fewer nonzeros, become a sparse matrix.
+WIDE, MOST_NONZERO = 1_000, 0.1
 
 
 class KernelBank(TransformerMixin, BaseEstimator):
@@ -219,6 +222,8 @@ class KernelBank(TransformerMixin, BaseEstimator):
             view, columns = samples.views[name], samples.columns.get(name)
             warn_of_lost_digits(name, view, columns)
             digest = fingerprint(view)
+            if isinstance(preparation, LogTfIdf) and not digest and _is_mostly_zero(view):
+                view = as_csr(view)
             each = ViewKernels(
                 name=name,
                 view=view if digest else copy_array(view),
@@ -466,6 +471,13 @@ class KernelBank(TransformerMixin, BaseEstimator):
             reason = view.rule.why if by_kind else "asked for"
             lines.append(view.explain(None if self.rules is None else reason))
         return "\n".join(lines)
+
+
+def _is_mostly_zero(view: Array) -> bool:
+    """Return whether a view of the host has many columns and few entries that are not zero."""
+    if not isinstance(view, np.ndarray) or view.shape[1] <= WIDE:
+        return False
+    return np.count_nonzero(view) < MOST_NONZERO * view.size
 
 
 def _listed(views: Mapping[str, Array]) -> str:
