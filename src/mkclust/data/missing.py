@@ -60,17 +60,8 @@ def single_kernels(whole: Any) -> list[Any]:
         return [take_source(whole, everyone, p) for p in range(whole.n_kernels)]
     if isinstance(whole, np.ndarray) or is_foreign(whole):
         return [whole[p, ...] for p in range(whole.shape[0])]
-    everyone = np.arange(whole.shape[1])
-    return [RowSubset(whole, everyone, True, p) for p in range(whole.shape[0])]
-
-
-def take_stack(whole: Any, samples: np.ndarray) -> Any:
-    """Return the kernels of some samples out of a stack of all, as a stack."""
-    if isinstance(whole, RowSource):
-        return take_source(whole, samples)
-    if is_foreign(whole):
-        return select(select(whole, samples, axis=1), samples, axis=2)
-    return np.stack([np.asarray(take_block(K, samples)) for K in single_kernels(whole)])
+    n_kernels, n, n_columns = whole.shape
+    return [RowSubset(whole, np.arange(n), n == n_columns, p) for p in range(n_kernels)]
 
 
 def cut_missing(

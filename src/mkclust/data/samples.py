@@ -26,7 +26,6 @@ from mkclust.data.missing import (
     single_kernels,
     take_block,
     take_rows,
-    take_stack,
 )
 from mkclust.data.options import AS_THEY_ARE, TableOptions
 from mkclust.data.row_source import RowSource
@@ -49,14 +48,11 @@ class Samples:
     kind : {"kernels", "views", "table"}
         What it is; "table" is one view without a name.
     names : tuple of str
-        Names of the views or of the kernels; ``("table",)`` of one table. Empty if kernels are
-        one whole.
+        Names of the views or of the kernels; ``("table",)`` of one table. Empty for a `RowSource`.
     parts : tuple of array
         The views or kernels: arrays of NumPy or another library, CSR arrays, or rows in a file. If
         samples are missing, each has the rows of its own samples, in their order, and a kernel
-        their columns. Empty if kernels are one whole.
-    whole : array of shape (m, n, n), dataset or RowSource, default=None
-        Kernels that are one thing: to take it apart may be to read a file.
+        their columns. A `RowSource` is one part for all of its kernels.
     ids : ndarray of shape (n_samples,) or None, default=None
         Ids of the samples, if data frames have any.
     index_names : tuple of str or None, default=None
@@ -74,7 +70,6 @@ class Samples:
     kind: Kind
     names: tuple[str, ...]
     parts: tuple[Any, ...]
-    whole: Any = None
     ids: np.ndarray | None = None
     index_names: tuple[str | None, ...] | None = None
     missing: np.ndarray | None = None
@@ -101,9 +96,8 @@ class Samples:
         """Number of samples, n."""
         if self.missing is not None:
             return len(self.missing)
-        part = self.parts[0] if self.whole is None else self.whole
-        # Of kernels of new samples the rows.
-        return int(part.n_samples if isinstance(part, RowSource) else part.shape[-2])
+        part = self.parts[0]
+        return int(part.n_samples if isinstance(part, RowSource) else part.shape[0])
 
     @property
     def observed(self) -> dict[str, np.ndarray]:
@@ -159,8 +153,6 @@ class Samples:
         """Return some samples, by their indices: their rows, of kernels their columns, too."""
         numbers = np.asarray(numbers)
         ids = None if self.ids is None else self.ids[numbers]
-        if self.whole is not None:
-            return replace(self, whole=take_stack(self.whole, numbers), ids=ids)
         take = take_block if self.kind == "kernels" else take_rows
         places, missing = [numbers] * len(self.parts), None
         if self.missing is not None:
@@ -290,15 +282,12 @@ def read_kernels(
     """
     if isinstance(X, Samples):
         return _read_again(X, "precomputed", None if cross else ids, observed)
+    if isinstance(X, RowSource) and observed is None:
+        return Samples("kernels", (), (X,))
     if isinstance(X, RowSource) or not isinstance(X, Mapping | list | tuple) or issparse(X):
-        if not isinstance(X, RowSource) and getattr(X, "ndim", 0) not in (2, 3):
-            raise TypeError(
-                f"kernels of type {type(X).__name__}: pass an array of shape (m, n, n), or a list "
-                "or dict of n x n matrices"
-            )
-        samples = Samples("kernels", (), (), whole=X)
-        is_whole = observed is None and isinstance(X, RowSource)
-        return samples if is_whole else _without_missing(samples, observed, cross)
+        parts = _single_kernels(X, cross)
+        names = tuple(f"kernel {p}" for p in range(len(parts)))
+        return _without_missing(Samples("kernels", names, tuple(parts)), observed, cross)
     is_named = isinstance(X, Mapping)
     named = by_name(X) if is_named else {f"kernel {p}": K for p, K in enumerate(X)}
     labels = [f"kernel {p}{f' ({name!r})' * is_named}" for p, name in enumerate(named)]
@@ -329,11 +318,33 @@ def read_kernels(
     return _in_order(samples, ids, options.join, found.without_ids)
 
 
+def _single_kernels(X: Any, cross: bool) -> list[Any]:
+    """Return the kernels of an array, a dataset or a source, or refuse other shapes."""
+    if isinstance(X, RowSource):
+        return single_kernels(X)
+    shape = tuple(getattr(X, "shape", ()))
+    if len(shape) not in (2, 3):
+        raise TypeError(
+            f"kernels of type {type(X).__name__}: pass an array of shape (m, n, n), or a list or "
+            "dict of n x n matrices"
+        )
+    if len(shape) == 2:
+        raise ValueError(
+            f"one matrix of shape {shape} where several kernels belong: pass K[None] or [K] if it "
+            "is the only kernel"
+        )
+    if not cross and shape[0] == shape[1] != shape[2]:
+        raise ValueError(
+            f"an array of shape {shape}, samples x samples x kernels as MATLAB has them: the first "
+            "axis has to count the kernels; pass np.moveaxis(K, 2, 0)"
+        )
+    return single_kernels(X)
+
+
 def _without_missing(samples: Samples, observed: Any, is_new: bool = False) -> Samples:
     """Return views or kernels without the rows of samples that they lack; the same if none."""
-    named, is_kernels = samples.by_name, samples.kind == "kernels"
-    if samples.whole is not None:
-        named = {f"kernel {p}": K for p, K in enumerate(single_kernels(samples.whole))}
+    is_kernels = samples.kind == "kernels"
+    named = samples.by_name if samples.names else {}
     matrices = [part for part in named.values() if not isinstance(part, RowSource)]
     if not (named and all(len(getattr(each, "shape", ())) == 2 for each in matrices)):
         return replace(samples, missing=None)  # refused elsewhere
@@ -342,9 +353,7 @@ def _without_missing(samples: Samples, observed: Any, is_new: bool = False) -> S
     )
     if missing is None:
         return samples
-    return replace(
-        samples, names=tuple(parts), parts=tuple(parts.values()), whole=None, missing=missing
-    )
+    return replace(samples, parts=tuple(parts.values()), missing=missing)
 
 
 def read_views(

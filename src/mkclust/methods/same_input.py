@@ -40,10 +40,7 @@ def match_views(
 
 def count_parts(samples: Samples) -> int:
     """Return the number of views or kernels."""
-    whole = samples.whole
-    if whole is None:
-        return len(samples.parts)
-    return whole.n_kernels if isinstance(whole, RowSource) else whole.shape[0]
+    return sum(part.n_kernels if isinstance(part, RowSource) else 1 for part in samples.parts)
 
 
 def match_kernels(samples: Samples, names: Sequence[str]) -> Samples:

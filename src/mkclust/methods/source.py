@@ -174,15 +174,11 @@ class FromKernels(Source):
 
     def take_new(self, samples: Samples, numbers: np.ndarray) -> Samples:
         """Return some new samples, with their similarities to all training samples."""
-        if samples.whole is not None:
-            return replace(samples, whole=select(samples.whole, numbers, axis=1))
         return replace(replace(samples, kind="views").take(numbers), kind="kernels")
 
     def zero_rows(self, samples: Samples) -> dict[int, np.ndarray]:
         """Return the samples for which a kernel has only zeros, by its number, if any."""
-        if isinstance(samples.whole, RowSource):
-            return {}
-        zero = [zero_samples(part, cross=self.extension is not None) for part in _matrices(samples)]
+        zero = [zero_samples(part, cross=self.extension is not None) for part in samples.parts]
         return {number: rows for number, rows in enumerate(zero) if rows is not None}
 
     def similarities(
@@ -192,7 +188,7 @@ class FromKernels(Source):
         names, missing = model.kernel_names_, samples.missing
         seen = np.ones((samples.n_samples, len(names)), bool) if missing is None else ~missing
         rows = [np.flatnonzero(has) for has in seen.T]
-        named = zip(names, _matrices(samples), strict=True)
+        named = zip(names, samples.parts, strict=True)
         cross: list[Any] = [as_numbers(K, name) for name, K in named]
         check_one_place(cross, names)
         for p, name in enumerate(names):
@@ -426,8 +422,3 @@ def _as_stack(model: Any, kernels: Any, validate: bool, **options: Any) -> Stack
     """Return kernels centered, scaled and repaired as a model asks for."""
     options |= {"center": model.center, "normalize": model.normalize, "psd": model.psd}
     return as_stack(kernels, validate=validate, fill=model.table_options.fill_rule, **options)
-
-
-def _matrices(samples: Samples) -> Sequence[Any]:
-    """Return kernels one by one."""
-    return samples.parts if samples.whole is None else single_kernels(samples.whole)
