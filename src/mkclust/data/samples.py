@@ -323,9 +323,10 @@ def _single_kernels(X: Any, cross: bool) -> list[Any]:
     if isinstance(X, RowSource):
         return single_kernels(X)
     shape = tuple(getattr(X, "shape", ()))
-    if len(shape) not in (2, 3):
-        raise TypeError(
-            f"kernels of type {type(X).__name__}: pass an array of shape (m, n, n), or a list or "
+    if len(shape) not in (2, 3) or not shape[0]:
+        kind = ValueError if shape else TypeError
+        raise kind(
+            f"no kernels in {type(X).__name__}{list(shape) or ''}: pass an array of shape (m, n, n), or a list or "
             "dict of n x n matrices"
         )
     if len(shape) == 2:
