@@ -10,7 +10,7 @@ import pandas as pd
 from scipy.sparse import issparse
 from sklearn.impute import SimpleImputer
 
-from mkclust.data.check import as_numbers, check_view, dropping, in_memory, n_dims, n_rows
+from mkclust.data.check import as_numbers, check_view, in_memory, n_dims, n_rows
 from mkclust.data.tables import Column, Table, are_numbers, read_column
 from mkclust.index import find, key_of, whole_numbers
 from mkclust.text import count, join_words
@@ -41,10 +41,7 @@ class TableEncoder:
     def in_order(self, table: Table, title: str) -> Table:
         """Return the columns of new rows in the order of the fit, or name missing ones."""
         if self.levels and not table.is_frame:
-            raise TypeError(
-                f"{title} was a data frame with categories in the fit: pass a data frame with the "
-                "same columns."
-            )
+            raise TypeError(f"{title} was a data frame with categories in the fit: pass one again.")
         if table.columns is None or self.names is None or tuple(table.columns) == self.names:
             return table
         _refuse_duplicates(table, title)
@@ -58,10 +55,8 @@ class TableEncoder:
             is_counted = counted in (list(table.columns), list(self.names))
             if is_counted and None in map(whole_numbers, (names, fitted)):
                 return table  # in their order, as those of arrays
-            raise ValueError(
-                f"{title} lacks the columns {join_words(map(repr, fitted[places < 0]))} of the "
-                "fit; pass the same columns, in any order."
-            )
+            lacking = join_words(map(repr, fitted[places < 0]))
+            raise ValueError(f"{title} lacks the columns {lacking} of the fit: pass all of these.")
         if len(names) > len(fitted):
             others = join_words(map(repr, names[find(fitted, names) < 0]))
             warnings.warn(
@@ -124,8 +119,7 @@ class TableEncoder:
                 shown = join_words(map(repr, sorted(set(unknown.tolist()), key=str)))
                 warnings.warn(
                     f"{title}, column {column.name!r}: {count(len(unknown), 'new sample')} with "
-                    f"values that the fit has not seen ({shown}); they count as different from "
-                    "all others.",
+                    f"values that the fit has not seen ({shown}), which count as different.",
                     stacklevel=2,
                 )
             block = (codes[:, None] == np.arange(len(levels))).astype(np.float64)
@@ -260,7 +254,7 @@ def _with_fills(encoder: TableEncoder, table: Table, title: str) -> TableEncoder
             names = [encoder.labels[encoder.numbers[p]] for p in empty]
         raise ValueError(
             f"{title} has {count(len(empty), 'column')} without any value (NaN), so there is no "
-            f"median: drop {dropping(names)}."
+            f"median: frame.drop(columns={list(map(str, names[:10]))!r})."
         )
     return replace(encoder, medians=medians)
 
@@ -271,6 +265,6 @@ def _refuse_duplicates(table: Table, title: str) -> None:
     if names.duplicated().any():
         doubles = join_words(map(repr, names[names.duplicated()].unique()))
         raise ValueError(
-            f"{title} has several columns of the name {doubles}: rename them, or keep the first "
-            "by frame.loc[:, ~frame.columns.duplicated()]."
+            f"{title} has several columns of the name {doubles}: rename them, or pass "
+            "frame.loc[:, ~frame.columns.duplicated()]."
         )

@@ -43,39 +43,20 @@ Expected = Literal["auto", "precomputed", "views"]
 class Samples:
     """What a user passed, understood: views or kernels as arrays, in one order of samples.
 
-    Parameters
-    ----------
-    kind : {"kernels", "views", "table"}
-        What it is; "table" is one view without a name.
-    names : tuple of str
-        Names of the views or of the kernels; ``("table",)`` of one table. Empty for a `RowSource`.
-    parts : tuple of array
-        The views or kernels: arrays of NumPy or another library, CSR arrays, or rows in a file. If
-        samples are missing, each has the rows of its own samples, in their order, and a kernel
-        their columns. A `RowSource` is one part for all of its kernels.
-    ids : ndarray of shape (n_samples,) or None, default=None
-        Ids of the samples, if data frames have any.
-    index_names : tuple of str or None, default=None
-        Names of the levels of the index of data frames; None for arrays, which have no index.
-    missing : ndarray of bool of shape (n_samples, n_parts) or None, default=None
-        Which samples a part lacks; None if it lacks none.
-    columns : dict of str to list of str, default={}
-        The columns of those views whose columns have names.
-    encodings : dict of str to TableEncoder, default={}
-        What was learned of the columns of tables, by the names of the tables.
-    table_notes : tuple of str, default=()
-        What each view is made of, and what a join keeps.
+    `parts` are arrays of NumPy or another library, CSR arrays, or rows in a file; a `RowSource` is
+    one part for all of its kernels, without names. If samples are missing, each part has the rows
+    of its own samples, in their order, and a kernel their columns.
     """
 
-    kind: Kind
-    names: tuple[str, ...]
+    kind: Kind  # "table" is one view without a name
+    names: tuple[str, ...]  # of the views or kernels; ("table",) for one table
     parts: tuple[Any, ...]
-    ids: np.ndarray | None = None
-    index_names: tuple[str | None, ...] | None = None
-    missing: np.ndarray | None = None
-    columns: dict[str, list[str]] = field(default_factory=dict)
-    encodings: dict[str, TableEncoder] = field(default_factory=dict)
-    table_notes: tuple[str, ...] = ()
+    ids: np.ndarray | None = None  # of the samples, if data frames have any
+    index_names: tuple[str | None, ...] | None = None  # names of levels; None for arrays
+    missing: np.ndarray | None = None  # which samples a part lacks, (n_samples, n_parts) of bool
+    columns: dict[str, list[str]] = field(default_factory=dict)  # of views with named columns
+    encodings: dict[str, TableEncoder] = field(default_factory=dict)  # by the names of tables
+    table_notes: tuple[str, ...] = ()  # what each view is made of, and what a join keeps
 
     def __post_init__(self) -> None:
         if self.missing is not None and not self.missing.any():
@@ -135,9 +116,8 @@ class Samples:
     def views(self) -> dict[str, Array]:
         """The views by name, in memory: finite arrays of floats, all on one device."""
         if self.kind == "table":
-            columns = {"X": self.columns[TABLE]} if TABLE in self.columns else {}
-            X = check_as_sklearn(self.parts[0])
-            return {TABLE: check_entries({"X": X}, {"X": "X"}, columns)["X"]}
+            X = {TABLE: check_as_sklearn(self.parts[0])}
+            return check_entries(X, {TABLE: "X"}, self.columns)
         return check_entries(self.tables, _titles(self.names), self.columns)
 
     def only(self, names: Sequence[str]) -> "Samples":
@@ -228,22 +208,16 @@ def read_samples(
 
 def _kind_of(X: Any, expected: Expected) -> Kind:
     """Return what X is by its form, given what is expected."""
-    named = by_name(X)
-    if not named:
-        raise ValueError(f"X is an empty {type(X).__name__}: pass at least one kernel or view")
+    named = _named(X)
     several = named.get(TABLE) is not X
     is_stack = not several and (isinstance(X, RowSource) or getattr(X, "ndim", 2) == 3)
     if expected == "precomputed" and not (several or is_stack):
-        found = f"an array of shape {X.shape}" if hasattr(X, "shape") else f"a {type(X).__name__}"
         raise ValueError(
             "kernels='precomputed' expects an array of shape (m, n, n) or a list or dict of n x n "
-            f"matrices, got {found}: pass K[None] for one kernel, or a list of several"
+            f"matrices, got {type(X).__name__}: pass K[None] for one kernel"
         )
     if expected == "views" and is_stack:
-        raise ValueError(
-            "X holds kernels, and a KernelBank makes kernels from views, samples x features: pass "
-            "these, or kernels='precomputed'"
-        )
+        raise ValueError("X holds kernels: pass views, or kernels='precomputed'")
     if expected == "auto" and not several and looks_like_kernel(X):
         raise ValueError(
             f"X is one symmetric {X.shape[0]} x {X.shape[0]} matrix: if it is a kernel, pass [K] "
@@ -254,16 +228,21 @@ def _kind_of(X: Any, expected: Expected) -> Kind:
     return "views" if several else "table"
 
 
+def _named(X: Any) -> dict[str, Any]:
+    """Return several views or kernels by name, or one table."""
+    if named := by_name(X):
+        return named
+    raise ValueError(f"X is an empty {type(X).__name__}: pass at least one kernel or view")
+
+
 def _refuse_square(samples: Samples) -> None:
     """Refuse square matrices of one size, which could be kernels or views."""
     shapes = [np.shape(view) for view in samples.parts]
     # Rows that a mask takes out are gone, and the columns of these samples may be there.
     if all(width in (height, samples.n_samples) for height, width in shapes):
-        n = samples.n_samples
         raise ValueError(
-            f"X holds square matrices only, {n} x {n}: they could be kernels or views with as "
-            "many features as samples; pass kernels='precomputed' for kernels or "
-            "kernels=KernelBank() for views, or kernels='from_distances' for distances"
+            "X holds square matrices only: pass kernels='precomputed' if they are kernels, "
+            "'from_distances' for distances, or KernelBank() for views of features"
         )
 
 
@@ -326,18 +305,15 @@ def _single_kernels(X: Any, cross: bool) -> list[Any]:
     if len(shape) not in (2, 3) or not shape[0]:
         kind = ValueError if shape else TypeError
         raise kind(
-            f"no kernels in {type(X).__name__}{list(shape) or ''}: pass an array of shape (m, n, n), or a list or "
-            "dict of n x n matrices"
+            f"no kernels in {type(X).__name__}{list(shape) or ''}: pass an array of shape "
+            "(m, n, n), or a list or dict of n x n matrices"
         )
     if len(shape) == 2:
-        raise ValueError(
-            f"one matrix of shape {shape} where several kernels belong: pass K[None] or [K] if it "
-            "is the only kernel"
-        )
+        raise ValueError(f"one matrix of shape {shape}, not several kernels: pass K[None]")
     if not cross and shape[0] == shape[1] != shape[2]:
         raise ValueError(
-            f"an array of shape {shape}, samples x samples x kernels as MATLAB has them: the first "
-            "axis has to count the kernels; pass np.moveaxis(K, 2, 0)"
+            f"an array of shape {shape}, samples x samples x kernels as in MATLAB: pass "
+            "np.moveaxis(K, 2, 0)"
         )
     return single_kernels(X)
 
@@ -372,9 +348,7 @@ def read_views(
     is_new = encodings is not None and ids is None
     if isinstance(X, Samples):
         return _read_again(X, "views", ids, observed, is_new)
-    named = by_name(X)
-    if not named:
-        raise ValueError(f"there are no views in an empty {type(X).__name__}: pass at least one")
+    named = _named(X)
     is_table = list(named) == [TABLE] and named[TABLE] is X
     if options.views is not None and not is_table:
         raise TypeError(

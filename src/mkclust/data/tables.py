@@ -76,10 +76,7 @@ def as_table(thing: Any, title: str) -> Table:
         thing = array if np.ma.is_masked(array) else array.data
     is_array = any(hasattr(thing, name) for name in ("shape", "__array__"))
     if is_series or not is_array:
-        raise TypeError(
-            f"{title} is a {type(thing).__name__}: pass an array of samples by features, or a data "
-            "frame, such as series.to_frame() for one column"
-        )
+        raise TypeError(f"{title} is a {type(thing).__name__}: pass a 2-D array or a data frame")
     if isinstance(thing, np.ma.MaskedArray):
         precision = thing.dtype if thing.dtype.kind == "f" else np.float64
         thing = np.ma.filled(thing.astype(precision), np.nan)
@@ -90,10 +87,7 @@ def _of_anndata(thing: Any) -> Table:
     """Return the matrix of AnnData with its names."""
     thing = thing.to_memory() if getattr(thing, "isbacked", False) else thing
     if thing.X is None:
-        raise ValueError(
-            "X holds AnnData without a matrix X: pass one that has it, such as "
-            "AnnData(X=adata.layers[name], obs=adata.obs, var=adata.var)"
-        )
+        raise ValueError("X holds AnnData without a matrix X: pass one that has it")
     matrix = thing.X.tocsr() if issparse(thing.X) else np.asarray(thing.X)
     return Table(matrix, thing.obs_names, list(thing.var_names))
 
