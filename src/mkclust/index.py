@@ -90,12 +90,12 @@ def match_rows(
     elif has_ids(rows) and whole_numbers(rows) not in (None, list(range(n_rows))):
         raise ValueError(
             f"{who} has whole numbers for ids, not 0 to {n_rows - 1} in this order, and {whose} "
-            "have no index: reset_index(drop=True) pairs by row; otherwise give both the same ids"
+            f"have no index: give both the same ids ({BY_ROW})"
         )
     if n_rows != n:
         raise ValueError(
-            f"{who} has {n_rows} rows, and there are {n} of {whose}: pass one row per sample, in "
-            "their order, or the same ids as index of both"
+            f"{who} has {n_rows} rows, and there are {n} of {whose}: pass one row per sample, or "
+            "the same ids as index of both"
         )
     return np.arange(n)
 

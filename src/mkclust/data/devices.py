@@ -70,7 +70,9 @@ def to_device(X: Any, device: Any = None, *, like: Any = None, dtype: Any = None
         return parts
     if given.get(TABLE) is X:
         return parts[TABLE]
-    return type(X)(parts.values()) if isinstance(X, list | tuple) else parts
+    if isinstance(X, list | tuple):
+        return type(X)(parts.values())
+    return dict(zip(getattr(X, "mod", X), parts.values(), strict=True))
 
 
 def _copy(part: Any, like: Any, dtype: str | None, title: str) -> Array:

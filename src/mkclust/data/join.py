@@ -106,8 +106,7 @@ def align(
     if without and (missing[:, named].any() or any(order is not None for order in rows)):
         raise ValueError(
             f"{without[0]} has no ids, and other tables have different ids, or ids in different "
-            f"orders: give {without[0]} an index of ids, or bring the others to its order by "
-            "frame.loc[ids]"
+            f"orders: give {without[0]} an index of ids"
         )
     return Alignment(rows, ids, True, missing if missing.any() else None, without)
 
@@ -143,7 +142,7 @@ def training_columns(
     if training is None and any(not frames[0].equals(each) for each in frames):
         raise ValueError(
             f"the columns of {join_words(labels)} are not in one order, and the model was fitted "
-            "on samples without ids: pass them in the order of the training samples"
+            "on samples without ids: pass their order"
         )
     found = []
     for K, label in zip(kernels, labels, strict=True):
@@ -192,10 +191,8 @@ def _common(pairs: Sequence[tuple[Any, str]]) -> Any:
             _refuse_others(index, first, label, title)
         common = common[find(index, common) >= 0]
     if not len(common):
-        raise ValueError(
-            f"there is no id that all of {', '.join(label for _, label in pairs)} have: leave one "
-            f"of them out, or give the same samples the same ids ({BY_ROW})"
-        )
+        tables = ", ".join(label for _, label in pairs)
+        raise ValueError(f"there is no id that all of {tables} have: leave one out ({BY_ROW})")
     return common
 
 

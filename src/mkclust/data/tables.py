@@ -13,7 +13,7 @@ from scipy.sparse import issparse
 
 from mkclust.data.check import n_dims
 from mkclust.data.missing import take_columns
-from mkclust.text import count, did_you_mean, join_words
+from mkclust.text import count, did_you_mean, is_number, join_words
 
 ColumnKind = Literal["number", "boolean", "category", "text", "date", "other"]
 # The name of one table that has none.
@@ -186,7 +186,7 @@ class Column:
     def mixed(self) -> str:
         """How many cells of a column that is mostly numbers are not, in words; or nothing."""
         values = self.values[~self.missing].tolist()
-        others = [value for value in values if not _is_number(value)]
+        others = [value for value in values if not is_number(value, ".,")]
         if not 0 < len(others) <= len(values) / 2:
             return ""
         return f"numbers, but {count(len(others), 'cell')} such as {str(others[0])[:20]!r}"
@@ -212,14 +212,5 @@ def read_column(frame: pd.DataFrame, place: int) -> Column:
     missing, values = series.isna().to_numpy(), series.astype(object).to_numpy()
     kind, known = _KINDS.get(infer_dtype(series), "other"), values[~missing].tolist()
     if kind == "text" and len(set(known)) <= min(MOST_LEVELS, len(known) / 2):
-        kind = "text" if all(map(_is_number, set(known))) else "category"
+        kind = "text" if all(is_number(each, ".,") for each in set(known)) else "category"
     return Column(frame.columns[place], kind, values, missing)
-
-
-def _is_number(value: Any) -> bool:
-    """Return whether a value is a number, or spells one with a decimal point or comma."""
-    try:
-        float(str(value).replace(",", "."))
-    except ValueError:
-        return False
-    return "_" not in str(value)  # which Python allows

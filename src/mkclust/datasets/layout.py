@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from mkclust.datasets.dataset import LABELS, Dataset, DatasetError
+from mkclust.datasets.dataset import LABELS, Dataset, DatasetError, whole_labels
 from mkclust.index import has_ids
 from mkclust.text import did_you_mean, join_words
 
@@ -195,9 +195,7 @@ def _no_column(path: Path, name: str, frame: pd.DataFrame, use: str = "") -> Dat
 def column_labels(values: pd.Series) -> np.ndarray:
     """Return a column of labels: whole numbers as integers, everything else as text."""
     if values.dtype.kind in "biuf":
-        array = values.to_numpy()
-        whole = np.isfinite(array).all() and (array == np.rint(array)).all()
-        return array.astype(np.int64) if whole else array
+        return whole_labels(values.to_numpy())
     return values.astype(object).where(values.notna(), "").astype(str).to_numpy(str)
 
 

@@ -76,10 +76,9 @@ def load(
     a stack of kernels, ``(m, n, n)`` or MATLAB's ``(n, n, m)``.
 
     A table (text, Excel, Feather, parquet) is one view, a data frame whose index holds the ids of
-    the samples: the column `id`, or the first one if it has no name, is called id, sample, patient,
-    barcode, index, name, key or the like, or holds text that is different in every row. Labels are
-    the column of one of the names above. A parquet file of numbers only stays on disk. A file of
-    AnnData is one view, a file of MuData one per modality; sparse matrices stay sparse.
+    the samples: the column `id`, or the first one if it has no name, is called like ids (id,
+    sample, patient, barcode, ...), or holds text that is different in every row. A file of AnnData is one view,
+    one of MuData one per modality.
 
     Parameters
     ----------
@@ -92,8 +91,8 @@ def load(
     kernels : bool, default=False
         Take square 2-D arrays as precomputed kernels rather than as views.
     on_disk : bool or None, default=None
-        Whether arrays of an HDF5 file stay there, to be read some rows at a time; None: those of
-        more than 1 GiB. A ``.npy`` file is always mapped.
+        Whether arrays of an HDF5 file, and the numbers of a parquet file, stay there, to be read
+        some rows at a time; None: those of more than 1 GiB. A ``.npy`` file is always mapped.
     id : str or None, default=None
         Column of a table that holds the ids of the samples.
     samples_in : {"rows", "columns"}, default="rows"
