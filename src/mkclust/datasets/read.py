@@ -77,8 +77,8 @@ def load(
 
     A table (text, Excel, Feather, parquet) is one view, a data frame whose index holds the ids of
     the samples: the column `id`, or the first one if it has no name, is called like ids (id,
-    sample, patient, barcode, ...), or holds text that is different in every row. A file of AnnData is one view,
-    one of MuData one per modality.
+    sample, patient, barcode, ...), or holds text that is different in every row. A file of
+    AnnData is one view, one of MuData one per modality.
 
     Parameters
     ----------
