@@ -37,8 +37,8 @@ def test_ids_that_begin_alike_are_named_with_the_length_that_matches():
     for others in (patients, patients + "-11B"):
         assert "str[:4]" in id_advice(patients + "-01A", others)
         assert "--trim-ids 4" in id_advice(others, patients + "-01A")
-    for others in ("Q" + patients, patients.str[:3].unique()):  # cut to three, they are not unique
-        assert id_advice(patients, others) == ""
+    assert id_advice(patients, "Q" + patients) == ""
+    assert id_advice(patients + "x", pd.Index(["P00y", "P01y"])) == ""  # no longer unique
     with pytest.raises(ValueError, match=r"str\[:4\]"):
         read_views([pd.DataFrame({"a": 1.0}, each) for each in (patients, patients + "-01A")])
 

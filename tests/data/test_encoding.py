@@ -236,7 +236,7 @@ def test_a_few_cells_of_text_among_numbers_are_counted_and_shown():
         with pytest.raises(ValueError, match="'dose' .*2 cells such as '<0.5'.*--missing"):
             read_views({"t": frame.assign(dose=column)})
     frame["dose"] = ["1", "2", "3", "n/a?"] * 10
-    with pytest.warns(UserWarning, match="'dose': .*10 cells such as 'n/a?'"):
+    with pytest.warns(UserWarning, match="'dose': .*10 cells such as 'n/a"):
         assert "t (categories)" in read_views({"t": frame}).names
 
 

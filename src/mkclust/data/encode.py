@@ -8,7 +8,6 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 from scipy.sparse import issparse
-from sklearn.impute import SimpleImputer
 
 from mkclust.data.check import as_numbers, check_view, in_memory, n_dims, n_rows
 from mkclust.data.tables import Column, Table, are_numbers, read_column
@@ -247,6 +246,8 @@ def _with_fills(encoder: TableEncoder, table: Table, title: str) -> TableEncoder
     numbers = as_numbers(numbers, title)
     if np.isinf(numbers.data if issparse(numbers) else numbers).any():
         return encoder  # which is refused with its columns by whoever uses the numbers
+    from sklearn.impute import SimpleImputer  # takes long to import
+
     medians = SimpleImputer(strategy="median").fit(numbers).statistics_
     if len(empty := np.flatnonzero(np.isnan(medians))):
         names = [encoder.labels[p] for p in empty]

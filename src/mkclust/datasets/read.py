@@ -123,11 +123,9 @@ def load(
     >>> data.views["fourier"].shape
     (1797, 40)
     """
-    drop, missing = (
-        each if np.iterable(each) and not isinstance(each, str) else [each]
-        for each in (drop, missing)
-    )
-    layout = TableLayout(id, samples_in, tuple(drop), tuple(map(str, missing)))
+    columns = (drop,) if isinstance(drop, str) else tuple(drop)
+    values = missing if np.iterable(missing) and not isinstance(missing, str) else (missing,)
+    layout = TableLayout(id, samples_in, columns, tuple(map(str, values)))
     data = load_with(name_or_path, layout, kernels=kernels, on_disk=on_disk)
     if absent := [column for column in layout.drop if column not in data.dropped]:
         columns = [c for view in (data.views or {}).values() for c in getattr(view, "columns", ())]

@@ -477,7 +477,7 @@ def _is_mostly_zero(view: Array) -> bool:
     """Return whether a view of the host has many columns and few entries that are not zero."""
     if not isinstance(view, np.ndarray) or view.shape[1] <= WIDE:
         return False
-    return np.count_nonzero(view) < MOST_NONZERO * view.size
+    return bool(np.count_nonzero(view) < MOST_NONZERO * view.size)
 
 
 def _listed(views: Mapping[str, Array]) -> str:
