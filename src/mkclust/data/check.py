@@ -217,4 +217,4 @@ def as_floats(rows: Any, title: str) -> Array:
 def check_type(dtype: Any, title: str) -> None:
     """Refuse entries that are no real numbers."""
     if np.dtype(dtype).kind not in "biuf":
-        raise ValueError(f"{title} has entries of type {dtype}: convert or drop these columns.")
+        raise ValueError(f"{title} has entries of type {dtype}, not real numbers: convert them.")
