@@ -214,7 +214,7 @@ def _kind_of(X: Any, expected: Expected) -> Kind:
     if expected == "precomputed" and not (several or is_stack):
         raise ValueError(
             "kernels='precomputed' expects an array of shape (m, n, n) or a list or dict of n x n "
-            f"matrices, got {type(X).__name__}: pass K[None] for one kernel"
+            f"matrices, got {type(X).__name__}: pass K[None] for one kernel, or a list"
         )
     if expected == "views" and is_stack:
         raise ValueError("X holds kernels: pass views, or kernels='precomputed'")
@@ -241,8 +241,9 @@ def _refuse_square(samples: Samples) -> None:
     # Rows that a mask takes out are gone, and the columns of these samples may be there.
     if all(width in (height, samples.n_samples) for height, width in shapes):
         raise ValueError(
-            "X holds square matrices only: pass kernels='precomputed' if they are kernels, "
-            "'from_distances' for distances, or KernelBank() for views of features"
+            f"X holds square matrices only, {samples.n_samples} x {samples.n_samples}: pass "
+            "kernels='precomputed' if they are kernels, kernels='from_distances' for distances, or "
+            "kernels=KernelBank() for views of features"
         )
 
 

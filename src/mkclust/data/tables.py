@@ -76,7 +76,10 @@ def as_table(thing: Any, title: str) -> Table:
         thing = array if np.ma.is_masked(array) else array.data
     is_array = any(hasattr(thing, name) for name in ("shape", "__array__"))
     if is_series or not is_array:
-        raise TypeError(f"{title} is a {type(thing).__name__}: pass a 2-D array or a data frame")
+        raise TypeError(
+            f"{title} is a {type(thing).__name__}: pass a 2-D array or a data frame, such as "
+            "series.to_frame()"
+        )
     if isinstance(thing, np.ma.MaskedArray):
         precision = thing.dtype if thing.dtype.kind == "f" else np.float64
         thing = np.ma.filled(thing.astype(precision), np.nan)
