@@ -3,20 +3,19 @@
     MKCLUST_DATA=DATA OMP_NUM_THREADS=1 python benchmarks/agreement.py --jobs 15
 
 writes a row for every data set, variant, seed and method to ``results/agreement/rows.jsonl.gz``
-beside itself, and ``--table`` prints the means of the rows that are there. Methods run at their
-defaults and see no labels; every view has one Gaussian kernel of median width.
+beside itself, and ``--table`` prints the means. Methods run at their defaults and see no labels;
+every view has one Gaussian kernel of median width.
 
 as it is     the views, or the kernels, of the data set
 noise 1..5   and as many views of twenty normal columns
 levels L     and one random categorical column of L levels, one-hot coded
 shuffled     the samples of the last view in random order
 copies 2..5  the first view as many times
-two camps    all views twice: as they are, and with all samples in one other random order
+two camps    all views twice: as they are, and with all samples in one other random order; scored
+             with the nearer of both structures
 
-The score of the last is that with the nearer of both structures. Data sets of more than `LARGEST`
-samples take part with as many of them. The methods that work on all entries (`SLOW`) take part in
-small problems only, of up to `SMALL` samples times kernels, and with fewer seeds (`FEW_SEEDS`), as
-the other methods do in larger ones, except the four that the question is about (`ASKED`).
+Of larger data sets `LARGEST` samples are drawn. `takes_part` says which methods run with which
+seeds: slow ones on small problems only.
 """
 
 import time

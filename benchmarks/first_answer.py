@@ -3,21 +3,18 @@
     MKCLUST_DATA=DATA OMP_NUM_THREADS=1 python benchmarks/first_answer.py --jobs 15
 
 adds a row for every data set, contestant and seed to ``results/first_answer/rows.jsonl.gz`` beside
-itself, and ``--table`` prints the means of the rows that are there. No contestant sees labels, and
-all get the number of classes and nothing else. A contestant is a way to make kernels with a method,
-or one of `peers.PEERS` (which says what these need).
+itself, and ``--table`` prints the means. No contestant sees labels; all get the number of classes.
+A contestant is a way to make kernels with a method, or one of `peers.PEERS`.
 
-gaussian          one Gaussian kernel of median width per view, of the rows as they are: the default
-                  before views had kinds
+gaussian          one Gaussian kernel of median width per view, of the rows as they are
 dense, histogram, sparse, directions
-                  the rule of one kind for every view, whatever it is, if its numbers allow it
+                  the rule of one kind for every view, if its numbers allow it
 auto              the rule of each view's own kind
 ... + neighbors   the shared neighborhoods of these kernels
 auto + noise      one view of twenty normal columns is added
 auto + levels     one random categorical column of three levels, one-hot coded, is added
 
 Kernels that come as such have no rules: "gaussian" and "auto" are then these kernels themselves.
-Data sets of more than `agreement.LARGEST` samples take part with as many of them.
 """
 
 import time

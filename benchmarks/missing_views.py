@@ -3,28 +3,22 @@
     MKCLUST_DATA=DATA OMP_NUM_THREADS=1 python benchmarks/missing_views.py run --jobs 16 --out FILE
     python benchmarks/missing_views.py table FILE
 
-``run`` adds a row for every data set, rate, seed and competitor to FILE (JSON lines, gzip if it
-ends with .gz) and leaves out those that are there: it can be stopped and started again, and run on
-several machines. ``--only ours``, ``fills``, ``imml`` or ``ablation`` runs a group of competitors.
-``table`` prints the tables and, with ``--picture``, draws accuracy against rate.
+``run`` adds a row for every data set, rate, seed and competitor to FILE and skips those that are in
+it. ``table`` prints the tables and, with ``--picture``, draws accuracy against rate.
 
 In every view ``rate`` percent of the samples are missing, at random; a sample that lost all of its
-views gets the last one back, so that with few views less is missing than was asked for: the share
-is in the rows, and in the table. The masks are a function of data set, rate and seed alone, and
-what is missing at one rate is missing at all higher ones. Every score is on all samples, with an
-exception that says so. No competitor sees labels, or what is missing; all get the number of
-clusters, and the seed as random state.
+views gets the last one back, so the rows say which share is missing. The masks depend on data set,
+rate and seed alone. Every score is on all samples except that of the inner join. No competitor sees
+labels; all get the number of clusters, and the seed as random state.
 
 SimpleMKKM, AgreementKKM  by default, ``missing_views="rescale"``, ``"zero"`` and ``"learn"``
-inner join             SimpleMKKM of the samples that all views have, scored on these alone; no
-                       answer if they are too few to fit
+inner join             SimpleMKKM of the samples that all views have, scored on these alone
 inner join + predict   the same, and ``predict`` for the others
 zero, mean fill        of the columns of the views, then SimpleMKKM
 kNN fill               scikit-learn's KNNImputer of all columns side by side, then SimpleMKKM
 kNN fill, balanced     neighbors by standardized columns, every view with the same weight
 NEMO, EE-IMVC          imml, its defaults, of standardized columns (see peers.py)
-EE-IMVC, same kernels  imml, of the kernels that the library makes of the samples a view has,
-                       centered and with a unit diagonal
+EE-IMVC, same kernels  imml, of the library's kernels, centered and with a unit diagonal
 """
 
 import argparse
@@ -39,7 +33,7 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
-from sklearn.impute import KNNImputer
+from sklearn.impute import KNNImputer, SimpleImputer
 from sklearn.preprocessing import KernelCenterer
 
 from mkclust import MKKM, AgreementKKM, SimpleMKKM
@@ -103,13 +97,10 @@ def make_problem(name, rate, seed):
     return Problem(masked, problem.observed, y, seed)
 
 
-def fill_zero(problem):
-    return {name: np.nan_to_num(view) for name, view in problem.views.items()}
-
-
-def fill_mean(problem):
-    means = {name: np.nanmean(view, axis=0) for name, view in problem.views.items()}
-    return {n: np.where(seen[:, None], view, means[n]) for n, view, seen in problem.items()}
+def fill_simple(problem, strategy):
+    """Fill every view by scikit-learn's SimpleImputer."""
+    imputer = SimpleImputer(strategy=strategy, fill_value=0.0)
+    return {name: imputer.fit_transform(view) for name, view in problem.views.items()}
 
 
 def fill_nearest(problem, balanced=False):
@@ -146,12 +137,9 @@ def inner_join(problem, predict=False):
 
 
 def cluster_by_imml(problem, method, same_kernels=False):
-    """Return the clusters of a method of imml 0.6.0, which `peers` says how to install.
+    """Return the clusters of a method of imml 0.6.0 with its defaults (see `peers`).
 
-    Parameters are its defaults: of NEMO (Rappoport and Shamir, Bioinformatics 2019) n / 6 neighbors
-    by squared Euclidean distances; of EE-IMVC (Liu et al., TPAMI 2021) lambda_reg=1, qnorm=2 and
-    k-means from a single start. Columns are standardized by the samples that a view has, as in the
-    comparison of imml's authors; kernels come as EE-IMVC's authors have them.
+    Columns are standardized by the samples that a view has, as in the comparison of imml's authors.
     """
     from imml import cluster as methods
 
@@ -199,8 +187,8 @@ GROUPS = {
     },
     "fills": {
         "inner join": inner_join,
-        "zero fill": partial(cluster, fill=fill_zero),
-        "mean fill": partial(cluster, fill=fill_mean),
+        "zero fill": partial(cluster, fill=partial(fill_simple, strategy="constant")),
+        "mean fill": partial(cluster, fill=partial(fill_simple, strategy="mean")),
         "kNN fill": partial(cluster, fill=fill_nearest),
         "kNN fill, balanced": partial(cluster, fill=partial(fill_nearest, balanced=True)),
     },

@@ -1,23 +1,20 @@
-"""Other people's ways to cluster several views of the same samples, at their published defaults.
+"""Other packages' ways to cluster several views of the same samples, at their defaults.
 
     pip install --no-deps snfpy==0.2.2 imml==0.6.0 mvlearn==0.5.0 control==0.10.2 seaborn==0.13.2
     pip install pandas networkx h5py matplotlib
     MKCLUST_DATA=DATA OMP_NUM_THREADS=1 python benchmarks/first_answer.py --contestants peers
 
 `PEERS` holds functions ``peer(views, n_clusters, seed) -> labels`` of views by name. None of them
-sees labels, and nothing is tuned: every number that is not a default of the package has its source
-beside it. A package is imported by the function that needs it; whatever it raises comes through.
+sees labels, and nothing is tuned. A package is imported by the function that needs it.
 
-``--no-deps`` leaves out what imml asks for and these methods do not use (cvxpy), and an upper bound
-of mvlearn (matplotlib 3.3.4) that is older than the Python mkclust needs. control is imported by
-imml.cluster, seaborn by mvlearn, h5py and networkx by imml.
+``--no-deps`` leaves out what these methods do not use (cvxpy), and an upper bound of mvlearn
+(matplotlib 3.3.4) that is older than the Python mkclust needs.
 
 What is done to the columns first is part of a peer, since its answers depend on it:
 
 raw            the views as they are
 standardized   columns of mean 0 and variance 1; a constant column becomes zeros
-balanced       standardized, and every view divided by the square root of its number of columns, so
-               that a view of many columns does not outweigh one of few when they stand side by side
+balanced       standardized, and every view divided by the square root of its number of columns
 unit rows      every sample of every view scaled to length 1
 """
 
@@ -97,17 +94,11 @@ def snf(views, n_clusters, seed, **options):
 def of_package(views, n_clusters, seed, name, prepare):
     """Cluster by a class of another package, at its defaults.
 
-    imml 0.6.0: its authors' comparison of clusterers standardizes the columns for NEMO and EE-IMVC
-    (VarianceThreshold, then StandardScaler), its introduction calls NEMO on the views as they are,
-    and its tutorial on clusters scales samples to unit length for EE-IMVC. NEMO (Rappoport and
-    Shamir, Bioinformatics 2019): n / 6 neighbors, sqeuclidean; not random. EE-IMVC (Liu et al.,
-    TPAMI 2021): the linear kernel plus a constant and the identity, lambda_reg=1, qnorm=2, and
-    k-means from a single start.
-
-    mvlearn 0.5.0: its examples pass the views as they are. One Gaussian kernel of every view, as
-    wide as the median distance; ten iterations; k-means of all embeddings from ten starts;
-    v_lambda=2. Both (Kumar, Rai and Daume, NIPS 2011; Kumar and Daume, ICML 2011) ask for two views
-    or more.
+    imml 0.6.0: its authors' comparison of clusterers standardizes the columns for NEMO (Rappoport
+    and Shamir, Bioinformatics 2019) and EE-IMVC (Liu et al., TPAMI 2021), its introduction calls
+    NEMO on the views as they are, and its tutorial scales samples to unit length for EE-IMVC.
+    mvlearn 0.5.0 (Kumar, Rai and Daume, NIPS 2011; Kumar and Daume, ICML 2011): its examples pass
+    the views as they are; it needs two views or more.
     """
     package, _, name = name.rpartition(".")
     kind = getattr(importlib.import_module(package), name)

@@ -73,7 +73,7 @@ def paper():
         "reproduction": reproduction.to_markdown(index=False),
         "default": score_tables(rows, "default"),
         "oracle": score_tables(rows, "oracle"),
-        "ranks": f"{ranking.summary()}\n\n{ranking.table.to_markdown(floatfmt='.2f')}",
+        "ranks": f"{ranking.summary}\n\n{ranking.table.to_markdown(floatfmt='.2f')}",
         "resampled": score_tables(resampled, "default"),
         "released": score_tables(released, "default"),
     }

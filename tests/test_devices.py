@@ -17,10 +17,8 @@ from libraries import FOREIGN, LIBRARIES, TORCH, as_library
 from mkclust import (
     METHODS,
     AnchoredMKKM,
-    AverageKKM,
     SimpleMKKM,
     diagnose,
-    suggest_n_clusters,
     to_device,
 )
 from mkclust.explain.stability import stability
@@ -36,14 +34,6 @@ METHODS_TESTED = ("simplemkkm", "lmkkm", "lf-mvc")  # the others by slow tests
 INDUCTIVE = ("simplemkkm", "lf-mvc")
 SIZES = [90, 260]
 K_CLUSTERS, N_KERNELS = 3, 3
-# Settings that take another path than the default ones.
-VARIANTS = [
-    ("simplemkkm", {"solver": "reduced-gradient", "tol": 1e-10}),
-    ("mkkm-mm", {"solver": "saddle"}),
-    ("lkam", {"neighbors": 1.0}),
-    ("localized-simplemkkm", {"neighbors": 9, "mask": "cosine"}),
-    ("onkc", {"proximity": 0.05}),
-]
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore::mkclust.exceptions.WeightsWarning"),
@@ -97,9 +87,6 @@ def fit_both(method, library, K, **options):
     return method(**settings).fit(as_library(library, K)), method(**settings).fit(K)
 
 
-# Models ----------------------------------------------------------------------------------------
-
-
 @over_libraries
 @pytest.mark.parametrize("n", SIZES)
 @pytest.mark.parametrize(
@@ -119,27 +106,6 @@ def test_a_fit_is_that_of_numpy_and_its_embedding_stays_where_the_kernels_are(na
     assert type(model.labels_) is np.ndarray
     assert place(model.embedding_) == place(as_library(library, np.zeros(1)))
     assert to_host(model.embedding_, None).dtype == np.float64
-
-
-@pytest.mark.slow
-@over_libraries
-@pytest.mark.parametrize(("name", "options"), VARIANTS)
-def test_other_settings_agree_with_numpy_too(name, options, library):
-    n, atol = (260, 1e-4) if name == "simplemkkm" else (90, 1e-6)
-    model, expected = fit_both(METHODS[name], library, kernels(n), **options)
-    assert_alike(model, expected, atol=atol, subspace=10 * atol)
-
-
-@over_libraries
-@over_methods
-def test_the_mixed_kernel_comes_to_the_host(name, library):
-    n, some = 90, np.array([5, 80, 0, 33])
-    model, theirs = fitted(name, library, n), as_library(library, list(kernels(n)))
-    whole = model.mixed_kernel(theirs)
-    assert type(whole) is np.ndarray
-    expected = fitted(name, "numpy", n).mixed_kernel(kernels(n))
-    np.testing.assert_allclose(whole, expected, atol=1e-6)
-    np.testing.assert_allclose(model.mixed_kernel(kernels(n), some), whole[np.ix_(some, some)])
 
 
 @over_libraries
@@ -166,6 +132,17 @@ def test_predict_takes_kernels_of_any_library_whatever_the_model_was_fitted_on(n
         assert type(model.predict(K)) is np.ndarray
         assert place(model.transform(K)) == place(K[0])
         assert place(model.transform(kernels(n))) == "NumPy"
+
+
+@over_libraries
+def test_new_rows_may_have_another_number_type(library):
+    rng, group = np.random.default_rng(0), np.arange(40)[:, None] % 2
+    views = [rng.normal(size=(40, 5)) + 5 * group for _ in range(2)]
+    for fitted_type, new_type in ((np.float32, np.float64), (np.float64, np.float32)):
+        X = as_library(library, [view.astype(fitted_type) for view in views])
+        model = METHODS["avg-kkm"](2, random_state=0).fit(X)
+        new = [view.astype(new_type) for view in views]
+        assert np.mean(model.predict(new) == model.labels_) > 0.9
 
 
 def foreign_parts(thing):
@@ -230,9 +207,6 @@ def test_no_kernel_is_copied_to_the_host(name, library, copied_shapes):
     assert max(map(np.prod, long)) <= 2 * K_CLUSTERS * n
 
 
-# Forms of kernels ------------------------------------------------------------------------------
-
-
 @needs_torch
 @pytest.mark.parametrize("half", ["float16", "bfloat16"])
 def test_half_precision_is_computed_with_in_single(half):
@@ -282,9 +256,6 @@ def test_arrays_that_are_not_kernels_are_refused(K, message, library):
         SimpleMKKM(K_CLUSTERS).fit(as_library(library, K))
 
 
-# Linear algebra --------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("library", LIBRARIES)
 @pytest.mark.parametrize("count", [0, 5, 30])
 def test_the_positive_part_of_a_matrix_is_that_of_its_eigenvalues(count, library):
@@ -310,9 +281,6 @@ def test_polar_factors_and_diagonals_are_those_of_numpy(library):
     set_diagonal(found, as_library(library, np.arange(50.0)))
     np.fill_diagonal(expected, np.arange(50.0))
     np.testing.assert_array_equal(to_host(found), expected)
-
-
-# What explains a model -------------------------------------------------------------------------
 
 
 @functools.cache
@@ -350,24 +318,6 @@ def test_what_explains_a_model_says_the_same_wherever_it_was_fitted(approximatio
         np.testing.assert_allclose(found, number, atol=1e-4)
 
 
-@pytest.mark.slow
-@over_libraries
-def test_clusters_are_counted_and_landmarks_drawn_wherever_the_views_are(library):
-    X = as_library(library, views())
-    options = {"n_draws": 49, "n_resamples": 3, "max_samples": 80}
-    found, expected = (suggest_n_clusters(given, [2, 3, 4], **options) for given in (X, views()))
-    assert found.n_clusters == expected.n_clusters == K_CLUSTERS
-    model = AverageKKM(K_CLUSTERS, approximation=Nystroem(15), random_state=0, n_init=2)
-    found, expected = (
-        stability(model.fit(given), given, vary="landmarks", n_resamples=3)
-        for given in (X, views())
-    )
-    np.testing.assert_allclose(found.agreements, expected.agreements)
-
-
-# Copies to a device ----------------------------------------------------------------------------
-
-
 @over_libraries
 @pytest.mark.parametrize("form", [list, tuple, lambda K: dict(enumerate(K))])
 def test_what_goes_to_a_device_keeps_its_form_and_is_a_copy(form, library):
@@ -380,17 +330,6 @@ def test_what_goes_to_a_device_keeps_its_form_and_is_a_copy(form, library):
         assert place(moved[p]) == place(like)
         np.testing.assert_array_equal(to_host(moved[p]), expected)
     assert to_device(moved[0], like=like) is moved[0]
-
-
-@pytest.mark.parametrize("library", LIBRARIES)
-@pytest.mark.parametrize("dtype", ["int32", "float32", "bool", ">f8"])
-def test_the_type_of_numbers_is_kept_unless_another_is_asked_for(dtype, library, tmp_path):
-    np.save(tmp_path / "view.npy", np.ones((5, 2), dtype))
-    X = {"a": np.load(tmp_path / "view.npy", mmap_mode="r"), "b": np.ones((5, 3))}
-    like = as_library(library, np.zeros(1))
-    kept, single = to_device(X, like=like), to_device(X, like=like, dtype=np.float32)
-    assert to_host(kept["a"], None).dtype.name == np.dtype(dtype).name
-    assert {to_host(part, None).dtype.name for part in single.values()} == {"float32"}
 
 
 @needs_torch

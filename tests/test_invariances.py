@@ -36,15 +36,6 @@ def same_partition(a, b):
 
 @given(seeds)
 def test_permuting_samples_permutes_labels(seed):
-    kernels, rng = problem(seed)
-    order = rng.permutation(kernels.shape[1])
-    a, b = fitted(kernels), fitted(kernels[:, order][:, :, order])
-    assert same_partition(a.labels_[order], b.labels_)
-    np.testing.assert_allclose(a.weights_, b.weights_, atol=1e-6)
-
-
-@given(seeds)
-def test_permuting_samples_permutes_labels_in_the_subspace_too(seed):
     kernels, rng = problem(seed, n=240)
     order = rng.permutation(kernels.shape[1])
     a, b = fitted(kernels), fitted(kernels[:, order][:, :, order])
@@ -87,26 +78,6 @@ def test_one_kernel_is_plain_kernel_k_means(seed):
     assert model.alignments_ == pytest.approx([1.0])
     assert model.baseline_agreement_ == pytest.approx(1)
     assert model.duality_gap_ <= 1e-6
-
-
-@given(seeds)
-def test_one_cluster_holds_everyone(seed):
-    model = fitted(problem(seed)[0], k=1)
-    assert model.labels_.tolist() == [0] * 60
-    assert np.isnan(model.cluster_gap_)
-    assert model.duality_gap_ <= 1e-6
-
-
-@given(seeds, st.integers(1, 3))
-def test_rank_below_k_leaves_zero_coordinates_not_noise(seed, rank):
-    rng = np.random.default_rng(seed)
-    X = rng.normal(size=(50, rank))
-    kernels = (X @ X.T)[None]
-    model = fitted(kernels, k=6, normalize=False, center=False)
-    rows = model.transform(kernels)
-    assert np.all(np.isfinite(rows))
-    assert np.sum(np.abs(rows).max(axis=0) > 0) == rank
-    np.testing.assert_array_equal(model.predict(kernels), model.labels_)
 
 
 @pytest.mark.slow

@@ -68,32 +68,11 @@ def test_the_page_on_installing_lists_every_extra():
     assert sorted(rows) == sorted(EXTRAS.keys() - {"dev", "docs"})
 
 
-def test_every_extra_that_a_message_asks_for_is_there():
-    asked = set()
-    for path in (ROOT / "src").rglob("*.py"):
-        asked |= set(re.findall(r"pip install .mkclust\[([\w,]+)\]", path.read_text()))
-    assert asked <= set(EXTRAS)
-    assert {"cli", "plot", "report", "save", "dask"} <= asked
-
-
 def python(program):
     """Return what a program prints in a process of its own."""
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     return done.stdout
-
-
-@pytest.mark.slow
-def test_importing_the_library_loads_no_heavy_library_that_scikit_learn_does_not():
-    # scikit-learn imports pandas and rich where they are installed, and pandas imports pyarrow.
-    program = (
-        "import sys\n"
-        "import scipy.sparse.linalg, sklearn.cluster\n"
-        "before = set(sys.modules)\n"
-        "import mkclust\n"
-        f"print([name for name in {HEAVY} if name in sys.modules.keys() - before])\n"
-    )
-    assert python(program) == "[]\n"
 
 
 @pytest.mark.slow

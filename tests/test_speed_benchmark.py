@@ -3,7 +3,6 @@
 import json
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 from speed import measure, table
@@ -38,22 +37,6 @@ def test_a_tiny_run_writes_times_memory_and_how_right_the_answers_are(tiny):
         assert answer["weights_differ_by"] <= 1e-2
 
 
-def test_growth_has_an_exponent_of_every_time_and_of_memory(tiny):
-    growth = tiny["parts"]["m"]
-    assert growth["sizes"] == [row["m"] for row in growth["rows"]] == [2, 4, 8, 16]
-    medians = [row["seconds"]["fit"]["median"] for row in growth["rows"]]
-    slope = np.polyfit(np.log(growth["sizes"]), np.log(medians), 1)[0]
-    assert growth["exponents"]["fit"] == pytest.approx(slope, rel=1e-3)
-    assert set(growth["memory_exponents"]) == set(growth["rows"][0]["memory_bytes"])
-
-
-def test_results_skip_absent_data_sets_and_do_not_name_the_machine(tiny):
-    assert tiny["skipped"] == ["jaffe"]
-    assert "jaffe" not in tiny["parts"]
-    assert str(Path.home()) not in json.dumps(tiny)
-    assert str(ROOT) not in json.dumps(tiny)
-
-
 def test_every_work_has_its_turn_in_every_repetition_and_each_begins_once():
     order = []
     works = {name: lambda name=name: lambda: order.append(name) or name for name in "abc"}
@@ -64,23 +47,6 @@ def test_every_work_has_its_turn_in_every_repetition_and_each_begins_once():
     assert spread([5, 1, 3, 2, 4]) == {"median": 3, "quartiles": [2, 4], "range": [1, 5]}
 
 
-def test_tables_show_every_figure_of_the_committed_results_in_its_place():
-    results = table.read_results()
-    lines = [line.split("|") for line in table.render(results).splitlines()]
-    cells = {
-        line[1].strip(): [cell.strip() for cell in line[2:]] for line in lines if len(line) > 2
-    }
-    for place, (name, record) in enumerate(results.items()):
-        assert record["machine"]["architecture"].replace("_", "-") == name
-        for part, measured in record["parts"].items():
-            if "ratios" in measured:
-                fit = measured["ratios"]["fit / alternative"]["median"]
-                assert cells[measured["problem"]][2].split(" / ")[place] == f"{fit:.1f}"
-            if "exponents" in measured:
-                shown = cells[table.title_of(part, measured)][3].split(" / ")[place]
-                assert shown == f"{measured['exponents']['fit']:.2f}"
-
-
-def test_the_readme_has_the_ranges_of_the_committed_results():
+def test_the_readme_has_the_seconds_of_the_committed_results():
     text = " ".join((ROOT / "README.md").read_text().split())
     assert table.summary(table.read_results()) in text, "run python benchmarks/speed/table.py"

@@ -1,29 +1,25 @@
 """How the error of SimpleMKKM on new samples falls with the number of training samples.
 
 Run ``python benchmarks/paper/generalization.py``; it prints a table for each data set, and writes
-``benchmarks/results/generalization.json`` and a picture beside it. Real data sets
-beside the bundled digits take part if ``MKCLUST_DATA`` is set.
+``benchmarks/results/generalization.json`` and a picture beside it. Real data sets are used if
+``MKCLUST_DATA`` is set.
 
 Every split shuffles the samples by its own seed: the first n train, for n = 100, 200, ..., and
-those beyond the largest n are held out for every n alike. One Gaussian kernel per view is made of
-all samples together, so that the kernels themselves do not depend on the split, as in Theorem 2;
-centering and scaling are learned from the training samples.
+those beyond the largest n are held out for every n. One Gaussian kernel per view is computed from
+all samples, so that the kernels do not depend on the split, as in Theorem 2; centering and scaling
+are learned from the training samples.
 
 empirical   mean alignment error of the training samples
 held out    mean alignment error of the held-out samples
-gap         held out less empirical, with its standard error over the splits (which share samples,
-            so that it is somewhat too small)
-own         k (empirical - least) / n, least the smallest error that the coefficients allow: about
-            what training samples gain by being members of their own centroids, so a gap that falls
-            with 1 / n is to be expected
+gap         held out less empirical, with its standard error over the splits
+own         k (empirical - least) / n: about what training samples gain by being members of their
+            own centroids (least: the smallest error that the coefficients allow)
 < 0         number of splits with a negative gap
 added       what Theorem 2 adds to the empirical error
 bound       their sum: the bound that holds with a probability of 95 %
-relaxed     one less the relaxed objective over n, which the paper takes for an upper bound of the
-            empirical error
-slope       of log(mean gap) against log(n) by least squares, each mean gap weighted by its ratio to
-            its standard error; with its jackknife standard error over the splits. A size whose mean
-            gap is not positive is left out, and listed.
+relaxed     one less the relaxed objective over n
+slope       of log(mean gap) against log(n) by weighted least squares, with its jackknife standard
+            error over the splits; sizes whose mean gap is not positive are left out
 """
 
 import argparse
@@ -68,12 +64,7 @@ def standardize(K, seen, others):
 
 
 def alignment_errors(kernels, model, seen, others):
-    """Return one minus each sample's largest inner product with a centroid of the clusters.
-
-    The centroids are means of the training samples of a cluster in the feature space of the mixed
-    kernel. The mean of the errors over the training samples is the empirical error, at most
-    1 - Tr(K Y Y^T) / n for the normalized indicators Y of the clusters.
-    """
+    """Return one minus each sample's largest inner product with a centroid of the clusters."""
     pairs = zip(model.coefficients_, kernels, strict=True)
     mixed = sum(c * standardize(K, seen, others) for c, K in pairs)
     members = (model.labels_[:, None] == np.unique(model.labels_)).astype(float)
@@ -81,11 +72,7 @@ def alignment_errors(kernels, model, seen, others):
 
 
 def added_error(n, n_clusters, delta=DELTA):
-    """Return what Theorem 2 adds to the empirical error, for kernels with a unit diagonal (b = 1).
-
-    The theorem is for independent samples and fixed kernels, with coefficients that sum to one at
-    most. Its right side does not grow with the number of kernels, as a bound for all weights must.
-    """
+    """Return what Theorem 2 adds to the empirical error, for kernels with a unit diagonal."""
     complexity = np.sqrt(np.pi / 2) * n_clusters
     return (complexity + 2 * np.sqrt(np.log(1 / delta) / 2)) / np.sqrt(n)
 

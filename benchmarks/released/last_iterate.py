@@ -8,8 +8,7 @@ from mkclust import MKKMMM
 from mkclust.engine.eigen import Relaxation
 from mkclust.engine.simplex import best_response
 from mkclust.methods import Solution
-from mkclust.methods.alternate import Iterates
-from mkclust.methods.mixture import Mixture
+from mkclust.methods.mixture import Iterates, Mixture
 from mkclust.stack import Stack
 from mkclust.types import Float
 

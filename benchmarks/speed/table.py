@@ -1,4 +1,4 @@
-"""Tables of what SimpleMKKM costs, and a line for the README, of all architectures measured.
+"""Tables of what SimpleMKKM costs, and a sentence for the README, of all architectures measured.
 
     python benchmarks/speed/table.py
 
@@ -98,17 +98,14 @@ def render(results):
 
 
 def summary(results):
-    """Return the line of the README: ranges over all problems and architectures."""
-    ratios = figures(results, PROBLEMS).groupby("column")["value"].agg(["min", "max"])
-    solve, fit = (
-        "{:.1f} to {:.1f}".format(*ratios.loc[column])
-        for column in ("solve, kernels prepared", "whole `fit`")
-    )
+    """Return the sentence of the README: seconds of a fit by number of samples."""
+    rows = results["x86-64"]["parts"]["n"]["rows"]
+    seconds = [f"{row['seconds']['fit']['median']:.1f}" for row in rows]
+    sizes = [f"{row['n']:,}" for row in rows]
     return (
-        f"Speed was measured on two cores ({' and '.join(results)}). A solve takes {solve} times "
-        "as long as averaging the kernels and one call of `eigsh`. A whole `fit` takes "
-        f"{fit} times as long as the same two steps followed by k-means. The ratios are smallest "
-        "for many clusters."
+        f"`SimpleMKKM` with its certificate takes {', '.join(seconds[:-1])} and {seconds[-1]} s "
+        f"for {', '.join(sizes[:-1])} and {sizes[-1]} samples "
+        f"({rows[0]['m']} kernels, {rows[0]['k']} clusters)."
     )
 
 

@@ -3,7 +3,7 @@
 ==============
 
 Four descriptions of the same images become ten clusters. You will see what to pass, what comes
-back, and what to look at first.
+back, and what to read first.
 """
 
 # %%
@@ -28,12 +28,12 @@ model = AgreementKKM(n_clusters=10, random_state=0).fit(digits.views)
 print(model.labels_[:20])
 
 # %%
-# Look at the verdict first. It says which views share something that chance does not explain.
+# Read the verdict first. It says which views share something that chance does not explain.
 
 print(model.agreement_.verdict())
 
 # %%
-# Then look at weights and alignments together. A weight says how much a view counts in the mix. An
+# Then read weights and alignments together. A weight says how much a view counts in the mix. An
 # alignment says how much of the view's own structure the clusters capture.
 
 import matplotlib.pyplot as plt
@@ -52,7 +52,7 @@ plt.show()
 # %%
 # Here the true classes are known, so we can count how many images are in the right cluster. The
 # four views together do better than two of the views alone, and not as well as the other two.
-# Without labels, nobody knows which views are the better ones.
+# Without labels, you cannot know which views are better.
 
 from mkclust.metrics import clustering_accuracy
 

@@ -71,7 +71,7 @@ for name, model in (("auto", auto), ("gaussian", plain), ("chosen by name", chos
 # others. The view was set aside, and the information in its other columns is lost. Here the two
 # remaining views are enough.
 #
-# You can look at kernels. Sorted by clusters, the mixed kernel shows blocks of similar samples.
+# You can also draw kernels. Sorted by clusters, the mixed kernel shows blocks of similar samples.
 
 import matplotlib.pyplot as plt
 

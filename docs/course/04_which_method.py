@@ -2,8 +2,8 @@
 4. Which method when
 ====================
 
-Fourteen methods share one interface. This lesson shows what separates them in practice: what they
-do with a view that is noise.
+Fourteen methods share one interface. This lesson shows how they differ in practice: in what they
+do with a noise view.
 """
 
 # %%
@@ -75,7 +75,7 @@ for warning in caught:
 # As a rule of thumb:
 #
 # - **You are not sure that every view is good**: AgreementKKM. This is the usual case.
-# - **You want a certificate, too**: AnchoredMKKM uses the views that agree, and solves a convex
+# - **You also want a certificate**: AnchoredMKKM uses the views that agree, and solves a convex
 #   problem.
 # - **All views are good, and you follow the paper**: SimpleMKKM.
 # - **A baseline**: AverageKKM. If a method does not beat it, its weights are of no use.

@@ -2,7 +2,7 @@
 5. Reading a result
 ===================
 
-A fit returns more than labels. Read it in this order: verdict, weights beside alignments,
+A fit returns more than labels. Read it in this order: verdict, weights with alignments,
 certificate, stability, single samples.
 """
 
@@ -36,7 +36,7 @@ model.agreement_.plot()
 plt.show()
 
 # %%
-# **2. Weights, beside alignments.** What a weight means depends on the method, and each method
+# **2. Weights, with alignments.** What a weight means depends on the method, and each method
 # states it. For SimpleMKKM a large weight means little agreement. The alignment tells how much of
 # the view the clusters capture.
 

@@ -18,8 +18,8 @@ new = {name: view[1200:] for name, view in digits.views.items()}
 model = AgreementKKM(n_clusters=10, random_state=0).fit(old)
 
 # %%
-# ``predict`` takes new rows of the same views. What was learned from the training samples (widths,
-# means, scales, weights) is used again. On the training samples it returns ``labels_`` exactly.
+# ``predict`` takes new rows of the same views. It uses the widths, means, scales and weights that
+# were learned from the training samples, for which it returns ``labels_`` exactly.
 
 labels = model.predict(new)
 print(f"same labels on the training samples: {(model.predict(old) == model.labels_).all()}")

@@ -2,7 +2,7 @@
 8. Samples that some views lack
 ===============================
 
-Half of the patients lack one of the assays. They need not be thrown away, and nothing has to be
+Half of the patients lack one of the assays. They can be kept, and nothing has to be
 invented for them.
 """
 
@@ -17,7 +17,7 @@ ids, group = np.array([f"P{i:03}" for i in range(240)]), np.arange(240) % 3
 
 
 def assay(n_columns, share, seed):
-    """Return measurements of some of the patients, in an order of their own."""
+    """Return measurements of some of the patients, in random order."""
     centers = 2 * rng.normal(size=(3, n_columns))
     table = pd.DataFrame(centers[group] + 2 * rng.normal(size=(240, n_columns)), index=ids)
     return table.sample(frac=share, random_state=seed)

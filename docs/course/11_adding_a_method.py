@@ -83,5 +83,5 @@ for strength in Powered.GRID["strength"]:
 
 # %%
 # If the class is in your file ``powered.py``, use it on the command line as ``mkclust cluster
-# views.mat -k 10 --method powered:Powered --set strength=2``. :doc:`/guides/own_method` says what
-# else a class can tell about itself; the contributing guide, how it would join the library.
+# views.mat -k 10 --method powered:Powered --set strength=2``. :doc:`/guides/own_method` lists
+# the other attributes of a class; the contributing guide says how to add it to the library.

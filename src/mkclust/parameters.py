@@ -1,12 +1,13 @@
-"""What values a parameter may have, and the message that refuses the others."""
+"""The parameters of estimators: annotated fields, and what values they may have."""
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import MISSING, dataclass, field
 from numbers import Integral, Real
-from typing import Any, TypeAlias
+from typing import Any, Literal, TypeAlias, dataclass_transform
 
 import numpy as np
+from sklearn.base import BaseEstimator
 
 
 @dataclass(frozen=True)
@@ -40,13 +41,13 @@ def Number(
     return Rule(test, f"pass a number between {low:g} and {high:g}{excluded}")
 
 
-def Count(more: str = "") -> Allowed:
-    """Allow integers of at least 1."""
+def Count(more: str = "", *, least: int = 1) -> Allowed:
+    """Allow integers of at least 1, or more."""
 
     def test(value: Any) -> bool:
-        return isinstance(value, Integral) and not isinstance(value, bool) and int(value) >= 1
+        return isinstance(value, Integral) and not isinstance(value, bool) and int(value) >= least
 
-    return Rule(test, f"pass an integer of at least 1{more}")
+    return Rule(test, f"pass an integer of at least {least}{more}")
 
 
 def ClusterCount() -> Allowed:
@@ -80,3 +81,27 @@ def check_parameter(name: str, value: Any, allowed: Allowed) -> None:
     """Refuse a value that a parameter may not have, by the parameter's name."""
     if not allowed.holds(value):
         raise ValueError(f"{name}={value!r}: {allowed.advice}")
+
+
+def learned(default: Any = MISSING, *, init: Literal[False] = False) -> Any:
+    """Return a field that a fit sets: not a parameter; absent before unless it has a default."""
+    return field(default=default, init=init)
+
+
+@dataclass_transform(kw_only_default=True, field_specifiers=(field, learned))
+class Parameters(BaseEstimator):
+    """A scikit-learn estimator whose parameters are its annotated fields, those of bases included.
+
+    Fields are keyword-only unless they say ``field(default=..., kw_only=False)``. What is annotated
+    as ``ClassVar``, or set to ``learned()``, is not a parameter. A class may still have an
+    ``__init__`` of its own.
+    """
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        """Write the ``__init__`` of a class that has none."""
+        super().__init_subclass__(**options)
+        dataclass(kw_only=True, eq=False, repr=False)(cls)
+
+    def _options(self, *names: str) -> dict[str, Any]:
+        """Return some parameters by name, for a solver that takes the same ones."""
+        return {name: getattr(self, name) for name in names}

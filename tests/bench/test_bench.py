@@ -16,7 +16,6 @@ import pytest
 from sklearn.cluster import KMeans
 from sklearn.model_selection import ParameterGrid
 
-from command_line import succeed
 from conftest import blob_views
 from forked import FORKS, get_forks, run_with_forks
 from mkclust import METHODS
@@ -30,8 +29,6 @@ from mkclust.bench.run import row_key
 from mkclust.metrics import scores
 from mkclust.stack.discretize import discretize
 from pairs import slow
-
-TIMES = ("solve_seconds",)
 
 
 @pytest.fixture(autouse=True)
@@ -69,13 +66,15 @@ def run(path, out, **options):
     return run_plan(read_plan(path), out, **{"n_processes": 1} | options)
 
 
+def labels_of(model, seed):
+    """Return the clusters of a fitted model as a benchmark with ``n_init = 2`` finds them."""
+    return discretize(model.embedding_, 3, n_init=2, init="random", random_state=seed)[0]
+
+
 def without_times(rows):
     """Return rows in an order of their own, without what differs between two runs."""
-    told = [{k: v for k, v in row.items() if k not in TIMES} for row in rows]
-    return sorted(told, key=lambda row: json.dumps(row, sort_keys=True))
-
-
-# --- rows -------------------------------------------------------------------------------------
+    kept = [{k: v for k, v in row.items() if k != "solve_seconds"} for row in rows]
+    return sorted(kept, key=lambda row: json.dumps(row, sort_keys=True))
 
 
 @pytest.mark.slow
@@ -96,39 +95,6 @@ def test_rows_are_flat_and_hold_what_they_promise(folder, spawned):
 
 
 @pytest.mark.slow
-def test_scores_are_those_of_a_solve_by_hand_and_a_discretization_with_the_rows_seed(folder):
-    path = write_plan(folder, '{ method = "mkkm-mir", parameters = { reg = 2.0 } }', seed=7)
-    run(path, folder / "out")
-    plan = read_plan(path)
-    prepared = Prepared.read(plan.datasets[0], plan.folder)
-    model = METHODS["mkkm-mir"](3, kernels="precomputed", reg=2.0).fit(prepared.kernels)
-    for row in read_rows(folder / "out"):
-        assert row["seed"] == 7 + row["repetition"]
-        labels, _ = discretize(
-            model.embedding_, 3, n_init=2, init="random", random_state=row["seed"]
-        )
-        expected = scores(prepared.y, labels)
-        assert {name: row[name] for name in expected} == pytest.approx(expected, abs=1e-12)
-
-
-@pytest.mark.slow
-def test_grid_points_are_compared_and_the_chosen_repeated(folder):
-    grid = '{ method = "lkam", grid = { reg = [0.01, 1.0, 50.0], neighbors = [0.1, 0.6] } }'
-    run(write_plan(folder, grid), folder / "out")
-    rows = read_rows(folder / "out")
-    repeated = {row["parameters"] for row in rows if row["repetition"] == 3}
-    best = best_settings(rows)
-    assert repeated == set(best.values())
-    means = {}
-    for row in rows:
-        if row["repetition"] < 2:
-            means.setdefault(row["parameters"], []).append(row["nmi"])
-    highest = max(np.mean(values) for values in means.values())
-    assert np.mean(means[best["nmi"]]) == pytest.approx(highest)
-    assert best["default"] == "{}"
-
-
-@pytest.mark.slow
 def test_refits_on_a_part_of_the_samples_use_the_same_part_for_every_method(folder):
     path = write_plan(folder, '"avg-kkm", "mkkm"', resample=0.8)
     run(path, folder / "out")
@@ -140,16 +106,10 @@ def test_refits_on_a_part_of_the_samples_use_the_same_part_for_every_method(fold
     for row in rows:
         part = prepared.part(parts[row["repetition"]])
         model = METHODS[row["method"]](3, kernels="precomputed").fit(part.kernels)
-        labels, _ = discretize(
-            model.embedding_, 3, n_init=2, init="random", random_state=row["seed"]
-        )
-        assert row["resample"] == 0.8
-        assert row["acc"] == pytest.approx(scores(part.y, labels)["acc"], abs=1e-12)
+        expected = scores(part.y, labels_of(model, row["seed"]))["acc"]
+        assert (row["resample"], row["acc"]) == pytest.approx((0.8, expected), abs=1e-12)
     # The weights of one refit stand for all.
     assert [s["repetition"] for s in read_solves(folder / "out")] == [0, 0]
-
-
-# --- other people's entries -------------------------------------------------------------------
 
 
 @pytest.mark.slow
@@ -189,12 +149,9 @@ def test_reference_points_are_the_best_single_kernel_and_concatenated_features(f
     assert "default" not in best_settings(single)
     prepared = Prepared.read(read_plan(folder / "plan.toml").datasets[0], folder)
     model = METHODS["avg-kkm"](3, kernels="precomputed").fit([prepared.kernels[1]])
-    labels, _ = discretize(model.embedding_, 3, n_init=2, init="random", random_state=0)
+    labels = labels_of(model, 0)
     [row] = [r for r in single if r["parameters"] == '{"kernel": 1}' and r["repetition"] == 0]
     assert row["acc"] == pytest.approx(scores(prepared.y, labels)["acc"])
-
-
-# --- failures ---------------------------------------------------------------------------------
 
 
 @pytest.fixture
@@ -276,9 +233,6 @@ def test_a_method_without_its_input_is_skipped(folder):
     assert "kernels only" in row["message"]
 
 
-# --- kills ------------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize(("n_kills", "repetitions"), [(2, 3), *slow((6, 12))])
 def test_a_run_killed_at_random_moments_ends_with_the_rows_of_an_undisturbed_one(
     folder, n_kills, repetitions
@@ -336,20 +290,13 @@ def test_processes_of_a_killed_run_end_by_themselves(troublesome):
 
 
 def children_of(pid):
-    """Return the children of a process, by what the system tells."""
-    found = set()
-    for status in Path("/proc").glob("[0-9]*/stat"):
-        try:
-            fields = status.read_text().rpartition(")")[2].split()
-        except OSError:
-            continue
-        if int(fields[1]) == pid:
-            found.add(int(status.parent.name))
-    return found
+    """Return the children of a process."""
+    path = Path(f"/proc/{pid}/task/{pid}/children")
+    return set(map(int, path.read_text().split())) if path.exists() else set()
 
 
 def alive(pid):
-    """Return whether a process runs; one that nobody has fetched yet does not."""
+    """Return whether a process runs; a zombie does not."""
     try:
         state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
     except OSError:
@@ -396,37 +343,31 @@ def test_one_run_at_a_time_writes_into_a_folder(tmp_path):
         pass
 
 
-# --- bad plans --------------------------------------------------------------------------------
-
 MISTAKES = [
-    ("memory_limit = inf", "memory_limit: is inf"),
-    ("seed = 4294967290", "seed: is"),
-    ("repetitions = 0", "repetitions: is 0"),
+    ("memory_limit = inf", "memory_limit"),
+    ("seed = 4294967290", "seed"),
     ("n_inti = 3", "n_inti: .*'n_init'"),
-    ("resample = 1.5", "resample: is 1.5"),
-    ('missing = "ask"', "missing: is 'ask'"),
-    ('datasets = ["digitz"]', "datasets: 'digitz'.*'digits'"),
+    ("resample = 1.5", "resample"),
+    ('missing = "ask"', "missing"),
+    ('datasets = ["digitz"]', "datasets: .*'digits'"),
     ('datasets = [{ name = "digits", max_setings = 3 }]', "max_setings: .*'max_settings'"),
-    ('datasets = [{ path = "none.npz" }]', "path: none.npz"),
-    ('datasets = ["digits", "digits"]', "datasets: has 'digits' twice"),
-    ("datasets = []", "datasets: is"),
-    ("datasets = [3]", "datasets: has the entry 3"),
-    ('methods = ["simplemkm"]', "methods: 'simplemkm'.*'simplemkkm'"),
-    ('methods = [{ name = "x" }]', "methods: ''"),
-    ('methods = ["lkam", { method = "mkkm", max_samples = 0 }]', "max_samples: is 0"),
-    ('methods = [{ method = "lkam", parameters = { n_clusters = 3 } }]', "parameters: n_clusters"),
-    ('methods = [{ method = "lkam", parameters = { reg = 2020-01-01 } }]', "parameters: lkam"),
-    ('methods = [{ method = "lkam", parameters = { reg = "x" } }]', "parameters: lkam: reg='x'"),
-    ('methods = [{ method = "lkam", grid = { n_init = [3] } }]', "grid: n_init"),
-    ('methods = [{ method = "lkam", grid = { rge = [1.0] } }]', "grid: .*'reg'"),
-    ('methods = [{ method = "lkam", grid = { reg = [-1.0] } }]', "grid: lkam: reg=-1.0"),
-    ('methods = [{ method = "lkam", grid = { reg = 1.0 } }]', "grid: is"),
-    ('methods = [{ method = "lkam", input = "views" }]', "input: lkam"),
-    ('methods = [{ method = "best-single-kernel", grid = { a = [1] } }]', "grid: best-single"),
+    ('datasets = [{ path = "none.npz" }]', "path"),
+    ('datasets = ["digits", "digits"]', "datasets: .*twice"),
+    ("datasets = [3]", "datasets"),
+    ("methods = []", "methods"),
+    ('methods = ["simplemkm"]', "methods: .*'simplemkkm'"),
+    ('methods = [{ name = "x" }]', "methods"),
+    ('methods = ["lkam", { method = "mkkm", max_samples = 0 }]', "max_samples"),
+    ('methods = [{ method = "lkam", parameters = { n_clusters = 3 } }]', "lkam: n_clusters"),
+    ('methods = [{ method = "lkam", parameters = { reg = 2020-01-01 } }]', "lkam"),
+    ('methods = [{ method = "lkam", grid = { rge = [1.0] } }]', "lkam: .*'rge'"),
+    ('methods = [{ method = "lkam", grid = { reg = [-1.0] } }]', "lkam: reg=-1.0"),
+    ('methods = [{ method = "lkam", grid = { reg = 1.0 } }]', "grid"),
+    ('methods = [{ method = "best-single-kernel", grid = { a = [1] } }]', "grid"),
     ('methods = [{ method = "sklearn.cluster:KMeans", grid = "authors" }]', "grid: .*KMeans"),
     ('methods = [{ method = "sklearn.cluster:KMean" }]', "methods: .*'KMeans'"),
-    ('methods = [{ method = "sklearn.decomposition:PCA" }]', "methods: .*PCA is not"),
-    ('methods = [{ method = "nowhere:X" }]', "methods: 'nowhere:X' cannot be imported"),
+    ('methods = [{ method = "sklearn.decomposition:PCA" }]', "methods: .*PCA"),
+    ('methods = [{ method = "nowhere:X" }]', "methods: 'nowhere:X'"),
     ('methods = [{ method = ".x:X" }]', "methods: .*package.module:Class"),
     ("methods = [", "line"),
 ]
@@ -442,54 +383,30 @@ def test_a_plan_with_a_mistake_names_the_key(folder, line, message):
 
 
 @pytest.mark.slow
-def test_a_script_that_runs_itself_again_is_told(folder):
-    script = folder / "script.py"
-    script.write_text(
-        "from mkclust.bench import read_plan, run_plan\n"
-        f"run_plan(read_plan({str(write_plan(folder, chr(34) + 'mkkm' + chr(34)))!r}), "
-        f"{str(folder / 'out')!r}, n_processes=1)\n"
-    )
-    found = subprocess.run([sys.executable, str(script)], capture_output=True, text=True)
-    assert "if __name__ == '__main__'" in found.stderr
-    assert not read_rows(folder / "out")
-
-
-@pytest.mark.slow
-def test_a_data_set_that_is_not_there_is_told_before_the_first_solve(folder, monkeypatch):
+def test_a_missing_data_set_is_reported_before_the_first_solve(folder, monkeypatch):
     monkeypatch.setenv("MKCLUST_DATA", str(folder))
-    path = write_plan(folder, '"avg-kkm"', datasets='"flo102", { path = "one.npz" }')
+    some = {"datasets": '"flo102", { path = "one.npz" }'}
     with pytest.raises(PlanError, match=r"flo102.*flower102_Kmatrix\.mat"):
-        run(path, folder / "out")
+        run(write_plan(folder, '"avg-kkm"', **some), folder / "out")
     assert not (folder / "out").exists()
-    path = write_plan(
-        folder, '"avg-kkm"', datasets='"flo102", { path = "one.npz" }', missing="skip"
-    )
+    path = write_plan(folder, '"avg-kkm"', **some, missing="skip")
     assert run(path, folder / "out").missing == ["flo102"]
 
 
 @pytest.mark.slow
-def test_rows_of_another_protocol_are_not_mixed_in(folder):
-    run(write_plan(folder, '"avg-kkm"'), folder / "out")
-    with pytest.raises(ValueError, match="holds rows with n_init = 2, the plan says 3"):
-        run(write_plan(folder, '"avg-kkm"', n_init=3), folder / "out")
-
-
-@pytest.mark.slow
 @pytest.mark.parametrize(
-    ("methods", "datasets", "message"),
+    ("methods", "options", "message"),
     [
-        ('"avg-kkm"', '{ path = "one.npz", n_clusters = 4 }', "fingerprint"),
-        ('"avg-kkm"', '{ path = "two.npz", name = "one" }', "fingerprint"),
-        ('{ method = "mkkm", name = "avg-kkm" }', '{ path = "one.npz" }', "entry"),
+        ('"avg-kkm"', {"n_init": 3}, "n_init = 2"),
+        ('"avg-kkm"', {"datasets": '{ path = "one.npz", n_clusters = 4 }'}, "fingerprint"),
+        ('"avg-kkm"', {"datasets": '{ path = "two.npz", name = "one" }'}, "fingerprint"),
+        ('{ method = "mkkm", name = "avg-kkm" }', {}, "entry"),
     ],
 )
-def test_rows_of_something_else_are_not_mixed_in(folder, methods, datasets, message):
+def test_rows_of_another_plan_are_not_mixed_in(folder, methods, options, message):
     run(write_plan(folder, '"avg-kkm"'), folder / "out")
-    with pytest.raises(ValueError, match=f"rows of one avg-kkm have another {message}"):
-        run(write_plan(folder, methods, datasets=datasets), folder / "out")
-
-
-# --- grids and archives -----------------------------------------------------------------------
+    with pytest.raises(ValueError, match=message):
+        run(write_plan(folder, methods, **options), folder / "out")
 
 
 @pytest.mark.parametrize("most", [1, 2, 12, 36, 10_000])
@@ -531,31 +448,6 @@ def test_an_archive_chooses_the_same_settings_and_keeps_their_rows(folder):
     assert {solve["parameters"] for solve in solves} == {
         r["parameters"] for r in kept if r["repetition"] == 7
     }
-
-
-# --- command line -----------------------------------------------------------------------------
-
-
-def command(*arguments):
-    """Run the command line in a process of its own."""
-    line = [sys.executable, "-m", "mkclust.cli", *map(str, arguments)]
-    return subprocess.run(line, capture_output=True, text=True)
-
-
-@pytest.mark.slow
-def test_bench_and_report_work_from_the_command_line(folder):
-    path = write_plan(folder, '"avg-kkm", "simplemkkm", { method = "lmkkm", max_samples = 9 }')
-    found = command("bench", path, "--out", folder / "out", "--archive", folder / "kept")
-    assert found.returncode == 0, found.stderr
-    assert "9 new rows" in found.stdout
-    assert "No result (1 setting): one lmkkm: skipped: 60 samples" in found.stdout
-    found = command("report", folder / "out", "--out", folder / "out-report")
-    assert found.returncode == 0, found.stderr
-    succeed("report", folder / "kept", "--out", folder / "kept-report")
-    for source in ("out", "kept"):
-        assert (folder / f"{source}-report" / "README.md").exists()
-    tables = [folder / f"{source}-report" / "scores-default.csv" for source in ("out", "kept")]
-    assert tables[0].read_bytes() == tables[1].read_bytes()
 
 
 PLANS = ["quick", "paper/plan", "paper/resample", "released/plan", "paper/times"]

@@ -8,7 +8,7 @@ import scipy.io
 from scipy.spatial.distance import cdist
 
 from conftest import reference_folder
-from mkclust import KernelBank, datasets
+from mkclust import datasets
 from mkclust.datasets import CATALOG, DatasetError
 from mkclust.datasets.read import find_entry
 from paper.datasets import KNOWN
@@ -92,32 +92,6 @@ def test_files_of_other_sizes_or_contents_are_refused(folder, variables, mistake
         load("ar10p")
 
 
-def test_caltech_files_are_taken_by_their_classes_not_by_the_papers_table(folder):
-    path, y = folder / "caltech101_nTrain5_48_Kmatrix.mat", np.repeat(np.arange(102), 5)
-    write(path, KH=stack_of(510, 2), Y=y)
-    assert load("cal-5").n_classes == 102
-    write(path, KH=stack_of(75, 2), Y=np.repeat(np.arange(5), 15))
-    assert load("cal-5").n_samples == 75
-    write(path, KH=stack_of(510, 2), Y=np.append(y[:-1], 0))
-    with pytest.raises(DatasetError, match="510 samples"):
-        load("cal-5")
-
-
-def test_the_makers_distances_become_kernels_and_the_order_gives_the_classes(folder):
-    rng, distances = np.random.default_rng(0), {}
-    names = {"17gcfeat06": ("color", "shape", "texture"), "17itfeat08": ("hog", "hsv", "in", "bd")}
-    for file, parts in names.items():
-        points = {f"D_{part}": rng.integers(0, 8, size=(1360, 1)) for part in parts}
-        made = {name: np.abs(x - x.T).astype(np.uint8) for name, x in points.items()}
-        distances |= made
-        write(folder / f"DistanceMatrices{file}.mat", **made, other=np.ones((3, 3)), D=7)
-    data = load("flo17")
-    assert (data.name, data.caveat, data.kernel_names) == ("flo17", "", tuple(distances))
-    np.testing.assert_array_equal(data.y, np.repeat(np.arange(17), 80))
-    for kernel, D in zip(data.kernels, distances.values(), strict=True):
-        np.testing.assert_allclose(kernel, np.exp(-(D / D.mean())))
-
-
 def test_substitutes_are_kernels_of_the_first_images_of_each_category(folder):
     rng = np.random.default_rng(0)
     names = ["gist", "pix16", *(f"h{i}" for i in range(20))]
@@ -132,18 +106,6 @@ def test_substitutes_are_kernels_of_the_first_images_of_each_category(folder):
         points = view if name == "pix16" else np.sqrt(view)
         D = cdist(points, points, "sqeuclidean")
         np.testing.assert_allclose(kernel, np.exp(-D / D.mean()), rtol=1e-6)
-
-
-def test_the_uci_digits_name_their_views_and_their_bank(folder):
-    rng, y = np.random.default_rng(0), np.repeat(np.arange(10), 200)
-    tables = [rng.random((2000, columns)) for columns in (4, 3, 2)]
-    write(folder / "uci.mat", X=cell_of(*tables), Y=y)
-    data = load("digit")
-    assert tuple(data.views) == ("pix", "fou", "mor")
-    assert len(KernelBank(**data.bank).fit_transform(data.views)) == 3
-    write(folder / "uci.mat", X=cell_of(*tables[:2]), Y=y)
-    with pytest.raises(DatasetError, match="2 views"):
-        load("digit")
 
 
 STAND_INS = {"flo17": "substitute", "cal-5": "substitute", "pfold": "truncated"}

@@ -9,7 +9,6 @@ import pytest
 pytestmark = pytest.mark.slow
 
 COURSE = Path(__file__).parents[2] / "docs" / "course"
-SLOW = ("01", "05", "06", "07", "09", "10")
 
 
 def quick_start(names):
@@ -97,28 +96,22 @@ CLAIMS = (
 )
 
 
-def lesson(number, claim):
-    """Return a lesson with what it claims, under the name of its file."""
-    name = f"{number:02}_{claim.__name__}"
-    return pytest.param(claim, id=name, marks=pytest.mark.slow if name[:2] in SLOW else ())
-
-
-LESSONS = [lesson(number, claim) for number, claim in enumerate(CLAIMS, start=1)]
+# What each lesson claims, by the name of its file.
+LESSONS = {f"{number:02}_{claim.__name__}": claim for number, claim in enumerate(CLAIMS, start=1)}
 
 
 def test_every_lesson_is_tested():
-    files = sorted(path.stem for path in COURSE.glob("*.py"))
-    assert files == [lesson.id for lesson in LESSONS]
+    assert sorted(path.stem for path in COURSE.glob("*.py")) == list(LESSONS)
 
 
-@pytest.mark.parametrize("claim", LESSONS)
-def test_a_lesson_runs_and_what_it_says_is_so(claim, request, tmp_path, monkeypatch):
+@pytest.mark.parametrize("name", LESSONS)
+def test_a_lesson_runs_and_what_it_says_is_so(name, tmp_path, monkeypatch):
     matplotlib = pytest.importorskip("matplotlib")
     pytest.importorskip("pandas")
     monkeypatch.chdir(tmp_path)
     matplotlib.use("agg")
     try:
-        claim(runpy.run_path(str(COURSE / f"{request.node.callspec.id}.py")))
+        LESSONS[name](runpy.run_path(str(COURSE / f"{name}.py")))
     finally:
         matplotlib.pyplot.close("all")
     assert not list(tmp_path.iterdir())  # a lesson leaves nothing behind

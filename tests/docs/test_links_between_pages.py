@@ -54,16 +54,3 @@ def test_links_to_files_and_headings_lead_somewhere(file):
         if not aim.exists() or (anchor and aim.suffix == ".md" and anchor not in anchors(aim)):
             broken.append(target)
     assert not broken
-
-
-def test_headings_have_the_anchors_that_github_gives_them(tmp_path):
-    page = tmp_path / "page.md"
-    page.write_text(
-        "# What `fit` takes, and why?\n\n## Twice\n\n```\n# no heading\n```\n\n## Twice\n"
-    )
-    assert anchors(page) == {"what-fit-takes-and-why", "twice", "twice-1"}
-
-
-def test_brackets_in_examples_are_no_links():
-    text = "`a[0](b)` and\n\n```python\nx[1](y)\n```\n\n[a page](page.md#part)"
-    assert LINK.findall(without_code(text)) == ["page.md#part"]

@@ -10,7 +10,6 @@ from scipy.optimize import minimize
 from mkclust.engine.simplex import (
     best_mixture,
     best_response,
-    drop_small,
     longest_step,
     minimize_quadratic,
     reduced_direction,
@@ -68,9 +67,6 @@ def test_a_reduced_direction_stays_on_the_simplex_and_descends(raw, gradient):
     assert np.min(gamma + step * direction) >= -1e-9
 
 
-# Quadratic programs ----------------------------------------------------------------------------
-
-
 def quadratic(seed):
     """Return a random convex quadratic: often singular, units of kernels far apart."""
     rng = np.random.default_rng(seed)
@@ -98,12 +94,6 @@ def test_a_quadratic_is_minimized_on_the_simplex_also_where_it_is_singular(seed)
 def test_what_is_not_convex_is_found_out_rather_than_returned():
     with pytest.raises(ArithmeticError, match="not convex"):
         minimize_quadratic(np.array([[4.0, -3, -3], [-3, -2, -1], [-3, -1, -2]]))
-
-
-def test_small_weights_are_dropped_and_the_others_sum_to_one_again():
-    found = drop_small(np.array([0.5, 0.5 - 1e-7, 1e-7]), 1e-6)
-    assert found[2] == 0
-    assert found.sum() == pytest.approx(1)
 
 
 def test_variables_of_very_different_units_are_minimized_too():

@@ -9,9 +9,8 @@ from sklearn.metrics.pairwise import cosine_similarity
 from libraries import LIBRARIES, as_library
 from mkclust import AverageKKM, SimpleMKKM
 from mkclust.kernels import KernelBank, Nystroem
-from mkclust.kernels.kinds import RULES, kind_of, learn_preparations
+from mkclust.kernels.kinds import RULES, ViewProfile, kind_of, learn_preparations
 from mkclust.kernels.preparations import LogTfIdf
-from mkclust.kernels.profile import ViewProfile
 from mkclust.linalg import to_host
 from views_by_kind import N, example
 
@@ -80,11 +79,6 @@ BORDERLINE = {
 def test_what_only_resembles_a_kind_is_another(case):
     change, kind, expected = BORDERLINE[case]
     assert tell_kind(change(example(kind)), N) == expected
-
-
-def test_a_square_view_of_some_rows_only_is_no_graph():
-    assert tell_kind(example("graph"), 10 * N) == "sparse"
-    assert tell_kind(example("graph"), None) == "sparse"
 
 
 def test_the_bank_makes_the_kernel_that_suits_each_view():
@@ -162,24 +156,6 @@ def test_a_table_has_the_kernels_of_its_kind():
     roots = KernelBank().fit_transform(np.sqrt(example("histogram")))
     table = KernelBank(rules="kind").fit_transform(example("histogram"))
     np.testing.assert_allclose(table, roots, atol=1e-12)  # twelve kernels have no neighborhoods
-
-
-def test_every_line_of_the_explanation_is_of_one_view():
-    views = {kind: example(kind) for kind in KINDS}
-    views["dense"][:, 2] *= 50
-    bank = KernelBank(**ONE, rules="kind").fit(views)
-    lines = bank.explain().splitlines()
-    for (name, rule), line in zip(bank.rules_.items(), lines, strict=True):
-        assert line.startswith(f"{name}: {rule} ({RULES[rule].why}); ")
-    assert lines[-1].endswith(
-        f"1 column that varies much more than the others brought down; gaussian x1 and shared "
-        f"neighborhoods of 20 neighbors, median distance {bank.medians_['dense']:.3g}"
-    )
-    assert lines[KINDS.index("sparse")].endswith("shared neighborhoods of 20 neighbors by cosine")
-    plain = KernelBank(**ONE).fit({"dense": views["dense"]}).explain()
-    assert plain.startswith("dense: rows as they are; gaussian x1, median distance")
-    asked = KernelBank(**ONE, rules={"dense": "gaussian"}).fit({"dense": views["dense"]}).explain()
-    assert asked.startswith("dense: gaussian (asked for); rows as they are; gaussian x1")
 
 
 @pytest.mark.parametrize("library", LIBRARIES)

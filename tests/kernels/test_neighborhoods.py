@@ -113,15 +113,6 @@ def test_neighborhoods_of_other_kernels_are_found_by_their_rows():
     np.testing.assert_allclose(found.toarray(), expected, atol=1e-14)
 
 
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_the_kernel_is_positive_semidefinite_with_a_unit_diagonal(dtype):
-    for kernel in KernelBank(neighbors="auto").fit_transform([X.astype(dtype) for X in blobs()]):
-        K = kernel.toarray()
-        np.testing.assert_allclose(K.diagonal(), 1)
-        assert np.linalg.eigvalsh(K)[0] > -1e-12
-        assert K.min() >= 0
-
-
 def tied_views(kind, rng):
     """Return a view of 90 samples, many of them equal or equally far from others."""
     rows = {
@@ -272,16 +263,3 @@ def test_more_unconnected_groups_than_clusters_are_told():
     with warnings.catch_warnings():
         warnings.simplefilter("error", NeighborhoodsWarning)
         assert AverageKKM(5, neighbors=9, random_state=0).fit([X, X]).n_components_ == 5
-
-
-def test_kernels_of_neighborhoods_can_be_passed_on_as_precomputed_ones():
-    views = blobs()
-    bank = KernelBank(**GAUSSIAN, neighbors=8)
-    given = AverageKKM(3, kernels="precomputed", random_state=0).fit(bank.fit_transform(views))
-    model = AverageKKM(3, kernels=bank, random_state=0).fit(views)
-    assert given.objective_ == pytest.approx(model.objective_)
-    np.testing.assert_array_equal(given.labels_, model.labels_)
-    new = [view[:5] + 0.01 for view in views]
-    similarity = bank.self_similarity(new)
-    found = given.predict(bank.transform(new), self_similarity=similarity)
-    np.testing.assert_array_equal(found, model.predict(new))

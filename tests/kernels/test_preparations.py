@@ -1,23 +1,13 @@
-import pickle
-
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
-from scipy.sparse import csr_array, csr_matrix
 from sklearn.feature_extraction.text import TfidfTransformer
 
-from libraries import LIBRARIES, as_library, kind_of
 from mkclust.kernels.preparations import (
     LimitColumnScale,
     LinkedToItself,
     LogTfIdf,
-    RowsAsTheyAre,
     SquareRootsOfShares,
 )
-from mkclust.linalg import to_host
-
-ALL = [RowsAsTheyAre, LogTfIdf, SquareRootsOfShares, LimitColumnScale, LinkedToItself]
 
 
 def counts(seed=0, shape=(40, 12)):
@@ -68,45 +58,3 @@ def test_every_sample_is_linked_to_itself_by_its_largest_link():
     np.testing.assert_array_equal(preparation.apply_to_training(A), expected)
     np.testing.assert_array_equal(preparation.apply(A[:2]), A[:2])
     np.testing.assert_array_equal(A, before)
-
-
-@pytest.mark.parametrize("library", LIBRARIES)
-@pytest.mark.parametrize("dtype", ["float64", "float32"])
-@pytest.mark.parametrize("make", ALL)
-def test_rows_are_prepared_where_they_live_and_in_their_precision(make, dtype, library):
-    X = counts(shape=(12, 12)) if make is not LimitColumnScale else loud()
-    expected = make.learn(X).apply_to_training(X)
-    rows = as_library(library, X.astype(dtype))
-    preparation = pickle.loads(pickle.dumps(make.learn(rows)))
-    prepared = preparation.apply_to_training(rows)
-    assert kind_of(prepared) == kind_of(rows)
-    assert prepared.dtype == rows.dtype
-    tolerance = {"float64": 1e-13, "float32": 1e-5}[dtype]
-    np.testing.assert_allclose(to_host(prepared), expected, rtol=tolerance, atol=tolerance)
-    np.testing.assert_array_equal(to_host(rows), X.astype(dtype))
-    for value in vars(preparation).values():
-        assert isinstance(value, float) or value.dtype == np.float64
-
-
-@pytest.mark.parametrize("container", [csr_array, csr_matrix])
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
-@pytest.mark.parametrize("make", ALL)
-def test_sparse_rows_stay_sparse(make, dtype, container):
-    X = (counts(shape=(12, 12)) if make is not LimitColumnScale else loud()).astype(dtype)
-    rows = container(X)
-    prepared = make.learn(rows).apply_to_training(rows)
-    assert (prepared.format, prepared.dtype) == ("csr", dtype)
-    expected = make.learn(X).apply_to_training(X)
-    tolerance = 10 * np.finfo(dtype).eps
-    np.testing.assert_allclose(prepared.toarray(), expected, rtol=tolerance, atol=tolerance)
-    np.testing.assert_array_equal(make.learn(rows).zero_rows(rows), ~X.any(axis=1))
-
-
-@given(st.sampled_from(ALL), st.integers(0, 100), st.floats(1e-6, 1e6))
-def test_the_unit_of_a_view_is_forgotten_or_left_as_it_was(make, seed, factor):
-    X = counts(seed, (12, 12)) if make is not LimitColumnScale else loud(seed)
-    prepared = make.learn(X).apply(X)
-    scaled = make.learn(factor * X).apply(factor * X)
-    keeps_the_unit = make in (RowsAsTheyAre, LimitColumnScale, LinkedToItself)
-    expected = factor * prepared if keeps_the_unit else prepared
-    np.testing.assert_allclose(scaled, expected, rtol=1e-9, atol=1e-12)

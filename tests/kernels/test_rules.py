@@ -90,7 +90,6 @@ EXPECTED = {
     ),
 }
 EVERY = [name for name in RULES if name != "categorical"]
-KINDS = [name for name in EVERY if not RULES[name].by_name]
 
 
 def bank_of(rule, **parameters):
@@ -182,14 +181,6 @@ def test_neither_unit_nor_order_changes_a_kernel_and_it_is_as_definite_as_it_cla
 # What is special about some of them -------------------------------------------------------------
 
 
-def test_categorical_is_another_word_for_overlap():
-    expected = kernel("overlap", codes())
-    np.testing.assert_allclose(kernel("categorical", codes()), expected, rtol=1e-12, atol=1e-12)
-    bank = bank_of("categorical").fit({"a": codes()})
-    assert bank.rules_ == {"a": "overlap"}
-    assert "OneHotEncoder" in bank.explain()
-
-
 def test_a_new_category_equals_no_known_one():
     bank = bank_of("overlap").fit({"a": codes()})
     new = codes()[:1].copy()
@@ -197,13 +188,6 @@ def test_a_new_category_equals_no_known_one():
     matches = (new == codes()).sum(axis=1)
     np.testing.assert_allclose(bank.transform({"a": new})[0, 0], matches / np.sqrt(6), atol=1e-12)
     assert bank.self_similarity({"a": new})[0, 0] == pytest.approx(1)
-
-
-def test_rows_of_zeros_are_like_each_other_and_like_nothing_else_by_jaccard():
-    view = np.vstack([np.zeros((2, 6)), numbers()])
-    K = kernel("jaccard", view)
-    assert K[0, 1] == 1
-    assert not K[0, 2:][view[2:].any(axis=1)].any()
 
 
 @pytest.mark.parametrize("name", ["chi2", "jaccard", "hellinger"])

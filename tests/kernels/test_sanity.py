@@ -44,14 +44,6 @@ def test_kernels_by_kind_of_real_data_are_not_warned_of(name):
     assert warned(load(name).views, rules="kind") == []
 
 
-@pytest.mark.data
-def test_real_data_that_are_taken_as_they_are_are_warned_of():
-    reference_folder("MKCLUST_DATA")
-    (loud,) = warned(load("digit").views)
-    assert "View 'mor': column 5 makes up 100% of the squared distance" in loud
-    assert all("counts with a heavy tail" in each for each in warned(load("3sources").views))
-
-
 @pytest.mark.parametrize("library", LIBRARIES)
 def test_a_column_that_drowns_the_others_is_named(library):
     loud = blobs() * [1, 1, 6, 1, 1, 1]
@@ -110,14 +102,6 @@ def test_a_column_that_lost_its_digits_beside_an_offset_is_named(dtype, noise):
     assert "'a'" in message
     assert "column 2 " in message
     assert dtype in message
-
-
-def test_an_offset_beside_which_digits_are_left_is_not_warned_of():
-    X = blobs()
-    X[:, 2] = 1e6 + np.random.default_rng(0).normal(size=N)
-    assert not [m for m in warned({"a": X.astype("float32")}) if "digits" in m or "nearest" in m]
-    X[:, 2] = 3.0
-    assert warned({"a": X}) == []
 
 
 def test_a_kernel_that_is_only_rounding_is_told_from_a_constant_one():

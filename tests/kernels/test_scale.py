@@ -5,7 +5,6 @@ import pytest
 from sklearn.datasets import load_wine
 
 from mkclust import AgreementKKM, AverageKKM, KernelBank
-from mkclust.kernels import Nystroem
 from mkclust.kernels.preparations import ScaleColumns
 from mkclust.metrics import adjusted_rand_index
 
@@ -85,17 +84,6 @@ def test_a_scale_that_is_asked_for_is_that_of_scaled_columns(wine, scale, spread
     one = KernelBank(**ONE, scale={"first": scale}).fit_transform(views)
     np.testing.assert_allclose(one[0], asked[0], atol=1e-12)
     np.testing.assert_allclose(one[1], KernelBank(**ONE).fit_transform(views)[1], atol=1e-12)
-
-
-def test_features_are_made_of_scaled_columns(wine):
-    views, y = wine
-    far = {name: view * np.geomspace(1, 1e6, view.shape[1]) for name, view in views.items()}
-    models = [
-        AverageKKM(3, approximation=Nystroem(40), random_state=0).fit(X) for X in (views, far)
-    ]
-    assert adjusted_rand_index(*(model.labels_ for model in models)) > 0.99
-    plain = AverageKKM(3, scale="none", approximation=Nystroem(40), random_state=0).fit(far)
-    assert adjusted_rand_index(y, models[1].labels_) > adjusted_rand_index(y, plain.labels_) + 0.2
 
 
 def test_counts_and_categories_are_not_scaled():

@@ -2,10 +2,8 @@ import pickle
 
 import numpy as np
 import pytest
-from scipy.sparse import issparse
 from sklearn.base import BaseEstimator, TransformerMixin, clone
 from sklearn.decomposition import PCA
-from sklearn.feature_extraction.text import TfidfTransformer
 from sklearn.manifold import TSNE
 from sklearn.preprocessing import FunctionTransformer, StandardScaler
 
@@ -62,13 +60,6 @@ def test_the_kind_is_told_from_rows_that_were_transformed():
     assert "histogram (nonnegative, and all rows add up to about the same)" in bank.explain()
     assert "rows by FunctionTransformer(" in bank.explain()
     assert ", square roots of the shares of each row;" in bank.explain()
-
-
-def test_sparse_rows_of_a_transformer_are_taken():
-    assert issparse(TfidfTransformer().fit_transform(words()))
-    bank = of_bank({"a": view(TfidfTransformer(), "cosine")}, {"a": words()})
-    rows = TfidfTransformer().fit_transform(words()).toarray()
-    np.testing.assert_allclose(bank.transform({"a": words()})[0], rows @ rows.T, atol=1e-12)
 
 
 @pytest.mark.parametrize("kernel", ["gaussian", "auto"])

@@ -57,4 +57,4 @@ def test_eigenpairs_are_found_by_another_driver_where_one_fails(monkeypatch, M, 
 def test_all_eigendecompositions_of_dense_matrices_are_made_in_one_file():
     files = Path(mkclust.__file__).parent.rglob("*.py")
     direct = re.compile(r"linalg\.(eigh|eigvalsh)\(")
-    assert [path.name for path in files if direct.search(path.read_text())] == ["eigen.py"]
+    assert [path.name for path in files if direct.search(path.read_text())] == ["algebra.py"]

@@ -51,7 +51,8 @@ def test_clusters_are_those_of_a_dense_eigensolver_on_the_compromise_written_out
 ):
     views, _ = named_blobs(np.random.default_rng(n), n=n, k=4, strengths=(1, 0.8, 0.6))
     K = np.array(list(kernels_of(views).values()))
-    model = AgreementKKM(4, center=center, normalize=normalize, random_state=0).fit(K)
+    options = {"center": center, "normalize": normalize, "neighbors": None, "random_state": 0}
+    model = AgreementKKM(4, **options).fit(K)
     entries = as_stack(K, center=center, normalize=normalize).among().entries
     compromise, weights, coefficients = written_out_compromise(entries)
     np.testing.assert_allclose(model.weights_, weights, rtol=1e-9)
@@ -70,7 +71,8 @@ def test_where_nothing_can_be_compared_it_is_the_average_kernel(kind):
     X = views if kind == "nothing agrees" else views["noise"]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        model, average = (m(3, random_state=0).fit(X) for m in (AgreementKKM, AverageKKM))
+        average = AverageKKM(3, random_state=0).fit(X)
+        model = AgreementKKM(3, neighbors=None, random_state=0).fit(X)
     np.testing.assert_array_equal(model.labels_, average.labels_)
     np.testing.assert_allclose(model.weights_, average.weights_, atol=1e-12)
     np.testing.assert_allclose(model.coefficients_, average.coefficients_, atol=1e-12)

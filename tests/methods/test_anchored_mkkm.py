@@ -153,9 +153,3 @@ def test_the_anchor_chosen_does_not_depend_on_the_seed():
     assert len({model.anchor_ for model in found}) == 1
     for model in found:
         np.testing.assert_allclose(model.weights_, found[0].weights_, rtol=1e-12, atol=1e-12)
-
-
-@pytest.mark.parametrize("anchor", [-1, 1e6, float("inf"), None])
-def test_an_anchor_out_of_range_is_refused(anchor):
-    with pytest.raises(ValueError, match=f"anchor={anchor}"):
-        AnchoredMKKM(3, anchor=anchor).fit(np.eye(9)[None])

@@ -222,25 +222,6 @@ def test_chunks_of_new_samples_may_lack_a_view():
         np.testing.assert_array_equal(model.predict(lazy), model.labels_)
 
 
-def test_labels_of_new_frames_are_in_the_order_of_their_outer_join(data):
-    pd = pytest.importorskip("pandas")
-    views, _, _ = data
-    model = SimpleMKKM(K, random_state=0, join="outer").fit(
-        {
-            name: pd.DataFrame(view, index=[f"s{i}" for i in range(N)])
-            for name, view in views.items()
-        }
-    )
-    new = {
-        "a": pd.DataFrame(views["a"][:3], index=["x", "y", "z"]),
-        "b": pd.DataFrame(views["b"][2:5], index=["z", "u", "v"]),
-        "c": pd.DataFrame(views["c"][:0]).set_axis([], axis=0),
-    }
-    assert model.predict(new).shape == (5,)
-    rows = model.set_output(transform="pandas").transform(new)
-    assert list(rows.index) == ["x", "y", "z", "u", "v"]
-
-
 @pytest.mark.parametrize("name", ["agreement-kkm", "anchored-mkkm"])
 @pytest.mark.parametrize("missing_views", ["zero", "rescale"])
 def test_samples_that_only_a_view_set_aside_has_change_nothing(name, missing_views, data):

@@ -4,8 +4,6 @@ import pickle
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from sklearn.base import clone
 from sklearn.metrics import adjusted_rand_score, make_scorer
 from sklearn.model_selection import GridSearchCV, cross_validate
@@ -61,32 +59,6 @@ def test_two_frames_with_the_same_ids_in_different_orders_are_paired_by_id():
     assert model.kernel_names_ == model.view_names_in_
 
 
-@pytest.mark.slow
-@given(st.integers(0, 99), st.integers(0, 99), st.booleans(), st.booleans())
-def test_shuffling_the_rows_of_any_frame_changes_no_label(first, second, inner, impute):
-    views = frames()
-    if impute:
-        views["genes"].iloc[4, 1] = np.nan
-        views["clinic"].iloc[7, 3] = None
-    if inner:
-        views["clinic"] = views["clinic"].iloc[:40]
-    model = AverageKKM(
-        3,
-        join="inner" if inner else "exact",
-        impute="median" if impute else None,
-        random_state=0,
-        n_init=5,
-    )
-    mixed = {
-        "genes": shuffled(views["genes"], first),
-        "clinic": shuffled(views["clinic"], second),
-    }
-    expected = by_id(clone(model).fit(views))
-    model.fit(mixed)
-    assert by_id(model) == expected
-    np.testing.assert_array_equal(model.predict(mixed), model.labels_)
-
-
 def test_new_samples_are_encoded_as_the_training_samples_were():
     views = frames()
     model = SimpleMKKM(3, random_state=0).fit(views)
@@ -134,27 +106,6 @@ def test_a_wide_table_taken_apart_is_what_its_views_are(options):
     np.testing.assert_array_equal(model.labels_, expected.labels_)
 
 
-@pytest.mark.parametrize(
-    ("views", "message"),
-    [
-        ({"a": ["g0", "g9"]}, "'g9'.*did you mean 'g"),
-        ({"a": "clinc_"}, "'clinc_'"),
-        ({"a": ["g0"], "b": "g"}, "'g0'"),
-        ({"a": slice(9, 12)}, "no column .*'a'"),
-    ],
-)
-def test_columns_that_are_not_there_are_named_with_near_ones(views, message):
-    with pytest.raises(ValueError, match=message):
-        AverageKKM(3, views=views).fit(wide())
-
-
-def test_only_one_table_can_be_taken_apart():
-    with pytest.raises(TypeError, match="one table"):
-        AverageKKM(3, views=VIEWS).fit(frames())
-    with pytest.raises(ValueError, match="kernels='precomputed'"):
-        AverageKKM(3, views=VIEWS, kernels="precomputed").fit(wide())
-
-
 def test_several_views_go_through_pipelines_and_searches():
     table = wide()
     scaler = StandardScaler().set_output(transform="pandas")
@@ -181,3 +132,24 @@ def test_frames_of_the_embedding_have_the_ids_of_the_new_samples():
     assert rows.columns.tolist() == model.get_feature_names_out().tolist()
     single = AverageKKM(3, views=VIEWS, random_state=0).set_output(transform="pandas").fit(wide())
     assert single.transform(wide().iloc[::-1]).index.tolist() == turned["genes"].index.tolist()
+
+
+@pytest.mark.parametrize(
+    ("views", "message"),
+    [
+        ({"a": ["g0", "g9"]}, "'g9'.*did you mean 'g"),
+        ({"a": "clinc_"}, "'clinc_'"),
+        ({"a": ["g0"], "b": "g"}, "'g0'"),
+        ({"a": slice(9, 12)}, "no column .*'a'"),
+    ],
+)
+def test_columns_that_are_not_there_are_named_with_near_ones(views, message):
+    with pytest.raises(ValueError, match=message):
+        AverageKKM(3, views=views).fit(wide())
+
+
+def test_only_one_table_can_be_taken_apart():
+    with pytest.raises(TypeError, match="one table"):
+        AverageKKM(3, views=VIEWS).fit(frames())
+    with pytest.raises(ValueError, match="kernels='precomputed'"):
+        AverageKKM(3, views=VIEWS, kernels="precomputed").fit(wide())

@@ -12,7 +12,7 @@ from mkclust.data.samples import Samples
 from mkclust.engine.simplex import best_response
 from mkclust.linalg import inner_products, to_host
 from mkclust.methods.learned_fill import AlignedFills, RegressedFills
-from mkclust.methods.learned_rows import TRUST, LearnedRows
+from mkclust.methods.learned_rows import TRUST, LearnedRows, grams_of
 from mkclust.stack import as_stack
 from mkclust.stack.observed import observed_samples, with_maps
 from problems import FAMILIES, random_weights, top_eigenvalue_sum, wishart
@@ -174,7 +174,8 @@ def test_a_learned_row_adds_what_it_predicts_of_kernels_that_lack_the_sample(lib
     stack = as_stack(kernels, center=False, normalize=False)
     solution = SimpleMKKM(k).solve(stack)
     values = solution.relaxation.eigenvalues[:k]
-    learned = LearnedRows.of(stack, solution.coefficients, solution.partition, 1 / values)
+    grams = grams_of(stack, solution.partition)
+    learned = LearnedRows(solution.coefficients[:, None, None] * grams / values)
     seen = random_mask(rng, 7, 3, 0.5)
     seen[0] = True
     b = rng.normal(size=(7, k))

@@ -48,16 +48,6 @@ def test_the_objective_rises_to_no_more_than_its_bound(family, seed):
     np.testing.assert_allclose(solution.partition.T @ solution.partition, np.eye(k), atol=1e-12)
 
 
-def test_the_last_objective_is_that_of_what_is_returned():
-    H, H_0 = partitions(wishart(np.random.default_rng(1), 40, 4, 3), 3)
-    found = fuse(H, H_0, reg=0.7, max_iter=7)
-    F, W, b = found.partition, found.rotations, found.weights
-    assert objective(F, W, b, H, H_0, 0.7) == pytest.approx(found.history[-1], rel=1e-12)
-    total = sum(H_p @ A for H_p, A in zip(H, found.shares, strict=True)) + 0.7 * H_0
-    np.testing.assert_allclose(total, found.total, atol=1e-12)
-    np.testing.assert_allclose(polar_factor(total), F, atol=1e-10)
-
-
 @pytest.mark.parametrize("reg", [0.0, 0.5, 4.0])
 def test_no_other_partition_rotation_or_weights_do_better_in_one_update(reg):
     rng = np.random.default_rng(2)

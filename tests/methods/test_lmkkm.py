@@ -2,10 +2,9 @@
 
 import numpy as np
 import pytest
-from sklearn.exceptions import ConvergenceWarning
 
 from conftest import gaussian_kernels
-from mkclust.methods.lmkkm import LMKKM, solve_lmkkm
+from mkclust.methods.lmkkm import solve_lmkkm
 from mkclust.stack import as_stack
 from problems import FAMILIES
 
@@ -107,10 +106,3 @@ def test_indefinite_kernels_that_were_not_validated_are_refused():
     A = rng.normal(size=(2, 40, 40))
     with pytest.raises(ArithmeticError, match="indefinite"):
         solve_lmkkm(raw_stack(A + A.transpose(0, 2, 1)), 3)
-
-
-def test_the_model_warns_where_the_objective_still_falls():
-    rng = np.random.default_rng(1)
-    X, Y = rng.normal(size=(80, 3)), rng.normal(size=(80, 60))
-    with pytest.warns(ConvergenceWarning, match="3 iterations.*max_iter"):
-        LMKKM(4, kernels="gaussian", max_iter=3, random_state=0).fit([X, Y])

@@ -84,20 +84,3 @@ def test_samples_without_links_have_clusters_by_the_other_views():
     assert adjusted_rand_index(y, model.labels_) > 0.95
     assert not hasattr(model, "n_components_")  # pixels connect all samples
     np.testing.assert_array_equal(model.predict(views), model.labels_)
-
-
-def test_samples_without_any_link_or_neighbor_are_refused():
-    views, _ = mixed_views(lonely=(4, 11))
-    views["words"][4] = 0
-    with pytest.raises(ValueError, match="sample 4 has no neighbor in any kernel"):
-        AverageKKM(3).fit({name: views[name] for name in ("words", "links")})
-    with pytest.raises(ValueError, match=r"2 samples \(4 and 11\) have no neighbor in any kernel"):
-        AverageKKM(3, kernels={"links": "graph"}).fit({"links": views["links"]})
-
-
-def test_graphs_and_counts_that_fall_apart_are_counted():
-    block = np.ones((20, 20))
-    links = np.kron(np.eye(4), block) - np.eye(80)
-    with pytest.warns(NeighborhoodsWarning, match="form 4 groups that are not connected"):
-        model = AverageKKM(3, kernels={"links": "graph"}, random_state=0).fit({"links": links})
-    assert model.n_components_ == 4

@@ -4,7 +4,6 @@ import html
 import json
 import re
 import sys
-from pathlib import Path
 
 import matplotlib
 import numpy as np
@@ -74,21 +73,6 @@ def test_an_inductive_method_predicts_and_one_without_the_means_is_told_what_to_
     np.testing.assert_array_equal(model.predict(problem[0]), model.labels_)
     with pytest.raises(TypeError, match="Unfinished cannot embed.*derive Unfinished from Multiple"):
         own_methods.Unfinished(3).fit(problem[0])
-
-
-def test_the_method_of_the_documentation_is_the_one_tested_here(problem):
-    text = (Path(__file__).parents[2] / "docs" / "guides" / "own_method.md").read_text(
-        encoding="utf-8"
-    )
-    [program] = re.findall(r"```python\n(.*?)```", text, re.S)
-    names = {"__name__": "powered"}
-    exec(program, names)
-    written = names["Powered"](3, strength=2.0, random_state=0).fit(problem[0])
-    here = own_methods.Powered(3, strength=2.0, random_state=0).fit(problem[0])
-    np.testing.assert_allclose(written.weights_, here.weights_, rtol=1e-6)
-    np.testing.assert_array_equal(written.predict(problem[0]), here.labels_)
-    with pytest.raises(ValueError, match="strength=-1"):
-        written.set_params(strength=-1).fit(problem[0])
 
 
 # --- commands ---------------------------------------------------------------------------------

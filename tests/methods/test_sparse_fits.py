@@ -9,7 +9,7 @@ from sklearn.kernel_approximation import RBFSampler
 from sklearn.metrics import adjusted_rand_score
 from sklearn.pipeline import make_pipeline
 
-from mkclust import METHODS, SimpleMKKM
+from mkclust import SimpleMKKM
 from mkclust.kernels import Linear, Nystroem
 
 N, K = 90, 3
@@ -77,14 +77,6 @@ def test_sparse_views_are_clustered_as_dense_ones_and_so_are_new_samples(views, 
     for known, X in ((model, new), (model, written_out(new)), (expected, new)):
         np.testing.assert_array_equal(known.predict(X), labels)
     np.testing.assert_array_equal(pickle.loads(pickle.dumps(model)).predict(new), labels)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("name", METHODS)
-def test_every_method_takes_sparse_views(views, name):
-    some = {name: views[name] for name in ("words", "signs", "dense")}
-    model, expected = (METHODS[name](K, random_state=0).fit(X) for X in (some, written_out(some)))
-    np.testing.assert_array_equal(model.labels_, expected.labels_)
 
 
 def test_wide_sparse_views_are_fitted_by_features_without_being_written_out():

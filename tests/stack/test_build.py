@@ -60,14 +60,6 @@ def test_shifting_adds_just_the_smallest_eigenvalue(n, center):
     assert np.linalg.eigvalsh(found)[0] > -1e-12
 
 
-@pytest.mark.parametrize("psd", ["error", "clip", "shift"])
-def test_sound_kernels_are_not_repaired(psd):
-    kernels = integer_kernels()
-    for kernel, K in zip(as_stack(kernels, psd=psd).kernels, kernels, strict=True):
-        assert not kernel.for_new_samples.is_repaired
-        assert np.shares_memory(kernel.kernel.matrix, K)
-
-
 def test_names_come_from_the_dict_or_the_argument_or_the_numbers():
     K = integer_kernels()
     assert as_stack(K).names == ("kernel 0", "kernel 1", "kernel 2")

@@ -86,18 +86,6 @@ def test_of_centers_that_tie_the_first_is_taken_whatever_the_rounding(library):
         assert to_host(nearest_center(noisy, centers), None).tolist() == [0, 0, 0, 2, 1]
 
 
-@pytest.mark.parametrize("n_init", [1, 10])
-def test_labels_are_the_nearest_centers_also_if_centers_tie(n_init):
-    # With the zero row among the five, both centers lie 5/6 away from zero.
-    cosine, sine = 5 / 6, np.sqrt(11) / 6
-    directions = [[cosine, sine, 0], [cosine, -sine, 0]] * 4 + [[0, 0, 1]] * 5 + [[0, 0, 0]]
-    rows = np.array(directions, dtype=float)
-    for seed in range(10):
-        labels, centers = discretize(rows, 2, n_init=n_init, random_state=seed)
-        np.testing.assert_array_equal(nearest_center(normalize_rows(rows), centers), labels)
-        assert np.all(np.diff(np.bincount(labels, minlength=2)) <= 0)
-
-
 @pytest.mark.parametrize("library", LIBRARIES)
 @pytest.mark.parametrize("all_rows", [1000, 100])
 def test_clusters_are_the_same_in_every_library_learned_from_all_rows_or_some(library, all_rows):
@@ -109,9 +97,6 @@ def test_clusters_are_the_same_in_every_library_learned_from_all_rows_or_some(li
     single = as_library(library, rows.astype(np.float32))
     np.testing.assert_array_equal(assign(single, centers), y)
     assert assign(as_library(library, rows[:0]), centers).shape == (0,)
-
-
-# --- on a device ------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("library", FOREIGN)
@@ -155,14 +140,3 @@ def test_starts_together_are_as_good_as_those_of_scikit_learn(library, spread):
     best = KMeans(10, n_init=10, random_state=0).fit(rows).inertia_
     centers = centers_of(library, rows, 10)
     assert np.sum(cdist(rows, centers).min(axis=1) ** 2) <= 1.01 * best
-
-
-@pytest.mark.parametrize("library", LIBRARIES)
-def test_a_seed_begins_where_it_begins_in_scikit_learn(library):
-    # One start, clusters that run into each other: another start would end elsewhere.
-    rows = np.random.default_rng(1).normal(size=(300, 4))
-    centers = centers_of(library, rows, 9, n_init=1, random_state=1)
-    expected = KMeans(9, n_init=1, random_state=1).fit(rows)
-    found = nearest_center(rows, centers)
-    assert np.mean(found == expected.labels_) > 0.98
-    assert np.mean(found == KMeans(9, n_init=1, random_state=99).fit(rows).labels_) < 0.5

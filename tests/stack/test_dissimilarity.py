@@ -6,7 +6,6 @@ from scipy.spatial.distance import pdist, squareform
 from sklearn.neighbors import kneighbors_graph
 
 from conftest import blob_views
-from libraries import LIBRARIES, as_library
 from mkclust.stack import as_stack
 
 N = 60
@@ -34,12 +33,6 @@ def test_distances_of_many_kinds_are_recognized(metric, psd):
         as_stack([distances(metric, X)], psd=psd, center=psd == "clip")
 
 
-@pytest.mark.parametrize("library", LIBRARIES)
-def test_distances_are_recognized_in_every_library(library):
-    with refused():
-        as_stack(as_library(library, distances()[None]), psd="clip")
-
-
 @pytest.mark.parametrize("streamed", [False, True])
 def test_distances_are_refused_unless_nothing_is_checked(streamed):
     K = np.exp(-distances())
@@ -47,17 +40,6 @@ def test_distances_are_refused_unless_nothing_is_checked(streamed):
         as_stack([K, distances()], streamed=streamed)
     unchecked = {"validate": False, "normalize": False}
     assert as_stack([K, distances()], streamed=streamed, **unchecked).n_kernels == 2
-
-
-@pytest.mark.parametrize("psd", ["error", "clip"])
-def test_the_advice_of_the_message_is_accepted(psd):
-    for power in (1, 2):
-        D = distances() ** power
-        with pytest.raises(ValueError, match="looks like") as refusal:
-            as_stack([D], psd=psd)
-        kernel, rest = str(refusal.value).split("such as ")[1].split(", or with")
-        remedies = [kernel, rest.split("Euclidean distances, ")[1].split(";")[0]]
-        as_stack([eval(remedy, {"np": np, "D": D}) for remedy in remedies], psd=psd)
 
 
 @pytest.mark.parametrize("n_neighbors", [1, 5, 45])

@@ -20,7 +20,6 @@ from mkclust.kernels import Linear, Nystroem
 from mkclust.linalg import is_foreign, place, to_host
 from mkclust.stack import as_stack
 from mkclust.stack.compare import compare
-from mkclust.stack.feature_maps import Features
 from mkclust.stack.features import compress
 
 N = 150
@@ -45,9 +44,6 @@ def kernels_by_hand(views, maps, *, center, normalize):
     ]
     stack = as_stack([F @ F.T for F in features], center=center, normalize=normalize)
     return np.array([K.dense() for K in stack.kernels])
-
-
-# --- kernels ----------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("library", LIBRARIES)
@@ -79,17 +75,6 @@ def test_the_small_matrices_stand_in_for_the_kernels_exactly(
     atol = 1e-8 * np.abs(lifted).max()
     np.testing.assert_allclose(to_host(features.project(whole(given), matrix)), lifted, atol=atol)
     np.testing.assert_allclose(to_host(stack.features.lift_some(rows)), lifted, atol=atol)
-
-
-@pytest.mark.parametrize("keep", [True, False])
-def test_single_precision_stays_single_and_agrees(keep):
-    views = make_views(dtype=np.float32)
-    stack = compress(as_blocks(views, block_rows=31), Nystroem(30), keep=keep, **STANDARD)
-    assert {F.dtype for F in stack.features.learned.of(whole(views))} == {np.dtype(np.float32)}
-    (Q,) = stack.features.lift(np.eye(stack.n_samples))
-    assert Q.dtype == np.float32
-    expected = kernels_by_hand(views, stack.features.learned.maps, **STANDARD)
-    np.testing.assert_allclose(written_out(stack), expected, atol=2e-3)
 
 
 @pytest.mark.parametrize("keep", [True, False])
@@ -151,18 +136,6 @@ def test_a_sample_at_the_very_mean_has_no_direction_whatever_its_block():
         np.testing.assert_allclose(np.linalg.norm(rows, axis=1), np.arange(40) > 0)
 
 
-# --- what maps learn and miss -----------------------------------------------------------------
-
-
-@pytest.mark.parametrize("map_", [RBFSampler(n_components=50), Nystroem(20)])
-def test_the_trace_error_is_one_minus_the_ratio_of_traces(map_):
-    views = make_views()
-    stack = compress(as_blocks(views), map_, **STANDARD)
-    parts = zip(stack.features.learned.maps, views.values(), strict=True)
-    expected = [1 - np.sum(fitted.transform(view) ** 2) / N for fitted, view in parts]
-    np.testing.assert_allclose(stack.features.trace_errors, expected, atol=1e-12)
-
-
 def test_the_trace_error_falls_with_landmarks_and_does_not_flatter_maps_that_saw_few_samples():
     blocks = as_blocks(make_views())
     errors = [compress(blocks, Nystroem(m), **STANDARD).features.trace_errors for m in (5, 20, 150)]
@@ -172,26 +145,6 @@ def test_the_trace_error_falls_with_landmarks_and_does_not_flatter_maps_that_saw
     assert np.all(few.features.trace_errors > 0.5 * errors[1])
     unknown = compress(blocks, KernelApproximation("poly", n_components=9), **STANDARD)
     assert np.isnan(unknown.features.trace_errors).all()
-
-
-def test_a_view_that_seems_constant_in_a_sample_is_not_refused():
-    views = make_views()
-    views["rare"] = np.zeros((N, 3))
-    views["rare"][[7, 131]] = np.random.default_rng(2).normal(size=(2, 3))
-    for keep in (True, False):
-        stack = compress(
-            as_blocks(views, block_rows=31), Linear(), keep=keep, fit_samples=5, **STANDARD
-        )
-        expected = kernels_by_hand(views, stack.features.learned.maps, **STANDARD)
-        np.testing.assert_allclose(written_out(stack), expected, atol=1e-8)
-
-
-def test_wide_features_are_computed_some_rows_at_a_time():
-    view = np.random.default_rng(0).normal(size=(600, 3))
-    features = Features([Linear().fit(view)], [20_000])
-    assert [start for _, start in features.parts(whole({"a": view}), 5)] == [5, 261, 517]
-    matrix = np.array([[1.0, 0], [2, 1], [0, 3]])
-    np.testing.assert_allclose(features.project(whole({"a": view}), matrix), view @ matrix)
 
 
 @pytest.mark.parametrize("map_", [Linear(), KernelApproximation(), Nystroem(30)])
@@ -226,9 +179,6 @@ def test_features_that_are_not_finite_are_told(keep):
     large = {name: 1e200 * view for name, view in views.items()}
     with np.errstate(over="ignore"), pytest.raises(ValueError, match="too large"):
         learned.project(whole(large), np.zeros((sum(learned.widths), 2)))
-
-
-# --- devices ----------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("library", FOREIGN)

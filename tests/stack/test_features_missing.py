@@ -2,14 +2,13 @@
 
 import numpy as np
 import pytest
-import scipy.sparse
 from sklearn.kernel_approximation import RBFSampler
 
 from conftest import blob_views
 from given_kernels import standardized, written_out
 from libraries import LIBRARIES, as_library
 from mkclust.data.blocks import Blocks, check_finite
-from mkclust.data.samples import Samples, as_blocks
+from mkclust.data.samples import as_blocks
 from mkclust.kernels import Linear, Nystroem
 from mkclust.linalg import place, to_host
 from mkclust.stack.compare import compare
@@ -49,9 +48,6 @@ def kernels_by_hand(views, observed, maps, *, center, normalize, fill):
             full = full * s * s[:, None]
         kernels.append(full)
     return np.array(kernels)
-
-
-# --- kernels ----------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("fill", ["zero", "rescale"])
@@ -137,20 +133,6 @@ def test_incomplete_views_on_a_device_give_the_kernels_of_the_host(library, keep
     assert to_host(rows, None).dtype == dtype
 
 
-@pytest.mark.parametrize("keep", [True, False])
-def test_sparse_views_that_lack_samples_are_computed_as_dense_ones(keep):
-    rng = np.random.default_rng(0)
-    dense, observed = incomplete(4)
-    counts = {name: view * (rng.random(view.shape) < 0.4) for name, view in dense.items()}
-    counts = with_nan({n: np.nan_to_num(v) for n, v in counts.items()}, observed)
-    sparse = {name: scipy.sparse.csr_array(view) for name, view in counts.items()}
-    for map_ in (Linear(), RBFSampler(n_components=10, random_state=0)):
-        found = compress(as_blocks(sparse, block_rows=25), map_, keep=keep, **STANDARD)
-        expected = compress(as_blocks(counts), map_, **STANDARD)
-        np.testing.assert_allclose(written_out(found), written_out(expected), atol=1e-9)
-        np.testing.assert_array_equal(found.features.observed, observed)
-
-
 @pytest.mark.parametrize("library", LIBRARIES)
 def test_cells_are_refused_and_samples_in_no_view_are_named(library):
     views, observed = incomplete()
@@ -168,18 +150,3 @@ def test_cells_are_refused_and_samples_in_no_view_are_named(library):
             check_finite(blocks.take(np.arange(9)), 7)
         with pytest.raises(ValueError, match="every view: 4 and 6; drop"):
             compress(blocks, Linear(), **STANDARD)
-
-
-@pytest.mark.parametrize("height", [None, 13])
-@pytest.mark.parametrize("keep", [True, False])
-def test_samples_that_say_what_is_missing_have_the_kernels_of_views_with_nan(height, keep):
-    views, observed = incomplete(8, share=0.0)
-    for p in range(3):  # as many per view
-        observed[p : p + 60 : 3, p] = False
-    parts = tuple(view[seen] for view, seen in zip(views.values(), observed.T, strict=True))
-    samples = Samples("views", tuple(views), parts, missing=~observed)
-    how = {"random_state": 0, "keep": keep, **STANDARD}
-    found = compress(as_blocks(samples, block_rows=height), Nystroem(9), **how)
-    expected = compress(as_blocks(with_nan(views, observed)), Nystroem(9), **how)
-    np.testing.assert_allclose(written_out(found), written_out(expected), atol=1e-10)
-    np.testing.assert_array_equal(found.features.observed, observed)

@@ -3,8 +3,7 @@
 import numpy as np
 import pytest
 
-from libraries import LIBRARIES, as_library
-from mkclust import METHODS, SimpleMKKM
+from mkclust import METHODS
 from mkclust.exceptions import FewerClustersWarning
 
 INDUCTIVE = [name for name, method in METHODS.items() if hasattr(method, "predict")]
@@ -18,10 +17,3 @@ def test_fewer_clusters_than_asked_for_are_warned_about_once_with_both_numbers(n
         model.fit(np.stack([np.outer(x, x)] * 2))
     np.testing.assert_array_equal(model.labels_ == model.labels_[0], (x > 0) == (x[0] > 0))
     assert [entry.filename for entry in log] == [__file__]
-
-
-@pytest.mark.parametrize("library", LIBRARIES)
-def test_fewer_clusters_are_warned_about_in_every_library(library):
-    K = np.outer(np.arange(1.0, 9), np.arange(1.0, 9))[None]
-    with pytest.warns(FewerClustersWarning, match=r"1 cluster .* n_clusters=2"):
-        SimpleMKKM(2, center=False, normalize=False).fit(as_library(library, K))

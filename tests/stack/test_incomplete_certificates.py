@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize
 
-from mkclust import METHODS
 from mkclust.data.samples import Samples
 from mkclust.methods.simple_mkkm import solve_simple_mkkm
 from mkclust.stack import as_stack
@@ -126,15 +125,3 @@ def test_no_certificate_of_kernels_that_lack_samples_is_false(kind):
         assert solution.objective - best <= (solution.gap + rounding) * solution.objective, seed
         assert solution.converged, seed
         assert solution.gap < 1e-5, seed
-
-
-@pytest.mark.filterwarnings("ignore")
-@pytest.mark.parametrize("name", ["simplemkkm", "mkkm"])
-def test_what_is_learned_of_samples_outside_the_one_kernel_with_a_weight_is_predicted_alike(name):
-    # Of a kernel of rank k nothing is left unexplained: MKKM gives it all the weight.
-    for seed in (5, 11, 13, 19, 21):
-        parts, observed, _ = random_problem(seed)
-        samples = as_samples(parts, observed)
-        model = METHODS[name](4, kernels="precomputed", missing_views="learn", random_state=0)
-        model.fit(samples)
-        assert np.array_equal(model.predict(samples), model.labels_), seed

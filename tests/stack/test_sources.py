@@ -4,7 +4,6 @@ import threading
 
 import numpy as np
 import pytest
-import scipy.sparse as sp
 
 from given_kernels import M, N, Rows, integer_kernels, on_disk, standardized
 from mkclust.stack import Source, as_stack
@@ -36,16 +35,6 @@ def test_products_that_take_no_rows_are_used_if_the_source_knows_them():
     assert not source.asked
 
 
-@pytest.mark.parametrize("chunks", [(1, 16, 9), (3, 5, N), (2, 1, 1)])
-def test_tiles_of_a_file_may_have_any_shape(chunks, tmp_path):
-    h5py = pytest.importorskip("h5py")
-    with h5py.File(tmp_path / "kernels.h5", "w") as file:
-        data = file.create_dataset("K", data=integer_kernels(), chunks=chunks)
-        stack = as_stack(data, streamed=True)
-        found = stack.among().entries
-    np.testing.assert_allclose(found, standardized(integer_kernels()), atol=1e-11)
-
-
 @pytest.mark.parametrize("dtype", [np.int32, np.float16, ">f8", np.bool_])
 def test_other_number_types_are_converted_as_they_come(dtype, tmp_path):
     kernels = np.stack([np.eye(N)] * M) if dtype is np.bool_ else integer_kernels()
@@ -53,13 +42,6 @@ def test_other_number_types_are_converted_as_they_come(dtype, tmp_path):
     tolerance = 1e-3 if dtype is np.float16 else 1e-11
     expected = standardized(kernels, center=False)
     np.testing.assert_allclose(stack.among().entries, expected, atol=tolerance)
-
-
-@pytest.mark.parametrize("form", [sp.coo_matrix, sp.lil_array, sp.csr_array])
-def test_sparse_kernels_are_streamed_as_their_matrices(form):
-    stack = as_stack([form(K) for K in integer_kernels()], streamed=True)
-    assert {kernel.storage for kernel in stack.kernels} == {"streamed"}
-    np.testing.assert_allclose(stack.among().entries, standardized(integer_kernels()), atol=1e-11)
 
 
 @pytest.mark.parametrize("kind", [KeyboardInterrupt, ZeroDivisionError])

@@ -60,7 +60,7 @@ class Prepared:
 
     @cached_property
     def facts(self) -> dict[str, Any]:
-        """What a row says about its data set; the fingerprint tells other data or kernels apart."""
+        """The columns of a row about its data set; the fingerprint identifies data and kernels."""
         digest = hashlib.sha256(repr((self.names, self.n_clusters, len(self.y))).encode())
         digest.update(np.unique(self.y, return_inverse=True)[1].astype("<i8").tobytes())
         rows = np.unique(np.linspace(0, len(self.y) - 1, FINGERPRINT_ROWS).astype(int))
@@ -107,7 +107,7 @@ class Prepared:
         return np.clip(inner_products(self.stack.apply(H), H) / self.leading_sums, 0, 1)
 
     def input(self, kind: str) -> Any:
-        """Return what a clusterer is fitted on, as copies."""
+        """Return the input of a clusterer, as copies."""
         if kind == "kernels":
             return [kernel.copy() for kernel in self.kernels]
         if kind == "average-kernel":

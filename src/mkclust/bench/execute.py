@@ -57,7 +57,7 @@ Result = tuple[list[Row], list[Row]]
 
 
 def execute(job: Job, plan: Plan, prepared: Prepared) -> Iterator[Task | Result]:
-    """Yield every task that is to be done, and then its result; what a method raises is a row."""
+    """Yield every task that is to be done, and then its result; an error becomes a row."""
     facts, rows = prepared.facts, list(job.rows)
     limit = job.method.max_samples
     if limit and facts["n_samples"] > limit:
@@ -76,7 +76,7 @@ def execute(job: Job, plan: Plan, prepared: Prepared) -> Iterator[Task | Result]
 
 
 def describe_error(error: Exception) -> tuple[str, str]:
-    """Return the status and the message of a row for what was raised."""
+    """Return the status and the message of a row for an error."""
     status = "memory" if isinstance(error, MemoryError) else "failed"
     status = "skipped" if isinstance(error, NotApplicableError) else status
     return status, f"{type(error).__name__}: {error}"
@@ -85,10 +85,7 @@ def describe_error(error: Exception) -> tuple[str, str]:
 def _next_task(
     job: Job, plan: Plan, settings: list[dict[str, Any]], rows: list[Row]
 ) -> Task | None:
-    """Return what is to be done next, None if all is done.
-
-    All settings have their first repetitions before the default and the best are repeated in full.
-    """
+    """Return the next task, None if all is done: first repetitions first, then the full number."""
     method, repetitions = job.method, plan.repetitions
     if method.input and plan.resample == 1:
         model = method.estimator()(**method.parameters)
@@ -119,10 +116,10 @@ def _next_task(
 
 
 def _do(job: Job, task: Task, plan: Plan, prepared: Prepared) -> Result:
-    """Do a task; what a method raises is raised."""
+    """Do a task; errors of the method are raised."""
     rows: list[Row] = []
     solves: list[Row] = []
-    partition: np.ndarray | None = None
+    H: np.ndarray | None = None
     record: Row = {}
     for repetition in task.repetitions:
         row = _row(job, task, plan, prepared.facts, repetition)
@@ -132,17 +129,17 @@ def _do(job: Job, task: Task, plan: Plan, prepared: Prepared) -> Result:
         if job.method.input:
             labels, record = _fit(job, task, plan, part, row["seed"])
         else:
-            if partition is None or plan.resample < 1:
-                partition, record = _solve(job, task, plan, part)
-            labels, _ = discretize(
-                partition,
-                part.n_clusters,
-                n_init=plan.n_init,
-                init=plan.init,
-                random_state=row["seed"],
-            )
+            if H is None or plan.resample < 1:
+                H, record = _solve(job, task, plan, part)
+            options = {"n_init": plan.n_init, "init": plan.init, "random_state": row["seed"]}
+            labels, _ = discretize(H, part.n_clusters, **options)
+            # Of refits the first one is recorded.
             if not solves and (plan.resample == 1 or repetition == 0):
-                solves.append(_solve_record(plan, part, row, partition, record))
+                names = ("dataset", "method", "entry", "oracle", "parameters", "default", "paper")
+                solve = {name: row[name] for name in (*names, "caveat", "resample")}
+                solve["repetition"] = repetition if plan.resample < 1 else None
+                solve |= {"kernel_names": list(part.names)}
+                solves.append(solve | record | {"alignments": _numbers(part.alignments(H))})
         rows.append(row | {n: record[n] for n in row.keys() & record} | scores(part.y, labels))
     return rows, solves
 
@@ -190,21 +187,18 @@ def subsample(n_samples: int, plan: Plan, repetition: int) -> np.ndarray:
 
 @contextmanager
 def _limited(seconds: float | None) -> Iterator[None]:
-    """End this process if what is inside takes longer; the parent tells by the signal."""
-    if seconds is None:
-        yield
-        return
-    signal.setitimer(signal.ITIMER_REAL, seconds)
+    """End this process if the block takes longer; the parent recognizes the signal."""
+    if seconds is not None:
+        signal.setitimer(signal.ITIMER_REAL, seconds)
     try:
         yield
     finally:
-        signal.setitimer(signal.ITIMER_REAL, 0)
+        if seconds is not None:
+            signal.setitimer(signal.ITIMER_REAL, 0)
 
 
-def _solve(
-    job: Job, task: Task, plan: Plan, prepared: Prepared
-) -> tuple[np.ndarray, dict[str, Any]]:
-    """Return the relaxed partition of a setting, and what is known of its solve."""
+def _solve(job: Job, task: Task, plan: Plan, prepared: Prepared) -> tuple[np.ndarray, Row]:
+    """Return the relaxed partition of a setting, and a record of its solve."""
     parameters, stack, weights = task.parameters, prepared.stack, None
     if job.method.oracle:
         index = task.parameters["kernel"]
@@ -212,7 +206,7 @@ def _solve(
     model = job.method.estimator()(prepared.n_clusters, kernels="precomputed", **parameters)
     with _limited(plan.time_limit):
         solution = model.solve(stack)
-    record = {
+    return to_host(solution.partition), {
         "solve_seconds": round(solution.seconds, 6),
         "n_iter": solution.n_iter,
         "converged": bool(solution.converged),
@@ -221,25 +215,10 @@ def _solve(
         "history": _numbers(solution.history),
         "lower_bounds": _numbers(solution.lower_bounds),
     }
-    return to_host(solution.partition), record
 
 
-def _solve_record(plan: Plan, part: Prepared, row: Row, H: np.ndarray, record: Row) -> Row:
-    """Return what ``solves.jsonl`` keeps of a solve; of refits the first stands for all."""
-    names = ("dataset", "method", "entry", "oracle", "parameters", "default")
-    return {
-        **{name: row[name] for name in (*names, "paper", "caveat", "resample")},
-        "repetition": row["repetition"] if plan.resample < 1 else None,
-        "kernel_names": list(part.names),
-        "alignments": _numbers(part.alignments(H)),
-        **record,
-    }
-
-
-def _fit(
-    job: Job, task: Task, plan: Plan, prepared: Prepared, seed: int
-) -> tuple[np.ndarray, dict[str, Any]]:
-    """Return the labels of a scikit-learn clusterer, and what is known of its fit."""
+def _fit(job: Job, task: Task, plan: Plan, prepared: Prepared, seed: int) -> tuple[np.ndarray, Row]:
+    """Return the labels of a scikit-learn clusterer, and the seconds of its fit."""
     X = prepared.input(job.method.input)
     model = job.method.estimator()(**task.parameters)
     names = model.get_params()

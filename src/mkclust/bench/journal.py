@@ -15,8 +15,7 @@ PROBE_BYTES = 1 << 20
 class Journal:
     """Append objects to a file, one per line, each key once.
 
-    An incomplete last line, left by a kill, is removed when the file is opened. Objects are on the
-    disk when :meth:`append` returns. `key` returns what makes an object the same as another.
+    An incomplete last line, left by a kill, is removed when the file is opened.
     """
 
     def __init__(self, path: Path, key: Callable[[Row], Hashable]):
@@ -31,7 +30,7 @@ class Journal:
             raise ValueError(f"{path}: has a row without {error}; choose another folder") from None
 
     def append(self, objects: Iterable[Row]) -> None:
-        """Write the objects whose keys are not there yet."""
+        """Write the objects with new keys; they are on the disk when this returns."""
         new = {self._key(each): each for each in objects}
         new = {key: each for key, each in new.items() if key not in self.objects}
         text = as_lines(new.values())

@@ -16,17 +16,17 @@ from mkclust.bench.rows import Row
 
 @dataclass
 class Worker:
-    """A process with its job, the pipe from it, and what it has said: its task, its data."""
+    """A process that does a job, and the pipe from it."""
 
     job: Job
     process: Any
     pipe: Any
-    task: Task | None = None
-    facts: Row | None = None
+    task: Task | None = None  # that it has begun
+    facts: Row | None = None  # of its data set
 
     @classmethod
     def start(cls, plan: Plan, job: Job) -> "Worker":
-        """Start a process that does a job, which says what it does through a pipe."""
+        """Start a process that does a job and reports through a pipe."""
         # Not forked: libraries with threads of their own do not survive that.
         context = multiprocessing.get_context("spawn")
         pipe, other_end = context.Pipe(duplex=False)
@@ -36,20 +36,20 @@ class Worker:
         return cls(job, process, pipe)
 
     def kill(self) -> None:
-        """End the process, whatever it does."""
+        """End the process."""
         self.pipe.close()
         self.process.kill()
         self.process.join()
 
-    def failure(self, plan: Plan) -> Row | None:
-        """Return the row that says why the process has ended; None if its job is done."""
+    def failures(self, plan: Plan) -> list[Row]:
+        """Return the row that says why the process has ended; none if its job is done."""
         self.process.join(5)
         self.kill()
         code = self.process.exitcode
         if code == 0 and self.task is None:
-            return None
+            return []
         if code in (-signal.SIGTERM, -signal.SIGHUP):
-            raise KeyboardInterrupt  # whoever ends processes means the run
+            raise KeyboardInterrupt  # such a signal is meant for the whole run
         if code == 1 and self.facts is None:
             raise ChildProcessError(
                 "a process ended before its first task; in a script, run plans under "
@@ -60,7 +60,7 @@ class Worker:
             status, message = "time", f"the solve took more than the limit of {plan.time_limit:g} s"
         elif code == -signal.SIGKILL:
             status, message = "memory", "the process was killed, probably out of memory"
-        return failure_row(self.job, self.task, plan, self.facts or NO_FACTS, status, message)
+        return [failure_row(self.job, self.task, plan, self.facts or NO_FACTS, status, message)]
 
 
 def work(pipe: Any, plan: Plan, job: Job) -> None:

@@ -7,23 +7,20 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
+
 from mkclust.files import write_atomically
 
 Row = dict[str, Any]
 
 # The scores of the paper; the best setting of a grid is chosen for each of them separately.
 SCORES = ("acc", "nmi", "purity")
+# Digits of a mean, so that the order of a sum does not decide between equal settings.
+MEAN_DIGITS = 12
 
 
 def canonical(parameters: Mapping[str, Any]) -> str:
-    """Return a setting as text, the same for the same setting.
-
-    Examples
-    --------
-    >>> from mkclust.bench.rows import canonical
-    >>> canonical({"reg": 0.5, "neighbors": 0.1})
-    '{"neighbors": 0.1, "reg": 0.5}'
-    """
+    """Return a setting as text, the same for the same setting."""
     return json.dumps(dict(parameters), sort_keys=True)
 
 
@@ -55,48 +52,36 @@ def read_rows(path: str | Path) -> list[Row]:
 
 
 def read_solves(path: str | Path) -> list[Row]:
-    """Read the weights and objectives of each solve, recorded beside the rows.
-
-    Parameters
-    ----------
-    path : str or path-like
-        A folder with ``solves.jsonl`` or ``solves.jsonl.gz``.
-
-    Returns
-    -------
-    list of dict
-        One per solve; empty if there is no such file.
-    """
+    """Read the weights and objectives of each solve in a folder; empty if it has no such file."""
     files = [Path(path) / name for name in ("solves.jsonl", "solves.jsonl.gz")]
     return next((_read(file) for file in files if file.exists()), [])
 
 
-def best_settings(rows: Iterable[Row]) -> dict[str, str]:
+def best_settings(rows: Iterable[Row] | pd.DataFrame) -> dict[str, str]:
     """Return the settings of one method on one data set that are repeated in full.
 
-    These are the ones with the best mean by each score, and that of "default". Grid points are
-    compared by their first repetitions (``grid_repetitions`` of them) or by their summaries, so
-    that those repeated more often have no advantage. Of equal settings the first in alphabetical
-    order is taken.
+    These are the ones with the best mean by each score, and that of "default". Of equal settings
+    the first in alphabetical order is taken.
     """
-    compared: dict[str, list[Row]] = {}
-    for row in sorted(rows, key=lambda row: row["parameters"]):
-        if row["status"] == "ok":
-            compared.setdefault(row["parameters"], []).append(row)
-    compared = {name: _first_rows(group) for name, group in compared.items()}
-    best = {
-        score: max(compared, key=lambda name: mean(row[score] for row in compared[name]))
-        for score in SCORES
-        if compared
-    }
-    default = [name for name, group in compared.items() if group[0]["default"]]
-    return best | ({"default": default[0]} if default else {})
+    frame = pd.DataFrame(rows)
+    frame = frame[frame["status"] == "ok"] if len(frame) else frame
+    if frame.empty:
+        return {}
+    means = compared(frame).groupby("parameters")[list(SCORES)].mean().round(MEAN_DIGITS)
+    default = frame.loc[frame["default"].astype(bool), "parameters"].unique()
+    return means.idxmax().to_dict() | dict(zip(("default",), default, strict=False))
 
 
-def mean(values: Iterable[float]) -> float:
-    """Return a mean, rounded so that the order of the sum does not decide between equals."""
-    values = list(values)
-    return round(math.fsum(values) / len(values), 12)
+def compared(frame: pd.DataFrame) -> pd.DataFrame:
+    """Return the rows with scores by which settings are compared.
+
+    These are their first ``grid_repetitions`` or their summaries, so that settings which are
+    repeated more often have no advantage.
+    """
+    is_summary = frame["repetition"].isna()
+    limits = frame.get("grid_repetitions", math.inf)
+    has_summary = frame["parameters"].isin(frame.loc[is_summary, "parameters"])
+    return frame[is_summary | (~has_summary & (frame["repetition"] < limits))]
 
 
 def archive(folder: str | Path, target: str | Path) -> Path:
@@ -118,7 +103,7 @@ def archive(folder: str | Path, target: str | Path) -> Path:
         The file of rows.
     """
     groups: dict[tuple, list[Row]] = {}
-    for row in read_rows(folder):
+    for row in sorted(read_rows(folder), key=lambda r: (r["parameters"], r["repetition"] or 0)):
         groups.setdefault((row["dataset"], row["method"], row["resample"]), []).append(row)
     rows: list[Row] = []
     kept: set[tuple] = set()
@@ -163,27 +148,18 @@ def _read(path: Path) -> list[Row]:
     return [{"default": row.get("parameters") == "{}"} | row for row in rows]
 
 
-def _first_rows(rows: list[Row]) -> list[Row]:
-    """Return the rows by which a setting is compared with others: its summary, or the first."""
-    if summary := [row for row in rows if row["repetition"] is None]:
-        return summary[:1]
-    first = [row for row in rows if row["repetition"] < row.get("grid_repetitions", math.inf)]
-    return sorted(first or rows, key=lambda row: row["repetition"])
-
-
 def _condense(rows: list[Row], repeated: set[str]) -> list[Row]:
     """Return the rows of repeated settings and of failures, and a summary of every grid point."""
-    by_setting: dict[str, list[Row]] = {}
-    for row in sorted(rows, key=lambda row: (row["parameters"], row["repetition"] or 0)):
-        by_setting.setdefault(row["parameters"], []).append(row)
+    settings = dict.fromkeys(row["parameters"] for row in rows)
     kept: list[Row] = []
-    for name, group in by_setting.items():
-        scored = [row for row in group if row["status"] == "ok" and row["repetition"] is not None]
-        others = [row for row in group if row["status"] != "ok" or row["repetition"] is None]
+    for name in settings:
+        own = [row for row in rows if row["parameters"] == name]
+        scored = [row for row in own if row["status"] == "ok" and row["repetition"] is not None]
+        others = [row for row in own if row["status"] != "ok" or row["repetition"] is None]
         kept += (scored if name in repeated else []) + others
-        if len(by_setting) > 1 and scored and all(row["repetition"] is not None for row in others):
-            first = _first_rows(scored)
-            means = {n: math.fsum(r[n] for r in first) / len(first) for n in (*SCORES, "ari")}
+        if len(settings) > 1 and scored and all(row["repetition"] is not None for row in others):
+            first = compared(pd.DataFrame(scored))
+            means = {n: math.fsum(first[n]) / len(first) for n in (*SCORES, "ari")}
             summary = {"repetition": None, "n_repetitions": len(first), "seed": None}
-            kept.append(first[0] | summary | means)
+            kept.append(scored[0] | summary | means)
     return kept

@@ -1,4 +1,4 @@
-"""Run a plan: what is not done yet, in parallel, each result on the disk before the next."""
+"""Run the unfinished part of a plan in parallel; each result is stored before the next task."""
 
 import json
 import os
@@ -24,33 +24,19 @@ from mkclust.datasets import DatasetError, load
 from mkclust.files import write_atomically
 from mkclust.version import __version__
 
-# Called about every second with how many methods on data sets are done and left, and the running.
+# Called about every second with how many jobs are done and left, and the names of those running.
 Watcher = Callable[[int, int, str], None]
 
 
 @dataclass(frozen=True)
 class Summary:
-    """How a run ended.
+    """How a run ended."""
 
-    Attributes
-    ----------
-    rows : Path
-        The file of all rows.
-    n_rows : int
-        Number of rows in it.
-    n_new : int
-        Number of rows of this run.
-    failures : list of dict
-        The rows whose status is not "ok".
-    missing : list of str
-        Data sets that are not available and were left out.
-    """
-
-    rows: Path
-    n_rows: int
-    n_new: int
-    failures: list[Row]
-    missing: list[str]
+    rows: Path  # the file of all rows
+    n_rows: int  # the number of rows in it
+    n_new: int  # the number of rows of this run
+    failures: list[Row]  # the rows whose status is not "ok"
+    missing: list[str]  # data sets that are not available and were left out
 
 
 def run_plan(
@@ -61,7 +47,7 @@ def run_plan(
     retry: bool = False,
     watcher: Watcher | None = None,
 ) -> Summary:
-    """Run what a plan asks for and the folder does not hold yet.
+    """Run the part of a plan that the folder does not hold yet.
 
     Parameters
     ----------
@@ -73,7 +59,7 @@ def run_plan(
     n_processes : int or None, default=None
         Number of processes; by default as many as leave each its ``plan.threads`` cores.
     retry : bool, default=False
-        Run again what has failed before.
+        Run failed tasks again.
     watcher : callable or None, default=None
         Called about every second with how many pairs of a data set and a method are done and
         are left, and which are running.
@@ -117,9 +103,9 @@ def run_plan(
         before = len(rows.objects)
         n_processes = n_processes or max(1, joblib.cpu_count() // plan.threads)
         _work(plan, n_processes, jobs, rows, solves, watcher)
-        found = list(rows.objects.values())
-        failures = [row for row in found if row["status"] != "ok"]
-        return Summary(rows.path, len(found), len(found) - before, failures, missing)
+        failures = [row for row in rows.objects.values() if row["status"] != "ok"]
+        n_rows = len(rows.objects)
+        return Summary(rows.path, n_rows, n_rows - before, failures, missing)
 
 
 def _work(
@@ -137,9 +123,19 @@ def _work(
         done.get((row["dataset"], row["method"]), []).append(row)
     queue, workers = jobs.copy(), dict[Any, Worker]()
 
-    def write(job: Job, new: list[Row]) -> None:
-        rows.append([row | stamp for row in new])
-        done[job.key] += new
+    def take(message: Any, worker: Worker) -> None:
+        own = done[worker.job.key]
+        if isinstance(message, Task):
+            worker.task = message
+        elif isinstance(message, dict):
+            worker.facts = message
+            _check_same(rows.path.parent, worker.job, message, own)
+        else:
+            new, new_solves = message
+            worker.task = None
+            solves.append(new_solves)
+            rows.append([row | stamp for row in new])
+            own += new
 
     try:
         while queue or workers:
@@ -149,25 +145,14 @@ def _work(
                 workers[worker.pipe] = worker
             for pipe in connection.wait(list(workers), 1.0):
                 worker = workers[pipe]
-                job = worker.job
                 try:
                     message = worker.pipe.recv()
                 except (EOFError, OSError):
                     del workers[pipe]
-                    if (failure := worker.failure(plan)) is not None:
-                        write(job, [failure])
-                        if worker.task is not None:
-                            queue.insert(0, job)  # its other tasks
-                    continue
-                if isinstance(message, Task):
-                    worker.task = message
-                elif isinstance(message, dict):
-                    worker.facts = message
-                    _check_same(rows.path.parent, job, message, done[job.key])
-                else:
-                    worker.task = None
-                    solves.append(message[1])
-                    write(job, message[0])
+                    message = worker.failures(plan), []
+                    if worker.task is not None:
+                        queue.insert(0, worker.job)  # its other tasks
+                take(message, worker)
             if watcher is not None:
                 names = [" ".join(worker.job.key) for worker in workers.values()]
                 n_left = len(queue) + len(names)
@@ -193,13 +178,13 @@ def _check_same(folder: Path, job: Job, facts: Row, rows: list[Row]) -> None:
 
 
 def row_key(row: Row) -> tuple[Any, ...]:
-    """Return what makes a row the same as another."""
+    """Return the key of a row; rows with the same key are the same."""
     names = ("dataset", "method", "parameters", "resample", "repetition")
     return tuple(row[name] for name in names)
 
 
 def _check_protocol(plan: Plan, folder: Path) -> None:
-    """Refuse a folder whose rows could not be compared with those of this plan."""
+    """Refuse a folder whose rows cannot be compared with those of this plan."""
     file = folder / "protocol.json"
     if not file.exists():
         write_atomically({file: f"{json.dumps(plan.protocol, indent=1)}\n".encode()})

@@ -2,47 +2,47 @@
 
 import itertools
 import math
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
 from scipy import stats
 
-from mkclust.bench.rows import SCORES, Row, best_settings, mean, read_rows, read_solves
+from mkclust.bench.rows import MEAN_DIGITS, SCORES, Row, best_settings, read_rows, read_solves
 from mkclust.files import write_atomically
 from mkclust.methods import METHODS
+from mkclust.types import Float
 
-# How the headings of tables call the scores.
+# The scores in the headings of tables.
 TITLES = {"acc": "ACC", "nmi": "NMI", "purity": "Purity"}
-# Who chooses a method's setting.
+# How a method's setting is chosen.
 SELECTIONS = {
     "default": "Every method with its default setting; no classes were used to choose it.",
     "oracle": "The true classes chose the setting of every method, for each score separately, as "
     "in most papers. No clustering without classes can count on these scores.",
 }
-# What bold face means.
+# The meaning of bold face in tables.
 BOLD = (
     "Bold: not significantly worse than the best of the row (paired t test over the repetitions, "
     "5 %, Holm's correction for all pairs). Every "
 )
-# What the caveat of a data set means.
+# The meaning of the caveats of data sets.
 CAVEATS = {
     "substitute": "other samples or kernels than the published ones, so that a difference from a "
     "published figure says nothing about the method",
     "truncated": "kernels of reduced rank, so that methods that use the tail of a spectrum may "
     "differ from a published figure for that reason alone",
 }
-# Two scores that differ by less are the same up to rounding.
-SAME = 1e-10
-# The least number of pairs for a test.
-FEWEST_PAIRS = 3
+# Scores that differ by less are equal up to rounding.
+SCORE_ROUNDING = 1e-10
+# The smallest number of pairs for a paired test.
+MIN_PAIRS = 3
 
 
 def outcomes(rows: Iterable[Row], selection: str = "default") -> pd.DataFrame:
-    """Return what each method reached on each data set.
+    """Return the scores of each method on each data set.
 
     Parameters
     ----------
@@ -72,89 +72,80 @@ def outcomes(rows: Iterable[Row], selection: str = "default") -> pd.DataFrame:
     if selection not in SELECTIONS:
         raise ValueError(f"selection={selection!r}: choose 'default' or 'oracle'")
     rows = list(rows)
-    labels = dataset_labels(rows)
-    groups: dict[tuple, list[Row]] = {}
-    for row in rows:
-        groups.setdefault((float(row["resample"]), row["dataset"], row["method"]), []).append(row)
+    frame = pd.DataFrame({"oracle": False, "converged": True, "message": ""} | r for r in rows)
     found = []
-    for (resample, dataset, method), group in groups.items():
-        head = {"resample": resample, "dataset": dataset, "label": labels[dataset]}
-        head |= {"method": method, "oracle": any(row.get("oracle") for row in group)}
-        if selection == "oracle" or not head["oracle"]:
-            found += [head | _outcome(group, score, selection) for score in SCORES]
-    frame = pd.DataFrame(found)
-    if frame.empty:
+    for keys, group in frame.groupby(["resample", "dataset", "method"], sort=False):
+        if selection == "oracle" or not group["oracle"].any():
+            head = dict(zip(("resample", "dataset", "method"), keys, strict=True))
+            head["oracle"] = group["oracle"].any()
+            found += [head | each for each in _group_outcomes(group, selection)]
+    if not found:
         raise ValueError(f"there are no rows with {selection} settings")
+    frame = pd.DataFrame(found)
+    frame.insert(2, "label", frame["dataset"].map(dataset_labels(rows)))
     by_method = frame.groupby(["resample", "dataset", "score"])["values"]
-    alike = set[int]().union(*(not_worse(values.to_dict()) for _, values in by_method))
-    frame["not_worse"] = frame.index.isin(alike)
-    order = {name: number for number, name in enumerate(METHODS)}
-    frame["order"] = frame["method"].map(order).fillna(len(order))
-    keys = ["resample", "label", "order", "method", "score"]
-    frame = frame.sort_values(keys, ascending=[False, True, True, True, True])
+    best = set[int]().union(*(not_worse(values.to_dict()) for _, values in by_method))
+    frame["not_worse"] = frame.index.isin(best)
+    frame["order"] = frame["method"].map(_order(frame["method"]).index)
+    columns = ["resample", "label", "order", "score"]
+    frame = frame.sort_values(columns, ascending=[False, True, True, True])
     return frame.drop(columns=["order", "values"]).reset_index(drop=True)
 
 
-def _outcome(rows: list[Row], score: str, selection: str) -> dict[str, Any]:
-    """Return the mean of one score of one method on one data set."""
-    setting = _setting(rows, score, selection)
-    repeated = [row for row in rows if row["repetition"] is not None]
-    chosen = [row for row in repeated if row["parameters"] == setting]
-    candidates = chosen
-    if setting is None:
-        candidates = [r for r in rows if selection == "oracle" or r["default"]] or rows
-    scored = {row["repetition"]: 100 * row[score] for row in chosen if row["status"] == "ok"}
-    values = pd.Series(scored, dtype=float).sort_index()
-    failed = [row for row in candidates if row["status"] != "ok"]
-    return {
-        "score": score,
-        "parameters": setting,
-        "mean": math.fsum(values) / len(values) if len(values) else None,
-        "std": values.std(),
-        "n": len(values),
-        "converged": not any(row.get("converged") is False for row in chosen),
-        "problem": _problem(failed, len(values)),
-        "values": values,
-    }
+def _order(methods: Iterable[str]) -> list[str]:
+    """Return methods in the order of tables: that of METHODS, then others by name."""
+    names = set(methods)
+    return [name for name in METHODS if name in names] + sorted(names - set(METHODS))
 
 
-def _setting(rows: list[Row], score: str, selection: str) -> str | None:
-    """Return the setting that stands for a method; None if none has scores."""
+def _group_outcomes(rows: pd.DataFrame, selection: str) -> Iterator[dict[str, Any]]:
+    """Yield the mean of every score of one method on one data set."""
     best = best_settings(rows)
-    if selection == "default":
-        return best.get("default")
-    # A few repetitions choose which settings are repeated in full; all repetitions choose among
-    # these.
-    values: dict[str, list[float]] = {}
-    for row in rows:
-        if row["status"] == "ok" and row["repetition"] is not None:
-            values.setdefault(row["parameters"], []).append(row[score])
-    most = max((len(values.get(name, ())) for name in best.values()), default=0)
-    full = {name: values[name] for name in sorted(values) if len(values[name]) == most}
-    return max(full, key=lambda n: mean(full[n])) if best.get(score) in full else best.get(score)
+    scored = rows[(rows["status"] == "ok") & rows["repetition"].notna()]
+    # Some repetitions chose the settings to repeat in full; all repetitions choose among these.
+    sizes = scored["parameters"].value_counts()
+    full = sizes.index[sizes == sizes.reindex(best.values()).max()]
+    means = scored.groupby("parameters")[list(SCORES)].mean().round(MEAN_DIGITS)
+    for score in SCORES:
+        setting = best.get("default" if selection == "default" else score)
+        if selection == "oracle" and setting in full:
+            setting = means.loc[full.sort_values(), score].idxmax()
+        chosen = scored[scored["parameters"] == setting].set_index("repetition").sort_index()
+        values = 100 * chosen[score].astype(float)
+        tried = rows["default"] | (selection == "oracle")
+        if setting is not None:
+            tried = rows["parameters"] == setting
+        yield {
+            "score": score,
+            "parameters": setting,
+            "mean": math.fsum(values) / len(values) if len(values) else None,
+            "std": values.std(),
+            "n": len(values),
+            "converged": not chosen["converged"].eq(False).any(),
+            "problem": _problem(rows[tried & (rows["status"] != "ok")], len(values)),
+            "values": values,
+        }
 
 
-def _problem(failed: list[Row], n_scored: int) -> str:
+def _problem(failed: pd.DataFrame, n_scored: int) -> str:
     """Return why repetitions have no scores."""
-    if not failed:
+    if failed.empty:
         return "" if n_scored else "not run"
-    row = min(failed, key=lambda row: (row["status"], row.get("message") or ""))
-    words = f"{row['status']}: {row.get('message') or ''}".strip(": ")
-    return f"{len(failed)} of {len(failed) + n_scored} repetitions {words}" if n_scored else words
+    words = min(failed["status"] + ": " + failed["message"].fillna("")).strip(": ")
+    n = len(failed)
+    return f"{n} of {n + n_scored} repetitions {words}" if n_scored else words
 
 
 def dataset_labels(rows: Iterable[Row]) -> dict[str, str]:
-    """Return how data sets are called in tables: the published name, and the caveat."""
-    papers: dict[str, str] = {}
-    caveats: dict[str, str] = {}
+    """Return the names of data sets in tables: the published name, and the caveat."""
+    facts: dict[str, tuple[str, str]] = {}
     for row in rows:
-        papers[row["dataset"]] = row.get("paper") or papers.get(row["dataset"], "")
-        caveats[row["dataset"]] = row.get("caveat") or caveats.get(row["dataset"], "")
-    claims = list(papers.values())
-    labels = {}
-    for name, paper in papers.items():
-        label = name if not paper else paper if claims.count(paper) == 1 else f"{paper}: {name}"
-        labels[name] = f"{label} ({caveats[name]})" if caveats[name] else label
+        paper, caveat = facts.get(row["dataset"], ("", ""))
+        facts[row["dataset"]] = row.get("paper") or paper, row.get("caveat") or caveat
+    papers, labels = [paper for paper, _ in facts.values()], {}
+    for name, (paper, caveat) in facts.items():
+        label = name if not paper else paper if papers.count(paper) == 1 else f"{paper}: {name}"
+        labels[name] = f"{label} ({caveat})" if caveat else label
     return labels
 
 
@@ -185,9 +176,11 @@ def not_worse(scores: Mapping[Any, Any], alpha: float = 0.05) -> set[Any]:
     """
     frame = pd.DataFrame(scores).dropna(axis=1, how="all")
     p_values = {}
+    values = {name: frame[name].to_numpy(float) for name in frame}
     for pair in itertools.combinations(frame, 2):
-        differences = (frame[pair[0]] - frame[pair[1]]).dropna()
-        if len(differences) >= FEWEST_PAIRS:
+        differences = values[pair[0]] - values[pair[1]]
+        differences = differences[~np.isnan(differences)]
+        if len(differences) >= MIN_PAIRS:
             p_values[pair] = _paired_p(differences)
     ordered = pd.Series(p_values, dtype=float).sort_values()
     holm = (ordered * np.arange(len(ordered), 0, -1)).clip(upper=1).cummax()
@@ -197,64 +190,21 @@ def not_worse(scores: Mapping[Any, Any], alpha: float = 0.05) -> set[Any]:
     return alike | {best} if with_best else set()
 
 
-def _paired_p(differences: pd.Series) -> float:
+def _paired_p(differences: Float) -> float:
     """Return the p-value of the paired t test; constant differences are decided by their sign."""
-    if np.ptp(differences) <= SAME:
-        return 1.0 if abs(differences.iloc[0]) <= SAME else 0.0
+    if np.ptp(differences) <= SCORE_ROUNDING:
+        return 1.0 if abs(differences[0]) <= SCORE_ROUNDING else 0.0
     return float(stats.ttest_1samp(differences, 0.0).pvalue)
 
 
-@dataclass(frozen=True, eq=False)
-class Ranking:
-    """Average ranks of methods over data sets, and which of them differ.
+class Ranking(NamedTuple):
+    """Average ranks of methods over data sets, and which of them differ."""
 
-    Attributes
-    ----------
-    table : DataFrame
-        By method, from the best average rank to the worst: ``rank``, and ``times_best``.
-    datasets : tuple of str
-        The data sets ranked on.
-    chi2, chi2_p_value : float
-        Friedman's test that all methods are alike, corrected for ties.
-    f, f_p_value : float
-        The same test in the less conservative form of Iman and Davenport.
-    critical_difference : float
-        Average ranks further apart differ significantly (Nemenyi's test at 5 %).
-    methods_left_out, datasets_left_out : tuple of str
-        What was left out because scores were missing.
-    """
-
-    table: pd.DataFrame
-    datasets: tuple[str, ...]
-    chi2: float
-    chi2_p_value: float
-    f: float
-    f_p_value: float
-    critical_difference: float
-    methods_left_out: tuple[str, ...]
-    datasets_left_out: tuple[str, ...]
-
-    def summary(self) -> str:
-        """Return what was tested, in words."""
-        left_out = [
-            f"{kind} left out, because scores are missing: {', '.join(names)}."
-            for kind, names in (
-                ("Methods", self.methods_left_out),
-                ("Data sets", self.datasets_left_out),
-            )
-            if names
-        ]
-        alike = "" if self.f_p_value <= 0.05 else " They may all be alike."
-        few = " With fewer than ten data sets the tests are rough." * (len(self.datasets) < 10)
-        return " ".join(
-            [
-                f"Average ranks over {len(self.datasets)} data sets; 1 is the best. Friedman's "
-                f"test: p = {self.chi2_p_value:.2g}; Iman and Davenport's: p = "
-                f"{self.f_p_value:.2g}.{alike} Average ranks that differ by less than "
-                f"{self.critical_difference:.2f} (Nemenyi, 5 %) are not told apart.{few}",
-                *left_out,
-            ]
-        )
+    table: pd.DataFrame  # by method, the best first: rank, times_best
+    summary: str  # the tests in words
+    chi2: float  # Friedman's test that all methods are alike, corrected for ties
+    p_value: float  # of the same test
+    critical_difference: float  # of average ranks, by Nemenyi's test at 5 %
 
 
 def rank_methods(scores: pd.DataFrame) -> Ranking:
@@ -302,26 +252,30 @@ def rank_methods(scores: pd.DataFrame) -> Ranking:
     ties = ((ranks - (k + 1) / 2) ** 2).to_numpy().sum() / (n * (k - 1))
     chi2 = float(n * spread / ties) if ties else 0.0
     rest = n * (k - 1) - chi2
-    f = float((n - 1) * chi2 / rest) if rest > SAME else math.inf
+    f = (n - 1) * chi2 / rest if rest > SCORE_ROUNDING else math.inf
+    p_value, f_p_value = stats.chi2.sf(chi2, k - 1), stats.f.sf(f, k - 1, (k - 1) * (n - 1))
     q = stats.studentized_range.ppf(0.95, k, np.inf) / math.sqrt(2)
-    return Ranking(
-        table.sort_values("rank", kind="stable"),
-        tuple(complete.index),
-        chi2,
-        float(stats.chi2.sf(chi2, k - 1)),
-        f,
-        float(stats.f.sf(f, k - 1, (k - 1) * (n - 1))),
-        float(q * math.sqrt(k * (k + 1) / (6 * n))),
-        tuple(sorted(set(scores.columns) - set(complete.columns))),
-        tuple(sorted(set(scores.index) - set(complete.index))),
+    difference = float(q * math.sqrt(k * (k + 1) / (6 * n)))
+    left_out = [*scores.columns.difference(ranks.columns), *scores.index.difference(ranks.index)]
+    summary = (
+        f"Average ranks over {n} data sets; 1 is the best. Friedman's test: p = {p_value:.2g}; "
+        f"Iman and Davenport's: p = {f_p_value:.2g}."
+        + " They may all be alike."
+        * bool(f_p_value > 0.05)
+        + f" Average ranks that differ by less than {difference:.2f} (Nemenyi, 5 %) are not told "
+        "apart."
+        + " With fewer than ten data sets the tests are rough." * (n < 10)
+        + f" Left out, because scores are missing: {', '.join(left_out)}." * bool(left_out)
     )
+    table = table.sort_values("rank", kind="stable")
+    return Ranking(table, summary, chi2, float(p_value), difference)
 
 
 def score_matrix(frame: pd.DataFrame, score: str) -> pd.DataFrame:
     """Return the means of one score from :func:`outcomes`, data sets by methods."""
     part = frame[frame["score"] == score]
     matrix = part.pivot(index="label", columns="method", values="mean").astype(float)
-    return matrix[list(dict.fromkeys(part["method"]))]
+    return matrix[_order(matrix)]
 
 
 def score_table(frame: pd.DataFrame, score: str) -> pd.DataFrame:
@@ -333,15 +287,15 @@ def score_table(frame: pd.DataFrame, score: str) -> pd.DataFrame:
     part = frame[frame["score"] == score].copy()
     part["text"] = [_cell(row) for row in part.itertuples()]
     table = part.pivot(index="label", columns="method", values="text").fillna("-")
-    return table[list(dict.fromkeys(part["method"]))].rename_axis(index="data set", columns=None)
+    return table[_order(table)].rename_axis(index="data set", columns=None)
 
 
 def _cell(row: Any) -> str:
     if not row.n:
         return "-"
     text = f"{row.mean:.1f}" + (f"±{row.std:.1f}" if row.n > 1 else "")
-    marks = [f" [{mark}]" for mark, on in (("o", row.oracle), ("n", not row.converged)) if on]
-    return (f"**{text}**" if row.not_worse else text) + "".join(marks)
+    text = f"**{text}**" if row.not_worse else text
+    return text + " [o]" * row.oracle + " [n]" * (not row.converged)
 
 
 def time_table(rows: Iterable[Row]) -> pd.DataFrame:
@@ -351,15 +305,12 @@ def time_table(rows: Iterable[Row]) -> pd.DataFrame:
     frame = frame[(frame["status"] == "ok") & frame["default"] & frame["repetition"].notna()]
     frame = frame.assign(label=frame["dataset"].map(dataset_labels(rows)))
     table = frame.pivot_table("solve_seconds", "label", "method", aggfunc="median")
-    order = [name for name in METHODS if name in table]
-    order += [name for name in table if name not in METHODS]
-    return table[order].rename_axis(index="data set", columns=None)
+    return table[_order(table)].rename_axis(index="data set", columns=None)
 
 
 def in_seconds(times: pd.DataFrame) -> str:
     """Return a table of times as Markdown, with three digits."""
-    texts = times.map("{:.3g}".format).where(times.notna(), "-")
-    return texts.to_markdown()
+    return times.map("{:.3g}".format).where(times.notna(), "-").to_markdown()
 
 
 def weight_table(solves: Iterable[Row]) -> pd.DataFrame:
@@ -369,8 +320,7 @@ def weight_table(solves: Iterable[Row]) -> pd.DataFrame:
     alignment, the share of the kernel's own leading structure that the consensus captures.
     """
     rows = [
-        {"data set": solve["dataset"], "kernel": name, "method": solve["method"]}
-        | {"weight": solve["weights"][p], "alignment": solve["alignments"][p]}
+        (solve["dataset"], name, solve["method"], solve["weights"][p], solve["alignments"][p])
         for solve in solves
         if solve["default"] and not solve.get("oracle") and solve["weights"] is not None
         for p, name in enumerate(solve["kernel_names"])
@@ -379,7 +329,7 @@ def weight_table(solves: Iterable[Row]) -> pd.DataFrame:
 
 
 def caveat_notes(rows: Iterable[Row]) -> list[str]:
-    """Return what must be said about data sets that are not the published ones."""
+    """Return the caveats of data sets that are not the published ones."""
     rows = list(rows)
     labels = dataset_labels(rows)
     pairs = sorted({(labels[row["dataset"]], row.get("caveat") or "") for row in rows})
@@ -404,53 +354,52 @@ def write_tables(path: str | Path, folder: str | Path | None = None) -> list[Pat
     rows, solves = read_rows(path), read_solves(path)
     folder = Path(path) / "report" if folder is None else Path(folder)
     parts, files = ["# Benchmark", _circumstances(rows), *caveat_notes(rows)], {}
-    for selection, words in SELECTIONS.items():
+    for selection in SELECTIONS:
         try:
             frame = outcomes(rows, selection)
         except ValueError:
             continue
         files[f"scores-{selection}.csv"] = frame.to_csv(index=False)
         for resample, part in frame.groupby("resample", sort=False):
-            share = "" if resample == 1 else f", refits on {100 * float(str(resample)):.0f} %"
-            bold = BOLD + (
-                "repetition is a refit on the same part of the samples for all methods."
-                if share
-                else "method is solved once and only k-means is repeated."
-            )
-            parts += [f"## Scores, {selection} settings{share}", words, bold]
-            for score, title in TITLES.items():
-                table = score_table(part, score)
-                name = f"{score}-{selection}" + ("" if resample == 1 else f"-resample-{resample}")
-                files[f"{name}.tex"] = _latex(table, f"{title}{share} ({selection} settings)")
-                parts += [f"### {title}", table.to_markdown()]
-            parts += _rank_parts(part, files, f"{selection}-{resample}")
-            problems = part.loc[part["problem"] != "", ["label", "method", "problem"]]
-            parts += [f"- {' | '.join(row)}" for row in problems.drop_duplicates().to_numpy()]
+            parts += _score_parts(part, selection, float(str(resample)), files)
     times = time_table(rows)
     files["times.csv"] = times.to_csv()
     parts += ["## Seconds of a solve, default settings", in_seconds(times)]
     if solves:
         files["weights.csv"] = weight_table(solves).to_csv(index=False)
         parts.append("Weights and alignments of all kernels are in weights.csv.")
-    text = "\n\n".join(part for part in parts if part) + "\n"
-    contents = {folder / "README.md": text.encode()}
-    contents |= {folder / name: content.encode() for name, content in files.items()}
-    return write_atomically(contents)
+    files = {"README.md": "\n\n".join(parts) + "\n"} | files
+    return write_atomically({folder / name: text.encode() for name, text in files.items()})
 
 
-def _rank_parts(frame: pd.DataFrame, files: dict[str, str], name: str) -> list[str]:
-    """Return the table of average ranks by accuracy, if there is enough to rank."""
+def _score_parts(
+    frame: pd.DataFrame, selection: str, resample: float, files: dict[str, str]
+) -> list[str]:
+    """Return the tables of one selection as Markdown, and add the others to `files`."""
+    share, bold, end = "", BOLD + "method is solved once and only k-means is repeated.", ""
+    if resample < 1:
+        share, end = f", refits on {100 * resample:.0f} %", f"-resample-{resample}"
+        bold = BOLD + "repetition is a refit on the same part of the samples for all methods."
+    parts = [f"## Scores, {selection} settings{share}", SELECTIONS[selection], bold]
+    for score, title in TITLES.items():
+        table = score_table(frame, score)
+        caption = f"{title}{share} ({selection} settings)"
+        files[f"{score}-{selection}{end}.tex"] = _latex(table, caption)
+        parts += [f"### {title}", table.to_markdown()]
     try:
         ranking = rank_methods(score_matrix(frame[~frame["oracle"]], "acc"))
-    except ValueError:
-        return []
-    files[f"ranks-{name}.csv"] = ranking.table.to_csv()
-    text = ranking.table.to_markdown(floatfmt=".2f")
-    return ["### Average ranks by ACC", ranking.summary(), text]
+    except ValueError:  # too little to rank
+        pass
+    else:
+        files[f"ranks-{selection}-{resample}.csv"] = ranking.table.to_csv()
+        text = ranking.table.to_markdown(floatfmt=".2f")
+        parts += ["### Average ranks by ACC", ranking.summary, text]
+    problems = frame.loc[frame["problem"] != "", ["label", "method", "problem"]]
+    return parts + [f"- {' | '.join(row)}" for row in problems.drop_duplicates().to_numpy()]
 
 
 def _circumstances(rows: list[Row]) -> str:
-    """Return how much was run, where, and with which versions."""
+    """Return how much was run, on which machines, and with which versions."""
     frame = pd.DataFrame(rows)
     words = [f"{len(frame):,} rows, {(frame['status'] == 'ok').sum():,} of them with scores"]
     for key in ("machine", "versions"):

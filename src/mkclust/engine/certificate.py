@@ -73,20 +73,14 @@ ROWS = 512
 class Certificate:
     """How the eigenvalue sum behind an upper bound is known.
 
-    Attributes
-    ----------
-    kind : {"proved", "searched", "open"}
-        Proved by a factorization or a dense eigendecomposition, searched for missed eigenvectors,
-        or neither: the solver stopped before.
-    error : float
-        By how much the sum of eigenvalues found may be too small at most.
-    probability : float or None
-        Of a search that missed an eigenvalue that matters, at most; None if it was too short for
-        a statement.
+    Proved by a factorization or a dense eigendecomposition, searched for missed eigenvectors, or
+    neither ("open"): the solver stopped before.
     """
 
     kind: Literal["proved", "searched", "open"]
-    error: float
+    error: float  # by how much the sum of eigenvalues found may be too small at most
+    # At most this likely a search missed an eigenvalue that matters; None if it was too short for a
+    # statement.
     probability: float | None = None
 
     @property
@@ -101,15 +95,11 @@ class Certificate:
 
 
 class MissedSearch(NamedTuple):
-    """What a search outside the eigenvectors known came to.
+    """The result of a search outside the known eigenvectors."""
 
-    Orthonormal vectors that were missed, orthogonal to those known, or None; if None, how likely
-    an eigenvalue that matters was missed at most; and how many blocks of vectors were multiplied.
-    """
-
-    vectors: Array | None
-    probability: float
-    n_products: int
+    vectors: Array | None  # orthonormal ones that were missed, orthogonal to those known
+    probability: float  # without such vectors: of having missed an eigenvalue that matters, at most
+    n_products: int  # the number of blocks of vectors that were multiplied
 
 
 class Verdict(NamedTuple):
@@ -218,7 +208,7 @@ def is_proved(M: Array, relaxation: Relaxation, allowed_error: float) -> bool:
     # As M has them: those known may have been rounded to single precision.
     values = to_host(xp.sum(V * (M @ V), axis=0))
     underestimate = float(values.sum()) - relaxation.value
-    # V is orthonormal but for rounding, which can lengthen what is added by this share.
+    # V is orthonormal up to rounding, which can lengthen the added part by this share.
     stretch = float(np.linalg.norm(to_host(V.T @ V) - np.eye(k)))
     free = allowed_error - underestimate
     free -= stretch * float((values - values.min()).sum() + allowed_error)
@@ -229,7 +219,7 @@ def is_proved(M: Array, relaxation: Relaxation, allowed_error: float) -> bool:
     outside = free / (4 * k)
     gains = values - values.min() + free * (shares / 2 + 1 / (4 * k))
     tau = float(values.min()) + outside
-    # Of the factorization and of what it begins with.
+    # Rounding of the factorization and of its input.
     trace = float(gains.sum()) + n * tau + float(xp.sum(xp.linalg.diagonal(M)))
     rounding = (n + k + 8) * EPS / 2 * trace
     if not rounding < outside:
@@ -247,7 +237,7 @@ def _is_positive_definite(M: Array) -> bool:
     try:
         if is_foreign(M):
             xp = namespace(M)
-            # Some libraries return what is not a number instead of raising.
+            # Some libraries return NaN instead of raising.
             return bool(xp.all(xp.isfinite(xp.linalg.diagonal(xp.linalg.cholesky(M)))))
         # The transpose is the same matrix in the order of memory that LAPACK works on in place.
         scipy.linalg.cholesky(M.T, lower=True, overwrite_a=True, check_finite=False)
@@ -315,7 +305,7 @@ def largest_harmless(relaxation: Relaxation, allowed_error: float) -> float:
     gram = to_host(R.T @ R)
 
     def is_allowed(distance: float) -> bool:
-        """Return whether a distance of tau from what lies outside is enough."""
+        """Return whether a distance between tau and the outside eigenvalues is enough."""
         raised = eigvalsh(np.diag(values) + gram / distance)
         levels = np.sort(np.append(raised, np.full(k, tau)))
         return float(levels[-k:].sum()) - relaxation.value <= allowed_error
@@ -398,5 +388,5 @@ def relax_from(K: Any, n_clusters: int, *, tol: float, start: Array | None) -> R
         vectors, previous = side_by_side(relaxation.vectors, missed), relaxation
         relaxation = improve(K, rayleigh_ritz(K, vectors, n_clusters), tol)
         if relaxation.value <= previous.value + tol * abs(previous.value):
-            break  # what was found is rounding: in single precision it never ends
+            break  # only rounding was found: in single precision it never ends
     return relaxation

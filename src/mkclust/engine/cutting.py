@@ -10,7 +10,7 @@ from mkclust.types import Float
 
 
 class Evaluation(NamedTuple):
-    """The value of J at some weights and what it was read from."""
+    """The value of J at some weights, the alignments there, and the solver's own state."""
 
     value: float
     alignments: Float
@@ -26,11 +26,11 @@ class CuttingSurfaces:
 
     Every evaluation of J yields an alignment vector ``a_p = <K_p, P>``, and with it a surface
     ``sum_p gamma_p^2 a_p + b`` that lies below J everywhere and touches it at the evaluated
-    weights; the offset b, zero but for an anchored problem, is what no weight can change.
+    weights; the offset b, zero but for an anchored problem, does not depend on the weights.
     The mixture of all surfaces with the largest minimum gives a certified lower bound on the
     global minimum of J, and the minimizer of that mixture is where J is evaluated next. No step
     size, no Hessian and no eigengap is needed: if J has a kink (equal eigenvalues), the
-    optimal P is a mixture of projectors, and a mixture is what is kept.
+    optimal P is a mixture of projectors, and such a mixture is kept.
 
     Surfaces stay valid when J is evaluated better later on, so one instance can serve a whole
     sequence of ever finer approximations of the same J from below.
@@ -83,7 +83,7 @@ class CuttingSurfaces:
                 weights, best = self.weights, evaluation
             self.add(evaluation.alignments, evaluation.offset)
             history.append((best.value, self.lower_bound))
-            # What rounding takes from the bound, no further surface gives back.
+            # No further surface makes up for the rounding of the bound.
             is_close = best.value - self.lower_bound <= (tol + self._rounding) * best.value
             if is_close or len(history) >= max_evaluations:
                 return weights, best, history

@@ -18,9 +18,11 @@ from mkclust.linalg import (
     precision_of,
     random_normal,
     side_by_side,
+    sum_of_squares,
     to_device,
     to_host,
     top_eigenpairs,
+    zeros,
 )
 from mkclust.types import Array, Float
 
@@ -34,8 +36,9 @@ CONVERGENCE_RATE = 10.0
 MOST_STEPS = 4
 # Decompositions without progress after which rounding is taken to have set a limit.
 PATIENCE = 5
-# Vectors that a search for extreme eigenvalues starts from.
-EXTREME_PROBES = 2
+# Products with one vector that a search for extreme eigenvalues takes: with two at a time, each
+# takes three times as long.
+EXTREME_PRODUCTS = 10
 
 
 @dataclass(frozen=True)
@@ -147,7 +150,7 @@ def relax_whole(M: Array, n_clusters: int) -> Relaxation:
 
 
 def rayleigh_ritz(K: Any, vectors: Array, n_clusters: int) -> Relaxation:
-    """Return what orthonormal vectors know of the leading eigenvectors of a kernel."""
+    """Return the Ritz vectors of a kernel in the span of orthonormal vectors."""
     products = K @ vectors
     T = to_host(vectors.T @ products)
     values, S = top_eigenpairs((T + T.T) / 2, len(T))
@@ -217,7 +220,7 @@ class Krylov:
         self._begin(start, rest)
 
     def _begin(self, start: Relaxation, rest: Array | None = None) -> None:
-        """Begin with Ritz vectors, whose residuals are what is left of their products."""
+        """Begin with Ritz vectors and their residuals."""
         self.size, self._last = self.width, slice(0, self.width)
         self.rows[: self.size, :] = start.vectors.T
         self._rest: Any = start.residuals if rest is None else rest
@@ -281,12 +284,20 @@ def extreme_eigenvalues(K: Any, *, converged: bool = False) -> tuple[float, floa
     # In units of the entries, so that no square overflows.
     unit = float(namespace(diagonal).max(namespace(diagonal).abs(diagonal))) or 1.0
     scaled = _Affine(K, 0.0, 1 / unit)
-    drawn = orthonormalize(random_normal((n, EXTREME_PROBES), K.like, 0))
-    space = Krylov(scaled, rayleigh_ritz(scaled, drawn, 1))
-    while space.n_products < BLOCKS - 1 and space.expand():
-        pass
-    space.decompose()
-    smallest, largest = float(space.values[-1]), float(np.abs(space.values).max())
+    basis = images = zeros((n, 0), K.like)
+    v = random_normal((n, 1), K.like, 0)
+    while basis.shape[1] < EXTREME_PRODUCTS:
+        before = sum_of_squares(v)
+        for _ in range(2):  # full reorthogonalization, twice
+            v = v - basis @ (basis.T @ v)
+        if (left := sum_of_squares(v)) <= EPS * before:
+            break  # an invariant space
+        basis = side_by_side(basis, v / left**0.5)
+        v = scaled @ basis[:, -1:]
+        images = side_by_side(images, v)
+    T = to_host(basis.T @ images)
+    values = eigvalsh((T + T.T) / 2)
+    smallest, largest = float(values[0]), float(np.abs(values).max())
     if not converged:
         return unit * smallest, unit * largest, np.inf
     flipped = relax(_Affine(scaled, 2 * largest, -1.0), 1, tol=1e-12)

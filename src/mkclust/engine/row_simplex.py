@@ -11,7 +11,7 @@ from mkclust.types import Array
 
 # The gap at which to stop, relative to the minimum.
 TOLERANCE = 1e-10
-# What is added to that for minima that vanish, relative to the bound of the quadratic.
+# Added to that for minima that vanish, relative to the bound of the quadratic.
 VANISHING = 1e-10
 # Most products with the matrices.
 MAX_PRODUCTS = 1000
@@ -20,7 +20,7 @@ INDEFINITE = 1e-6
 
 
 class RowMinimum(NamedTuple):
-    """A minimizer with what is known about it."""
+    """A minimizer, and how good it is."""
 
     point: Array  # (n, m), nonnegative, each row summing to one
     value: float  # the quadratic there
@@ -95,5 +95,5 @@ def _gradient_step(x: Array, gradient: Array, d: Array) -> Array:
 
 
 def _by_columns(x: Array) -> Array:
-    """Return a matrix with its columns contiguous on a host: they are what gets multiplied."""
+    """Return a matrix with contiguous columns on a host, for products with them."""
     return x if is_foreign(x) else np.asfortranarray(x)

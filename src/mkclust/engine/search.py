@@ -65,7 +65,7 @@ MOST_WHOLE = 2000
 # Alignments are rounded up by at most this many roundings of the kernels' entries.
 ALIGNMENT_ROUNDINGS = 2
 
-# Of the accuracy asked for, what goes to the weights; the rest is for the eigenvectors.
+# The share of the tolerance that the weights may use; the rest is for the eigenvectors.
 WEIGHTS_SHARE = 0.3
 # A basis holds at most this many times the vectors that are iterated.
 MOST_BLOCKS = 6
@@ -75,7 +75,7 @@ KEPT_BLOCKS = 2
 
 @dataclass(frozen=True)
 class Problem:
-    """What is searched for, as the arguments of `search` say it."""
+    """The arguments of `search`."""
 
     n_clusters: int
     n_weights: int
@@ -97,7 +97,7 @@ class Problem:
 
 @dataclass(frozen=True)
 class Search:
-    """What a search for weights found."""
+    """The result of a search for weights."""
 
     weights: Float  # the mix's coefficients are their squares
     relaxation: Relaxation  # the partition of that mix, kernels of fixed coefficient included
@@ -253,17 +253,10 @@ def _search_subspace(
             mix, n_passes = mixes(weights), n_passes + 1
         missed, allowed = None, tol * value - above
         if certified and allowed > 0 and (relaxation.error <= ENOUGH * allowed or is_last):
-            verdict = certify(
-                stack,
-                problem.coefficients(weights),
-                relaxation,
-                allowed,
-                prove=problem.prove,
-                key=problem.key,
-                seed=len(history),
-                mix=mix,
-                mix_error=0.0 if mixes is None else mixes.rounding_error(mix),
-            )
+            options: Any = {"prove": problem.prove, "key": problem.key, "seed": len(history)}
+            options |= {"mix": mix, "mix_error": mixes.rounding_error(mix) if mixes else 0.0}
+            coefficients = problem.coefficients(weights)
+            verdict = certify(stack, coefficients, relaxation, allowed, **options)
             n_passes += verdict.n_passes
             certificate, missed = verdict.certificate, verdict.missed
             if certificate is not None and (certificate.is_sure or n_refinements >= REFINEMENTS):
@@ -271,13 +264,9 @@ def _search_subspace(
             n_refinements += missed is None
         if n_refinements > REFINEMENTS or (is_last and (missed is None or n_waited >= PATIENCE)):
             break
-        if missed is not None:
-            X = missed
-        elif mixes is None:
-            X = relaxation.residuals
-        else:
-            goal = INNER_SHARE * max(error, tol * 0.1**n_refinements)
-            X = mixes.improved(mix, relaxation, goal)
+        X = relaxation.residuals if missed is None else missed
+        if missed is None and mixes is not None:
+            X = mixes.improved(mix, relaxation, INNER_SHARE * max(error, tol * 0.1**n_refinements))
     converged = certificate is not None
     certificate = certificate or Certificate("open", relaxation.error)
     relaxation = replace(relaxation, error=certificate.error)
@@ -385,7 +374,7 @@ class Basis:
             relaxation = self.relaxation(surfaces.weights, best)
             error = relative(relaxation.error, relaxation)
             above = best.value - surfaces.lower_bound
-            # Good enough as it is, it is not sought elsewhere, where the basis may know less.
+            # If it is good enough, do not go to other weights, for which the basis may be worse.
             is_enough = above <= WEIGHTS_SHARE * max(2 * tol, error) * best.value
             if is_enough or WEIGHTS_SHARE * max(tol, error) >= small_tol:
                 return relaxation

@@ -8,10 +8,12 @@ from mkclust.types import Float
 
 # How close, relatively, the best mixture comes to the best there is.
 MIXTURE_TOLERANCE = 1e-12
+# Most Newton steps towards it.
 MAX_NEWTON_STEPS = 50
-# Of a quadratic's largest coefficient: what is added to vanishing eigenvalues so that the active
-# set does not cycle among equals, and the gap at which a minimum is believed.
+# Vanishing eigenvalues of a quadratic are raised to this share of its largest coefficient, so that
+# the active set does not cycle among equals.
 QUADRATIC_RIDGE = 1e-13
+# The gap at which a minimum of a quadratic is accepted, as a share of its largest coefficient.
 QUADRATIC_TOLERANCE = 1e-8
 
 
@@ -56,7 +58,7 @@ def best_mixture(surfaces: Float, start: Float, offsets: Float | None = None) ->
         try:
             target = _newton_target(surfaces, q, gamma, bound, b)
         except RuntimeError:
-            break  # it ran out of iterations; what is there is a valid mixture all the same
+            break  # it ran out of iterations; q is a valid mixture
         step = 1.0
         while step > 1e-6:
             trial = q + step * (target - q)
@@ -110,7 +112,7 @@ def minimize_quadratic(Q: Float, c: Float | None = None) -> Float:
     null = values <= QUADRATIC_RIDGE
     values[null] = QUADRATIC_RIDGE
     system = np.sqrt(values)[:, None] * vectors.T * units
-    # What c has outside the range of Q is rounding; equal kernels shall have equal weights.
+    # The part of c outside the range of Q is rounding; equal kernels shall have equal weights.
     v = -(vectors @ np.where(null, 0, (vectors.T @ (c / units)) / values)) / units
     # The row for the sum weighs about as much as the minimum, or rounding would swallow that.
     weight = 1 / np.sqrt(np.sum(units**-2.0))

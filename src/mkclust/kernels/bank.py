@@ -5,11 +5,11 @@ from copy import copy
 from typing import Any, Self
 
 import numpy as np
-from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.base import TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 from mkclust.data.blocks import fingerprint
-from mkclust.data.samples import read_views
+from mkclust.data.samples import Samples, read_views
 from mkclust.data.tables import TABLE
 from mkclust.kernels.formulas import Formula, read_formulas
 from mkclust.kernels.kinds import (
@@ -29,7 +29,7 @@ from mkclust.kernels.sanity import warn_of_kernels, warn_of_lost_digits
 from mkclust.kernels.view_kernels import ComputedKernels, ViewKernels
 from mkclust.linalg import copy_array, is_foreign, namespace, precision_of, to_host
 from mkclust.linalg.sparse_rows import are_equal_rows, as_csr, like_rows
-from mkclust.parameters import Flag, check_parameter
+from mkclust.parameters import Flag, Parameters, check_parameter
 from mkclust.types import Array
 
 # With fewer samples, neighborhoods by rule would contain most of them.
@@ -38,7 +38,7 @@ FEWEST_SAMPLES = 10
 WIDE, MOST_NONZERO = 1_000, 0.1
 
 
-class KernelBank(TransformerMixin, BaseEstimator):
+class KernelBank(TransformerMixin, Parameters):
     r"""Turn views into a bank of kernels.
 
     By default each view gives twelve kernels, the customary make-up of a bank in the multiple
@@ -63,35 +63,31 @@ class KernelBank(TransformerMixin, BaseEstimator):
         between two rows (zero if a row is zero), or none.
     rules : None, "kind", str, view or dict of str to str or view, default=None
         None makes these kernels of the rows of every view as they are. "kind" recognizes the kind
-        of each view by its numbers, prepares its rows accordingly, and makes the kernels that suit
-        it: see the notes. The name of a kernel, or of a kind, applies to all views. A dict gives
-        kernels or kinds by the names of views; other views go by their kinds. A `mkclust.view`
-        gives a transformer of rows as well.
+        of each view by its numbers, and makes the kernels that suit it: see the notes. The name of
+        a kernel or kind applies to all views, a dict gives them by the names of views (others go by
+        their kinds), and a `mkclust.view` adds a transformer of rows.
     scale : {"auto", "standard", "robust", "none"} or dict of str to these, default="auto"
-        How columns of numbers are scaled, in all views or by the name of a view: "auto" as the
-        kind of a view says; by their standard deviation or the distance between their quartiles; or
-        not at all. Counts, histograms, directions, categories, links and distances keep their rule.
+        How columns of numbers are scaled, in all views or by the name of a view: by the rule of
+        its kind, their standard deviation, the distance between their quartiles, or not at all.
+        Counts, histograms, directions, categories, links and distances keep their rule.
     on_the_fly : bool, default=False
-        Return a source of rows instead of arrays, which computes the kernels from the views some
-        rows at a time, whenever they are needed: memory then grows with the views only, and every
-        product with the kernels takes the time to compute them.
+        Return a source that computes rows of the kernels whenever they are needed, instead of
+        arrays: it takes less memory, and more time for every product.
     neighbors : None, int, float or "auto", default=None
         Replace every kernel by its shared neighborhoods: the similarity of two samples is the share
         of neighborhoods that contain both. The neighborhood of a sample is itself and this number
         of others that are most similar to it, with all that are as similar as the last. An integer
         of at least 2, a share of the samples, or "auto": 20, and fewer for less than 60 samples.
-        Kernels are then sparse and on the host. Similarities are compared as by kernels of unit
-        diagonal: all Gaussian kernels of a view have the same neighbors, as have "linear" and
-        "cosine".
+        Kernels are then sparse and on the host, and compared as scaled to a unit diagonal.
 
     Attributes
     ----------
     views_ : dict of str to array, or CSR array, of shape (n_samples, n_features)
-        The training views, with which new rows are compared: copies, except of memory maps; if
-        their files change, new rows are refused.
+        The training views: copies, except of memory maps; if their files change, new rows are
+        refused.
     medians_, scales_ : dict of str to float
-        Of the prepared training rows of each view: the median distance (if a kernel is as wide as
-        it) and the mean squared norm.
+        The median distance, if a kernel depends on it, and the mean squared norm of the prepared
+        training rows of each view.
     rules_ : dict of str to str
         The rule of each view: its kind, or the name of its kernel; "gaussian" for rows as they are.
     columns_ : dict of str to list of str
@@ -106,8 +102,8 @@ class KernelBank(TransformerMixin, BaseEstimator):
 
     Notes
     -----
-    The median is that of all pairs of at most 5,000 rows (fewer of more than 4,000 columns), drawn
-    with a fixed seed; if most pairs are identical, the mean of the positive distances replaces it.
+    The median is that of all pairs of at most 5,000 rows (fewer with more than 4,000 columns),
+    drawn with a fixed seed; if it is zero, that is the mean of the positive distances.
 
     Kinds of views, the first that fits at most 1,000 rows drawn with a fixed seed:
 
@@ -154,10 +150,9 @@ class KernelBank(TransformerMixin, BaseEstimator):
     models check.
 
     Kernels are float32 if every training view is, and float64 otherwise; on the host they are
-    computed in float64. Sparse views of SciPy are never written out. Kernels of views of another
-    library, such as torch or CuPy, are arrays of that library on the device of the views, computed
-    in the precision of each view (in float32 good to about 1e-6); those of neighborhoods alone are
-    on the host. Pickled banks hold arrays of the host.
+    computed in float64. Sparse views of SciPy are never written out. Kernels of views of torch or
+    CuPy are arrays of that library on the device of the views, computed in the precision of each
+    view (float32: about 1e-6); those of neighborhoods alone, and pickled arrays, are on the host.
 
     Examples
     --------
@@ -181,24 +176,13 @@ class KernelBank(TransformerMixin, BaseEstimator):
     (2, 4, 30)
     """
 
-    def __init__(
-        self,
-        *,
-        widths: Sequence[float] = (1 / 8, 1 / 4, 1 / 2, 1.0, 2.0, 4.0, 8.0),
-        polynomials: Sequence[tuple[float, int]] = ((0, 2), (0, 4), (1, 2), (1, 4)),
-        linear: str | None = "linear",
-        rules: Any = None,
-        scale: Any = "auto",
-        on_the_fly: bool = False,
-        neighbors: Any = None,
-    ):
-        self.widths = widths
-        self.polynomials = polynomials
-        self.linear = linear
-        self.rules = rules
-        self.scale = scale
-        self.on_the_fly = on_the_fly
-        self.neighbors = neighbors
+    widths: Sequence[float] = (1 / 8, 1 / 4, 1 / 2, 1.0, 2.0, 4.0, 8.0)
+    polynomials: Sequence[tuple[float, int]] = ((0, 2), (0, 4), (1, 2), (1, 4))
+    linear: str | None = "linear"
+    rules: Any = None
+    scale: Any = "auto"
+    on_the_fly: bool = False
+    neighbors: Any = None
 
     def fit(self, X: Any, y: Any = None) -> Self:
         """Learn the kind, width and scale of each view and keep the views for new rows.
@@ -248,7 +232,7 @@ class KernelBank(TransformerMixin, BaseEstimator):
         return read_formulas(self.widths, self.polynomials, self.linear)
 
     def _set_views(self, views: tuple[ViewKernels, ...]) -> None:
-        """Set what is learned, and the attributes that show it."""
+        """Set the learned views and the public attributes."""
         self._views = views
         self.rules_ = {view.name: view.kind for view in views}
         self.scales_ = {view.name: view.scale for view in views}
@@ -383,25 +367,15 @@ class KernelBank(TransformerMixin, BaseEstimator):
                     "and new samples are compared with what it holds: fit again, or fit on an "
                     "array in memory, such as numpy.array(view)."
                 )
-        samples = read_views(X, encodings=self._encodings)
-        if samples.views.keys() != training.keys():
-            raise ValueError(
-                f"The bank was fitted on {_listed(training)}, but found {_listed(samples.views)}; "
-                "pass the new samples in the same form as the training ones."
-            )
-        samples.check_columns(self.columns_, "bank")
-        for name, view in training.items():
-            n_columns, expected = samples.views[name].shape[1], view.shape[1]
-            if n_columns != expected and list(training) == [TABLE]:
-                # The wording that scikit-learn's checks of estimators require.
-                needs = f"{type(self).__name__} is expecting {expected} features as input"
-                raise ValueError(f"X has {n_columns} features, but {needs}.")
-            if n_columns != expected:
-                raise ValueError(
-                    f"View {name!r} has {n_columns} columns, but {expected} when the bank was "
-                    "fitted; pass the same features in the same order."
-                )
-        return {name: like_rows(samples.views[name], view) for name, view in training.items()}
+        samples, n_features = read_views(X, encodings=self._encodings), self.n_features_in_
+        given = sum(view.shape[1] for view in samples.views.values())
+        if list(samples.views) == list(training) == [TABLE] and given != n_features:
+            # The wording that scikit-learn's checks of estimators require.
+            needs = f"{type(self).__name__} is expecting {n_features} features as input"
+            raise ValueError(f"X has {given} features, but {needs}.")
+        widths = {name: view.shape[1] for name, view in training.items()}
+        views = match_views(samples, widths, self.columns_, "bank").views
+        return {name: like_rows(views[name], view) for name, view in training.items()}
 
     def _kernels(self, new_views: Mapping[str, Array] | None) -> Any:
         """Compute the kernels of checked new views, or of the training views for None."""
@@ -480,8 +454,18 @@ def _is_mostly_zero(view: Array) -> bool:
     return bool(np.count_nonzero(view) < MOST_NONZERO * view.size)
 
 
-def _listed(views: Mapping[str, Array]) -> str:
-    """Name views in an error message."""
-    if list(views) == [TABLE]:
-        return "one table"
-    return f"{len(views)} view{'s' * (len(views) > 1)} ({', '.join(map(repr, views))})"
+def match_views(
+    samples: Samples,
+    widths: Mapping[str, int],
+    columns: Mapping[str, list[str]],
+    who: str = "model",
+) -> Samples:
+    """Return views in the order of those of a fit, or say how they differ."""
+    given = dict(zip(samples.names, samples.n_features, strict=True))
+    if given != widths:
+        raise ValueError(
+            f"X has the views {given} (name: columns), the {who} was fitted on {dict(widths)}: "
+            "pass the same views, with the same columns"
+        )
+    samples.check_columns(columns, who)
+    return samples.only(list(widths))

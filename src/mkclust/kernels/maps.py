@@ -1,9 +1,10 @@
 """Feature maps: few columns whose inner products approximate a Gaussian kernel, or are one."""
 
+from dataclasses import field
 from typing import Any, Literal
 
 import numpy as np
-from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.base import TransformerMixin
 from sklearn.cluster import KMeans
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
@@ -22,7 +23,7 @@ from mkclust.linalg import (
     to_host,
 )
 from mkclust.linalg.sparse_rows import as_csr, dense_rows, row_products, rows_from, stored_entries
-from mkclust.parameters import Choice, Count, Number, check_parameter
+from mkclust.parameters import Choice, Count, Number, Parameters, check_parameter
 from mkclust.types import Array
 
 # Largest number of rows from which landmarks by k-means are learned,
@@ -36,7 +37,7 @@ MEDIAN_ROWS = 1_000
 RANK_TOLERANCE = 1e-12
 
 
-class _FeatureMap(TransformerMixin, BaseEstimator):
+class _FeatureMap(TransformerMixin, Parameters):
     """What feature maps share: checked rows in, rows of the same precision out.
 
     What is learned is NumPy's, whatever the rows; features are made where the rows live.
@@ -105,18 +106,10 @@ class Nystroem(_FeatureMap):
     True
     """
 
-    def __init__(
-        self,
-        n_components: int = 100,
-        *,
-        width: float = 1.0,
-        landmarks: Literal["uniform", "kmeans"] = "uniform",
-        random_state: Any = None,
-    ):
-        self.n_components = n_components
-        self.width = width
-        self.landmarks = landmarks
-        self.random_state = random_state
+    n_components: int = field(default=100, kw_only=False)
+    width: float = 1.0
+    landmarks: Literal["uniform", "kmeans"] = "uniform"
+    random_state: Any = None
 
     def fit(self, X: Any, y: Any = None) -> "Nystroem":
         """Choose the landmarks among rows, and the width of the kernel."""

@@ -33,7 +33,7 @@ from mkclust.linalg import (
     to_host,
 )
 from mkclust.linalg.sparse_rows import dense_rows
-from mkclust.parameters import Choice, Number, Rule
+from mkclust.parameters import Allowed, Choice, Count, Either, Number
 from mkclust.types import Array, Float
 
 # How many neighbors "auto" takes: with 10 to 50, clusters of the data sets that were tried hardly
@@ -56,20 +56,10 @@ BLOCK_ENTRIES, BLOCK_ENTRIES_ON_DEVICE = 2**18, 2**25
 Block = tuple[Array, Any]
 
 
-def NeighborCount() -> Rule:
+def NeighborCount() -> Allowed:
     """Allow None, "auto", a number of neighbors, or a share of the samples."""
-
-    def test(value: Any) -> bool:
-        if isinstance(value, Integral):
-            return Number(2).holds(value)
-        share = Number(0, 1, open_low=True, open_high=True)
-        return Choice((None, "auto")).holds(value) or share.holds(value)
-
-    return Rule(
-        test,
-        "pass None, 'auto', an integer of at least 2, or a share of the samples, a number "
-        "between 0 and 1 (0 and 1 excluded)",
-    )
+    share = Number(0, 1, open_low=True, open_high=True)
+    return Either(Either(Count(least=2), share), Choice((None, "auto")))
 
 
 def count_neighbors(neighbors: Any, n_samples: int) -> int:
@@ -122,7 +112,7 @@ class Neighborhoods:
         # Whose neighborhoods they join, and who is in their own.
         joined, own = ([scipy.sparse.csr_array((0, n), dtype=bool)] for _ in range(2))
         for dissimilarities, rounding in blocks:
-            own.append(_within(dissimilarities, rounding, _last(dissimilarities, self.size)))
+            own.append(_within(dissimilarities, rounding, kth_smallest(dissimilarities, self.size)))
             last = to_device(self.last_dissimilarity, dissimilarities)
             joined.append(_within(dissimilarities, rounding, last))
         joins = scipy.sparse.vstack(joined, "csr")
@@ -154,7 +144,7 @@ class NeighborSearch:
         start = sum(map(len, self._last))
         own = slice(start, start + dissimilarities.shape[0])
         set_diagonal(dissimilarities[:, own], float("inf"))
-        last = _last(dissimilarities, self.size)
+        last = kth_smallest(dissimilarities, self.size)
         self._lists.append(_within(dissimilarities, rounding, last))
         self._last.append(to_host(last)[:, 0])
 
@@ -175,14 +165,14 @@ class NeighborSearch:
         return Neighborhoods(lists.T.tocsr(), last, self.size)
 
 
-def _last(dissimilarities: Array, size: int) -> Array:
-    """Return the dissimilarity of every sample to its last neighbor, as a column."""
-    xp = namespace(dissimilarities)
-    if not is_foreign(dissimilarities):
-        return np.partition(dissimilarities, size - 1, axis=1)[:, size - 1 : size]
+def kth_smallest(rows: Array, k: int) -> Array:
+    """Return the k-th smallest entry of every row, as a column."""
+    xp = namespace(rows)
+    if not is_foreign(rows):
+        return np.partition(rows, k - 1, axis=1)[:, k - 1 : k]
     if hasattr(xp, "topk"):  # torch: faster than to sort
-        return xp.topk(dissimilarities, size, dim=1, largest=False).values[:, size - 1 :]
-    return xp.sort(dissimilarities, axis=1)[:, size - 1 : size]
+        return xp.topk(rows, k, dim=1, largest=False).values[:, k - 1 :]
+    return xp.sort(rows, axis=1)[:, k - 1 : k]
 
 
 def _within(dissimilarities: Array, rounding: Any, last: Array) -> Any:

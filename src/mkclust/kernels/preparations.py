@@ -179,7 +179,7 @@ class ScaleColumns(Preparation):
     text = "columns divided by their spread"
 
     @classmethod
-    def learn(cls, view: Array) -> "ScaleColumns":
+    def learn(cls, view: Array) -> Preparation:
         """Learn the spread of every column."""
         limits = np.quantile(sampled_rows(view), CLIPPED, axis=0)
         return cls.by(view, column_deviations(dense_rows(view), limits))
@@ -201,7 +201,7 @@ class Standard(ScaleColumns):
     text = "columns divided by their standard deviation"
 
     @classmethod
-    def learn(cls, view: Array) -> "ScaleColumns":
+    def learn(cls, view: Array) -> Preparation:
         """Learn the standard deviation of every column."""
         return cls.by(view, column_deviations(view))
 
@@ -212,20 +212,17 @@ class Robust(ScaleColumns):
     text = "columns divided by the distance between their quartiles"
 
     @classmethod
-    def learn(cls, view: Array) -> "ScaleColumns":
+    def learn(cls, view: Array) -> Preparation:
         """Learn the quartiles of every column from at most 1,000 rows."""
         low, high = np.quantile(sampled_rows(view), (0.25, 0.75), axis=0)
         return cls.by(view, (high - low) / QUARTILES)
 
 
-@dataclass(frozen=True)
-class LimitColumnScale(Preparation):
+class LimitColumnScale(ScaleColumns):
     """Scale columns down that vary more than twice as much as the median column.
 
     No column is ever amplified: what hardly varies is often noise.
     """
-
-    factors: Float = field(repr=False)  # what every column is multiplied with, at most one
 
     @classmethod
     def learn(cls, view: Array) -> Preparation:
@@ -237,10 +234,6 @@ class LimitColumnScale(Preparation):
         if np.all(deviations <= most) or not np.all(np.isfinite(deviations)):
             return RowsAsTheyAre()
         return cls(most / np.maximum(deviations, most))
-
-    def apply(self, rows: Array) -> Array:
-        """Return rows with scaled columns."""
-        return times_columns(rows, self.factors)
 
     def __str__(self) -> str:
         scaled = int(np.sum(self.factors < 1))

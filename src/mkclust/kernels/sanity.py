@@ -117,7 +117,7 @@ def _about_entries(view: ViewKernels) -> Iterator[str]:
 
 
 def _problem(entries: Float) -> str:
-    """Return what is wrong with a kernel by its entries between two samples, if anything is."""
+    """Return the problem of a kernel by its entries between two samples, or an empty string."""
     if np.quantile(entries, 1 - FAR_SHARE) > FLAT:
         return (
             f"came out nearly flat: similarities between two samples are {entries.min():.4f} to "

@@ -1,4 +1,4 @@
-"""What is to be made of one view, in words: a transformer of its rows and the name of a kernel."""
+"""The kernel that a user asks for of one view: a transformer of its rows and a name."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -16,7 +16,7 @@ class view:  # noqa: N801 - written like a function, as a value of the parameter
         compared with these.
     kernel : str, default="auto"
         The name of a kernel or the kind of a view, as `KernelBank` lists them under ``rules``, of
-        rows so transformed; "auto" tells the kind from their numbers.
+        the transformed rows; "auto" recognizes the kind by their numbers.
 
     Examples
     --------

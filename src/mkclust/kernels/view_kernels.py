@@ -84,7 +84,7 @@ class ViewKernels:
         return replace(self, measures=measures, scale=scale, neighborhoods=nothing)
 
     def __getstate__(self) -> dict[str, Any]:
-        """Return what is pickled: arrays on the host, wherever they are."""
+        """Return the state to pickle, with arrays on the host."""
         return vars(self) | {"view": arrays_to_host(self.view)}
 
     @property
@@ -144,7 +144,7 @@ class ViewKernels:
         return replace(self, share=share, neighborhoods=every)
 
     def _searched_by(self, formula: Formula) -> Any:
-        """Return what tells kernels with the same neighbors from others: a measure, or a kernel."""
+        """Return a key that kernels with the same neighbors share: a measure, or a kernel."""
         if self.kind == "distances":
             return "given distance"
         return formula if self.measures[formula.measure].is_similarity else formula.measure
@@ -175,6 +175,8 @@ class ViewKernels:
 
         New rows come with the training samples that they are, or -1, if there are neighborhoods.
         """
+        if rows is not None and is_foreign(rows):  # other libraries do not mix number types
+            rows = astype(rows, precision_of(self.view))
         x = y = dict[str, Points]()
         if self.share < 1:
             x = y = self.points(self.view)
@@ -322,7 +324,7 @@ class ComputedKernels(Source):
         return out
 
     def entries(self, who: str) -> Array:
-        """Write the kernels out, (m, n, n), for somebody who needs them, if they fit in memory."""
+        """Write the kernels out, (m, n, n), for a method that needs them, if they fit in memory."""
         m, n = self.n_kernels, self.n_samples
         self.require_memory(
             f"{who} needs the entries of the kernels, and writing out {m} kernels of {n} samples",

@@ -8,6 +8,8 @@ that depends on the library is in this folder.
 # ruff: noqa: F401 (names for others to import)
 
 from mkclust.linalg.algebra import (
+    eigh,
+    eigvalsh,
     inner_products,
     orthonormalize,
     polar_factor,
@@ -40,5 +42,4 @@ from mkclust.linalg.arrays import (
     to_host,
     zeros,
 )
-from mkclust.linalg.eigen import eigh, eigvalsh
 from mkclust.linalg.factored import FactoredMatrix, is_sparse

@@ -1,6 +1,11 @@
-"""Bases, eigenvectors and roots; thin matrices stay on their device, small ones on the host."""
+"""Bases, eigenvectors and roots; thin matrices stay on their device, small ones on the host.
+
+All eigendecompositions of dense matrices are made here: no driver of LAPACK finds those of every
+matrix, and if one fails, another is tried.
+"""
 
 import numpy as np
+import scipy.linalg
 
 from mkclust.linalg.arrays import (
     copy_array,
@@ -12,7 +17,6 @@ from mkclust.linalg.arrays import (
     to_device,
     to_host,
 )
-from mkclust.linalg.eigen import eigh
 from mkclust.types import Array, Float
 
 
@@ -29,6 +33,42 @@ def inner_products(products: Array, H: Array) -> Float:
 def sum_of_squares(array: Array) -> float:
     """Return the sum of the squares of all entries."""
     return float(namespace(array).sum(array * array))
+
+
+def eigh(M: Array) -> tuple[Float, Array]:
+    """Return the eigenvalues of a symmetric matrix, rising, on the host, and the eigenvectors.
+
+    The eigenvectors are on the device of the matrix.
+    """
+    if is_foreign(M):
+        return _eigh_on_device(M)
+    try:
+        return np.linalg.eigh(M)
+    except np.linalg.LinAlgError:
+        return scipy.linalg.eigh(M, driver="ev")
+
+
+def eigvalsh(M: Array) -> Float:
+    """Return the eigenvalues of a symmetric matrix, rising, computed on the host."""
+    M = to_host(M)
+    try:
+        return np.linalg.eigvalsh(M)
+    except np.linalg.LinAlgError:
+        return eigh(M)[0]
+
+
+def _eigh_on_device(M: Array) -> tuple[Float, Array]:
+    """Return the result of the array's own library, or of the host if that fails."""
+    try:
+        values, vectors = namespace(M).linalg.eigh(M)
+        if np.all(np.isfinite(values := to_host(values))):
+            return values, vectors
+    except Exception as error:
+        # Libraries have classes of their own for that, with no base in common but this.
+        if "LinAlgError" not in type(error).__name__:
+            raise
+    values, vectors = eigh(to_host(M))
+    return values, to_device(vectors, M)
 
 
 def top_eigenpairs(M: Array, count: int) -> tuple[Float, Array]:
@@ -57,7 +97,7 @@ def orthonormalize(X: Array, against: Array | None = None) -> Array:
             X = X - against @ (against.T @ X)
         gram = to_host(X.T @ X)
         left = np.diag(gram)
-        # What is left of a column after the projection must exceed its rounding.
+        # The rest of a column after the projection must exceed its rounding.
         kept = np.flatnonzero(left > (100 * eps) ** 2 * squares)
         if len(kept) < len(left):
             X, gram = select(X, kept, 1), gram[np.ix_(kept, kept)]
@@ -68,7 +108,7 @@ def orthonormalize(X: Array, against: Array | None = None) -> Array:
         mixing, largest = _inverse_root(gram / lengths / lengths.T, eps)
         X = X @ to_device(mixing / lengths, X, precision_of(X))
         if largest < 30 and np.all(left > 0.1 * squares):
-            break  # little was taken away, so little of what is left is rounding
+            break  # the projection removed little, so little of the rest is rounding
         squares = np.ones(X.shape[1])
     return X
 
@@ -100,7 +140,7 @@ def polar_factor(X: Array) -> Array:
 def psd_part(M: Array, *, count: int = 0) -> tuple[Array, Float, Array]:
     """Return the nearest positive semidefinite matrix to a symmetric one, and eigenpairs.
 
-    These are the positive eigenvalues and the ``count`` largest, be they negative, falling, on the
+    These are the positive eigenvalues, and at least the ``count`` largest, falling, on the
     host, and their eigenvectors.
     """
     values, _ = pairs = eigh(M)

@@ -1,4 +1,4 @@
-"""Arrays of any library: where they live, how to get there, and what is the same everywhere."""
+"""Arrays of any library: their devices, transfers, and functions that all libraries share."""
 
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -17,7 +17,7 @@ DOUBLE_ROUNDING = float(np.finfo(np.float64).eps)
 _LIBRARIES: dict[type, Any] = {}
 # Entries that are computed at a time on a host: a block of rows stays in a core's cache.
 BLOCK_ENTRIES = 2**15
-# The same on a device, where each step has to be worth starting it.
+# The same on a device, on which starting a step takes long.
 BLOCK_ENTRIES_ON_DEVICE = 2**25
 # Rows of the squares along a diagonal that are written at a time on a device.
 DIAGONAL_ROWS = 1024
@@ -69,7 +69,7 @@ def is_on_accelerator(array: Any) -> bool:
 
 
 def place(array: Any) -> str:
-    """Return the library and the device of an array, in words."""
+    """Return the names of the library and the device of an array."""
     if not is_foreign(array):
         return "NumPy"
     library = namespace(array).__name__.removeprefix("array_api_compat.").split(".")[0]
@@ -92,7 +92,7 @@ def free_bytes(like: Any) -> int | None:
         import torch
 
         free, _ = torch.cuda.mem_get_info(like.device)
-        # What torch holds and does not use can be used again.
+        # Memory that torch has reserved and does not use is free, too.
         held = torch.cuda.memory_reserved(like.device) - torch.cuda.memory_allocated(like.device)
         return free + held
     if is_cupy_array(like):
@@ -262,7 +262,7 @@ def on_torch_device(device: Any) -> Array:
             f"device={device!r} is reached by torch, which is not installed: pip install torch"
         ) from error
     try:
-        # In double precision, for what cannot hold that cannot be computed with here.
+        # In double precision, since devices without it cannot be used.
         return torch.empty(0, dtype=torch.float64, device=device)
     except (RuntimeError, TypeError, AssertionError) as error:
         reason = str(error).splitlines()[0]

@@ -15,18 +15,10 @@ SPARSE_STEPS = 1 / 50
 
 @dataclass(frozen=True, eq=False)
 class FactoredMatrix:
-    """The product of two sparse matrices, never written out: ``left @ right``.
+    """The product of two sparse matrices, never written out: ``left @ right``."""
 
-    Attributes
-    ----------
-    left : CSR array of shape (n, q)
-        Its rows are selected.
-    right : CSR array of shape (q, n)
-        Its columns are selected; the transpose of `left` if the matrix is symmetric.
-    """
-
-    left: Any = field(repr=False)
-    right: Any = field(repr=False)
+    left: Any = field(repr=False)  # CSR array, (n, q)
+    right: Any = field(repr=False)  # CSR array, (q, n); the transpose of `left` if symmetric
     ndim: ClassVar[int] = 2
     __array_ufunc__ = None  # so that an array leaves its product with this to this
 

@@ -30,7 +30,7 @@ MOST_COLUMNS = 64
 FEW_FEATURES = 32
 # Programs that keep a device busy.
 PROGRAMS = 2048
-# What is split is scaled to about this size, so that low parts are normal numbers.
+# Numbers are scaled to about this size before they are split, so that low parts are normal.
 SIZE = 2.0**14
 
 
@@ -112,7 +112,7 @@ def split_points(rows: Array) -> SplitPoints | None:
     unit = SIZE / 2.0 ** math.ceil(math.log2(largest))
     shape = triton.cdiv(n, SUMMED_COLUMNS) * SUMMED_COLUMNS, _padded(d)
     high, low = _split(rows.to(torch.float64) * unit, shape)
-    # Norms of what is multiplied, so that the distance of equal rows is zero.
+    # Norms of the rounded factors, so that the distance of equal rows is zero.
     wide = high.to(torch.float64)
     halves = (wide * wide / 2 + wide * low).sum(dim=1) / unit**2
     return SplitPoints(high, low, halves.to(torch.float32), unit, n, d)

@@ -4,9 +4,11 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 
-# Files of Linux; other systems do not have them.
+# Where Linux says how much memory is free; other systems have none of these files.
 MEMINFO = Path("/proc/meminfo")
+# Where it lists the control groups of this process.
 OWN_GROUPS = Path("/proc/self/cgroup")
+# The folder of all control groups.
 GROUPS = Path("/sys/fs/cgroup")
 # Larger limits mean that there is no limit.
 NO_LIMIT = 2**60
@@ -42,7 +44,7 @@ def _free_in_system() -> int | None:
 
 
 def _free_in_groups() -> Iterator[int]:
-    """Yield what the limits of the control groups of this process, in either version, leave."""
+    """Yield the free memory within the control groups of this process, in either version."""
     for line in _lines(OWN_GROUPS):
         _, controllers, name = line.split(":", 2)
         if not controllers:

@@ -87,7 +87,7 @@ def zero_rows(rows: Array) -> np.ndarray:
 
 
 def missing_rows(rows: Array) -> Array:
-    """Return which rows stand for samples that a view lacks, where the rows live.
+    """Return which rows stand for samples that a view lacks, on their device.
 
     Inside a block such a row is all NaN; a sparse one holds NaN, once at least, and nothing else.
     """
@@ -128,7 +128,7 @@ def entrywise(function: Callable[[Array], Array], rows: Array) -> Array:
 
 
 def times_columns(rows: Array, factors: Float) -> Array:
-    """Multiply every column with a number, in the precision of the rows and where they live."""
+    """Multiply every column with a number, in the precision and on the device of the rows."""
     factors = to_device(factors, rows, precision_of(rows))
     if not issparse(rows):
         return rows * factors

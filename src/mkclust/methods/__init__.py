@@ -73,5 +73,5 @@ METHODS: dict[str, type[MultipleKernelClusterer]] = {
     "localized-simplemkkm": LocalizedSimpleMKKM,
 }
 
-# What the command line takes unless it is told otherwise, and what to begin with.
+# The default of the command line, and the method to begin with.
 RECOMMENDED = "agreement-kkm"

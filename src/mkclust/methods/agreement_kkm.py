@@ -6,11 +6,14 @@ from typing import Any, ClassVar
 import numpy as np
 
 from mkclust.exceptions import GroupsWarning, warn
+from mkclust.kernels.neighbors import NeighborCount
 from mkclust.methods.agreement import Agreement, measure_agreement
 from mkclust.methods.inductive import InductiveClusterer
 from mkclust.methods.learned_fill import AlignedFills, learn_fills
 from mkclust.methods.mixture import Mixture
+from mkclust.methods.neighbor_step import count_mix_neighbors, follow_neighbors
 from mkclust.methods.solution import Solution
+from mkclust.parameters import Allowed
 from mkclust.stack import Stack
 from mkclust.stack.observed import maps_of, with_active, with_maps
 from mkclust.types import Array, Float
@@ -53,7 +56,13 @@ def activate(stack: Stack, indices: list[int]) -> Stack:
     return replace(stack, kernels=with_active(stack.kernels, indices))
 
 
-def solve_agreement_kkm(stack: Stack, n_clusters: int, *, learn_missing: bool = False) -> Solution:
+def solve_agreement_kkm(
+    stack: Stack,
+    n_clusters: int,
+    *,
+    neighbors: Any = "auto",
+    learn_missing: bool = False,
+) -> Solution:
     """Solve relaxed kernel k-means on the compromise of the kernels that agree.
 
     See `AgreementKKM` for the objective: the weights are those of `Agreement.weights`, the norms
@@ -83,9 +92,23 @@ def solve_agreement_kkm(stack: Stack, n_clusters: int, *, learn_missing: bool = 
         active = replace(active, kernels=with_maps(active.kernels, maps))
     else:
         solution = relax(compromise.stack)
+    followed = None
+    if neighbors is not None and stack.features is None:
+        included = compromise.stack if solution.stack is None else solution.stack
+        assert solution.relaxation is not None
+        size = count_mix_neighbors(neighbors, stack.n_samples, n_clusters)
+        followed = follow_neighbors(included, compromise.coefficients, solution.relaxation, size)
+    if followed is not None:
+        solution = replace(
+            solution,
+            partition=followed.partition,
+            projections=[float(c) * followed.projection for c in coefficients],
+            n_passes=solution.n_passes + followed.n_products,
+        )
     return replace(
         solution,
         agreement=compromise.agreement,
+        learned={"mix_neighbors_": None if followed is None else followed.n_neighbors},
         included=compromise.indices,
         n_passes=solution.n_passes + 1,
         stack=active,
@@ -105,6 +128,10 @@ class AgreementKKM(InductiveClusterer):
     proportion; copies of a view share one weight. Each is divided by its norm, :math:`d_p`, so that
     none dominates by a few large directions. One eigenproblem, as for the average kernel.
 
+    **Neighbors.** The clusters then follow the nearest neighbors of the samples in the mix: the
+    leading eigenvectors of their shared neighborhoods, made a function of similarities by kernel
+    ridge regression, so that new samples are embedded alike. Clusters need not be round for that.
+
     **What a weight means.** What people expect: a large one, that a view agrees with the others;
     zero, that it was set aside (``set_aside_`` names these).
 
@@ -115,8 +142,14 @@ class AgreementKKM(InductiveClusterer):
 
     Parameters
     ----------
-    {inductive}
+    {inputs}
+    {approximation}
     {seeds}
+    neighbors : "auto", None, int or float, default="auto"
+        Neighbors of every sample in the mix, or their share of all samples; "auto" takes 10, or
+        half of the samples that a cluster has on average, but at least 3. None clusters by the mix
+        itself, as do fits of fewer than 30 samples, with an `approximation`, and if neighbors fall
+        into more than k groups that nothing connects.
     {attributes}
     weights_ : ndarray of shape (n_kernels,)
         Summing to one: large for a view that agrees with the others, zero for one that was set
@@ -125,8 +158,10 @@ class AgreementKKM(InductiveClusterer):
         Weights over debiased norms: the mixed kernel is ``sum_p coefficients_p K_p``.
     set_aside_ : tuple of str
         Names of the kernels that were set aside.
+    mix_neighbors_ : int or None
+        Neighbors of every sample that the clusters follow; None if they do not.
     objective_ : float
-        ``Tr(K H H^T)``, the sum of the k largest eigenvalues of the mixed kernel.
+        The sum of the k largest eigenvalues of the mixed kernel.
     history_ : ndarray of shape (1,)
         The objective.
     {notes}
@@ -144,6 +179,8 @@ class AgreementKKM(InductiveClusterer):
     (('static',), True)
     """
 
+    neighbors: Any = "auto"
+
     SUMMARY: ClassVar[str] = (
         "relaxed kernel k-means of the compromise of those kernels that agree with another one "
         "beyond chance, each with its weight and divided by its debiased norm"
@@ -158,11 +195,14 @@ class AgreementKKM(InductiveClusterer):
         "A weight is large if a view agrees with the others, and zero if it was set aside."
     )
     LEARNS_MISSING: ClassVar[bool] = True
+    ALLOWED: ClassVar[dict[str, Allowed]] = {"neighbors": NeighborCount()}
 
     def _solve(self, stack: Stack) -> Solution:
         """Solve on the compromise."""
         learn = self._learns_missing(stack)
-        return solve_agreement_kkm(stack, self.n_clusters, learn_missing=learn)
+        return solve_agreement_kkm(
+            stack, self.n_clusters, neighbors=self.neighbors, learn_missing=learn
+        )
 
     def _learned(
         self, stack: Stack, solution: Solution, labels: Array, *further: Array

@@ -12,15 +12,13 @@ from mkclust.data.check import n_dims
 from mkclust.data.options import TableOptions
 from mkclust.linalg import arrays_to_host
 from mkclust.methods.agreement import Agreement
-from mkclust.methods.documentation import MIXING_WEIGHT, fill
-from mkclust.methods.fields import Parameters, learned
-from mkclust.methods.mixed_kernel import SUM, describe_mixed_kernel, mixed_kernel
+from mkclust.methods.documentation import COSINES, MIXING_WEIGHT, SUM, fill
 from mkclust.methods.out_of_sample import Extension
 from mkclust.methods.parameter_checks import check_parameters
 from mkclust.methods.solution import Solution
-from mkclust.methods.training import learn, read_training, solve_timed
+from mkclust.methods.training import learn, mixed_kernel, read_training, solve_timed
 from mkclust.methods.uncovered import observed_of
-from mkclust.parameters import Allowed
+from mkclust.parameters import Allowed, Parameters, learned
 from mkclust.stack import Mix, Stack
 from mkclust.text import printable, text_table
 from mkclust.types import Array, Float, Labels
@@ -220,7 +218,17 @@ class MultipleKernelClusterer(ClusterMixin, Parameters):
         -------
         str
         """
-        return describe_mixed_kernel(self)
+        done = [("centered", self.center), ("scaled to a unit diagonal", self.normalize)]
+        standard = " and ".join(word for word, was in done if was) or "neither centered nor scaled"
+        if hasattr(self, "n_neighbors_"):
+            standard = f"of {self.n_neighbors_} shared neighbors, {standard}"
+        is_mixed = self._mixes_kernels or not hasattr(self, "labels_")
+        sentence = f"{self.SIMILARITIES if is_mixed else COSINES} (kernels {standard}"
+        if self.approximation is not None:
+            sentence += "; approximated by features"
+        if getattr(self, "anchor_", 0):
+            sentence += f"; {'with' if hasattr(self, '_anchor_rows') else 'without'} the anchor"
+        return sentence + ")"
 
     def _mixed_among(self, stack: Stack, samples: np.ndarray | None) -> Array:
         """Return the similarities among samples that exist, symmetric but for rounding."""
@@ -263,7 +271,7 @@ class MultipleKernelClusterer(ClusterMixin, Parameters):
         )
 
     def check_parameters(self) -> None:
-        """Refuse parameters that no data could make sense of.
+        """Refuse parameters that are invalid for all data.
 
         Raises
         ------
@@ -303,7 +311,7 @@ class MultipleKernelClusterer(ClusterMixin, Parameters):
         return other
 
     def __getstate__(self) -> dict[str, Any]:
-        """Return what is stored: arrays on the host, which load anywhere."""
+        """Return the state to store, with arrays on the host, which load anywhere."""
         return {name: arrays_to_host(value) for name, value in super().__getstate__().items()}
 
     def __sklearn_is_fitted__(self) -> bool:

@@ -11,49 +11,47 @@ from textwrap import fill as fill_lines
 # How to read weights, in the words that stand beside them wherever they are shown.
 MIXING_WEIGHT = "A weight says how the kernels are mixed; it is not importance."
 LARGE_WEIGHT = "A large weight means little agreement with the consensus; it is not importance."
+# What the similarities of most methods are, and those of methods without coefficients.
+SUM = "the sum of the kernels by their coefficients"
+COSINES = "cosines between rows of the embedding; no kernels are mixed"
 
 SECTIONS = {
     "inputs": """\
 n_clusters : int, default=8
     Number of clusters, k.
 kernels : {"auto", "on-the-fly", "precomputed"}, str, view, dict or KernelBank, default="auto"
-    How X is read. "auto" takes a 3-D array as kernels. Each view of a list or dict, an array or a
-    sparse matrix of SciPy, gets the kernel of its kind: counts, histograms, categories, links and
-    columns of very different sizes are recognized by their numbers (see ``rules`` of `KernelBank`;
-    ``bank_.explain()`` says what was made of each view, and why). One table gets twelve kernels, or
-    the one of its kind. A list of square matrices of one size is refused as ambiguous. A name makes
+    How X is read. "auto" takes a 3-D array as kernels, and gives each view of a list or dict the
+    kernel of its kind (``rules`` of `KernelBank`), recognized by its numbers; ``bank_.explain()``
+    says which and why. One table gets twelve kernels, or the one of its kind. A list of square
+    matrices of one size is refused as ambiguous. "precomputed" takes kernels only. A name makes
     that kernel of each view: "gaussian" (twelve of a table), "self-tuning", "linear", "cosine",
-    "polynomial", "laplacian", "chi2", "hellinger", "jaccard", "overlap" (or "categorical"), and
-    "from_distances" for views that are distances between samples. A dict from names of views to
-    kernels or kinds, such as ``{"text": "sparse", "K": "precomputed"}``, decides for these views; a
-    `mkclust.view` in place of a name says what transformer rows go through before. "on-the-fly"
-    computes the kernels of "auto" anew whenever they are used, and never holds them.
-    "precomputed" takes kernels only. A `KernelBank` says in full which kernels to make. With an
-    approximation, names and a dict say what is done to the rows of each view before.
+    "polynomial", "laplacian", "chi2", "hellinger", "jaccard", "overlap" (or "categorical"), or
+    "from_distances" for views of distances between samples. A dict from names of views to kernels
+    or kinds, such as ``{"text": "sparse", "K": "precomputed"}``, decides for these views; a
+    `mkclust.view` adds a transformer of rows. "on-the-fly" computes the kernels of "auto" whenever
+    they are used, and never stores them. A `KernelBank` gives full control. With an approximation,
+    names and a dict say how the rows of each view are prepared.
 center : bool, default=True
     Center every kernel in its feature space (on the fly; nothing is copied).
 normalize : bool, default=True
     Scale every kernel to a unit diagonal (on the fly; nothing is copied).
 psd : {"error", "clip", "shift"}, default="error"
     What to do with an indefinite kernel: refuse it, drop its negative part, or add a multiple
-    of the identity. Clusters are those of the repaired kernels. Of new samples' similarities, the
-    directions that a kernel lost are left out; a shift is added to those with themselves only.""",
+    of the identity. New samples are treated alike: dropped directions do not count, and a shift
+    is added to their similarities with themselves.""",
     "neighbors": """\
 neighbors : None, int, float or "auto", default=None
     Replace every kernel by its shared neighborhoods: the similarity of two samples is the share of
-    neighborhoods that hold both, a neighborhood being a sample and this number of others, the most
-    similar to it by that kernel, as far as they are similar at all. An integer of at least 2, a
-    share of the samples, or "auto": 20, and fewer of less than 60 samples. These kernels are sparse
-    and kept on the host, and positive semidefinite whatever the kernels were: ``psd`` has nothing
-    to repair.
-    Kernels are compared as scaled to a unit diagonal, precomputed ones if ``normalize`` says so.
-    A table gets one Gaussian kernel, for those of all widths have the same neighbors.""",
+    neighborhoods that contain both. A neighborhood is a sample and this number of others with the
+    largest positive similarities to it. An integer of at least 2, a share of the samples, or
+    "auto": 20, and fewer for less than 60 samples. These kernels are sparse, on the host, and
+    always positive semidefinite. Neighbors are those of kernels scaled to a unit diagonal, of
+    precomputed ones if ``normalize``. A table gets one Gaussian kernel.""",
     "approximation": """\
 approximation : transformer or None, default=None
-    A feature map in scikit-learn's manner, such as ``mkclust.kernels.Nystroem(200)``, cloned for
-    each view: the kernels are those of its features, and nothing as large as the samples squared
-    is ever made. Views are then read some rows at a time, from memory maps, HDF5 and parquet files
-    or dask arrays.""",
+    A scikit-learn transformer, such as ``mkclust.kernels.Nystroem(200)``, cloned for each view: the
+    kernels are those of its features, and no n x n matrix is ever made. Views are read some rows
+    at a time, also from memory maps, HDF5 and parquet files or dask arrays.""",
     "solver": """\
 solver : {"subspace", "reduced-gradient"}, default="subspace"
     The certified subspace solver, or the paper's reduced gradient. Both reach the same minimizer,
@@ -74,42 +72,40 @@ max_iter : int, default=200
 n_init : int, default=10
     Number of k-means starts on the embedding; the best is kept.
 random_state : int, RandomState instance or None, default=None
-    Seed of the k-means starts, of the sample of rows they learn from beyond 100,000 samples, of an
-    approximation that has none of its own, and of the search behind a certificate. With None that
-    search always takes the same random vectors. The solvers themselves are deterministic.
+    Seed of the k-means starts (and of the rows they learn from beyond 100,000 samples), of an
+    approximation without a seed of its own, and of the search behind a certificate, which with None
+    always takes the same random vectors. The solvers themselves are deterministic.
 views : dict of str to (list, slice or str) or None, default=None
-    Takes one wide data frame, or array, apart into views: by the name of each view a list of its
-    columns, by name or number, a slice of their numbers, or the prefix of their names, as in
-    ``{"mrna": ["g1", "g2"], "mirna": "mirna_"}``. Columns in no view are left out. This is how
-    several views go through scikit-learn's pipelines and searches, which pass one table on.
+    Splits one wide data frame or array into views, each given by a list of columns (names or
+    numbers), a slice of their numbers, or a prefix of their names, as in ``{"mrna": ["g1", "g2"],
+    "mirna": "mirna_"}``. Columns in no view are left out. It lets several views pass through
+    scikit-learn's pipelines and searches, which take one table.
 
-    Categorical and boolean columns of data frames, and text with at most 20 different values that
-    repeat, become a view of their own, ``NAME (categories)``, one-hot encoded, in which the
-    similarity of two samples is the share of equal categories. Other text and dates are refused.
+    Categorical and boolean columns of data frames, and text with at most 20 values that repeat,
+    become a view ``NAME (categories)``, in which the similarity of two samples is the share of
+    equal categories. Other text and dates are refused.
 join : {"exact", "inner", "outer"}, default="exact"
-    Data frames of views are aligned by their ids (the index of pandas, the observations of
-    AnnData; the default index, polars and arrays mean the order of rows). "exact" takes the same
-    ids in any order, "inner" the samples that all frames have, in the order of the first frame with
-    ids, and "outer" all samples, those included that are missing from some frames.
+    Data frames are aligned by their ids (the index of pandas, the observations of AnnData); the
+    default index, polars and arrays mean the order of rows. "exact" requires the same ids, in any
+    order, "inner" takes the samples that all frames have, in the order of the first frame with
+    ids, and "outer" all samples, also those missing from some frames.
 impute : {None, "median"}, default=None
-    Missing cells (NaN, None, masked entries) are refused, all named at once, or filled with the
-    median of their column, categories with the most frequent one. What is filled in is learned, and
-    fills the cells of new samples, too. Views on disk, of dask and on devices are left as they are.
+    Missing cells (NaN, None, masked entries) are refused, or filled with the median of their
+    column, categories with the most frequent one, also in new samples. Views on disk, of dask and
+    on devices are left as they are.
 missing_views : {None, "learn", "zero", "rescale"}, default=None
-    A sample that is missing from a view altogether (not in its frame, a row of NaN, NaN throughout
-    the row and the column of a kernel, or marked in ``observed``) has no part in the kernels of
-    that view, which are centered and scaled among the others. "zero" leaves its similarities by
-    these kernels at zero, which is the average; "rescale" besides scales every sample up to the
-    total self-similarity of one that is in all views; "learn" fills in what the clustering itself
-    predicts, in turn with it. None is "learn" for SimpleMKKM, MKKM, AverageKKM and AgreementKKM
-    with exact kernels, and "rescale" otherwise.
+    A sample that is missing from a view (not in its frame, a row of NaN, NaN in the whole row and
+    column of a kernel, or marked in ``observed``) has no part in the kernels of that view, which
+    are centered and scaled among the others. "zero" sets its similarities there to zero, the
+    average; "rescale" also scales it up to the self-similarity of samples in all views; "learn"
+    fills in what the clustering predicts, in turns with it. None is "learn" for SimpleMKKM, MKKM,
+    AverageKKM and AgreementKKM with exact kernels, and "rescale" otherwise.
 scale : {"auto", "standard", "robust", "none"} or dict of str to these, default="auto"
     How columns of numbers are scaled, in all views or by the name of a view. "auto" divides those
-    of a table by their spread, so that units do not matter: at most 20 columns, or at most 100
-    whose spreads differ by a factor of 1,000. Of other views it only scales columns down that vary
-    much more than the others. "standard" divides by the standard deviation, "robust" by the
-    distance between the quartiles, "none" leaves columns as they are. Counts, histograms,
-    directions and categories are not scaled. ``summary()`` says what was done.""",
+    of a table (at most 20 columns, or at most 100 whose spreads differ by a factor of 1,000) by
+    their spread, and in other views scales down columns that vary much more than the others.
+    "standard" divides by the standard deviation, "robust" by the distance between the quartiles,
+    "none" changes nothing. Counts, histograms, directions and categories are not scaled.""",
     "attributes": """\
 
 Attributes
@@ -123,10 +119,9 @@ embedding_ : array of shape (n_samples, n_clusters)
     The orthonormal H, unique up to a rotation.""",
     "certificate": """\
 duality_gap_ : float
-    Relative distance of the objective to its global minimum at most. The lower side is exact, and
-    so is the upper one if ``certificate_`` is "proved"; otherwise it holds but for the probability
-    that is stated there. With an approximation it is the gap of the approximated problem;
-    ``approximation_error_`` says how far that is from the kernels themselves.
+    An upper bound on the relative distance of the objective to its global minimum. It is certain
+    if ``certificate_`` is "proved", and otherwise fails with the probability stated there. With an
+    approximation it is the gap of the approximated problem.
 certificate_ : str
     How it is known that the eigensolver missed nothing: "proved" (by a factorization or a dense
     eigendecomposition), "searched (missed with probability at most ...)" or, for streamed kernels
@@ -153,12 +148,11 @@ n_iter_ : int
 kernel_names_ : tuple of str
     Names of the kernels.
 agreement_ : Agreement
-    What the kernels share beyond chance (`mkclust.agreement`); not there for one kernel alone.
-    If samples are missing from views, every two are compared on the samples both have.
+    What the kernels share beyond chance (`mkclust.agreement`), every two compared on the samples
+    both have; not there for one kernel alone.
 uncovered_samples_ : ndarray
     Ids, or else numbers, of the samples that have no entry in any view that is used
-    (`UncoveredSamplesWarning`). They have the label -1, and the clusters are found without them.
-    Only if there are any.
+    (`UncoveredSamplesWarning`), if there are any. They have the label -1.
 fill_history_ : ndarray of shape (n_fills + 1,)
     The objective without and with each of the fills of missing samples; only if
     ``missing_views="learn"`` had something to learn. ``history_`` is that of the last solve.
@@ -166,9 +160,8 @@ missingness_ : Missingness
     Whether the clusters follow which views samples are missing from, which `MissingnessWarning`
     warns of; only if some are.
 n_neighbors_, n_components_ : int
-    With ``neighbors`` only: how many every sample has, and into how many groups samples fall that
-    no neighborhood of any kernel connects. More of these than clusters are warned of
-    (`NeighborhoodsWarning`).
+    With ``neighbors`` only: how many every sample has, and the number of groups that no
+    neighborhood of any kernel connects.
 bank_ : KernelBank
     What made the kernels of views or a table; not there for precomputed kernels.
 sample_ids_ : ndarray of shape (n_samples,)
@@ -183,9 +176,8 @@ solve_seconds_, fit_seconds_ : float
     Time spent on solving, and on the whole fit.
 approximation_error_ : ndarray of shape (n_kernels,)
     With an approximation: the share of each kernel's trace, before any centering, that its
-    features miss, on some of the samples; NaN if the feature map does not know. Random waves
-    miss nothing on average however few they are; ``mkclust.stability`` says more.
-    Certificates and objectives are those of the approximated problem.""",
+    features miss, on some of the samples; NaN if the feature map does not know it. Random features
+    miss nothing on average; ``mkclust.stability`` says more.""",
 }
 # The input of the methods that take features, too.
 SECTIONS["inductive"] = "\n".join(

@@ -9,11 +9,13 @@ from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 from mkclust.data.samples import Samples
-from mkclust.linalg import arrays_to_host, to_host
+from mkclust.engine.certificate import rounding_of_entries
+from mkclust.engine.eigen import Relaxation
+from mkclust.linalg import arrays_to_host, is_on_accelerator, to_device, to_host
 from mkclust.linalg.sparse_rows import spread_rows
 from mkclust.methods.base import MultipleKernelClusterer
 from mkclust.methods.learned_rows import LearnedRows, learn_regressions
-from mkclust.methods.out_of_sample import Extension, eigenvector_projections, inverse
+from mkclust.methods.out_of_sample import Extension, embedded_rows, inverse
 from mkclust.methods.solution import Solution
 from mkclust.methods.uncovered import UNCOVERED, observed_of, uncovered_among_new, warn_of_uncovered
 from mkclust.stack import Stack
@@ -118,15 +120,21 @@ class InductiveClusterer(
 
     def _rows(self, stack: Stack, solution: Solution) -> tuple[Array, Extension | None]:
         """Embed the training samples as new ones are, so that their labels agree."""
-        projections = self._projections(stack, solution)
-        if stack.features is not None:
-            products = multiply(stack.kernels, projections)
-            return sum(products[1:], products[0]), None
-        rule = self.table_options.fill_rule
-        extension = Extension.by(stack, projections, rule, solution.included)
-        if solution.projections is None and self._asks_to_learn:
-            extension = self._with_learned_rows(stack, solution, extension)
-        return extension.embed_training(stack), extension
+        rule, relaxation = self.table_options.fill_rule, solution.relaxation
+        extension, projections = None, self._projections(stack, solution)
+        if stack.features is None:
+            extension = Extension.by(stack, projections, rule, solution.included)
+            if self._asks_to_learn:
+                extension = self._with_learned_rows(stack, solution, extension)
+        is_complete = stack.features is not None or observed_of(stack) is None
+        # On accelerators products are only as precise as the kernels.
+        is_precise = is_complete and not is_on_accelerator(solution.partition)
+        if solution.projections is None and relaxation is not None and is_precise:
+            return embedded_rows(relaxation, rounding_of_entries(stack)), extension
+        if extension is not None:
+            return extension.embed_training(stack), extension
+        products = multiply(stack.kernels, projections)
+        return sum(products[1:], products[0]), None
 
     def _projections(self, stack: Stack, solution: Solution) -> list[Array]:
         """Return what takes similarities to the embedding, kernel by kernel."""
@@ -139,21 +147,33 @@ class InductiveClusterer(
                 "coefficients and relaxation; return these from _solve, or derive "
                 f"{name} from MultipleKernelClusterer"
             )
-        values = solution.relaxation.eigenvalues[: self.n_clusters]
-        return eigenvector_projections(stack, solution.coefficients, solution.partition, values)
+        projection = solution.partition * to_device(
+            _reciprocals(stack, solution.relaxation), solution.partition
+        )
+        return [float(c) * projection for c in solution.coefficients]
 
     def _with_learned_rows(
         self, stack: Stack, solution: Solution, extension: Extension
     ) -> Extension:
         """Return an extension that has learned what makes up for kernels that lack a sample."""
-        assert solution.relaxation is not None
-        assert solution.coefficients is not None
-        precision = max(kernel.precision for kernel in stack.kernels)
-        values = solution.relaxation.eigenvalues[: self.n_clusters]
-        reciprocals = inverse(values, stack.n_samples, precision)
-        learned = LearnedRows.of(stack, solution.coefficients, solution.partition, reciprocals)
+        if solution.projections is not None:
+            products = multiply(stack.kernels, solution.projections)
+            predictions = np.stack([to_host(solution.partition.T @ each) for each in products])
+        else:
+            coefficients, relaxation = solution.coefficients, solution.relaxation
+            assert coefficients is not None
+            assert relaxation is not None
+            reciprocals = _reciprocals(stack, relaxation)
+            predictions = coefficients[:, None, None] * solution.grams * reciprocals
+        learned = LearnedRows(predictions)
         if (observed := observed_of(stack)) is None:
             return replace(extension, learned=learned)
         rows = extension.embed_training(stack)
         regressions = learn_regressions(stack, rows, observed & extension.active)
         return extension.with_regressions(learned, regressions)
+
+
+def _reciprocals(stack: Stack, relaxation: Relaxation) -> Float:
+    """Return the reciprocals of the leading eigenvalues of a mix."""
+    values = relaxation.eigenvalues[: relaxation.n_clusters]
+    return inverse(values, stack.n_samples, rounding_of_entries(stack))

@@ -6,9 +6,8 @@ import numpy as np
 
 from mkclust.engine.eigen import Relaxation
 from mkclust.engine.simplex import best_response, longest_step, reduced_direction
-from mkclust.methods.alternate import alternate
 from mkclust.methods.inductive import InductiveClusterer
-from mkclust.methods.mixture import Mixture
+from mkclust.methods.mixture import Mixture, alternate
 from mkclust.methods.simple_mkkm import SimpleMKKM
 from mkclust.methods.solution import Solution
 from mkclust.stack import Stack

@@ -50,17 +50,15 @@ def grams_of(stack: Stack, H: Array) -> Float:
 class LearnedRows:
     r"""The embedding of samples that some kernels lack, from what the others say.
 
-    With a partition H of :math:`\sum_p c_p K_p`, eigenvalues :math:`\Lambda`, a kernel contributes
-    :math:`c_p \varphi_p(x)^\top M_p \Lambda^{-1}` to the embedding of x. If it lacks x, it
-    contributes a share :math:`\tau` of that for the features :math:`M_p h(x)` that the embedding
-    predicts. With b(x) the sum of what the others contribute,
+    With a partition :math:`H = \sum_p K_p P_p`, a kernel :math:`K_p = \Phi_p^\top \Phi_p`
+    contributes :math:`\varphi_p(x)^\top \Phi_p P_p` to the embedding of x. If it lacks x, it
+    contributes a share :math:`\tau` of that for the features :math:`\Phi_p H h(x)` that the
+    embedding predicts. With b(x) the sum of what the others contribute,
 
-    .. math:: h(x) = b(x) \Big(I - \tau \sum_{p\ \mathrm{lacks}\ x}
-              c_p M_p^\top M_p \Lambda^{-1}\Big)^{-1}.
+    .. math:: h(x) = b(x) \Big(I - \tau \sum_{p\ \mathrm{lacks}\ x} H^\top K_p P_p\Big)^{-1}.
 
-    Were :math:`\tau` one, that would be the h for which the features seen are nearest to
-    :math:`M_p h`. A sample that no kernel lacks keeps its b(x), and a sample in kernels for
-    which there is a regression is embedded by that.
+    A sample that no kernel lacks keeps its b(x), and a sample in kernels for which there is a
+    regression is embedded by that.
     """
 
     # What a row is multiplied with for what it predicts of each kernel, (n_kernels, k, k).
@@ -69,11 +67,6 @@ class LearnedRows:
     patterns: Sequence[np.ndarray] = ()
     # The kernels that are mixed at all: whether others have a sample does not matter.
     active: np.ndarray | None = None
-
-    @classmethod
-    def of(cls, stack: Stack, coefficients: Float, H: Array, reciprocals: Float) -> "LearnedRows":
-        """Return that of a partition H, with the reciprocals of its eigenvalues."""
-        return cls(coefficients[:, None, None] * grams_of(stack, H) * reciprocals)
 
     def complete(self, rows: Array, seen: np.ndarray) -> Array:
         """Make up for kernels that lack samples, given the sum over the kernels that have them.

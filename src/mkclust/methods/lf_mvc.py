@@ -7,8 +7,8 @@ import numpy as np
 from mkclust.engine.certificate import rounding_of_entries
 from mkclust.engine.eigen import relax
 from mkclust.linalg import namespace, polar_factor, side_by_side, to_device, to_host
+from mkclust.methods.documentation import COSINES
 from mkclust.methods.inductive import InductiveClusterer
-from mkclust.methods.mixed_kernel import COSINES
 from mkclust.methods.mixture import EIGEN_TOLERANCE, Mixture
 from mkclust.methods.out_of_sample import inverse
 from mkclust.methods.solution import Solution

@@ -9,10 +9,9 @@ from mkclust.engine.eigen import Relaxation
 from mkclust.engine.row_simplex import minimize_over_rows
 from mkclust.linalg import empty, namespace, to_device, to_host, zeros
 from mkclust.methods.base import MultipleKernelClusterer
-from mkclust.methods.fields import learned
 from mkclust.methods.mixture import EIGEN_TOLERANCE
 from mkclust.methods.solution import Solution
-from mkclust.parameters import Allowed, Number
+from mkclust.parameters import Allowed, Number, learned
 from mkclust.stack import Array as DenseKernel
 from mkclust.stack import Mix, Stack, Standardization, Standardized
 from mkclust.stack.kernel import row_blocks

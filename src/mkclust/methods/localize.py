@@ -5,10 +5,10 @@ from typing import Any, Literal
 
 import numpy as np
 
+from mkclust.kernels.neighbors import kth_smallest
 from mkclust.linalg import (
     astype,
     empty,
-    is_foreign,
     namespace,
     select,
     set_diagonal,
@@ -96,11 +96,7 @@ def neighborhood_mask(stack: Stack, size: int, kind: MaskKind = "published") -> 
 
 def _nearest(similarities: Array, size: int) -> Array:
     """Return which entries are among the largest of their row, ``size`` of each."""
-    xp, rest = namespace(similarities), similarities.shape[1] - size
-    if is_foreign(similarities):
-        smallest = xp.sort(similarities, axis=1)[:, rest : rest + 1]
-    else:
-        smallest = np.partition(similarities, rest, axis=1)[:, rest : rest + 1]
+    xp, smallest = namespace(similarities), -kth_smallest(-similarities, size)
     is_above, is_equal = similarities > smallest, similarities == smallest
     # Among equal similarities the first are taken, as by a stable sort.
     n_left = size - xp.sum(astype(is_above, "int32"), axis=1, keepdims=True)

@@ -1,7 +1,8 @@
 """LocalizedSimpleMKKM: SimpleMKKM that trusts similarities between neighbors only; certified."""
 
+from collections.abc import Callable
 from dataclasses import replace
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -30,20 +31,19 @@ def solve_localized_simple_mkkm(
     *,
     neighbors: Neighbors = "auto",
     mask: MaskKind = "counts",
-    tol: float = 1e-6,
-    max_iter: int = 200,
-    prove: bool | Literal["auto"] = "auto",
-    random_state: Any = None,
+    solve: Callable[..., Solution] = solve_simple_mkkm,
+    **options: Any,
 ) -> Solution:
     """Solve `SimpleMKKM` for kernels among neighbors: the problem of `LocalizedSimpleMKKM`.
 
-    These are written out: m + 1 matrices of n x n beside the kernels.
+    These are written out: m + 1 matrices of n x n beside the kernels. ``options`` are those of
+    ``solve``, which is called with the kernels and the number of clusters.
     """
     size = neighborhood_size(neighbors, stack.n_samples, n_clusters)
-    local, _ = localize(stack, neighborhood_mask(stack, size, mask))
-    return solve_simple_mkkm(
-        local, n_clusters, tol=tol, max_iter=max_iter, prove=prove, random_state=random_state
-    )
+    weights = neighborhood_mask(stack, size, mask)
+    _warn_of_isolated_samples(weights)
+    solution = solve(localize(stack, weights)[0], n_clusters, **options)
+    return replace(solution, learned={"n_neighbors_": size})
 
 
 class LocalizedSimpleMKKM(SimpleClusterer):
@@ -130,11 +130,9 @@ class LocalizedSimpleMKKM(SimpleClusterer):
     COPIES: ClassVar[int] = 1
 
     def _solve(self, stack: Stack) -> Solution:
-        size = neighborhood_size(self.neighbors, stack.n_samples, self.n_clusters)
-        mask = neighborhood_mask(stack, size, self.mask)
-        _warn_of_isolated_samples(mask)
-        solution = self._minimize(localize(stack, mask)[0])
-        return replace(solution, learned={"n_neighbors_": size})
+        options = self._options("neighbors", "mask")
+        options["solve"] = lambda local, n_clusters: self._minimize(local)
+        return solve_localized_simple_mkkm(stack, self.n_clusters, **options)
 
     def _learned(
         self, stack: Stack, solution: Solution, labels: Array, *further: Array

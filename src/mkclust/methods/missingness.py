@@ -28,8 +28,8 @@ PERMUTATIONS_PER_TEST = 300
 ROUNDING = 1e-12
 # A verdict names this number of clusters, those whose share of missing samples differs most.
 MOST_NAMED = 3
-# From this share of missing samples on, what is learned of them is worth its time: chosen by
-# benchmarks/missing_views.py.
+# From this share of missing samples on, learning what stands for them is worth its time
+# (benchmarks/missing_views.py).
 MUCH_MISSING = 0.1
 
 

@@ -1,7 +1,8 @@
-"""The relaxed clustering of a mix of kernels, as a function of how they are mixed."""
+"""The relaxed clustering of mixed kernels, and two loops that find mix and partition in turns."""
 
+from collections.abc import Callable
 from functools import cached_property
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
@@ -14,7 +15,6 @@ from mkclust.engine.certificate import (
 )
 from mkclust.engine.eigen import Relaxation, relax
 from mkclust.linalg import inner_products, precision_of
-from mkclust.methods.alternate import Iterates
 from mkclust.methods.solution import Solution
 from mkclust.stack import Stack
 from mkclust.types import Array, Float
@@ -23,6 +23,21 @@ from mkclust.types import Array, Float
 EIGEN_TOLERANCE = 1e-12
 # Relative error of the sums that `leading_shares` are of: they are shown with two digits.
 SHARE_TOLERANCE = 2e-3
+# An alternation is in a cycle if it returns to within this share of a step.
+REPEATED = 1e-3
+# One that its cap has ended is reported as a cycle within this share.
+NEARLY_REPEATED = 0.1
+
+
+class Iterates(NamedTuple):
+    """Weights and partition at the end of a loop, and how it got there."""
+
+    weights: Any
+    relaxation: Relaxation
+    history: Float
+    converged: bool
+    n_iter: int
+    cycle: int = 0
 
 
 class Mixture:
@@ -86,7 +101,7 @@ class Mixture:
         return verdict.certificate or Certificate("open", relaxation.error)
 
     def loop_solution(self, found: Iterates, coefficients: Float) -> Solution:
-        """Return the end of one of the loops of `mkclust.methods.alternate` as a solution."""
+        """Return the end of one of the loops `descend` and `alternate` as a solution."""
         weights, relaxation, history, converged, n_iter, cycle = found
         return self.solution(
             relaxation, weights, coefficients, history, converged, n_iter, cycle=cycle
@@ -119,8 +134,9 @@ class Mixture:
 
 def leading_shares(stack: Stack, solution: Solution) -> Float:
     """Return the share of each kernel's own top-k eigenvalue sum that a partition captures."""
-    H, relaxation, held = solution.partition, solution.relaxation, stack.held()
-    sums = inner_products((held or stack).apply(H), H)
+    H, relaxation = solution.partition, solution.relaxation
+    assert solution.grams is not None
+    sums = np.einsum("pii->p", solution.grams)
     largest = leading_sums(stack, H.shape[1], H if relaxation is None else relaxation.vectors)
     shares = np.divide(sums, largest, out=np.zeros_like(largest), where=largest > 0)
     return np.clip(shares, 0, 1)
@@ -133,3 +149,92 @@ def leading_sums(stack: Stack, n_clusters: int, start: Array | None = None) -> F
     if held is not None:
         options["dtype"] = precision_of(held.entries)
     return np.array([relax(K, n_clusters, **options).value for K in (held or stack).kernels])
+
+
+def descend(
+    weights: Any,
+    relax: Callable[[Any], Relaxation],
+    measure: Callable[[Relaxation], Any],
+    update: Callable[[Any], Any],
+    objective: Callable[[Any, Any], float],
+    *,
+    tol: float,
+    max_iter: int,
+    recorded: Literal["before", "after"] = "before",
+) -> Iterates:
+    """Minimize an objective over partition and weights in turns.
+
+    ``relax(weights)`` solves for the partition, ``measure(relaxation)`` returns what the weights
+    depend on, ``update(measured)`` the best weights for it, and ``objective(weights, measured)``
+    their value. The loop stops, from the third iteration on, if the objective ``recorded`` before
+    or after the update changes by less than the share ``tol``. The history ends with the objective
+    of the pair that is returned.
+    """
+    relaxation = relax(weights)
+    measured = measure(relaxation)
+    history: list[float] = []
+    converged = False
+    while not converged and len(history) < max_iter:
+        updated = update(measured)
+        history.append(objective(weights if recorded == "before" else updated, measured))
+        weights = updated
+        relaxation = relax(weights)
+        measured = measure(relaxation)
+        converged = len(history) > 2 and (
+            history[-1] == 0 or abs(history[-2] - history[-1]) < tol * abs(history[-2])
+        )
+    n_iter = len(history)
+    history.append(objective(weights, measured))
+    return Iterates(weights, relaxation, np.array(history), converged, n_iter)
+
+
+def alternate(
+    weights: Float,
+    relax: Callable[[Float], Relaxation],
+    respond: Callable[[Relaxation], tuple[Float, float]],
+    *,
+    tol: float,
+    max_iter: int,
+    order: float = np.inf,
+) -> Iterates:
+    """Alternate between two sides with opposite goals.
+
+    ``relax(weights)`` solves for the partition, ``respond(relaxation)`` returns the weights that
+    answer it, and the objective by which iterates are compared. The loop stops if the weights
+    change by less than ``tol`` in the norm of some ``order``. Nothing makes it descend: a cycle
+    ends it, too, and the iterate with the least objective is returned, so that the result does not
+    depend on whether the cap is even or odd. The start is not an iterate.
+    """
+    trail = [weights]
+    relaxation = relax(weights)
+    answer, value = respond(relaxation)
+    history, best = [value], (value, weights, relaxation)
+    converged, cycle = False, 0
+    while not converged and not cycle and len(trail) <= max_iter:
+        weights = answer
+        relaxation = relax(weights)
+        answer, value = respond(relaxation)
+        history.append(value)
+        converged = float(np.linalg.norm(weights - trail[-1], order)) < tol
+        if converged or len(trail) == 1 or value < best[0]:
+            best = (value, weights, relaxation)
+        if not converged:
+            cycle = _cycle(trail, weights, REPEATED)
+        trail.append(weights)
+    if not converged and not cycle:
+        cycle = _cycle(trail[:-1], weights, NEARLY_REPEATED)
+    value, weights, relaxation = best
+    if value != history[-1]:
+        history.append(value)
+    return Iterates(weights, relaxation, np.array(history), converged, len(trail) - 1, cycle)
+
+
+def _cycle(trail: list[Float], weights: Float, share: float) -> int:
+    """Return after how many steps the weights have returned to an earlier iterate, or zero."""
+    if len(trail) < 2:
+        return 0
+    step = np.max(np.abs(weights - trail[-1]))
+    for length in range(2, len(trail) + 1):
+        if np.max(np.abs(weights - trail[-length])) <= share * step:
+            return length
+    return 0

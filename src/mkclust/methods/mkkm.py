@@ -3,10 +3,9 @@
 from typing import ClassVar
 
 from mkclust.engine.simplex import best_response
-from mkclust.methods.alternate import descend
 from mkclust.methods.inductive import InductiveClusterer
 from mkclust.methods.learned_fill import RegressedFills, learn_fills
-from mkclust.methods.mixture import Mixture
+from mkclust.methods.mixture import Mixture, descend
 from mkclust.methods.solution import Solution
 from mkclust.stack import Stack
 from mkclust.types import Float

@@ -6,9 +6,8 @@ from typing import ClassVar
 import numpy as np
 
 from mkclust.engine.simplex import drop_small, minimize_quadratic
-from mkclust.methods.alternate import descend
 from mkclust.methods.inductive import InductiveClusterer
-from mkclust.methods.mixture import Mixture
+from mkclust.methods.mixture import Mixture, descend
 from mkclust.methods.solution import Solution
 from mkclust.parameters import Allowed, Number
 from mkclust.stack import Stack

@@ -6,10 +6,9 @@ import numpy as np
 
 from mkclust.engine.eigen import Relaxation
 from mkclust.engine.simplex import minimize_quadratic
-from mkclust.methods.alternate import alternate
 from mkclust.methods.documentation import LARGE_WEIGHT
 from mkclust.methods.inductive import InductiveClusterer
-from mkclust.methods.mixture import Mixture
+from mkclust.methods.mixture import Mixture, alternate
 from mkclust.methods.solution import Solution
 from mkclust.parameters import Allowed, Choice
 from mkclust.stack import Stack
@@ -134,8 +133,8 @@ class MKKMMM(InductiveClusterer):
     duality_gap_ : float
         Only for the saddle point: relative distance of the objective to its maximum at most.
     certificate_ : str
-        Only for the saddle point: how it is known that no eigenvector was missed, as SimpleMKKM
-        tells it.
+        Only for the saddle point: how it is known that no eigenvector was missed, in the words
+        of SimpleMKKM.
     {notes}
 
     Examples

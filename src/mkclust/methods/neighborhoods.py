@@ -28,7 +28,7 @@ from mkclust.types import Array, Float
 
 @dataclass(frozen=True)
 class KernelNeighborhoods:
-    """The neighborhoods of a precomputed kernel, and what tells how new samples join them."""
+    """The neighborhoods of a precomputed kernel, and how new samples join them."""
 
     name: str
     found: Neighborhoods = field(repr=False)
@@ -68,8 +68,8 @@ def find_neighborhoods(model: Any, samples: Any) -> tuple[KernelNeighborhoods, .
     searches = [NeighborSearch(size) for size in sizes]
     lengths = [lengths_of(diagonal) if model.normalize else None for diagonal in diagonals]
     same_size = len(set(map(len, diagonals))) == 1
-    groups = [list(range(len(kernels)))] if same_size else [[p] for p in range(len(kernels))]
-    for group in groups:
+    every = range(len(kernels))
+    for group in [every] if same_size else [[p] for p in every]:
         for rows in row_blocks([kernels[p] for p in group]):
             for p in group:  # the rows of all kernels of a source are read together
                 is_single = kernels[p].precision > np.finfo(np.float64).eps

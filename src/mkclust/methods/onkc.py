@@ -33,7 +33,7 @@ ZERO_SHARE = 1e-13
 
 
 class NearbyKernel(NamedTuple):
-    """The kernel that is best for a mixed kernel and a partition, and what is known of it."""
+    """The best kernel for a mixed kernel and a partition, with its leading eigenvectors."""
 
     kernel: Array  # G
     leading: Array  # its k leading eigenvectors

@@ -6,8 +6,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from mkclust.engine.eigen import Relaxation
 from mkclust.linalg import (
     arrays_to_host,
+    astype,
     is_foreign,
     is_on_accelerator,
     namespace,
@@ -41,13 +43,12 @@ def active_kernels(stack: Stack, active: Sequence[int] | None) -> np.ndarray:
     return is_active
 
 
-def eigenvector_projections(
-    stack: Stack, coefficients: Float, H: Array, eigenvalues: Float
-) -> list[Array]:
-    """Return what takes similarities to leading eigenvectors of a mix, zero beyond its rank."""
-    precision = max(kernel.precision for kernel in stack.kernels)
-    projection = H * to_device(inverse(eigenvalues, H.shape[0], precision), H)
-    return [float(c) * projection for c in coefficients]
+def embedded_rows(relaxation: Relaxation, precision: float) -> Array:
+    """Return the samples of a mix as new ones are embedded: ``K H / L``, zero beyond its rank."""
+    k = relaxation.n_clusters
+    products = astype(relaxation.products[:, :k], "float64")
+    scale = inverse(relaxation.eigenvalues[:k], products.shape[0], precision)
+    return products * to_device(scale, products)
 
 
 class Similarities(NamedTuple):
@@ -110,7 +111,7 @@ class Extension:
         )
 
     def __getstate__(self) -> dict[str, Any]:
-        """Return what is stored of it: arrays of the host."""
+        """Return the state to store, with arrays on the host."""
         return {name: arrays_to_host(value) for name, value in vars(self).items()}
 
     def with_regressions(

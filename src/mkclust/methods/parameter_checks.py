@@ -1,4 +1,4 @@
-"""Parameters that no data, or not these data, could make sense of."""
+"""Checks of parameters, alone and with the data."""
 
 from typing import Any
 
@@ -25,7 +25,7 @@ COMMON: dict[str, Allowed] = {
 
 
 def check_parameters(model: Any) -> None:
-    """Refuse parameters of a model that no data could make sense of."""
+    """Refuse parameters of a model that are invalid for all data."""
     parameters = model.get_params(deep=False)
     for name, allowed in (COMMON | model.ALLOWED).items():
         if name in parameters:
@@ -47,7 +47,7 @@ def check_parameters(model: Any) -> None:
 
 
 def _check_approximation(model: Any) -> None:
-    """Refuse what is not a feature map, and any if a method needs entries of the kernels."""
+    """Refuse an invalid feature map, and any if a method needs entries of the kernels."""
     approximation = model.approximation
     is_map = hasattr(approximation, "transform")
     if not is_map or isinstance(approximation, type | KernelBank):

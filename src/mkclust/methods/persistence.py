@@ -132,6 +132,12 @@ def load_model(
         )
     if not isinstance(model, MultipleKernelClusterer) or not hasattr(model, "labels_"):
         raise ValueError(f"{path}: holds a {type(model).__name__}, not a fitted model of mkclust")
+    _warn_of_versions(path, saved)
+    return model
+
+
+def _warn_of_versions(path: Path, saved: Mapping[str, Any]) -> None:
+    """Warn if a model was saved with other versions of what it computes with."""
     here = versions()
     others = [
         f"{name} {saved.get(name)} (here {here[name]})"
@@ -144,7 +150,6 @@ def load_model(
             "again if that matters",
             ModelVersionWarning,
         )
-    return model
 
 
 def import_skops() -> ModuleType:

@@ -29,13 +29,8 @@ def solve_reduced_gradient(
 ) -> Solution:
     """Minimize the objective of `SimpleMKKM` by reduced gradient descent.
 
-    See `SimpleMKKM` for the objective and the parameters. The history begins with the uniform
-    weights.
-
-    References
-    ----------
-    .. [1] X. Liu, E. Zhu, J. Liu, T. Hospedales, Y. Wang, M. Wang. SimpleMKKM: Simple Multiple
-       Kernel K-means. ICML 2020. Theorem 1, Eqs. 6-9, Algorithm 1.
+    It is Theorem 1, Eqs. 6-9 and Algorithm 1 of the paper that `SimpleMKKM` cites, which also has
+    the objective and the parameters. The history begins with the uniform weights.
     """
     mixture = Mixture(stack, n_clusters)
     gamma = mixture.uniform

@@ -1,7 +1,7 @@
-"""Whether what is passed to a fitted model has the form of what it was fitted on."""
+"""Checks that the input of a fitted model has the form of its training data."""
 
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -22,20 +22,6 @@ from mkclust.types import Float
 # What differs by less than this share of the largest self-similarity is rounding, in float32.
 ROUNDING = 1e-5
 OTHER_SAMPLES = "X holds other samples than the model was fitted on: pass the same"
-
-
-def match_views(
-    samples: Samples, widths: Mapping[str, int], columns: Mapping[str, list[str]]
-) -> Samples:
-    """Return views in the order of those that a model was fitted on, or say how they differ."""
-    given = dict(zip(samples.names, samples.n_features, strict=True))
-    if given != widths:
-        raise ValueError(
-            f"X has the views {given} (name: columns), the model was fitted on {dict(widths)}: "
-            "pass the same views, with the same columns"
-        )
-    samples.check_columns(columns, "model")
-    return samples.only(list(widths))
 
 
 def count_parts(samples: Samples) -> int:

@@ -9,17 +9,16 @@ from mkclust.engine.certificate import rounding_of_entries, search_key
 from mkclust.engine.eigen import Relaxation, relax
 from mkclust.engine.search import Search, search
 from mkclust.exceptions import WeightsWarning, warn
-from mkclust.linalg import astype, precision_of, to_device
+from mkclust.linalg import precision_of
 from mkclust.methods.base import MultipleKernelClusterer
 from mkclust.methods.documentation import LARGE_WEIGHT
-from mkclust.methods.fields import learned
 from mkclust.methods.inductive import InductiveClusterer
 from mkclust.methods.learned_fill import AlignedFills, learn_fills
-from mkclust.methods.out_of_sample import inverse
+from mkclust.methods.out_of_sample import embedded_rows
 from mkclust.methods.reduced_gradient import solve_reduced_gradient
 from mkclust.methods.solution import Solution
 from mkclust.metrics import agreement_of_labels
-from mkclust.parameters import Allowed, Choice
+from mkclust.parameters import Allowed, Choice, learned
 from mkclust.stack import Stack
 from mkclust.stack.observed import with_active
 from mkclust.text import join_words
@@ -67,7 +66,7 @@ def solution_of(result: Search) -> Solution:
         partition=result.relaxation.vectors[:, : result.relaxation.n_clusters],
         weights=result.weights,
         objective=result.relaxation.value,
-        # An early estimate may turn out to have been too low; what is known last is known best.
+        # Early estimates may have been too low; the last one is the most accurate.
         history=np.maximum(np.minimum.accumulate(upper), upper[-1]),
         converged=result.converged,
         coefficients=result.weights**2,
@@ -126,13 +125,8 @@ class CertifiedClusterer(MultipleKernelClusterer):
 
     def _further_rows(self, stack: Stack, solution: Solution) -> list[Array]:
         """Return the rows of the compromise's partition."""
-        baseline, k = self._compromise(stack, solution), self.n_clusters
-        if baseline is None:
-            return []
-        precision = rounding_of_entries(stack)
-        scale = inverse(baseline.eigenvalues[:k], stack.n_samples, precision)
-        products = astype(baseline.products[:, :k], "float64")
-        return [products * to_device(scale, products)]
+        baseline = self._compromise(stack, solution)
+        return [] if baseline is None else [embedded_rows(baseline, rounding_of_entries(stack))]
 
     def _learned(
         self, stack: Stack, solution: Solution, labels: Array, *further: Array
@@ -166,7 +160,7 @@ class SimpleClusterer(CertifiedClusterer):
     }
 
     def check_parameters(self) -> None:
-        """Refuse parameters that no data could make sense of."""
+        """Refuse parameters that are invalid for all data."""
         super().check_parameters()
         if self.stopping == "step" and self.solver == "subspace":
             raise ValueError(

@@ -57,6 +57,8 @@ class Solution:
         The kernels that were solved, if samples missing from some were filled in or rescaled.
     fill_history : ndarray of shape (n_fills + 1,) or None
         The objective without fills, and after each time that fills were learned.
+    grams : ndarray of shape (n_kernels, n_clusters, n_clusters) or None
+        ``H^T K_p H`` for every kernel; a fit computes them.
     seconds : float
         Duration of the solve, if an estimator measured it.
     learned : mapping of str to object
@@ -82,6 +84,7 @@ class Solution:
     baseline: Relaxation | None = None
     stack: Stack | None = None
     fill_history: Float | None = None
+    grams: Float | None = None
     seconds: float = 0.0
     learned: Mapping[str, Any] = field(default_factory=dict)
 

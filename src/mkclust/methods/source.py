@@ -19,6 +19,7 @@ from mkclust.data.samples import Samples, as_blocks, read_samples, read_views
 from mkclust.data.tables import TABLE
 from mkclust.index import make_index
 from mkclust.kernels import KernelBank
+from mkclust.kernels.bank import match_views
 from mkclust.kernels.neighbors import Neighborhoods
 from mkclust.linalg import (
     arrays_to_host,
@@ -38,7 +39,6 @@ from mkclust.methods.same_input import (
     check_table,
     count_parts,
     match_kernels,
-    match_views,
 )
 from mkclust.stack import RowSource, Stack, Standardization, as_numbers, as_stack, row_sums
 from mkclust.stack.discretize import assign
@@ -343,7 +343,7 @@ class FromFeatures(Source):
     rows: dict[str, SomeRows] = field(default_factory=dict)
 
     def __getstate__(self) -> dict[str, Any]:
-        """Return what is stored of it: arrays of the host."""
+        """Return the state to store, with arrays on the host."""
         return {name: arrays_to_host(value) for name, value in vars(self).items()}
 
     def match(self, model: Any, samples: Samples) -> Samples:

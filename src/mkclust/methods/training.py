@@ -1,4 +1,4 @@
-"""A fit: from what is passed to kernels, labels and warnings; and the same input once more."""
+"""From the input of a fit to kernels, labels and warnings; and the same input read again."""
 
 import time
 import warnings
@@ -17,9 +17,11 @@ from mkclust.exceptions import FewerClustersWarning, MissingnessWarning, Missing
 from mkclust.kernels import KernelBank, default_bank
 from mkclust.kernels.kinds import learn_preparations, rules_of
 from mkclust.kernels.requested import expected_input
-from mkclust.linalg import copy_array, select
+from mkclust.linalg import arrays_to_host, copy_array, select, to_host
+from mkclust.linalg.memory import require_memory
 from mkclust.linalg.threads import one_thread_if_small
 from mkclust.methods.agreement import measure_agreement, warn_of_agreement
+from mkclust.methods.learned_rows import grams_of
 from mkclust.methods.memory_checks import require_memory_for_features, require_memory_for_views
 from mkclust.methods.missingness import advise_on_missing, measure_missingness
 from mkclust.methods.mixture import leading_shares
@@ -40,7 +42,7 @@ from mkclust.methods.uncovered import (
     without_entries,
 )
 from mkclust.stack import RowSource, Stack
-from mkclust.stack.discretize import count_clusters, discretize
+from mkclust.stack.discretize import count_clusters, discretize, normalize_rows
 from mkclust.stack.features import compress
 from mkclust.stack.observed import with_maps
 from mkclust.types import Array, Float
@@ -151,7 +153,7 @@ def make_bank(model: Any, several_views: bool) -> KernelBank:
 
 
 def _compress(model: Any, samples: Samples) -> tuple[FromFeatures, Stack]:
-    """Return what is to be known of views, and the compressed kernels of their features."""
+    """Return the source of views with features, and the compressed kernels of these."""
     kernels = model.kernels
     expected_input(kernels)
     if isinstance(kernels, KernelBank) or kernels in ("precomputed", "on-the-fly"):
@@ -213,6 +215,8 @@ def learn(model: Any, samples: Samples) -> dict[str, Any]:
             # Of what was observed: what was learned of missing samples agrees with all views.
             solution = replace(solution, agreement=measure_agreement(given))
         stack = given if solution.stack is None else solution.stack
+        grams = grams_of(stack.held() or stack, solution.partition)
+        solution = replace(solution, grams=grams)
         observed = observed_of(stack)
         empty = training.empty if observed is None else training.empty | ~observed
         used = used_kernels(stack, solution.coefficients, solution.included)
@@ -353,3 +357,56 @@ def in_order_of_fit(model: Any, X: Any) -> Samples:
     samples = source.read(model, X)
     check_same_samples(samples, len(model.labels_), samples.missing)
     return samples.take(covered)
+
+
+def mixed_kernel(model: Any, X: Any, samples: Any = None) -> Float:
+    """Return the similarities among some samples, zero for those that are not covered, (s, s)."""
+    indices = check_samples(samples, len(model.labels_))
+    if model._covered is None:
+        return _entries(model, X, indices)
+    wanted = np.arange(len(model.labels_)) if indices is None else indices
+    numbers = np.full(len(model.labels_), -1)
+    numbers[model._covered] = np.arange(len(model._covered))
+    places = np.flatnonzero(numbers[wanted] >= 0)
+    entries = np.zeros((len(wanted), len(wanted)))
+    entries[np.ix_(places, places)] = _entries(
+        only_covered(model), in_order_of_fit(model, X), numbers[wanted[places]]
+    )
+    return entries
+
+
+def _entries(model: Any, X: Any, indices: np.ndarray | None) -> Float:
+    """Return the similarities among some samples on the host, exactly symmetric."""
+    if not isinstance(X, Stack):
+        is_exact = model.approximation is None
+        X = open_again(model, X, on_the_fly=True) if is_exact else read_again(model, X)
+    if not model._mixes_kernels:
+        rows = model.embedding_ if indices is None else select(model.embedding_, indices)
+        rows = normalize_rows(to_host(rows))
+        entries = rows @ rows.T
+    elif isinstance(X, Stack):
+        entries = to_host(model._mixed_among(X, indices))
+    else:
+        entries = to_host(model._source.mixed_entries(model, X, indices))
+    return (entries + entries.T) / 2
+
+
+def check_samples(samples: Any, n_samples: int) -> np.ndarray | None:
+    """Return the numbers of some samples, None for all, or say why there are no such samples."""
+    indices = None
+    if samples is not None:
+        indices = np.asarray(arrays_to_host(samples))
+        is_list = indices.ndim == 1 and (indices.dtype.kind in "iu" or not indices.size)
+        if not is_list or np.any((indices < 0) | (indices >= n_samples)):
+            raise ValueError(
+                f"samples has the shape {indices.shape} and the type {indices.dtype}: pass a list "
+                f"of numbers from 0 to {n_samples - 1}, or np.flatnonzero(mask) for a mask"
+            )
+        indices = indices.astype(np.intp)
+    count = n_samples if indices is None else len(indices)
+    require_memory(
+        3 * 8 * count**2,
+        f"writing out the similarities of {count} samples",
+        "pass samples, the numbers of some of them",
+    )
+    return indices

@@ -1,4 +1,4 @@
-"""From what a user has to a sound stack of kernels over the same samples."""
+"""Check the kernels of a user, and stack them."""
 
 import sys
 from collections.abc import Sequence
@@ -31,6 +31,7 @@ from mkclust.stack.stack import Stack
 from mkclust.stack.standardized import Standardized
 from mkclust.types import Array as AnyArray
 
+# The values of options that are not True or False alone.
 CHOICES = {"psd": ("error", "clip", "shift"), "streamed": (True, False, None)}
 # Kernels in files are streamed if one matrix of their size, and what must be copied to compute
 # with them, would take more than this: solvers form such a matrix.

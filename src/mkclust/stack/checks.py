@@ -1,4 +1,4 @@
-"""What is wrong with a kernel, where, and what can be done about it."""
+"""Checks of kernels: messages say what was found, where, and what to do."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
@@ -87,7 +87,7 @@ def check_shapes(
     """Raise if kernels are not square matrices over the samples that they have, or have none."""
     size = None
     for kernel, who, has in zip(kernels, labels, observed, strict=True):
-        n = getattr(kernel, "n_samples", None)  # of kernels known by what they answer
+        n = getattr(kernel, "n_samples", None)  # of `Kernel` objects and sources
         shape = tuple(kernel.shape) if n is None else (n, n)
         if len(shape) != 2:
             raise ValueError(f"{who} has the shape {shape}: a kernel has two dimensions")
@@ -140,7 +140,7 @@ def entries_error(blocks: Iterable[Array], who: str, where: str = "") -> ValueEr
 def symmetrized(matrix: Array, who: str) -> Array:
     """Return a kernel that is symmetric as it is, or ``(K + K^T) / 2``; raise if it is far off.
 
-    Products and factorizations read either half of a kernel, so that what both differ by counts in
+    Products and factorizations read either half of a kernel, so that their difference counts in
     full against a certificate, also in single precision: only `EXACT` is ignored. Entries that are
     not finite are left to other checks.
     """
@@ -189,7 +189,7 @@ def learn_centering(kernel: Kernel, row_means: Array, who: str, center: bool) ->
     typical = float(xp.mean(xp.abs(diagonal)))
     left = float(xp.mean(xp.abs(standardization.centered_diagonal())))
     smallest = np.finfo(np.float32 if kernel.precision > 1e-10 else np.float64).smallest_normal
-    # What is small beside the diagonal has to have its digits, too.
+    # Entries much smaller than the diagonal must keep their digits, too.
     if 0 < typical < float(smallest) / kernel.precision:
         raise ValueError(
             f"{who} has entries so small that digits are lost, self-similarities of "

@@ -1,4 +1,4 @@
-"""What pairs of kernels share off their diagonals, on the samples that both have."""
+"""Products of pairs of kernels off their diagonals, on the samples that both have."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -65,7 +65,7 @@ class Comparison:
 
 
 def compare(stack: Stack) -> list[Comparison]:
-    """Return what every two kernels share off their diagonals, on the samples both have.
+    """Return the products of every two kernels off their diagonals, on the samples both have.
 
     Kernels with the same samples are compared together; if kernels lack samples, each is compared
     as it is before these are filled in. Kernels of features are compared on some of their samples.
@@ -117,7 +117,7 @@ def _among(members: Members, indices: np.ndarray) -> Array:
 
 
 def _products(members: Members) -> OffDiagonalProducts:
-    """Return what every two of the kernels share, in one pass over half of their entries."""
+    """Return the products of every two kernels, in one pass over half of their entries."""
     n, m, like = len(members[0][1]), len(members), members[0][0].like
     xp, products, row_sums = namespace(like), zeros((m, m), like), zeros((m, n), like)
     for rows in row_ranges(n, n, like, FEWEST_COMPARED):

@@ -21,6 +21,8 @@ from mkclust.linalg import (
 from mkclust.linalg.threads import one_thread_if_small
 from mkclust.types import Array, Float
 
+# Up to this many distances between rows and centers, starts are faster together than one by one.
+FEW_DISTANCES = 5_000
 # Up to this many rows k-means is faster on one thread.
 FEW_ROWS = 20_000
 # Two centers tie for a unit row if its squared distances to them differ by less than this: rounding
@@ -56,34 +58,14 @@ def discretize(
     random_state: int | np.random.RandomState | None = None,
     all_rows: int | None = None,
 ) -> tuple[Array, Float]:
-    """Cluster the row-normalized embedding by k-means.
+    """Cluster the row-normalized embedding, (n, d), by k-means with the best of several starts.
 
-    The centers are learned by scikit-learn on the host, or, with init="k-means++", where the rows
-    are if that is an accelerator.
+    The centers are learned by scikit-learn on the host or, with init="k-means++", where the rows
+    are, for small problems and on accelerators: from all rows if there are up to `all_rows`
+    (100,000 by default), otherwise from a random sample of half this number, the same however the
+    rows are cut into chunks. All rows are assigned to the nearest center.
 
-    Parameters
-    ----------
-    rows : array of any library, of shape (n_samples, n_columns)
-        The embedding, one sample per row.
-    n_clusters : int
-        Number of clusters, k.
-    n_init : int, default=10
-        Number of starts; the best is kept.
-    init : {"k-means++", "random"}, default="k-means++"
-        How a start chooses its centers: spread out, or any samples.
-    random_state : int, RandomState instance or None, default=None
-        Seed of the starts, and of the sample.
-    all_rows : int, default=None
-        Up to this many rows, 100,000 by default, the centers are learned from all of them; of more,
-        from a sample of half this number, the same however the rows are cut into chunks. All rows
-        are assigned to the nearest center.
-
-    Returns
-    -------
-    labels : ndarray of shape (n_samples,)
-        Clusters numbered by falling size.
-    centers : ndarray of shape (n_clusters, n_columns)
-        Their centers, in that order.
+    Return labels, (n,), with clusters numbered by falling size, and their centers, (k, d).
 
     Examples
     --------
@@ -101,7 +83,8 @@ def discretize(
         some = select(rows, np.sort(drawn))
     sample = normalize_rows(some)
     options: Any = {"n_init": n_init, "random_state": random_state}
-    if is_on_accelerator(sample) and init == "k-means++":
+    is_quick = is_on_accelerator(sample) or sample.shape[0] * n_clusters <= FEW_DISTANCES
+    if is_quick and init == "k-means++":
         centers = k_means(sample, n_clusters, **options)
     else:
         with one_thread_if_small(sample.shape[0], FEW_ROWS):

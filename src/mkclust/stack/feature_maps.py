@@ -35,14 +35,14 @@ FIT_SAMPLES = 20_000
 SAMPLES_PER_LANDMARK = 10
 # If a view has less than this share of the samples drawn, samples are drawn that it has.
 SCARCE = 0.1
-# What the features that are computed together take on the host.
+# Bytes of the features that are computed together on the host.
 WORK_BYTES = 4 << 20
 # The features of at least this many samples are computed together.
 FEWEST_ROWS = 256
 # Kernels of scikit-learn's own Nystroem that are one between a sample and itself.
 UNIT_DIAGONAL = ("rbf", "laplacian")
 
-# Learns from some rows of every view what is done to rows before they are mapped.
+# Learns from some rows of every view the preparation of rows before they are mapped.
 LearnPreparations = Callable[[dict[str, Array]], Mapping[str, Any]]
 
 
@@ -60,7 +60,7 @@ class PreparedMap:
 
 @dataclass(frozen=True)
 class Features:
-    """Standardized features of several views: what approximates, or is, their kernels.
+    """Standardized features of several views, whose products are or approximate the kernels.
 
     A sample that a view lacks, whose row there is all NaN, has features of zeros: similarities that
     are missing count as zero, which after centering is the average one. With ``fill="rescale"`` its
@@ -77,7 +77,7 @@ class Features:
     fill: FillRule = "rescale"
 
     def of(self, block: Block) -> list[Array]:
-        """Return the features of some samples, view by view, where these live."""
+        """Return the features of some samples, view by view, on their device."""
         features = self.of_observed(block)
         if block.observed is None:
             return features
@@ -135,7 +135,7 @@ def learn_maps(
     fit_samples: int | None = None,
     learn_preparations: LearnPreparations | None = None,
 ) -> Features:
-    """Return one feature map per view, learned from some samples; features as they come."""
+    """Return one feature map per view, learned from some samples; features are not standardized."""
     n_landmarks = n_components(approximation)
     count = max([FIT_SAMPLES, *(SAMPLES_PER_LANDMARK * n for n in n_landmarks)])
     count = min(count if fit_samples is None else fit_samples, blocks.n_samples)
@@ -153,7 +153,7 @@ def learn_maps(
         own = np.random.SeedSequence([seed, crc32(name.encode())]).generate_state(1)[0]
         map_.set_params(**dict.fromkeys(unset, int(own)))
         try:
-            # A copy, for a map may keep what it learns from, and it may be the caller's array.
+            # A copy, for a map may keep its training rows, and these may be the caller's array.
             first = _transform(map_.fit(copy_array(rows)), rows[:1, :])
         except (ValueError, TypeError) as error:
             is_array = not (is_foreign(rows) or issparse(rows))
@@ -222,7 +222,7 @@ def trace_error(map_: Any, rows: Array, F: Array) -> float:
 
 
 def _transform(map_: Any, rows: Array) -> Array:
-    """Return the features of rows, where the rows live."""
+    """Return the features of rows, on their device."""
     try:
         F = map_.transform(rows)
     except TypeError as error:
@@ -233,7 +233,7 @@ def _transform(map_: Any, rows: Array) -> Array:
 
 
 def _unfit(map_: Any, rows: Array) -> str:
-    """Return that a map takes NumPy arrays only, and what to do about it."""
+    """Return the message that a map takes NumPy arrays only."""
     name = type(getattr(map_, "map_", map_)).__name__
     kind = "sparse" if issparse(rows) else f"one of {place(rows)}"
     return (
@@ -243,14 +243,14 @@ def _unfit(map_: Any, rows: Array) -> str:
 
 
 def _unit_scale(F: Array, floor: float) -> Array:
-    """Return what scales rows to unit length, or to zero: a sample at the mean has no direction."""
+    """Return factors that scale rows to unit length, zero for samples at the mean."""
     xp, squared = namespace(F), squared_norms(F)
     is_long = squared > floor
     scale = xp.where(is_long, 1 / xp.sqrt(xp.where(is_long, squared, 1.0)), 0.0)
-    # What is too large to square must not seem to be nothing.
+    # Features too large to square must not be scaled to zero.
     return xp.astype(xp.where(xp.isfinite(squared), scale, np.nan), F.dtype)
 
 
 def _beside(learned: Float, F: Array) -> Array:
-    """Return what was learned where features live, in their precision."""
+    """Return a learned array on the device of features, in their precision."""
     return namespace(F).astype(to_device(learned, F), F.dtype, copy=False)

@@ -84,7 +84,7 @@ class SampleFeatures:
         return self.blocks.n_samples
 
     def subset(self, indices: Sequence[int]) -> "SampleFeatures":
-        """Return what belongs to some of the kernels, in the coordinates of all."""
+        """Return the same for some of the kernels, in the coordinates of all."""
         some, observed = list(indices), self.observed
         return replace(
             self,
@@ -176,26 +176,17 @@ def compress(
         of_blocks = replace(raw, maps=[FunctionTransformer()] * len(raw.maps))
     # Sums of squares lose their digits far from the mean; that of the sample is near.
     origins = [to_host(_column_sums(F)) / F.shape[0] for F in drawn]
-    shifted = replace(of_blocks, means=origins)
-    sum_block = partial(_sum_block, shifted=shifted, are_views=of_blocks is raw)
+    sum_block = partial(
+        _sum_block, shifted=replace(of_blocks, means=origins), are_views=of_blocks is raw
+    )
     *sums, squares, counts = map(to_host, blocks.total(sum_block))
     means, floors = [], []
     for p, name in enumerate(blocks.names):
-        if not np.isfinite(squares[p]):
-            raise ValueError(
-                f"View {name!r}: {type(raw.maps[p]).__name__} makes features of it that are not "
-                "finite, or too large to square and sum; rescale the view, or take another feature "
-                "map"
-            )
-        shift = sums[p] / counts[p]
-        means.append(origins[p] + shift)
-        variance = squares[p] / counts[p] - float(shift @ shift)
-        length = variance + float(means[p] @ means[p])
-        left = variance if center else length
-        if not left > CONSTANT * length:
-            what = nothing_left(length)
-            raise ValueError(f"View {name!r} has a kernel that is {what} leave it out")
-        floors.append(float(max(AT_THE_MEAN * left, CONSTANT * length)))
+        where = f"View {name!r}: {type(raw.maps[p]).__name__}"
+        shift, square = sums[p] / counts[p], float(squares[p] / counts[p])
+        mean, floor = _center(origins[p], shift, square, center, where)
+        means.append(mean)
+        floors.append(floor)
     standard = dict[str, Any](fill=fill, means=means if center else None)
     standard["floors"] = floors if normalize else None
     training = replace(of_blocks, **standard)
@@ -219,8 +210,29 @@ def compress(
     return Stack(kernels, blocks.names, features.kernels, features)
 
 
+def _center(
+    origin: Float, shift: Float, square: float, center: bool, where: str
+) -> tuple[Float, float]:
+    """Return the mean of a view's features, and the squared length below which one is rounding.
+
+    `shift` is the mean from an origin, and `square` the mean squared length from there.
+    """
+    if not np.isfinite(square):
+        raise ValueError(
+            f"{where} makes features of it that are not finite, or too large to square and sum; "
+            "rescale the view, or take another feature map"
+        )
+    mean = origin + shift
+    variance = square - float(shift @ shift)
+    length = variance + float(mean @ mean)
+    left = variance if center else length
+    if not left > CONSTANT * length:
+        raise ValueError(f"{where} makes a kernel that is {nothing_left(length)} leave it out")
+    return mean, float(max(AT_THE_MEAN * left, CONSTANT * length))
+
+
 def product_bytes(n_columns: int, n_views: int) -> int:
-    """Return what products of features take: two matrices for every view, and three on the way."""
+    """Return the bytes of products of features: two matrices per view, and three temporary ones."""
     return (2 * n_views + 3) * 8 * n_columns**2
 
 
@@ -266,13 +278,13 @@ def _multiply_block(block: Block, start: int, *, training: Features) -> Array:
 
 
 def _column_sums(F: Array) -> Array:
-    """Return the sum of every column, in float64 and where the features live."""
+    """Return the sum of every column, in float64, on the device of the features."""
     xp = namespace(F)
     return xp.sum(F, axis=0, dtype=xp.float64)
 
 
 def _factor(gram: Float, ends: Sequence[int]) -> tuple[Float, Float]:
-    """Return T with ``gram = T^T T``, and what takes features to coordinates, ``T^-1``.
+    """Return T with ``gram = T^T T``, and the map from features to coordinates, ``T^-1``.
 
     Each view is measured in its own unit, or the columns of a small one would be lost. Columns that
     depend on others are left out of the inverse: with pivoting, their part of T says how.

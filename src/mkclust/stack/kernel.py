@@ -30,18 +30,18 @@ STORAGES = ("streamed", "dense", "sparse")
 FEWEST_STREAMED_ROWS = 16
 # Rows and columns of the tiles that are copied to their mirror images.
 TILE = 256
-# The same on a device, where each copy has to be worth starting it.
+# The same on a device, on which starting a copy takes long.
 TILE_ON_DEVICE = 4096
 
 
 class Kernel:
-    """A symmetric positive semidefinite matrix over n samples, known by what it answers.
+    """A symmetric positive semidefinite matrix over n samples, which need not be written out.
 
     A subclass answers ``rows`` and ``diagonal``; products follow from the rows unless it has
     a cheaper way.
     """
 
-    like: Any  # an array that says where vectors over the samples live, n long
+    like: Any  # an array of length n; vectors over the samples live on its device
     storage: Any  # "dense", "sparse", or "streamed": read or computed in every pass
     n_samples: Any = property(lambda self: self.like.shape[0])  # n
     precision: Any = property(lambda self: rounding_of(self.like))  # relative rounding of entries
@@ -117,15 +117,11 @@ class Array(Kernel):
         return np.array(matrix.diagonal(), dtype=np.float64)
 
     def __matmul__(self, V: AnyArray) -> AnyArray:
-        """Multiply with a thin matrix, (n, b) to (n, b).
-
-        In the number type of that; on an accelerator in that of the matrix.
-        """
         if is_sparse(self.matrix):
             return astype(self.matrix @ V, precision_of(V))
         if precision_of(V) > precision_of(self.matrix) and not is_on_accelerator(self.matrix):
             return super().__matmul__(V)  # some rows at a time, without a copy in float64
-        X = astype(V, precision_of(self.matrix))
+        X = astype(V, precision_of(self.matrix))  # on an accelerator, in the matrix's own type
         # By symmetry K X = (X^T K)^T, and in double precision that order is faster.
         Y = (X.T @ self.matrix).T if precision_of(X) == "float64" else self.matrix @ X
         return astype(Y, precision_of(V))
@@ -150,7 +146,6 @@ class Factored(Kernel):
         return astype(namespace(self.F).sum(self.F * self.F, axis=1), "float64")
 
     def __matmul__(self, V: AnyArray) -> AnyArray:
-        """Multiply with a thin matrix, (n, b) to (n, b)."""
         X = V if is_sparse(self.F) else astype(V, precision_of(self.F))
         return astype(self.F @ (self.F.T @ X), precision_of(V))
 
@@ -170,7 +165,7 @@ class Wrapped(Kernel):
     precision = property(lambda self: self.kernel.precision)
 
     def before(self, V: AnyArray) -> AnyArray:
-        """Return what the inner kernel is multiplied with, by default the same."""
+        """Return the factor of the inner kernel, by default the same."""
         return V
 
     def after(self, Y: AnyArray, V: AnyArray) -> AnyArray:
@@ -178,7 +173,6 @@ class Wrapped(Kernel):
         raise NotImplementedError(f"{type(self).__name__} must define after")
 
     def __matmul__(self, V: AnyArray) -> AnyArray:
-        """Multiply with a thin matrix, (n, b) to (n, b)."""
         return multiply([self], [V])[0]
 
 
@@ -239,7 +233,6 @@ class Mix(Kernel):
         return sum(c * kernel.diagonal() for c, kernel in self._terms())
 
     def __matmul__(self, V: AnyArray) -> AnyArray:
-        """Multiply with a thin matrix, (n, b) to (n, b)."""
         coefficients, kernels = zip(*self._terms(), strict=True)
         products = multiply(kernels, [V] * len(kernels))
         return sum(c * product for c, product in zip(coefficients, products, strict=True))
@@ -292,5 +285,4 @@ class Computed(Kernel):
         return self.self_similarities
 
     def __matmul__(self, V: AnyArray) -> AnyArray:
-        """Multiply with a thin matrix, (n, b) to (n, b), in one pass over the rows."""
         return multiply([self], [V])[0]

@@ -1,9 +1,9 @@
 r"""From vectors over all samples to vectors over those that a kernel has, and back.
 
 A kernel K that lacks some of n samples is, over all of them, :math:`E^\top K E`, with a thin
-product on either side of K. Column i of E says what sample i is made of in the kernel's feature
-space: an observed sample of itself, a missing one of nothing, or of a combination of observed ones.
-Whatever E is, :math:`E^\top K E` is positive semidefinite if K is.
+product on either side of K. Column i of E says how sample i is composed in the kernel's feature
+space: an observed sample is itself, a missing one is zero, or a combination of observed ones.
+For every E, :math:`E^\top K E` is positive semidefinite if K is.
 """
 
 from collections.abc import Sequence
@@ -31,17 +31,17 @@ FillRule = Literal["zero", "rescale"]
 
 @dataclass(frozen=True)
 class Fill:
-    """What missing samples are made of: column j of ``left @ right^T`` says so for sample j."""
+    """Missing samples as combinations: column j of ``left @ right^T`` is that for sample j."""
 
     left: Array  # over the observed samples, (n_observed, r)
     right: Array  # over all samples, (n_samples, r); zero on the observed ones
 
     def __getstate__(self) -> dict[str, Any]:
-        """Return what is stored of it: arrays of the host."""
+        """Return the state to store: arrays of the host."""
         return {name: arrays_to_host(value) for name, value in vars(self).items()}
 
     def beside(self, V: Array) -> tuple[Array, Array]:
-        """Return both sides where vectors live, in their number type."""
+        """Return both sides on the device of vectors, in their number type."""
         precision = precision_of(V)
         return to_device(self.left, V, precision), to_device(self.right, V, precision)
 
@@ -67,8 +67,8 @@ class SampleMap:
 
     samples: np.ndarray  # rising numbers of the observed samples, on the host
     n_samples: int  # number of all samples, n
-    scale: Array | None = None  # what every sample is multiplied with; None for ones
-    fill: Fill | None = None  # what missing samples are made of; None for similarities of zero
+    scale: Array | None = None  # a factor of every sample; None for ones
+    fill: Fill | None = None  # of missing samples; None for similarities of zero
 
     @property
     def n_observed(self) -> int:
@@ -88,7 +88,7 @@ class SampleMap:
         return positions
 
     def gather(self, V: Array) -> Array:
-        """Return ``E @ V``, (n_samples, b) to (n_observed, b), where V lives."""
+        """Return ``E @ V``, (n_samples, b) to (n_observed, b), on the device of V."""
         if self.scale is not None:
             V = V * to_device(self.scale, V, precision_of(V))[:, None]
         Y = select(V, self.samples)
@@ -98,7 +98,7 @@ class SampleMap:
         return Y + left @ (right.T @ V)
 
     def scatter(self, Y: Array) -> Array:
-        """Return ``E^T @ Y``, (n_observed, b) to (n_samples, b), where Y lives."""
+        """Return ``E^T @ Y``, (n_observed, b) to (n_samples, b), on the device of Y."""
         # Missing samples read the row of zeros at the end: no library need write by numbers.
         zero = zeros((1, Y.shape[1]), Y, precision_of(Y))
         V = select(namespace(Y).concat([Y, zero]), self.positions)
@@ -108,14 +108,14 @@ class SampleMap:
         return V if self.scale is None else V * to_device(self.scale, Y, precision_of(Y))[:, None]
 
     def __getstate__(self) -> dict[str, Any]:
-        """Return what is stored of it: its attributes, as arrays of the host."""
+        """Return the state to store: the attributes, as arrays of the host."""
         names = ("samples", "n_samples", "scale", "fill")
         return {name: arrays_to_host(getattr(self, name)) for name in names}
 
 
 @dataclass(frozen=True)
 class Observed(Wrapped):
-    """E^T K E: a kernel over some of n samples, with what the others are made of."""
+    """E^T K E: a kernel over some of n samples, and a fill for the others."""
 
     kernel: Kernel  # over the observed samples
     map: SampleMap  # E
@@ -123,7 +123,7 @@ class Observed(Wrapped):
     n_samples = property(lambda self: self.map.n_samples)
 
     def before(self, V: Array) -> Array:
-        """Return what the inner kernel is multiplied with: E V."""
+        """Return the factor of the inner kernel: E V."""
         return self.map.gather(V)
 
     def after(self, Y: Array, V: Array) -> Array:
@@ -207,7 +207,7 @@ def with_active(kernels: Sequence[Kernel], active: Sequence[int]) -> tuple[Kerne
 
 
 def rescaling(observed: np.ndarray, counted: np.ndarray | None = None) -> Float:
-    """Return what makes up for the kernels, or views, that lack a sample, (n_samples,).
+    """Return the factors that make up for kernels, or views, that lack a sample, (n_samples,).
 
     With equal weights, a sample then has the total self-similarity of one that all of them have; it
     is zero for samples that none of them has. Which samples they have is `observed`, bool of shape

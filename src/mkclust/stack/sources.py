@@ -26,7 +26,7 @@ from mkclust.linalg import (
 from mkclust.stack.checks import as_numbers, entries_error
 from mkclust.types import Array, Float
 
-# What the rows read at a time take over all kernels; while they are at work, the next are read.
+# Bytes of the rows that are read at a time, of all kernels; the next are read meanwhile.
 BLOCK_BYTES = 64 * 2**20
 # With fewer rows at a time, products would wait for the thin matrix.
 FEWEST_ROWS = 32
@@ -49,7 +49,7 @@ class Source:
     n_samples: int  # n
     dtype: Any  # number type of the rows, as their library names it
     like: Any = None  # an array beside the rows; None for NumPy
-    _latest: tuple[Any, list[Array]] = (None, [])  # what rows were asked for last, and these
+    _latest: tuple[Any, list[Array]] = (None, [])  # the latest request, and its rows
 
     def rows(self, start: int, stop: int) -> Sequence[Array]:
         """Return the rows from start to stop of every kernel, m blocks (stop - start, n)."""
@@ -231,5 +231,5 @@ def examine_rows(
 
 
 def _listed(rows: Any) -> list[Array]:
-    """Return rows of every kernel as a list, be they in one array or in a sequence."""
+    """Return rows of every kernel as a list, from one array or a sequence."""
     return [rows[p, ...] for p in range(rows.shape[0])] if is_foreign(rows) else list(rows)

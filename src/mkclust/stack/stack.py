@@ -33,25 +33,15 @@ SINGLE_SIZES = 1e-8, 1e8
 class Stack:
     """Several kernels over the same samples.
 
-    What is as long as the samples stays with the array library of the kernels; what is as long
-    as the number of kernels comes out as NumPy float64.
-
-    Attributes
-    ----------
-    kernels : tuple of Kernel
-        The kernels, centered and scaled, over all samples.
-    names : tuple of str
-        Their names.
-    views : tuple of int
-        The number of the view that each kernel is of.
-    features : object or None
-        What lifts vectors over the coordinates of a compressed stack to all samples
-        (`mkclust.stack.features`); None if the kernels are over the samples themselves.
+    Arrays as long as the samples stay with the array library of the kernels; arrays as long as the
+    number of kernels come out as NumPy float64.
     """
 
-    kernels: tuple[Kernel, ...]
-    names: tuple[str, ...]
-    views: tuple[int, ...]
+    kernels: tuple[Kernel, ...]  # centered and scaled, over all samples
+    names: tuple[str, ...]  # of the kernels
+    views: tuple[int, ...]  # the number of the view of each kernel
+    # Lifts vectors over the coordinates of a compressed stack to all samples (a `SampleFeatures`);
+    # None if the kernels are over the samples themselves.
     features: Any = field(default=None, repr=False)
 
     @property

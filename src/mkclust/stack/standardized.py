@@ -43,12 +43,12 @@ class Standardization:
     dropped: Array | None = None
 
     def __getstate__(self) -> dict[str, Any]:
-        """Return what is stored of it: arrays of the host."""
+        """Return the state to store: arrays of the host."""
         names = ("diagonal", "row_means", "scale", "shift", "added", "dropped")
         return {name: arrays_to_host(getattr(self, name)) for name in names}
 
     def to_same_device(self, like: Array) -> "Standardization":
-        """Return the same with its arrays where another array lives."""
+        """Return the same with its arrays on the device of another array."""
         arrays = {
             name: to_device(array, like)
             for name, array in vars(self).items()
@@ -103,7 +103,7 @@ class Standardization:
         thin = side_by_side(P, zeros((n, 1), cross) + 1 / n)
         products = empty((n_new, thin.shape[1]), cross)
         fewest = max(1, n_new) if is_sparse(cross) else FEWEST_PROJECTED
-        # In float64 whatever the similarities are, dense ones some rows at a time for the memory.
+        # In float64, dense similarities some rows at a time to save memory.
         for part in row_ranges(n_new, n, cross, fewest):
             products[part, :] = astype(cross[part, :], "float64") @ thin
         rows, means = products[:, :-1], products[:, -1]
@@ -140,7 +140,7 @@ class Standardized(Wrapped):
         return own if self.given is None else replace(self.given, scale=own.scale)
 
     def before(self, V: Array) -> Array:
-        """Return what the inner kernel is multiplied with: C D V."""
+        """Return the factor of the inner kernel: C D V."""
         return self._centered(self._scaled(V))
 
     def after(self, Y: Array, V: Array) -> Array:

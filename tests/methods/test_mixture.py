@@ -3,7 +3,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from mkclust.methods.alternate import alternate, descend
+from mkclust.methods.mixture import alternate, descend
 
 nothing = SimpleNamespace()
 
