@@ -123,9 +123,9 @@ def load(
     >>> data.views["fourier"].shape
     (1797, 40)
     """
-    columns = (drop,) if isinstance(drop, str) else tuple(drop)
+    dropped = (drop,) if isinstance(drop, str) else tuple(drop)
     values = missing if np.iterable(missing) and not isinstance(missing, str) else (missing,)
-    layout = TableLayout(id, samples_in, columns, tuple(map(str, values)))
+    layout = TableLayout(id, samples_in, dropped, tuple(map(str, values)))
     data = load_with(name_or_path, layout, kernels=kernels, on_disk=on_disk)
     if absent := [column for column in layout.drop if column not in data.dropped]:
         columns = [c for view in (data.views or {}).values() for c in getattr(view, "columns", ())]
