@@ -185,24 +185,6 @@ def test_a_table_in_which_an_id_is_missing_is_refused(models, missing):
         read_views({"clinic": table, "other": table})
 
 
-@pytest.mark.parametrize("kind", ["default", "text", "pairs"])
-def test_a_sorted_table_is_what_it_was(models, kind):
-    table = pd.DataFrame({"x": X, "type": np.array(list("abc"))[Y]}, index=INDICES[kind])
-    changed = table.sort_values("x")
-    changed = changed.swaplevel() if kind == "pairs" else changed
-    labels = pd.Series(models[kind].labels_, index=INDICES[kind])
-    expected = statistics(annotate(models[kind], table))
-    columns = {name: changed[name] for name in changed}
-    cases = [(models[kind], changed), (models[kind], columns), (labels[::-1], table)]
-    for given, variables in cases:
-        assert statistics(annotate(given, variables)) == pytest.approx(expected)
-    assert describe(models[kind], changed).effects == describe(models[kind], table).effects
-    views = {name: framed(view, kind) for name, view in VIEWS.items()}
-    turned = {name: view.iloc[::-1] for name, view in views.items()}
-    kernels = [models[kind].mixed_kernel(each) for each in (views, turned)]
-    np.testing.assert_allclose(*kernels, atol=1e-12)
-
-
 def test_whole_numbers_beside_arrays_or_other_numbers_are_refused(models):
     table = pd.DataFrame({"x": X})
     with pytest.raises(ValueError, match=r"'clinic'.*reset_index\(drop=True\)"):

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from mkclust.data.samples import read_views
-from mkclust.index import spelling_difference
+from mkclust.index import id_advice, spelling_difference
 
 pd = pytest.importorskip("pandas")
 
@@ -30,6 +30,17 @@ def test_ids_that_are_others_or_the_same_are_not_named():
     assert spelling_difference([1, 2], ["1", "2"]) == ""
     assert spelling_difference(["10"], ["1"]) == ""
     assert spelling_difference([], ["", "-"]) == ""
+
+
+def test_ids_that_begin_alike_are_named_with_the_length_that_matches():
+    patients = pd.Index([f"P{i:03}" for i in range(20)])
+    for others in (patients, patients + "-11B"):
+        assert "str[:4]" in id_advice(patients + "-01A", others)
+        assert "--trim-ids 4" in id_advice(others, patients + "-01A")
+    assert id_advice(patients, "Q" + patients) == ""
+    assert id_advice(patients + "x", pd.Index(["P00y", "P01y"])) == ""  # no longer unique
+    with pytest.raises(ValueError, match=r"str\[:4\]"):
+        read_views([pd.DataFrame({"a": 1.0}, each) for each in (patients, patients + "-01A")])
 
 
 def test_messages_on_ids_that_are_not_in_common_name_the_difference():

@@ -90,12 +90,12 @@ def match_rows(
     elif has_ids(rows) and whole_numbers(rows) not in (None, list(range(n_rows))):
         raise ValueError(
             f"{who} has whole numbers for ids, not 0 to {n_rows - 1} in this order, and {whose} "
-            "have no index: reset_index(drop=True) pairs by row; otherwise give both the same ids"
+            f"have no index: give both the same ids ({BY_ROW})"
         )
     if n_rows != n:
         raise ValueError(
-            f"{who} has {n_rows} rows, and there are {n} of {whose}: pass one row per sample, in "
-            "their order, or the same ids as index of both"
+            f"{who} has {n_rows} rows, and there are {n} of {whose}: pass one row per sample, or "
+            "the same ids as index of both"
         )
     return np.arange(n)
 
@@ -126,7 +126,7 @@ def refuse_disjoint(ids: Any, others: Any, who: str, whose: str) -> NoReturn:
     """Refuse two indexes without a common id."""
     differ = f" of the types {ids.dtype} and {others.dtype}" * (ids.dtype != others.dtype)
     examples = " and ".join(_example(each) for each in (ids, others) if len(each))
-    advice = spelling_difference(ids, others) or "give the same samples the same ids"
+    advice = id_advice(ids, others) or "give the same samples the same ids"
     raise ValueError(
         f"{who} and {whose} have no ids in common, such as {examples}{differ}: {advice} ({BY_ROW})"
     )
@@ -242,6 +242,29 @@ def spelling_difference(ids: Iterable[Any], others: Iterable[Any]) -> str:
         if other is not None and name not in known:
             return f"{name!r} and {other!r} differ in spelling only: write them alike"
     return ""
+
+
+def id_advice(ids: Any, others: Any) -> str:
+    """Return what would make ids of two tables match, as far as that can be told, or nothing."""
+    if alike := spelling_difference(ids, others):
+        return alike
+    names, other_names = ids.tolist(), others.tolist()
+    if not all(isinstance(name, str) for name in [*names, *other_names]):
+        return ""
+    best, found = max(len({*names} & {*other_names}), min(len(names), len(other_names)) / 2, 1), ""
+    for length in range(min(map(len, [*names, *other_names]), default=0), 1, -1):
+        cut, others_cut = ({name[:length] for name in each} for each in (names, other_names))
+        if len(cut) < len(names) or len(others_cut) < len(other_names):
+            break  # they would no longer tell the samples apart
+        common = cut & others_cut
+        if len(common) > best and all(name[-1].isalnum() for name in common):
+            best = len(common)
+            found = (
+                f"{best} ids begin alike, such as with {min(common)!r}: keep {length} "
+                f"characters by frame.index = frame.index.str[:{length}], or by --trim-ids "
+                f"{length} on the command line"
+            )
+    return found
 
 
 def _simplified(name: str) -> str:

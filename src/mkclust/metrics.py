@@ -21,8 +21,8 @@ def clustering_accuracy(y_true: Any, y_pred: Any) -> float:
 
     .. math:: \max_\pi \frac{1}{n} \sum_{i=1}^{n} [y_i = \pi(\hat y_i)]
 
-    where :math:`\pi` sends each cluster to a class of its own. The numbers of clusters and classes
-    may differ: whatever stays without a partner counts as mistaken.
+    where :math:`\pi` sends each cluster to a class of its own. Clusters or classes without a
+    partner count as mistaken.
 
     Parameters
     ----------
@@ -49,9 +49,8 @@ def normalized_mutual_info(y_true: Any, y_pred: Any) -> float:
 
     .. math:: \frac{I(y; \hat y)}{\max(H(y), H(\hat y))}
 
-    This is scikit-learn's ``normalized_mutual_info_score`` with ``average_method="max"``, the
-    convention of the multiple kernel clustering literature; scikit-learn's own default divides by
-    the mean entropy and is never smaller.
+    This is scikit-learn's ``normalized_mutual_info_score`` with ``average_method="max"``, as in the
+    multiple kernel clustering literature; its default, the mean entropy, is never smaller.
 
     Parameters
     ----------
@@ -78,9 +77,8 @@ def purity(y_true: Any, y_pred: Any) -> float:
 
     .. math:: \frac{1}{n} \sum_{c} \max_{t} |\{i : \hat y_i = c,\; y_i = t\}|
 
-    Purity is never below the clustering accuracy, because several clusters may claim the same
-    class, and it reaches 1 when every sample is a cluster of its own: compare it only between
-    clusterings with as many clusters.
+    It is never below the accuracy, and 1 if every sample is a cluster of its own: compare it only
+    between clusterings with as many clusters.
 
     Parameters
     ----------
@@ -163,8 +161,7 @@ def scores(y_true: Any, y_pred: Any) -> dict[str, float]:
 def match_labels(y_true: Any, y_pred: Any) -> np.ndarray:
     """Rename the clusters after the classes they match best.
 
-    The pairing is the one behind :func:`clustering_accuracy`, so the share of
-    samples where the result equals `y_true` is that accuracy.
+    The pairing is the one of :func:`clustering_accuracy`.
 
     Parameters
     ----------
@@ -189,8 +186,8 @@ def match_labels(y_true: Any, y_pred: Any) -> np.ndarray:
     n_classes, n_clusters = table.shape
     if n_clusters > n_classes:
         raise ValueError(
-            f"y_pred has {n_clusters} clusters but y_true only {n_classes} classes, so not every "
-            "cluster can take the name of a class of its own; merge clusters first."
+            f"y_pred has {n_clusters} clusters but y_true only {n_classes} classes: not every "
+            "cluster can have the name of a class"
         )
     matched, clusters = linear_sum_assignment(table, maximize=True)
     class_of = np.empty(n_clusters, dtype=int)
@@ -201,17 +198,16 @@ def match_labels(y_true: Any, y_pred: Any) -> np.ndarray:
 def align_labels(new: Any, old: Any) -> Any:
     """Renumber the clusters of a refit so that they match an older labeling as far as possible.
 
-    Every new cluster takes the number of the old cluster with which it is paired, where the
-    pairing has the most samples in common in all. Clusters that share no sample with their partner,
-    and those beyond the number of old ones, take the next free numbers, larger ones first.
+    Clusters are paired so that they have the most samples in common, and take the number of their
+    partner. Those without a partner take the next free numbers, larger ones first.
 
     Parameters
     ----------
     new : array-like of int or pandas.Series of shape (n_samples,)
         Clusters of the refit.
     old : array-like of int or pandas.Series of shape (n_samples_before,)
-        Older clusters, numbered from 0. Two Series are paired by their index, and only samples in
-        both decide; all else is paired by position, and there must be as many.
+        Older clusters, numbered from 0. Two Series are matched by their index, and may have
+        different samples; all else is matched by position.
 
     Returns
     -------
@@ -249,8 +245,8 @@ def _matched(labels: Any, others: Any, names: tuple[str, str], every: bool) -> n
     by_index = index is not None and other is not None
     if len(labels) != len(others) and (every or not by_index):
         raise ValueError(
-            f"{names[0]} has {len(labels)} labels but {names[1]} has {len(others)}: label the same "
-            "samples, or pass two pandas Series whose index holds the ids of the samples"
+            f"{names[0]} has {len(labels)} labels but {names[1]} has {len(others)}: pass the same "
+            "samples, or two pandas Series with their ids"
         )
     if not by_index:
         return np.arange(len(labels))
@@ -264,8 +260,7 @@ def _cluster_numbers(labels: Any, name: str) -> np.ndarray:
     for label in values.tolist():
         if not isinstance(label, int | float) or label != int(label) or label < 0:
             raise ValueError(
-                f"{name} holds the label {label!r}: pass numbers of clusters, from 0; match_labels "
-                "renames clusters after classes"
+                f"{name} holds the label {label!r}: pass numbers from 0; match_labels takes classes"
             )
     return values.astype(int)
 
@@ -281,17 +276,13 @@ def _encode(labels: Any, name: str) -> tuple[np.ndarray, np.ndarray]:
     """Encode labels from zero in order of appearance, and return the label of each code."""
     labels = np.asarray(labels)
     if labels.ndim != 1:
-        raise ValueError(
-            f"{name} has shape {labels.shape}; pass one label per sample, as a 1-D sequence "
-            "(ravel() turns a column into one)."
-        )
+        raise ValueError(f"{name} has shape {labels.shape}: pass one label per sample")
     if len(labels) == 0:
-        raise ValueError(f"{name} is empty; there is nothing to compare.")
+        raise ValueError(f"{name} is empty: pass one label per sample")
     codes, uniques = pd.factorize(labels)
     if (codes < 0).any():
         position = int(np.argmin(codes))
         raise ValueError(
-            f"{name} has a missing label ({labels[position]}) at position {position}; drop the "
-            "samples without a label from both sequences."
+            f"{name} has a missing label ({labels[position]}) at position {position}: drop it"
         )
     return codes, np.asarray(uniques).astype(labels.dtype)

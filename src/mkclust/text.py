@@ -50,3 +50,13 @@ def did_you_mean(word: object, words: Iterable[object]) -> str:
     close = get_close_matches(str(word).casefold(), by_spelling, 3, cutoff=0.5)
     near = " or ".join(repr(by_spelling[each]) for each in close)
     return f" (did you mean {near}?)" if near else ""
+
+
+def is_number(text: object, decimals: str = ".") -> bool:
+    """Return whether a text spells a number, by any of some decimal marks."""
+    spelled = str(text)
+    try:
+        float(spelled.translate(str.maketrans(decimals, "." * len(decimals))))
+    except ValueError:
+        return False
+    return "_" not in spelled and ("." in decimals or "." not in spelled)

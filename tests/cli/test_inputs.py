@@ -155,10 +155,12 @@ def test_a_kernel_is_not_taken_for_a_table():
     K = np.exp(-(distances(tables()[0]) ** 2) / 20)
     K.to_csv("k.csv", index_label="patient")
     np.savez("K.npz", a=K.to_numpy(), b=K.to_numpy() ** 2)
-    for args in (["k.csv"], ["mirna.tsv", "k.csv"], ["K.npz"]):
-        assert "--kernels precomputed" in refuse(*args)
-    cluster("k.csv", "--kernels", "precomputed")
-    assert recovered() > 0.9
+    for args, name in ((["k.csv"], ""), (["mirna.tsv", "k.csv"], "k="), (["K.npz"], "a=")):
+        assert f"--kernels {name}precomputed" in refuse(*args)
+    for args in (["k.csv", "--kernels", "precomputed"],
+                 ["mirna.tsv", "k.csv", "--kernels", "k=precomputed"]):  # fmt: skip
+        cluster(*args)
+        assert recovered() > 0.9
 
 
 # --- missing cells and samples --------------------------------------------------------------------

@@ -68,23 +68,6 @@ def test_what_cannot_be_read_is_named_by_view_and_rows(views):
         blocks.map(lambda block, _: block["a"])
 
 
-@pytest.mark.parametrize("dtype", [np.float16, np.int16, bool, ">f8"])
-def test_numbers_of_other_types_become_double_block_by_block(tmp_path, dtype):
-    data = (np.random.default_rng(0).normal(size=(N, 3)) * 5).clip(0, 9).astype(dtype)
-    mapped = np.memmap(tmp_path / "data", dtype, "w+", shape=data.shape)
-    mapped[:] = data
-    heights = []
-
-    def rows_of(block, _):
-        heights.append(block.n_rows)
-        return block["a"]
-
-    found = as_blocks({"a": mapped}, block_rows=120).map(rows_of)
-    np.testing.assert_array_equal(found, data.astype(np.float64))
-    assert found.dtype == np.float64
-    assert sorted(heights) == [20, 120, 120, 120, 120]
-
-
 @pytest.mark.parametrize("chunks", [None, (64, 2)])
 def test_rows_of_files_are_read_in_whole_chunks(views, tmp_path, chunks):
     h5py = pytest.importorskip("h5py")

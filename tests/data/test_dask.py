@@ -80,12 +80,6 @@ def test_dask_arrays_that_do_not_fit_together_are_refused(views, change, named):
         model().fit(change(lazy(views)))
 
 
-def test_entries_that_are_not_finite_are_named(views):
-    views["view 1"][150, 2] = np.inf
-    with pytest.raises(ValueError, match="'view 1' .* sample 150"):
-        model().fit(lazy(views))
-
-
 def test_files_become_dask_arrays_that_read_them(views, tmp_path):
     mapped = {}
     for name, view in views.items():
@@ -113,22 +107,3 @@ def test_a_cluster_finds_the_clusters_of_arrays(views, cluster):
     here, there = (model().fit(X, observed=observed) for X in (views, lazy(views)))
     np.testing.assert_array_equal(there.labels_, here.labels_)
     np.testing.assert_array_equal(there.predict(lazy(views)), here.predict(views))
-
-
-@pytest.mark.slow
-def test_a_worker_that_is_lost_changes_nothing(views, cluster):
-    expected = as_blocks(views).total(lambda block, _: block["view 0"].sum(axis=0))
-    blocks = as_blocks(lazy(views, 20))
-    pid = next(iter(cluster.run(__import__("os").getpid).values()))
-
-    def total(block, start):
-        import os
-        import signal
-        import time
-
-        time.sleep(0.05)
-        if os.getpid() == pid and start >= 100:
-            os.kill(pid, signal.SIGKILL)
-        return block["view 0"].sum(axis=0)
-
-    np.testing.assert_allclose(blocks.total(total), expected)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.sparse import issparse
 
-from mkclust import AverageKKM, KernelBank, to_device
+from mkclust import AverageKKM, KernelBank
 from mkclust.data.options import TableOptions
 from mkclust.data.samples import read_views
 
@@ -51,24 +51,6 @@ def test_categories_become_a_view_of_their_own():
         assert kinds["clinic (categories)"] == "categories"
 
 
-def test_categories_alone_keep_the_name_of_their_table():
-    samples = read_views({"clinic": clinic()[["sex", "smoker"]], "b": np.ones((N, 2))})
-    assert samples.names == ("clinic", "b")
-    assert samples.views["clinic"].shape == (N, 4)
-    assert read_views(clinic()[["sex"]]).kind == "table"
-
-
-def test_a_category_of_one_value_is_left_out():
-    frame = clinic().assign(site="here")
-    samples = read_views({"clinic": frame})
-    assert (
-        samples.columns["clinic (categories)"]
-        == read_views({"clinic": clinic()}).columns["clinic (categories)"]
-    )
-    with pytest.raises(ValueError, match="View 'site' has only columns of one value"):
-        read_views({"site": frame[["site"]]})
-
-
 def test_a_view_with_the_name_of_the_categories_of_another_is_refused():
     with pytest.raises(ValueError, match=r"'clinic \(categories\)'.*rename"):
         read_views({"clinic": clinic(), "clinic (categories)": np.ones((N, 1))})
@@ -100,7 +82,7 @@ def test_columns_that_new_rows_lack_or_add_are_named():
     np.testing.assert_array_equal(samples.views["clinic"], clinic()[["age", "dose"]])
     numbers = clinic()[["age", "dose"]].to_numpy()
     bank = KernelBank(rules="kind").fit({"a": numbers})
-    with pytest.raises(ValueError, match="'a' has 3 columns, but 2 when"):
+    with pytest.raises(ValueError, match="'a': 3"):
         bank.transform({"a": np.hstack([numbers, numbers[:, :1]])})
     with pytest.raises(TypeError, match="was a data frame with categories in the fit"):
         read_views({"clinic": np.ones((N, 4))}, encodings=encodings)
@@ -137,17 +119,6 @@ def test_columns_are_matched_by_any_labels_that_tell_them_apart(labels):
         agree(bank.transform({"a": pandas.DataFrame(table)}))
     if not isinstance(labels[0], tuple):  # as from a text file
         agree(bank.transform({"a": frame.rename(columns=str).iloc[:, [2, 0, 1]]}))
-
-
-def test_missing_cells_of_all_views_are_named_in_one_error():
-    frame, numbers = clinic(), np.ones((N, 3))
-    frame.iloc[1, 0] = frame.iloc[2, 0] = np.nan
-    frame.iloc[3, 1] = None
-    numbers[4, 2] = np.nan
-    with pytest.raises(ValueError, match="impute='median'") as refusal:
-        _ = read_views({"clinic": frame, "rest": numbers}).views
-    for part in ("View 'clinic' ", "'age': 2", "'sex=f': 1", "View 'rest'", "column 2: 1", "NaN"):
-        assert part in str(refusal.value)
 
 
 def test_cells_are_filled_with_the_median_and_the_most_frequent_category():
@@ -190,15 +161,6 @@ def test_infinity_is_never_imputed_and_a_column_without_values_is_named():
     frame = clinic()[["age", "dose"]].assign(dose=np.nan)
     with pytest.raises(ValueError, match=r"1 column without any value.*drop\(columns=\['dose'\]\)"):
         read_views({"clinic": frame}, options=MEDIAN)
-
-
-def test_a_column_of_categories_may_come_as_numbers_later():
-    frame = clinic().assign(site=pandas.Categorical([1, 2] * (N // 2)))
-    fitted = read_views({"clinic": frame})
-    new = frame.assign(site=frame["site"].astype(int), smoker=frame["smoker"].astype(float))
-    again = read_views({"clinic": new}, encodings=fitted.encodings)
-    for name, view in fitted.views.items():
-        np.testing.assert_array_equal(again.views[name], view)
 
 
 @pytest.mark.parametrize("values", [list("ab") * 5, list("abcdefghij")])
@@ -258,18 +220,7 @@ def test_missing_cells_of_every_type_are_named_and_filled(name):
         assert model.bank_.views_["t"][2, 2] == fill
 
 
-@pytest.mark.parametrize("X", [{"table": clinic()}, clinic()], ids=["view", "table"])
-def test_categories_go_to_a_device_as_a_view_of_their_own(X):
-    copies = to_device(X, like=np.empty(0))
-    assert {name: copy.shape for name, copy in copies.items()} == {
-        "table": (N, 2),
-        "table (categories)": (N, 4),
-    }
-
-
-@pytest.mark.parametrize(
-    "values", [["1.5", "2.5"], ["1", "2"], ["1,5", "2,5"], ["1", None], ["1e3", "7"]]
-)
+@pytest.mark.parametrize("values", [["1.5", "2.5"], ["1,5", "2,5"], ["1", None]])
 @pytest.mark.parametrize("dtype", [object, "string"])
 def test_numbers_stored_as_text_are_refused_however_few_they_are(values, dtype):
     doses = pandas.Series(values * 10, dtype=dtype)
@@ -278,8 +229,18 @@ def test_numbers_stored_as_text_are_refused_however_few_they_are(values, dtype):
         read_views({"t": frame, "u": np.ones((20, 2))})
 
 
+def test_a_few_cells_of_text_among_numbers_are_counted_and_shown():
+    frame = pandas.DataFrame({"a": np.arange(40.0), "dose": [f"{i / 7:.3f}" for i in range(40)]})
+    frame.loc[[3, 5], "dose"] = "<0.5"
+    for column in (frame["dose"], frame["dose"].where(frame["dose"] == "<0.5", 1.5)):
+        with pytest.raises(ValueError, match="'dose' .*2 cells such as '<0.5'.*--missing"):
+            read_views({"t": frame.assign(dose=column)})
+    frame["dose"] = ["1", "2", "3", "n/a?"] * 10
+    with pytest.warns(UserWarning, match="'dose': .*10 cells such as 'n/a"):
+        assert "t (categories)" in read_views({"t": frame}).names
+
+
 def test_digits_that_are_declared_categories_stay_categories():
-    frame = pandas.DataFrame({"a": np.arange(20.0), "code": ["1", "2", "3a", "1_2"] * 5})
-    assert "t (categories)" in read_views({"t": frame, "u": np.ones((20, 2))}).names
+    frame = pandas.DataFrame({"a": np.arange(20.0)})
     frame["code"] = pandas.Series(["1", "2"] * 10, dtype="category")
     assert "t (categories)" in read_views({"t": frame, "u": np.ones((20, 2))}).names

@@ -80,17 +80,3 @@ def test_kernels_in_files_are_clustered_as_arrays(tmp_path, kernels):
     for name in ("K.h5", "K.npy"):
         held = load(tmp_path / name, on_disk=True).kernels
         same_fit(SimpleMKKM(3, kernels="precomputed", random_state=0).fit(held), expected)
-
-
-def test_cells_of_files_that_are_nan_are_named(tmp_path, X):
-    broken = X.copy()
-    broken[137, 4] = np.nan
-    paths = {"good": X, "bad": broken}
-    views = {
-        name: load(write_parquet(tmp_path / f"{name}.parquet", view)).views[name]
-        for name, view in paths.items()
-    }
-    with pytest.raises(ValueError, match=r"'bad'.*137"):
-        SimpleMKKM(3, approximation=Nystroem(n_components=40)).fit(views)
-    with pytest.raises(ValueError, match="'bad'.*1 NaN"):
-        SimpleMKKM(3).fit(views)

@@ -7,7 +7,7 @@ import pytest
 from scipy.sparse import csr_array, issparse
 
 from mkclust.data.samples import read_samples, read_views
-from mkclust.data.tables import are_numbers, as_table, read_column
+from mkclust.data.tables import read_column
 
 pandas = pytest.importorskip("pandas")
 N = 12
@@ -23,20 +23,6 @@ COLUMNS = {
 def frame_of(library):
     """Return a data frame with a column of each kind, named after it."""
     return pytest.importorskip(library).DataFrame(COLUMNS)
-
-
-@pytest.mark.parametrize("library", ["pandas", "polars"])
-def test_a_column_knows_what_it_holds(library):
-    table = as_table(frame_of(library), "X")
-    frame = table.values
-    columns = [read_column(frame, place) for place in range(len(COLUMNS))]
-    assert [column.kind for column in columns] == list(COLUMNS)
-    assert [column.name for column in columns] == list(COLUMNS)
-    assert columns[1].levels == [False, True]
-    assert columns[2].levels == ["a", "b", "c"]
-    assert not all(are_numbers(frame))
-    assert all(are_numbers(frame[["number"]]))
-    assert table.columns == list(COLUMNS)
 
 
 @pytest.mark.parametrize(
@@ -61,23 +47,6 @@ def test_a_column_knows_what_it_holds(library):
 )
 def test_types_of_pandas_are_told_by_what_they_mean(values, kind):
     assert read_column(pandas.DataFrame({"x": values}), 0).kind == kind
-
-
-def test_columns_of_text_and_dates_are_refused_all_at_once_with_the_remedy():
-    frame = frame_of("pandas")
-    with pytest.raises(ValueError, match="neither numbers nor categories") as refusal:
-        read_views({"a": frame, "b": frame[["number"]], "c": frame[["date"]]})
-    message = str(refusal.value)
-    assert "View 'a' has the columns 'text' (text, such as " in message
-    assert "View 'c' has the columns 'date' (dates)" in message
-    for remedy in ("TfidfVectorizer", "days since", "drop(columns"):
-        assert remedy in message
-
-
-def test_a_query_of_polars_that_has_not_been_run_is_refused():
-    polars = pytest.importorskip("polars")
-    with pytest.raises(TypeError, match="collect"):
-        read_views({"a": polars.DataFrame(COLUMNS).lazy()})
 
 
 def annotated(X, ids, columns):
@@ -117,10 +86,3 @@ def test_variables_of_one_name_are_told_apart_by_their_places():
     np.testing.assert_array_equal(fitted.views["a"], X)
     again = read_views({"a": twice}, encodings=fitted.encodings)
     np.testing.assert_array_equal(again.views["a"], X)
-
-
-def test_annotated_data_without_a_matrix_are_refused():
-    anndata = pytest.importorskip("anndata")
-    empty = anndata.AnnData(obs=pandas.DataFrame(index=["a", "b"]))
-    with pytest.raises(ValueError, match="without a matrix X"):
-        read_views({"a": empty})

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mkclust import AverageKKM, KernelBank, SimpleMKKM, diagnose, to_device
+from mkclust import AverageKKM, KernelBank, SimpleMKKM, diagnose
 from mkclust.data.samples import read_views
 from mkclust.explain.stability import stability
 from mkclust.kernels import Nystroem
@@ -83,15 +83,6 @@ def test_the_order_of_the_rows_of_any_frame_changes_nothing(name, seeds, kind):
     np.testing.assert_array_equal(model.predict(mixed), model.labels_[np.argsort(order)])
 
 
-def test_the_default_index_is_no_id():
-    views = [frame.reset_index(drop=True) for frame in frames()]
-    assert not hasattr(SimpleMKKM(3, random_state=0).fit(views), "sample_ids_")
-    # Beside ids that are text, it says the order of rows.
-    model = SimpleMKKM(3, random_state=0).fit([frames()[0], *views[1:]])
-    np.testing.assert_array_equal(model.labels_, SimpleMKKM(3, random_state=0).fit(views).labels_)
-    assert model.sample_ids_.tolist() == text_ids()
-
-
 @pytest.mark.parametrize("place", [0, 1])
 def test_the_default_index_is_an_id_beside_the_same_numbers(place):
     views = [frame.reset_index(drop=True) for frame in frames()]
@@ -100,14 +91,6 @@ def test_the_default_index_is_an_id_beside_the_same_numbers(place):
     order = views[0].index.to_numpy()
     for name, view in read_views(views).views.items():
         np.testing.assert_array_equal(view, expected[name][order])
-
-
-def test_the_default_index_beside_some_of_the_same_numbers_is_refused():
-    a, b, _ = (frame.reset_index(drop=True) for frame in frames())
-    with pytest.raises(ValueError, match=r"'view 0' .*default index.*reset_index"):
-        _ = read_views([a, b.set_axis(range(1, N + 1))]).views
-    with pytest.raises(ValueError, match=r"'view 0' .*'view 1'.*reset_index"):
-        _ = read_views([a.iloc[:40].set_axis(range(39, -1, -1)), b]).views
 
 
 @pytest.mark.parametrize("beside", ["array", "polars", "default index", "list"])
@@ -130,15 +113,6 @@ def test_what_has_no_ids_is_refused_beside_frames_of_different_orders(beside):
         model.mixed_kernel({"a": shuffled(a, 1), "b": shuffled(b, 1), "c": other})
 
 
-def test_frames_of_different_samples_are_refused_with_the_counts():
-    a, b, _ = frames()
-    other = b.iloc[:38].set_axis([*b.index[10:], "x", "y", "z"])
-    with pytest.raises(ValueError, match="35 ids in common, and 10 .* 'a', 3 only in "):
-        SimpleMKKM(3).fit({"a": a, "b": other})
-    with pytest.raises(ValueError, match="no ids in common.*types int64 and"):
-        SimpleMKKM(3).fit({"a": a.set_axis(range(100, 100 + N)), "b": b})
-
-
 def test_ids_that_are_there_twice_pair_nothing():
     a, b, _ = frames()
     ids = [f"sample {i // 2}" for i in range(N)]
@@ -149,19 +123,6 @@ def test_ids_that_are_there_twice_pair_nothing():
     K = kernel_frames()[0].set_axis(ids).set_axis(ids, axis=1)
     with pytest.raises(ValueError, match="'sample 0'"):
         as_stack([K])
-
-
-@pytest.mark.parametrize("views", [None, {"left": [0, 1], "right": [2]}])
-def test_ids_that_are_there_twice_in_one_table_are_no_ids(views):
-    a = frames()[0]
-    twice = a.set_axis([f"sample {i // 2}" for i in range(N)])
-    model = SimpleMKKM(3, views=views, random_state=0).fit(twice)
-    assert not hasattr(model, "sample_ids_")
-    plain = SimpleMKKM(3, views=views, random_state=0).fit(a)
-    np.testing.assert_array_equal(model.labels_, plain.labels_)
-    np.testing.assert_array_equal(model.predict(twice), model.labels_)
-    beside = SimpleMKKM(3, random_state=0).fit([twice, frames()[1].to_numpy()])
-    assert not hasattr(beside, "sample_ids_")
 
 
 # Kernels ----------------------------------------------------------------------------------------
@@ -222,12 +183,3 @@ def test_what_a_model_was_fitted_on_may_be_passed_again_in_any_order(name):
     np.testing.assert_array_equal(found, expected)
     with pytest.raises(ValueError, match="samples that the model was fitted on"):
         model.mixed_kernel({name: v.rename({"sample 7": "x"}) for name, v in views.items()})
-
-
-def test_what_goes_to_a_device_goes_in_one_order():
-    a, b, _ = frames()
-    _, there = to_device([a, shuffled(b)], like=np.empty(0))
-    np.testing.assert_array_equal(there, b.to_numpy())
-    K, L, _ = kernel_frames()
-    _, there = to_device([K, shuffled(L)], like=np.empty(0))
-    np.testing.assert_array_equal(there, L.to_numpy())

@@ -41,47 +41,6 @@ def as_arrays(samples):
     return full
 
 
-def test_empty_rows_are_samples_that_a_view_lacks():
-    arrays = views()
-    samples = read_samples(arrays)
-    assert samples.n_samples == 6
-    assert samples.missing.tolist() == [[i == 1, i == 4] for i in range(6)]
-    assert {name: numbers.tolist() for name, numbers in samples.observed.items()} == {
-        "a": [0, 2, 3, 4, 5],
-        "b": [0, 1, 2, 3, 5],
-    }
-    np.testing.assert_array_equal(samples.parts[0], np.delete(arrays["a"], 1, axis=0))
-    np.testing.assert_array_equal(samples.views["b"], np.delete(arrays["b"], 4, axis=0))
-    assert samples.notes[0] == "6 samples; a lacks 1 and b lacks 1"
-
-
-@given(
-    st.lists(
-        st.lists(st.sampled_from(IDS[1:]), unique=True).map(lambda ids: [*ids, IDS[0]]),
-        min_size=2,
-        max_size=4,
-    ),
-    st.randoms(),
-)
-def test_an_outer_join_is_frames_reindexed_to_all_ids(several, random):
-    for ids in several:
-        random.shuffle(ids)
-    samples = read_views([frame(ids) for ids in several], options=OUTER)
-    everybody = list(dict.fromkeys(each for ids in several for each in ids))
-    assert samples.ids.tolist() == everybody
-    assert samples.n_samples == len(everybody)
-    for view, ids in zip(as_arrays(samples).values(), several, strict=True):
-        np.testing.assert_array_equal(view, frame(ids).reindex(everybody))
-    reindexed = [frame(ids).reindex(everybody) for ids in several]
-    again = read_views([each.to_numpy() for each in reindexed])
-    if samples.missing is None:
-        assert again.missing is None
-    else:
-        np.testing.assert_array_equal(again.missing, samples.missing)
-        for part, other in zip(samples.views.values(), again.views.values(), strict=True):
-            np.testing.assert_array_equal(part, other)
-
-
 @given(st.integers(0, 2**32 - 1), st.integers(2, 9), st.integers(2, 4))
 def test_permuting_samples_permutes_what_is_missing(seed, n, m):
     rng = np.random.default_rng(seed)
@@ -127,24 +86,6 @@ def test_new_samples_may_all_lack_a_view():
         assert samples.views["b"].shape == (0, 2)
 
 
-def test_one_table_with_an_empty_row_is_refused_as_ever():
-    table = np.ones((4, 2))
-    table[1] = NAN
-    for arrays in (table, {"a": table}, [table], pd.DataFrame(table)):
-        with pytest.raises(ValueError, match="not finite"):
-            read_views(arrays).views  # noqa: B018
-    assert read_views({"a": table, "b": np.ones((4, 2))}).missing.sum() == 1
-
-
-def test_medians_fill_cells_and_never_samples():
-    arrays = views()
-    arrays["a"][0, 2] = NAN
-    samples = read_views(arrays, options=TableOptions(impute="median"))
-    assert samples.missing.sum() == 2
-    assert samples.views["a"].shape == (5, 3)
-    assert samples.views["a"][0, 2] == np.nanmedian(arrays["a"][:, 2])
-
-
 def test_numbers_and_categories_of_a_frame_lack_the_same_samples():
     table = pd.DataFrame(
         {
@@ -186,12 +127,6 @@ def test_empty_rows_are_told_in_tables_of_every_form(table):
     view = samples.views["t"]
     dense = view.toarray() if scipy.sparse.issparse(view) else view
     assert dense.tolist() == [[1, 2], [3, 4]]
-
-
-def test_a_column_without_any_value_is_no_missing_sample():
-    arrays = {"a": np.ones((4, 3)), "b": np.ones((4, 2))}
-    arrays["a"][:, 0] = NAN
-    assert read_views(arrays).missing is None
 
 
 def test_squares_of_pairs_lose_the_columns_of_what_they_lack():
@@ -241,24 +176,6 @@ def test_a_mask_of_another_form_is_refused():
     ):
         with pytest.raises(ValueError, match=message):
             read_views(arrays, observed=observed)
-
-
-def test_a_mask_with_ids_has_every_sample():
-    frames = {"a": frame(IDS[:4]), "b": frame(IDS[:4][::-1])}
-    mask = pd.DataFrame({"a": [True, True, True, False]}, index=IDS[:4][::-1])
-    with pytest.raises(ValueError, match="observed of 'a' .*'s0'"):
-        read_views(frames, observed=mask.rename(index={"s0": "x"}))
-    fitted = read_views(frames, observed=mask, ids=IDS[:4][::-1])
-    assert fitted.ids.tolist() == IDS[:4][::-1]
-    assert fitted.missing[:, 0].tolist() == [False, False, False, True]
-
-
-def test_a_wide_table_taken_apart_may_lack_samples_in_each_view():
-    table = np.ones((4, 4))
-    table[0, :2] = NAN
-    options = TableOptions(views={"a": [0, 1], "b": slice(2, 4)})
-    samples = read_samples(table, options=options)
-    assert samples.missing.tolist() == [[i == 0, False] for i in range(4)]
 
 
 def test_further_columns_of_new_samples_do_not_make_them_seen():

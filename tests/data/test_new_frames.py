@@ -7,9 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.base import clone
-from sklearn.model_selection import GridSearchCV, cross_validate
 
-from mkclust import AverageKKM, SimpleMKKM, view
+from mkclust import AverageKKM, SimpleMKKM
 from mkclust.kernels import Nystroem
 
 pandas = pytest.importorskip("pandas")
@@ -78,20 +77,3 @@ def test_the_order_of_columns_of_a_wide_frame_changes_no_label(seed, library):
     np.testing.assert_array_equal(model.predict(frame[columns]), model.labels_)
     again = clone(model).fit(frame[columns])
     np.testing.assert_array_equal(again.labels_, model.labels_)
-
-
-def test_searches_try_ways_to_take_a_table_apart_and_kernels_by_name():
-    model = SimpleMKKM(3, views=VIEWS, random_state=0)
-    options = {"scoring": "adjusted_rand_score", "cv": 3, "error_score": "raise"}
-    other = {"x": ["x_0"], "z": ["x_1", "y_0"]}
-    found = GridSearchCV(model, {"views": [VIEWS, other]}, **options).fit(wide(), Y)
-    assert found.best_params_["views"] in (VIEWS, other)
-    kernels = [
-        "auto",
-        {"x": "laplacian"},
-        {"x": view(kernel="cosine"), "y (categories)": "overlap"},
-    ]
-    found = GridSearchCV(model, {"kernels": kernels}, **options).fit(wide(), Y)
-    assert len(found.cv_results_["mean_test_score"]) == 3
-    scores = cross_validate(model, wide(["same"] * N), Y, **options)["test_score"]
-    assert scores.min() > 0.9

@@ -1,9 +1,7 @@
 """The tables of the demo."""
 
 import numpy as np
-from sklearn.metrics import adjusted_rand_score
 
-from mkclust import AgreementKKM
 from mkclust.datasets import load
 from mkclust.datasets.digits import digit_tables
 
@@ -22,20 +20,3 @@ def test_the_tables_of_the_demo_are_of_the_same_samples_in_different_orders():
         if name in ("rows", "columns"):
             axis = ("columns", "rows").index(name) + 1
             np.testing.assert_allclose(table.values, images[numbers].sum(axis=axis))
-
-
-def test_the_demo_shows_data_on_which_views_together_tell_more_than_each_alone():
-    tables, digits = digit_tables()
-    ids = list(digits)[:600]
-    views = {
-        name: table.values[[table.ids.index(sample) for sample in ids]]
-        for name, table in tables.items()
-    }
-    y = [digits[sample] for sample in ids]
-
-    def score(some):
-        labels = AgreementKKM(10, random_state=0).fit(some).labels_
-        return adjusted_rand_score(y, labels)
-
-    alone = [score({name: view}) for name, view in views.items()]
-    assert score(views) > max(alone) + 0.1

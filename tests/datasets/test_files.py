@@ -12,7 +12,7 @@ import scipy.io
 import scipy.sparse
 
 from mkclust import datasets
-from mkclust.datasets import Dataset, DatasetError
+from mkclust.datasets import DatasetError
 
 # A test knows whether it asked for views or for kernels; the type checker cannot.
 load: Any = datasets.load
@@ -147,26 +147,12 @@ def test_labels_are_never_views_even_where_they_look_like_one(tmp_path, views, y
     assert "other" in data.description
 
 
-def test_a_lone_column_is_a_view_only_where_it_is_selected(tmp_path, views, y):
-    path = write(tmp_path / "data.npz", **views, column=y[:, None], y=y)
-    assert "column" not in load(path).views
-    assert load(f"{path}::first,column").kernel_names == ("first", "column")
-
-
 @pytest.mark.parametrize("suffix", SUFFIXES)
 def test_a_view_of_features_by_samples_is_turned_around(tmp_path, views, y, suffix):
     turned = {name: view.T for name, view in views.items()}
     data = load(write(tmp_path / f"data{suffix}", **turned, y=y))
     for name, view in views.items():
         np.testing.assert_array_equal(data.views[name], view)
-
-
-def test_without_labels_the_most_frequent_number_of_rows_decides(tmp_path, views, rng):
-    path = write(tmp_path / "data.npz", odd=rng.normal(size=(5, 7)), **views)
-    data = load(path)
-    assert list(data.views) == list(views)
-    assert (data.y, data.n_classes) == (None, None)
-    assert "odd" in data.description
 
 
 @pytest.mark.parametrize("suffix", [".mat", "-v73.mat"])
@@ -266,30 +252,6 @@ def test_images_of_labeled_samples_are_not_taken_for_kernels(tmp_path, rng, y):
 # --- the container -----------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    "arguments",
-    [
-        {"views": None, "kernels": None},
-        {"views": {"a": np.ones((4, 2))}, "kernels": np.ones((1, 3, 3))},
-        {"views": {}, "kernels": None},
-        {"views": {"a": np.ones((3, 2))}, "kernels": None, "kernel_names": ("a", "b")},
-        {"views": {"a": np.ones((3, 2))}, "kernels": None, "y": np.ones(4)},
-    ],
-)
-def test_a_data_set_holds_views_or_kernels_with_matching_names_rows_and_labels(arguments):
-    with pytest.raises(DatasetError, match=r"^mine: [^\n]+$"):
-        Dataset(**{"name": "mine", "y": None, "kernel_names": ("a",), **arguments})
-
-
-def test_kernels_beside_views_are_what_is_fitted_and_a_caveat_is_shown():
-    views, kernels = {"a": np.ones((3, 2)), "b": np.ones((3, 5))}, np.ones((1, 3, 3))
-    data = Dataset("mine", views, kernels, None, ("mixed",), caveat="substitute")
-    assert data.X is kernels
-    assert data.precomputed
-    assert repr(data) == "Dataset('mine': 1 kernel, 3 samples, no labels, substitute)"
-    assert not Dataset("mine", views, None, None, ("a", "b")).precomputed
-
-
 # --- what cannot be read -----------------------------------------------------------------------
 
 
@@ -300,21 +262,6 @@ def complaint(target, **options):
     message = str(caught.value)
     assert "\n" not in message
     return message
-
-
-@pytest.mark.parametrize("name", ["none.npz", "none", "none.mat::X", "~nobody/none.npz", "a\0b"])
-def test_a_missing_file_is_called_missing(tmp_path, name):
-    assert "no such file" in complaint(f"{tmp_path}/{name}" if name[0] != "~" else name)
-
-
-def test_a_directory_and_an_unknown_suffix_are_refused(tmp_path):
-    (tmp_path / "data.doc").write_text("1,2\n3,4\n")
-    (tmp_path / "data").write_text("1,2\n3,4\n")
-    assert "is a directory" in complaint(tmp_path)
-    message = complaint(tmp_path / "data.doc")
-    assert "'.doc'" in message
-    assert ".npz" in message
-    assert "unknown suffix ''" in complaint(tmp_path / "data")
 
 
 @pytest.fixture(params=[".npy", *SUFFIXES])
@@ -335,14 +282,6 @@ def test_a_truncated_file_is_refused_at_every_length(whole_file, share):
 
 
 # Not the others: a wrong type code can crash the compiled readers of SciPy and HDF5 themselves.
-@pytest.mark.parametrize(
-    "suffix", [".npz", ".npy", ".mat", ".h5", ".parquet", ".xlsx", ".feather", ".h5ad"]
-)
-@pytest.mark.parametrize("content", [b"x", b"1 2 3\n" * 200])
-def test_content_of_another_kind_is_refused(tmp_path, suffix, content):
-    path = tmp_path / f"data{suffix}"
-    path.write_bytes(content)
-    assert str(path) in complaint(path)
 
 
 @pytest.mark.parametrize("suffix", [".npy", ".npz"])
@@ -353,16 +292,6 @@ def test_pickled_objects_are_never_loaded(tmp_path, suffix):
     assert "objects" in complaint(path)
     path.write_bytes(pickle.dumps(objects))
     assert "cannot be read" in complaint(path)
-
-
-def test_a_file_without_usable_arrays_lists_what_it_holds(tmp_path, y):
-    path = write(tmp_path / "data.npz", files=["a"] * N, k=3, wave=np.ones((4, 3), complex), y=y)
-    message = complaint(path)
-    for part in ("files text[12]", "k int64[]", "wave complex128[4, 3]", "y int64[12]"):
-        assert part in message
-    assert "only nothing" in complaint(write(tmp_path / "empty.npz"))
-    many = {f"v{i}": np.ones(3) for i in range(20)}
-    assert "12 more" in complaint(write(tmp_path / "many.npz", **many))
 
 
 def test_several_stacks_are_named_and_one_is_chosen_by_its_name(tmp_path, kernels):
@@ -377,21 +306,6 @@ def test_a_tie_between_numbers_of_rows_is_not_decided_by_chance(tmp_path, rng):
     path = write(tmp_path / "data.npz", A=rng.normal(size=(9, 3)), B=rng.normal(size=(8, 3)))
     assert "A float64[9, 3], B float64[8, 3]" in complaint(path)
     assert load(f"{path}::B").n_samples == 8
-
-
-@pytest.mark.parametrize("suffix", SUFFIXES)
-def test_a_selected_name_must_be_in_the_file(tmp_path, views, y, suffix):
-    path = write(tmp_path / f"data{suffix}", **views, y=y)
-    message = complaint(f"{path}::first,third")
-    assert "no third" in message
-    assert "second float64[12, 4]" in message
-    assert "no variable after '::'" in complaint(f"{path}::")
-
-
-def test_kernels_need_square_arrays(tmp_path, views):
-    path = write(tmp_path / "data.npz", **views)
-    assert "square 2-D arrays" in complaint(path, kernels=True)
-    assert "without kernels=True" in complaint("digits", kernels=True)
 
 
 # --- real data ---------------------------------------------------------------------------------

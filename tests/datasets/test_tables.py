@@ -10,7 +10,6 @@ import pandas as pd
 import pytest
 import scipy.sparse
 
-from mkclust.data.samples import read_views
 from mkclust.datasets import DatasetError, load
 
 
@@ -88,28 +87,6 @@ def test_dialects_of_text_are_told_from_the_text(tmp_path, frame, name, text, en
     same(view(write(tmp_path / name, text, encoding)), frame)
 
 
-def test_text_far_below_numbers_makes_a_column_of_text(tmp_path):
-    rows = "".join(f"s{i},{i},{i}\n" for i in range(500))
-    table = view(write(tmp_path / "x.csv", f"id,a,b\n{rows}last,unknown,1\n"))
-    assert pd.api.types.is_string_dtype(table["a"])
-    assert table["b"].dtype == float
-    assert table["a"].iloc[-1] == "unknown"
-
-
-def test_a_file_of_numbers_without_a_header_says_so(tmp_path):
-    data = load(write(tmp_path / "x.csv", "1,2\n3,4\n5,6\n"))
-    np.testing.assert_array_equal(data.views["x"].to_numpy(), [[1, 2], [3, 4], [5, 6]])
-    assert "no header" in data.description
-    assert type(data.views["x"].index).__name__ == "RangeIndex"
-
-
-def test_a_first_column_of_numbers_without_such_a_name_is_a_feature(tmp_path):
-    table = view(write(tmp_path / "x.csv", "age,height\n50,1.8\n60,1.7\n"))
-    assert list(table.columns) == ["age", "height"]
-    assert table["age"].dtype == float
-    assert type(table.index).__name__ == "RangeIndex"
-
-
 def test_ids_are_text_as_they_are_written(tmp_path):
     assert list(view(write(tmp_path / "x.csv", "id,a\n007,1\n8,2\n")).index) == ["007", "8"]
     frame = pd.DataFrame({"id": [7, 8], "a": [1.0, 2.0]})
@@ -149,20 +126,6 @@ def test_an_id_that_spells_a_missing_value_is_an_id(tmp_path, name, header):
     assert list(view(tmp_path / "x.xlsx").index) == ["US", name, "FR"]
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "id;b;a\ns1;1,5;2,5\ns2;2,5;1.5\n",
-        "id;a\n" + "".join(f"s{i};1.5\n" for i in range(200)) + "t;1,5\n",
-        'id,a\ns1,"1,5"\ns2,1.5\n',
-    ],
-)
-def test_numbers_with_two_decimal_marks_are_text_which_no_fit_takes(tmp_path, text):
-    views = load(write(tmp_path / "x.csv", text)).views
-    with pytest.raises(ValueError, match="'a'"):
-        read_views(views)
-
-
 @pytest.fixture
 def free_memory(tmp_path, monkeypatch):
     """Return what has the system say that so many bytes are free."""
@@ -174,15 +137,6 @@ def test_a_table_that_is_larger_than_memory_is_refused_by_its_first_lines(tmp_pa
     path = write(tmp_path / "x.csv", "id,a,b,c\n" + "s,1,2,3\n" * 1_000_000)
     free_memory(1 << 20)
     assert "of memory" in complaint(path)
-
-
-def test_labels_are_never_features(tmp_path):
-    data = load(write(tmp_path / "x.csv", "id,a,y\ns1,1,0\ns2,2,1\n"))
-    assert list(data.views["x"].columns) == ["a"]
-    assert data.y.tolist() == [0, 1]
-    assert data.y.dtype == np.int64
-    data = load(write(tmp_path / "x.csv", "id,labels,a\ns1,cat,1\ns2,dog,2\n"))
-    assert data.y.tolist() == ["cat", "dog"]
 
 
 def test_samples_in_columns_are_turned(tmp_path, frame):
@@ -198,6 +152,20 @@ def test_samples_in_columns_are_turned(tmp_path, frame):
     assert "pass 'rows'" in complaint(tmp_path / "x.csv", samples_in="depth")
 
 
+def test_values_that_stand_for_missing_cells_become_nan(tmp_path):
+    table = pd.DataFrame({"id": ["-9999", "b", "c"], "a": [1, -9999.0, 3], "b": [1, 2, "<0.5"]})
+    table.to_csv(tmp_path / "x.csv", index=False)
+    table.to_excel(tmp_path / "x.xlsx", index=False)
+    table.drop(columns="b").to_parquet(tmp_path / "x.parquet")
+    for suffix in ("csv", "xlsx", "parquet"):
+        found = view(tmp_path / f"x.{suffix}", missing=[-9999, "<0.5"])
+        assert found.index.tolist() == ["-9999", "b", "c"]
+        assert found.dtypes.eq(float).all()
+        assert found.isna().sum().tolist() == [1, 1][: found.shape[1]]
+    np.save(tmp_path / "x.npy", np.ones((3, 3)))
+    assert "missing=-9999" in complaint(tmp_path / "x.npy", missing=-9999)
+
+
 def test_columns_are_dropped_and_selected_by_name(tmp_path):
     path = write(tmp_path / "x.csv", "id,a,notes,b\ns1,1,some words,2\ns2,3,other words,4\n")
     assert list(view(path, drop=["notes"]).columns) == ["a", "b"]
@@ -205,15 +173,6 @@ def test_columns_are_dropped_and_selected_by_name(tmp_path):
     assert list(view(f"{path}::b,a").columns) == ["a", "b"]
     assert "'notes'" in complaint(path, drop=["note"])
     assert "no column c" in complaint(f"{path}::c")
-
-
-def test_truth_values_and_dates_are_told_from_other_text(tmp_path):
-    text = "id,smoker,since,site\ns1,True,2020-01-31,A\ns2,FALSE,2021-02-01,B\n"
-    table = view(write(tmp_path / "x.csv", text))
-    assert table["smoker"].tolist() == [True, False]
-    assert table["smoker"].dtype == bool
-    assert table["since"].dtype.kind == "M"
-    assert pd.api.types.is_string_dtype(table["site"])
 
 
 @pytest.mark.parametrize(
@@ -280,20 +239,6 @@ def test_a_package_that_is_not_installed_is_named_with_its_extra(
 ):
     monkeypatch.setitem(sys.modules, module, None)
     assert f'pip install "mkclust[{extra}]"' in complaint(write(tmp_path / name, "x"))
-
-
-@pytest.mark.parametrize(
-    ("name", "words"),
-    [
-        ("x.xls", "save it as .xlsx"),
-        ("x.rds", "write.csv"),
-        ("x.pkl", "run code"),
-        ("x.h5.gz", "unpack it"),
-        ("x.doc", "give a file of .csv"),
-    ],
-)
-def test_an_unknown_suffix_comes_with_what_to_do(tmp_path, name, words):
-    assert words in complaint(write(tmp_path / name, "a"))
 
 
 # --- sparse matrices and AnnData -----------------------------------------------------------------

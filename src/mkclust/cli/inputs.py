@@ -134,10 +134,15 @@ def _layout(text: str, request: Request, before: dict[str, Any]) -> TableLayout:
         return [*common, *(v.removeprefix(prefixes[text][not v.startswith(text)]) for v in own)]
 
     ids, sides = values(request.id), values(request.samples_in)
+    trim = values(request.trim_ids)
+    if wrong := [n for n in trim if not n.isdigit() or n == "0"]:
+        raise CommandError(f"--trim-ids {wrong[0]}: give a number of characters, at least 1")
     given: dict[str, Any] = {
         "id": ids[-1:],
         "samples_in": sides[-1:],
         "drop": [tuple(values(request.drop))],
+        "missing": [tuple(values(request.missing))],
+        "trim_ids": [int(n) for n in trim[-1:]],
     }
     found = {name: each[0] for name, each in given.items() if each and each[0]}
     return TableLayout(**(before | found))
@@ -214,9 +219,9 @@ def _refuse_square(views: Sequence[View]) -> None:
         if looks_like_kernel(view.array):
             whose = "" if len(views) == 1 else f"{view.name}="
             raise CommandError(
-                f"{view.file}: {view.name} is square and symmetric; if it holds distances, pass "
-                f"--kernels {whose}from_distances; if it is a kernel, pass --kernels precomputed, "
-                "or leave it out if the other inputs are tables"
+                f"{view.file}: {view.name} is square and symmetric; pass --kernels "
+                f"{whose}from_distances if it holds distances, or --kernels {whose}precomputed if "
+                "it is a kernel"
             )
 
 

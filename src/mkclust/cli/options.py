@@ -73,6 +73,8 @@ OPTIONS: dict[str, Any] = {
     "id": _option(INPUT, "[FILE=]COLUMN", "Column of ids; found if not given."),
     "samples_in": _option(INPUT, "[FILE=]rows|columns", "Where samples are; rows."),
     "drop": _option(INPUT, "[FILE=]COLUMN", "Column to ignore."),
+    "missing": _option(INPUT, "[FILE=]VALUE", "Value of empty cells, such as -9999."),
+    "trim_ids": _option(INPUT, "[FILE=]N", "Keep the first N characters of ids."),
     "join": _option(INPUT, "exact|inner|outer", _JOIN),
     "impute": _option(INPUT, "median", "Fill empty cells: median, or most frequent category."),
     "n_clusters": _option(
@@ -121,6 +123,8 @@ class Request:
     id: Sequence[str] = ()
     samples_in: Sequence[str] = ()
     drop: Sequence[str] = ()
+    missing: Sequence[str] = ()
+    trim_ids: Sequence[str] = ()
     join: str | None = None
     impute: str | None = None
     n_clusters: Any = AUTO
@@ -154,7 +158,7 @@ class Printing:
 
 
 # Options of a request that say how files are read, and those of a fit for any k.
-FILES = ("inputs", "id", "samples_in", "drop")
+FILES = ("inputs", "id", "samples_in", "drop", "missing", "trim_ids")
 KERNELS = ("missing_views", "kernels", "scale", "settings", "seed", "landmarks")
 FIT = (*FILES, "join", "impute", *KERNELS)
 # Options that have no default.

@@ -102,10 +102,12 @@ class Blocks:
                 has = observed[:, self.names.index(name)]
                 self._ranks[name] = np.append(0, np.cumsum(has))
         self._height = int(block_rows or self._choose_height(first))
+        self._is_foreign = is_foreign(first)
+        self._files = [n for n, t in self._tables.items() if not (in_memory(t) or self._is_foreign)]
         # The views of which only reading shows which samples are missing.
-        held = [n for n, table in self._tables.items() if in_memory(table) or is_foreign(table)]
-        held = [*self._ranks, *([] if is_unread else held)]
-        self._on_disk = [n for n in self.names if len(self.names) > 1 and n not in held]
+        unread = list(self.names) if is_unread else self._files
+        several = len(self.names) > 1
+        self._on_disk = [name for name in unread if several and name not in self._ranks]
 
     def total(self, function: BlockFunction) -> Any:
         """Return the sum of a function over all blocks: an array or a tuple of arrays."""
@@ -162,8 +164,7 @@ class Blocks:
 
     def _results(self, function: BlockFunction) -> Iterator[tuple[int, Any]]:
         """Yield a function of every block, in order, with the number of the first sample."""
-        first = next(iter(self._tables.values()))
-        if is_foreign(first) or self.n_samples <= self._height:  # threads save nothing
+        if self._is_foreign or self.n_samples <= self._height:  # threads save nothing
             for start, block in self:
                 yield start, function(block, start)
             return
@@ -197,8 +198,7 @@ class Blocks:
 
     def _take_rows(self, name: str, rows: Any) -> Array:
         """Return some rows of one view; of files those between them are read along, in blocks."""
-        table = self._tables[name]
-        if isinstance(rows, slice) or in_memory(table) or is_foreign(table) or not len(rows):
+        if isinstance(rows, slice) or name not in self._files or not len(rows):
             return self._read(name, rows)
         parts = []
         for some in np.split(rows, np.flatnonzero(np.diff(rows // self._height)) + 1):
@@ -209,7 +209,7 @@ class Blocks:
     def _read(self, name: str, rows: Any) -> Array:
         """Return some rows of one view as floats, and say which could not be read."""
         table = self._tables[name]
-        if is_foreign(table):
+        if self._is_foreign:
             block = table[rows, :] if isinstance(rows, slice) else select(table, rows)
             return as_floats(block, f"View {name!r}")
         try:
@@ -218,7 +218,7 @@ class Blocks:
             if part.shape[0] != expected:
                 raise OSError(f"there are {part.shape[0]} rows instead of {expected}")
             # A copy of a memory map, which would otherwise be read when it is computed with.
-            return as_floats(np.array(part) if memory_map(table) is not None else part, name)
+            return as_floats(np.array(part) if name in self._files else part, name)
         except (OSError, RuntimeError, KeyError, IndexError) as error:
             first, last = (rows.start, rows.stop - 1) if isinstance(rows, slice) else rows[[0, -1]]
             raise OSError(

@@ -17,8 +17,6 @@ from mkclust.linalg.sparse_rows import as_csr, stored_entries
 from mkclust.text import join_words
 from mkclust.types import Array
 
-# Columns to be dropped that a message names.
-MAX_DROPPED = 10
 # A view is warned of that has fewer samples than this, and than this share of all.
 FEW_OBSERVED, FEW_SHARE = 10, 0.2
 
@@ -39,10 +37,18 @@ def n_dims(item: Any) -> int:
 
 def n_rows(table: Any) -> int:
     """Return how many samples a table or kernel has, zero if it is not one, or does not know."""
-    if not hasattr(table, "shape"):
-        return int(getattr(table, "n_samples", 0))
-    shape: tuple[Any, ...] = getattr(table, "shape", ())
+    shape = getattr(table, "shape", (getattr(table, "n_samples", 0), 0))
     return int(shape[0]) if len(shape) == 2 and shape[0] == shape[0] else 0
+
+
+def is_symmetric(X: Any) -> bool:
+    """Return whether X is a square array, not of one entry, that equals its transpose."""
+    if getattr(X, "ndim", 0) != 2 or not X.shape[0] == X.shape[1] > 1:
+        return False
+    if issparse(X):
+        return (X != X.T).nnz == 0
+    X = X if is_foreign(X) else np.asarray(X)
+    return bool(namespace(X).all(X == X.T) if is_foreign(X) else np.array_equal(X, X.T))
 
 
 def memory_map(view: Any) -> np.memmap | None:
@@ -63,18 +69,14 @@ def in_memory(table: Any) -> bool:
 def check_masks(table: Any, title: str) -> None:
     """Refuse an array with masked entries: what is below them is not a number."""
     if isinstance(table, np.ma.MaskedArray) and (count := np.ma.count_masked(table)):
-        raise ValueError(
-            f"{title} has {count} masked entries, which are missing; fill them, such as with "
-            "filled(), or drop their rows and samples everywhere."
-        )
+        raise ValueError(f"{title} has {count} masked entries: fill them, or drop these samples.")
 
 
 def check_view(view: Any, title: str, *, may_lack_rows: bool = False) -> Any:
     """Return a view of numbers, frames as arrays and sparse as CSR; files are not read."""
     if is_sparse_tensor(view):
         raise TypeError(
-            f"{title} is a sparse tensor: pass a scipy.sparse.csr_array of it, beside NumPy "
-            "arrays, or its .to_dense()."
+            f"{title} is a sparse tensor: pass a scipy.sparse.csr_array, or a dense one."
         )
     if n_dims(view) != 2:
         raise ValueError(
@@ -83,8 +85,8 @@ def check_view(view: Any, title: str, *, may_lack_rows: bool = False) -> Any:
         )
     if 0 in view.shape[int(may_lack_rows) :]:
         raise ValueError(f"{title} is empty, of shape {tuple(view.shape)}; leave it out.")
-    if is_dask(view):
-        _check_chunks(view, title)
+    if is_dask(view) and np.isnan(np.concatenate(view.chunks)).any():
+        raise ValueError(f"{title} has chunks of unknown size: call compute_chunk_sizes() on it.")
     if issparse(view):
         check_type(view.dtype, title)
         try:
@@ -105,8 +107,8 @@ def check_as_sklearn(X: Any) -> Any:
     if not (issparse(X) or is_foreign(X)):
         if n_dims(X) > 2:
             raise ValueError(
-                f"X has {n_dims(X)} dimensions, but a table of samples by features has 2; pass "
-                "several views as a list or a dict of 2-D arrays."
+                f"X has {n_dims(X)} dimensions, but a table has 2; pass several views as a list or "
+                "a dict of 2-D arrays."
             )
         X = check_array(X, input_name="X", ensure_all_finite=False)
     return check_view(X, "X")
@@ -130,14 +132,6 @@ def as_numbers(view: Any, title: str) -> Any:
     return array
 
 
-def _check_chunks(view: Any, title: str) -> None:
-    """Refuse dask arrays whose samples cannot be counted or read as rows."""
-    if np.isnan([size for sizes in view.chunks for size in sizes]).any():
-        raise ValueError(
-            f"{title} has chunks of unknown size: call compute_chunk_sizes() on it first"
-        )
-
-
 def check_together(views: Mapping[str, Any], *, same_length: bool = True) -> None:
     """Refuse views of different numbers of samples, libraries or devices."""
     (first, reference), *others = views.items()
@@ -145,8 +139,8 @@ def check_together(views: Mapping[str, Any], *, same_length: bool = True) -> Non
         if same_length and view.shape[0] != reference.shape[0]:
             raise ValueError(
                 f"View {first!r} has {reference.shape[0]} rows but view {name!r} has "
-                f"{view.shape[0]}; every view must describe the same samples, in the same order. "
-                "Data frames of pandas are joined by id: set_index makes a column of ids the index."
+                f"{view.shape[0]}; pass the same samples, or data frames whose index holds ids "
+                "(set_index), which are joined by id."
             )
     others_than_dask = [name for name, view in views.items() if not is_dask(view)]
     if 0 < len(others_than_dask) < len(views):
@@ -164,10 +158,9 @@ def check_observed(missing: np.ndarray | None, names: Sequence[str]) -> None:
         has = f"View {name!r} is observed for {n_observed} of {len(missing)} samples"
         advice = "leave it out, or check that its ids are those of the other views"
         if n_observed == 1:
-            raise ValueError(f"{has}, and nothing can be compared with a single one; {advice}.")
+            raise ValueError(f"{has}; {advice}.")
         if 1 < n_observed < min(FEW_OBSERVED, FEW_SHARE * len(missing)):
-            message = f"{has}: so few say little of the clusters, and may get a large weight"
-            warnings.warn(f"{message}; {advice}.", UserWarning, stacklevel=2)
+            warnings.warn(f"{has}, and may get a large weight; {advice}.", stacklevel=2)
 
 
 def check_entries(
@@ -196,14 +189,9 @@ def check_entries(
     if findings:
         raise ValueError(
             f"{'; '.join(findings)}; pass impute='median' to fill NaN in tables in memory, or drop "
-            "these columns, or these rows from every view; replace infinity yourself."
+            "these columns or rows; replace infinity yourself."
         )
     return arrays
-
-
-def dropping(names: Sequence[str]) -> str:
-    """Return how columns are dropped in Python; of many the first are named."""
-    return f"frame.drop(columns={list(map(str, names[:MAX_DROPPED]))!r})"
 
 
 def _count_by_column(array: Array, holds: Callable[[Any], Any]) -> np.ndarray:
@@ -229,7 +217,4 @@ def as_floats(rows: Any, title: str) -> Array:
 def check_type(dtype: Any, title: str) -> None:
     """Refuse entries that are no real numbers."""
     if np.dtype(dtype).kind not in "biuf":
-        raise ValueError(
-            f"{title} has entries of type {dtype}, which are not real numbers; convert or drop "
-            "those columns."
-        )
+        raise ValueError(f"{title} has entries of type {dtype}, not real numbers: convert them.")

@@ -1,6 +1,5 @@
 """Kernels or views of the host, copied to a device."""
 
-from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -9,7 +8,7 @@ from scipy.sparse import issparse
 
 from mkclust.data.check import as_numbers, check_masks, is_dask
 from mkclust.data.samples import read_views
-from mkclust.data.tables import as_table, by_name
+from mkclust.data.tables import TABLE, as_table, by_name
 from mkclust.linalg import is_foreign, namespace, place
 from mkclust.linalg import to_device as to_same_device
 from mkclust.linalg.arrays import detached, is_on_accelerator, is_sparse_tensor, on_torch_device
@@ -19,7 +18,7 @@ COMPUTED = ("float32", "float64")
 
 
 def to_device(X: Any, device: Any = None, *, like: Any = None, dtype: Any = None) -> Any:
-    """Copy kernels or views to a device, in the form in which they are given.
+    """Copy kernels or views to a device, in the form in which they are passed.
 
     Parameters
     ----------
@@ -37,7 +36,7 @@ def to_device(X: Any, device: Any = None, *, like: Any = None, dtype: Any = None
     Returns
     -------
     array, list, tuple or dict
-        A list of a list, a dict of a dict, an array of an array. What is there already, in that
+        A list for a list, a dict for a dict, an array for an array. What is there already, in that
         type, is not copied.
 
     Examples
@@ -57,28 +56,23 @@ def to_device(X: Any, device: Any = None, *, like: Any = None, dtype: Any = None
         raise ValueError("pass one of the two: device, such as 'cuda', or like, an array there")
     if like is None:
         like = on_torch_device(device)
-    elif not (isinstance(like, np.ndarray) or is_foreign(like)):
+    elif not hasattr(like, "dtype"):
         raise TypeError(f"like={like!r} is not an array: pass one, or a device by device={like!r}")
     name = None if dtype is None else getattr(dtype, "__name__", str(dtype)).split(".")[-1]
     if name not in (None, *COMPUTED):
         raise ValueError(f"dtype={dtype!r}: pass 'float32', 'float64', or None to keep the type")
-    several = isinstance(X, Mapping | list | tuple) and not issparse(X)
     given = by_name(X)
-    named = (
-        read_views(X).tables
-        if any(isinstance(each, pd.DataFrame) for each in given.values())
-        else given
-    )
-    if not named:
+    has_frames = any(isinstance(each, pd.DataFrame) for each in given.values())
+    if not (named := read_views(X).tables if has_frames else given):
         raise ValueError(f"X is an empty {type(X).__name__}: pass at least one kernel or view")
     parts = {key: _copy(part, like, name, f"{key!r}") for key, part in named.items()}
     if len(parts) > len(given):  # categories are a view of their own
         return parts
-    if isinstance(X, Mapping) and several:
-        return dict(zip(X, parts.values(), strict=True))
-    if not several or list(parts) == ["table"]:
-        return next(iter(parts.values()))
-    return type(X)(parts.values())
+    if given.get(TABLE) is X:
+        return parts[TABLE]
+    if isinstance(X, list | tuple):
+        return type(X)(parts.values())
+    return dict(zip(getattr(X, "mod", X), parts.values(), strict=True))
 
 
 def _copy(part: Any, like: Any, dtype: str | None, title: str) -> Array:
@@ -86,7 +80,8 @@ def _copy(part: Any, like: Any, dtype: str | None, title: str) -> Array:
     if issparse(part) or is_sparse_tensor(part) or is_dask(part):
         raise TypeError(f"{title} is sparse, or a dask array: pass a dense array, or leave it here")
     check_masks(part, title)
-    if not is_foreign(part):
+    is_host = not is_foreign(part)
+    if is_host:
         part = as_numbers(np.asarray(as_table(part, title).values), title)
         part = part.astype(part.dtype.newbyteorder("="), copy=False)
     part = detached(part)
@@ -99,6 +94,6 @@ def _copy(part: Any, like: Any, dtype: str | None, title: str) -> Array:
         part = xp.astype(part, getattr(xp, dtype), copy=False)
     if place(part) == place(like):
         return part
-    if not is_foreign(part) and not (is_on_accelerator(like) and part.flags.writeable):
+    if is_host and not (is_on_accelerator(like) and part.flags.writeable):
         part = part.copy()  # some libraries would share the memory
     return to_same_device(part, like)

@@ -8,17 +8,18 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 from scipy.sparse import issparse
-from sklearn.impute import SimpleImputer
 
-from mkclust.data.check import as_numbers, check_view, dropping, in_memory, n_dims, n_rows
+from mkclust.data.check import as_numbers, check_view, in_memory, n_dims, n_rows
 from mkclust.data.tables import Column, Table, are_numbers, read_column
 from mkclust.index import find, key_of, whole_numbers
 from mkclust.text import count, join_words
 from mkclust.types import Float
 
-# What to do about columns that are neither numbers nor categories.
+# What to do about cells that are not numbers,
+EMPTY = "if a cell means that a value is missing, pass missing= to load, --missing, or NaN"
+# and about columns that are neither numbers nor categories.
 REMEDY = (
-    "turn numbers stored as text into numbers by pd.to_numeric(frame[column]), text into "
+    f"{EMPTY}; turn numbers stored as text into numbers by pd.to_numeric(frame[column]), text into "
     "categories by astype('category') or into numbers by scikit-learn's TfidfVectorizer, ids of "
     "samples into the index by frame.set_index(column), and dates into days since the first; or "
     "drop these columns by frame.drop(columns=[...])"
@@ -39,10 +40,7 @@ class TableEncoder:
     def in_order(self, table: Table, title: str) -> Table:
         """Return the columns of new rows in the order of the fit, or name missing ones."""
         if self.levels and not table.is_frame:
-            raise TypeError(
-                f"{title} was a data frame with categories in the fit: pass a data frame with the "
-                "same columns."
-            )
+            raise TypeError(f"{title} was a data frame with categories in the fit: pass one again.")
         if table.columns is None or self.names is None or tuple(table.columns) == self.names:
             return table
         _refuse_duplicates(table, title)
@@ -56,10 +54,8 @@ class TableEncoder:
             is_counted = counted in (list(table.columns), list(self.names))
             if is_counted and None in map(whole_numbers, (names, fitted)):
                 return table  # in their order, as those of arrays
-            raise ValueError(
-                f"{title} lacks the columns {join_words(map(repr, fitted[places < 0]))} of the "
-                "fit; pass the same columns, in any order."
-            )
+            lacking = join_words(map(repr, fitted[places < 0]))
+            raise ValueError(f"{title} lacks the columns {lacking} of the fit: pass all of these.")
         if len(names) > len(fitted):
             others = join_words(map(repr, names[find(fitted, names) < 0]))
             warnings.warn(
@@ -122,8 +118,7 @@ class TableEncoder:
                 shown = join_words(map(repr, sorted(set(unknown.tolist()), key=str)))
                 warnings.warn(
                     f"{title}, column {column.name!r}: {count(len(unknown), 'new sample')} with "
-                    f"values that the fit has not seen ({shown}); they count as different from "
-                    "all others.",
+                    f"values that the fit has not seen ({shown}), which count as different.",
                     stacklevel=2,
                 )
             block = (codes[:, None] == np.arange(len(levels))).astype(np.float64)
@@ -220,6 +215,14 @@ def _learn_columns(table: Table, title: str) -> tuple[TableEncoder, list[Column]
     )
     if encoder.n_columns == len(numbers):
         return encoder, unusable
+    for place, column in columns.items():
+        is_declared = isinstance(table.values.dtypes.iloc[place], pd.CategoricalDtype)
+        if column.kind == "category" and not is_declared and column.mixed:
+            warnings.warn(
+                f"{title}, column {column.name!r}: {column.mixed}; its values are taken for "
+                f"categories: {EMPTY}.",
+                stacklevel=2,
+            )
     # One value says nothing of how alike samples are.
     levels = {
         place: tuple(column.levels)
@@ -243,6 +246,8 @@ def _with_fills(encoder: TableEncoder, table: Table, title: str) -> TableEncoder
     numbers = as_numbers(numbers, title)
     if np.isinf(numbers.data if issparse(numbers) else numbers).any():
         return encoder  # which is refused with its columns by whoever uses the numbers
+    from sklearn.impute import SimpleImputer  # takes long to import
+
     medians = SimpleImputer(strategy="median").fit(numbers).statistics_
     if len(empty := np.flatnonzero(np.isnan(medians))):
         names = [encoder.labels[p] for p in empty]
@@ -250,7 +255,7 @@ def _with_fills(encoder: TableEncoder, table: Table, title: str) -> TableEncoder
             names = [encoder.labels[encoder.numbers[p]] for p in empty]
         raise ValueError(
             f"{title} has {count(len(empty), 'column')} without any value (NaN), so there is no "
-            f"median: drop {dropping(names)}."
+            f"median: frame.drop(columns={list(map(str, names[:10]))!r})."
         )
     return replace(encoder, medians=medians)
 
@@ -261,6 +266,6 @@ def _refuse_duplicates(table: Table, title: str) -> None:
     if names.duplicated().any():
         doubles = join_words(map(repr, names[names.duplicated()].unique()))
         raise ValueError(
-            f"{title} has several columns of the name {doubles}: rename them, or keep the first "
-            "by frame.loc[:, ~frame.columns.duplicated()]."
+            f"{title} has several columns of the name {doubles}: rename them, or pass "
+            "frame.loc[:, ~frame.columns.duplicated()]."
         )

@@ -7,8 +7,8 @@ from typing import Any, NoReturn
 
 import numpy as np
 import pandas as pd
-from scipy.sparse import issparse
 
+from mkclust.data.check import is_symmetric
 from mkclust.data.missing import take_rows
 from mkclust.data.tables import Table
 from mkclust.exceptions import IdSpellingWarning
@@ -18,6 +18,7 @@ from mkclust.index import (
     count_as_ids,
     find,
     has_ids,
+    id_advice,
     match_rows,
     refuse_disjoint,
     refuse_missing,
@@ -25,7 +26,6 @@ from mkclust.index import (
     spelling_difference,
     written_like,
 )
-from mkclust.linalg import is_foreign, namespace
 from mkclust.text import join_words
 
 
@@ -106,8 +106,7 @@ def align(
     if without and (missing[:, named].any() or any(order is not None for order in rows)):
         raise ValueError(
             f"{without[0]} has no ids, and other tables have different ids, or ids in different "
-            f"orders: give {without[0]} an index of ids, or bring the others to its order by "
-            "frame.loc[ids]"
+            f"orders: give {without[0]} an index of ids"
         )
     return Alignment(rows, ids, True, missing if missing.any() else None, without)
 
@@ -143,7 +142,7 @@ def training_columns(
     if training is None and any(not frames[0].equals(each) for each in frames):
         raise ValueError(
             f"the columns of {join_words(labels)} are not in one order, and the model was fitted "
-            "on samples without ids: pass them in the order of the training samples"
+            "on samples without ids: pass their order"
         )
     found = []
     for K, label in zip(kernels, labels, strict=True):
@@ -171,14 +170,7 @@ def columns_are_ids(frame: Any) -> bool:
 
 def looks_like_kernel(X: Any) -> bool:
     """Return whether X is a square array that equals its transpose, or has its ids as columns."""
-    if getattr(X, "ndim", 0) != 2 or not X.shape[0] == X.shape[1] > 1:
-        return False
-    if issparse(X):
-        return (X != X.T).nnz == 0
-    if columns_are_ids(X):
-        return True
-    X = X if is_foreign(X) else np.asarray(X)
-    return bool(namespace(X).all(X == X.T) if is_foreign(X) else np.array_equal(X, X.T))
+    return is_symmetric(X) or (columns_are_ids(X) and len(X) > 1)
 
 
 def columns_like_rows(frame: Any, label: str) -> tuple[Any, Any]:
@@ -199,10 +191,8 @@ def _common(pairs: Sequence[tuple[Any, str]]) -> Any:
             _refuse_others(index, first, label, title)
         common = common[find(index, common) >= 0]
     if not len(common):
-        raise ValueError(
-            f"there is no id that all of {', '.join(label for _, label in pairs)} have: leave one "
-            f"of them out, or give the same samples the same ids ({BY_ROW})"
-        )
+        tables = ", ".join(label for _, label in pairs)
+        raise ValueError(f"there is no id that all of {tables} have: leave one out ({BY_ROW})")
     return common
 
 
@@ -234,7 +224,7 @@ def _refuse_others(index: Any, first: Any, label: str, title: str) -> NoReturn:
     common = int((find(index, first) >= 0).sum())
     if not common:
         refuse_disjoint(first, index, title, label)
-    alike = spelling_difference(first, index)
+    alike = id_advice(first, index)
     raise ValueError(
         f"{title} and {label} have {common} ids in common, and {len(first) - common} are only in "
         f"{title}, {len(index) - common} only in {label}: pass join='inner' to keep the samples "

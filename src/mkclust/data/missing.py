@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 from scipy.sparse import issparse
 
-from mkclust.data.check import in_memory, is_dask, memory_map, n_dims, n_rows
+from mkclust.data.check import in_memory, is_dask, is_symmetric, memory_map, n_dims, n_rows
 from mkclust.data.row_source import RowSource, RowSubset, take_source
 from mkclust.index import has_ids, index_of, match_rows
 from mkclust.linalg import is_foreign, is_sparse, namespace, select, to_host
@@ -60,17 +60,8 @@ def single_kernels(whole: Any) -> list[Any]:
         return [take_source(whole, everyone, p) for p in range(whole.n_kernels)]
     if isinstance(whole, np.ndarray) or is_foreign(whole):
         return [whole[p, ...] for p in range(whole.shape[0])]
-    everyone = np.arange(whole.shape[1])
-    return [RowSubset(whole, everyone, True, p) for p in range(whole.shape[0])]
-
-
-def take_stack(whole: Any, samples: np.ndarray) -> Any:
-    """Return the kernels of some samples out of a stack of all, as a stack."""
-    if isinstance(whole, RowSource):
-        return take_source(whole, samples)
-    if is_foreign(whole):
-        return select(select(whole, samples, axis=1), samples, axis=2)
-    return np.stack([np.asarray(take_block(K, samples)) for K in single_kernels(whole)])
+    n_kernels, n, n_columns = whole.shape
+    return [RowSubset(whole, np.arange(n), n == n_columns, p) for p in range(n_kernels)]
 
 
 def cut_missing(
@@ -100,10 +91,8 @@ def cut_missing(
         return dict(parts), None  # refused elsewhere
     held = np.ones(missing.shape, bool) if absent is None else ~absent
     if len(held) != len(missing):
-        raise ValueError(
-            f"observed has {count(len(missing), 'row')}, and there are {len(held):,} samples: "
-            "pass a row for each of them."
-        )
+        found_rows = count(len(missing), "row")
+        raise ValueError(f"observed has {found_rows}, and there are {len(held):,} samples")
     missing |= ~held
     found = dict(parts)
     for place, (name, part) in enumerate(parts.items()):
@@ -112,23 +101,22 @@ def cut_missing(
         if lengths[name] != len(samples):
             raise ValueError(
                 f"{who.capitalize()} {name!r} has {count(lengths[name], 'row')}, and observed says "
-                f"that {len(kept):,} of {len(missing):,} samples are in it: pass a row for each of "
-                "all samples, or for each of these."
+                f"that {len(kept):,} of {len(missing):,} samples are in it: pass all, or these."
             )
         empty = empty_of(part) if len(parts) > 1 else None
         if empty is not None:
             missing[samples[empty], place] = True
         if (lacks := missing[samples, place]).any():
             found[name] = take(part, np.flatnonzero(~lacks))
+            if not is_kernels and observed is not None and in_memory(part) and is_symmetric(part):
+                found[name] = take_columns(found[name], np.flatnonzero(~lacks))
     if not missing.any():
         return found, None
     if len(unseen := np.flatnonzero(missing.all(axis=1))):
         ids = index if has_ids(index) else np.arange(len(missing))
         named = join_words(map(repr, ids[unseen].tolist()), MOST_NAMED)
-        raise ValueError(
-            f"{count(len(unseen), 'sample')} missing from every {who}: {named}. Nothing is known "
-            f"of these: drop them from every {who}."
-        )
+        found_samples = count(len(unseen), "sample")
+        raise ValueError(f"{found_samples} missing from every {who}: {named}. Drop them.")
     if not is_new and missing.all(axis=0).any():
         names = [repr(name) for name, lacks in zip(found, missing.T, strict=True) if lacks.all()]
         raise ValueError(f"{who.capitalize()} {join_words(names)} has no sample: leave it out.")
@@ -208,8 +196,7 @@ def read_mask(observed: Any, names: Sequence[str], index: Any) -> np.ndarray:
         if mask.ndim != 2 or mask.shape[1] != len(names):
             raise ValueError(
                 f"observed has the shape {mask.shape}, and there are {len(names)} views or kernels "
-                f"({join_words(names)}): pass one row per sample and one column for each of these, "
-                "or a dict by their names."
+                f"({join_words(names)}): pass a column for each of these, or a dict by name."
             )
         return ~mask
     columns = {str(n): _in_order(observed[n], index, f"observed of {n!r}") for n in given}
@@ -217,8 +204,8 @@ def read_mask(observed: Any, names: Sequence[str], index: Any) -> np.ndarray:
     if not columns.keys() <= set(names) or len(shapes) != 1 or len(max(shapes)) != 1:
         raise ValueError(
             f"observed has columns for {join_words(map(repr, columns)) or 'nothing'}, of the "
-            f"shapes {join_words(sorted(map(str, shapes)))}: pass one truth value per sample for "
-            f"each view that it names, of {join_words(map(repr, names))}."
+            f"shapes {join_words(sorted(map(str, shapes)))}: pass one value per sample for each "
+            f"view that it names, of {join_words(map(repr, names))}."
         )
     everyone = np.ones(max(shapes)[0], dtype=bool)
     return ~np.column_stack([columns.get(name, everyone) for name in names])
@@ -239,8 +226,5 @@ def _as_truth(values: Any) -> np.ndarray:
     if array.dtype == object and all(isinstance(x, bool | np.bool_) for x in array.ravel()):
         array = array.astype(bool)
     if array.dtype.kind not in "biuf" or not np.isin(array, (0, 1)).all():
-        raise ValueError(
-            f"observed has entries of the type {array.dtype}: pass True if a view has a sample, "
-            "and False if it is missing."
-        )
+        raise ValueError(f"observed holds {array.dtype}: pass True if a view has a sample.")
     return array.astype(bool)

@@ -8,11 +8,6 @@ import numpy as np
 
 from mkclust.parameters import Choice, Rule, check_parameter
 
-# The values of ``join``.
-JOINS = ("exact", "inner", "outer")
-# The values of ``impute``, and of ``missing_views``, beside None.
-IMPUTATIONS, FILLS = ("median",), ("learn", "zero", "rescale")
-
 
 def _are_columns(views: Any) -> bool:
     """Return whether a value is None, or columns by the names of views."""
@@ -33,9 +28,9 @@ TABLE_RULES = {
         "pass None, or a dict from names of views to their columns in one table: a list of names "
         "or numbers, a slice of numbers, or the prefix of their names",
     ),
-    "join": Choice(JOINS),
-    "impute": Choice((None, *IMPUTATIONS)),
-    "missing_views": Choice((None, *FILLS)),
+    "join": Choice(("exact", "inner", "outer")),
+    "impute": Choice((None, "median")),
+    "missing_views": Choice((None, "learn", "zero", "rescale")),
 }
 
 

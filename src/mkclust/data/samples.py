@@ -26,7 +26,6 @@ from mkclust.data.missing import (
     single_kernels,
     take_block,
     take_rows,
-    take_stack,
 )
 from mkclust.data.options import AS_THEY_ARE, TableOptions
 from mkclust.data.row_source import RowSource
@@ -44,43 +43,20 @@ Expected = Literal["auto", "precomputed", "views"]
 class Samples:
     """What a user passed, understood: views or kernels as arrays, in one order of samples.
 
-    Parameters
-    ----------
-    kind : {"kernels", "views", "table"}
-        What it is; "table" is one view without a name.
-    names : tuple of str
-        Names of the views or of the kernels; ``("table",)`` of one table. Empty if kernels are
-        one whole.
-    parts : tuple of array
-        The views or kernels: arrays of NumPy or another library, CSR arrays, or rows in a file. If
-        samples are missing, each has the rows of its own samples, in their order, and a kernel
-        their columns. Empty if kernels are one whole.
-    whole : array of shape (m, n, n), dataset or RowSource, default=None
-        Kernels that are one thing: to take it apart may be to read a file.
-    ids : ndarray of shape (n_samples,) or None, default=None
-        Ids of the samples, if data frames have any.
-    index_names : tuple of str or None, default=None
-        Names of the levels of the index of data frames; None for arrays, which have no index.
-    missing : ndarray of bool of shape (n_samples, n_parts) or None, default=None
-        Which samples a part lacks; None if it lacks none.
-    columns : dict of str to list of str, default={}
-        The columns of those views whose columns have names.
-    encodings : dict of str to TableEncoder, default={}
-        What was learned of the columns of tables, by the names of the tables.
-    table_notes : tuple of str, default=()
-        What each view is made of, and what a join keeps.
+    `parts` are arrays of NumPy or another library, CSR arrays, or rows in a file; a `RowSource` is
+    one part for all of its kernels, without names. If samples are missing, each part has the rows
+    of its own samples, in their order, and a kernel their columns.
     """
 
-    kind: Kind
-    names: tuple[str, ...]
+    kind: Kind  # "table" is one view without a name
+    names: tuple[str, ...]  # of the views or kernels; ("table",) for one table
     parts: tuple[Any, ...]
-    whole: Any = None
-    ids: np.ndarray | None = None
-    index_names: tuple[str | None, ...] | None = None
-    missing: np.ndarray | None = None
-    columns: dict[str, list[str]] = field(default_factory=dict)
-    encodings: dict[str, TableEncoder] = field(default_factory=dict)
-    table_notes: tuple[str, ...] = ()
+    ids: np.ndarray | None = None  # of the samples, if data frames have any
+    index_names: tuple[str | None, ...] | None = None  # names of levels; None for arrays
+    missing: np.ndarray | None = None  # which samples a part lacks, (n_samples, n_parts) of bool
+    columns: dict[str, list[str]] = field(default_factory=dict)  # of views with named columns
+    encodings: dict[str, TableEncoder] = field(default_factory=dict)  # by the names of tables
+    table_notes: tuple[str, ...] = ()  # what each view is made of, and what a join keeps
 
     def __post_init__(self) -> None:
         if self.missing is not None and not self.missing.any():
@@ -101,9 +77,8 @@ class Samples:
         """Number of samples, n."""
         if self.missing is not None:
             return len(self.missing)
-        part = self.parts[0] if self.whole is None else self.whole
-        # Of kernels of new samples the rows.
-        return int(part.n_samples if isinstance(part, RowSource) else part.shape[-2])
+        part = self.parts[0]
+        return int(part.n_samples if isinstance(part, RowSource) else part.shape[0])
 
     @property
     def observed(self) -> dict[str, np.ndarray]:
@@ -141,9 +116,8 @@ class Samples:
     def views(self) -> dict[str, Array]:
         """The views by name, in memory: finite arrays of floats, all on one device."""
         if self.kind == "table":
-            columns = {"X": self.columns[TABLE]} if TABLE in self.columns else {}
-            X = check_as_sklearn(self.parts[0])
-            return {TABLE: check_entries({"X": X}, {"X": "X"}, columns)["X"]}
+            X = {TABLE: check_as_sklearn(self.parts[0])}
+            return check_entries(X, {TABLE: "X"}, self.columns)
         return check_entries(self.tables, _titles(self.names), self.columns)
 
     def only(self, names: Sequence[str]) -> "Samples":
@@ -159,8 +133,6 @@ class Samples:
         """Return some samples, by their indices: their rows, of kernels their columns, too."""
         numbers = np.asarray(numbers)
         ids = None if self.ids is None else self.ids[numbers]
-        if self.whole is not None:
-            return replace(self, whole=take_stack(self.whole, numbers), ids=ids)
         take = take_block if self.kind == "kernels" else take_rows
         places, missing = [numbers] * len(self.parts), None
         if self.missing is not None:
@@ -236,22 +208,16 @@ def read_samples(
 
 def _kind_of(X: Any, expected: Expected) -> Kind:
     """Return what X is by its form, given what is expected."""
-    named = by_name(X)
-    if not named:
-        raise ValueError(f"X is an empty {type(X).__name__}: pass at least one kernel or view")
+    named = _named(X)
     several = named.get(TABLE) is not X
     is_stack = not several and (isinstance(X, RowSource) or getattr(X, "ndim", 2) == 3)
     if expected == "precomputed" and not (several or is_stack):
-        found = f"an array of shape {X.shape}" if hasattr(X, "shape") else f"a {type(X).__name__}"
         raise ValueError(
             "kernels='precomputed' expects an array of shape (m, n, n) or a list or dict of n x n "
-            f"matrices, got {found}: pass K[None] for one kernel, or a list of several"
+            f"matrices, got {type(X).__name__}: pass K[None] for one kernel, or a list"
         )
     if expected == "views" and is_stack:
-        raise ValueError(
-            "X holds kernels, and a KernelBank makes kernels from views, samples x features: pass "
-            "these, or kernels='precomputed'"
-        )
+        raise ValueError("X holds kernels: pass views, or kernels='precomputed'")
     if expected == "auto" and not several and looks_like_kernel(X):
         raise ValueError(
             f"X is one symmetric {X.shape[0]} x {X.shape[0]} matrix: if it is a kernel, pass [K] "
@@ -262,16 +228,22 @@ def _kind_of(X: Any, expected: Expected) -> Kind:
     return "views" if several else "table"
 
 
+def _named(X: Any) -> dict[str, Any]:
+    """Return several views or kernels by name, or one table."""
+    if named := by_name(X):
+        return named
+    raise ValueError(f"X is an empty {type(X).__name__}: pass at least one kernel or view")
+
+
 def _refuse_square(samples: Samples) -> None:
     """Refuse square matrices of one size, which could be kernels or views."""
     shapes = [np.shape(view) for view in samples.parts]
     # Rows that a mask takes out are gone, and the columns of these samples may be there.
     if all(width in (height, samples.n_samples) for height, width in shapes):
-        n = samples.n_samples
         raise ValueError(
-            f"X holds square matrices only, {n} x {n}: they could be kernels or views with as "
-            "many features as samples; pass kernels='precomputed' for kernels or "
-            "kernels=KernelBank() for views, or kernels='from_distances' for distances"
+            f"X holds square matrices only, {samples.n_samples} x {samples.n_samples}: pass "
+            "kernels='precomputed' if they are kernels, kernels='from_distances' for distances, or "
+            "kernels=KernelBank() for views of features"
         )
 
 
@@ -290,15 +262,12 @@ def read_kernels(
     """
     if isinstance(X, Samples):
         return _read_again(X, "precomputed", None if cross else ids, observed)
+    if isinstance(X, RowSource) and observed is None:
+        return Samples("kernels", (), (X,))
     if isinstance(X, RowSource) or not isinstance(X, Mapping | list | tuple) or issparse(X):
-        if not isinstance(X, RowSource) and getattr(X, "ndim", 0) not in (2, 3):
-            raise TypeError(
-                f"kernels of type {type(X).__name__}: pass an array of shape (m, n, n), or a list "
-                "or dict of n x n matrices"
-            )
-        samples = Samples("kernels", (), (), whole=X)
-        is_whole = observed is None and isinstance(X, RowSource)
-        return samples if is_whole else _without_missing(samples, observed, cross)
+        parts = _single_kernels(X, cross)
+        names = tuple(f"kernel {p}" for p in range(len(parts)))
+        return _without_missing(Samples("kernels", names, tuple(parts)), observed, cross)
     is_named = isinstance(X, Mapping)
     named = by_name(X) if is_named else {f"kernel {p}": K for p, K in enumerate(X)}
     labels = [f"kernel {p}{f' ({name!r})' * is_named}" for p, name in enumerate(named)]
@@ -329,11 +298,31 @@ def read_kernels(
     return _in_order(samples, ids, options.join, found.without_ids)
 
 
+def _single_kernels(X: Any, cross: bool) -> list[Any]:
+    """Return the kernels of an array, a dataset or a source, or refuse other shapes."""
+    if isinstance(X, RowSource):
+        return single_kernels(X)
+    shape = tuple(getattr(X, "shape", ()))
+    if len(shape) not in (2, 3) or not shape[0]:
+        kind = ValueError if shape else TypeError
+        raise kind(
+            f"no kernels in {type(X).__name__}{list(shape) or ''}: pass an array of shape "
+            "(m, n, n), or a list or dict of n x n matrices"
+        )
+    if len(shape) == 2:
+        raise ValueError(f"one matrix of shape {shape}, not several kernels: pass K[None]")
+    if not cross and shape[0] == shape[1] != shape[2]:
+        raise ValueError(
+            f"an array of shape {shape}, samples x samples x kernels as in MATLAB: pass "
+            "np.moveaxis(K, 2, 0)"
+        )
+    return single_kernels(X)
+
+
 def _without_missing(samples: Samples, observed: Any, is_new: bool = False) -> Samples:
     """Return views or kernels without the rows of samples that they lack; the same if none."""
-    named, is_kernels = samples.by_name, samples.kind == "kernels"
-    if samples.whole is not None:
-        named = {f"kernel {p}": K for p, K in enumerate(single_kernels(samples.whole))}
+    is_kernels = samples.kind == "kernels"
+    named = samples.by_name if samples.names else {}
     matrices = [part for part in named.values() if not isinstance(part, RowSource)]
     if not (named and all(len(getattr(each, "shape", ())) == 2 for each in matrices)):
         return replace(samples, missing=None)  # refused elsewhere
@@ -342,9 +331,7 @@ def _without_missing(samples: Samples, observed: Any, is_new: bool = False) -> S
     )
     if missing is None:
         return samples
-    return replace(
-        samples, names=tuple(parts), parts=tuple(parts.values()), whole=None, missing=missing
-    )
+    return replace(samples, parts=tuple(parts.values()), missing=missing)
 
 
 def read_views(
@@ -362,9 +349,7 @@ def read_views(
     is_new = encodings is not None and ids is None
     if isinstance(X, Samples):
         return _read_again(X, "views", ids, observed, is_new)
-    named = by_name(X)
-    if not named:
-        raise ValueError(f"there are no views in an empty {type(X).__name__}: pass at least one")
+    named = _named(X)
     is_table = list(named) == [TABLE] and named[TABLE] is X
     if options.views is not None and not is_table:
         raise TypeError(

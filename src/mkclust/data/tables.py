@@ -13,7 +13,7 @@ from scipy.sparse import issparse
 
 from mkclust.data.check import n_dims
 from mkclust.data.missing import take_columns
-from mkclust.text import did_you_mean, join_words
+from mkclust.text import count, did_you_mean, is_number, join_words
 
 ColumnKind = Literal["number", "boolean", "category", "text", "date", "other"]
 # The name of one table that has none.
@@ -77,8 +77,8 @@ def as_table(thing: Any, title: str) -> Table:
     is_array = any(hasattr(thing, name) for name in ("shape", "__array__"))
     if is_series or not is_array:
         raise TypeError(
-            f"{title} is a {type(thing).__name__}: pass an array of samples by features, or a data "
-            "frame, such as series.to_frame() for one column"
+            f"{title} is a {type(thing).__name__}: pass a 2-D array or a data frame, such as "
+            "series.to_frame()"
         )
     if isinstance(thing, np.ma.MaskedArray):
         precision = thing.dtype if thing.dtype.kind == "f" else np.float64
@@ -90,10 +90,7 @@ def _of_anndata(thing: Any) -> Table:
     """Return the matrix of AnnData with its names."""
     thing = thing.to_memory() if getattr(thing, "isbacked", False) else thing
     if thing.X is None:
-        raise ValueError(
-            "X holds AnnData without a matrix X: pass one that has it, such as "
-            "AnnData(X=adata.layers[name], obs=adata.obs, var=adata.var)"
-        )
+        raise ValueError("X holds AnnData without a matrix X: pass one that has it")
     matrix = thing.X.tocsr() if issparse(thing.X) else np.asarray(thing.X)
     return Table(matrix, thing.obs_names, list(thing.var_names))
 
@@ -189,8 +186,19 @@ class Column:
             return sorted(values, key=str)
 
     @property
+    def mixed(self) -> str:
+        """How many cells of a column that is mostly numbers are not, in words; or nothing."""
+        values = self.values[~self.missing].tolist()
+        others = [value for value in values if not is_number(value, ".,")]
+        if not 0 < len(others) <= len(values) / 2:
+            return ""
+        return f"numbers, but {count(len(others), 'cell')} such as {str(others[0])[:20]!r}"
+
+    @property
     def content(self) -> str:
         """What it holds that no kernel takes, in words; empty for numbers and categories."""
+        if self.kind in ("text", "other") and self.mixed:
+            return self.mixed
         if self.kind == "text":
             return f"text, such as {self.values[~self.missing][0][:20]!r}"
         return {"date": "dates", "other": "values of several types"}.get(self.kind, "")
@@ -207,14 +215,5 @@ def read_column(frame: pd.DataFrame, place: int) -> Column:
     missing, values = series.isna().to_numpy(), series.astype(object).to_numpy()
     kind, known = _KINDS.get(infer_dtype(series), "other"), values[~missing].tolist()
     if kind == "text" and len(set(known)) <= min(MOST_LEVELS, len(known) / 2):
-        kind = "text" if all(map(_is_number, set(known))) else "category"
+        kind = "text" if all(is_number(each, ".,") for each in set(known)) else "category"
     return Column(frame.columns[place], kind, values, missing)
-
-
-def _is_number(text: str) -> bool:
-    """Return whether a text spells a number, with a decimal point or a decimal comma."""
-    try:
-        float(text.replace(",", "."))
-    except ValueError:
-        return False
-    return "_" not in text  # which Python allows

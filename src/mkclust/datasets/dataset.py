@@ -24,14 +24,12 @@ class Dataset:
     Attributes
     ----------
     name : str
-        Name of the data set; for a file its name without the suffix.
+        Its name; for a file that of the file without the suffix.
     views : dict of str to array-like of shape (n, d), or None
         Samples x features, in file order: arrays, sparse matrices, data frames whose index holds
-        the ids, AnnData, or what stays on disk and gives rows if it is sliced. None if there are
-        only kernels.
+        the ids, AnnData, or rows on disk. None if there are only kernels.
     kernels : ndarray of shape (m, n, n), list of m matrices of shape (n, n), or None
-        Precomputed kernels, dense, sparse or on disk. None if there are only views. Kernels beside
-        views were made from these, and `X` is the kernels.
+        Precomputed kernels, dense, sparse or on disk; `X` if there are views, too.
     y : ndarray of shape (n,) or None
         Ground truth if the file has it. It is never used to fit.
     kernel_names : tuple of str
@@ -103,6 +101,13 @@ class Dataset:
         parts.append(f"{self.n_samples} samples")
         parts.append("no labels" if self.y is None else f"{self.n_classes} classes")
         return f"Dataset({self.name!r}: {', '.join(parts + [self.caveat] * bool(self.caveat))})"
+
+
+def whole_labels(labels: np.ndarray) -> np.ndarray:
+    """Return labels that are whole numbers as integers, others as they are."""
+    if labels.dtype.kind in "US" or not np.isfinite(labels).all():
+        return labels
+    return labels.astype(np.int64) if (labels == np.rint(labels)).all() else labels
 
 
 def check_memory(place: str | Path, n_bytes: int, free: int | None = None) -> None:

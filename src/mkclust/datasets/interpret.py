@@ -8,7 +8,7 @@ import numpy as np
 import scipy.sparse
 
 from mkclust.datasets.arrays import Content, inventory, is_hdf5
-from mkclust.datasets.dataset import Dataset, DatasetError, check_memory
+from mkclust.datasets.dataset import Dataset, DatasetError, check_memory, whole_labels
 from mkclust.datasets.parquet import ParquetTable
 from mkclust.text import join_words
 
@@ -46,9 +46,7 @@ def _as_labels(value: Any) -> np.ndarray:
     vector = np.squeeze(np.asarray(value))
     if vector.ndim != 1 or vector.dtype.kind not in "biufUS":
         return np.empty(0)
-    text = vector.dtype.kind in "US"
-    is_integer = not text and np.isfinite(vector).all() and (vector == np.rint(vector)).all()
-    return vector.astype(np.int64) if is_integer else vector
+    return whole_labels(vector)
 
 
 def _find_stack(path: Path, content: Content, sizes: list[int]) -> dict[str, Any]:

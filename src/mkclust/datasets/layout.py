@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from mkclust.datasets.dataset import LABELS, Dataset, DatasetError
+from mkclust.datasets.dataset import LABELS, Dataset, DatasetError, whole_labels
 from mkclust.index import has_ids
 from mkclust.text import did_you_mean, join_words
 
@@ -22,11 +22,13 @@ SAMPLES_IN = ("rows", "columns")
 
 @dataclass(frozen=True)
 class TableLayout:
-    """How a table is to be read: the column of ids, where the samples are, what to drop."""
+    """How a table is to be read: ids, where the samples are, columns to drop, empty cells."""
 
     id: str | None = None
     samples_in: str = "rows"
     drop: tuple[str, ...] = ()
+    missing: tuple[str, ...] = ()  # what stands for an empty cell
+    trim_ids: int | None = None  # characters of an id that are kept
 
     def __post_init__(self) -> None:
         if self.samples_in not in SAMPLES_IN:
@@ -65,6 +67,9 @@ def table_dataset(
         if unknown := sorted(selection - set(frame.columns)):
             raise _no_column(path, unknown[0], frame)
         frame = frame[[each for each in frame if each in selection]] if selection else frame
+        if layout.missing:
+            values = {*layout.missing, *pd.to_numeric([*layout.missing], errors="coerce")}
+            frame = frame.mask(frame.isin(values)).infer_objects()
         if 0 in frame.shape:
             advice = "it should hold a header, one row per sample, and features in columns"
             raise DatasetError(f"{path}: no feature in it beside ids and labels; {advice}")
@@ -100,6 +105,7 @@ def _with_ids(
             return frame, ""
         named = {None: "the index", "": "the first column"}
         where = named.get(column, f"the column {column}")
+        ids = ids if layout.trim_ids is None else pd.Index(ids).str[: layout.trim_ids].to_numpy()
         _check_ids(path, ids, where, frame)
         frame.index = pd.Index(ids)
         return frame, f"Ids: {where}{'; the first column counts rows' * counted}."
@@ -107,6 +113,9 @@ def _with_ids(
     again = names.groupby(names).cumcount()  # a feature that is there twice gets a number
     names = names.where(again == 0, names + " (" + (again + 1).astype(str) + ")")
     frame = frame.set_axis(names.tolist(), axis=0).T.infer_objects()
+    if layout.trim_ids is not None:
+        frame.index = frame.index.str[: layout.trim_ids]
+        _check_ids(path, frame.index.to_numpy(), "the header", frame.iloc[:, :0])
     return _drop(frame, layout, dropped), "Samples in columns, ids: the header."
 
 
@@ -186,9 +195,7 @@ def _no_column(path: Path, name: str, frame: pd.DataFrame, use: str = "") -> Dat
 def column_labels(values: pd.Series) -> np.ndarray:
     """Return a column of labels: whole numbers as integers, everything else as text."""
     if values.dtype.kind in "biuf":
-        array = values.to_numpy()
-        whole = np.isfinite(array).all() and (array == np.rint(array)).all()
-        return array.astype(np.int64) if whole else array
+        return whole_labels(values.to_numpy())
     return values.astype(object).where(values.notna(), "").astype(str).to_numpy(str)
 
 

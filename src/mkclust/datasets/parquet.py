@@ -128,40 +128,31 @@ def read_frame(path: Path, selection: frozenset[str], layout: TableLayout) -> Ta
 
 
 def read_parquet(path: Path, selection: frozenset[str], on_disk: bool | None) -> Content | None:
-    """Return numbers as one view on disk, and the labels; None if a frame should be read."""
+    """Return the numbers of a large file as one view on disk, and the labels; None for others."""
     from pyarrow import types
 
     with _open(path) as file:
         schema, n_rows = file.schema_arrow, file.metadata.num_rows
-        unique_names(path, schema.names)
-        labels = [name for name in LABELS if name in schema.names]
+        names = unique_names(path, schema.names)
+        if not (on_disk or 8 * n_rows * len(names) > LARGE_BYTES):
+            return None
+        labels = [name for name in LABELS if name in names]
         frame = file.read(columns=labels).to_pandas(ignore_metadata=True)
     kinds = {each.name: each.type for each in schema}
-    held = join_words([f"{name} {kind}" for name, kind in kinds.items()] or ["nothing"], 9)
-    if unknown := sorted(selection - kinds.keys()):
-        raise DatasetError(f"{path}: no column {unknown[0]}; select among {held}")
     tests = (types.is_integer, types.is_floating, types.is_boolean, types.is_decimal)
     numbers = {name for name, kind in kinds.items() if any(test(kind) for test in tests)}
-    index = [i for i in (schema.pandas_metadata or {}).get("index_columns", []) if str(i) in kinds]
-    first = next(iter(kinds), "")
-    index += [first] if normalize_name(first) in ID_NAMES and first not in index else []
-    others = kinds.keys() - numbers - {*LABELS, *index}
-    is_large = on_disk or 8 * n_rows * len(kinds) > LARGE_BYTES
-    if not is_large and (index or (others and not selection)):
-        return None
-    if text := sorted(selection - numbers):
-        advice = "select columns of numbers, or none to take them all"
-        raise DatasetError(f"{path}: the column {text[0]} holds {kinds[text[0]]}; {advice}")
-    chosen = (selection or numbers - set(index)) - set(LABELS)
-    features = [name for name in kinds if name in chosen]
-    if not features:
-        advice = "it should hold one row per sample, and features in columns of numbers"
-        raise DatasetError(f"{path}: no feature in it, only {held}; {advice}")
+    stored = (schema.pandas_metadata or {}).get("index_columns", [])
+    ids = [n for n in names if n in stored or normalize_name(n) in ID_NAMES]
+    chosen = (selection or numbers - {*ids}) - {*labels}
+    features = [name for name in names if name in chosen]
+    if not features or not chosen <= numbers:
+        held = join_words([f"{name} {kind}" for name, kind in kinds.items()], 9)
+        wrong = ", ".join(sorted(chosen - numbers)) or "any feature"
+        raise DatasetError(f"{path}: no column of numbers for {wrong}; select among {held}")
     single = all(str(kinds[name]) in ("float", "halffloat") for name in features)
-    skipped = {} if selection else {n: str(kinds[n]) for n in kinds.keys() - chosen - set(labels)}
-    may_be_ids = {*index, *([first] if "string" in skipped.get(first, "") else [])}
-    ids = [n for n in skipped if n in may_be_ids or normalize_name(n) in ID_NAMES]
-    table = ParquetTable(path, features, np.float32 if single else np.float64, ids)
-    words = tuple(f"{n} {'index' if n in index else skipped[n]}" for n in kinds if n in skipped)
+    skipped = [n for n in names if not selection and n not in (*features, *labels)]
+    may_be_ids = [n for n in skipped if n in ids or (n == names[0] and n not in numbers)]
+    table = ParquetTable(path, features, np.float32 if single else np.float64, may_be_ids)
+    words = tuple(f"{n} {'index' if n in ids else kinds[n]}" for n in skipped)
     y = {name: column_labels(frame[name]) for name in labels}
     return Content(False, {path.stem: table}, y, [], words)

@@ -5,6 +5,8 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from mkclust.datasets import arrays
 from mkclust.datasets.anndata_files import read_anndata
 from mkclust.datasets.dataset import Dataset, DatasetError
@@ -63,6 +65,7 @@ def load(
     id: str | None = None,
     samples_in: str = "rows",
     drop: Sequence[str] = (),
+    missing: Any = (),
 ) -> Dataset:
     """Load a data set by name, or read one from a file.
 
@@ -73,10 +76,9 @@ def load(
     a stack of kernels, ``(m, n, n)`` or MATLAB's ``(n, n, m)``.
 
     A table (text, Excel, Feather, parquet) is one view, a data frame whose index holds the ids of
-    the samples: the column `id`, or the first one if it has no name, is called id, sample, patient,
-    barcode, index, name, key or the like, or holds text that is different in every row. Labels are
-    the column of one of the names above. A parquet file of numbers only stays on disk. A file of
-    AnnData is one view, a file of MuData one per modality; sparse matrices stay sparse.
+    the samples: the column `id`, or the first one if it has no name, is called like ids (id,
+    sample, patient, barcode, ...), or holds text that is different in every row. A file of
+    AnnData is one view, one of MuData one per modality.
 
     Parameters
     ----------
@@ -89,8 +91,8 @@ def load(
     kernels : bool, default=False
         Take square 2-D arrays as precomputed kernels rather than as views.
     on_disk : bool or None, default=None
-        Whether arrays of an HDF5 file stay there, to be read some rows at a time; None: those of
-        more than 1 GiB. A ``.npy`` file is always mapped.
+        Whether arrays of an HDF5 file, and the numbers of a parquet file, stay there, to be read
+        some rows at a time; None: those of more than 1 GiB. A ``.npy`` file is always mapped.
     id : str or None, default=None
         Column of a table that holds the ids of the samples.
     samples_in : {"rows", "columns"}, default="rows"
@@ -98,6 +100,8 @@ def load(
         column names the features.
     drop : sequence of str, default=()
         Columns of a table to drop.
+    missing : str, number or sequence of these, default=()
+        Further values that stand for an empty cell of a table, such as -9999 or "<0.5".
 
     Returns
     -------
@@ -119,7 +123,9 @@ def load(
     >>> data.views["fourier"].shape
     (1797, 40)
     """
-    layout = TableLayout(id, samples_in, (drop,) if isinstance(drop, str) else tuple(drop))
+    dropped = (drop,) if isinstance(drop, str) else tuple(drop)
+    values = missing if np.iterable(missing) and not isinstance(missing, str) else (missing,)
+    layout = TableLayout(id, samples_in, dropped, tuple(map(str, values)))
     data = load_with(name_or_path, layout, kernels=kernels, on_disk=on_disk)
     if absent := [column for column in layout.drop if column not in data.dropped]:
         columns = [c for view in (data.views or {}).values() for c in getattr(view, "columns", ())]
@@ -158,6 +164,9 @@ def _read(
 ) -> Dataset:
     """Read a file by the reader of its suffix."""
     suffix = unpacked(path).suffix.lower()
+    if layout.missing and suffix not in TABLES:
+        given = join_words(layout.missing)
+        raise DatasetError(f"{path}: missing={given} is for tables; replace it by NaN in the file")
     if suffix in (".h5ad", ".h5mu"):
         return read_anndata(path, selection)
     content: Any = None

@@ -13,6 +13,7 @@ import pandas as pd
 
 from mkclust.datasets.dataset import DatasetError, check_memory, missing_package
 from mkclust.datasets.layout import ID_NAMES, RawTable, TableLayout, normalize_name, unique_names
+from mkclust.text import is_number
 
 # What a reader of tables returns: tables by name, and sentences about what it skipped.
 Tables = tuple[dict[str, RawTable], list[str]]
@@ -42,14 +43,14 @@ def read_text(path: Path, selection: frozenset[str], layout: TableLayout) -> Tab
     head = _head(path)
     encoding, text = _decode(path, head)
     delimiter, rows = _split(unpacked(path).suffix.lower(), text)
-    has_comma = any("," in c and _is_number(c, ",") for row in rows[1:] for c in row)
+    has_comma = any("," in c and is_number(c, ",") for row in rows[1:] for c in row)
     decimal = "," if has_comma and delimiter != "," else "."
     header, width = rows[0], max(map(len, rows))
     if len(rows) > 1 and len(header) == width - 1 and all(len(row) == width for row in rows[1:]):
         header = ["", *header]  # as R writes tables with names of rows
     has_header = not _is_row(header, decimal)
     if not has_header:
-        first = [] if _is_number(header[0], decimal) else [""]
+        first = [] if is_number(header[0], decimal) else [""]
         header = [*first, *(f"column {i + 1}" for i in range(len(header) - len(first)))]
     names = unique_names(path, header)
     # These may hold ids, which are read as they are spelled.
@@ -66,7 +67,7 @@ def read_text(path: Path, selection: frozenset[str], layout: TableLayout) -> Tab
         "names": names,
         "header": 0 if has_header else None,
         "converters": dict.fromkeys(may_be_ids, str),
-        "na_values": [" "],
+        "na_values": [" ", *layout.missing],
         "skipinitialspace": delimiter == " ",
         "float_precision": "round_trip",
     }
@@ -78,7 +79,7 @@ def read_text(path: Path, selection: frozenset[str], layout: TableLayout) -> Tab
         raise DatasetError(f"{path}: has a header and no rows; check that it is complete")
     written = {name: frame[name] for name in may_be_ids}
     for name in frame.select_dtypes(object):
-        frame[name] = _as_typed(frame[name], decimal)
+        frame[name] = _as_typed(frame[name], decimal, MISSING.union(layout.missing))
     note = "" if has_header else "The first line holds numbers: no header."
     return {unpacked(path).stem: RawTable(_whole_as_float(frame), written, note)}, []
 
@@ -132,27 +133,18 @@ def _split(suffix: str, text: str) -> tuple[str, list[list[str]]]:
 def _is_row(cells: list[str], decimal: str) -> bool:
     """Return whether the first line is a sample, not a header: numbers, possibly after an id."""
     first, *others = cells
-    if not all(_is_number(cell, decimal) for cell in others):
+    if not all(is_number(cell, decimal) for cell in others):
         return False
     is_named = first.strip() == "" or normalize_name(first) in ID_NAMES
     whole = all(cell.strip().lstrip("+-").isdigit() for cell in others)
-    return _is_number(first, decimal) or (not is_named and not whole)
+    return is_number(first, decimal) or (not is_named and not whole)
 
 
-def _is_number(cell: str, decimal: str) -> bool:
-    """Return whether a cell is a number."""
-    try:
-        float(cell.replace(decimal, "."))
-    except ValueError:
-        return False
-    return "_" not in cell and (decimal == "." or "." not in cell)
-
-
-def _as_typed(column: pd.Series, decimal: str) -> pd.Series:
+def _as_typed(column: pd.Series, decimal: str, missing: frozenset[str]) -> pd.Series:
     """Return a column of text as numbers, truth values or dates if all of it are."""
-    text = column.mask(column.isin(MISSING), None)
+    text = column.mask(column.isin(missing), None)
     present = text.dropna().astype(str)
-    if all(_is_number(cell, decimal) for cell in present):
+    if all(is_number(cell, decimal) for cell in present):
         return text.str.replace(decimal, ".", regex=False).astype(float)
     if len(present) == len(text) and present.str.lower().isin(["true", "false"]).all():
         return text.str.lower() == "true"

@@ -42,8 +42,8 @@ class Mixing:
 
     def open(self, samples: Samples) -> tuple[Any, Any, Any]:
         """Return a model, what it would be fitted on, and the kernels as they are."""
-        if samples.whole is None:  # in NumPy's arrays: many small steps follow
-            samples = replace(samples, parts=tuple(map(arrays_to_host, samples.parts)))
+        # In NumPy's arrays: many small steps follow.
+        samples = replace(samples, parts=arrays_to_host(samples.parts))
         is_bank = self.kernels != "precomputed"
         model = AverageKKM(
             1,

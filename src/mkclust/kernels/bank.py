@@ -24,15 +24,18 @@ from mkclust.kernels.neighbors import (
     count_neighbors,
     find_training_samples,
 )
+from mkclust.kernels.preparations import LogTfIdf
 from mkclust.kernels.sanity import warn_of_kernels, warn_of_lost_digits
 from mkclust.kernels.view_kernels import ComputedKernels, ViewKernels
 from mkclust.linalg import copy_array, is_foreign, namespace, precision_of, to_host
-from mkclust.linalg.sparse_rows import are_equal_rows, like_rows
+from mkclust.linalg.sparse_rows import are_equal_rows, as_csr, like_rows
 from mkclust.parameters import Flag, Parameters, check_parameter
 from mkclust.types import Array
 
 # With fewer samples, neighborhoods by rule would contain most of them.
 FEWEST_SAMPLES = 10
+# Counts in more columns than this, and with fewer nonzeros, become a sparse matrix.
+WIDE, MOST_NONZERO = 1_000, 0.1
 
 
 class KernelBank(TransformerMixin, Parameters):
@@ -140,9 +143,11 @@ class KernelBank(TransformerMixin, Parameters):
       rows, that of equal groups of columns.
     - "from_distances": :math:`\exp(-d^2 / (2 s^2))` of distances d that the view consists of, one
       column per training sample. New rows hold the distances of new samples to these.
+    - "precomputed": the view is the kernel, one column per training sample. New rows hold the
+      similarities of new samples to these.
 
-    All are positive semidefinite except "self-tuning" and "from_distances", which models check as
-    they check precomputed kernels.
+    All are positive semidefinite except "self-tuning", "from_distances" and "precomputed", which
+    models check.
 
     Kernels are float32 if every training view is, and float64 otherwise; on the host they are
     computed in float64. Sparse views of SciPy are never written out. Kernels of views of torch or
@@ -201,6 +206,8 @@ class KernelBank(TransformerMixin, Parameters):
             view, columns = samples.views[name], samples.columns.get(name)
             warn_of_lost_digits(name, view, columns)
             digest = fingerprint(view)
+            if isinstance(preparation, LogTfIdf) and not digest and _is_mostly_zero(view):
+                view = as_csr(view)
             each = ViewKernels(
                 name=name,
                 view=view if digest else copy_array(view),
@@ -438,6 +445,13 @@ class KernelBank(TransformerMixin, Parameters):
             reason = view.rule.why if by_kind else "asked for"
             lines.append(view.explain(None if self.rules is None else reason))
         return "\n".join(lines)
+
+
+def _is_mostly_zero(view: Array) -> bool:
+    """Return whether a view of the host has many columns and few entries that are not zero."""
+    if not isinstance(view, np.ndarray) or view.shape[1] <= WIDE:
+        return False
+    return bool(np.count_nonzero(view) < MOST_NONZERO * view.size)
 
 
 def match_views(

@@ -231,16 +231,52 @@ class ChiSquared(CityBlock):
         return -additive_chi2_kernel(nonnegative(A), nonnegative(B)) / self.median
 
 
-class GivenDistance(CityBlock):
-    """Distances that a view consists of, in units of their median."""
+class GivenRows(Measure):
+    """What a view consists of: one column per training sample."""
 
     def points(self, rows: Array, training: Points | None = None) -> Points:
-        """Return the distances, and the columns of the samples."""
+        """Return the rows, and the columns of the samples."""
         return rows, np.arange(rows.shape[0])
 
     def compare(self, x: Points, y: Points) -> Array:
+        """Return the entries of some columns."""
+        return astype(dense_rows(select(x[0], y[1], axis=1)), "float64")
+
+
+class GivenDistance(GivenRows, CityBlock):
+    """Distances that a view consists of, in units of their median."""
+
+    def compare(self, x: Points, y: Points) -> Array:
         """Return the distances."""
-        return astype(dense_rows(select(x[0], y[1], axis=1)), "float64") / self.median
+        return super().compare(x, y) / self.median
+
+
+@dataclass(frozen=True)
+class GivenSimilarity(GivenRows):
+    """Similarities that a view consists of: a precomputed kernel."""
+
+    is_similarity = True
+    diagonal: Float = field(repr=False)  # the training samples' similarities to themselves
+
+    @classmethod
+    def learn(cls, name: str, rows: Array) -> "GivenSimilarity":
+        """Learn the diagonal."""
+        return cls(_diagonal(rows))
+
+    def compare_with_itself(self, rows: Array) -> Array:
+        """Return the diagonal; for new samples NaN, unless it follows from the fit."""
+        n, known = len(self.diagonal), self.diagonal
+        if tuple(rows.shape) != (n, n) or not np.array_equal(_diagonal(rows), known):
+            constant = known[0] if np.ptp(known) <= ROUNDING * np.abs(known).max() else np.nan
+            known = np.full(rows.shape[0], constant)
+        return to_device(known, dense_rows(rows[:1, :]), "float64")
+
+
+def _diagonal(rows: Array) -> Float:
+    """Return the diagonal of a square matrix on the host."""
+    if is_foreign(rows):
+        return to_host(namespace(rows).linalg.diagonal(rows))
+    return np.asarray(rows.diagonal(), np.float64)
 
 
 @dataclass(frozen=True)
@@ -284,6 +320,7 @@ MEASURES: dict[str, type[Measure]] = {
     "city block": CityBlock,
     "chi squared": ChiSquared,
     "given distance": GivenDistance,
+    "given similarity": GivenSimilarity,
     "local distance": LocalDistance,
 }
 

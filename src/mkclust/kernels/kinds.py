@@ -163,7 +163,7 @@ class Rule:
     @property
     def takes_any_numbers(self) -> bool:
         """Whether the rule makes sense of rows with any numbers."""
-        return not self.is_nonnegative and self.preparation is not OneHot
+        return not (self.is_nonnegative or self.of_pairs or self.preparation is OneHot)
 
     @property
     def has_features(self) -> bool:
@@ -250,6 +250,12 @@ RULES: dict[str, Rule] = {
             Exponential("gaussian of these distances", "given distance", degree=2, rate=0.5),
             is_definite=False,
             **OF_PAIRS,
+        ),
+        Rule(
+            "precomputed",
+            Formula("similarities as they are", "given similarity"),
+            of_pairs=True,
+            is_definite=False,
         ),
     )
 }
@@ -414,7 +420,7 @@ def _problem(rule: Rule, profile: ViewProfile) -> tuple[str, str]:
     # Distances may be rounded.
     if rule.is_nonnegative and profile.rows.min() < (-SYMMETRIC if rule.of_pairs else 0):
         return f"{'takes' if rule.by_name else 'has'} no negative entries: found some", ""
-    if rule.kind == "from_distances" and not profile.is_symmetric:
+    if rule.of_pairs and rule.by_name and not profile.is_symmetric:
         return (
             "is symmetric: found entries that differ from their mirror images",
             "bring its columns into the order of its rows (D[D.index] of a data frame), or pass "

@@ -35,15 +35,15 @@ def with_rules_by_name(bank: KernelBank, X: Any) -> KernelBank:
 
 def expected_input(asked: Any) -> Expected:
     """Return what input the parameter ``kernels`` of an estimator asks for, or refuse it."""
+    if isinstance(asked, str) and asked in ("auto", "precomputed"):
+        return "auto" if asked == "auto" else "precomputed"
     if are_rules(asked):
         check_rules(asked, "kernels")
         return "views"
-    if isinstance(asked, str) and asked in ("auto", "precomputed"):
-        return "auto" if asked == "auto" else "precomputed"
     if not (isinstance(asked, KernelBank) or (isinstance(asked, str) and asked == "on-the-fly")):
         raise ValueError(
             f"kernels={asked!r}: pass 'auto', 'gaussian', 'on-the-fly', 'precomputed', a dict "
-            "from names of views to kinds or kernels, such as {'text': 'sparse', 'image': "
-            "'laplacian'}, the name of another kernel, such as 'cosine', or a KernelBank instance"
+            "from names of views to kinds or kernels, such as {'text': 'sparse', 'K': "
+            "'precomputed'}, the name of another kernel, such as 'cosine', or a KernelBank instance"
         )
     return "views"

@@ -103,7 +103,7 @@ def _about_entries(view: ViewKernels) -> Iterator[str]:
     """Yield that all exponential kernels of a view are nearly flat, or nearly the identity."""
     # With several kernels some are narrow and some are wide, as intended.
     measures = {formula.measure for formula in view.formulas}
-    if measures & {"product", "cosine"} or view.share:
+    if measures & {"product", "cosine", "given similarity"} or view.share:
         return
     points, problems = view.points(view.view), []
     samples = some_rows(np.arange(view.view.shape[0]), SAMPLED)

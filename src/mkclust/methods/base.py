@@ -2,12 +2,13 @@
 
 import time
 from dataclasses import field
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, cast
+from typing import Any, ClassVar, Literal, Self, cast
 
 import numpy as np
 from sklearn.base import ClusterMixin
 from sklearn.utils.validation import check_is_fitted
 
+from mkclust.data.check import n_dims
 from mkclust.data.options import TableOptions
 from mkclust.linalg import arrays_to_host
 from mkclust.methods.agreement import Agreement
@@ -113,10 +114,10 @@ class MultipleKernelClusterer(ClusterMixin, Parameters):
         self
         """
         self.check_parameters()
-        if getattr(y, "ndim", 0) == 2 and y.dtype == bool:
+        if n_dims(y) == 2 and np.shape(y)[1] > 1:
             raise ValueError(
-                f"y is an array of bool of shape {tuple(y.shape)}, and fit ignores labels: "
-                "pass observed=mask if it says which views have which samples"
+                f"y has the shape {np.shape(y)}, and fit ignores labels: pass several views as one "
+                "list or dict, such as fit({'a': a, 'b': b}), and a mask of samples as observed="
             )
         started = time.perf_counter()
         learned = learn(self, read_training(self, X, observed))
@@ -128,10 +129,9 @@ class MultipleKernelClusterer(ClusterMixin, Parameters):
             setattr(self, name, value)
         return self
 
-    if TYPE_CHECKING:  # scikit-learn's, which has no types
-
-        def fit_predict(self, X: Any, y: Any = None, **options: Any) -> Labels:
-            """Return the clusters of a fit."""
+    def fit_predict(self, X: Any, y: Any = None, **options: Any) -> Labels:
+        """Fit, and return ``labels_``; the parameters are those of :meth:`fit`."""
+        return self.fit(X, y, **options).labels_
 
     def solve(self, stack: Stack) -> Solution:
         """Solve the method's relaxed problem, without labels and without a change of the model.

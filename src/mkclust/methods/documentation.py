@@ -27,7 +27,7 @@ kernels : {"auto", "on-the-fly", "precomputed"}, str, view, dict or KernelBank, 
     that kernel of each view: "gaussian" (twelve of a table), "self-tuning", "linear", "cosine",
     "polynomial", "laplacian", "chi2", "hellinger", "jaccard", "overlap" (or "categorical"), or
     "from_distances" for views of distances between samples. A dict from names of views to kernels
-    or kinds, such as ``{"text": "sparse", "pixels": "cosine"}``, decides for these views; a
+    or kinds, such as ``{"text": "sparse", "K": "precomputed"}``, decides for these views; a
     `mkclust.view` adds a transformer of rows. "on-the-fly" computes the kernels of "auto" whenever
     they are used, and never stores them. A `KernelBank` gives full control. With an approximation,
     names and a dict say how the rows of each view are prepared.

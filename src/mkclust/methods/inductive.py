@@ -101,7 +101,7 @@ class InductiveClusterer(
     def _embed(self, samples: Samples, self_similarity: Any) -> tuple[Float, np.ndarray]:
         """Return rows of new samples, zero if nothing is known of one, and the numbers of those."""
         source, n, uncovered = self._source, samples.n_samples, uncovered_among_new(self, samples)
-        if self_similarity is not None and samples.kind != "kernels":
+        if self_similarity is not None and not source.given_kernels:
             raise ValueError("self_similarity belongs to precomputed kernels: leave it out")
         if not len(uncovered):
             return source.embed(self, samples, self_similarity), uncovered

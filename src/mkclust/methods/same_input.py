@@ -44,10 +44,7 @@ def with_unused(samples: Samples, widths: Mapping[str, int], unused: Collection[
 
 def count_parts(samples: Samples) -> int:
     """Return the number of views or kernels."""
-    whole = samples.whole
-    if whole is None:
-        return len(samples.parts)
-    return whole.n_kernels if isinstance(whole, RowSource) else whole.shape[0]
+    return sum(part.n_kernels if isinstance(part, RowSource) else 1 for part in samples.parts)
 
 
 def match_kernels(

@@ -21,7 +21,14 @@ from mkclust.index import make_index
 from mkclust.kernels import KernelBank
 from mkclust.kernels.bank import match_views
 from mkclust.kernels.neighbors import Neighborhoods
-from mkclust.linalg import arrays_to_host, check_one_place, is_foreign, select, to_host
+from mkclust.linalg import (
+    arrays_to_host,
+    check_one_place,
+    is_foreign,
+    select,
+    to_device,
+    to_host,
+)
 from mkclust.linalg.sparse_rows import row_width
 from mkclust.methods.memory_checks import require_memory_beside_kernels
 from mkclust.methods.neighborhoods import KernelNeighborhoods
@@ -71,6 +78,11 @@ class Source:
     def of_kernels(self, by_view: np.ndarray) -> np.ndarray:
         """Return columns of kernels, given those of views, (n, n_views) to (n, m)."""
         return by_view
+
+    @property
+    def given_kernels(self) -> Sequence[int]:
+        """The numbers of the precomputed kernels, whose self-similarities can be passed."""
+        return ()
 
     @property
     def observed(self) -> np.ndarray | None:
@@ -142,6 +154,11 @@ class FromKernels(Source):
     found: Sequence[KernelNeighborhoods] = ()
 
     @property
+    def given_kernels(self) -> Sequence[int]:
+        """The numbers of the precomputed kernels: all."""
+        return range(len(self.standardizations))
+
+    @property
     def neighborhoods(self) -> dict[str, Neighborhoods]:
         """The neighborhoods of every kernel by its name, if they are used."""
         return {each.name: each.found for each in self.found}
@@ -168,15 +185,11 @@ class FromKernels(Source):
 
     def take_new(self, samples: Samples, numbers: np.ndarray) -> Samples:
         """Return some new samples, with their similarities to all training samples."""
-        if samples.whole is not None:
-            return replace(samples, whole=select(samples.whole, numbers, axis=1))
         return replace(replace(samples, kind="views").take(numbers), kind="kernels")
 
     def zero_rows(self, samples: Samples) -> dict[int, np.ndarray]:
         """Return the samples for which a kernel has only zeros, by its number, if any."""
-        if isinstance(samples.whole, RowSource):
-            return {}
-        zero = [zero_samples(part, cross=self.extension is not None) for part in _matrices(samples)]
+        zero = [zero_samples(part, cross=self.extension is not None) for part in samples.parts]
         return {number: rows for number, rows in enumerate(zero) if rows is not None}
 
     def similarities(
@@ -186,7 +199,7 @@ class FromKernels(Source):
         names, missing = model.kernel_names_, samples.missing
         seen = np.ones((samples.n_samples, len(names)), bool) if missing is None else ~missing
         rows = [np.flatnonzero(has) for has in seen.T]
-        named = zip(names, _matrices(samples), strict=True)
+        named = zip(names, samples.parts, strict=True)
         cross: list[Any] = [as_numbers(K, name) for name, K in named]
         check_one_place(cross, names)
         for p, name in enumerate(names):
@@ -229,6 +242,13 @@ class FromViews(Source):
     def of_kernels(self, by_view: np.ndarray) -> np.ndarray:
         """Return columns of kernels, given those of views, (n, n_views) to (n, m)."""
         return by_view[:, list(self.bank.kernel_views_)]
+
+    @property
+    def given_kernels(self) -> Sequence[int]:
+        """The numbers of the precomputed kernels among those of tables."""
+        rules = list(self.bank.rules_.values())
+        views = enumerate(self.bank.kernel_views_)
+        return [p for p, view in views if rules[view] == "precomputed"]
 
     @property
     def neighborhoods(self) -> dict[str, Neighborhoods | None]:
@@ -282,7 +302,7 @@ class FromViews(Source):
     def embed(self, model: Any, samples: Samples, self_similarity: Any) -> Array:
         """Embed new samples, those of dask arrays in blocks."""
         if not samples.is_lazy:
-            return super().embed(model, samples, None)
+            return super().embed(model, samples, self_similarity)
         kind = samples.kind
 
         def embed_block(block: Block, start: int) -> Array:
@@ -296,18 +316,30 @@ class FromViews(Source):
         self, model: Any, samples: Samples, self_similarity: Any
     ) -> list[Similarities]:
         """Return the similarities of new samples, view by view if some views lack samples."""
+        names, given = self.bank.kernel_names_, {}
+        if self_similarity is not None:
+            seen = np.zeros((len(names), samples.n_samples), bool)
+            for p in self.given_kernels:
+                seen[p] = True
+            values = check_self_similarity(names, self.standardizations, self_similarity, seen)
+            given = {p: values[p] for p in self.given_kernels}
+
+        def similarities(bank: KernelBank, places: Any, part: Samples, rows: Any) -> Similarities:
+            own = bank.self_similarity(part)
+            for place, p in enumerate(places):
+                if p in given:
+                    own[place, :] = to_device(given[p][rows], own)
+            return Similarities(places, rows, bank.transform(part), own)
+
         if self.given.missing is None and samples.missing is None:
             everyone = np.arange(samples.n_samples)
-            cross, own = self.bank.transform(samples), self.bank.self_similarity(samples)
-            return [Similarities(range(len(self.bank.kernel_names_)), everyone, cross, own)]
-        found = []
+            return [similarities(self.bank, range(len(names)), samples, everyone)]
         parts = zip(self.parts(True), samples.observed.items(), strict=True)
-        for (bank, places), (name, rows) in parts:
-            if len(rows):
-                part = replace(samples.only([name]), kind="views", missing=None)
-                cross, own = bank.transform(part), bank.self_similarity(part)
-                found.append(Similarities(places, rows, cross, own))
-        return found
+        return [
+            similarities(bank, places, replace(samples.only([name]), missing=None), rows)
+            for (bank, places), (name, rows) in parts
+            if len(rows)
+        ]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -402,8 +434,3 @@ def _as_stack(model: Any, kernels: Any, validate: bool, **options: Any) -> Stack
     """Return kernels centered, scaled and repaired as a model asks for."""
     options |= {"center": model.center, "normalize": model.normalize, "psd": model.psd}
     return as_stack(kernels, validate=validate, fill=model.table_options.fill_rule, **options)
-
-
-def _matrices(samples: Samples) -> Sequence[Any]:
-    """Return kernels one by one."""
-    return samples.parts if samples.whole is None else single_kernels(samples.whole)

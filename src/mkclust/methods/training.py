@@ -99,7 +99,7 @@ def open_samples(model: Any, samples: Samples, *, on_the_fly: bool = False) -> t
             return source, samples
         found = find_neighborhoods(model, samples)
         names, kernels = zip(*((each.name, each.found.kernel()) for each in found), strict=True)
-        samples = replace(samples, names=names, parts=kernels, whole=None)
+        samples = replace(samples, names=names, parts=kernels)
         return replace(source, found=found), samples
     return _make_kernels(model, samples, on_the_fly)
 
@@ -130,7 +130,7 @@ def _make_kernels(model: Any, samples: Samples, on_the_fly: bool) -> tuple[FromV
 
 def _without_arrays(samples: Samples, *notes: str) -> Samples:
     """Return what a source keeps of samples, with further notes."""
-    return replace(samples, parts=(), whole=None, table_notes=(*samples.table_notes, *notes))
+    return replace(samples, parts=(), table_notes=(*samples.table_notes, *notes))
 
 
 def make_bank(model: Any, several_views: bool) -> KernelBank:

@@ -6,9 +6,7 @@ from dataclasses import replace
 from typing import Any, Literal
 
 import numpy as np
-import scipy.sparse
 
-from mkclust.data.missing import single_kernels
 from mkclust.data.row_source import RowSource, RowSubset
 from mkclust.data.samples import Samples, read_kernels
 from mkclust.linalg import check_one_place, to_device
@@ -173,23 +171,7 @@ def _over_all_samples(
 
 def _parts(samples: Samples) -> list[Any]:
     """Return kernels one by one, those in files unread, or sources of the rows of several."""
-    whole = samples.whole
-    if isinstance(whole, RowSource):
-        parts = [whole]
-    elif whole is None:
-        parts = list(samples.parts)
-    elif scipy.sparse.issparse(whole) or whole.ndim == 2:
-        raise ValueError(
-            f"one matrix of shape {whole.shape} where several kernels belong: pass K[None] or "
-            "[K] if it is the only kernel"
-        )
-    elif whole.shape[0] == whole.shape[1] != whole.shape[2]:
-        raise ValueError(
-            f"an array of shape {tuple(whole.shape)}, samples x samples x kernels as MATLAB has "
-            "them: the first axis has to count the kernels; pass np.moveaxis(K, 2, 0)"
-        )
-    else:
-        parts = single_kernels(whole)
+    parts = list(samples.parts)
     if not parts:
         raise ValueError("no kernels: the list is empty; pass at least one n x n matrix")
     is_given = [isinstance(part, RowSource) and not isinstance(part, Source) for part in parts]
