@@ -14,7 +14,7 @@ from mkclust.engine.eigen import Relaxation
 from mkclust.linalg import arrays_to_host, is_on_accelerator, to_device, to_host
 from mkclust.linalg.sparse_rows import spread_rows
 from mkclust.methods.base import MultipleKernelClusterer
-from mkclust.methods.learned_rows import LearnedRows, learn_regressions
+from mkclust.methods.learned_rows import LearnedRows, grams_of, learn_regressions
 from mkclust.methods.out_of_sample import Extension, embedded_rows, inverse
 from mkclust.methods.solution import Solution
 from mkclust.methods.uncovered import UNCOVERED, observed_of, uncovered_among_new, warn_of_uncovered
@@ -160,11 +160,11 @@ class InductiveClusterer(
             products = multiply(stack.kernels, solution.projections)
             predictions = np.stack([to_host(solution.partition.T @ each) for each in products])
         else:
-            coefficients, relaxation = solution.coefficients, solution.relaxation
-            assert coefficients is not None
+            c, grams, relaxation = solution.coefficients, solution.grams, solution.relaxation
+            assert c is not None
             assert relaxation is not None
-            reciprocals = _reciprocals(stack, relaxation)
-            predictions = coefficients[:, None, None] * solution.grams * reciprocals
+            grams = grams_of(stack, solution.partition) if grams is None else grams
+            predictions = c[:, None, None] * grams * _reciprocals(stack, relaxation)
         learned = LearnedRows(predictions)
         if (observed := observed_of(stack)) is None:
             return replace(extension, learned=learned)

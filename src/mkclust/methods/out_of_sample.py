@@ -187,7 +187,8 @@ class Extension:
         is_known = is_training(how, cross)
         if is_known:
             cross = symmetrized(cross, name)
-        if self_similarity is not None and bool(namespace(cross).isnan(self_similarity[:1]).any()):
+        xp = namespace(cross)
+        if self_similarity is not None and bool(xp.any(xp.isnan(self_similarity[:1]))):
             self_similarity = None  # what follows from the fit is not passed
         if self_similarity is None and how.scale is not None:
             self_similarity = own_similarity(name, how, cross, is_known)

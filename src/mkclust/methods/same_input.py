@@ -27,7 +27,7 @@ OTHER_SAMPLES = "X holds other samples than the model was fitted on: pass the sa
 def with_unused(samples: Samples, widths: Mapping[str, int], unused: Collection[str]) -> Samples:
     """Return samples with unused views, or kernels, that they lack, as missing from all samples."""
     absent = {n: width for n, width in widths.items() if n in unused and n not in samples.names}
-    if not absent or samples.whole is not None or samples.is_lazy:
+    if not absent or samples.is_lazy or any(isinstance(p, RowSource) for p in samples.parts):
         return samples
     n, like = samples.n_samples, samples.parts[0]
     like = like if is_foreign(like) else np.zeros(0)
