@@ -251,7 +251,7 @@ def test_the_command_line_writes_minus_one_for_samples_without_an_entry(tmp_path
     labels = pd.read_csv("labels.csv", index_col="id")
     assert labels.index[labels["cluster"] == -1].tolist() == IDS[EMPTY].tolist()
     assert labels.loc[IDS[EMPTY], "silhouette"].isna().all()
-    assert "3 samples without an entry" in result.output
+    assert "3 of 90 samples have no entry" in result.output
     result = CliRunner().invoke(app, ["predict", "model.skops", "1.csv", "2.csv"])
     assert result.exit_code == 0, result.output
     predicted = pd.read_csv("predicted.csv", index_col="id")

@@ -156,7 +156,7 @@ def test_agreement_does_not_depend_on_the_number_of_views():
     few = measure_agreement(stack_of({name: views[name] for name in ("real 0", "real 1")}))
     assert many.p_values[0, 1] == pytest.approx(few.p_values[0, 1], rel=1e-9)
     assert many.limits[0, 1] == few.limits[0, 1] == pytest.approx(1.5 / 60**2)
-    assert p_value_limit(np.array([300, 5000])) == pytest.approx([10 / 300**2, 1e-5])
+    assert p_value_limit(np.array([300, 5000])) == pytest.approx([1.5 / 300**2, 1e-5])
     assert np.diag(many.p_values).tolist() == [1] * 4
 
 

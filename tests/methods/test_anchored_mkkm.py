@@ -104,7 +104,7 @@ def test_no_anchor_over_views_that_all_agree_is_simplemkkm(n):
 @pytest.mark.parametrize("n", [60, 300])
 def test_a_large_anchor_gives_the_partition_of_the_compromise(n):
     kernels, _ = gaussian_kernels(np.random.default_rng(1), n=n, strengths=(2, 1, 0.5, 0))
-    agreement = AgreementKKM(4, random_state=0).fit(kernels)
+    agreement = AgreementKKM(4, neighbors=None, random_state=0).fit(kernels)
     model = AnchoredMKKM(4, anchor=1e3, random_state=0).fit(kernels)
     np.testing.assert_allclose(
         projector(model.embedding_), projector(agreement.embedding_), atol=2e-3

@@ -47,7 +47,7 @@ def views_used(model: Any) -> list[str]:
     if hasattr(model, "baseline_agreement_") and agreement.any_share:
         lines.append(
             f"Adjusted Rand index between the clusters of {name} and those that the views "
-            f"agree on (agreement-kkm): {model.baseline_agreement_:.3f}."
+            f"agree on (kernel k-means on their mix): {model.baseline_agreement_:.3f}."
         )
     return lines
 

@@ -135,7 +135,7 @@ eigengap_ : float
     Relative gap between eigenvalues k and k + 1: zero at a tie, where the objective has a kink. It
     says nothing about clusters.
 baseline_labels_ : ndarray of shape (n_samples,)
-    What the compromise of the views finds: the clusters of `AgreementKKM`.
+    Clusters of the compromise of the views: those of ``AgreementKKM(neighbors=None)``.
 baseline_agreement_ : float
     Adjusted Rand index between ``labels_`` and ``baseline_labels_``.
 n_passes_ : int

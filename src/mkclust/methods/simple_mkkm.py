@@ -264,7 +264,7 @@ def warn_of_other_clusters(solution: Solution, rand_index: float) -> None:
         return
     aside = agreement.set_aside
     reason = "The views agree to different degrees, or n_clusters may not fit"
-    advice = "compare with AgreementKKM, which finds baseline_labels_"
+    advice = "compare with AgreementKKM"
     if aside:
         share = solution.weights[[agreement.names.index(name) for name in aside]].sum()
         reason = (

@@ -126,7 +126,8 @@ def _agreed_ari(model: Any, samples: Any) -> float | None:
     labels, parts = np.asarray(model.labels_), Parts.of_fit(model, samples)
     part, given = sample_clusters(labels, refit_size(model)), parts.unfitted(model).get_params()
     names = AgreementKKM().get_params(deep=False)
-    agreed = AgreementKKM(**{name: given[name] for name in names if name in given})
+    common = {name: given[name] for name in names if name in given} | {"neighbors": None}
+    agreed = AgreementKKM(**common)
     return agreement_of_labels(labels[part], agreed.fit(parts.take(part)).labels_)
 
 
