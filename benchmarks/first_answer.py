@@ -10,7 +10,6 @@ gaussian          one Gaussian kernel of median width per view, of the rows as t
 dense, histogram, sparse, directions
                   the rule of one kind for every view, if its numbers allow it
 auto              the rule of each view's own kind
-... + neighbors   the shared neighborhoods of these kernels
 auto + noise      one view of twenty normal columns is added
 auto + levels     one random categorical column of three levels, one-hot coded, is added
 
@@ -33,8 +32,8 @@ from records import add_rows, parse_rows, read_rows, rounded
 NAMES = (*agreement.NAMES, "cal-10-substitute")
 N_SEEDS, N_DISTURBED = 10, 3
 RULES = ("dense", "histogram", "sparse", "directions")
-KERNELS = ("gaussian", *RULES, "auto", "gaussian + neighbors", "auto + neighbors")
-FEW = ("gaussian", "auto", "auto + neighbors")
+KERNELS = ("gaussian", *RULES, "auto")
+FEW = ("gaussian", "auto")
 DISTURBED = ("auto + noise", "auto + levels")
 COMPARED = ("lkam", "localized-simplemkkm", "simplemkkm", "agreement-kkm", "avg-kkm", "lf-mvc")
 # Peers that take minutes from some thousand samples on: they have one seed on more than these.
@@ -43,19 +42,15 @@ SLOW_PEERS, MANY_SAMPLES = ("SNF", "co-", "NEMO"), 600
 SLOWEST_PEER = "co-training spectral"
 
 
-def options_of(kernels, data, method):
-    """Return the parameters of a way to make kernels; None if data or method do not allow it."""
-    rule, _, addition = kernels.partition(" + ")
-    has_views = isinstance(data, dict)
-    options = {"neighbors": "auto"} if addition == "neighbors" else {}
-    if options and method in ("lkam", "localized-simplemkkm"):
-        return None  # their neighborhoods are their own
-    if not has_views:
+def options_of(kernels, data):
+    """Return the parameters of a way to make kernels; None if the data do not allow it."""
+    rule = kernels.partition(" + ")[0]
+    if not isinstance(data, dict):
         has_kernels = rule not in RULES and kernels not in DISTURBED
-        return options | {"kernels": "precomputed"} if has_kernels else None
+        return {"kernels": "precomputed"} if has_kernels else None
     if rule in ("histogram", "sparse") and min(view.min() for view in data.values()) < 0:
         return None
-    return options | {"kernels": dict.fromkeys(data, rule) if rule in RULES else rule}
+    return {"kernels": dict.fromkeys(data, rule) if rule in RULES else rule}
 
 
 def disturb(data, kernels, seed):
@@ -76,7 +71,7 @@ def score(y, labels):
 
 def run_ours(data, y, method, kernels, row):
     """Return the rows of a method on kernels made in one way."""
-    options, k, rows = options_of(kernels, data, method), len(np.unique(y)), []
+    options, k, rows = options_of(kernels, data), len(np.unique(y)), []
     if options is None:
         return []
     is_disturbed = kernels in DISTURBED

@@ -272,7 +272,8 @@ def neighborhoods(n=100_000):
 def fit_near(n, method, way):
     """Fit one model."""
     views, y = blobs(n, K, (50,) * 3, (1 / 0.7,) * 3, places=2)
-    near = getattr(mkclust, method)(K, neighbors=30, random_state=0)
+    bank = mkclust.KernelBank(widths=(1.0,), polynomials=(), linear=None, neighbors=30)
+    near = getattr(mkclust, method)(K, kernels=bank, random_state=0)
     return measured(near if way == "neighbors" else features(method=method), views, y)
 
 

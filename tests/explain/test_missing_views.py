@@ -277,9 +277,7 @@ def test_labels_of_samples_that_a_file_lacks_are_those_of_another_file():
         assert common_labels([first, replace(second, y=None)], ids) is None
 
 
-@pytest.mark.parametrize(
-    "options", [{"missing_views": "learn"}, {"neighbors": 15}, {"missing_views": "zero"}]
-)
+@pytest.mark.parametrize("options", [{"missing_views": "learn"}, {"missing_views": "zero"}])
 def test_refits_without_a_view_go_without_the_samples_that_only_it_has(problem, options):
     views = with_empty_rows(problem[2], problem[1])
     model = SimpleMKKM(3, random_state=0, **options).fit(views)

@@ -184,26 +184,6 @@ def test_new_samples_join_neighborhoods_by_the_formula(r):
         np.testing.assert_array_equal(bank.self_similarity([new, new]), np.ones((2, 8)))
 
 
-def test_new_samples_come_as_similarities_to_precomputed_kernels():
-    rng = np.random.default_rng(0)
-    X, new = rng.normal(size=(30, 3)), rng.normal(size=(5, 3))
-    K, cross = X @ X.T, new @ X.T
-    S = unit_diagonal(K)
-    lengths = np.linalg.norm(new, axis=1)[:, None] * np.linalg.norm(X, axis=1)
-    model = AverageKKM(2, neighbors=6, random_state=0, center=False).fit(np.stack([K, K]))
-    own = np.tile(np.square(new).sum(axis=1), (2, 1))
-    joined = shared_with_new(S, cross / lengths, 6)
-    kernel = shared(memberships(S, 6))
-    expected = AverageKKM(2, center=False, random_state=0).fit(np.stack([kernel, kernel]))
-    np.testing.assert_allclose(
-        np.abs(model.transform([cross, cross], own)),
-        np.abs(expected.transform([joined, joined], np.ones((2, 5)))),
-        atol=1e-9,
-    )
-    with pytest.raises(ValueError, match="pass self_similarity"):
-        model.predict([cross, cross])
-
-
 # What is asked for, and what is refused ---------------------------------------------------------
 
 
@@ -215,51 +195,43 @@ def test_neighbors_are_a_number_a_share_or_left_to_the_library():
 
 
 @pytest.mark.parametrize("neighbors", [1, True, 1.0, 2.5, "many", np.nan, [5]])
-@pytest.mark.parametrize("estimator", [AverageKKM, KernelBank])
-def test_other_numbers_of_neighbors_are_refused(estimator, neighbors):
+def test_other_numbers_of_neighbors_are_refused(neighbors):
     with pytest.raises(ValueError, match="neighbors=.*'auto'"):
-        estimator(neighbors=neighbors).fit(blobs())
+        KernelBank(neighbors=neighbors).fit(blobs())
 
 
 def test_more_neighbors_than_other_samples_are_refused():
     with pytest.raises(ValueError, match="neighbors=60 .* 59 others"):
-        AverageKKM(3, neighbors=60).fit(blobs())
+        AverageKKM(3, kernels=bank_of(60)).fit(blobs())
     with pytest.raises(ValueError, match="which says nothing about clusters: pass fewer neighbors"):
-        AverageKKM(3, neighbors=59).fit(blobs())
-    with pytest.raises(ValueError, match="neighbors='auto'"):
-        AverageKKM(2, neighbors="auto").fit([np.eye(2), np.ones((2, 3)) * [[1], [2]]])
+        AverageKKM(3, kernels=bank_of(59)).fit(blobs())
 
 
-def sparse_kernels():
-    """Return two kernels of 30 samples, in the first of which samples 3 and 8 are like nobody."""
-    rng = np.random.default_rng(0)
-    X = rng.uniform(size=(2, 30, 3))
-    K = X @ X.transpose(0, 2, 1)
-    for sample in (3, 8):
-        K[0, sample] = K[0, :, sample] = 0
-        K[0, sample, sample] = 1
-    return K
+def bank_of(neighbors, options=GAUSSIAN):
+    """Return a bank of shared neighborhoods."""
+    return KernelBank(**options, neighbors=neighbors)
 
 
 def test_samples_without_neighbors_are_named_and_refused_if_they_have_none_in_any_kernel():
-    K, ids = sparse_kernels(), [f"s{i}" for i in range(30)]
-    model = AverageKKM(2, neighbors=4, kernels="precomputed", random_state=0)
-    frames = {name: pd.DataFrame(each, ids, ids) for name, each in zip("ab", K, strict=True)}
-    for X, message in (
-        (K, r"in kernel 0, 2 samples \(3 and 8\)"),
-        (frames, r"in a, .*\(s3 and s8\)"),
-    ):
+    rng, ids = np.random.default_rng(0), [f"s{i}" for i in range(30)]
+    views = {name: rng.uniform(size=(30, 5)) for name in "ab"}
+    views["a"][:, 3:] = 0
+    views["a"][[3, 8]] = np.eye(5)[3:]  # at right angles to all others
+    frames = {name: pd.DataFrame(view, ids) for name, view in views.items()}
+    model = AverageKKM(2, kernels=bank_of(4, COSINE), random_state=0)
+    for X, message in ((views, r"in a, 2 samples \(3 and 8\)"), (frames, r"in a, .*\(s3 and s8\)")):
         with pytest.warns(NeighborhoodsWarning, match=message):
             assert model.fit(X).labels_.shape == (30,)
     with pytest.raises(ValueError, match=r"2 samples \(3 and 8\) have no neighbor in any kernel"):
-        model.fit(K[:1])
+        model.fit({"a": views["a"]})
 
 
 def test_more_unconnected_groups_than_clusters_are_told():
     X = 100 * np.repeat(np.arange(5.0), 10)[:, None] + np.random.default_rng(0).normal(size=(50, 2))
     with pytest.warns(NeighborhoodsWarning, match="form 5 groups.*n_clusters=3"):
-        model = AverageKKM(3, neighbors=4, random_state=0).fit([X, X])
+        model = AverageKKM(3, kernels=bank_of(4), random_state=0).fit([X, X])
     assert model.n_components_ == 5
     with warnings.catch_warnings():
         warnings.simplefilter("error", NeighborhoodsWarning)
-        assert AverageKKM(5, neighbors=9, random_state=0).fit([X, X]).n_components_ == 5
+        model = AverageKKM(5, kernels=bank_of(9), random_state=0)
+        assert model.fit([X, X]).n_components_ == 5

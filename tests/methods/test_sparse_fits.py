@@ -9,7 +9,7 @@ from sklearn.kernel_approximation import RBFSampler
 from sklearn.metrics import adjusted_rand_score
 from sklearn.pipeline import make_pipeline
 
-from mkclust import SimpleMKKM
+from mkclust import KernelBank, SimpleMKKM
 from mkclust.kernels import Linear, Nystroem
 
 N, K = 90, 3
@@ -24,7 +24,9 @@ WAYS = {
     "on the fly": {"kernels": "on-the-fly"},
     "gaussian": {"kernels": "gaussian"},
     "by name": {"kernels": {"words": "gaussian"}},
-    "neighbors": {"neighbors": 8},
+    "neighbors": {
+        "kernels": KernelBank(widths=(1.0,), polynomials=(), linear=None, rules="kind", neighbors=8)
+    },
     **{name: {"approximation": each} for name, each in MAPS.items()},
 }
 

@@ -39,7 +39,6 @@ class MultipleKernelClusterer(ClusterMixin, Parameters):
     center: bool = True
     normalize: bool = True
     psd: Literal["error", "clip", "shift"] = "error"
-    neighbors: Any = None
     n_init: int = 10
     random_state: Any = None
     views: Any = None
@@ -288,14 +287,6 @@ class MultipleKernelClusterer(ClusterMixin, Parameters):
     def _learns_missing(self, stack: Stack) -> bool:
         """Return whether it is, and anything is missing."""
         return self._asks_to_learn and observed_of(stack) is not None
-
-    @property
-    def kernel_neighbors(self) -> Any:
-        """Whether kernels are replaced by their shared neighborhoods, and of how many neighbors.
-
-        None if they are not: a method may mean something else by a parameter of this name.
-        """
-        return None if "neighbors" in self.ALLOWED else self.neighbors
 
     @property
     def table_options(self) -> TableOptions:

@@ -39,14 +39,6 @@ psd : {"error", "clip", "shift"}, default="error"
     What to do with an indefinite kernel: refuse it, drop its negative part, or add a multiple
     of the identity. New samples are treated alike: dropped directions do not count, and a shift
     is added to their similarities with themselves.""",
-    "neighbors": """\
-neighbors : None, int, float or "auto", default=None
-    Replace every kernel by its shared neighborhoods: the similarity of two samples is the share of
-    neighborhoods that contain both. A neighborhood is a sample and this number of others with the
-    largest positive similarities to it. An integer of at least 2, a share of the samples, or
-    "auto": 20, and fewer for less than 60 samples. These kernels are sparse, on the host, and
-    always positive semidefinite. Neighbors are those of kernels scaled to a unit diagonal, of
-    precomputed ones if ``normalize``. A table gets one Gaussian kernel.""",
     "approximation": """\
 approximation : transformer or None, default=None
     A scikit-learn transformer, such as ``mkclust.kernels.Nystroem(200)``, cloned for each view: the
@@ -159,9 +151,10 @@ fill_history_ : ndarray of shape (n_fills + 1,)
 missingness_ : Missingness
     Whether the clusters follow which views samples are missing from, which `MissingnessWarning`
     warns of; only if some are.
-n_neighbors_, n_components_ : int
-    With ``neighbors`` only: how many every sample has, and the number of groups that no
-    neighborhood of any kernel connects.
+n_components_ : int
+    If every kernel consists of neighborhoods, as those of text: into how many groups samples fall
+    that no neighborhood connects. More of these than clusters are warned of
+    (`NeighborhoodsWarning`).
 bank_ : KernelBank
     What made the kernels of views or a table; not there for precomputed kernels.
 sample_ids_ : ndarray of shape (n_samples,)
@@ -180,9 +173,7 @@ approximation_error_ : ndarray of shape (n_kernels,)
     miss nothing on average; ``mkclust.stability`` says more.""",
 }
 # The input of the methods that take features, too.
-SECTIONS["inductive"] = "\n".join(
-    SECTIONS[name] for name in ("inputs", "neighbors", "approximation")
-)
+SECTIONS["inductive"] = "\n".join(SECTIONS[name] for name in ("inputs", "approximation"))
 
 
 def fill(docstring: str | None, references: Sequence[str] = ()) -> str | None:

@@ -104,7 +104,6 @@ class LMKKM(MultipleKernelClusterer):
     Parameters
     ----------
     {inputs}
-    {neighbors}
     tol : float, default=0.0
         Relative change of the objective at which to stop. Zero runs all iterations, as the authors
         do; they count as converged if the last one changed the objective by less than 1e-3.

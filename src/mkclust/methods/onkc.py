@@ -135,7 +135,6 @@ class ONKC(MultipleKernelClusterer):
     Parameters
     ----------
     {inputs}
-    {neighbors}
     reg : float, default=1.0
         Weight of the regularization, lambda in the paper, at least zero: the larger, the
         less weight goes to kernels that are alike.

@@ -56,11 +56,6 @@ def _check_approximation(model: Any) -> None:
             f"approximation={approximation!r}: pass None, or a feature map such as "
             "mkclust.kernels.Nystroem(n_components=200)"
         )
-    if model.kernel_neighbors is not None:
-        raise ValueError(
-            f"neighbors={model.neighbors!r} with an approximation: features have no neighbors; "
-            "pass neighbors=None or approximation=None"
-        )
     if model.NEEDS_ENTRIES:
         raise ValueError(
             f"{type(model).__name__} needs the entries of the kernels, which features do not give: "

@@ -31,7 +31,6 @@ from mkclust.linalg import (
 )
 from mkclust.linalg.sparse_rows import row_width
 from mkclust.methods.memory_checks import require_memory_beside_kernels
-from mkclust.methods.neighborhoods import KernelNeighborhoods
 from mkclust.methods.out_of_sample import Extension, Similarities, observed_part
 from mkclust.methods.same_input import (
     OTHER_SAMPLES,
@@ -150,31 +149,20 @@ class Source:
 class FromKernels(Source):
     """Precomputed kernels: new samples come as their similarities to the training samples."""
 
-    # The neighborhoods that replace the kernels; none if these are used as they are.
-    found: Sequence[KernelNeighborhoods] = ()
-
     @property
     def given_kernels(self) -> Sequence[int]:
         """The numbers of the precomputed kernels: all."""
         return range(len(self.standardizations))
 
-    @property
-    def neighborhoods(self) -> dict[str, Neighborhoods]:
-        """The neighborhoods of every kernel by its name, if they are used."""
-        return {each.name: each.found for each in self.found}
-
     def stack(self, model: Any, samples: Samples) -> Stack:
         """Return the kernels to fit on, if there is memory for a fit beside them."""
-        stack = _as_stack(model, samples, validate=not self.found)
+        stack = _as_stack(model, samples, validate=True)
         require_memory_beside_kernels(model, stack)
         return stack
 
     def attributes(self, stack: Stack) -> dict[str, Any]:
         """Return what a model shows of its input."""
-        shown = super().attributes(stack) | {"n_features_in_": stack.n_samples}
-        if self.found:
-            shown["n_neighbors_"] = max(each.found.size for each in self.found)
-        return shown
+        return super().attributes(stack) | {"n_features_in_": stack.n_samples}
 
     def read(self, model: Any, X: Any, observed: Any = None, *, is_new: bool = False) -> Samples:
         """Read kernels in the order of the fit, columns in that of its samples, or refuse them."""
@@ -208,10 +196,6 @@ class FromKernels(Source):
         own: list[Any] = [None] * len(names)
         if self_similarity is not None:
             own = check_self_similarity(names, self.standardizations, self_similarity, seen.T)
-        if self.found:
-            every = zip(self.found, cross, own, strict=True)
-            cross = [found.cross(K, values) for found, K, values in every]
-            own = [np.ones(len(some)) for some in rows]
         return [
             Similarities([p], rows[p], [cross[p]], None if own[p] is None else own[p][None])
             for p in range(len(names))
@@ -294,9 +278,6 @@ class FromViews(Source):
     def attributes(self, stack: Stack) -> dict[str, Any]:
         """Return what a model shows of its input."""
         shown = super().attributes(stack)
-        if self.bank.neighbors is not None:
-            found = self.bank.neighborhoods_.values()
-            shown["n_neighbors_"] = max(each.size for each in found)
         return shown | {"n_features_in_": self.bank.n_features_in_, "bank_": self.bank}
 
     def embed(self, model: Any, samples: Samples, self_similarity: Any) -> Array:

@@ -25,7 +25,7 @@ from mkclust.methods.learned_rows import grams_of
 from mkclust.methods.memory_checks import require_memory_for_features, require_memory_for_views
 from mkclust.methods.missingness import advise_on_missing, measure_missingness
 from mkclust.methods.mixture import leading_shares
-from mkclust.methods.neighborhoods import check_neighborhoods, find_neighborhoods
+from mkclust.methods.neighborhoods import check_neighborhoods
 from mkclust.methods.parameter_checks import check_n_clusters
 from mkclust.methods.same_input import check_same_kernel, check_same_samples, check_table
 from mkclust.methods.solution import Solution
@@ -95,12 +95,7 @@ def open_samples(model: Any, samples: Samples, *, on_the_fly: bool = False) -> t
         source = FromKernels(
             given=_without_arrays(samples, "precomputed kernels, taken as they are")
         )
-        if model.kernel_neighbors is None:
-            return source, samples
-        found = find_neighborhoods(model, samples)
-        names, kernels = zip(*((each.name, each.found.kernel()) for each in found), strict=True)
-        samples = replace(samples, names=names, parts=kernels)
-        return replace(source, found=found), samples
+        return source, samples
     return _make_kernels(model, samples, on_the_fly)
 
 
@@ -135,21 +130,11 @@ def _without_arrays(samples: Samples, *notes: str) -> Samples:
 
 def make_bank(model: Any, several_views: bool) -> KernelBank:
     """Return the bank that a model asks for, not yet fitted."""
-    neighbors = model.kernel_neighbors
     if not isinstance(model.kernels, KernelBank):
-        bank = default_bank(several_views, model.kernels, model.scale)
-        bank.set_params(neighbors=neighbors)
-        # By Gaussian kernels of any width, neighbors are the same.
-        return bank if neighbors is None else bank.set_params(widths=(1.0,))
-    bank = clone(model.kernels)
+        return default_bank(several_views, model.kernels, model.scale)
     if model.scale != "auto":
         raise ValueError(f"scale={model.scale!r} with a KernelBank: pass scale to the bank")
-    if neighbors is not None and bank.neighbors is not None and bank.neighbors != neighbors:
-        raise ValueError(
-            f"neighbors={neighbors!r} with a KernelBank whose neighbors={bank.neighbors!r}: pass "
-            "one of them"
-        )
-    return bank if neighbors is None else bank.set_params(neighbors=neighbors)
+    return clone(model.kernels)
 
 
 def _compress(model: Any, samples: Samples) -> tuple[FromFeatures, Stack]:

@@ -26,7 +26,7 @@ from mkclust.index import index_of, match_rows
 from mkclust.kernels import default_bank
 from mkclust.linalg import to_host
 from mkclust.methods import AgreementKKM
-from mkclust.methods.training import in_order_of_fit, make_bank
+from mkclust.methods.training import in_order_of_fit
 from mkclust.methods.uncovered import only_covered
 from mkclust.metrics import agreement_of_labels, scores
 from mkclust.plots.sampling import sample_clusters
@@ -151,8 +151,6 @@ def _suggestion(
     if not alternatives or model.n_clusters == 1:
         return None
     kernels = default_bank(True, "gaussian") if is_approximated(model) else model.kernels
-    if samples.kind != "kernels" and model.kernel_neighbors is not None:
-        kernels = make_bank(model, several_views=samples.kind == "views")
     names = ("center", "normalize", "psd", "missing_views", "scale")
     options = {name: getattr(model, name) for name in names}
     return suggest_n_clusters(samples, kernels=kernels, **options)
