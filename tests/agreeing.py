@@ -64,7 +64,7 @@ def written_out_compromise(entries):
     relative = sums / np.median(sums)
     n = len(entries[0])
     sizes = np.array([np.trace(K) / n - (K.sum() - np.trace(K)) / n / (n - 1) for K in entries])
-    weights = np.where(relative < 0.6, relative, 1) * np.minimum(sizes**2 / norms**2 / 12, 1)
+    weights = np.where(relative < 0.6, relative, 1) * np.minimum(sizes**2 / norms**2 / 3, 1)
     coefficients = weights / norms
     coefficients = coefficients / coefficients.sum()
     return np.tensordot(coefficients, entries, 1), weights / weights.sum(), coefficients

@@ -89,7 +89,7 @@ EXPECTED = {
         -(D**2) / (2 * np.median(D[np.triu_indices(len(D), 1)]) ** 2)
     ),
 }
-EVERY = [name for name in RULES if name != "categorical"]
+EVERY = [name for name in RULES if name not in ("categorical", "precomputed")]
 
 
 def bank_of(rule, **parameters):

@@ -194,7 +194,7 @@ def test_one_column_does_not_outvote_a_table(seed, n_levels):
     found = agreement(views)
     assert found.any_share
     assert found.directions[1] == pytest.approx(n_levels - 1, rel=0.3)
-    assert found.weights()[1] < 0.2
+    assert found.weights()[1] < 0.45
     assert "few effective directions: column" in found.summary()
     model = AgreementKKM(4, random_state=0)
     assert adjusted_rand_index(y, model.fit(views).labels_) > 0.9

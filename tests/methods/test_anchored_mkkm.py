@@ -137,7 +137,7 @@ def test_features_serve_an_anchored_model(anchor):
 def test_the_anchor_chosen_keeps_what_the_views_agree_on(strengths, seed):
     views, y = blob_views(np.random.default_rng(seed), strengths=strengths)
     model = AnchoredMKKM(4, random_state=0).fit(views)
-    agreement = AgreementKKM(4, random_state=0).fit(views)
+    agreement = AgreementKKM(4, neighbors=None, random_state=0).fit(views)
     assert model.set_aside_ == agreement.set_aside_
     assert len(model.set_aside_) == strengths.count(0)
     np.testing.assert_array_equal(model.baseline_labels_, agreement.labels_)

@@ -82,7 +82,7 @@ def test_an_inductive_method_predicts_and_one_without_the_means_is_told_what_to_
 def test_the_command_clusters_by_a_class_that_is_named(name, command):
     own = ["--set", "strength=2.0"] if name == "Powered" else []
     method = f"own_methods:{name}"
-    result = command("cluster", "d.npz", "-k", "3", "--method", method, *own)
+    result = command("cluster", "d.npz", "-k", "3", "--method", method, "-v", *own)
     assert result.exit_code == 0, result.stderr
     assert getattr(own_methods, name).WEIGHT_MEANING in result.stdout
     with open("run.json") as file:

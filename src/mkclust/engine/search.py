@@ -251,7 +251,7 @@ def _search_subspace(
                 break
         if mixes is not None:
             mix, n_passes = mixes(weights), n_passes + 1
-        missed, allowed = None, tol * value - above
+        certificate, missed, allowed = None, None, tol * value - above
         if certified and allowed > 0 and (relaxation.error <= ENOUGH * allowed or is_last):
             options: Any = {"prove": problem.prove, "key": problem.key, "seed": len(history)}
             options |= {"mix": mix, "mix_error": mixes.rounding_error(mix) if mixes else 0.0}

@@ -219,8 +219,6 @@ class MultipleKernelClusterer(ClusterMixin, Parameters):
         """
         done = [("centered", self.center), ("scaled to a unit diagonal", self.normalize)]
         standard = " and ".join(word for word, was in done if was) or "neither centered nor scaled"
-        if hasattr(self, "n_neighbors_"):
-            standard = f"of {self.n_neighbors_} shared neighbors, {standard}"
         is_mixed = self._mixes_kernels or not hasattr(self, "labels_")
         sentence = f"{self.SIMILARITIES if is_mixed else COSINES} (kernels {standard}"
         if self.approximation is not None:
