@@ -38,7 +38,7 @@ from mkclust.explain.sample_scores import sample_scores
 from mkclust.files import write_atomically
 from mkclust.kernels.kinds import RULES
 from mkclust.methods.persistence import save_model
-from mkclust.text import count, join_words
+from mkclust.text import count, did_you_mean, join_words
 
 # Features of each cluster and view in the record of a run.
 DESCRIBED = 5
@@ -76,6 +76,7 @@ def run(
             check_output(kind, path)
         check_outputs(outputs, [*request.inputs, *([annotate] if annotate else [])])
         variables = None if annotate is None else _read_variables(annotate)
+        _check_survival(variables, time, event)
         with connection(request, progress):
             data = read_inputs(request, progress)
             fitted = fit(request, data, progress)
@@ -118,6 +119,18 @@ def _read_variables(text: str) -> dict[str, Any]:
     return dict(data.views) | {"labels": pd.DataFrame({"labels": data.y}, ids)}
 
 
+def _check_survival(variables: dict[str, Any] | None, time: str | None, event: str | None) -> None:
+    """Refuse names of columns that the file of --annotate does not have."""
+    if (time is None) != (event is None):
+        raise CommandError("--time and --event belong together: give both columns")
+    tables = [getattr(table, "obs", table) for table in (variables or {}).values()]
+    columns = [str(name) for table in tables for name in getattr(table, "columns", ())]
+    for option, name in (("--time", time), ("--event", event)):
+        if name is not None and name not in columns:
+            near = did_you_mean(name, columns)
+            raise CommandError(f"{option} {name}: the file of --annotate has no such column{near}")
+
+
 def _annotate(model: Any, variables: Any, time: Any, event: Any) -> Annotation | None:
     """Test variables against the clusters; what goes wrong never costs a finished fit."""
     if variables is None:
@@ -157,6 +170,7 @@ def _write_more(
     def report(path: Path) -> None:
         classes, other_k = y if outcome.scores else None, outcome.fit.suggestion or False
         about: Any = {"warned": outcome.warnings, "annotation": outcome.annotation}
+        about["n_resamples"] = outcome.stability  # the one that is printed
         write_report(model, outcome.fit.X, path, classes, alternatives=other_k, **about)
 
     def save(path: Path) -> None:

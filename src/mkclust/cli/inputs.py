@@ -98,12 +98,12 @@ def read_files(
     request: Request, fitted: Sequence[Mapping[str, Any]] = ()
 ) -> tuple[list[str], list[dict[str, Any]], list[datasets.Dataset]]:
     """Read each input, as those of a fit if there are any; return what is read and recorded."""
-    inputs, layouts = [], []
-    for place, text in enumerate(request.inputs):
-        same = [each for each in fitted if file_name(each["input"]) == file_name(text)]
-        if not same and len(fitted) == len(request.inputs):
-            same = [fitted[place]]
-        before: Any = same[0] if same else {"input": "", "layout": {}}
+    inputs, layouts, known = [], [], {file_name(each["input"]): each for each in fitted}
+    # Files of other names are taken in the order of those of the fit that are not given.
+    given = {file_name(text) for text in request.inputs}
+    others = iter([each for name, each in known.items() if name not in given])
+    for text in request.inputs:
+        before: Any = known.get(file_name(text)) or next(others, {"input": "", "layout": {}})
         _, colons, names = before["input"].rpartition("::")
         inputs.append(f"{text}::{names}" if colons and "::" not in text else text)
         layouts.append(_layout(text, request, before["layout"]))

@@ -5,7 +5,6 @@ from typing import Any
 
 import numpy as np
 
-from mkclust.methods.agreement import p_value_limit
 from mkclust.text import count, join_words, printable, text_table
 
 MAX_SIZES = 30  # clusters whose sizes are printed
@@ -38,7 +37,7 @@ def views_used(model: Any) -> list[str]:
         lines = [f"Used: {_tables(names)}, which agree with each other ({highest} or less)."]
         for each, p_value in zip(agreement.names, p_values, strict=True):
             if each in aside:
-                limit = f"the limit is {p_value_limit(agreement.n_samples):.1g}"
+                limit = f"the limit is {agreement.limits[:, chosen].max():.1g}"
                 reason = f"no clear agreement with these ({_p_value(p_value)}; {limit})"
                 lines.append(f"Not used: {printable(each)}: {reason}.")
     if agreement.set_aside and aside is None:

@@ -35,8 +35,8 @@ FEWEST_FOR_COPIES = 24
 # A view that agrees with the others by less than this share of the median has less weight, in
 # proportion. Chosen on the data sets of benchmarks/agreement.py.
 MUCH_LESS_SHARE = 0.6
-# A kernel with fewer effective directions has less weight, in proportion: a category of two or three
-# levels has 1 or 2, tables mostly more than 4.
+# A kernel with fewer effective directions has less weight, in proportion: a category of two or
+# three levels has 1 or 2, tables mostly more than 4.
 FULL_WEIGHT_DIRECTIONS = 3.0
 # Samples for the leading direction of a kernel, and for simulated p-values.
 JUDGED_SAMPLES, SIMULATED_SAMPLES = 192, 512

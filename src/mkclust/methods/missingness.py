@@ -138,7 +138,9 @@ class Missingness:
             finding = "are related to the missing views beyond chance, but too little to matter"
         else:
             finding = "do not follow which views are missing"
-        numbers = f"adjusted mutual information {round(agreement, 2) + 0:.2f}, chance {p_value:.2g}"
+        numbers = (
+            f"adjusted mutual information {round(agreement, 2) + 0:.2f}, p-value {p_value:.2g}"
+        )
         return f"The clusters {finding} ({numbers}).{rest}"
 
     def warning(self) -> str:

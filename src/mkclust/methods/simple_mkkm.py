@@ -263,7 +263,7 @@ def warn_of_other_clusters(solution: Solution, rand_index: float) -> None:
     if agreement is None or not agreement.any_share or rand_index >= OTHER_CLUSTERS:
         return
     aside = agreement.set_aside
-    reason = "The views agree to different degrees, or n_clusters may not fit"
+    reason = "The views agree to different degrees, or another n_clusters may fit better"
     advice = "compare with AgreementKKM"
     if aside:
         share = solution.weights[[agreement.names.index(name) for name in aside]].sum()

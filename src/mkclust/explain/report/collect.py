@@ -43,7 +43,7 @@ def collect(
     y: Any = None,
     *,
     annotation: Annotation | None = None,
-    n_resamples: int | None = None,
+    n_resamples: int | Stability | None = None,
     alternatives: bool | NumberOfClusters = False,
 ) -> SimpleNamespace:
     """Return everything that the report of a fitted model says, None for what is not known."""
@@ -131,8 +131,10 @@ def _agreed_ari(model: Any, samples: Any) -> float | None:
     return agreement_of_labels(labels[part], agreed.fit(parts.take(part)).labels_)
 
 
-def _stability(model: Any, X: Any, n_resamples: int | None) -> Stability | None:
+def _stability(model: Any, X: Any, n_resamples: int | Stability | None) -> Stability | None:
     """Return the stability under resampling; None if nothing could change, or is asked for."""
+    if isinstance(n_resamples, Stability):
+        return n_resamples
     n, k, most = len(model.labels_), model.n_clusters, refit_size(model)
     if n_resamples is None:
         entries = len(model.kernel_names_) * min(n, most) ** 2 * model.SLOWNESS

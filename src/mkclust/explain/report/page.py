@@ -17,9 +17,10 @@ from mkclust.explain.annotate import Annotation
 from mkclust.explain.fitted import is_approximated, kernel_source
 from mkclust.explain.number_of_clusters import NumberOfClusters
 from mkclust.explain.report.collect import collect
+from mkclust.explain.stability import Stability
 from mkclust.files import write_atomically
 from mkclust.methods import AgreementKKM, AverageKKM, InductiveClusterer
-from mkclust.methods.agreement import p_text, p_value_limit
+from mkclust.methods.agreement import p_text
 from mkclust.methods.parameter_checks import COMMON
 from mkclust.methods.simple_mkkm import OTHER_CLUSTERS
 from mkclust.text import count, join_words, printable
@@ -44,7 +45,7 @@ def write_report(
     *,
     warned: Sequence[str] | None = None,
     annotation: Annotation | None = None,
-    n_resamples: int | None = None,
+    n_resamples: int | Stability | None = None,
     alternatives: bool | NumberOfClusters = False,
 ) -> Path:
     """Write the report of a fitted model: one HTML file that needs nothing but a browser.
@@ -71,7 +72,7 @@ def write_report(
         Warnings of the fit, shown at the top; None derives them from the fitted model.
     annotation : Annotation, default=None
         Tests of other variables against the clusters, made by `annotate`.
-    n_resamples : int, default=None
+    n_resamples : int or Stability, default=None
         Number of refits that measure the stability of clusters; None chooses it by the size of the
         problem, 0 leaves them out.
     alternatives : bool or NumberOfClusters, default=False
@@ -131,7 +132,6 @@ def report_html(
         pictures=draw_all(data),
         labels_csv=_labels_csv(data),
         notes=[note for note in given.table_notes if not note.startswith(about_views)],
-        p_value_limit=p_value_limit,
         settings=_own_settings(model),
         parameters={k: _parameter_text(v) for k, v in model.get_params(deep=False).items()},
         versions=versions(),
