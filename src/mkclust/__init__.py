@@ -78,8 +78,7 @@ __all__ = [
     "write_report",
 ]
 
-# What explains a fit is wanted after one: it is imported when it is first asked for, which makes
-# importing the library faster.
+# Names from `explain` and persistence are imported on first use, to speed up the import.
 _IMPORTED_LATER = {
     "agreement": "mkclust.explain.agreement",
     "annotate": "mkclust.explain.annotate",
@@ -96,7 +95,7 @@ _IMPORTED_LATER = {
 }
 
 
-if not TYPE_CHECKING:  # a type checker would take any name for one of the module's
+if not TYPE_CHECKING:  # otherwise type checkers accept any attribute
 
     def __getattr__(name: str) -> Any:
         """Import a public name when it is first asked for, and remember it."""

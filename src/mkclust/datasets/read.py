@@ -52,7 +52,7 @@ CATALOG: dict[str, Entry] = {"digits": Entry("digits", read_digits, lambda: "dig
 
 
 def find_entry(name: str) -> Entry | None:
-    """Return the entry that a name means; case and separators do not matter, but in paths."""
+    """Return the entry for a name; case and separators are ignored, except in paths."""
     known = {normalize_name(each): entry for each, entry in CATALOG.items()}
     return None if set(name) & set("./\\:") else known.get(normalize_name(name))
 

@@ -162,7 +162,7 @@ def _whole_as_float(frame: pd.DataFrame) -> pd.DataFrame:
 def read_sheets(path: Path, selection: frozenset[str], layout: TableLayout) -> Tables:
     """Read the selected sheets of a workbook, or its first one."""
     try:
-        import openpyxl  # noqa: F401 - pandas reads by it
+        import openpyxl  # noqa: F401 - used by pandas
     except ImportError as error:
         raise missing_package(path, "openpyxl", "excel") from error
     check_memory(path, CELL_BYTES * path.stat().st_size // 10)
@@ -197,7 +197,7 @@ def _sheet(path: Path, cells: pd.DataFrame) -> RawTable:
 def read_feather(path: Path, selection: frozenset[str], layout: TableLayout) -> Tables:
     """Read a Feather or Arrow file."""
     try:
-        import pyarrow.feather  # noqa: F401 - pandas reads by it
+        import pyarrow.feather  # noqa: F401 - used by pandas
     except ImportError as error:
         raise missing_package(path, "pyarrow", "parquet") from error
     check_memory(path, path.stat().st_size)

@@ -59,7 +59,7 @@ PASSING_STEPS = 8
 PROVED_FIRST = 480
 # The same on an accelerator.
 PROVED_FIRST_ON_ACCELERATOR = 12_000
-# The share of the allowed error that is claimed: rounding shall not take a gap above its tolerance.
+# The share of the allowed error that is claimed: a safety factor against rounding.
 CLAIMED = 0.99
 # Ritz values this many roundings above an eigenvalue are equal to it.
 ROUNDINGS = 16
@@ -74,18 +74,18 @@ class Certificate:
     """How the eigenvalue sum behind an upper bound is known.
 
     Proved by a factorization or a dense eigendecomposition, searched for missed eigenvectors, or
-    neither ("open"): the solver stopped before.
+    neither ("open"): the solver stopped before a certificate was obtained.
     """
 
     kind: Literal["proved", "searched", "open"]
     error: float  # by how much the sum of eigenvalues found may be too small at most
-    # At most this likely a search missed an eigenvalue that matters; None if it was too short for a
-    # statement.
+    # Upper bound on the probability that a search missed a relevant eigenvalue; None if the search
+    # was too short to give one.
     probability: float | None = None
 
     @property
     def is_sure(self) -> bool:
-        """Whether it is proved, or as improbable to be wrong as a search can be asked for."""
+        """Whether it is proved, or has a failure probability of at most PROBABILITY."""
         return (self.probability or 0.0) <= PROBABILITY
 
     def __str__(self) -> str:
@@ -285,7 +285,7 @@ def search_missed(
             return MissedSearch(None, probability if largest < harmless else 1.0, step - 1)
         share = 1 - largest / harmless if harmless > 0 else 0.0
         reached = miss_probability(n - n_known, step, share, n_probes)
-        # The starts that fail are the same whatever the number of steps: it may stop after any.
+        # Failures are nested over the steps, so that the search may stop after any step.
         if reached <= probability:
             return MissedSearch(None, probability, step)
         if largest > missing:

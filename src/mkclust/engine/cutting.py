@@ -36,7 +36,7 @@ class CuttingSurfaces:
     sequence of ever finer approximations of the same J from below.
     """
 
-    # A surface with a smaller share supports nothing; keeping it only slows the mixture down.
+    # A surface with a smaller share is inactive; keeping it only slows the mixture down.
     NEGLIGIBLE = 1e-14
 
     def __init__(self, weights: Float, rounding: float = 0.0):

@@ -79,8 +79,7 @@ class Relaxation:
     def gap_above(self, lower_bound: float) -> float:
         """Return how far, relatively, the value may lie above a lower bound of its minimum.
 
-        Found below the bound, the value is known to be too small; what its residuals leave open
-        stays an estimate, and counts in full.
+        If value < bound, value is an underestimate; the residual error is added in full.
         """
         distance = max(self.value - lower_bound, 0.0) + self.error
         return distance / self.value if distance else 0.0  # both may be zero
@@ -103,10 +102,9 @@ def relax(
 ) -> Relaxation:
     """Solve the relaxed k-means problem of one kernel: find its leading eigenvectors.
 
-    The tolerance is the relative error allowed in the sum of the k largest eigenvalues. What
-    orthonormal vectors to start from miss, they may go on missing
-    (`mkclust.engine.certificate.relax_from` searches for it). All that is as long as the samples is
-    in the number type; as many vectors are returned as `block_width` says.
+    The tolerance is the relative error allowed in the sum of the k largest eigenvalues. Directions
+    orthogonal to `start` may never be found (`mkclust.engine.certificate.relax_from` searches for
+    them). Arrays of length n use `dtype`; `block_width` is the number of vectors returned.
     """
     n = K.n_samples
     width = block_width(n, n_clusters)

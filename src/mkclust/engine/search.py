@@ -125,9 +125,9 @@ def search(
               \mathrm{Tr}(H^\top (\sum_p \gamma_p^2 K_p + K_{\mathrm{fixed}}) H)
 
     A basis V is kept together with the products of every kernel with it. In each iteration the
-    problem restricted to V is solved to about the accuracy that V deserves; then V is expanded by
-    the leading eigenvectors of the mix just found, computed by products with that one matrix, or by
-    their residuals if the kernels are not in memory. Alignments measured in V belong to vectors
+    problem restricted to V is solved to a tolerance matched to the error of V; then V is expanded
+    by the leading eigenvectors of the mix just found, computed by products with that one matrix, or
+    by their residuals if the kernels are not in memory. Alignments measured in V belong to vectors
     over all samples, so the surfaces that they make stay valid however V changes: the lower bound
     is exact. The upper bound is the eigenvalue sum found plus what may be missing from it, which is
     proved or searched for (`mkclust.engine.certificate`) before it is believed.
@@ -236,7 +236,8 @@ def _search_subspace(
     while True:
         mix = None  # so that there is memory for the next
         n_passes += (is_larger := basis.expand(X, surfaces.weights))
-        previous, relaxation = error, basis.minimize(surfaces, error)
+        previous = error
+        relaxation = basis.minimize(surfaces, error)
         weights, value, bound = surfaces.weights, relaxation.value, surfaces.lower_bound
         above, error = max(value - bound, 0.0), relative(relaxation.error, relaxation)
         gap = relaxation.gap_above(bound)

@@ -40,13 +40,13 @@ def best_mixture(surfaces: Float, start: Float, offsets: Float | None = None) ->
               \quad a(q) = \sum_j q_j a^{(j)}
 
     The bound is homogeneous, so the constraint that shares sum to one can be traded for a penalty
-    without moving the direction of the maximizer. What is then minimized over ``q >= 0`` has Newton
-    steps that are nonnegative least squares problems, which leave exact zeros for surfaces
-    that support nothing.
+    without moving the direction of the maximizer. The resulting problem over ``q >= 0`` has Newton
+    steps that are nonnegative least squares problems, which leave exact zeros for inactive
+    surfaces.
 
-    Surfaces are the rows of a matrix, (n_surfaces, n_kernels), and offsets b, not negative, what
-    each has whatever the weights are. The mixture to start from has no vanishing alignment if any
-    has none, and the result is never worse.
+    Surfaces are the rows of a matrix, (n_surfaces, n_kernels), with nonnegative constant terms b
+    (``offsets``). The mixture to start from has no vanishing alignment if any has none, and the
+    result is never worse.
     """
     b = np.zeros(len(start)) if offsets is None else offsets
     q, (gamma, bound) = start, best_response(start @ surfaces)

@@ -25,7 +25,7 @@ STABLE, UNSTABLE = 0.95, 0.8
 # What depends on what, in the words of a verdict.
 DEPENDS = {"samples": "on a few samples", "landmarks": "on which landmarks were drawn"}
 ADVICE = {
-    "samples": "n_clusters may not fit, or there may be no clusters",
+    "samples": "another number of clusters may fit better, or there may be no clusters",
     "landmarks": "raise n_components; if that changes nothing, the clusters are not clear",
 }
 

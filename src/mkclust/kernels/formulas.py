@@ -43,7 +43,7 @@ MEDIAN_ROWS = 2_000
 SCALE_NEIGHBOR = 7
 # Entries of distances, or of rows in float64, that are computed at a time.
 BLOCK_ENTRIES = 2**22
-# What is computed by sums in another order is equal up to this.
+# Relative tolerance for rounding from the order of summation.
 ROUNDING = 64 * float(np.finfo(np.float64).eps)
 
 # Arrays with one entry or row per sample.
@@ -232,7 +232,7 @@ class ChiSquared(CityBlock):
 
 
 class GivenRows(Measure):
-    """What a view consists of: one column per training sample."""
+    """A view that is already a square matrix: one column per training sample."""
 
     def points(self, rows: Array, training: Points | None = None) -> Points:
         """Return the rows, and the columns of the samples."""

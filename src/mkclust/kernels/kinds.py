@@ -40,9 +40,9 @@ EQUAL_LENGTHS = 1e-3
 # Sums of unrelated columns vary by the root of the sum of their variances; those of histograms by
 # at most this share of it.
 RELATED = 0.5
-# Columns of a table are in units of their own if they are this few,
+# Columns of a table with at most this number of columns have different units.
 FEW_COLUMNS = 20
-# or these few and their spreads differ by this factor.
+# So have those of a table with at most this number, if their spreads differ by this factor.
 SOME_COLUMNS, FAR_APART = 100, 1_000.0
 # Two entries of a symmetric matrix differ by at most this share of the largest.
 SYMMETRIC = 1e-6
@@ -124,7 +124,7 @@ class ViewProfile:
         return _are_about_equal(np.linalg.norm(self.rows, axis=1), EQUAL_LENGTHS)
 
     def has_units(self) -> bool:
-        """Return whether columns are likely to have units of their own, as in a table of people."""
+        """Return whether columns are likely to have different units, as in a table of people."""
         spreads, n_columns = self.rows.std(axis=0), self.rows.shape[1]
         varying = spreads[spreads > 0]
         are_far_apart = varying.size > 0 and varying.max() >= FAR_APART * varying.min()
@@ -144,7 +144,7 @@ class Rule:
     # Its one kernel; None for the kernels that the bank makes of every view.
     formula: Formula | None = None
     preparation: type[Preparation] = RowsAsTheyAre  # what is done to its rows
-    # Whether a profile is of this kind, if it is of none that comes before; None for names.
+    # Whether a profile is of this kind (checked in order); None for names.
     fits: Callable[[ViewProfile], bool] | None = None
     why: str = ""  # how views of this kind are recognized, in words that follow the name of a view
     neighbors: int | None = None  # number of neighbors, if its kernel contains neighborhoods
@@ -171,7 +171,7 @@ class Rule:
         return self.formula in (None, LINEAR, COSINE)
 
 
-# The first rule that fits a view is its own.
+# Rules are tried in order; the first that fits is used.
 RULES: dict[str, Rule] = {
     rule.kind: rule
     for rule in (

@@ -71,7 +71,7 @@ class Agreement:
     views, independent_views : tuple of int, ndarray of int of shape (m,)
         The number of the view, and of the independent view, of each kernel.
     n_samples : int
-        Number of compared samples: all, or a subset of more than 2048.
+        Number of compared samples: all, or a random 1024 of more than 2048.
     alignments : ndarray of shape (m, m)
         Debiased centered kernel alignments: 1 for copies, about 0 for independent views.
     norms : ndarray of shape (m,)

@@ -51,7 +51,7 @@ def find_compromise(stack: Stack) -> Compromise:
 
 
 def activate(stack: Stack, indices: list[int]) -> Stack:
-    """Return kernels whose samples are scaled up for those included kernels that lack them."""
+    """Return kernels with samples rescaled to compensate for included kernels that lack them."""
     return replace(stack, kernels=with_active(stack.kernels, indices))
 
 

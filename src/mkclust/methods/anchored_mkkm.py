@@ -169,7 +169,7 @@ class AnchoredMKKM(CertifiedClusterer, InductiveClusterer):
         ``Tr((K + c H_0 H_0^T) H H^T)``, the minimum over the weights.
     {certificate}
     history_ : ndarray of shape (n_iter_,)
-        Best objective after each iteration, falling, what the residuals leave open counted in.
+        Best objective after each iteration: non-increasing upper bounds, residual errors included.
     {notes}
 
     Examples

@@ -12,7 +12,7 @@ from mkclust.stack import Stack
 def solve_average_kkm(stack: Stack, n_clusters: int, *, learn_missing: bool = False) -> Solution:
     """Solve relaxed kernel k-means on the average of the kernels, see `AverageKKM`.
 
-    ``learn_missing`` says whether to learn what stands for samples missing from kernels.
+    ``learn_missing`` says whether to learn the values imputed for missing samples.
     """
 
     def relax(stack: Stack, previous: Solution | None = None) -> Solution:
@@ -32,8 +32,7 @@ class AverageKKM(InductiveClusterer):
     .. math:: \max_{H^\top H = I_k} \mathrm{Tr}(\bar K H H^\top), \qquad
               \bar K = \frac1m \sum_p K_p
 
-    Nothing is learned about the kernels, so nothing can go wrong in learning it: the baseline that
-    every other method has to beat.
+    No weights are learned, so this is the baseline for all other methods.
 
     Parameters
     ----------

@@ -72,7 +72,7 @@ class MultipleKernelClusterer(ClusterMixin, Parameters):
     GRID: ClassVar[dict[str, list]] = {}
     # What a method's own parameters may be; it may narrow or widen the common ones.
     ALLOWED: ClassVar[dict[str, Allowed]] = {}
-    # What it does to the kernels, in words that go on from its name; empty if the name must do.
+    # How it uses the kernels. Continues the sentence after the method's name; may be empty.
     SUMMARY: ClassVar[str] = ""
     # The papers it is from, one entry each.
     REFERENCES: ClassVar[tuple[str, ...]] = ()

@@ -117,7 +117,8 @@ duality_gap_ : float
 certificate_ : str
     How it is known that the eigensolver missed nothing: "proved" (by a factorization or a dense
     eigendecomposition), "searched (missed with probability at most ...)" or, for streamed kernels
-    and those computed on the fly, "searched"; "open" if the solver stopped before.
+    and those computed on the fly, "searched"; "open" if the solver stopped before a certificate
+    was obtained.
 lower_bounds_ : ndarray of the shape of history_
     Certified lower bound after each iteration, rising.
 cluster_gap_ : float

@@ -81,9 +81,9 @@ def learn_fills(
 
     ``solve(stack, previous)`` returns the solution for kernels that are filled, beginning with the
     solution for the fills before, or with None; ``rule(stack, partition)`` returns the next maps.
-    The goal says what fills do to the objective: one that does the opposite is not taken, and the
-    last. Returned is the solution for the last fills, with the kernels as they are filled and the
-    objective after each fill. What it certifies holds for these fills.
+    The goal is the direction in which fills move the objective: a fill that moves it the wrong way
+    is rejected and ends the loop. Returns the solution for the last accepted fills, with the filled
+    kernels and the objective after each fill. Its certificate holds for these fills.
     """
     sign = {"rising": 1.0, "falling": -1.0}[goal]
     plain = _each_map(stack, lambda before, kernels: _plain(before))

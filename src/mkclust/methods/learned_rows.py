@@ -25,11 +25,11 @@ from mkclust.stack.discretize import normalize_rows
 from mkclust.stack.observed import maps_of, with_maps
 from mkclust.types import Array, Float
 
-# The share of what is predicted of a kernel that lacks a sample which counts in its embedding:
-# what its other kernels say is then amplified ten times at most.
+# Damping of the predicted contributions of missing kernels: the contributions of the observed
+# kernels are then amplified at most ten times.
 TRUST = 0.9
-# What is added to the diagonal of kernels of unit diagonal: of 0.1, 1 and 10 the best on BBCSport
-# and MSRC-v5 with 10 to 50 % missing, four seeds of benchmarks/missing_views.py.
+# Ridge penalty, for kernels of unit diagonal: the best of 0.1, 1 and 10 on BBCSport and MSRC-v5
+# with 10 to 50 % missing, four seeds of benchmarks/missing_views.py.
 RIDGE = 1.0
 # A regression learns from at least this number of samples per cluster, ...
 FEWEST_PER_CLUSTER = 5
@@ -61,9 +61,10 @@ class LearnedRows:
     regression is embedded by that.
     """
 
-    # What a row is multiplied with for what it predicts of each kernel, (n_kernels, k, k).
+    # H^T K_p P_p for every kernel, (n_kernels, k, k).
     predictions: Float
-    # Patterns of kernels, each with a regression for samples that no others have, (m,) of bool.
+    # Patterns of kernels, (m,) of bool, each with a regression for samples that exactly these
+    # kernels have.
     patterns: Sequence[np.ndarray] = ()
     # The kernels that are mixed at all: whether others have a sample does not matter.
     active: np.ndarray | None = None

@@ -95,7 +95,7 @@ class LocalizedSimpleMKKM(SimpleClusterer):
         ``Tr((B o K) H H^T)``, the minimum over the weights.
     {certificate}
     history_ : ndarray of shape (n_iter_,), with the start before it for the reduced gradient
-        Best objective after each iteration, falling, what the residuals leave open counted in.
+        Best objective after each iteration: non-increasing upper bounds, residual errors included.
     {notes}
 
     Examples

@@ -21,11 +21,11 @@ from mkclust.types import Array, Float
 
 # Relative error of the eigenvalue sums that iterations compare.
 EIGEN_TOLERANCE = 1e-12
-# Relative error of the sums that `leading_shares` are of: they are shown with two digits.
+# Relative error of the sums used by `leading_shares`, which are shown with two digits.
 SHARE_TOLERANCE = 2e-3
 # An alternation is in a cycle if it returns to within this share of a step.
 REPEATED = 1e-3
-# One that its cap has ended is reported as a cycle within this share.
+# Alternation stopped by max_iter is reported as a cycle within this share.
 NEARLY_REPEATED = 0.1
 
 

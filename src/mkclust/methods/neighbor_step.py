@@ -1,11 +1,11 @@
 r"""A partition that follows the nearest neighbors of the samples in a mix of kernels.
 
-Distant samples tell little about clusters. Three steps let near ones decide:
+Distant samples say little about clusters. Three steps use the near ones:
 
 1. The shared neighborhoods of the mix K (`mkclust.kernels.neighbors`) are a kernel, N; its k
    leading eigenvectors U, centered, follow chains of neighbors.
-2. Kernel ridge regression makes a function of similarities of them, by which new samples are
-   embedded too: :math:`P = (K + \rho I)^{-1} U`, with :math:`\rho` the mean of the diagonal.
+2. Kernel ridge regression expresses them by kernel rows, so that new samples are embedded too:
+   :math:`P = (K + \rho I)^{-1} U`, with :math:`\rho` the mean of the diagonal.
 3. The partition is :math:`H = K P`, made orthonormal.
 """
 
@@ -31,9 +31,9 @@ from mkclust.types import Array, Float
 MOST_NEIGHBORS = 10
 # Small clusters have fewer: this share of the samples that a cluster has on average, ...
 SHARE_OF_CLUSTER = 0.5
-# ... but at least as many as this.
+# ... but at least this number.
 FEWEST_NEIGHBORS = 3
-# With fewer samples than this there are no neighborhoods to speak of.
+# Fewer samples than this are too few for neighborhoods.
 FEWEST_SAMPLES = 30
 # The regression is solved up to this relative error, or for this number of products.
 RIDGE_TOLERANCE, MOST_PRODUCTS = 1e-2, 50

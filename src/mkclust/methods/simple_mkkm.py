@@ -1,4 +1,4 @@
-"""SimpleMKKM: minimize over the weights what the partition maximizes."""
+"""SimpleMKKM: minimize over the weights the maximum over the partitions."""
 
 from dataclasses import replace
 from typing import Any, ClassVar, Literal
@@ -26,7 +26,7 @@ from mkclust.types import Array, Float
 
 # Adjusted Rand index of labels_ and baseline_labels_ below which a warning is given.
 OTHER_CLUSTERS = 0.8
-# Relative error of the compromise's eigenvalue sum: its clusters are compared, not computed on.
+# Relative error of the compromise's eigenvalue sum: its clusters are only used for comparison.
 COMPARED_TOLERANCE = 1e-5
 
 
@@ -80,7 +80,7 @@ def solution_of(result: Search) -> Solution:
 
 
 class CertifiedClusterer(MultipleKernelClusterer):
-    """Base of the methods that minimize over the weights what the partition maximizes."""
+    """Base of the methods that minimize over the weights the maximum over the partitions."""
 
     prove: bool | Literal["auto"] = "auto"
     tol: float = 1e-6
@@ -116,7 +116,7 @@ class CertifiedClusterer(MultipleKernelClusterer):
             advice = (
                 "no further progress: eigenvalues around the last one that counts lie too close "
                 "together, or rounding sets a limit; raise tol, pass kernels in float64 if they "
-                "are float32, or solver='subspace' if it is another"
+                "are float32, or use solver='subspace'"
             )
         return (
             f"stopped after {solution.n_iter} iterations at a certified relative gap of "
@@ -196,11 +196,12 @@ class SimpleMKKM(SimpleClusterer, InductiveClusterer):
     with the others can mislead the weights: a `WeightsWarning` says so if the clusters are not
     those that the views agree on. `AgreementKKM` and `AnchoredMKKM` set such views aside.
 
-    **Samples missing from views.** With ``missing_views="learn"``, the default, what stands for
-    them is learned in turns with the clustering, to raise the same objective: combinations of
-    observed samples along what the partition says of a missing one, no longer than what it explains
-    of those observed. Turns end if they raise the objective (``fill_history_``) by 0.1 % or less,
-    or after 20. ``duality_gap_`` is that of the last solve, for these fills.
+    **Samples missing from views.** With ``missing_views="learn"``, the default, imputing missing
+    features alternates with clustering, and both maximize the same objective. The imputed features
+    of a sample are a combination of observed samples in the direction that the partition predicts;
+    their length is the mean length that it explains of observed ones. The alternation stops once
+    the objective (``fill_history_``) rises by 0.1 % or less, or after 20 turns. ``duality_gap_``
+    is that of the last solve, for the imputed features.
 
     Parameters
     ----------
@@ -218,7 +219,7 @@ class SimpleMKKM(SimpleClusterer, InductiveClusterer):
         ``Tr(K H H^T)``, the minimum over the weights.
     {certificate}
     history_ : ndarray of shape (n_iter_,), with the start before it for the reduced gradient
-        Best objective after each iteration, falling, what the residuals leave open counted in.
+        Best objective after each iteration: non-increasing upper bounds, residual errors included.
     {notes}
 
     Examples

@@ -50,7 +50,7 @@ from mkclust.types import Array
 MOST_SAMPLES, FEWEST_SAMPLES, MOST_ENTRIES = 256, 32, 1 << 21
 # The rising numbers of some samples, (s,), and their rows of a view, (s, n_columns).
 SomeRows = tuple[np.ndarray, Array]
-# Rounding may change the cluster of single samples between two, and of no larger share than this.
+# Largest share of changed labels that is tolerated: rounding may change single ones.
 CHANGED_SHARE = 0.02
 
 

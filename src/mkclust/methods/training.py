@@ -304,10 +304,10 @@ def _warn_of_fit(model: Any, learned: dict[str, Any], solution: Solution) -> Non
             warn(advice, MissingViewsWarning)
     if (n_found := count_clusters(learned["labels_"])) < k:
         warn(
-            f"{name} found {n_found} cluster{'s' * (n_found > 1)} but n_clusters={k}: the "
-            f"embedding tells the samples apart by {n_found} directions only. Either the kernels "
-            "have fewer independent directions than there are to be clusters, or many samples are "
-            "alike; ask for fewer clusters, or add kernels or views that tell the samples apart",
+            f"{name}: k-means found only {n_found} nonempty cluster{'s' * (n_found > 1)} for "
+            f"n_clusters={k}. Either the kernels have fewer than {k} independent directions, or "
+            "many samples are alike; ask for fewer clusters, or add kernels or views that separate "
+            "the samples",
             FewerClustersWarning,
         )
     if not solution.converged:

@@ -1,4 +1,4 @@
-"""Stacks of kernels: the one border between the methods and the data."""
+"""Stacks of kernels: the interface between the methods and the data."""
 
 from mkclust.data.row_source import RowSource
 from mkclust.stack.build import as_stack

@@ -140,9 +140,9 @@ def entries_error(blocks: Iterable[Array], who: str, where: str = "") -> ValueEr
 def symmetrized(matrix: Array, who: str) -> Array:
     """Return a kernel that is symmetric as it is, or ``(K + K^T) / 2``; raise if it is far off.
 
-    Products and factorizations read either half of a kernel, so that their difference counts in
-    full against a certificate, also in single precision: only `EXACT` is ignored. Entries that are
-    not finite are left to other checks.
+    Products and factorizations read either half of a kernel, so asymmetry directly weakens the
+    bound of a certificate, also in single precision: only `EXACT` is ignored. Entries that are not
+    finite are left to other checks.
     """
     if isinstance(matrix, FactoredMatrix):
         return matrix

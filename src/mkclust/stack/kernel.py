@@ -1,4 +1,4 @@
-"""A kernel is three answers: products, rows and the diagonal. All done to one is composition."""
+"""The kernel interface: products, rows and diagonal; transformations wrap kernels."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass

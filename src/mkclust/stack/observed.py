@@ -99,7 +99,7 @@ class SampleMap:
 
     def scatter(self, Y: Array) -> Array:
         """Return ``E^T @ Y``, (n_observed, b) to (n_samples, b), on the device of Y."""
-        # Missing samples read the row of zeros at the end: no library need write by numbers.
+        # Missing samples read the row of zeros at the end, which avoids indexed assignment.
         zero = zeros((1, Y.shape[1]), Y, precision_of(Y))
         V = select(namespace(Y).concat([Y, zero]), self.positions)
         if self.fill is not None:
@@ -186,7 +186,7 @@ def with_maps(kernels: Sequence[Kernel], maps: Sequence[SampleMap | None]) -> tu
 
 
 def with_active(kernels: Sequence[Kernel], active: Sequence[int]) -> tuple[Kernel, ...]:
-    """Return kernels whose samples are scaled up for those of the active kernels that lack them.
+    """Return kernels with samples rescaled to compensate for active kernels that lack them.
 
     Maps without a scale, and those with a fill, are left alone.
     """
