@@ -20,7 +20,7 @@ print("with 16 GiB:", estimate.strategy(available=16 * 2**30))
 strategies = ["features", "streamed", "on-the-fly", "dense"]
 figure, ax = plt.subplots(figsize=(7, 2.2), layout="constrained")
 ax.barh(strategies, [estimate.n_bytes[name] / 2**30 for name in strategies])
-ax.set(xscale="log", xlabel="GiB beside the data, three kernels of 100,000 samples")
+ax.set(xscale="log", xlabel="GiB in addition to the data, three kernels of 100,000 samples")
 plt.show()
 
 # %%

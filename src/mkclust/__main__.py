@@ -1,4 +1,4 @@
-"""The command line as ``python -m mkclust``, for where the command itself is on no path."""
+"""The command line as ``python -m mkclust``, if the command itself is not on the path."""
 
 from mkclust.cli import main
 

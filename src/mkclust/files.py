@@ -55,7 +55,7 @@ def write_atomically(contents: Mapping[Path, bytes | Callable[[Path], Any]]) -> 
 
 @contextmanager
 def _interrupted_afterwards() -> Iterator[None]:
-    """Have Ctrl-C wait until what is inside is done."""
+    """Delay Ctrl-C until the block is done."""
     if threading.current_thread() is not threading.main_thread():
         # Only the main thread is interrupted.
         yield

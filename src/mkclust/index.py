@@ -9,7 +9,7 @@ An index holds ids unless it is 0, 1, ..., n - 1 in this order, as the default i
 - If one side has whole numbers for ids and the other the default index, the latter counts as the
   ids 0, 1, ..., n - 1. Numbers outside this range are refused.
 - If neither side has ids, or one has other ids and the other the default index, rows are matched by
-  position, and there must be as many.
+  position, and their numbers must be equal.
 - Arrays have no index. Their rows are in the order of the samples. If the samples come from arrays
   alone, a table whose index holds whole numbers in another order is refused: its index could number
   the samples, and its rows could be in their order.
@@ -169,7 +169,7 @@ def is_whole(value: Any) -> bool:
 def written_like(index: Any, other: Any) -> Any:
     """Return an index with its levels, and the types of its ids, as those of another.
 
-    What cannot be told for sure stays as it is.
+    Ambiguous ids stay as they are.
     """
     if index.nlevels != other.nlevels:
         return index
@@ -245,7 +245,7 @@ def spelling_difference(ids: Iterable[Any], others: Iterable[Any]) -> str:
 
 
 def id_advice(ids: Any, others: Any) -> str:
-    """Return what would make ids of two tables match, as far as that can be told, or nothing."""
+    """Return advice that would make ids of two tables match, empty if there is none."""
     if alike := spelling_difference(ids, others):
         return alike
     names, other_names = ids.tolist(), others.tolist()

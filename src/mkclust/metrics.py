@@ -256,7 +256,7 @@ def _matched(labels: Any, others: Any, names: tuple[str, str], every: bool) -> n
 def _cluster_numbers(labels: Any, name: str) -> np.ndarray:
     """Return labels as numbers of clusters, or say what they are instead."""
     values = np.asarray(labels)
-    _encode(values, name)  # refuses what is empty, missing or no column
+    _encode(values, name)  # refuses labels that are empty, missing or not a column
     for label in values.tolist():
         if not isinstance(label, int | float) or label != int(label) or label < 0:
             raise ValueError(

@@ -156,7 +156,7 @@ def test_a_fit_that_does_not_fit_is_refused_with_its_size_and_what_to_do(
     with pytest.raises(MemoryError, match=message):
         model.fit(views)
     free_memory(2**20)
-    with pytest.raises(MemoryError, match="beside the kernels themselves"):
+    with pytest.raises(MemoryError, match="in addition to the kernels"):
         model.set_params(kernels="precomputed").fit(np.stack([view @ view.T for view in views]))
 
 

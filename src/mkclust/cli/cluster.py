@@ -108,7 +108,7 @@ def run(
 
 
 def _read_variables(text: str) -> dict[str, Any]:
-    """Read the variables of a file, as tables by name; its labels are a variable, too."""
+    """Read the variables of a file, as tables by name; its labels are also a variable."""
     data = datasets.load(text)
     if data.views is None:
         raise CommandError(f"--annotate {text}: holds kernels; give variables of the samples")

@@ -15,10 +15,10 @@ UsageError: Any = typer.BadParameter.__mro__[1]
 
 
 class CommandError(Exception):
-    """What went wrong in an expected way, for the one line that the user sees."""
+    """An expected error; its message is the one line that the user sees."""
 
 
-# What reading, fitting and writing are known to raise.
+# Exceptions that reading, fitting and writing are known to raise.
 EXPECTED = (CommandError, ValueError, TypeError, ImportError, ArithmeticError)
 
 
@@ -62,7 +62,7 @@ def _usage(error: Any) -> str:
 
 
 def _flush(stream: Any) -> None:
-    """Write what is left in a stream, or drop it if nobody can read it."""
+    """Write the rest of a stream, or drop it if the stream has no reader."""
     try:
         stream.flush()
     except OSError:

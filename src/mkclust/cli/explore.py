@@ -27,7 +27,7 @@ CAUTION = (
     "Agreement is not truth: methods that use the same kernels share their mistakes, and what "
     "is stable may be one cloud that is cut in the same place every time."
 )
-# What is recorded of a diagnosis, beside its table and the agreement and missingness of the views.
+# Recorded attributes of a diagnosis, in addition to its table, the agreement and the missingness.
 DIAGNOSED = (
     "method", "n_clusters", "names", "redundancy", "noise", "duplicates", "n_samples",
     "n_diagnosed", "refit_agreement",

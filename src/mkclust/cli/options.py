@@ -104,7 +104,7 @@ OPTIONS: dict[str, Any] = {
     "as_json": _option(OUTPUT, "", "Print JSON instead of text.", "--json"),
     "quiet": _option(OUTPUT, "", "No progress, no warnings.", "-q", "--quiet"),
     "verbose": _option(OUTPUT, "", "Weights, kernels, solver and times.", "-v", "--verbose"),
-    "model_file": typer.Argument(metavar="MODEL", help="What mkclust cluster --save has written."),
+    "model_file": typer.Argument(metavar="MODEL", help="Model saved by mkclust cluster --save."),
     "record_file": typer.Argument(metavar="RUN.json", help=f"Record of a run. {_OWN_CODE}"),
     "plan": typer.Argument(metavar="PLAN.toml", help=f"What to run. {_OWN_CODE}"),
     "source": typer.Argument(metavar="DIR", help="Folder with the results of mkclust bench."),
@@ -117,7 +117,7 @@ OPTIONS: dict[str, Any] = {
 
 @dataclass(frozen=True, kw_only=True)
 class Request:
-    """What is to be fitted: options of commands, by their names."""
+    """A requested fit: options of commands, by their names."""
 
     inputs: Sequence[str] = ()
     id: Sequence[str] = ()

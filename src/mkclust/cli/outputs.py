@@ -105,7 +105,7 @@ def check_outputs(
 
 
 def labels_csv(ids: Any, labels: Any, **scores: Any) -> bytes:
-    """Return ids, clusters and scores as a table; what is not known is an empty cell."""
+    """Return ids, clusters and scores as a table; unknown values are empty cells."""
     columns = {name: np.round(np.asarray(each, float), 4) + 0.0 for name, each in scores.items()}
     table = pd.DataFrame({"id": [str(name) for name in ids], "cluster": labels} | columns)
     text = table.to_csv(index=False, float_format="%.4f", lineterminator="\n")

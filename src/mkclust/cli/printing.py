@@ -42,7 +42,7 @@ def views_used(model: Any) -> list[str]:
                 lines.append(f"Not used: {printable(each)}: {reason}.")
     if agreement.set_aside and aside is None:
         others = _tables(agreement.set_aside)
-        lines.append(f"{name} uses {others}, too; --method agreement-kkm does not.")
+        lines.append(f"{name} also uses {others}; --method agreement-kkm does not.")
     if hasattr(model, "baseline_agreement_") and agreement.any_share:
         lines.append(
             f"Adjusted Rand index between the clusters of {name} and those that the views "

@@ -17,7 +17,7 @@ from mkclust.linalg.threads import n_threads, one_thread
 from mkclust.text import join_words
 from mkclust.types import Array
 
-# What is computed from a block, given the number of its first sample.
+# A function of a block and the number of its first sample.
 BlockFunction = Callable[["Block", int], Any]
 # Bytes of a block over all views: large enough for fast products, small enough for the cache.
 BLOCK_BYTES = 4 << 20
@@ -30,9 +30,9 @@ DEVICE_BYTES, DEVICE_SHARE, MOST_DEVICE_ROWS = 512 << 20, 0.05, 1 << 17
 CHUNK_BYTES = 32 << 20
 # More threads would take more memory than they save time.
 MOST_THREADS = 16
-# What the results of blocks may take that wait for their turn; larger ones are made one by one.
+# Bytes of the results of blocks that wait for their turn; larger ones are made one by one.
 WAITING_BYTES = 256 << 20
-# What is read at a time to tell whether a file still holds the same numbers.
+# Bytes read at a time to check whether a file still holds the same numbers.
 DIGEST_BYTES = 4 << 20
 
 
@@ -314,7 +314,7 @@ def check_finite(block: Block, samples: int | np.ndarray) -> None:
         lost = numbers[~block.observed.any(axis=1)]
         raise ValueError(
             f"{len(lost)} of {len(numbers)} samples are missing from every view: "
-            f"{join_words(map(str, lost))}; drop what is observed in no view."
+            f"{join_words(map(str, lost))}; drop these samples."
         )
 
 

@@ -103,7 +103,7 @@ def check_view(view: Any, title: str, *, may_lack_rows: bool = False) -> Any:
 
 
 def check_as_sklearn(X: Any) -> Any:
-    """Return one table; what is not one is refused in the words of scikit-learn."""
+    """Return one table; other input is refused with the messages of scikit-learn."""
     if not (issparse(X) or is_foreign(X)):
         if n_dims(X) > 2:
             raise ValueError(
@@ -215,6 +215,6 @@ def as_floats(rows: Any, title: str) -> Array:
 
 
 def check_type(dtype: Any, title: str) -> None:
-    """Refuse entries that are no real numbers."""
+    """Refuse entries that are not real numbers."""
     if np.dtype(dtype).kind not in "biuf":
         raise ValueError(f"{title} has entries of type {dtype}, not real numbers: convert them.")

@@ -118,7 +118,7 @@ def align_tables(
     join: str,
     is_new: bool,
 ) -> tuple[list[Table], Alignment]:
-    """Bring tables to one order of samples; the columns of square ones are samples, too."""
+    """Bring tables to one order of samples; the columns of square ones are also samples."""
     aligned = list(tables)
     for place, label in enumerate(labels):
         if square[place]:

@@ -50,7 +50,7 @@ class TableOptions:
         ``"median"`` fills missing cells with the median of their column, and those of categories
         with the most frequent one; without it they are refused.
     missing_views : {None, "learn", "zero", "rescale"}, default=None
-        What stands for a view that lacks a sample altogether; None is ``"rescale"``.
+        How a view counts for a sample that it lacks; None is ``"rescale"``.
     """
 
     views: Mapping[str, Any] | None = None
@@ -59,13 +59,13 @@ class TableOptions:
     missing_views: str | None = None
 
     def __post_init__(self) -> None:
-        """Refuse what no table could make sense of."""
+        """Refuse values that are not allowed."""
         for name, rule in TABLE_RULES.items():
             check_parameter(name, getattr(self, name), rule)
 
     @property
     def fill_rule(self) -> Literal["zero", "rescale"]:
-        """What stands for views that lack a sample before anything is learned of it."""
+        """The rule for samples that views lack, before anything is learned about them."""
         return "rescale" if self.missing_views in (None, "rescale") else "zero"
 
 

@@ -130,7 +130,7 @@ class Samples:
         return replace(self, names=tuple(names), parts=chosen, missing=missing)
 
     def take(self, numbers: np.ndarray) -> "Samples":
-        """Return some samples, by their indices: their rows, of kernels their columns, too."""
+        """Return some samples, by their indices: their rows, and for kernels also their columns."""
         numbers = np.asarray(numbers)
         ids = None if self.ids is None else self.ids[numbers]
         take = take_block if self.kind == "kernels" else take_rows
@@ -160,7 +160,7 @@ def read_samples(
     options: TableOptions = AS_THEY_ARE,
     observed: Any = None,
 ) -> Samples:
-    """Tell what X is, given what is expected, or refuse what could be two things.
+    """Recognize X, given the expected kind, or refuse it if it is ambiguous.
 
     Parameters
     ----------
@@ -176,8 +176,8 @@ def read_samples(
         How tables become views.
     observed : array-like of bool of shape (n_samples, n_views), data frame or mapping, default=None
         True if a view, or kernel, has a sample, in the order of the samples or by id; or such a
-        column by the name of each. What it says is missing is not read, and may be left out; what
-        else has no entry is missing, too.
+        column by the name of each. Samples that it marks as missing are not read, and may
+        be left out; others without an entry are also missing.
 
     Returns
     -------
@@ -344,7 +344,7 @@ def read_views(
 ) -> Samples:
     """Take X for views, or else for one table; the parameters are those of `read_samples`.
 
-    Encodings are what was learned of the tables in a fit, by their names; None learns it of these.
+    Encodings are those learned from the tables of a fit, by name; None learns them from these.
     """
     is_new = encodings is not None and ids is None
     if isinstance(X, Samples):

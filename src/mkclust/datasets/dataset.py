@@ -29,7 +29,7 @@ class Dataset:
         Samples x features, in file order: arrays, sparse matrices, data frames whose index holds
         the ids, AnnData, or rows on disk. None if there are only kernels.
     kernels : ndarray of shape (m, n, n), list of m matrices of shape (n, n), or None
-        Precomputed kernels, dense, sparse or on disk; `X` if there are views, too.
+        Precomputed kernels, dense, sparse or on disk; `X` if there are also views.
     y : ndarray of shape (n,) or None
         Ground truth if the file has it. It is never used to fit.
     kernel_names : tuple of str
@@ -67,11 +67,11 @@ class Dataset:
         if len(self.kernel_names) != len(self.X):
             problem = f"{len(self.kernel_names)} names for {len(self.X)} views or kernels"
         elif self.precomputed and len(rows) > 1:
-            problem = f"kernels of {self.n_samples} samples beside views of {sorted(rows)} rows"
+            problem = f"kernels of {self.n_samples} samples, but views of {sorted(rows)} rows"
         elif self.y is not None and self.y.shape != (self.n_samples,):
             problem = f"labels of shape {self.y.shape} for {self.n_samples} samples"
         if problem:
-            raise DatasetError(f"{self.name}: {problem}; give as many, of the same samples")
+            raise DatasetError(f"{self.name}: {problem}; the numbers must be equal")
 
     @property
     def X(self) -> Any:

@@ -29,7 +29,7 @@ def read_digits() -> Dataset:
 
 
 def digit_tables() -> tuple[dict[str, Table], dict[str, int]]:
-    """Return four tables of the digits, none of which tells much alone, and the digit of each id.
+    """Return four tables of the digits, none of them sufficient alone, and the digit of each id.
 
     They hold the ink of each row and of each column of an image, its frequencies, and the
     directions of its strokes; the samples are in another order in each.
@@ -55,7 +55,7 @@ def digit_tables() -> tuple[dict[str, Table], dict[str, int]]:
 
 def _images() -> tuple[np.ndarray, np.ndarray]:
     """Return the images of the digits, ink from 0 to 1, and what they show."""
-    from sklearn.datasets import load_digits  # not worth the wait where only kernels are clustered
+    from sklearn.datasets import load_digits  # slow, and not needed if only kernels are clustered
 
     pixels, y = load_digits(return_X_y=True)
     return pixels.reshape(-1, 8, 8) / 16, y

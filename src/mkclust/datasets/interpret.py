@@ -56,7 +56,7 @@ def _find_stack(path: Path, content: Content, sizes: list[int]) -> dict[str, Any
         if (axis := _kernel_axis(array.shape, sizes, content.matlab)) is not None:
             _check_order(path, name, array, axis > 0, "kernels x samples x samples")
             stacks[name] = array if axis == 0 else np.moveaxis(array, axis, 0)
-    # Labels tell the kernels between samples from those between anything else.
+    # Kernels between samples have the size of the labels, others may not.
     stacks = {name: K for name, K in stacks.items() if K.shape[1] in sizes} or stacks
     if len(stacks) > 1:
         advice = f"choose one, for example {path}::{next(iter(stacks))}"
@@ -77,7 +77,7 @@ def _kernel_axis(shape: tuple[int, ...], sizes: list[int], matlab: bool) -> int 
     """Return the axis that counts the kernels: the other two are equal."""
     for axis in (2, 0, 1) if matlab else (0, 2, 1):
         rows, columns = shape[:axis] + shape[axis + 1 :]
-        # As many square arrays as labels are images, not kernels.
+        # Square arrays whose number is that of the labels are images, not kernels.
         images = shape[axis] in sizes and rows not in sizes
         if rows == columns > 1 and not images:
             return axis

@@ -72,7 +72,7 @@ def table_dataset(
             frame = frame.mask(frame.isin(values)).infer_objects()
         if 0 in frame.shape:
             advice = "it should hold a header, one row per sample, and features in columns"
-            raise DatasetError(f"{path}: no feature in it beside ids and labels; {advice}")
+            raise DatasetError(f"{path}: no features other than ids and labels; {advice}")
         if kernels and frame.shape[0] != frame.shape[1]:
             shape = f"{frame.shape[0]} x {frame.shape[1]}"
             raise DatasetError(f"{path}: {name} is {shape}, and a kernel is square; leave it out")

@@ -21,7 +21,7 @@ from mkclust.datasets.layout import (
 from mkclust.datasets.tables import Tables, frame_table
 from mkclust.text import join_words
 
-# Decoded rows that are kept in memory take about as many bytes.
+# Decoded rows that are kept in memory take about this number of bytes.
 PART_BYTES = 64 << 20
 
 

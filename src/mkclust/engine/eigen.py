@@ -125,7 +125,7 @@ def block_width(n: int, n_clusters: int) -> int:
 
 
 def _complete(K: Any, start: Array | None, width: int, dtype: str) -> Array:
-    """Return orthonormal vectors to start from, as many as wanted."""
+    """Return ``width`` orthonormal vectors to start from."""
     vectors = None if start is None else astype(start, dtype)
     if vectors is None or vectors.shape[1] < width:
         n_drawn = width if vectors is None else width - vectors.shape[1]

@@ -2,8 +2,8 @@
 
 The p-values of `mkclust.engine.agreement` hold for exchangeable rows. Rows in time order are not
 exchangeable: neighbors are alike in two independent series, and so are the kernels of both. Rows
-sorted by group have similar neighbors, too, but then kernels agree no longer if the rows of one are
-shifted against those of the other. Shifted series are as much alike as before.
+sorted by group also have similar neighbors, but their kernels no longer agree if the rows of one
+are shifted against those of the other. Shifted series are as much alike as before.
 
 References
 ----------

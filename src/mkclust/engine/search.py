@@ -51,7 +51,7 @@ SINGLE_SHARE = 0.4
 LEAST_SINGLE_TOLERANCE = 1e-6
 # The share of the eigenvectors' error that the weights inherit.
 INHERITED = 0.1
-# The tolerance below which provisional eigenvectors have to be in double precision, too.
+# The tolerance below which provisional eigenvectors also need double precision.
 LEAST_TOLERANCE_FROM_SINGLE = 1e-11
 # A certificate is asked for once the residuals suggest an error below this share of the one
 # allowed, so that a search is short.

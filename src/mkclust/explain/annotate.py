@@ -53,7 +53,7 @@ class Annotation:
     survival : dict of str to SurvivalDisplay
         Kaplan-Meier curves by the names of the survival variables; ``plot()`` draws them.
     notes : tuple of str
-        What was left out, and why; and what cannot be known of what was clustered on.
+        Omissions with their reasons, and doubts about which variables were clustered on.
     """
 
     table: pd.DataFrame
@@ -69,7 +69,7 @@ class Annotation:
 
     @property
     def untested(self) -> list[str]:
-        """What was not tested, in a sentence per reason, and the notes."""
+        """Untested variables, in a sentence per reason, and the notes."""
         left_out = self.table[self.table["reason"] != ""].groupby("reason", sort=False)["variable"]
         sentences = [f"Not tested, {reason}: {join_words(names)}." for reason, names in left_out]
         return [*sentences, *self.notes]
@@ -81,7 +81,7 @@ class Annotation:
         return self.by_cluster[self.by_cluster["variable"].isin(small)]
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the tests as JSON takes them, what is not known as None."""
+        """Return the tests as JSON takes them, unknown values as None."""
         tests, values = (
             each.astype(object).where(each.notna(), None).to_dict("records")
             for each in (self.table, self.by_cluster)
@@ -90,7 +90,7 @@ class Annotation:
         return found | {"notes": list(self.notes)}
 
     def summary(self) -> str:
-        """Return the tests as a text table, and where clusters differ the values of each."""
+        """Return the tests as a text table, with the values of each cluster if they differ."""
         rows = [["variable", "test", "samples", "missing", "statistic", "p", "adjusted"]]
         for each in self.tests:
             if not each.reason:
@@ -253,7 +253,7 @@ def _read_labels(labels: Any, ids: Any) -> tuple[np.ndarray, list[str], Any]:
     elif index is None:
         index = len(values)
     if not isinstance(index, int) and len(index) != len(values):
-        raise ValueError(f"there are {len(index)} ids for {len(values)} labels: pass as many")
+        raise ValueError(f"{len(index)} ids for {len(values)} labels: pass one id per label")
     covered = values != UNCOVERED
     names, numbers = np.unique(values[covered], return_inverse=True)
     clusters = np.full(len(values), -1)
@@ -307,7 +307,7 @@ def _columns(table: AlignedTable) -> Iterator[tuple[str, str, Float, tuple[str, 
 def _middles(
     variable: _Variable, clusters: np.ndarray, known: np.ndarray, survival: Any
 ) -> Iterator[tuple[Any, ...]]:
-    """Yield what is compared, and its value in every cluster."""
+    """Yield the compared quantities, each with its value in every cluster."""
     each = range(clusters.max() + 1)
     if variable.test == "log-rank":
         yield "median time", *(survival.medians.get(cluster, np.nan) for cluster in each)

@@ -25,7 +25,7 @@ from mkclust.types import Array, Float
 # Most columns are excluded by few samples.
 SAME, FEW_SAMPLES, SAME_OF_FEW = 0.998, 32, 0.98
 # A column of a view may agree with one of two to this many variables by chance, or else their names
-# have to agree, too.
+# must also agree.
 CERTAIN_BITS = 5
 REASON = "used to make the clusters"
 REASON_OF_NAME = "a column of this name was used to make the clusters, and its values were not kept"

@@ -25,7 +25,7 @@ STRATEGIES = {
 
 @dataclass(frozen=True)
 class MemoryEstimate:
-    """What a fit needs beside the data; ``print`` shows it as a table.
+    """The memory that a fit needs in addition to the data; ``print`` shows it as a table.
 
     Attributes
     ----------
@@ -59,7 +59,7 @@ class MemoryEstimate:
         """Return a table of the strategies, and the one to use."""
         lines = [
             f"{self.n_kernels} kernels of {self.n_samples:,} samples, {self.n_clusters} clusters: "
-            "memory beside the data",
+            "memory in addition to the data",
             *(f"  {s:<11} {in_units(n):>12}  {STRATEGIES[s]}" for s, n in self.n_bytes.items()),
         ]
         if self.available is None:
@@ -80,7 +80,7 @@ def estimate_memory(
     dtype: Any = "float64",
     method: str = "simplemkkm",
 ) -> MemoryEstimate:
-    """Estimate how much memory a fit takes, beside the data themselves, within a factor of two.
+    """Estimate how much memory a fit takes in addition to the data, within a factor of two.
 
     A fit with exact kernels is refused by the same figures if they exceed what is available.
 
@@ -96,7 +96,7 @@ def estimate_memory(
     n_components : int, default=100
         Number of features that stand for one view's kernel.
     n_views : int or None, default=None
-        Number of views, each of which features make one kernel of; None: as many as kernels.
+        Number of views, for each of which features make one kernel; None: the number of kernels.
     dtype : {"float64", "float32"}, default="float64"
         Number type of the views or kernels.
     method : str, default="simplemkkm"
@@ -111,7 +111,7 @@ def estimate_memory(
     >>> from mkclust.explain.memory import estimate_memory
     >>> estimate = estimate_memory(50_000, 12, n_views=1)
     >>> print(estimate)
-    12 kernels of 50,000 samples, 8 clusters: memory beside the data
+    12 kernels of 50,000 samples, 8 clusters: memory in addition to the data
       dense          242.7 GiB  kernels='auto'
       ...
     >>> estimate.strategy(available=16 * 2**30)

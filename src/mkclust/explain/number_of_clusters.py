@@ -58,7 +58,7 @@ class NumberOfClusters:
         hardly sparser between the clusters than within them, as in a continuum that is cut into
         parts or in clusters that overlap; else "strong".
     k_values : ndarray of int of shape (s,)
-        The numbers that were tried, rising; what follows is in that order, too.
+        The numbers that were tried, rising; the following arrays are in that order.
     eigengaps : ndarray of shape (s,)
         Relative gap between eigenvalues k - 1 and k of the mixed kernel, centered.
     silhouettes : ndarray of shape (s,)
@@ -72,7 +72,7 @@ class NumberOfClusters:
     support : ndarray of shape (s,)
         Share of the resamples in which each number has the highest score.
     null_silhouettes, null_eigengaps : ndarray of shape (2, s)
-        What 95 % of the draws without clusters lie between.
+        The range that contains 95 % of the draws without clusters.
     p_cloud : float
         p-value against one cloud without clusters.
     p_shuffled : float
@@ -115,7 +115,7 @@ class NumberOfClusters:
 
     @property
     def scores(self) -> Float:
-        """What decides, (s,): see `scores_of`."""
+        """The scores that decide, (s,): see `scores_of`."""
         return scores_of(self.eigengaps, self.silhouettes - self.expected_silhouettes)
 
     @property
@@ -265,10 +265,10 @@ def suggest_n_clusters(
     - *Eigengap.* k clusters of a centered kernel span k - 1 directions: the relative gap between
       eigenvalues k - 1 and k.
     - *Excess of the silhouette.* How much nearer samples are to the center of their own cluster
-      than to the next one, relatively, for k-means on the k - 1 leading eigenvectors; less what it
-      is without clusters, on average.
+      than to the next one, relatively, for k-means on the k - 1 leading eigenvectors; minus its
+      mean without clusters.
 
-    Beside them, *stability* is the mean adjusted Rand index between the clusters of all samples and
+    In addition, *stability* is the mean adjusted Rand index between the clusters of all samples and
     those of resamples; it is shown, and favors few clusters.
 
     **How strong the evidence is.** The test statistic is the largest standardized silhouette over
@@ -277,8 +277,8 @@ def suggest_n_clusters(
 
     - *one cloud*: random samples of exactly the covariance that the samples have, within views and
       between them.
-    - *shuffled views*, if there are several: each view keeps what it has, but its samples are
-      shuffled on their own, so that views share nothing.
+    - *shuffled views*, if there are several: each view keeps its values, but its samples are
+      shuffled independently, so that views share nothing.
 
     With 49 draws the least possible p-value is 1/50, which is the level. The evidence is strong if
     samples are also sparser at the borders between clusters than in a continuum: significantly less
@@ -294,9 +294,9 @@ def suggest_n_clusters(
         Numbers of clusters to try, from 2 to n - 1; None tries 2 to 25, and less for fewer than 125
         samples.
     kernels, center, normalize, psd, views, join, impute, missing_views, scale
-        As in every estimator; ``missing_views="learn"``, and None, are taken for ``"rescale"``, for
-        what is learned depends on the number of clusters. Draws lack the samples that the views
-        lack.
+        As in every estimator; ``missing_views="learn"``, and None, are taken for ``"rescale"``,
+        because learned values depend on the number of clusters. Draws lack the samples that the
+        views lack.
     coefficients : array-like of shape (n_kernels,), default=None
         Coefficients of the kernels in the mix, such as a model's ``coefficients_``; None takes
         those of the recommended method.
@@ -337,7 +337,7 @@ def suggest_n_clusters(
     n_used = min(source.n_samples, max_samples)
     numbers = _check_k_values(k_values, source.n_samples, n_used)
     n_tested = min(n_used, max(TESTED_SAMPLES, TESTED_PER_CLUSTER * numbers[-1]))
-    # What is learned depends on the number of clusters.
+    # Learned values would depend on the number of clusters.
     fill: Literal["zero", "rescale"] = "zero" if missing_views == "zero" else "rescale"
     rng = seeded(random_state)
     used = draw(rng, source.n_samples, n_used)

@@ -60,7 +60,7 @@ class Parts:
 
     def unfitted(self, model: Any) -> Any:
         """Return a copy of a model that can be fitted on parts, with an integer seed."""
-        # Seeds that change from call to call would make the clusters do so, too.
+        # Seeds that change from call to call would also change the clusters.
         copy = unfitted_copy(model).set_params(random_state=integer_seed(model))
         if is_approximated(model):
             return copy

@@ -37,8 +37,8 @@ def sample_scores(model: Any, *, most_compared: int = MOST_COMPARED) -> SampleSc
     """Return the silhouette and the margin of every sample of a fit.
 
     Both are those of the row-normalized embedding, which k-means clusters. It has just made the
-    clusters as tight as it could there: the scores tell samples apart, and are no proof of
-    clusters.
+    clusters as tight as it could there: the scores compare samples, and do not prove that
+    clusters exist.
 
     Parameters
     ----------

@@ -71,7 +71,7 @@ def cluster_for_all_k(
             found = relax(Array(K), most, tol=EIGEN_TOLERANCE, start=vectors)
         values, V = found.eigenvalues, found.vectors
         lowest = RANK_TOLERANCE * max(values[0], 0)
-        # Directions that the kernel does not have tell nothing, and are left out.
+        # Directions that the kernel does not have carry no information, and are left out.
         points = V * (values > lowest)
         clusterings = [cluster(points[:, : k - 1], k) for k in k_values]
     gaps = []

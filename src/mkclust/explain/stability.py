@@ -118,9 +118,9 @@ def stability(
         A fitted estimator, any of ``METHODS``; for ``vary="landmarks"`` one with an
         ``approximation`` that draws something.
     X : array of shape (m, n, n), list or dict of kernels or views, or table of shape (n, d)
-        What the model was fitted on: files and dask arrays, too.
+        The data that the model was fitted on; files and dask arrays are allowed.
     vary : {"samples", "landmarks"}, default="samples"
-        What is drawn again for each refit. With new landmarks k-means has new seeds, too.
+        What is drawn again for each refit. With new landmarks, k-means also gets new seeds.
     n_resamples : int, default=None
         Number of refits; None takes 20 for samples and 5 for landmarks.
     fraction : float, default=0.8
@@ -128,7 +128,7 @@ def stability(
     max_samples : int, default=2000
         The most samples of a part, and so the most components of a feature map.
     random_state : int, RandomState instance or None, default=0
-        Seed of what is drawn.
+        Seed of the draws.
 
     Returns
     -------

@@ -9,7 +9,7 @@ import numpy as np
 from mkclust.text import join_words
 from mkclust.types import Float
 
-# Words by which names of columns tell times and events; some are glued to the word before.
+# Words in the names of columns of times and events; some are joined to the word before.
 TIMES = {"time", "day", "days", "week", "weeks", "month", "months", "year", "years"}
 EVENTS = {"event", "status"}
 GLUED = re.compile(r"(?<=[a-z])(time|event|status)$")
@@ -53,7 +53,7 @@ def named_survival(
         [each] if isinstance(each, str) else list(each or ()) for each in (time, event)
     )
     if len(times) != len(events):
-        raise ValueError(f"time={time!r}, event={event!r}: name as many times as events")
+        raise ValueError(f"time={time!r}, event={event!r}: name one event per time")
     for name in (*times, *events):
         if name not in columns:
             raise ValueError(f"there is no column {name!r} among {join_words(columns)}")

@@ -1,4 +1,4 @@
-"""Tables of the samples of a fit, in its order, with their columns told apart by what they hold."""
+"""Tables of the samples of a fit, in its order, with the types of their columns."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -44,8 +44,8 @@ def read_tables(
 ) -> list[AlignedTable]:
     """Return a table or several, or one of columns by name, in the order of the samples of a fit.
 
-    What has ids is matched with `index`, which is the number of samples if they have none, and may
-    lack some. Views that lack samples, by name, have the `observed` ones alone, or all.
+    Tables with ids are matched with `index`, which is the number of samples if they have none, and
+    may lack some. Views that lack samples, by name, have the `observed` ones alone, or all.
     """
     observed, names = observed or {}, dict[str, list[str]]()
     if isinstance(tables, Samples):
@@ -109,7 +109,7 @@ def _numbers(table: Table, who: str) -> Any:
 
 
 def _read_frame(name: str, frame: pd.DataFrame, samples: np.ndarray) -> AlignedTable:
-    """Return the columns of a data frame, told apart by what they hold."""
+    """Return the columns of a data frame, with their types."""
     columns, numbers, categories, skipped = [], [], [], {}
     for place, label in enumerate(frame.columns):
         title = f"column {label}" if isinstance(label, int | np.integer) else str(label)

@@ -335,7 +335,7 @@ class Formula:
     degree: int = 1
 
     def entries(self, compared: Array) -> Array:
-        """Return the kernel, given what its measure returns."""
+        """Return the kernel, given the values of its measure."""
         power = base = compared + self.offset if self.offset else compared
         for _ in range(self.degree - 1):  # repeated products are faster than a power
             power = power * base

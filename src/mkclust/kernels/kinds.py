@@ -59,7 +59,7 @@ LEVELS_SHARE = 0.5
 
 
 class ViewProfile:
-    """Some rows of a view, and what its kind is decided by.
+    """Some rows of a view, and the properties that decide its kind.
 
     The view comes with the number of samples, None if columns cannot be samples.
     """
@@ -138,7 +138,7 @@ def _are_about_equal(numbers: Float, share: float) -> bool:
 
 @dataclass(frozen=True)
 class Rule:
-    """What is made of views of one kind, or of views whose kernel is asked for by its name."""
+    """The kernels of views of one kind, or of views whose kernel is requested by name."""
 
     kind: str  # the kind, or the name of the kernel
     # Its one kernel; None for the kernels that the bank makes of every view.
@@ -317,7 +317,7 @@ def check_rules(rules: Any, who: str = "rules") -> None:
 
 
 def requests_of(rules: Any, names: Iterable[str]) -> dict[str, view]:
-    """Return what the rules of a `KernelBank` ask for of each view; "auto" goes by its kind."""
+    """Return the request for each view by the rules of a `KernelBank`; "auto" uses its kind."""
     if not isinstance(rules, Mapping):
         asked = "gaussian" if rules is None else "auto" if rules == "kind" else rules
         return dict.fromkeys(names, as_view(asked))
@@ -327,7 +327,7 @@ def requests_of(rules: Any, names: Iterable[str]) -> dict[str, view]:
 def choose_rules(
     rules: Any, scale: Any, views: Mapping[str, Array], *, of_rows: bool = False
 ) -> dict[str, tuple[Rule, Preparation]]:
-    """Return the rule of every training view, and what it does to rows, learned from them.
+    """Return the rule of every training view, and the preparation learned from its rows.
 
     Rules and scale are those of a `KernelBank`; with `of_rows`, columns are never samples.
     """
@@ -358,13 +358,13 @@ def check_scale(scale: Any, who: str = "scale") -> None:
 def _choose(
     name: str, request: view, scale: str, rows: Array, n_samples: int | None
 ) -> tuple[Rule, Preparation]:
-    """Return the rule of one view, asked for or recognized, and what it does to rows."""
+    """Return the rule of one view, requested or recognized, and the preparation of its rows."""
     preprocessed = None
     if request.preprocess is not None:
         preprocessed = Preprocessed.fitted(request.preprocess, name, rows)
         rows = preprocessed.transform(rows)
     if request.kernel == "auto":
-        # What a transformer made of rows are features, as many as they may be.
+        # The output of a transformer is features, even if their number is that of the samples.
         rule = kind_of(ViewProfile(rows, n_samples if preprocessed is None else None))
         if preprocessed is not None and rule.kind == "table":
             rule = RULES["dense"]  # columns are scaled as the transformer leaves them
@@ -386,7 +386,7 @@ def rules_of(asked: Any) -> Any:
 def learn_preparations(
     rules: Any, scale: Any, views: Mapping[str, Array]
 ) -> dict[str, Preparation]:
-    """Learn what is done to the rows of views before they are mapped, from some of their rows."""
+    """Learn how rows of views are prepared before they are mapped, from some of the rows."""
     chosen = choose_rules(rules, scale, views, of_rows=True)
     return {name: each for name, (_, each) in chosen.items() if each.changes_rows}
 

@@ -40,7 +40,7 @@ RANK_TOLERANCE = 1e-12
 class _FeatureMap(TransformerMixin, Parameters):
     """What feature maps share: checked rows in, rows of the same precision out.
 
-    What is learned is NumPy's, whatever the rows; features are made where the rows live.
+    Learned arrays are NumPy's for all rows; features are computed on the device of the rows.
     """
 
     def _check(self, X: Any, *, reset: bool) -> Array:
@@ -193,5 +193,5 @@ class Linear(_FeatureMap):
 
 
 def _to_same_device(learned: np.ndarray, X: Array) -> Array:
-    """Return what was learned where rows live, in their precision."""
+    """Return a learned array on the device of rows, in their precision."""
     return to_device(learned, X, precision_of(X))

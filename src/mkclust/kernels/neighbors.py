@@ -1,7 +1,7 @@
 """Shared neighborhoods: two samples are as similar as the share of neighborhoods with both.
 
 The neighborhood N(i) of a sample consists of itself and the samples most similar to it by some
-kernel: as many as are asked for, and all others that are as similar as the last of them. Two
+kernel: the requested number, and all others that are as similar as the last of them. Two
 samples a and b have the similarity (number of i with a and b in N(i)) / sqrt(c_a c_b), c_a being
 the number of i with a in N(i): positive semidefinite for every kernel, with a unit diagonal, and
 the product of a sparse factor with its transpose.
@@ -184,7 +184,7 @@ def _within(dissimilarities: Array, rounding: Any, last: Array) -> Any:
 
 
 def block_ranges(n_rows: int, n_columns: int, like: Any = None) -> Iterator[slice]:
-    """Cut rows into blocks of as many entries as are worked on at a time."""
+    """Cut rows into blocks of at most the number of entries computed at a time."""
     entries = BLOCK_ENTRIES_ON_DEVICE if is_foreign(like) else BLOCK_ENTRIES
     return ranges(n_rows, max(1, entries // max(1, n_columns)))
 

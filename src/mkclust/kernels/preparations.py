@@ -1,4 +1,4 @@
-"""What is done to the rows of a view before its kernels are computed, learned once in a fit.
+"""Preparations of the rows of a view before its kernels are computed, learned once in a fit.
 
 A preparation holds little more than a number per column, in NumPy's float64. It works where the
 rows live and in their precision, and does not change them in place. To multiply a view by a
@@ -53,7 +53,7 @@ CONSTANT = 1e-12
 
 
 class Preparation:
-    """What is done to the rows of a view: nothing, unless a subclass does more."""
+    """The preparation of the rows of a view; the base class leaves them unchanged."""
 
     # Whether rows are scaled to unit length: then rows of zeros carry no information.
     ignores_zeros: bool = False
@@ -266,7 +266,7 @@ class Preprocessed(Preparation):
     """Transform rows by a fitted scikit-learn transformer, then prepare them by their kind."""
 
     transformer: Any  # fitted on the training rows; it works on the host
-    then: Preparation  # what is done to the rows that it returns
+    then: Preparation  # applied to the rows that it returns
 
     @classmethod
     def fitted(cls, transformer: Any, name: str, view: Array) -> "Preprocessed":

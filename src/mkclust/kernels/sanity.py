@@ -56,10 +56,10 @@ def warn_of_lost_digits(name: str, view: Array, columns: Sequence[str] | None) -
         place = int(lost.argmax())
         more = f" and {lost.sum() - 1} more" if lost.sum() > 1 else ""
         warn(
-            f"View {name!r}: {_column_name(columns, place)}{more} may have lost what tells samples "
-            f"apart: values of about {largest[place]:.3g} are stored in {dtype} to the nearest "
-            f"{spacing[place]:.2g}, and differ by {spread[place]:.2g}; subtract an offset, such as "
-            "the mean, from the original numbers before they are rounded"
+            f"View {name!r}: {_column_name(columns, place)}{more} may have lost the differences "
+            f"between samples: values of about {largest[place]:.3g} are stored in {dtype} to the "
+            f"nearest {spacing[place]:.2g}, and differ by {spread[place]:.2g}; subtract an offset, "
+            "such as the mean, from the original numbers before they are rounded"
             f"{', or pass them in float64' if dtype == 'float32' else ''}.",
             KernelWarning,
         )

@@ -49,7 +49,7 @@ from mkclust.types import Array
 TILE_ENTRIES = 2**17
 # Smallest number of rows, or products of matrices are slow.
 TILE_ROWS = 16
-# What one tile of one kernel takes on a device, in bytes; about four are in use at a time.
+# Bytes of one tile of one kernel on a device; about four are in use at a time.
 TILE_BYTES_ON_DEVICE = 2**28
 # With fewer samples, compiling a product that stores nothing takes longer than it saves.
 FEWEST_FUSED = 2**14
@@ -66,14 +66,14 @@ class ViewKernels:
     kind: str  # the name of the rule that the kernels follow
     preparation: Preparation  # what is done to rows first
     formulas: tuple[Formula, ...]  # the kernels of prepared rows
-    # What they are functions of, by name, and the mean squared norm of prepared training rows.
+    # The measures they are functions of, and the mean squared norm of prepared training rows.
     measures: dict[str, Measure] = field(default_factory=dict)
     scale: float = 1.0
     share: float = 0.0  # the share of neighborhoods in every kernel; 1 if it contains nothing else
     neighborhoods: tuple[Neighborhoods | None, ...] = ()  # those of each kernel
 
     def learn(self) -> "ViewKernels":
-        """Return the same with what is learned from the training rows, without neighborhoods."""
+        """Return a copy with scales and measures learned from the training rows."""
         rows = self.prepared(self.view)
         scale = mean_squared_norm(self.name, rows)
         names = dict.fromkeys(formula.measure for formula in self.formulas)

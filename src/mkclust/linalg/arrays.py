@@ -92,7 +92,7 @@ def free_bytes(like: Any) -> int | None:
         import torch
 
         free, _ = torch.cuda.mem_get_info(like.device)
-        # Memory that torch has reserved and does not use is free, too.
+        # Memory that torch has reserved and does not use is also free.
         held = torch.cuda.memory_reserved(like.device) - torch.cuda.memory_allocated(like.device)
         return free + held
     if is_cupy_array(like):
@@ -214,7 +214,7 @@ def precision_of(array: Any) -> str:
 
 
 def rounding_of(array: Any) -> float:
-    """Return the relative rounding of the floating numbers of an array, or of what has entries."""
+    """Return the relative rounding of the number type of an array or a kernel."""
     if type(array) is np.ndarray and array.dtype == np.float64:
         return DOUBLE_ROUNDING
     return float(namespace(getattr(array, "like", array)).finfo(array.dtype).eps)

@@ -90,7 +90,7 @@ class SplitPoints:
     """Rows of a view times ``unit``, a power of two, split into parts of half precision.
 
     They are padded with zeros; ``halves`` are half the squared norms, and ``n_samples`` and
-    ``n_features`` say what is not padding.
+    ``n_features`` are the sizes without padding.
     """
 
     high: Array
@@ -128,7 +128,7 @@ def gaussian_products(points: SplitPoints, inverse_squared_width: float, X: Arra
 
 
 def _narrow_products(points: SplitPoints, inverse_squared_width: float, X: Array) -> Array:
-    """Multiply a kernel with at most as many columns as a tile takes."""
+    """Multiply a kernel with columns that fit into one tile."""
     n, padded = points.n_samples, points.high.shape[0]
     sizes = torch.frexp(X.abs().amax(dim=0)).exponent
     high, low = _split(torch.ldexp(X, 14 - sizes), (padded, _padded(X.shape[1])))

@@ -17,8 +17,8 @@ NO_LIMIT = 2**60
 def available_bytes() -> int | None:
     """Return how much memory can be allocated, as far as the operating system says.
 
-    What is free, or can be freed, within the limits of the control groups of this process; all
-    memory of the machine if only that is known; None if nothing is.
+    That is the memory that is free, or can be freed, within the limits of the control groups of
+    this process; all memory of the machine if only that is known; None if nothing is.
     """
     limits = [_free_in_system(), *_free_in_groups()]
     return min((n_bytes for n_bytes in limits if n_bytes is not None), default=None)
@@ -91,8 +91,8 @@ def require_memory(
 ) -> None:
     """Raise a MemoryError if fewer bytes are available, as far as that is known.
 
-    The purpose is the subject of a sentence, and the advice what to do; ``available`` is what a
-    device has, None the host's memory.
+    The purpose is the subject of a sentence, and the advice a remedy; ``available`` is the
+    memory of a device, None that of the host.
     """
     memory = "memory" if available is None else "the device's memory"
     available = available_bytes() if available is None else available

@@ -1,7 +1,7 @@
 """Rows of SciPy's sparse matrices beside rows of arrays: the operations in which they differ.
 
-Sparse rows are CSR arrays of float32 or float64, without duplicates or stored zeros. What is
-computed from them is sparse if zeros stay zeros, and otherwise as large as some rows by some rows.
+Sparse rows are CSR arrays of float32 or float64, without duplicates or stored zeros. Results
+are sparse if zeros stay zeros, and otherwise dense, of the size of some rows by some rows.
 """
 
 from collections.abc import Callable

@@ -82,7 +82,7 @@ class MultipleKernelClusterer(ClusterMixin, Parameters):
     SIMILARITIES: ClassVar[str] = SUM
     # About how many times as long a fit takes as those of the quick methods.
     SLOWNESS: ClassVar[int] = 1
-    # How many n x n matrices it needs beside the kernels, and how many copies of all kernels.
+    # How many n x n matrices it needs in addition to the kernels, and how many copies of these.
     MATRICES: ClassVar[int] = 1
     COPIES: ClassVar[int] = 0
     # Whether it can learn what stands for samples that are missing from views.

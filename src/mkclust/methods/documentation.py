@@ -11,7 +11,7 @@ from textwrap import fill as fill_lines
 # How to read weights, in the words that stand beside them wherever they are shown.
 MIXING_WEIGHT = "A weight says how the kernels are mixed; it is not importance."
 LARGE_WEIGHT = "A large weight means little agreement with the consensus; it is not importance."
-# What the similarities of most methods are, and those of methods without coefficients.
+# The similarities of most methods, and of methods without coefficients.
 SUM = "the sum of the kernels by their coefficients"
 COSINES = "cosines between rows of the embedding; no kernels are mixed"
 
@@ -55,7 +55,7 @@ stopping : {"gap", "step"}, default="gap"
 prove : bool or "auto", default="auto"
     Whether to prove, by a Cholesky factorization of one more n x n matrix, that the eigensolver
     missed no eigenvector. "auto" does so if it is cheaper than a search, or if a random search
-    cannot tell; False only searches. ``certificate_`` says what was done.
+    cannot decide; False only searches. ``certificate_`` says what was done.
 tol : float, default=1e-6
     Certified relative gap at which to stop.
 max_iter : int, default=200
@@ -90,8 +90,8 @@ missing_views : {None, "learn", "zero", "rescale"}, default=None
     column of a kernel, or marked in ``observed``) has no part in the kernels of that view, which
     are centered and scaled among the others. "zero" sets its similarities there to zero, the
     average; "rescale" also scales it up to the self-similarity of samples in all views; "learn"
-    fills in what the clustering predicts, in turns with it. None is "learn" for SimpleMKKM, MKKM,
-    AverageKKM and AgreementKKM with exact kernels, and "rescale" otherwise.
+    imputes values predicted by the clustering, in turns with it. None is "learn" for SimpleMKKM,
+    MKKM, AverageKKM and AgreementKKM with exact kernels, and "rescale" otherwise.
 scale : {"auto", "standard", "robust", "none"} or dict of str to these, default="auto"
     How columns of numbers are scaled, in all views or by the name of a view. "auto" divides those
     of a table (at most 20 columns, or at most 100 whose spreads differ by a factor of 1,000) by
@@ -173,7 +173,7 @@ approximation_error_ : ndarray of shape (n_kernels,)
     features miss, on some of the samples; NaN if the feature map does not know it. Random features
     miss nothing on average; ``mkclust.stability`` says more.""",
 }
-# The input of the methods that take features, too.
+# The input of the methods that also take features.
 SECTIONS["inductive"] = "\n".join(SECTIONS[name] for name in ("inputs", "approximation"))
 
 

@@ -97,7 +97,7 @@ class KAMMR(InductiveClusterer):
     max_iter: int = 200
 
     SUMMARY: ClassVar[str] = (
-        "an ablation of SimpleMKKM that maximizes the alignment over the weights, too, by reduced "
+        "an ablation of SimpleMKKM that also maximizes the alignment over the weights, by reduced "
         "gradients"
     )
     REFERENCES: ClassVar[tuple[str, ...]] = SimpleMKKM.REFERENCES

@@ -7,11 +7,11 @@ features :math:`\Phi`: those observed, and for every missing sample j a combinat
 .. math:: M = \Phi^\top H, \qquad a(\Phi) = \mathrm{Tr}(K H H^\top) = \|M\|^2, \qquad
           u(\Phi) = \mathrm{Tr}(K (I - H H^\top)).
 
-**MKKM** minimizes a sum of u over partition and weights; over the missing features, too, it is
+**MKKM** minimizes a sum of u over partition and weights; over the missing features, it is
 minimized by regression on the partition [1]_: :math:`\varphi_j = \Phi_c^\top H_c (H_c^\top H_c)^+
 h_j`, whatever the kernel. Each of the three moves is exact, so the objective never rises.
 
-**SimpleMKKM** minimizes over the weights what the partition maximizes. As in other methods that
+**SimpleMKKM** minimizes over the weights the maximum over the partitions. As in other methods that
 maximize alignment [2]_, the fills side with the partition here: they maximize
 :math:`G = \min_\gamma \max_H \sum_p \gamma_p^2 a_p`, among features no longer than a length
 :math:`\ell`, or G would grow without end. A fill is :math:`\varphi_j = \ell M h_j / \|M h_j\|`,
@@ -28,16 +28,16 @@ no vector of length :math:`\ell` has a larger inner product with :math:`M h_j` t
 The last step holds as :math:`\gamma` minimizes that sum over the simplex: it is where the gradient
 of the convex :math:`\max_H` vanishes. If eigenvalues k and k + 1 tie there, the gradient is
 that of a mixture of partitions and H is one of them; and kernels that have the same samples share
-one fill, which raises the mean of their a. In these two cases nothing but the next solve can tell,
-and a fill that it finds worse is not taken.
+one fill, which raises the mean of their a. In these two cases only the next solve can show it,
+and a fill that lowers G is rejected.
 
 *How long.* :math:`\ell^2` is the part of the squared length of an observed sample that its
-regression on the first partition explains, on average. Longer ones would drown what was observed
-in what the partition says of itself.
+regression on the first partition explains, on average. Longer ones would outweigh the observed
+samples, and the partition would only confirm itself.
 
-*New samples*, and training samples alike, are embedded by what they are seen in. What a kernel that
-lacks x would add is what h(x) predicts of it, so that h(x) solves a linear equation; if enough
-samples can teach it, a regression takes its place (`mkclust.methods.learned_rows`).
+*New samples*, and training samples alike, are embedded by the kernels that have them. The
+contribution of a kernel that lacks x is predicted from h(x), so that h(x) solves a linear equation;
+with enough samples to learn from, a regression takes its place (`mkclust.methods.learned_rows`).
 
 References
 ----------

@@ -32,7 +32,7 @@ def solve_lkam(
 ) -> Solution:
     """Minimize the objective of `LKAM`: that of `MKKMMiR` for kernels among neighbors.
 
-    These are written out: m + 1 matrices of n x n beside the kernels.
+    These are stored: m + 1 matrices of n x n in addition to the kernels.
     """
     size = neighborhood_size(neighbors, stack.n_samples, n_clusters)
     local, correlations = localize(stack, neighborhood_mask(stack, size))
@@ -73,7 +73,7 @@ class LKAM(MultipleKernelClusterer):
     weights_ : ndarray of shape (n_kernels,)
         Mixing weights, summing to one; some may be zero. Not importance.
     coefficients_ : ndarray of shape (n_kernels,)
-        Squares of the weights: ``sum_p coefficients_p K_p`` is what is masked and clustered.
+        Squares of the weights: ``sum_p coefficients_p K_p`` is masked and clustered.
     n_neighbors_ : int
         How many samples a neighborhood has.
     objective_ : float

@@ -26,7 +26,7 @@ def solve_lmkkm(stack: Stack, n_clusters: int, *, tol: float = 0.0, max_iter: in
 
     For H fixed it is :math:`\sum_p \theta_p^\top ((I - H H^\top) \circ K_p)\, \theta_p`, a convex
     quadratic in the n x m entries of Theta, minimized by products with its m blocks. These are
-    written out: m + 1 matrices of n x n beside the kernels. The history is the
+    stored: m + 1 matrices of n x n in addition to the kernels. The history is the
     objective after each update of the weights, and that of the final pair.
     """
     n, m, like = stack.n_samples, stack.n_kernels, stack.kernels[0].like

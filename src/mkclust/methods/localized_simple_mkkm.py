@@ -36,7 +36,7 @@ def solve_localized_simple_mkkm(
 ) -> Solution:
     """Solve `SimpleMKKM` for kernels among neighbors: the problem of `LocalizedSimpleMKKM`.
 
-    These are written out: m + 1 matrices of n x n beside the kernels. ``options`` are those of
+    These are stored: m + 1 matrices of n x n in addition to the kernels. ``options`` are those of
     ``solve``, which is called with the kernels and the number of clusters.
     """
     size = neighborhood_size(neighbors, stack.n_samples, n_clusters)
@@ -55,7 +55,7 @@ class LocalizedSimpleMKKM(SimpleClusterer):
     .. math:: \min_{\gamma \in \Delta} \max_{H^\top H = I_k}
               \mathrm{Tr}((B \circ K_\gamma) H H^\top), \qquad K_\gamma = \sum_p \gamma_p^2 K_p
 
-    Similarities of distant samples tell little. The neighborhoods are those of the average kernel,
+    Similarities of distant samples say little. The neighborhoods are those of the average kernel,
     and stay as they are; with the mask B, kernels remain positive semidefinite, so that the problem
     is convex as SimpleMKKM's is, and certified alike. Masked kernels are not centered: k clusters
     show in k eigenvalues rather than k - 1. The method has no partition of new samples.
@@ -78,7 +78,7 @@ class LocalizedSimpleMKKM(SimpleClusterer):
         A / n for "counts", every sample being in its own neighborhood. "published" leaves every
         sample out of its own; one that is in no other has then no similarity to any, and a warning
         names it. "cosine" is A_ab / sqrt(A_aa A_bb), every sample being in its own neighborhood.
-        Take it for kernels with little beside their diagonal, such as graphs repaired by
+        Use it for kernels with small entries off their diagonal, such as graphs repaired by
         ``psd="shift"``.
     {solver}
     {proof}
@@ -88,7 +88,7 @@ class LocalizedSimpleMKKM(SimpleClusterer):
         Mixing weights, summing to one. Not importance: a large weight means little agreement with
         the consensus.
     coefficients_ : ndarray of shape (n_kernels,)
-        Squares of the weights: ``sum_p coefficients_p K_p`` is what is masked and clustered.
+        Squares of the weights: ``sum_p coefficients_p K_p`` is masked and clustered.
     n_neighbors_ : int
         How many samples a neighborhood has, itself not counted.
     objective_ : float

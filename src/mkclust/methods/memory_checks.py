@@ -32,7 +32,7 @@ def fit_bytes(
     n_features: int = 0,
     on_device: bool = False,
 ) -> int:
-    """Return about how many bytes a fit with exact kernels takes at its peak, beside its input.
+    """Return about how many bytes a fit with exact kernels takes at its peak, without its input.
 
     Kernels are held by the fit ("dense") or its user ("precomputed", "sparse"), or computed
     ("on-the-fly") or read ("streamed") some rows at a time; n_features are columns of all views.
@@ -56,7 +56,7 @@ def fit_bytes(
 
 
 def require_memory_for_views(model: Any, bank: KernelBank, samples: Samples) -> None:
-    """Refuse views whose kernels do not fit into memory, or what a fit takes beside them."""
+    """Refuse views whose kernels do not fit into memory, together with the fit itself."""
     (m, n, dtype), parts = bank.announce(samples), samples.parts
     storage = "on-the-fly" if bank.on_the_fly else "dense"
     storage = storage if bank.neighbors is None else "sparse"
@@ -75,7 +75,7 @@ def require_memory_beside_kernels(model: Any, stack: Stack) -> None:
 def _require(model: Any, storage: str, n: int, m: int, like: Any, **sizes: int) -> None:
     """Refuse a fit that does not fit into the memory of the device, or host, of an array."""
     name, k = type(model).__name__, model.n_clusters
-    beside = "" if storage in ("dense", "on-the-fly") else ", beside the kernels themselves,"
+    beside = "" if storage in ("dense", "on-the-fly") else ", in addition to the kernels,"
     advice = "ask for fewer clusters, use fewer samples"
     if storage == "dense":
         advice = "pass kernels='on-the-fly' (KernelBank(on_the_fly=True)) to compute them when used"
@@ -93,7 +93,7 @@ def _require(model: Any, storage: str, n: int, m: int, like: Any, **sizes: int) 
 def require_memory_for_features(model: Any, blocks: Blocks) -> None:
     """Refuse features whose products do not fit into memory, before any pass."""
     m = len(blocks.names)
-    # Of a pipeline, what its last step makes; of other maps, known once they are fitted.
+    # For a pipeline, the columns of its last step; for other maps, known once they are fitted.
     columns = m * next(reversed(n_components(model.approximation)), 0)
     if isinstance(model.approximation, Linear):
         columns = sum(blocks.n_features)

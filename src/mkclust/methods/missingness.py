@@ -51,7 +51,7 @@ class Missingness:
     """How the clusters and the missing views of samples go together.
 
     The patterns, and each view alone, are compared with the clusters by their mutual information,
-    and that with what it is when the patterns are permuted. It is adjusted for chance: 0 is the
+    and that with its value if the patterns are permuted. It is adjusted for chance: 0 is the
     value by chance, and 1 means that one determines the other.
 
     Attributes
@@ -131,7 +131,7 @@ class Missingness:
             agreement, p_value = self.view_agreements[v], self.view_p_values[v]
             finding = f"follow the missingness: {names[0]!r} is missing from {self._say_shares(v)}"
             if others := join_words(map(repr, names[1:])):
-                rest = f" They follow that of {others}, too."
+                rest = f" They also follow that of {others}."
         elif self.follows:
             finding = "follow the patterns of missing views, but not those of any single view"
         elif min(self.p_value, *self.view_p_values) <= LEVEL:

@@ -202,7 +202,7 @@ def alternate(
     ``relax(weights)`` solves for the partition, ``respond(relaxation)`` returns the weights that
     answer it, and the objective by which iterates are compared. The loop stops if the weights
     change by less than ``tol`` in the norm of some ``order``. Nothing makes it descend: a cycle
-    ends it, too, and the iterate with the least objective is returned, so that the result does not
+    also ends it, and the iterate with the least objective is returned, so that the result does not
     depend on whether the cap is even or odd. The start is not an iterate.
     """
     trail = [weights]

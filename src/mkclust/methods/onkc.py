@@ -130,7 +130,7 @@ class ONKC(MultipleKernelClusterer):
     enters by :math:`\mathrm{Tr}(K_p G)`, and G is the positive semidefinite part of
     :math:`B = K_\gamma - (I - H H^\top) / \rho`. Each is the exact minimizer for the other two
     fixed, so the objective falls to a stationary point. G is known on the samples only: the method
-    has no ``predict``. About four n x n matrices are held beside the kernels.
+    has no ``predict``. About four n x n matrices are held in addition to the kernels.
 
     Parameters
     ----------

@@ -76,14 +76,14 @@ class Extension:
     names: Sequence[str]
     # How similarities by each kernel are centered and scaled, ...
     standardizations: Sequence[Standardization]
-    # ... and what they are then multiplied with, (n_observed, k).
+    # ... and the matrices that they are then multiplied with, (n_observed, k).
     projections: Sequence[Array]
     # The numbers of the training samples that each kernel has; None for all.
     samples: Sequence[np.ndarray | None]
     # Which kernels count when samples are scaled up for those that lack them, (m,) of bool.
     active: np.ndarray
     rule: FillRule = "rescale"
-    # What makes up for kernels that lack samples in place of the rule, if that was learned.
+    # Learned completion of samples that kernels lack; it replaces the rule.
     learned: LearnedRows | None = None
 
     @classmethod
@@ -117,7 +117,7 @@ class Extension:
     def with_regressions(
         self, learned: LearnedRows, regressions: Sequence[tuple[np.ndarray, Float]]
     ) -> "Extension":
-        """Return the same with what regressions make of samples in columns of their own."""
+        """Return a copy with the predictions of regressions in further columns."""
         projections = []
         for p, (P, samples) in enumerate(zip(self.projections, self.samples, strict=True)):
             every = slice(None) if samples is None else samples

@@ -137,7 +137,7 @@ def load_model(
 
 
 def _warn_of_versions(path: Path, saved: Mapping[str, Any]) -> None:
-    """Warn if a model was saved with other versions of what it computes with."""
+    """Warn if a model was saved with other versions of this library or its dependencies."""
     here = versions()
     others = [
         f"{name} {saved.get(name)} (here {here[name]})"

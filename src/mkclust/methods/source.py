@@ -1,7 +1,7 @@
 """What a model was fitted on: kernels, views of a bank, or views that features stand for.
 
 A model holds one source, which reads the same samples again and embeds new ones. Kernels, and views
-with features, are not stored: they are passed again. What is passed must be what the model was
+with features, are not stored: they are passed again, and must be the data that the model was
 fitted on: numbers of samples, names and shapes are always compared, and values if the model has
 something to compare them with.
 """
@@ -69,7 +69,7 @@ class Source:
     given: Samples
     # How similarities are embedded; None if a method embeds no new samples.
     extension: Extension | None = None
-    # What became of samples that are missing, and how each kernel was centered and scaled.
+    # How missing samples were filled, and how each kernel was centered and scaled.
     maps: Sequence[SampleMap | None] = ()
     standardizations: Sequence[Standardization] = ()
     neighborhoods: ClassVar[Any] = {}
@@ -328,7 +328,7 @@ class FromFeatures(Source):
     """Views that features stand for: new samples come as views, and are read in blocks."""
 
     widths: dict[str, int]  # numbers of columns of the views
-    # What makes features of views, and what takes these to rows of the embedding after the fit.
+    # The feature maps of the views, and the matrix from features to rows of the embedding.
     features: Any
     matrix: Array = None
     # By which the columns of views can be recognized.

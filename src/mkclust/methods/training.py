@@ -187,7 +187,7 @@ def solve_timed(model: Any, stack: Stack) -> Solution:
 
 
 def learn(model: Any, samples: Samples) -> dict[str, Any]:
-    """Solve, and return what a fit learns by name; warn of what its user should know."""
+    """Solve, and return the learned attributes by name; warn of problems."""
     training = open_training(model, samples)
     source, fitted = training.source, training.fitted
     noted = check_neighborhoods(
@@ -197,7 +197,7 @@ def learn(model: Any, samples: Samples) -> dict[str, Any]:
     with one_thread_if_small(given.n_samples):
         solution = solve_timed(model, given)
         if solution.agreement is None and given.n_kernels > 1:
-            # Of what was observed: what was learned of missing samples agrees with all views.
+            # Measured on observed samples: learned values of missing ones agree with all views.
             solution = replace(solution, agreement=measure_agreement(given))
         stack = given if solution.stack is None else solution.stack
         grams = grams_of(stack.held() or stack, solution.partition)
@@ -231,7 +231,7 @@ def _learn_labels(
     empty: np.ndarray,
     uncovered: np.ndarray,
 ) -> dict[str, Any]:
-    """Return what a fit learns of its source and its solution, labels included."""
+    """Return the attributes learned from the source and the solution, labels included."""
     rows, extension = model._rows(stack, solution)
     source = source.extended(stack, rows, extension)
     vectors = solution.partition, rows, *model._further_rows(stack, solution)
@@ -243,7 +243,7 @@ def _learn_labels(
         "_source": source,
         "_centers": centers,
         "labels_": labels,
-        # A copy, or what was lifted beside it would live as long as the model.
+        # A copy: a slice would keep all lifted vectors in memory.
         "embedding_": copy_array(embedding),
         "weights_": solution.weights,
         "coefficients_": solution.coefficients,
@@ -292,7 +292,7 @@ def _cluster(
 
 
 def _warn_of_fit(model: Any, learned: dict[str, Any], solution: Solution) -> None:
-    """Warn of what a fit has learned that its user should know."""
+    """Warn of problems that a fit has found."""
     name, k = type(model).__name__, model.n_clusters
     if "agreement_" in learned:
         warn_of_agreement(learned["agreement_"])
@@ -315,7 +315,7 @@ def _warn_of_fit(model: Any, learned: dict[str, Any], solution: Solution) -> Non
 
 
 def read_again(model: Any, X: Any) -> Samples:
-    """Read what a model was fitted on, or refuse what cannot be that."""
+    """Read the data of a fit again, or refuse data that cannot be the same."""
     samples = model._source.read(model, X)
     check_same_samples(samples, len(model.labels_), model._source.given.missing)
     return samples

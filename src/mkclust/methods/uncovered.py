@@ -17,7 +17,7 @@ from mkclust.text import count, join_words
 
 # The label of samples of which nothing is known.
 UNCOVERED = -1
-# What a fit learns of every sample, and what it learns of those.
+# Learned attributes with an entry per sample, and their value for such samples.
 PER_SAMPLE = {
     "labels_": UNCOVERED,
     "baseline_labels_": UNCOVERED,

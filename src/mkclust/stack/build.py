@@ -225,7 +225,7 @@ def _is_stored(part: Any) -> bool:
 
 
 def _bytes_needed(stored: list[Any]) -> int:
-    """Return how much memory kernels in files and a mix of them take, beside the files."""
+    """Return how much memory kernels in files and a mix of them take, without the files."""
     sizes = [8 * part.shape[-1] ** 2 for part in stored]
     is_mapped = [
         isinstance(part, np.memmap) and part.dtype in (np.float64, np.float32) for part in stored

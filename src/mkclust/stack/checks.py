@@ -189,14 +189,14 @@ def learn_centering(kernel: Kernel, row_means: Array, who: str, center: bool) ->
     typical = float(xp.mean(xp.abs(diagonal)))
     left = float(xp.mean(xp.abs(standardization.centered_diagonal())))
     smallest = np.finfo(np.float32 if kernel.precision > 1e-10 else np.float64).smallest_normal
-    # Entries much smaller than the diagonal must keep their digits, too.
+    # Entries much smaller than the diagonal must also keep their digits.
     if 0 < typical < float(smallest) / kernel.precision:
         raise ValueError(
             f"{who} has entries so small that digits are lost, self-similarities of "
             f"{typical:.3g} on average: multiply it with a constant"
         )
     if left <= rounding * typical:
-        # An indefinite kernel may have a zero diagonal and something beside it.
+        # An indefinite kernel may have a zero diagonal and other nonzero entries.
         probe = np.random.default_rng(0).standard_normal((kernel.n_samples, 1))
         image = to_host(kernel @ to_device(probe - probe.mean() if center else probe, diagonal))
         rest = np.abs(image - image.mean() if center else image).max()

@@ -28,7 +28,7 @@ COMPARED_EACH = 4
 
 
 def draw(n: int, count: int, seed: int = 0) -> np.ndarray:
-    """Return some of n numbers, rising: all of them if they are no more than asked for."""
+    """Return some of n numbers, rising: all of them if n is at most ``count``."""
     if n <= count:
         return np.arange(n)
     return np.sort(np.random.default_rng(seed).choice(n, count, replace=False))

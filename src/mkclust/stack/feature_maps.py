@@ -64,7 +64,7 @@ class Features:
 
     A sample that a view lacks, whose row there is all NaN, has features of zeros: similarities that
     are missing count as zero, which after centering is the average one. With ``fill="rescale"`` its
-    other features are besides multiplied with ``sqrt(V / V_i)``, V_i of the V views having it, so
+    other features are also multiplied with ``sqrt(V / V_i)``, V_i of the V views having it, so
     that its similarity to itself, summed over the views, is that of a complete one.
     """
 

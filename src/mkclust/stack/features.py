@@ -153,7 +153,7 @@ def compress(
     The `approximation`, a transformer in scikit-learn's manner, is cloned for each view and learns
     from `fit_samples` samples (20,000 by default, or ten per landmark if these are more), with what
     `learn_preparations` makes of rows of every view done to them first. Kernels are centered and
-    scaled as the samples that a view has tell; `fill` says how those count that it lacks (see
+    scaled by the samples that a view has; `fill` says how those count that it lacks (see
     `Features`). If `keep`, which is so by default for features that take up to an eighth of the
     free memory, features are computed once and not anew in every pass; never for dask arrays.
 

@@ -56,7 +56,7 @@ class Source:
         raise NotImplementedError(f"{type(self).__name__} must define rows")
 
     def diagonal(self) -> Array | None:
-        """Return the self-similarities, (m, n); None if only the rows tell."""
+        """Return the self-similarities, (m, n); None if they are only known from the rows."""
         return None
 
     def product(self, index: int, X: Array) -> Array | None:

@@ -78,7 +78,7 @@ class Stack:
         n = self.n_samples
         require_memory(
             np.dtype(precision).itemsize * n**2,
-            f"mixing {self.n_kernels} kernels of {n} samples, beside the kernels themselves,",
+            f"mixing {self.n_kernels} kernels of {n} samples, in addition to the kernels,",
             "use fewer samples, or views with kernels='on-the-fly'",
             available=free_bytes(self.kernels[0].like),
         )
