@@ -183,7 +183,7 @@ def test_columns_are_dropped_and_selected_by_name(tmp_path):
         ("id,a,b\n", "no rows"),
         ("id,a,a\ns1,1,2\n", "two columns are called a"),
         ("id,a,b\n" + "s,1,2\n" * 300 + "t,1,2,3\n", "line 302"),
-        ("id\ns1\ns2\n", "no feature in it"),
+        ("id\ns1\ns2\n", "no features other"),
         (b"\x89PNG\0\0\0\n\0\n", "is not a text file"),
     ],
 )
