@@ -4,7 +4,7 @@ import platform
 from functools import cache
 from importlib import metadata
 
-__version__ = "0.2.0"
+__version__ = "0.3.0"
 
 
 def versions() -> dict[str, str]:

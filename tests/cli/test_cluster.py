@@ -380,3 +380,10 @@ def test_variables_of_other_samples_cost_no_fit_and_unreadable_ones_are_refused_
     result = succeed("cluster", "d.npz", "-k", 3, "--annotate", "other.npz")
     assert "no variable was tested" in result.stderr
     assert read_run()["annotation"] is None
+
+
+def test_options_for_files_that_are_not_given_are_refused():
+    np.savez("three.npz", **shared_views())
+    said = fail("cluster", "three.npz", "-k", 3, "--missing", "tree.npz=-9999")
+    assert "tree.npz" in said
+    assert "--event" in fail("cluster", "three.npz", "-k", 3, "--time", "months")

@@ -19,7 +19,7 @@ pytest.importorskip("skops")
 
 N, NEW = 90, 30
 PAGE = "README.md"
-INSPECT, CLUSTER, PREDICT, KERNELS = commands(PAGE)
+INSPECT, SUGGEST, CLUSTER, ANNOTATE, PREDICT, KERNELS = commands(PAGE)
 
 
 def write_tables(folder):
@@ -87,6 +87,30 @@ def inside(walk, monkeypatch):
 def tables(folder="", names=("blood", "visit", "survey")):
     """Return the tables as they are read in Python."""
     return {name: load(f"{folder}{name}.csv", id="patient").views[name] for name in names}
+
+
+@pytest.mark.slow
+def test_the_number_of_clusters_is_suggested(walk):
+    assert "3 clusters fit best" in succeed(*SUGGEST, "--impute", "median", "--to", 6).stdout
+
+
+@pytest.mark.slow
+def test_outcomes_are_tested_with_survival_curves(walk):
+    rng, group = np.random.default_rng(1), np.arange(N) % 3
+    ids = pd.Index([f"P{i:03}" for i in range(N)], name="patient")
+    genes = 3 * rng.normal(size=(3, 30))[group] + rng.normal(size=(N, 30))
+    frame = pd.DataFrame(genes, ids, [f"gene {i}" for i in range(30)])
+    frame.iloc[5, 3] = -9999
+    frame[:-4].to_csv("rna.tsv", sep="\t")
+    months = rng.exponential(10 + 40 * group)
+    months[9] = -9999  # which the command says is empty
+    status = np.where(rng.random(N) < 0.8, "1:DECEASED", "0:LIVING")
+    outcome = pd.DataFrame({"OS_MONTHS": months, "OS_STATUS": status, "site": ids.str[-1]}, ids)
+    outcome.to_csv("outcome.csv")
+    options = ["--labels", "annotated.csv", "--run", "annotated.json"]
+    said = succeed(*[w.replace("fit.html", "outcome.html") for w in ANNOTATE], *options).stdout
+    assert "log-rank" in said
+    assert "OS_MONTHS" in (walk.folder / "outcome.html").read_text()
 
 
 def test_an_empty_cell_is_named_with_the_option_that_fills_it(walk):

@@ -6,16 +6,16 @@ by itself (one view alone is a table, landmarks for many samples) is printed and
 
 import os
 import warnings
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from time import perf_counter
 from typing import Any
 
 import pandas as pd
 
-from mkclust import datasets, plots
+from mkclust import plots
 from mkclust.cli.errors import CommandError
-from mkclust.cli.inputs import read_inputs, row_ids
+from mkclust.cli.inputs import layout_of, read_inputs, row_ids
 from mkclust.cli.models import Fit, connection, fit, measure_stability, new_model
 from mkclust.cli.options import FIT, Printing, Request, takes
 from mkclust.cli.outputs import (
@@ -30,6 +30,7 @@ from mkclust.cli.outputs import (
 )
 from mkclust.cli.printing import cluster_sizes, details, score_table, separation, views_used
 from mkclust.cli.progress import Progress, session
+from mkclust.datasets.read import load_with
 from mkclust.explain.annotate import Annotation
 from mkclust.explain.annotate import annotate as annotate_clusters
 from mkclust.explain.describe import Description, describe
@@ -75,7 +76,7 @@ def run(
         for kind, path in more.items():
             check_output(kind, path)
         check_outputs(outputs, [*request.inputs, *([annotate] if annotate else [])])
-        variables = None if annotate is None else _read_variables(annotate)
+        variables = None if annotate is None else _read_variables(annotate, request)
         _check_survival(variables, time, event)
         with connection(request, progress):
             data = read_inputs(request, progress)
@@ -107,9 +108,10 @@ def run(
         raise CommandError(f"{'; '.join(failures.values())}; these were written: {names}")
 
 
-def _read_variables(text: str) -> dict[str, Any]:
-    """Read the variables of a file, as tables by name; its labels are also a variable."""
-    data = datasets.load(text)
+def _read_variables(text: str, request: Request) -> dict[str, Any]:
+    """Read the variables of a file as tables by name, labels included, as inputs are read."""
+    layout = replace(layout_of(text, request, {}), id=None, samples_in="rows", drop=())
+    data = load_with(text, layout)
     if data.views is None:
         raise CommandError(f"--annotate {text}: holds kernels; give variables of the samples")
     first = next(iter(data.views.values()))
@@ -121,6 +123,8 @@ def _read_variables(text: str) -> dict[str, Any]:
 
 def _check_survival(variables: dict[str, Any] | None, time: str | None, event: str | None) -> None:
     """Refuse names of columns that the file of --annotate does not have."""
+    if variables is None and (time or event):
+        raise CommandError("--time and --event name columns of --annotate FILE: give the file, too")
     if (time is None) != (event is None):
         raise CommandError("--time and --event belong together: give both columns")
     tables = [getattr(table, "obs", table) for table in (variables or {}).values()]

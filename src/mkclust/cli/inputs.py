@@ -21,7 +21,7 @@ from mkclust.datasets.arrays import is_hdf5
 from mkclust.datasets.layout import TableLayout
 from mkclust.datasets.read import load_with
 from mkclust.index import has_ids, index_of, match_rows
-from mkclust.text import count, did_you_mean
+from mkclust.text import count, did_you_mean, join_words
 
 
 class View(NamedTuple):
@@ -106,7 +106,7 @@ def read_files(
         before: Any = known.get(file_name(text)) or next(others, {"input": "", "layout": {}})
         _, colons, names = before["input"].rpartition("::")
         inputs.append(f"{text}::{names}" if colons and "::" not in text else text)
-        layouts.append(_layout(text, request, before["layout"]))
+        layouts.append(layout_of(text, request, before["layout"]))
     files = [_fingerprint(text) for text in inputs]
     precomputed = request.asked_kernels == "precomputed"
     on_disk = None if request.address is None else True  # workers read the files themselves
@@ -114,7 +114,7 @@ def read_files(
         load_with(text, layout, kernels=precomputed, on_disk=on_disk)
         for text, layout in zip(inputs, layouts, strict=True)
     ]
-    asked = {name for text in request.inputs for name in _layout(text, request, {}).drop}
+    asked = {name for text in request.inputs for name in layout_of(text, request, {}).drop}
     if absent := sorted(asked - {name for data in data_sets for name in data.dropped}):
         columns = [c for view in list_views(inputs, data_sets) for c in view.columns]
         near = did_you_mean(absent[0], columns)
@@ -124,12 +124,17 @@ def read_files(
     return inputs, files, data_sets
 
 
-def _layout(text: str, request: Request, before: dict[str, Any]) -> TableLayout:
-    """Return how the table of an input is to be read: FILE=VALUE is for one file."""
-    prefixes = {each: (f"{each}=", f"{file_name(each)}=") for each in request.inputs}
+def layout_of(text: str, request: Request, before: Mapping[str, Any]) -> TableLayout:
+    """Return how the table of a file is to be read: FILE=VALUE is for one file."""
+    prefixes = {each: (f"{each}=", f"{file_name(each)}=") for each in (*request.inputs, text)}
 
     def values(given: Sequence[str]) -> list[str]:
         common = [v for v in given if not any(v.startswith(p) for p in prefixes.values())]
+        for value in common:
+            name, equals, _ = value.partition("=")
+            if equals and "." in name and not os.path.exists(name):
+                files = join_words(map(file_name, request.inputs))
+                raise CommandError(f"{value}: no input is called {name!r}; inputs: {files}")
         own = [v for v in given if v.startswith(prefixes[text])]
         return [*common, *(v.removeprefix(prefixes[text][not v.startswith(text)]) for v in own)]
 
@@ -145,7 +150,7 @@ def _layout(text: str, request: Request, before: dict[str, Any]) -> TableLayout:
         "trim_ids": [int(n) for n in trim[-1:]],
     }
     found = {name: each[0] for name, each in given.items() if each and each[0]}
-    return TableLayout(**(before | found))
+    return TableLayout(**{**before, **found})
 
 
 def list_views(inputs: Sequence[str], data_sets: Sequence[datasets.Dataset]) -> list[View]:
