@@ -143,7 +143,7 @@ class Rule:
     kind: str  # the kind, or the name of the kernel
     # Its one kernel; None for the kernels that the bank makes of every view.
     formula: Formula | None = None
-    preparation: type[Preparation] = RowsAsTheyAre  # what is done to its rows
+    preparation: type[Preparation] = RowsAsTheyAre  # how its rows are prepared
     # Whether a profile is of this kind (checked in order); None for names.
     fits: Callable[[ViewProfile], bool] | None = None
     why: str = ""  # how views of this kind are recognized, in words that follow the name of a view

@@ -59,7 +59,7 @@ class Preparation:
     ignores_zeros: bool = False
     # Whether anything is done to rows.
     changes_rows: bool = True
-    text: str = "rows as they are"  # what is done
+    text: str = "rows as they are"  # the preparation in words
 
     @classmethod
     def learn(cls, view: Array) -> "Preparation":

@@ -64,7 +64,7 @@ class ViewKernels:
     columns: list[str] | None = field(repr=False)  # their names, if they have names
     fingerprint: str | None  # of training rows in a file
     kind: str  # the name of the rule that the kernels follow
-    preparation: Preparation  # what is done to rows first
+    preparation: Preparation  # applied to rows first
     formulas: tuple[Formula, ...]  # the kernels of prepared rows
     # The measures they are functions of, and the mean squared norm of prepared training rows.
     measures: dict[str, Measure] = field(default_factory=dict)
