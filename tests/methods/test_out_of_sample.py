@@ -133,6 +133,9 @@ def test_new_samples_need_no_views_of_weight_zero(form, missing_views):
     np.testing.assert_array_equal(model.predict(fewer), model.predict(new))
     if form != "features":  # which are scaled up by the number of views
         np.testing.assert_allclose(model.transform(fewer), model.transform(new), atol=1e-12)
+    if form == "views":  # training samples are recognized whatever unused views hold
+        other = old | {"noise": rng.normal(size=(90, 5))}
+        np.testing.assert_allclose(model.transform(other), model.transform(old), atol=1e-12)
     with pytest.raises(ValueError, match="fitted on"):
         model.predict({"b": new["b"], "noise": new["noise"]})
 

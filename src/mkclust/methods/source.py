@@ -245,6 +245,9 @@ class FromViews(Source):
         is_held = not samples.is_lazy and not is_foreign(samples.parts[0])
         if samples.kind == "table" and list(widths) == [TABLE] and is_held:
             return check_table(model, samples, is_new=True)
+        used = [name for name in samples.names if name not in unused]
+        if used and not samples.is_lazy:  # what unused views hold must not matter
+            samples = samples.only(used)
         return match_views(with_unused(samples, widths, unused), widths, self.bank.columns_)
 
     def zero_rows(self, samples: Samples) -> dict[int, np.ndarray]:
