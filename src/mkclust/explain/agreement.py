@@ -37,7 +37,7 @@ def agreement(X: Any, **options: Any) -> Agreement:
     >>> views["dice"] = np.random.default_rng(0).normal(size=(300, 20))
     >>> print(agreement(views).verdict())  # doctest: +NORMALIZE_WHITESPACE
     4 of 5 views agree (p <1e-16): pixels, fourier, gradients and projections. Set aside without
-    clear agreement: dice (p = 0.3); the limit is 0.0001.
+    clear agreement: dice (p = 0.3); the limit is 2e-05.
     """
     model = AgreementKKM(1, **options)
     model.check_parameters()
