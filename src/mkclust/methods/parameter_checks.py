@@ -8,7 +8,6 @@ from mkclust.data.options import TABLE_RULES
 from mkclust.exceptions import ClusterNumberWarning, warn
 from mkclust.kernels import KernelBank
 from mkclust.kernels.kinds import check_scale
-from mkclust.kernels.neighbors import NeighborCount
 from mkclust.parameters import Allowed, ClusterCount, Count, Flag, Number, check_parameter
 from mkclust.stack import Stack
 from mkclust.stack.compare import count_distinct
@@ -18,7 +17,6 @@ COMMON: dict[str, Allowed] = {
     "n_clusters": ClusterCount(),
     "center": Flag(),
     "normalize": Flag(),
-    "neighbors": NeighborCount(),
     "n_init": Count(),
     "max_iter": Count(),
     "tol": Number(0, 1, open_low=True, open_high=True),
