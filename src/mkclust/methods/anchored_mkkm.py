@@ -6,9 +6,8 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 from sklearn.metrics import adjusted_rand_score
 
-from mkclust.engine.certificate import rounding_of_entries, search_key
+from mkclust.engine.certificate import rounding_of_entries
 from mkclust.engine.eigen import Relaxation, relax
-from mkclust.engine.search import Search, search
 from mkclust.linalg import select, sum_of_squares, to_device, to_host, zeros
 from mkclust.methods.agreement_kkm import (
     AgreementKKM,
@@ -17,11 +16,10 @@ from mkclust.methods.agreement_kkm import (
     find_compromise,
     names_set_aside,
 )
-from mkclust.methods.documentation import LARGE_WEIGHT
 from mkclust.methods.inductive import InductiveClusterer
 from mkclust.methods.mixture import EIGEN_TOLERANCE
 from mkclust.methods.out_of_sample import inverse
-from mkclust.methods.simple_mkkm import CertifiedClusterer, SimpleMKKM, solution_of
+from mkclust.methods.simple_mkkm import CertifiedClusterer, SimpleMKKM, solve_simple_mkkm
 from mkclust.methods.solution import Solution
 from mkclust.parameters import Allowed, Choice, Either, Number
 from mkclust.stack import Factored, Stack
@@ -63,24 +61,23 @@ def solve_anchored_mkkm(
         if strength:  # the last kernel is c H_0 H_0^T
             kernels = *included.kernels, Factored(strength**0.5 * H_0)
             anchored = Stack(kernels, (*included.names, "anchor"), (*included.views, -1))
-        result = search(
+        solution = solve_simple_mkkm(
             anchored,
             n_clusters,
             tol=tol,
             max_iter=max_iter,
-            n_fixed=1 if strength else 0,
-            start=baseline.vectors,
             prove=prove,
-            key=search_key(random_state),
+            start=baseline,
+            n_fixed=int(strength > 0),
+            random_state=random_state,
         )
-        n_passes += result.n_passes
-        solution = solution_of(result)
+        n_passes += solution.n_passes
         if n_clusters == 1 or _keeps(stack, solution.partition, baseline, n_init):
             break
     weights = compromise.scatter(solution.weights)
     projections, learned = None, {"anchor_": factor}
     if strength:
-        projections = _projections(compromise, result, baseline, strength)
+        projections = _projections(compromise, solution, baseline, strength)
         if stack.features is None:
             learned["_anchor_rows"] = strength**0.5 * H_0
     return replace(
@@ -113,22 +110,22 @@ def _keeps(stack: Stack, partition: Array, baseline: Relaxation, n_init: int) ->
 
 
 def _projections(
-    compromise: Compromise, result: Search, baseline: Relaxation, strength: float
+    compromise: Compromise, solution: Solution, baseline: Relaxation, strength: float
 ) -> list[Array]:
     """Return an anchored partition as a function of similarities."""
     precision = rounding_of_entries(compromise.stack)
 
-    def over_eigenvalues(found: Relaxation) -> Array:
+    def over_eigenvalues(found: Any) -> Array:
         H = found.vectors[:, : found.n_clusters]
         values = found.eigenvalues[: found.n_clusters]
         return H * to_device(inverse(values, H.shape[0], precision), H)
 
     # H_0 is a function of the compromise, which the anchor adds to the mix: H_0 = K H_0 / L_0.
-    H, H_0 = over_eigenvalues(result.relaxation), baseline.vectors[:, : baseline.n_clusters]
+    H, H_0 = over_eigenvalues(solution.relaxation), baseline.vectors[:, : baseline.n_clusters]
     shared = over_eigenvalues(baseline) @ (strength * (H_0.T @ H))
     coefficients = compromise.coefficients / len(compromise.indices)
     projections = [zeros(tuple(H.shape), H) for _ in compromise.agreement.names]
-    for p, weight, c in zip(compromise.indices, result.weights, coefficients, strict=True):
+    for p, weight, c in zip(compromise.indices, solution.weights, coefficients, strict=True):
         projections[p] = float(weight) ** 2 * H + float(c) * shared
     return projections
 
@@ -186,12 +183,11 @@ class AnchoredMKKM(CertifiedClusterer, InductiveClusterer):
 
     anchor: float | Literal["auto"] = "auto"
 
-    SUMMARY: ClassVar[str] = (
+    SUMMARY = (
         "which mixes the kernels that agree with another one by the squares of "
         "weights on the simplex, the partition drawn to that of their compromise"
     )
-    REFERENCES: ClassVar[tuple[str, ...]] = (*SimpleMKKM.REFERENCES, AgreementKKM.REFERENCES[0])
-    WEIGHT_MEANING: ClassVar[str] = LARGE_WEIGHT
+    REFERENCES = (*SimpleMKKM.REFERENCES, AgreementKKM.REFERENCES[0])
     ALLOWED: ClassVar[dict[str, Allowed]] = CertifiedClusterer.ALLOWED | {
         # Beyond this the weights have no measurable share in the objective.
         "anchor": Either(Number(0, 1000), Choice(("auto",))),
@@ -202,9 +198,6 @@ class AnchoredMKKM(CertifiedClusterer, InductiveClusterer):
         solution = solve_anchored_mkkm(stack, self.n_clusters, **options)
         aside = names_set_aside(stack, solution)
         return replace(solution, learned={**solution.learned, "set_aside_": aside})
-
-    def _compromise(self, stack: Stack, solution: Solution) -> Relaxation | None:
-        return solution.baseline
 
     def _mixed_among(self, stack: Stack, samples: np.ndarray | None) -> Float:
         mixed = to_host(super()._mixed_among(stack, samples))

@@ -3,14 +3,10 @@
 from dataclasses import replace
 from typing import ClassVar
 
-import numpy as np
-
-from mkclust.methods.base import MultipleKernelClusterer
 from mkclust.methods.localize import (
-    NeighborhoodSize,
+    LocalizedClusterer,
     Neighbors,
     localize,
-    mix_among_neighbors,
     neighborhood_mask,
     neighborhood_size,
 )
@@ -18,7 +14,6 @@ from mkclust.methods.mkkm_mir import descend_regularized
 from mkclust.methods.solution import Solution
 from mkclust.parameters import Allowed, Number
 from mkclust.stack import Stack
-from mkclust.types import Float
 
 
 def solve_lkam(
@@ -42,7 +37,7 @@ def solve_lkam(
     return replace(solution, learned={"n_neighbors_": size})
 
 
-class LKAM(MultipleKernelClusterer):
+class LKAM(LocalizedClusterer):
     r"""Multiple kernel clustering with local kernel alignment maximization [1]_.
 
     .. math:: \min_{\gamma \in \Delta,\, H^\top H = I_k} \sum_p \gamma_p^2\, z_p(H)
@@ -97,27 +92,21 @@ class LKAM(MultipleKernelClusterer):
     tol: float = 1e-6
     max_iter: int = 10
 
-    SUMMARY: ClassVar[str] = (
+    SUMMARY = (
         "which aligns the mixed kernel with the partition among the nearest neighbors of each "
         "sample only"
     )
-    REFERENCES: ClassVar[tuple[str, ...]] = (
+    REFERENCES = (
         "M. Li, X. Liu, L. Wang, Y. Dou, J. Yin, E. Zhu. Multiple Kernel Clustering with Local "
         "Kernel Alignment Maximization. IJCAI, 2016.",
     )
-    SLOWNESS: ClassVar[int] = 10
+    SLOWNESS = 10
     GRID: ClassVar[dict[str, list]] = {
         "reg": [2.0**e for e in range(-15, 16)],
         "neighbors": [round(0.05 + 0.1 * i, 2) for i in range(10)],
     }
-    ALLOWED: ClassVar[dict[str, Allowed]] = {"reg": Number(0), "neighbors": NeighborhoodSize()}
-    SIMILARITIES: ClassVar[str] = "the sum of the kernels by their coefficients, among neighbors"
-    MATRICES: ClassVar[int] = 2
-    COPIES: ClassVar[int] = 1
+    ALLOWED: ClassVar[dict[str, Allowed]] = LocalizedClusterer.ALLOWED | {"reg": Number(0)}
 
     def _solve(self, stack: Stack) -> Solution:
         options = self._options("reg", "neighbors", "tol", "max_iter")
         return solve_lkam(stack, self.n_clusters, **options)
-
-    def _mixed_among(self, stack: Stack, samples: np.ndarray | None) -> Float:
-        return mix_among_neighbors(stack, self.coefficients_, samples, self.n_neighbors_)

@@ -1,21 +1,14 @@
 """Kernels that count similarities between neighbors only: what the localized methods share."""
 
-import numbers
-from typing import Any, Literal
+from numbers import Integral
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 
 from mkclust.kernels.neighbors import kth_smallest
-from mkclust.linalg import (
-    astype,
-    empty,
-    namespace,
-    select,
-    set_diagonal,
-    to_host,
-    zeros,
-)
-from mkclust.parameters import Allowed, Choice, Number, Rule
+from mkclust.linalg import astype, empty, namespace, select, set_diagonal, to_host, zeros
+from mkclust.methods.base import MultipleKernelClusterer
+from mkclust.parameters import Allowed, Choice, Count, Either, Number, Rule
 from mkclust.stack import Mix, Stack
 from mkclust.stack.kernel import row_blocks
 from mkclust.stack.stack import HeldStack
@@ -30,23 +23,7 @@ AUTO_FEWEST = 20
 AUTO_PART_OF_ALL = 1 / 3
 
 Neighbors = float | int | Literal["auto"]
-MaskKind = Literal["counts", "published", "cosine"]
-
-
-def NeighborhoodSize() -> Allowed:
-    """Allow a count of samples, a share of them, or "auto"."""
-
-    def test(value: Any) -> bool:
-        """Return whether a value is a size: integers are counts, other numbers shares."""
-        if isinstance(value, numbers.Integral) and not isinstance(value, bool):
-            return int(value) >= 2
-        return Choice(("auto",)).holds(value) or Number(0, 1, open_low=True).holds(value)
-
-    return Rule(
-        test,
-        "pass a share of the samples, a float between 0 and 1 (0 excluded; 1.0 is all of them), a "
-        "count, an integer of at least 2, or 'auto'",
-    )
+MaskKind = Literal["counts", "published"]
 
 
 def neighborhood_size(neighbors: Neighbors, n_samples: int, n_clusters: int) -> int:
@@ -61,15 +38,14 @@ def neighborhood_size(neighbors: Neighbors, n_samples: int, n_clusters: int) -> 
     if neighbors == "auto":
         wanted = max(AUTO_FEWEST, AUTO_PART_OF_CLUSTER * n_samples / n_clusters)
         return max(1, int(min(wanted, AUTO_PART_OF_ALL * n_samples) + 0.5))
-    if isinstance(neighbors, numbers.Integral):
-        if neighbors >= n_samples:
-            raise ValueError(
-                f"neighbors={neighbors} with n_samples={n_samples}: a sample has "
-                f"{n_samples - 1} others; pass a count of at most that, a share of the samples, "
-                "or 'auto'"
-            )
-        return int(neighbors)
-    return max(1, int(np.floor(neighbors * n_samples + 0.5)))
+    if not isinstance(neighbors, Integral):
+        return max(1, int(np.floor(neighbors * n_samples + 0.5)))
+    if neighbors >= n_samples:
+        raise ValueError(
+            f"neighbors={neighbors} with n_samples={n_samples}: pass a count below that, a share "
+            "of the samples, or 'auto'"
+        )
+    return int(neighbors)
 
 
 def neighborhood_mask(stack: Stack, size: int, kind: MaskKind = "published") -> Array:
@@ -80,18 +56,13 @@ def neighborhood_mask(stack: Stack, size: int, kind: MaskKind = "published") -> 
     n, m = stack.n_samples, stack.n_kernels
     average = Mix(np.full(m, 1 / m), stack.kernels).dense()
     set_diagonal(average, -np.inf if kind == "published" else np.inf)
-    if kind != "published":
+    if kind == "counts":
         size = min(size + 1, n)
     # Counts are exact in single precision up to 2^24 samples.
     members = empty((n, n), average, "float32")
     for part in row_blocks(stack.kernels):
         members[part, :] = astype(_nearest(average[part, :], size), "float32")
-    mask = astype(members.T @ members, "float64")
-    if kind != "cosine":
-        return mask / n
-    xp = namespace(mask)
-    roots = xp.sqrt(xp.linalg.diagonal(mask))
-    return mask / roots / roots[:, None]
+    return astype(members.T @ members, "float64") / n
 
 
 def _nearest(similarities: Array, size: int) -> Array:
@@ -122,15 +93,26 @@ def localize(stack: Stack, mask: Array) -> tuple[Stack, Float]:
     return HeldStack(entries, stack.names, stack.views), (correlations + correlations.T) / 2
 
 
-def mix_among_neighbors(
-    stack: Stack,
-    coefficients: Float,
-    samples: np.ndarray | None,
-    size: int,
-    kind: MaskKind = "published",
-) -> Array:
-    """Return the mix of kernels times a mask, all of it or among some samples."""
-    mask = neighborhood_mask(stack, size, kind)
-    index = np.arange(stack.n_samples) if samples is None else samples
-    mixed = Mix(coefficients, stack.kernels).rows(index) * select(mask, index)
-    return mixed if samples is None else select(mixed, samples, axis=1)
+def _is_share(value: Any) -> bool:
+    """Return whether a number is a share of the samples: integers are counts."""
+    return Number(0, 1, open_low=True).holds(value) and not isinstance(value, Integral)
+
+
+class LocalizedClusterer(MultipleKernelClusterer):
+    """Base of the methods for kernels among neighbors."""
+
+    ALLOWED: ClassVar[dict[str, Allowed]] = {
+        "neighbors": Either(
+            Either(Count(least=2), Rule(_is_share, "pass a share, a float above 0, at most 1.0")),
+            Choice(("auto",)),
+        )
+    }
+    SIMILARITIES = "the sum of the kernels by their coefficients, among neighbors"
+    MATRICES = 2
+    COPIES = 1
+
+    def _mixed_among(self, stack: Stack, samples: np.ndarray | None) -> Array:
+        mask = neighborhood_mask(stack, self.n_neighbors_, getattr(self, "mask", "published"))
+        index = np.arange(stack.n_samples) if samples is None else samples
+        mixed = Mix(self.coefficients_, stack.kernels).rows(index) * select(mask, index)
+        return mixed if samples is None else select(mixed, samples, axis=1)

@@ -1,6 +1,5 @@
 """LocalizedSimpleMKKM: SimpleMKKM that trusts similarities between neighbors only; certified."""
 
-from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, ClassVar
 
@@ -9,20 +8,23 @@ import numpy as np
 from mkclust.exceptions import warn
 from mkclust.linalg import namespace, to_host
 from mkclust.methods.localize import (
+    LocalizedClusterer,
     MaskKind,
-    NeighborhoodSize,
     Neighbors,
     localize,
-    mix_among_neighbors,
     neighborhood_mask,
     neighborhood_size,
 )
-from mkclust.methods.simple_mkkm import SimpleClusterer, solve_simple_mkkm, warn_of_other_clusters
+from mkclust.methods.simple_mkkm import (
+    CertifiedClusterer,
+    solve_simple_mkkm,
+    warn_of_other_clusters,
+)
 from mkclust.methods.solution import Solution
 from mkclust.parameters import Allowed, Choice
 from mkclust.stack import Stack
 from mkclust.text import join_words
-from mkclust.types import Array, Float
+from mkclust.types import Array
 
 
 def solve_localized_simple_mkkm(
@@ -31,22 +33,29 @@ def solve_localized_simple_mkkm(
     *,
     neighbors: Neighbors = "auto",
     mask: MaskKind = "counts",
-    solve: Callable[..., Solution] = solve_simple_mkkm,
     **options: Any,
 ) -> Solution:
     """Solve `SimpleMKKM` for kernels among neighbors: the problem of `LocalizedSimpleMKKM`.
 
     These are stored: m + 1 matrices of n x n in addition to the kernels. ``options`` are those of
-    ``solve``, which is called with the kernels and the number of clusters.
+    `solve_simple_mkkm`.
     """
     size = neighborhood_size(neighbors, stack.n_samples, n_clusters)
     weights = neighborhood_mask(stack, size, mask)
-    _warn_of_isolated_samples(weights)
-    solution = solve(localize(stack, weights)[0], n_clusters, **options)
+    isolated = np.flatnonzero(to_host(namespace(weights).linalg.diagonal(weights)) == 0)
+    if len(isolated):
+        verb = "sample is" if len(isolated) == 1 else "samples are"
+        warn(
+            f"{len(isolated)} {verb} in no neighborhood ({join_words(isolated)}), without any "
+            "similarity to other samples: the cluster means nothing; raise neighbors, or pass "
+            "mask='counts'",
+            UserWarning,
+        )
+    solution = solve_simple_mkkm(localize(stack, weights)[0], n_clusters, **options)
     return replace(solution, learned={"n_neighbors_": size})
 
 
-class LocalizedSimpleMKKM(SimpleClusterer):
+class LocalizedSimpleMKKM(LocalizedClusterer, CertifiedClusterer):
     r"""Localized simple multiple kernel k-means [1]_, solved to certified global optimality.
 
     SimpleMKKM, with every kernel's similarities counted only between samples that are neighbors of
@@ -73,14 +82,10 @@ class LocalizedSimpleMKKM(SimpleClusterer):
         the samples: the authors search 0.05, 0.10, ..., 0.95 (``GRID``). An integer of at least 2
         is a count. "auto" is two thirds of the samples that a cluster has on average, but at least
         20, and at most a third of all samples.
-    mask : {"counts", "published", "cosine"}, default="counts"
+    mask : {"counts", "published"}, default="counts"
         With A_ab, the number of samples in whose neighborhood both a and b are, the mask B is
-        A / n for "counts", every sample being in its own neighborhood. "published" leaves every
-        sample out of its own; one that is in no other has then no similarity to any, and a warning
-        names it. "cosine" is A_ab / sqrt(A_aa A_bb), every sample being in its own neighborhood.
-        Use it for kernels with small entries off their diagonal, such as graphs repaired by
-        ``psd="shift"``.
-    {solver}
+        A / n, every sample being in its own neighborhood. "published" leaves every sample out of
+        its own; one that is in no other has then no similarity to any, and a warning names it.
     {proof}
     {seeds}
     {attributes}
@@ -111,27 +116,24 @@ class LocalizedSimpleMKKM(SimpleClusterer):
     neighbors: Neighbors = "auto"
     mask: MaskKind = "counts"
 
-    SUMMARY: ClassVar[str] = (
+    SUMMARY = (
         "which mixes the kernels by the squares of weights on the simplex, similarities counted by "
         "the neighborhoods that two samples share; the weights minimize the alignment with a "
         "relaxed partition that the partition maximizes"
     )
-    REFERENCES: ClassVar[tuple[str, ...]] = (
+    REFERENCES = (
         "X. Liu, S. Zhou, L. Liu, C. Tang, S. Wang, J. Liu, Y. Zhang. Localized Simple Multiple "
         "Kernel K-means. ICCV, 2021.",
     )
     GRID: ClassVar[dict[str, list]] = {"neighbors": [round(0.05 * i, 2) for i in range(1, 20)]}
-    ALLOWED: ClassVar[dict[str, Allowed]] = SimpleClusterer.ALLOWED | {
-        "neighbors": NeighborhoodSize(),
-        "mask": Choice(("counts", "published", "cosine")),
-    }
-    SIMILARITIES: ClassVar[str] = "the sum of the kernels by their coefficients, among neighbors"
-    MATRICES: ClassVar[int] = 2
-    COPIES: ClassVar[int] = 1
+    ALLOWED: ClassVar[dict[str, Allowed]] = (
+        CertifiedClusterer.ALLOWED
+        | LocalizedClusterer.ALLOWED
+        | {"mask": Choice(("counts", "published"))}
+    )
 
     def _solve(self, stack: Stack) -> Solution:
-        options = self._options("neighbors", "mask")
-        options["solve"] = lambda local, n_clusters: self._minimize(local)
+        options = self._options("neighbors", "mask", "tol", "max_iter", "prove", "random_state")
         return solve_localized_simple_mkkm(stack, self.n_clusters, **options)
 
     def _learned(
@@ -142,20 +144,3 @@ class LocalizedSimpleMKKM(SimpleClusterer):
         if solution.agreement is not None and solution.agreement.set_aside:
             warn_of_other_clusters(solution, learned["baseline_agreement_"])
         return learned
-
-    def _mixed_among(self, stack: Stack, samples: np.ndarray | None) -> Float:
-        size, coefficients = self.n_neighbors_, self.coefficients_
-        return mix_among_neighbors(stack, coefficients, samples, size, self.mask)
-
-
-def _warn_of_isolated_samples(mask: Array) -> None:
-    """Say which samples are in no neighborhood."""
-    isolated = np.flatnonzero(to_host(namespace(mask).linalg.diagonal(mask)) == 0)
-    if len(isolated):
-        verb = "sample is" if len(isolated) == 1 else "samples are"
-        warn(
-            f"{len(isolated)} {verb} in no neighborhood ({join_words(isolated)}), without any "
-            "similarity to other samples: the cluster means nothing; raise neighbors, or pass "
-            "mask='counts'",
-            UserWarning,
-        )
