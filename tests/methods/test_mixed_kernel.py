@@ -7,10 +7,9 @@ import numpy as np
 import pytest
 
 from conftest import blob_views
-from mkclust import LMKKM, METHODS, ONKC, AnchoredMKKM, AverageKKM, KernelBank
+from mkclust import LMKKM, METHODS, ONKC, AverageKKM, KernelBank
 from mkclust.kernels import Nystroem
 from mkclust.stack import as_stack
-from problems import leading, projector
 
 pytestmark = pytest.mark.slow
 
@@ -55,20 +54,6 @@ def test_it_is_the_sum_of_the_standardized_kernels_by_the_coefficients(name, opt
     found = model.mixed_kernel(kernels)
     np.testing.assert_allclose(found, np.tensordot(model.coefficients_, parts, 1), atol=1e-10)
     np.testing.assert_array_equal(found, found.T)
-
-
-@pytest.mark.parametrize("anchor", [0.5, 4.0])
-def test_an_anchor_is_part_of_what_is_partitioned(anchor, views, kernels):
-    model = fitted(AnchoredMKKM, views, anchor=anchor)
-    found = model.mixed_kernel(views)
-    H = leading(found, K)
-    np.testing.assert_allclose(projector(H), projector(model.embedding_), atol=1e-4)
-    # Its leading eigenvalues are the objective, the weights' share in it and the anchor's.
-    assert np.linalg.eigvalsh(found)[-K:].sum() == pytest.approx(model.objective_, rel=1e-5)
-    assert "with the anchor" in model.describe_mixed_kernel()
-    np.testing.assert_allclose(model.mixed_kernel(views, SOME), found[np.ix_(SOME, SOME)])
-    features = fitted(AnchoredMKKM, views, anchor=anchor, approximation=Nystroem(10))
-    assert "without the anchor" in features.describe_mixed_kernel()
 
 
 @pytest.mark.parametrize("name", METHODS)

@@ -3,12 +3,11 @@
 from dataclasses import replace
 from typing import Any, ClassVar, Literal
 
-import numpy as np
 from sklearn.metrics import adjusted_rand_score
 
 from mkclust.engine.certificate import rounding_of_entries
 from mkclust.engine.eigen import Relaxation, relax
-from mkclust.linalg import select, sum_of_squares, to_device, to_host, zeros
+from mkclust.linalg import sum_of_squares, to_device, zeros
 from mkclust.methods.agreement_kkm import (
     AgreementKKM,
     Compromise,
@@ -24,7 +23,7 @@ from mkclust.methods.solution import Solution
 from mkclust.parameters import Allowed, Choice, Either, Number
 from mkclust.stack import Factored, Stack
 from mkclust.stack.discretize import discretize
-from mkclust.types import Array, Float
+from mkclust.types import Array
 
 # The anchors that "auto" tries, in this order.
 ANCHORS = (0.0, 0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 16.0)
@@ -47,8 +46,7 @@ def solve_anchored_mkkm(
 ) -> Solution:
     """Minimize the objective of `AnchoredMKKM` to a certified relative gap.
 
-    See `AnchoredMKKM` for the objective and the parameters; ``n_init`` is the number of k-means
-    starts by which ``anchor="auto"`` compares clusters.
+    ``n_init`` is the number of k-means starts by which ``anchor="auto"`` compares clusters.
     """
     compromise = find_compromise(stack)
     included = compromise.stack
@@ -75,11 +73,7 @@ def solve_anchored_mkkm(
         if n_clusters == 1 or _keeps(stack, solution.partition, baseline, n_init):
             break
     weights = compromise.scatter(solution.weights)
-    projections, learned = None, {"anchor_": factor}
-    if strength:
-        projections = _projections(compromise, solution, baseline, strength)
-        if stack.features is None:
-            learned["_anchor_rows"] = strength**0.5 * H_0
+    projections = _projections(compromise, solution, baseline, strength) if strength else None
     return replace(
         solution,
         weights=weights,
@@ -90,7 +84,7 @@ def solve_anchored_mkkm(
         included=compromise.indices,
         n_passes=n_passes,
         stack=activate(stack, compromise.indices),
-        learned=learned,
+        learned={"anchor_": factor},
     )
 
 
@@ -147,17 +141,16 @@ class AnchoredMKKM(CertifiedClusterer, InductiveClusterer):
     anchor : float or "auto", default="auto"
         How strongly the partition is drawn to that of the compromise, in units of its mean leading
         eigenvalue over the number of views that are included, up to 1000. Zero is SimpleMKKM over
-        these views. "auto" tries 0, 1/4, 1/2, 1, ..., 16, and takes the first at which the
-        partition keeps 98 % of the compromise's leading k - 1 directions, and its clusters to an
-        adjusted Rand index of 0.95.
+        these views. "auto" takes the first of 0, 1/4, 1/2, 1, ..., 16 at which the partition keeps
+        98 % of the compromise's leading k - 1 directions, and its clusters to an adjusted Rand
+        index of 0.95.
     {proof}
     {seeds}
     {attributes}
     weights_ : ndarray of shape (n_kernels,)
         Mixing weights, summing to one. Not importance: a large weight means little agreement with
         the consensus, zero that a view was set aside, or has no part in the minimum.
-    coefficients_ : ndarray of shape (n_kernels,)
-        Squares of the weights: the mixed kernel is ``sum_p coefficients_p K_p``.
+    {coefficients}
     set_aside_ : tuple of str
         Names of the kernels without clear agreement with those that are included.
     anchor_ : float
@@ -165,14 +158,11 @@ class AnchoredMKKM(CertifiedClusterer, InductiveClusterer):
     objective_ : float
         ``Tr((K + c H_0 H_0^T) H H^T)``, the minimum over the weights.
     {certificate}
-    history_ : ndarray of shape (n_iter_,)
-        Best objective after each iteration: non-increasing upper bounds, residual errors included.
     {notes}
 
     Examples
     --------
-    >>> import numpy as np
-    >>> from mkclust import AnchoredMKKM
+    >>>     >>> from mkclust import AnchoredMKKM
     >>> from mkclust.datasets import load
     >>> views = {name: view[:500] for name, view in load("digits").views.items()}
     >>> views["static"] = np.random.default_rng(0).normal(size=(500, 20))
@@ -198,11 +188,3 @@ class AnchoredMKKM(CertifiedClusterer, InductiveClusterer):
         solution = solve_anchored_mkkm(stack, self.n_clusters, **options)
         aside = names_set_aside(stack, solution)
         return replace(solution, learned={**solution.learned, "set_aside_": aside})
-
-    def _mixed_among(self, stack: Stack, samples: np.ndarray | None) -> Float:
-        mixed = to_host(super()._mixed_among(stack, samples))
-        rows = getattr(self, "_anchor_rows", None)
-        if rows is None:
-            return mixed
-        rows = to_host(rows if samples is None else select(rows, samples))
-        return mixed + rows @ rows.T

@@ -178,8 +178,8 @@ class MultipleKernelClusterer(ClusterMixin, Parameters):
         For most methods that is ``sum_p coefficients_p K_p``, every kernel centered and scaled as
         in the fit. LMKKM mixes by the weights of both samples; ONKC has a kernel of its own near
         the mix; LKAM and LocalizedSimpleMKKM count the mix by the neighborhoods that two samples
-        have in common; LF-MVC has cosines between rows of its embedding; AnchoredMKKM adds its
-        anchor, except with an approximation, whose kernels are those of the features.
+        have in common; LF-MVC has cosines between rows of its embedding. The anchor of AnchoredMKKM
+        is not part of the mix.
 
         Nothing as large as the samples squared is made if few are asked for, except by ONKC,
         LKAM and LocalizedSimpleMKKM, whose similarities of two samples depend on all others.
@@ -224,7 +224,7 @@ class MultipleKernelClusterer(ClusterMixin, Parameters):
         if self.approximation is not None:
             sentence += "; approximated by features"
         if getattr(self, "anchor_", 0):
-            sentence += f"; {'with' if hasattr(self, '_anchor_rows') else 'without'} the anchor"
+            sentence += "; without the anchor"
         return sentence + ")"
 
     def _mixed_among(self, stack: Stack, samples: np.ndarray | None) -> Array:

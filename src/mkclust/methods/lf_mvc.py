@@ -35,11 +35,7 @@ class Fusion(NamedTuple):
 def solve_lf_mvc(
     stack: Stack, n_clusters: int, *, reg: float = 2.0, tol: float = 1e-6, max_iter: int = 100
 ) -> Solution:
-    """Maximize the objective of `LFMVC` over consensus, rotations and weights in turns.
-
-    After the m + 1 eigenproblems no kernel is read any more. The solution has no combined kernel,
-    but projections.
-    """
+    """Maximize the objective of `LFMVC` over consensus, rotations and weights in turns."""
     mixture = Mixture(stack, n_clusters)
     average = mixture.relax(mixture.uniform)
     single = [relax(kernel, n_clusters, tol=EIGEN_TOLERANCE) for kernel in stack.kernels]
@@ -120,21 +116,20 @@ class LFMVC(InductiveClusterer):
               + \lambda\, \mathrm{Tr}(F^\top H_0), \qquad
               F^\top F = W_p^\top W_p = I_k, \quad \|b\|_2 = 1, \quad b \ge 0
 
-    Every kernel is clustered alone, into its k leading eigenvectors :math:`H_p`; what is mixed are
-    these partitions, each turned by a rotation :math:`W_p`, not the kernels. The consensus F also
-    stays near the partition :math:`H_0` of the average kernel. F, the rotations and the weights b
-    are each the exact maximizer for the others fixed, so the objective rises, to a stationary point
-    of at most :math:`k (\sqrt m + \lambda)`. After one eigenproblem per kernel and that of their
-    average, an iteration takes time linear in the samples. The rotations start by turning every
-    partition towards :math:`H_0`: the result does not depend on the signs of eigenvectors.
+    Every kernel is clustered alone, into its k leading eigenvectors :math:`H_p`; these partitions
+    are mixed, not the kernels, each turned by a rotation :math:`W_p`. The consensus F also stays
+    near the partition :math:`H_0` of the average kernel. Maximizing over F, the rotations and the
+    weights b in turns, the objective rises to a stationary point of at most
+    :math:`k (\sqrt m + \lambda)`. After m + 1 eigenproblems, an iteration takes time linear in the
+    samples. The rotations start by turning every partition towards :math:`H_0`: the result does not
+    depend on the signs of eigenvectors.
 
     Parameters
     ----------
     {inductive}
     reg : float, default=2.0
-        The paper's :math:`\lambda`, at least zero: how much the average kernel's partition counts.
-        Its authors search powers of two from 2^-15 to 2^15 (``GRID``). Small values may need
-        more iterations.
+        The paper's lambda, not negative: how much the average kernel's partition counts. The
+        authors search 2^-15, ..., 2^15 (``GRID``). Small values may need more iterations.
     tol : float, default=1e-6
         Relative change of the objective at which to stop.
     max_iter : int, default=100
@@ -142,13 +137,12 @@ class LFMVC(InductiveClusterer):
     {seeds}
     {attributes}
     weights_ : ndarray of shape (n_kernels,)
-        Mixing weights b of the partitions, of unit length (their squares sum to one). Not
-        importance: a large weight means that the kernel's own partition agrees with the consensus.
+        Mixing weights b of the partitions, of unit l2 norm. Not importance: a large weight means
+        that the kernel's own partition agrees with the consensus.
     objective_ : float
         ``Tr(F^T sum_p b_p H_p W_p) + reg Tr(F^T H_0)``.
     history_ : ndarray of shape (n_iter_ + 1,)
-        The objective after each update of the weights, rising; the last is that of the final
-        partition, rotations and weights.
+        The objective after each update of the weights, and at the end, rising.
     {notes}
 
     Examples
@@ -165,16 +159,16 @@ class LFMVC(InductiveClusterer):
     tol: float = 1e-6
     max_iter: int = 100
 
-    SUMMARY: ClassVar[str] = (
+    SUMMARY = (
         "which fuses the relaxed partitions of the single kernels: a consensus is aligned with "
         "their weighted, rotated sum and with the partition of the average kernel"
     )
-    REFERENCES: ClassVar[tuple[str, ...]] = (
+    REFERENCES = (
         "S. Wang, X. Liu, E. Zhu, C. Tang, J. Liu, J. Hu, J. Xia, J. Yin. Multi-view Clustering "
         "via Late Fusion Alignment Maximization. IJCAI, 2019.",
     )
     GRID: ClassVar[dict[str, list]] = {"reg": [2.0**e for e in range(-15, 16)]}
-    SIMILARITIES: ClassVar[str] = COSINES
+    SIMILARITIES = COSINES
     ALLOWED: ClassVar[dict[str, Allowed]] = {"reg": Number(0)}
 
     def _solve(self, stack: Stack) -> Solution:

@@ -66,13 +66,10 @@ class LocalizedSimpleMKKM(LocalizedClusterer, CertifiedClusterer):
 
     Similarities of distant samples say little. The neighborhoods are those of the average kernel,
     and stay as they are; with the mask B, kernels remain positive semidefinite, so that the problem
-    is convex as SimpleMKKM's is, and certified alike. Masked kernels are not centered: k clusters
-    show in k eigenvalues rather than k - 1. The method has no partition of new samples.
-
-    **What a weight means.** ``weights_`` are mixing weights, not importance: a large one means
-    little agreement with the consensus among neighbors. Views that do not agree with the others
-    mislead the neighborhoods as well as the weights: a `WeightsWarning` says so if the clusters are
-    not those that the views agree on. `AgreementKKM` and `AnchoredMKKM` set such views aside.
+    is convex and certified as SimpleMKKM's is. Masked kernels are not centered: k clusters show in
+    k eigenvalues rather than k - 1. The method has no partition of new samples. Views that do not
+    agree with the others mislead the neighborhoods as well as the weights, and a `WeightsWarning`
+    says so. `AgreementKKM` and `AnchoredMKKM` set such views aside.
 
     Parameters
     ----------
@@ -99,8 +96,6 @@ class LocalizedSimpleMKKM(LocalizedClusterer, CertifiedClusterer):
     objective_ : float
         ``Tr((B o K) H H^T)``, the minimum over the weights.
     {certificate}
-    history_ : ndarray of shape (n_iter_,), with the start before it for the reduced gradient
-        Best objective after each iteration: non-increasing upper bounds, residual errors included.
     {notes}
 
     Examples

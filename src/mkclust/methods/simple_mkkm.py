@@ -146,23 +146,21 @@ class SimpleMKKM(CertifiedClusterer, InductiveClusterer):
     .. math:: \min_{\gamma \in \Delta} \max_{H^\top H = I_k} \mathrm{Tr}(K_\gamma H H^\top),
               \qquad K_\gamma = \sum_p \gamma_p^2 K_p
 
-    **What "certified" means.** This relaxed problem is convex in the weights, and every fit comes
-    with a lower bound on its global minimum: ``duality_gap_`` bounds how far the result is from
-    it. It does not say that clusters exist, that ``n_clusters`` is right, that the kernels are
-    good, or that the k-means step that turns the relaxed partition into labels is optimal.
+    **What "certified" means.** This relaxed problem is convex in the weights, and ``duality_gap_``
+    bounds how far the result is from its global minimum. It does not say that clusters exist, that
+    ``n_clusters`` is right, that the kernels are good, or that the k-means step is optimal.
 
     **What a weight means.** ``weights_`` are mixing weights, not importance: at the optimum a
     weight is inversely proportional to the kernel's agreement with the consensus, so a kernel
-    without structure gets the largest. Read ``alignments_`` beside them. Views that do not agree
-    with the others can mislead the weights: a `WeightsWarning` says so if the clusters are not
-    those that the views agree on. `AgreementKKM` and `AnchoredMKKM` set such views aside.
+    without structure gets the largest. Read ``alignments_`` beside them. A `WeightsWarning` says if
+    the clusters are not those that the views agree on. `AgreementKKM` and `AnchoredMKKM` set views
+    aside that do not agree with others.
 
     **Samples missing from views.** With ``missing_views="learn"``, the default, imputing missing
-    features alternates with clustering, and both maximize the same objective. The imputed features
-    of a sample are a combination of observed samples in the direction that the partition predicts;
-    their length is the mean length that it explains of observed ones. The alternation stops once
-    the objective (``fill_history_``) rises by 0.1 % or less, or after 20 turns. ``duality_gap_``
-    is that of the last solve, for the imputed features.
+    features alternates with clustering, and both maximize the same objective. Imputed features
+    point in the direction that the partition predicts, and have the mean length that it explains of
+    observed ones. The alternation stops once the objective (``fill_history_``) rises by 0.1 % or
+    less, or after 20 turns. ``duality_gap_`` is that of the last solve, for the imputed features.
 
     Parameters
     ----------
@@ -174,13 +172,10 @@ class SimpleMKKM(CertifiedClusterer, InductiveClusterer):
     weights_ : ndarray of shape (n_kernels,)
         Mixing weights, summing to one. Not importance: a large weight means little agreement with
         the consensus.
-    coefficients_ : ndarray of shape (n_kernels,)
-        Squares of the weights: the mixed kernel is ``sum_p coefficients_p K_p``.
+    {coefficients}
     objective_ : float
         ``Tr(K H H^T)``, the minimum over the weights.
     {certificate}
-    history_ : ndarray of shape (n_iter_,), with the start before it for the reduced gradient
-        Best objective after each iteration: non-increasing upper bounds, residual errors included.
     {notes}
 
     Examples
