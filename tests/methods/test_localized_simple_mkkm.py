@@ -79,7 +79,7 @@ def test_isolated_samples_and_kernels_that_are_zero_among_neighbors_are_named():
     X[0] = [-40, -40, -40]
     kernels = np.stack([X @ X.T, np.exp(-((X[:, None] - X) ** 2).sum(-1) / 50)])
     options = {"neighbors": 12, "mask": "published", "center": False, "random_state": 0}
-    with pytest.warns(UserWarning, match=r"1 sample is in no neighborhood \(0\)"):
+    with pytest.warns(UserWarning, match=r"1 of the samples \(0\)"):
         model = LocalizedSimpleMKKM(3, **options).fit(kernels)
     np.testing.assert_allclose(model.embedding_[0], 0, atol=1e-12)
     assert set(model.labels_) == {0, 1, 2}

@@ -173,10 +173,7 @@ class AnchoredMKKM(CertifiedClusterer, InductiveClusterer):
 
     anchor: float | Literal["auto"] = "auto"
 
-    SUMMARY = (
-        "which mixes the kernels that agree with another one by the squares of "
-        "weights on the simplex, the partition drawn to that of their compromise"
-    )
+    SUMMARY = "SimpleMKKM over the kernels that agree, drawn to the partition of their compromise"
     REFERENCES = (*SimpleMKKM.REFERENCES, AgreementKKM.REFERENCES[0])
     ALLOWED: ClassVar[dict[str, Allowed]] = CertifiedClusterer.ALLOWED | {
         # Beyond this the weights have no measurable share in the objective.

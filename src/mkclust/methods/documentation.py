@@ -112,6 +112,11 @@ embedding_ : array of shape (n_samples, n_clusters)
     "coefficients": """\
 coefficients_ : ndarray of shape (n_kernels,)
     The mixed kernel is ``sum_p coefficients_p K_p``: the weights, or their squares, as above.""",
+    "descent": """\
+objective_ : float
+    The objective of the final weights and partition.
+history_ : ndarray of shape (n_iter_ + 1,)
+    The objective in each iteration, and at the end, falling.""",
     "certificate": """\
 duality_gap_ : float
     An upper bound on the relative distance of the objective to its global minimum. It is certain

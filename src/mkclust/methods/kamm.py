@@ -29,24 +29,18 @@ def solve_kamm_r(
     history, converged = [relaxation.value], False
     while len(history) <= max_iter:
         gradient = 2 * gamma * mixture.alignments(relaxation)  # Theorem 1
-        change = _ascent(gamma, gradient, tol)
-        if converged := not change.any():
+        # Among equal largest weights the steepest is the pivot: the order must not decide.
+        is_largest = gamma >= (1 - WEIGHT_ROUNDING) * gamma.max()
+        pivot = int(np.argmax(np.where(is_largest, gradient, -np.inf)))
+        same = np.abs(gradient - gradient[pivot]) <= tol * np.abs(gradient[pivot])
+        direction = reduced_direction(gamma, np.where(same, -gradient[pivot], -gradient), pivot)
+        if converged := not direction.any():
             break
-        gamma = drop_small(gamma + change, WEIGHT_ROUNDING)
+        gamma = drop_small(gamma + longest_step(gamma, direction) * direction, WEIGHT_ROUNDING)
         relaxation = mixture.relax(gamma**2)
         history.append(relaxation.value)
     n_iter = max(len(history) - 1, 1)
     return mixture.solution(relaxation, gamma, gamma**2, history, converged, n_iter)
-
-
-def _ascent(gamma: Float, gradient: Float, tol: float) -> Float:
-    """Return the longest step along the reduced gradient."""
-    # Among equal largest weights the steepest is the pivot: the order of kernels must not decide.
-    is_largest = gamma >= (1 - WEIGHT_ROUNDING) * gamma.max()
-    pivot = int(np.argmax(np.where(is_largest, gradient, -np.inf)))
-    same = np.abs(gradient - gradient[pivot]) <= tol * np.abs(gradient[pivot])
-    direction = reduced_direction(gamma, np.where(same, -gradient[pivot], -gradient), pivot)
-    return longest_step(gamma, direction) * direction
 
 
 class KAMMR(InductiveClusterer):
@@ -89,10 +83,7 @@ class KAMMR(InductiveClusterer):
     tol: float = 1e-4
     max_iter: int = 200
 
-    SUMMARY = (
-        "an ablation of SimpleMKKM that also maximizes the alignment over the weights, by reduced "
-        "gradients"
-    )
+    SUMMARY = "an ablation of SimpleMKKM that also maximizes the alignment over the weights"
     REFERENCES = SimpleMKKM.REFERENCES
 
     def _solve(self, stack: Stack) -> Solution:

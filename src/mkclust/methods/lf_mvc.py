@@ -26,8 +26,7 @@ class Fusion(NamedTuple):
     partition: Array  # F, (n, k)
     weights: Float  # b, (m,)
     rotations: Float  # W, (m, k, k)
-    shares: Float  # A, (m, k, k): total = sum_p H_p A_p + lambda H_0
-    total: Array  # (n, k)
+    total: Array  # sum_p b_p H_p W_p + lambda H_0, (n, k)
     history: Float
     converged: bool
 
@@ -51,7 +50,8 @@ def solve_lf_mvc(
     R = to_host(namespace(fusion.total).linalg.qr(fusion.total)[1])
     _, lengths, Vt = np.linalg.svd(R)
     root = (Vt.T * inverse(lengths, n, rounding)) @ Vt  # (X^T X)^(-1/2)
-    turns = [reg / stack.n_kernels * root, *(A_p @ root for A_p in fusion.shares)]
+    shares = zip(fusion.weights, fusion.rotations, strict=True)
+    turns = [reg / stack.n_kernels * root, *(b * W @ root for b, W in shares)]
     shared, *own = (
         V @ to_device(values[:, None] * turn, V)
         for V, values, turn in zip((H_0, *H), inverses, turns, strict=True)
@@ -91,14 +91,14 @@ def fuse(
     W = np.stack([polar_factor(M_p) if align else np.eye(k) for M_p in overlaps(H_0)])
     b, history, converged = np.full(m, 1 / m), list[float](), False
     while True:
-        A = b[:, None, None] * W
-        X = partitions @ to_device(A.reshape(m * k, k), partitions) + reg * H_0
+        A = (b[:, None, None] * W).reshape(m * k, k)
+        X = partitions @ to_device(A, partitions) + reg * H_0
         F = polar_factor(X)
         M, anchored = overlaps(F), reg * float(xp.sum(F * H_0))
         if converged or len(history) == max_iter:
             # F once more, so that partition, rotations and weights belong together.
             history.append(float(b @ np.sum(M * W, axis=(1, 2))) + anchored)
-            return Fusion(F, b, W, A, X, np.array(history), converged)
+            return Fusion(F, b, W, X, np.array(history), converged)
         for p in np.flatnonzero(b > SMALLEST_WEIGHT):
             W[p] = polar_factor(M[p])
         # Nuclear norms, except for rotations that were kept, which may give negative numbers.
@@ -159,10 +159,7 @@ class LFMVC(InductiveClusterer):
     tol: float = 1e-6
     max_iter: int = 100
 
-    SUMMARY = (
-        "which fuses the relaxed partitions of the single kernels: a consensus is aligned with "
-        "their weighted, rotated sum and with the partition of the average kernel"
-    )
+    SUMMARY = "which aligns a consensus with rotated partitions of all kernels and of their average"
     REFERENCES = (
         "S. Wang, X. Liu, E. Zhu, C. Tang, J. Liu, J. Hu, J. Xia, J. Yin. Multi-view Clustering "
         "via Late Fusion Alignment Maximization. IJCAI, 2019.",

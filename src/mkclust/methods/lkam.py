@@ -3,13 +3,7 @@
 from dataclasses import replace
 from typing import ClassVar
 
-from mkclust.methods.localize import (
-    LocalizedClusterer,
-    Neighbors,
-    localize,
-    neighborhood_mask,
-    neighborhood_size,
-)
+from mkclust.methods.localize import LocalizedClusterer, Neighbors, localize
 from mkclust.methods.mkkm_mir import descend_regularized
 from mkclust.methods.solution import Solution
 from mkclust.parameters import Allowed, Number
@@ -29,11 +23,9 @@ def solve_lkam(
 
     These are stored: m + 1 matrices of n x n in addition to the kernels.
     """
-    size = neighborhood_size(neighbors, stack.n_samples, n_clusters)
-    local, correlations = localize(stack, neighborhood_mask(stack, size))
-    solution = descend_regularized(
-        local, n_clusters, reg * correlations, tol=tol, max_iter=max_iter
-    )
+    local, correlations, size = localize(stack, n_clusters, neighbors)
+    overlap = reg * correlations
+    solution = descend_regularized(local, n_clusters, overlap, tol=tol, max_iter=max_iter)
     return replace(solution, learned={"n_neighbors_": size})
 
 
@@ -71,10 +63,7 @@ class LKAM(LocalizedClusterer):
         Squares of the weights: ``sum_p coefficients_p K_p`` is masked and clustered.
     n_neighbors_ : int
         How many samples a neighborhood has.
-    objective_ : float
-        The objective of the final weights and partition.
-    history_ : ndarray of shape (n_iter_ + 1,)
-        The objective of each weights with their partition, falling.
+    {descent}
     {notes}
 
     Examples
@@ -92,10 +81,7 @@ class LKAM(LocalizedClusterer):
     tol: float = 1e-6
     max_iter: int = 10
 
-    SUMMARY = (
-        "which aligns the mixed kernel with the partition among the nearest neighbors of each "
-        "sample only"
-    )
+    SUMMARY = "which aligns the mixed kernel with the partition among nearest neighbors only"
     REFERENCES = (
         "M. Li, X. Liu, L. Wang, Y. Dou, J. Yin, E. Zhu. Multiple Kernel Clustering with Local "
         "Kernel Alignment Maximization. IJCAI, 2016.",

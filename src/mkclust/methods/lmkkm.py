@@ -113,10 +113,7 @@ class LMKKM(MultipleKernelClusterer):
         directions explain the kernel well.
     sample_weights_ : ndarray of shape (n_samples, n_kernels)
         The weights of each sample, Theta; every row sums to one.
-    objective_ : float
-        ``Tr(K (I - H H^T))`` of the mixed kernel.
-    history_ : ndarray of shape (n_iter_ + 1,)
-        The objective after each update of the weights, falling; the last is that of the final pair.
+    {descent}
     {notes}
 
     Examples
@@ -133,10 +130,7 @@ class LMKKM(MultipleKernelClusterer):
 
     sample_weights_: Float = learned()
 
-    SUMMARY = (
-        "which mixes the kernels by weights of their own for every sample, found in turn with a "
-        "relaxed partition"
-    )
+    SUMMARY = "which mixes the kernels by weights of every sample, found in turn with a partition"
     REFERENCES = (
         "M. Gönen, A. A. Margolin. Localized Data Fusion for Kernel k-Means Clustering with "
         "Application to Cancer Biology. NIPS, 2014.",

@@ -5,6 +5,7 @@ from typing import Any, ClassVar, Literal
 
 import numpy as np
 
+from mkclust.exceptions import warn
 from mkclust.kernels.neighbors import kth_smallest
 from mkclust.linalg import astype, empty, namespace, select, set_diagonal, to_host, zeros
 from mkclust.methods.base import MultipleKernelClusterer
@@ -12,6 +13,7 @@ from mkclust.parameters import Allowed, Choice, Count, Either, Number, Rule
 from mkclust.stack import Mix, Stack
 from mkclust.stack.kernel import row_blocks
 from mkclust.stack.stack import HeldStack
+from mkclust.text import join_words
 from mkclust.types import Array, Float
 
 # neighbors="auto" takes this part of the samples that a cluster has on average. Measured on seven
@@ -27,14 +29,7 @@ MaskKind = Literal["counts", "published"]
 
 
 def neighborhood_size(neighbors: Neighbors, n_samples: int, n_clusters: int) -> int:
-    """Return how many samples a neighborhood has, for a share of them, a count, or "auto".
-
-    Examples
-    --------
-    >>> from mkclust.methods.localize import neighborhood_size
-    >>> [neighborhood_size("auto", n, 10) for n in (30, 200, 2000)], neighborhood_size(0.1, 200, 10)
-    ([10, 20, 133], 20)
-    """
+    """Return how many samples a neighborhood has, for a share of them, a count, or "auto"."""
     if neighbors == "auto":
         wanted = max(AUTO_FEWEST, AUTO_PART_OF_CLUSTER * n_samples / n_clusters)
         return max(1, int(min(wanted, AUTO_PART_OF_ALL * n_samples) + 0.5))
@@ -74,8 +69,20 @@ def _nearest(similarities: Array, size: int) -> Array:
     return is_above | (is_equal & (xp.cumulative_sum(astype(is_equal, "int32"), axis=1) <= n_left))
 
 
-def localize(stack: Stack, mask: Array) -> tuple[Stack, Float]:
-    """Return the kernels times a mask B, written out, and ``sum_ab B_ab K_p,ab K_q,ab``."""
+def localize(
+    stack: Stack, n_clusters: int, neighbors: Neighbors, kind: MaskKind = "published"
+) -> tuple[Stack, Float, int]:
+    """Return the kernels times the mask B, ``sum_ab B_ab K_p,ab K_q,ab``, and the neighbors."""
+    size = neighborhood_size(neighbors, stack.n_samples, n_clusters)
+    mask = neighborhood_mask(stack, size, kind)
+    isolated = np.flatnonzero(to_host(namespace(mask).linalg.diagonal(mask)) == 0)
+    if len(isolated):
+        warn(
+            f"{len(isolated)} of the samples ({join_words(isolated)}) are in no neighborhood, "
+            "without any similarity to others: their clusters mean nothing; raise neighbors, or "
+            "use LocalizedSimpleMKKM(mask='counts')",
+            UserWarning,
+        )
     entries, m = stack.among().entries, stack.n_kernels
     xp, total = namespace(entries), zeros((m, m), entries)
     for part in row_blocks(stack.kernels):
@@ -90,7 +97,8 @@ def localize(stack: Stack, mask: Array) -> tuple[Stack, Float]:
                 f"{name} is zero between all samples that share a neighborhood: raise neighbors, "
                 "or leave it out"
             )
-    return HeldStack(entries, stack.names, stack.views), (correlations + correlations.T) / 2
+    local_stack = HeldStack(entries, stack.names, stack.views)
+    return local_stack, (correlations + correlations.T) / 2, size
 
 
 def _is_share(value: Any) -> bool:

@@ -3,18 +3,7 @@
 from dataclasses import replace
 from typing import Any, ClassVar
 
-import numpy as np
-
-from mkclust.exceptions import warn
-from mkclust.linalg import namespace, to_host
-from mkclust.methods.localize import (
-    LocalizedClusterer,
-    MaskKind,
-    Neighbors,
-    localize,
-    neighborhood_mask,
-    neighborhood_size,
-)
+from mkclust.methods.localize import LocalizedClusterer, MaskKind, Neighbors, localize
 from mkclust.methods.simple_mkkm import (
     CertifiedClusterer,
     solve_simple_mkkm,
@@ -23,7 +12,6 @@ from mkclust.methods.simple_mkkm import (
 from mkclust.methods.solution import Solution
 from mkclust.parameters import Allowed, Choice
 from mkclust.stack import Stack
-from mkclust.text import join_words
 from mkclust.types import Array
 
 
@@ -40,18 +28,8 @@ def solve_localized_simple_mkkm(
     These are stored: m + 1 matrices of n x n in addition to the kernels. ``options`` are those of
     `solve_simple_mkkm`.
     """
-    size = neighborhood_size(neighbors, stack.n_samples, n_clusters)
-    weights = neighborhood_mask(stack, size, mask)
-    isolated = np.flatnonzero(to_host(namespace(weights).linalg.diagonal(weights)) == 0)
-    if len(isolated):
-        verb = "sample is" if len(isolated) == 1 else "samples are"
-        warn(
-            f"{len(isolated)} {verb} in no neighborhood ({join_words(isolated)}), without any "
-            "similarity to other samples: the cluster means nothing; raise neighbors, or pass "
-            "mask='counts'",
-            UserWarning,
-        )
-    solution = solve_simple_mkkm(localize(stack, weights)[0], n_clusters, **options)
+    local, _, size = localize(stack, n_clusters, neighbors, mask)
+    solution = solve_simple_mkkm(local, n_clusters, **options)
     return replace(solution, learned={"n_neighbors_": size})
 
 
@@ -111,11 +89,7 @@ class LocalizedSimpleMKKM(LocalizedClusterer, CertifiedClusterer):
     neighbors: Neighbors = "auto"
     mask: MaskKind = "counts"
 
-    SUMMARY = (
-        "which mixes the kernels by the squares of weights on the simplex, similarities counted by "
-        "the neighborhoods that two samples share; the weights minimize the alignment with a "
-        "relaxed partition that the partition maximizes"
-    )
+    SUMMARY = "SimpleMKKM with similarities counted by the neighborhoods that two samples share"
     REFERENCES = (
         "X. Liu, S. Zhou, L. Liu, C. Tang, S. Wang, J. Liu, Y. Zhang. Localized Simple Multiple "
         "Kernel K-means. ICCV, 2021.",

@@ -63,10 +63,7 @@ class MKKM(InductiveClusterer):
         Mixing weights, summing to one. Not importance: a large weight means that k directions
         explain the kernel well.
     {coefficients}
-    objective_ : float
-        ``Tr(K (I - H H^T))`` of the mixed kernel.
-    history_ : ndarray of shape (n_iter_ + 1,)
-        The objective after each update of the weights, falling; the last is that of the final pair.
+    {descent}
     {notes}
 
     Examples
@@ -82,10 +79,7 @@ class MKKM(InductiveClusterer):
     tol: float = 1e-4
     max_iter: int = 50
 
-    SUMMARY = (
-        "which mixes the kernels by the squares of weights on the simplex, found in turn with a "
-        "relaxed partition so that both leave least of the mixed kernel unexplained"
-    )
+    SUMMARY = "which mixes the kernels by squared weights, found in turn with a relaxed partition"
     REFERENCES = (
         "H.-C. Huang, Y.-Y. Chuang, C.-S. Chen. Multiple Kernel Fuzzy Clustering. IEEE "
         "Transactions on Fuzzy Systems 20(1), 2012.",

@@ -79,10 +79,7 @@ class MKKMMiR(InductiveClusterer):
     weights_ : ndarray of shape (n_kernels,)
         Mixing weights, summing to one; some may be zero. Not importance.
     {coefficients}
-    objective_ : float
-        The objective of the final weights and partition.
-    history_ : ndarray of shape (n_iter_ + 1,)
-        The objective of each weights with their partition, falling.
+    {descent}
     {notes}
 
     Examples
@@ -99,10 +96,7 @@ class MKKMMiR(InductiveClusterer):
     tol: float = 1e-6
     max_iter: int = 100
 
-    SUMMARY = (
-        "multiple kernel k-means with a regularization by the products of the kernels, which keeps "
-        "kernels that say the same from being chosen together"
-    )
+    SUMMARY = "multiple kernel k-means with a regularization by the products of the kernels"
     REFERENCES = (
         "X. Liu, Y. Dou, J. Yin, L. Wang, E. Zhu. Multiple Kernel k-Means Clustering with "
         "Matrix-Induced Regularization. AAAI, 2016.",

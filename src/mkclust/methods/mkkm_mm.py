@@ -142,10 +142,7 @@ class MKKMMM(InductiveClusterer):
     tol: float = 1e-4
     max_iter: int = 10
 
-    SUMMARY = (
-        "which finds the relaxed partition that is best for the weights, of unit length, under "
-        "which most of the kernels is left unexplained"
-    )
+    SUMMARY = "which finds the relaxed partition that is best for the weights that are worst for it"
     REFERENCES = (
         "S. Bang, Y. Yu, W. Wu. Robust Multiple Kernel k-means Clustering using Min-Max "
         "Optimization. arXiv:1803.02458, 2018.",
@@ -154,12 +151,8 @@ class MKKMMM(InductiveClusterer):
     ALLOWED: ClassVar[dict[str, Allowed]] = {"solver": Choice(("alternate", "saddle"))}
 
     def _solve(self, stack: Stack) -> Solution:
-        if self.solver == "saddle":
-            return solve_mkkm_mm_saddle(
-                stack,
-                self.n_clusters,
-                tol=self.tol**2,
-                max_iter=10 * self.max_iter,
-                random_state=self.random_state,
-            )
-        return solve_mkkm_mm(stack, self.n_clusters, tol=self.tol, max_iter=self.max_iter)
+        k, tol, max_iter = self.n_clusters, self.tol, self.max_iter
+        if self.solver == "alternate":
+            return solve_mkkm_mm(stack, k, tol=tol, max_iter=max_iter)
+        options = {"tol": tol**2, "max_iter": 10 * max_iter, **self._options("random_state")}
+        return solve_mkkm_mm_saddle(stack, k, **options)

@@ -193,10 +193,7 @@ class SimpleMKKM(CertifiedClusterer, InductiveClusterer):
     solver: Literal["subspace", "reduced-gradient"] = "subspace"
     stopping: Literal["gap", "step"] = "gap"
 
-    SUMMARY = (
-        "which mixes the kernels by the squares of weights on the simplex; the weights minimize "
-        "the alignment with a relaxed partition that the partition maximizes"
-    )
+    SUMMARY = "whose squared weights minimize the alignment that a relaxed partition maximizes"
     REFERENCES = (
         "X. Liu, E. Zhu, J. Liu, T. Hospedales, Y. Wang, M. Wang. SimpleMKKM: Simple Multiple "
         "Kernel K-means. ICML, 2020.",
