@@ -5,7 +5,7 @@ import pytest
 
 from mkclust import LocalizedSimpleMKKM, SimpleMKKM
 from mkclust.methods import solve_localized_simple_mkkm
-from mkclust.methods.localize import neighborhood_mask, neighborhood_size
+from mkclust.methods.localize import neighborhood_size
 from mkclust.stack import as_stack
 from pairs import first_quick
 from problems import FAMILIES, random_kernels, random_weights, raw, top_eigenvalue_sum
@@ -88,14 +88,6 @@ def test_isolated_samples_and_kernels_that_are_zero_among_neighbors_are_named():
     model.set_params(normalize=False)
     with pytest.warns(UserWarning, match="in no"), pytest.raises(ValueError, match="kernel 1"):
         model.fit(kernels)
-
-
-@over_masks
-@pytest.mark.parametrize("size", [2, 7, 24])
-def test_a_mask_is_the_sum_over_the_neighborhoods_of_all_samples(size, mask):
-    for kernels in (random_kernels(31, 3), with_duplicates(np.random.default_rng(0), 31, 3)):
-        found = neighborhood_mask(raw(kernels), size, mask)
-        np.testing.assert_allclose(found, mask_by_a_loop(kernels, size, mask), rtol=1e-14)
 
 
 @pytest.mark.parametrize(
