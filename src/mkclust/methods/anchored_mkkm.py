@@ -162,7 +162,8 @@ class AnchoredMKKM(CertifiedClusterer, InductiveClusterer):
 
     Examples
     --------
-    >>>     >>> from mkclust import AnchoredMKKM
+    >>> import numpy as np
+    >>> from mkclust import AnchoredMKKM
     >>> from mkclust.datasets import load
     >>> views = {name: view[:500] for name, view in load("digits").views.items()}
     >>> views["static"] = np.random.default_rng(0).normal(size=(500, 20))
@@ -174,6 +175,7 @@ class AnchoredMKKM(CertifiedClusterer, InductiveClusterer):
     anchor: float | Literal["auto"] = "auto"
 
     SUMMARY = "SimpleMKKM over the kernels that agree, drawn to the partition of their compromise"
+    WARNS = "never"
     REFERENCES = (*SimpleMKKM.REFERENCES, AgreementKKM.REFERENCES[0])
     ALLOWED: ClassVar[dict[str, Allowed]] = CertifiedClusterer.ALLOWED | {
         # Beyond this the weights have no measurable share in the objective.

@@ -1,14 +1,13 @@
 r"""Rows of the embedding of samples that some kernels lack, if these were learned.
 
-`LearnedRows` adds what the kernels that have a sample predict of the others. If enough samples are
-in the kernels S that a sample is in, and in more, the row is that of kernel ridge regression on S,
-learned from these,
+`LearnedRows` adds what the kernels that have a sample predict of the others. If enough samples T
+are in its kernels S and in others, the row is that of kernel ridge regression on S,
 
 .. math:: h(x) = \sum_{i \in T} \bar k_S(x, x_i)\, \alpha_i, \qquad
           \alpha = (\bar K_S + \lambda I)^{-1} H_T,
 
-where T are samples that all kernels of S and others have, :math:`\bar K_S` is the mean of the
-kernels of S among these, and :math:`H_T` are their rows of the embedding, all of one length.
+where :math:`\bar K_S` is the mean of the kernels of S among T, and :math:`H_T` are the rows of T in
+the embedding, all of one length.
 """
 
 from collections.abc import Sequence

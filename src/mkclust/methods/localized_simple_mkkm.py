@@ -4,15 +4,10 @@ from dataclasses import replace
 from typing import Any, ClassVar
 
 from mkclust.methods.localize import LocalizedClusterer, MaskKind, Neighbors, localize
-from mkclust.methods.simple_mkkm import (
-    CertifiedClusterer,
-    solve_simple_mkkm,
-    warn_of_other_clusters,
-)
+from mkclust.methods.simple_mkkm import CertifiedClusterer, solve_simple_mkkm
 from mkclust.methods.solution import Solution
 from mkclust.parameters import Allowed, Choice
 from mkclust.stack import Stack
-from mkclust.types import Array
 
 
 def solve_localized_simple_mkkm(
@@ -94,6 +89,7 @@ class LocalizedSimpleMKKM(LocalizedClusterer, CertifiedClusterer):
         "X. Liu, S. Zhou, L. Liu, C. Tang, S. Wang, J. Liu, Y. Zhang. Localized Simple Multiple "
         "Kernel K-means. ICCV, 2021.",
     )
+    WARNS = "if views are set aside"  # other clusters are what neighborhoods are for
     GRID: ClassVar[dict[str, list]] = {"neighbors": [round(0.05 * i, 2) for i in range(1, 20)]}
     ALLOWED: ClassVar[dict[str, Allowed]] = (
         CertifiedClusterer.ALLOWED
@@ -104,12 +100,3 @@ class LocalizedSimpleMKKM(LocalizedClusterer, CertifiedClusterer):
     def _solve(self, stack: Stack) -> Solution:
         options = self._options("neighbors", "mask", "tol", "max_iter", "prove", "random_state")
         return solve_localized_simple_mkkm(stack, self.n_clusters, **options)
-
-    def _learned(
-        self, stack: Stack, solution: Solution, labels: Array, *further: Array
-    ) -> dict[str, Any]:
-        learned = super()._learned(stack, solution, labels, *further)
-        # Other clusters are what neighborhoods are for, unless views of noise are in them.
-        if solution.agreement is not None and solution.agreement.set_aside:
-            warn_of_other_clusters(solution, learned["baseline_agreement_"])
-        return learned

@@ -70,6 +70,12 @@ def solve_onkc(
         converged = history[-1] <= ZERO_SHARE * float(totals @ gamma) or (
             len(history) > 2 and abs(history[-2] - history[-1]) < tol * history[-2]
         )
+    if nearby.rank < n_clusters:
+        warn(
+            f"the learned kernel has rank {nearby.rank}, too low for n_clusters={n_clusters}: "
+            f"raise proximity (now {proximity:g}), or ask for fewer clusters",
+            UserWarning,
+        )
     return Solution(
         partition=H,
         weights=gamma,
@@ -189,15 +195,7 @@ class ONKC(MultipleKernelClusterer):
 
     def _solve(self, stack: Stack) -> Solution:
         options = self._options("reg", "proximity", "tol", "max_iter")
-        solution = solve_onkc(stack, self.n_clusters, **options)
-        rank = solution.learned["kernel_rank_"]
-        if rank < self.n_clusters:
-            warn(
-                f"the learned kernel has rank {rank}, too low for n_clusters={self.n_clusters}: "
-                f"raise proximity (now {self.proximity:g}), or ask for fewer clusters",
-                UserWarning,
-            )
-        return solution
+        return solve_onkc(stack, self.n_clusters, **options)
 
     def _mixed_among(self, stack: Stack, samples: np.ndarray | None) -> Array:
         H, rho = to_device(self.embedding_, stack.kernels[0].like), float(self.proximity)

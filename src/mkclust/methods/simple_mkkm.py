@@ -8,7 +8,6 @@ from mkclust.engine.certificate import rounding_of_entries, search_key
 from mkclust.engine.eigen import Relaxation, relax
 from mkclust.engine.search import search
 from mkclust.exceptions import WeightsWarning, warn
-from mkclust.linalg import precision_of
 from mkclust.methods.agreement_kkm import activate
 from mkclust.methods.base import MultipleKernelClusterer
 from mkclust.methods.documentation import LARGE_WEIGHT
@@ -17,7 +16,6 @@ from mkclust.methods.learned_fill import AlignedFills, learn_fills
 from mkclust.methods.out_of_sample import embedded_rows
 from mkclust.methods.reduced_gradient import solve_reduced_gradient
 from mkclust.methods.solution import Solution
-from mkclust.methods.uncovered import observed_of
 from mkclust.metrics import agreement_of_labels
 from mkclust.parameters import Allowed, Choice, learned
 from mkclust.stack import Stack
@@ -90,16 +88,16 @@ class CertifiedClusterer(MultipleKernelClusterer):
     eigengap_: float = learned()
     n_passes_: int = learned()
 
+    # Whether to warn of clusters that are not those that the views agree on.
+    WARNS: ClassVar[Literal["always", "if views are set aside", "never"]] = "always"
     WEIGHT_MEANING = LARGE_WEIGHT
     ALLOWED: ClassVar[dict[str, Allowed]] = {"prove": Choice((True, False, "auto"))}
 
     def _explain_stop(self, solution: Solution) -> str:
         advice = "raise max_iter or tol"
         if solution.n_iter < self.max_iter:
-            advice = (
-                "eigenvalues k and k + 1 are too close, or rounding sets a limit; raise tol, pass "
-                "kernels in float64, or use solver='subspace'"
-            )
+            advice = "raise tol, or pass kernels in float64 (rounding, or a tie of eigenvalues)"
+            advice += "; solver='subspace' may get further" * hasattr(self, "solver")
         return (
             f"stopped after {solution.n_iter} iterations at a certified relative gap of "
             f"{solution.gap:.2g} (tol={self.tol:g}): {advice}"
@@ -111,12 +109,8 @@ class CertifiedClusterer(MultipleKernelClusterer):
         if agreement is None or start is None:
             return []
         if baseline is None:
-            included = stack if observed_of(stack) is None else activate(stack, agreement.chosen)
-            held = included.held()
-            mixed = (held or included).mix(agreement.coefficients())
-            options: Any = {"dtype": "float64" if held is None else precision_of(held.entries)}
-            options |= {"tol": COMPARED_TOLERANCE, "start": start.vectors}
-            baseline = relax(mixed, self.n_clusters, **options)
+            mix = activate(stack, agreement.chosen).mix(agreement.coefficients())
+            baseline = relax(mix, self.n_clusters, tol=COMPARED_TOLERANCE, start=start.vectors)
         return [embedded_rows(baseline, rounding_of_entries(stack))]
 
     def _learned(
@@ -126,6 +120,9 @@ class CertifiedClusterer(MultipleKernelClusterer):
         relaxation = solution.relaxation
         assert relaxation is not None
         baseline_labels = further[0] if further else labels
+        rand_index = agreement_of_labels(baseline_labels, labels)
+        if rand_index < OTHER_CLUSTERS:
+            self._warn_of_other_clusters(solution, rand_index)
         return {
             "duality_gap_": solution.gap,
             "certificate_": str(solution.certificate),
@@ -134,8 +131,29 @@ class CertifiedClusterer(MultipleKernelClusterer):
             "cluster_gap_": relaxation.cluster_gap,
             "n_passes_": solution.n_passes,
             "baseline_labels_": baseline_labels,
-            "baseline_agreement_": agreement_of_labels(baseline_labels, labels),
+            "baseline_agreement_": rand_index,
         }
+
+    def _warn_of_other_clusters(self, solution: Solution, rand_index: float) -> None:
+        """Warn if the weights find other clusters than the compromise."""
+        agreement = solution.agreement
+        if agreement is None or not agreement.any_share or self.WARNS == "never":
+            return
+        if self.WARNS == "if views are set aside" and not agreement.set_aside:
+            return
+        reason = "The views agree to different degrees, or another n_clusters may fit better"
+        if aside := agreement.set_aside:
+            share = solution.weights[[agreement.names.index(name) for name in aside]].sum()
+            reason = (
+                f"{share:.0%} of the weight is on views without clear agreement with the others "
+                f"({join_words(aside)})"
+            )
+        warn(
+            "the learned weights find other clusters than those that the views agree on: the "
+            f"adjusted Rand index between labels_ and baseline_labels_ is {rand_index:.2f}. "
+            f"{reason}; use AgreementKKM, or AnchoredMKKM, which stays near them",
+            WeightsWarning,
+        )
 
 
 class SimpleMKKM(CertifiedClusterer, InductiveClusterer):
@@ -225,30 +243,3 @@ class SimpleMKKM(CertifiedClusterer, InductiveClusterer):
             return solve_reduced_gradient(stack, self.n_clusters, stopping=self.stopping, **options)
         start = None if previous is None else previous.relaxation
         return solve_simple_mkkm(stack, self.n_clusters, start=start, **options)
-
-    def _learned(
-        self, stack: Stack, solution: Solution, labels: Array, *further: Array
-    ) -> dict[str, Any]:
-        learned = super()._learned(stack, solution, labels, *further)
-        warn_of_other_clusters(solution, learned["baseline_agreement_"])
-        return learned
-
-
-def warn_of_other_clusters(solution: Solution, rand_index: float) -> None:
-    """Warn if the weights find other clusters than the compromise."""
-    agreement = solution.agreement
-    if agreement is None or not agreement.any_share or rand_index >= OTHER_CLUSTERS:
-        return
-    reason = "The views agree to different degrees, or another n_clusters may fit better"
-    if aside := agreement.set_aside:
-        share = solution.weights[[agreement.names.index(name) for name in aside]].sum()
-        reason = (
-            f"{share:.0%} of the weight is on views without clear agreement with the others "
-            f"({join_words(aside)})"
-        )
-    warn(
-        "the learned weights find other clusters than those that the views agree on: the adjusted "
-        f"Rand index between labels_ and baseline_labels_ is {rand_index:.2f}. {reason}; use "
-        "AgreementKKM, or AnchoredMKKM, which stays near them",
-        WeightsWarning,
-    )
