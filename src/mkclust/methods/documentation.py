@@ -196,9 +196,9 @@ def fill(docstring: str | None, references: Sequence[str] = ()) -> str | None:
         for number, text in enumerate(references, 1)
     ]
     docstring = cleandoc(docstring)
-    if papers:
-        heading = "\n".join(["References", "----------", *papers, "\nExamples\n"])
+    if papers and "{references}" not in docstring:
+        heading = "References\n----------\n{references}\n\nExamples\n"
         docstring = docstring.replace("Examples\n", heading, 1)
-    for name, text in SECTIONS.items():
+    for name, text in (SECTIONS | {"references": "\n".join(papers)}).items():
         docstring = docstring.replace(f"{{{name}}}\n", f"{text}\n")
     return docstring
