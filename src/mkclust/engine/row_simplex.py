@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from mkclust.linalg import is_foreign, namespace
+from mkclust.linalg import namespace
 from mkclust.types import Array
 
 # The gap at which to stop, relative to the minimum.
@@ -45,7 +45,7 @@ def minimize_over_rows(product: Callable[[Array], Array], bound: Array, start: A
     """
     xp = namespace(bound)
     smallest = float(np.finfo(np.float64).eps) * float(xp.max(bound)) or 1.0
-    d = _by_columns(xp.maximum(bound, smallest))
+    d = xp.maximum(bound, smallest)
 
     def evaluate(x: Array) -> tuple[Array, Array, float, float, bool]:
         gradient = product(x)
@@ -60,7 +60,7 @@ def minimize_over_rows(product: Callable[[Array], Array], bound: Array, start: A
         gap = min(2 * value - float(xp.sum(xp.min(gradient, axis=1))), value)
         return x, gradient, value, gap, gap <= TOLERANCE * value + VANISHING * size
 
-    first = now = evaluate(_by_columns(start))
+    first = now = evaluate(start)
     ahead, slope, t = now[0], now[1], 1.0
     for _ in range(MAX_PRODUCTS):
         if now[-1]:
@@ -88,9 +88,4 @@ def _gradient_step(x: Array, gradient: Array, d: Array) -> Array:
     tau = (xp.cumulative_sum(ordered, axis=1) - 1) / xp.cumulative_sum(ease, axis=1)
     n_kept = xp.sum(xp.astype(ordered > tau * ease, xp.int64), axis=1, keepdims=True)
     x = xp.maximum(y - xp.take_along_axis(tau, n_kept - 1, axis=1) / d, 0.0)
-    return _by_columns(x / xp.sum(x, axis=1, keepdims=True))
-
-
-def _by_columns(x: Array) -> Array:
-    """Return a matrix with contiguous columns on a host, for products with them."""
-    return x if is_foreign(x) else np.asfortranarray(x)
+    return x / xp.sum(x, axis=1, keepdims=True)

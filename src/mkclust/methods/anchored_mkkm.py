@@ -130,10 +130,9 @@ class AnchoredMKKM(CertifiedClusterer, InductiveClusterer):
     .. math:: \min_{\gamma \in \Delta} \max_{H^\top H = I_k}
               \mathrm{Tr}((K_\gamma + c H_0 H_0^\top) H H^\top)
 
-    SimpleMKKM gives the largest weight to the kernel that agrees least, so views that share nothing
-    with the others mislead it. Here these are set aside, as by `AgreementKKM`, and the partition is
-    drawn to that of the others' compromise, :math:`H_0`. The problem stays convex, and every fit
-    comes with a certificate as SimpleMKKM's does.
+    SimpleMKKM gives the largest weight to the kernel that agrees least. Here views that share
+    nothing with the others are set aside, as by `AgreementKKM`, and the partition is drawn to that
+    of the others' compromise, :math:`H_0`. The problem stays convex and certified.
 
     Parameters
     ----------

@@ -19,10 +19,7 @@ def solve_lkam(
     tol: float = 1e-6,
     max_iter: int = 10,
 ) -> Solution:
-    """Minimize the objective of `LKAM`: that of `MKKMMiR` for kernels among neighbors.
-
-    These are stored: m + 1 matrices of n x n in addition to the kernels.
-    """
+    """Minimize the objective of `LKAM`: that of `MKKMMiR` for kernels among neighbors."""
     local, correlations, size = localize(stack, n_clusters, neighbors)
     overlap = reg * correlations
     solution = descend_regularized(local, n_clusters, overlap, tol=tol, max_iter=max_iter)
@@ -48,9 +45,8 @@ class LKAM(LocalizedClusterer):
     reg : float, default=1.0
         The paper's lambda, not negative. The authors search 2^-15, ..., 2^15 (``GRID``).
     neighbors : float, int or "auto", default=0.5
-        The size of a neighborhood. A float is the paper's tau, above 0 and at most 1, a share of
-        the samples: the authors search 0.05, 0.15, ..., 0.95. An integer of at least 2 is a
-        count, and "auto" the rule of `LocalizedSimpleMKKM`.
+        The size of a neighborhood. A float is the paper's tau, a share of the samples: the authors
+        search 0.05, 0.15, ..., 0.95. For others see `LocalizedSimpleMKKM`.
     tol : float, default=1e-6
         Relative change of the objective at which to stop.
     max_iter : int, default=10

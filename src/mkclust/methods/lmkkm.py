@@ -69,7 +69,7 @@ def solve_lmkkm(stack: Stack, n_clusters: int, *, tol: float = 0.0, max_iter: in
         relaxation=relaxation,
         n_iter=len(history) - 1,
         n_passes=2 * len(history),
-        learned={"sample_weights_": np.ascontiguousarray(to_host(theta))},
+        learned={"sample_weights_": to_host(theta)},
     )
 
 

@@ -18,10 +18,9 @@ def solve_localized_simple_mkkm(
     mask: MaskKind = "counts",
     **options: Any,
 ) -> Solution:
-    """Solve `SimpleMKKM` for kernels among neighbors: the problem of `LocalizedSimpleMKKM`.
+    """Solve `LocalizedSimpleMKKM`; ``options`` are those of `solve_simple_mkkm`.
 
-    These are stored: m + 1 matrices of n x n in addition to the kernels. ``options`` are those of
-    `solve_simple_mkkm`.
+    Kernels among neighbors are stored: m + 1 matrices of n x n in addition to the kernels.
     """
     local, _, size = localize(stack, n_clusters, neighbors, mask)
     solution = solve_simple_mkkm(local, n_clusters, **options)
@@ -48,10 +47,9 @@ class LocalizedSimpleMKKM(LocalizedClusterer, CertifiedClusterer):
     ----------
     {inputs}
     neighbors : float, int or "auto", default="auto"
-        The size of a neighborhood. A float is the paper's tau, above 0 and at most 1, a share of
-        the samples: the authors search 0.05, 0.10, ..., 0.95 (``GRID``). An integer of at least 2
-        is a count. "auto" is two thirds of the samples that a cluster has on average, but at least
-        20, and at most a third of all samples.
+        The size of a neighborhood. A float is the paper's tau, a share of the samples: the authors
+        search 0.05, 0.10, ..., 0.95 (``GRID``). An integer of at least 2 is a count. "auto" is two
+        thirds of a cluster's mean size, but at least 20, and at most a third of all samples.
     mask : {"counts", "published"}, default="counts"
         With A_ab, the number of samples in whose neighborhood both a and b are, the mask B is
         A / n, every sample being in its own neighborhood. "published" leaves every sample out of

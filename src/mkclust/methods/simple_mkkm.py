@@ -41,10 +41,9 @@ def solve_simple_mkkm(
 ) -> Solution:
     """Minimize the objective of `SimpleMKKM` to a certified relative gap.
 
-    Weights and eigenvectors are found together in a small subspace (`mkclust.engine.search`), ties
-    of the k-th and the next eigenvalue included (`mkclust.engine.cutting`). ``start`` is a
-    partition to begin with, such as that of similar kernels. The last ``n_fixed`` kernels are added
-    to the mix and have no weight. See `SimpleMKKM` for the objective and the other parameters.
+    Weights and eigenvectors are found together in a small subspace (`mkclust.engine.search`).
+    ``start`` is a partition to begin with, such as that of similar kernels. The last ``n_fixed``
+    kernels are added to the mix and have no weight. The other parameters are those of `SimpleMKKM`.
     """
     result = search(
         stack,
@@ -171,14 +170,12 @@ class SimpleMKKM(CertifiedClusterer, InductiveClusterer):
     **What a weight means.** ``weights_`` are mixing weights, not importance: at the optimum a
     weight is inversely proportional to the kernel's agreement with the consensus, so a kernel
     without structure gets the largest. Read ``alignments_`` beside them. A `WeightsWarning` says if
-    the clusters are not those that the views agree on. `AgreementKKM` and `AnchoredMKKM` set views
-    aside that do not agree with others.
+    the clusters are not those that the views agree on, which `AgreementKKM` finds.
 
     **Samples missing from views.** With ``missing_views="learn"``, the default, imputing missing
-    features alternates with clustering, and both maximize the same objective. Imputed features
-    point in the direction that the partition predicts, and have the mean length that it explains of
-    observed ones. The alternation stops once the objective (``fill_history_``) rises by 0.1 % or
-    less, or after 20 turns. ``duality_gap_`` is that of the last solve, for the imputed features.
+    features in the direction that the partition predicts alternates with clustering; both maximize
+    the objective (``fill_history_``), until it rises by 0.1 % or less, or for 20 turns.
+    ``duality_gap_`` is that of the last solve, for the imputed features.
 
     Parameters
     ----------
