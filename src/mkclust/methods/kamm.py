@@ -62,7 +62,7 @@ class KAMMR(InductiveClusterer):
     {seeds}
     {attributes}
     weights_ : ndarray of shape (n_kernels,)
-        One for a single kernel and zero for the others; uniform if no kernel stands out at all.
+        One for a single kernel and zero for the others; uniform if no kernel stands out.
     {coefficients}
     objective_ : float
         ``Tr(K H H^T)``, a local maximum over the weights.
@@ -132,8 +132,8 @@ class KAMMA(InductiveClusterer):
     objective_ : float
         ``Tr(K H H^T)`` of the returned iterate.
     history_ : ndarray of shape (n_iter_ + 1,) or (n_iter_ + 2,)
-        The objective of the uniform weights and of each iterate, neither falling nor rising, closed
-        by that of the returned one if it is not the last.
+        The objective of the uniform weights and of each iterate, and that of the returned one if it
+        is not the last.
     {notes}
 
     Examples

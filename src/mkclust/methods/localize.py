@@ -1,7 +1,7 @@
 """Kernels that count similarities between neighbors only: what the localized methods share."""
 
 from numbers import Integral
-from typing import Any, ClassVar, Literal
+from typing import ClassVar, Literal
 
 import numpy as np
 
@@ -9,7 +9,7 @@ from mkclust.exceptions import warn
 from mkclust.kernels.neighbors import kth_smallest
 from mkclust.linalg import astype, empty, namespace, select, set_diagonal, to_host, zeros
 from mkclust.methods.base import MultipleKernelClusterer
-from mkclust.parameters import Allowed, Choice, Count, Either, Number, Rule
+from mkclust.parameters import Allowed, Choice, Count, Either, Rule
 from mkclust.stack import Mix, Stack
 from mkclust.stack.kernel import row_blocks
 from mkclust.stack.stack import HeldStack
@@ -101,19 +101,18 @@ def localize(
     return local_stack, (correlations + correlations.T) / 2, size
 
 
-def _is_share(value: Any) -> bool:
-    """Return whether a number is a share of the samples: integers are counts."""
-    return Number(0, 1, open_low=True).holds(value) and not isinstance(value, Integral)
+# Integers are counts, other numbers shares of the samples.
+SHARE = Rule(
+    lambda value: isinstance(value, float | np.floating) and 0 < value <= 1,
+    "pass a share of the samples, a float above 0 and at most 1.0",
+)
 
 
 class LocalizedClusterer(MultipleKernelClusterer):
     """Base of the methods for kernels among neighbors."""
 
     ALLOWED: ClassVar[dict[str, Allowed]] = {
-        "neighbors": Either(
-            Either(Count(least=2), Rule(_is_share, "pass a share, a float above 0, at most 1.0")),
-            Choice(("auto",)),
-        )
+        "neighbors": Either(Either(Count(least=2), SHARE), Choice(("auto",)))
     }
     SIMILARITIES = "the sum of the kernels by their coefficients, among neighbors"
     MATRICES = 2

@@ -55,10 +55,9 @@ def solve_mkkm_mm_saddle(
     while True:
         relaxation = mixture.relax(theta)
         planes.append(mixture.unexplained(relaxation))
-        value = float(theta @ planes[-1])
-        if not history or value > history[-1]:
+        history.append(max([float(theta @ planes[-1]), *history[-1:]]))
+        if len(history) < 2 or history[-1] > history[-2]:
             best = (theta, relaxation)
-        history.append(max([value, *history[-1:]]))
         A = np.array(planes)
         shortest = minimize_quadratic(A @ A.T) @ A
         bound = float(np.linalg.norm(shortest))
@@ -122,8 +121,8 @@ class MKKMMM(InductiveClusterer):
         What the partition leaves unexplained under the weights that are worst for it; for the
         saddle point, the value of its weights.
     history_ : ndarray of shape (n_iter_,) or (n_iter_ + 1,)
-        The objective of each iteration, neither falling nor rising, closed by that of the returned
-        one if it is not the last; for the saddle point the best so far, rising.
+        The objective of each iteration, and that of the returned one if it is not the last; for the
+        saddle point the best so far, rising.
     duality_gap_, certificate_ : float, str
         Only for the saddle point, as for SimpleMKKM.
     {notes}
