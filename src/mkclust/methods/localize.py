@@ -103,7 +103,7 @@ def localize(
 
 # Integers are counts, other numbers shares of the samples.
 SHARE = Rule(
-    lambda value: isinstance(value, float | np.floating) and 0 < value <= 1,
+    lambda value: isinstance(value, float | np.floating) and bool(0 < value <= 1),
     "pass a share of the samples, a float above 0 and at most 1.0",
 )
 
