@@ -9,7 +9,7 @@ from mkclust.engine.eigen import relax
 from mkclust.linalg import namespace, polar_factor, side_by_side, to_device, to_host
 from mkclust.methods.documentation import COSINES
 from mkclust.methods.inductive import InductiveClusterer
-from mkclust.methods.mixture import EIGEN_TOLERANCE, Mixture
+from mkclust.methods.mixture import EIGEN_TOLERANCE
 from mkclust.methods.out_of_sample import inverse
 from mkclust.methods.solution import Solution
 from mkclust.parameters import Allowed, Number
@@ -35,36 +35,31 @@ def solve_lf_mvc(
     stack: Stack, n_clusters: int, *, reg: float = 2.0, tol: float = 1e-6, max_iter: int = 100
 ) -> Solution:
     """Maximize the objective of `LFMVC` over consensus, rotations and weights in turns."""
-    mixture = Mixture(stack, n_clusters)
-    average = mixture.relax(mixture.uniform)
-    single = [relax(kernel, n_clusters, tol=EIGEN_TOLERANCE) for kernel in stack.kernels]
-    n, rounding = stack.n_samples, rounding_of_entries(stack)
-    # H_p = K_p H_p Lambda^-1. Columns in the null space of a kernel of rank below k become zeros:
-    # which of these vectors an eigensolver returns must not matter.
-    inverses = [inverse(r.eigenvalues[:n_clusters], n, rounding) for r in (average, *single)]
-    H_0, *H = (
-        relaxation.vectors[:, :n_clusters] * to_device(values > 0, relaxation.vectors, "float64")
-        for relaxation, values in zip((average, *single), inverses, strict=True)
-    )
+    k, n, rounding = n_clusters, stack.n_samples, rounding_of_entries(stack)
+    average = stack.mix(np.full(stack.n_kernels, 1 / stack.n_kernels))
+    found = [relax(kernel, k, tol=EIGEN_TOLERANCE) for kernel in (average, *stack.kernels)]
+    inverses = [inverse(each.eigenvalues[:k], n, rounding) for each in found]
+    pairs = list(zip((each.vectors[:, :k] for each in found), inverses, strict=True))
+    # Columns in the null space of a kernel of rank below k become zeros: which of these vectors an
+    # eigensolver returns must not matter.
+    H_0, *H = (vectors * to_device(values > 0, vectors, "float64") for vectors, values in pairs)
     fusion = fuse(H, H_0, reg=float(reg), tol=tol, max_iter=max_iter)
     R = to_host(namespace(fusion.total).linalg.qr(fusion.total)[1])
     _, lengths, Vt = np.linalg.svd(R)
     root = (Vt.T * inverse(lengths, n, rounding)) @ Vt  # (X^T X)^(-1/2)
-    shares = zip(fusion.weights, fusion.rotations, strict=True)
-    turns = [reg / stack.n_kernels * root, *(b * W @ root for b, W in shares)]
-    shared, *own = (
-        V @ to_device(values[:, None] * turn, V)
-        for V, values, turn in zip((H_0, *H), inverses, turns, strict=True)
-    )
+    V_0, *V = (vectors * to_device(values, vectors) for vectors, values in pairs)  # H_p = K_p V_p
+    shared = V_0 @ to_device(reg / stack.n_kernels * root, V_0)
+    parts = zip(V, fusion.weights, fusion.rotations, strict=True)
+    projections = [V_p @ to_device(b * W @ root, V_p) + shared for V_p, b, W in parts]
     return Solution(
         partition=fusion.partition,
         weights=fusion.weights,
         objective=float(fusion.history[-1]),
         history=fusion.history,
         converged=fusion.converged,
-        projections=[part + shared for part in own],
+        projections=projections,
         n_iter=len(fusion.history) - 1,
-        n_passes=mixture.n_passes + 1,
+        n_passes=2,
     )
 
 
