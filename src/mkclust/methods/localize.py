@@ -78,9 +78,9 @@ def localize(
     isolated = np.flatnonzero(to_host(namespace(mask).linalg.diagonal(mask)) == 0)
     if len(isolated):
         warn(
-            f"{len(isolated)} of the samples ({join_words(isolated)}) are in no neighborhood, "
-            "without any similarity to others: their clusters mean nothing; raise neighbors, or "
-            "use LocalizedSimpleMKKM(mask='counts')",
+            f"samples in no neighborhood: {join_words(isolated)}. They have no similarity to "
+            "others, and their clusters mean nothing; raise neighbors, or use "
+            "LocalizedSimpleMKKM(mask='counts')",
             UserWarning,
         )
     entries, m = stack.among().entries, stack.n_kernels
