@@ -1,7 +1,12 @@
-"""What all methods share: a method stores its parameters and solves, and the base does the rest."""
+"""What all methods share.
+
+``fit`` reads its input (`training.read_training`), makes kernels of it (`training.open_training`),
+lets the method solve, and clusters the rows of the partition (`training.learn`). What new samples
+need is kept in ``_source`` (`source.Source`).
+"""
 
 import time
-from dataclasses import field
+from dataclasses import field, replace
 from typing import Any, ClassVar, Literal, Self, cast
 
 import numpy as np
@@ -13,10 +18,11 @@ from mkclust.data.options import TableOptions
 from mkclust.linalg import arrays_to_host
 from mkclust.methods.agreement import Agreement
 from mkclust.methods.documentation import COSINES, MIXING_WEIGHT, SUM, fill
+from mkclust.methods.mixed_kernel import mixed_kernel
 from mkclust.methods.out_of_sample import Extension
-from mkclust.methods.parameter_checks import check_parameters
+from mkclust.methods.parameter_checks import check_n_clusters, check_parameters
 from mkclust.methods.solution import Solution
-from mkclust.methods.training import learn, mixed_kernel, read_training, solve_timed
+from mkclust.methods.training import learn, read_training
 from mkclust.methods.uncovered import observed_of
 from mkclust.parameters import Allowed, Parameters, learned
 from mkclust.stack import Mix, Stack
@@ -25,13 +31,13 @@ from mkclust.types import Array, Float, Labels
 
 
 class MultipleKernelClusterer(ClusterMixin, Parameters):
-    """Base of all methods: a child stores its parameters and solves; this does the rest.
+    """Base of all methods.
 
-    A child defines its parameters as annotated fields and ``_solve(stack) -> Solution``, and names
-    in ``ALLOWED`` what its own parameters may be. It may add what it has learned in
-    ``_learned(stack, solution, labels, *further)``, with the labels of further rows that it asked
-    for in ``_further_rows``. Its docstring may name sections of ``mkclust.methods.documentation``.
-    Pages, displays and the command line describe a method by the attributes of its class.
+    A child defines its parameters as annotated fields, their values in ``ALLOWED``, and
+    ``_solve(stack) -> Solution``. It may add attributes in ``_learned(stack, solution, labels,
+    *further)``, with the labels of further rows that it asked for in ``_further_rows``. Its
+    docstring may name sections of `mkclust.methods.documentation`. Reports, displays and the
+    command line describe a method by the attributes of its class.
     """
 
     n_clusters: int = field(default=8, kw_only=False)
@@ -156,15 +162,13 @@ class MultipleKernelClusterer(ClusterMixin, Parameters):
         ((30, 3), (2,))
         """
         self.check_parameters()
-        return solve_timed(self, stack)
+        check_n_clusters(self, stack)
+        started = time.perf_counter()
+        solution = self._solve(stack)
+        return replace(solution, seconds=time.perf_counter() - started)
 
     def summary(self) -> str:
-        """Return what was understood of the input, and how every kernel counts.
-
-        Returns
-        -------
-        str
-        """
+        """Return how the input was read, and the weight and alignment of every kernel."""
         check_is_fitted(self)
         rows = [["kernel", "weight", "alignment"]]
         for name, *values in zip(self.kernel_names_, self.weights_, self.alignments_, strict=True):
@@ -176,18 +180,13 @@ class MultipleKernelClusterer(ClusterMixin, Parameters):
         """Return the similarities by which the samples are clustered, all or among some.
 
         For most methods that is ``sum_p coefficients_p K_p``, every kernel centered and scaled as
-        in the fit. LMKKM mixes by the weights of both samples; ONKC has a kernel of its own near
-        the mix; LKAM and LocalizedSimpleMKKM count the mix by the neighborhoods that two samples
-        have in common; LF-MVC has cosines between rows of its embedding; AnchoredMKKM adds its
-        anchor, except with an approximation, whose kernels are those of the features.
-
-        Nothing as large as the samples squared is made if few are asked for, except by ONKC,
-        LKAM and LocalizedSimpleMKKM, whose similarities of two samples depend on all others.
+        in the fit, or the kernel of its features; `describe_mixed_kernel` says what it is for
+        others.
 
         Parameters
         ----------
-        X : array of shape (m, n, n), list or dict of kernels or views, table, or Stack
-            What the model was fitted on; or its kernels, centered and scaled as in the fit.
+        X : array of shape (m, n, n), list or dict of kernels or views, or table of shape (n, d)
+            What the model was fitted on.
         samples : array-like of int of shape (s,), default=None
             Indices of the samples, in any order; None for all.
 
@@ -211,12 +210,7 @@ class MultipleKernelClusterer(ClusterMixin, Parameters):
         return mixed_kernel(self, X, samples)
 
     def describe_mixed_kernel(self) -> str:
-        """Return what :meth:`mixed_kernel` holds, in words that fit below a picture of it.
-
-        Returns
-        -------
-        str
-        """
+        """Return what :meth:`mixed_kernel` holds, in words for a caption."""
         done = [("centered", self.center), ("scaled to a unit diagonal", self.normalize)]
         standard = " and ".join(word for word, was in done if was) or "neither centered nor scaled"
         is_mixed = self._mixes_kernels or not hasattr(self, "labels_")
@@ -268,13 +262,7 @@ class MultipleKernelClusterer(ClusterMixin, Parameters):
         )
 
     def check_parameters(self) -> None:
-        """Refuse parameters that are invalid for all data.
-
-        Raises
-        ------
-        ValueError or TypeError
-            With the parameter, its value and what it may be.
-        """
+        """Raise ValueError or TypeError for parameters that are invalid for all data."""
         check_parameters(self)
 
     @property
@@ -303,12 +291,8 @@ class MultipleKernelClusterer(ClusterMixin, Parameters):
         """Return the state to store, with arrays on the host, which load anywhere."""
         return {name: arrays_to_host(value) for name, value in super().__getstate__().items()}
 
-    def __sklearn_is_fitted__(self) -> bool:
-        """Return whether there are labels."""
-        return hasattr(self, "labels_")
-
     def __sklearn_tags__(self) -> Any:
-        """Return scikit-learn's tags: kernels have three dimensions, tables may be sparse."""
+        """Return scikit-learn's tags: kernels are 3-D arrays, tables may be sparse."""
         tags = super().__sklearn_tags__()
         tags.input_tags.three_d_array = True
         tags.input_tags.sparse = True

@@ -17,7 +17,7 @@ from mkclust.methods.base import MultipleKernelClusterer
 from mkclust.methods.learned_rows import LearnedRows, grams_of, learn_regressions
 from mkclust.methods.out_of_sample import Extension, embedded_rows, inverse
 from mkclust.methods.solution import Solution
-from mkclust.methods.uncovered import UNCOVERED, observed_of, uncovered_among_new, warn_of_uncovered
+from mkclust.methods.uncovered import UNCOVERED, observed_of, warn_of_uncovered, without_entries
 from mkclust.stack import Stack
 from mkclust.stack.discretize import assign
 from mkclust.stack.kernel import multiply
@@ -100,7 +100,8 @@ class InductiveClusterer(
 
     def _embed(self, samples: Samples, self_similarity: Any) -> tuple[Float, np.ndarray]:
         """Return rows of new samples, zero if nothing is known of one, and the numbers of those."""
-        source, n, uncovered = self._source, samples.n_samples, uncovered_among_new(self, samples)
+        source, n = self._source, samples.n_samples
+        uncovered = without_entries(source.empty(samples), self._used_kernels)
         if self_similarity is not None and not source.given_kernels:
             raise ValueError("self_similarity belongs to precomputed kernels: leave it out")
         if not len(uncovered):

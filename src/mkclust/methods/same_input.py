@@ -15,12 +15,9 @@ from mkclust.data.check import check_masks, check_view
 from mkclust.data.samples import Samples
 from mkclust.data.tables import TABLE
 from mkclust.linalg import arrays_to_host, is_foreign, to_host, zeros
-from mkclust.methods.out_of_sample import observed_part
-from mkclust.stack import Kernel, RowSource, Standardization
+from mkclust.stack import RowSource, Standardization
 from mkclust.types import Float
 
-# What differs by less than this share of the largest self-similarity is rounding, in float32.
-ROUNDING = 1e-5
 OTHER_SAMPLES = "X holds other samples than the model was fitted on: pass the same"
 
 
@@ -60,32 +57,6 @@ def match_kernels(
     if missing := [name for name in names if name not in samples.names]:
         raise ValueError(f"X lacks the kernel {missing[0]!r}, it has {list(samples.names)}")
     return samples.only(names)
-
-
-def check_same_samples(samples: Samples, n_samples: int, missing: np.ndarray | None) -> None:
-    """Refuse another number of samples, or samples that are missing from other views."""
-    if samples.n_samples != n_samples:
-        raise ValueError(
-            f"X has {samples.n_samples} samples, the model was fitted on {n_samples}: pass the same"
-        )
-    given, fitted = (np.zeros(0) if each is None else each for each in (samples.missing, missing))
-    if not np.array_equal(given, fitted):
-        raise ValueError(
-            "X lacks other samples than the model was fitted on, view by view: pass the same, with "
-            "observed as it was in the fit by way of mkclust.data.read_samples"
-        )
-
-
-def check_same_kernel(kernel: Kernel, name: str, fitted: Standardization) -> None:
-    """Refuse a kernel whose diagonal, or means over the samples, are not those of the fit."""
-    given = observed_part(kernel).for_new_samples
-    limit = ROUNDING * np.abs(to_host(fitted.diagonal)).max()
-    for now, then in ((given.diagonal, fitted.diagonal), (given.row_means, fitted.row_means)):
-        if then is not None and np.abs(to_host(now) - to_host(then)).max() > limit:
-            raise ValueError(
-                f"{OTHER_SAMPLES}, in the same order: the diagonal of {name}, or its means over "
-                "the samples, differ"
-            )
 
 
 def check_table(model: Any, samples: Samples, *, is_new: bool) -> Samples:

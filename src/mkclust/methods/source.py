@@ -1,9 +1,7 @@
 """What a model was fitted on: kernels, views of a bank, or views that features stand for.
 
-A model holds one source, which reads the same samples again and embeds new ones. Kernels, and views
-with features, are not stored: they are passed again, and must be the data that the model was
-fitted on: numbers of samples, names and shapes are always compared, and values if the model has
-something to compare them with.
+A model holds one source. It reads new samples in the form of the fit (`Source.read`), finds those
+of which nothing is known (`Source.empty`) and embeds the others (`Source.embed`).
 """
 
 from collections.abc import Sequence
@@ -56,9 +54,8 @@ CHANGED_SHARE = 0.02
 
 def training_index(model: Any) -> Any:
     """Return the index of the samples of a fit: ids, 0, 1, ... of frames, None of arrays."""
-    source = model._source
-    ids = source.given.ids if model._covered is None else getattr(model, "sample_ids_", None)
-    return make_index(ids, source.given.index_names, len(model.labels_))
+    ids = getattr(model, "sample_ids_", None)
+    return make_index(ids, model._source.given.index_names, len(model.labels_))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -72,16 +69,14 @@ class Source:
     # How missing samples were filled, and how each kernel was centered and scaled.
     maps: Sequence[SampleMap | None] = ()
     standardizations: Sequence[Standardization] = ()
+    # The neighborhoods, or links, that every kernel consists of, by name; None if of more.
     neighborhoods: ClassVar[Any] = {}
+    # The numbers of the precomputed kernels, whose self-similarities can be passed.
+    given_kernels: ClassVar[Any] = ()
 
     def of_kernels(self, by_view: np.ndarray) -> np.ndarray:
         """Return columns of kernels, given those of views, (n, n_views) to (n, m)."""
         return by_view
-
-    @property
-    def given_kernels(self) -> Sequence[int]:
-        """The numbers of the precomputed kernels, whose self-similarities can be passed."""
-        return ()
 
     @property
     def observed(self) -> np.ndarray | None:
@@ -109,11 +104,19 @@ class Source:
         self: Any, model: Any, X: Any, observed: Any = None, *, is_new: bool = False
     ) -> Samples:
         """Read views in the order of the fit, data frames in that of its labels, or refuse them."""
-        ids, options = None if is_new else training_index(model), model.table_options
         samples = read_views(
-            X, ids=ids, options=options, encodings=self.given.encodings, observed=observed
+            X,
+            ids=None if is_new else training_index(model),
+            options=model.table_options,
+            encodings=self.given.encodings,
+            observed=observed,
         )
         return self.match(model, samples, self.unused(model) if is_new else ())
+
+    def match(self: Any, model: Any, samples: Samples, unused: Sequence[str]) -> Samples:
+        """Return views in the order of the fit, or refuse others."""
+        samples = with_unused(samples, self.widths, unused)
+        return match_views(samples, self.widths, self.given.columns)
 
     def unused(self: Any, model: Any) -> list[str]:
         """Return the views, or kernels, that the embedding of new samples does not depend on."""
@@ -129,7 +132,7 @@ class Source:
         return samples.take(numbers)
 
     def empty(self: Any, samples: Samples) -> np.ndarray:
-        """Return which views, or kernels, have nothing of which samples, (n, n_views) of bool."""
+        """Return which kernels have nothing of which samples, (n, m) of bool."""
         empty = np.zeros((samples.n_samples, count_parts(samples)), bool)
         if samples.missing is not None:
             empty |= samples.missing
@@ -137,7 +140,7 @@ class Source:
             seen = np.flatnonzero(~empty[:, number])
             if len(seen) == len(rows):  # kernels of other samples are refused elsewhere
                 empty[seen[rows], number] = True
-        return empty
+        return self.of_kernels(empty)
 
     def embed(self: Any, model: Any, samples: Samples, self_similarity: Any) -> Array:
         """Embed new samples."""
@@ -149,10 +152,7 @@ class Source:
 class FromKernels(Source):
     """Precomputed kernels: new samples come as their similarities to the training samples."""
 
-    @property
-    def given_kernels(self) -> Sequence[int]:
-        """The numbers of the precomputed kernels: all."""
-        return range(len(self.standardizations))
+    given_kernels = property(lambda self: range(len(self.standardizations)))
 
     def stack(self, model: Any, samples: Samples) -> Stack:
         """Return the kernels to fit on, if there is memory for a fit beside them."""
@@ -239,31 +239,31 @@ class FromViews(Source):
         """The neighborhoods, or links, that every kernel consists of; None if of more."""
         return dict(zip(self.bank.kernel_names_, self.bank.lone_neighborhoods(), strict=True))
 
+    @property
+    def widths(self) -> dict[str, int]:
+        """Numbers of columns of the views."""
+        return {name: view.shape[1] for name, view in self.bank.views_.items()}
+
+    @property
+    def parts(self) -> list[tuple[KernelBank, list[int]]]:
+        """The bank of each view, and the numbers of its kernels."""
+        views = np.asarray(self.bank.kernel_views_)
+        numbers = [np.flatnonzero(views == view).tolist() for view in range(len(self.bank.views_))]
+        return list(zip(map(self.bank.of_view, self.bank.views_), numbers, strict=True))
+
     def match(self, model: Any, samples: Samples, unused: Sequence[str]) -> Samples:
         """Return views in the order of the fit, or refuse others."""
-        widths = {name: view.shape[1] for name, view in self.bank.views_.items()}
-        is_held = not samples.is_lazy and not is_foreign(samples.parts[0])
-        if samples.kind == "table" and list(widths) == [TABLE] and is_held:
+        if samples.kind == "table" and [*self.widths] == [TABLE] and not samples.is_lazy:
             return check_table(model, samples, is_new=True)
         used = [name for name in samples.names if name not in unused]
         if used and not samples.is_lazy:  # what unused views hold must not matter
             samples = samples.only(used)
-        return match_views(with_unused(samples, widths, unused), widths, self.bank.columns_)
+        return super().match(model, samples, unused)
 
     def zero_rows(self, samples: Samples) -> dict[int, np.ndarray]:
         """Return which rows of a view count as empty, by its number, as far as that is known."""
         zero = {} if samples.is_lazy else self.bank.empty_rows(samples.views)
         return {samples.names.index(name): rows for name, rows in zero.items()}
-
-    def parts(self, by_view: bool) -> list[tuple[KernelBank, list[int]]]:
-        """Return the bank, or that of each view, and the numbers of its kernels."""
-        views = np.asarray(self.bank.kernel_views_)
-        if not by_view:
-            return [(self.bank, list(range(len(views))))]
-        return [
-            (self.bank.of_view(name), np.flatnonzero(views == number).tolist())
-            for number, name in enumerate(self.bank.views_)
-        ]
 
     def stack(self, model: Any, kernels: Sequence[Any]) -> Stack:
         """Return kernels as one stack, checked if one may not be positive semidefinite."""
@@ -299,31 +299,23 @@ class FromViews(Source):
     def similarities(
         self, model: Any, samples: Samples, self_similarity: Any
     ) -> list[Similarities]:
-        """Return the similarities of new samples, view by view if some views lack samples."""
-        names, given = self.bank.kernel_names_, {}
+        """Return the similarities of new samples, view by view."""
+        names, given, found = self.bank.kernel_names_, {}, []
         if self_similarity is not None:
             seen = np.zeros((len(names), samples.n_samples), bool)
-            for p in self.given_kernels:
-                seen[p] = True
+            seen[list(self.given_kernels)] = True
             values = check_self_similarity(names, self.standardizations, self_similarity, seen)
             given = {p: values[p] for p in self.given_kernels}
-
-        def similarities(bank: KernelBank, places: Any, part: Samples, rows: Any) -> Similarities:
+        for (bank, places), (name, rows) in zip(self.parts, samples.observed.items(), strict=True):
+            if not len(rows):
+                continue
+            part = replace(samples.only([name]), missing=None)
             own = bank.self_similarity(part)
             for place, p in enumerate(places):
                 if p in given:
                     own[place, :] = to_device(given[p][rows], own)
-            return Similarities(places, rows, bank.transform(part), own)
-
-        if self.given.missing is None and samples.missing is None:
-            everyone = np.arange(samples.n_samples)
-            return [similarities(self.bank, range(len(names)), samples, everyone)]
-        parts = zip(self.parts(True), samples.observed.items(), strict=True)
-        return [
-            similarities(bank, places, replace(samples.only([name]), missing=None), rows)
-            for (bank, places), (name, rows) in parts
-            if len(rows)
-        ]
+            found.append(Similarities(places, rows, bank.transform(part), own))
+        return found
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -340,11 +332,6 @@ class FromFeatures(Source):
     def __getstate__(self) -> dict[str, Any]:
         """Return the state to store, with arrays on the host."""
         return {name: arrays_to_host(value) for name, value in vars(self).items()}
-
-    def match(self, model: Any, samples: Samples, unused: Sequence[str]) -> Samples:
-        """Return views in the order of those that features were learned from, or refuse others."""
-        samples = with_unused(samples, self.widths, unused)
-        return match_views(samples, self.widths, self.given.columns)
 
     def zero_rows(self, samples: Samples) -> dict[int, np.ndarray]:
         """Return which rows of a view count as empty, by its number, if it is in memory."""

@@ -1,6 +1,5 @@
-"""From the input of a fit to kernels, labels and warnings; and the same input read again."""
+"""The steps of a fit: input becomes samples, kernels, a solution, labels and warnings."""
 
-import time
 import warnings
 from dataclasses import replace
 from functools import partial
@@ -17,24 +16,21 @@ from mkclust.exceptions import FewerClustersWarning, MissingnessWarning, Missing
 from mkclust.kernels import KernelBank, default_bank
 from mkclust.kernels.kinds import learn_preparations, rules_of
 from mkclust.kernels.requested import expected_input
-from mkclust.linalg import arrays_to_host, copy_array, select, to_host
-from mkclust.linalg.memory import require_memory
+from mkclust.linalg import copy_array, select
 from mkclust.linalg.threads import one_thread_if_small
 from mkclust.methods.agreement import measure_agreement, warn_of_agreement
 from mkclust.methods.learned_rows import grams_of
 from mkclust.methods.memory_checks import require_memory_for_features, require_memory_for_views
-from mkclust.methods.missingness import advise_on_missing, measure_missingness
+from mkclust.methods.missingness import measure_missingness
 from mkclust.methods.mixture import leading_shares
 from mkclust.methods.neighborhoods import check_neighborhoods
-from mkclust.methods.parameter_checks import check_n_clusters
-from mkclust.methods.same_input import check_same_kernel, check_same_samples, check_table
+from mkclust.methods.same_input import check_table
 from mkclust.methods.solution import Solution
 from mkclust.methods.source import FromFeatures, FromKernels, FromViews, some_rows
 from mkclust.methods.uncovered import (
     UNCOVERED,
     check_covered,
     observed_of,
-    only_covered,
     spread_over_all,
     spread_samples,
     used_kernels,
@@ -42,10 +38,13 @@ from mkclust.methods.uncovered import (
     without_entries,
 )
 from mkclust.stack import RowSource, Stack
-from mkclust.stack.discretize import count_clusters, discretize, normalize_rows
+from mkclust.stack.discretize import count_clusters, discretize
 from mkclust.stack.features import compress
-from mkclust.stack.observed import with_maps
 from mkclust.types import Array, Float
+
+# From this share of missing samples on, learning what stands for them is worth its time
+# (benchmarks/missing_views.py).
+MUCH_MISSING = 0.1
 
 
 class Training(NamedTuple):
@@ -75,7 +74,7 @@ def open_training(model: Any, samples: Samples, fitted: np.ndarray | None = None
     """Make the kernels of samples, all or some, without those that turn out to have no entry."""
     part = samples if fitted is None else samples.take(fitted)
     source, kernels = open_samples(model, part)
-    empty = source.of_kernels(source.empty(part))
+    empty = source.empty(part)
     if not len(lost := without_entries(empty)):
         return Training(fitted, source, kernels, empty)
     fitted = np.delete(np.arange(samples.n_samples) if fitted is None else fitted, lost)
@@ -83,23 +82,19 @@ def open_training(model: Any, samples: Samples, fitted: np.ndarray | None = None
     return open_training(model, samples, fitted)
 
 
-def open_samples(model: Any, samples: Samples, *, on_the_fly: bool = False) -> tuple[Any, Any]:
+def open_samples(model: Any, samples: Samples) -> tuple[Any, Any]:
     """Return what a model is fitted on, and the kernels that its ``stack`` takes."""
     if model.approximation is not None:
         return _compress(model, samples)
-    if samples.kind == "kernels":
-        if model.scale != "auto":
-            raise ValueError(
-                f"scale={model.scale!r} with kernels: only views have columns to scale"
-            )
-        source = FromKernels(
-            given=_without_arrays(samples, "precomputed kernels, taken as they are")
-        )
-        return source, samples
-    return _make_kernels(model, samples, on_the_fly)
+    if samples.kind != "kernels":
+        return _make_kernels(model, samples)
+    if model.scale != "auto":
+        raise ValueError(f"scale={model.scale!r} with kernels: only views have columns to scale")
+    given = _without_arrays(samples, "precomputed kernels, taken as they are")
+    return FromKernels(given=given), samples
 
 
-def _make_kernels(model: Any, samples: Samples, on_the_fly: bool) -> tuple[FromViews, list[Any]]:
+def _make_kernels(model: Any, samples: Samples) -> tuple[FromViews, list[Any]]:
     """Return the bank of views and their kernels."""
     if samples.is_lazy:
         raise ValueError(
@@ -107,18 +102,13 @@ def _make_kernels(model: Any, samples: Samples, on_the_fly: bool) -> tuple[FromV
             "approximation, such as mkclust.kernels.Nystroem(200), or NumPy arrays"
         )
     bank = make_bank(model, several_views=samples.kind == "views")
-    if not on_the_fly:
-        require_memory_for_views(model, bank, samples)
+    require_memory_for_views(model, bank, samples)
     notes = bank.fit(samples).explain().splitlines()
     source = FromViews(given=_without_arrays(samples, *notes), bank=bank)
-    on_the_fly = on_the_fly and (bank.is_definite or model.psd == "error")
-    if on_the_fly:
-        bank.set_params(on_the_fly=True)
     kernels: list[Any] = []
-    for part, _ in source.parts(samples.missing is not None):
+    for part, _ in source.parts:
         kernels.append(part.training_kernels())
-        needs_entries = model.NEEDS_ENTRIES and not part.only_neighborhoods
-        if part.on_the_fly and needs_entries and not on_the_fly:
+        if part.on_the_fly and model.NEEDS_ENTRIES and not part.only_neighborhoods:
             kernels[-1] = kernels[-1].entries(type(model).__name__)
     return source, kernels
 
@@ -178,14 +168,6 @@ def _is_kernel(part: Any) -> bool:
     return isinstance(part, RowSource) or n_dims(part) == 3 or looks_like_kernel(part)
 
 
-def solve_timed(model: Any, stack: Stack) -> Solution:
-    """Return the solution of a checked problem, with the seconds that it took."""
-    check_n_clusters(model, stack)
-    started = time.perf_counter()
-    solution = model._solve(stack)
-    return replace(solution, seconds=time.perf_counter() - started)
-
-
 def learn(model: Any, samples: Samples) -> dict[str, Any]:
     """Solve, and return the learned attributes by name; warn of problems."""
     training = open_training(model, samples)
@@ -195,7 +177,7 @@ def learn(model: Any, samples: Samples) -> dict[str, Any]:
     )
     given = source.stack(model, training.kernels)
     with one_thread_if_small(given.n_samples):
-        solution = solve_timed(model, given)
+        solution = model.solve(given)
         if solution.agreement is None and given.n_kernels > 1:
             # Measured on observed samples: learned values of missing ones agree with all views.
             solution = replace(solution, agreement=measure_agreement(given))
@@ -300,8 +282,14 @@ def _warn_of_fit(model: Any, learned: dict[str, Any], solution: Solution) -> Non
         if learned["missingness_"].follows:
             warn(learned["missingness_"].warning(), MissingnessWarning)
         is_scaled = model.missing_views is None and not model._asks_to_learn
-        if is_scaled and (advice := advise_on_missing(learned["observed_"])) is not None:
-            warn(advice, MissingViewsWarning)
+        if is_scaled and (share := 1 - float(learned["observed_"].mean())) >= MUCH_MISSING:
+            warn(
+                f"on average samples lack {share:.0%} of the views, and are scaled up to make up "
+                "for it; learning the missing similarities gave better clusters in our "
+                "measurements: use AgreementKKM or SimpleMKKM with exact kernels, which learn "
+                "them, or pass missing_views='rescale' to keep scaling without this warning",
+                MissingViewsWarning,
+            )
     if (n_found := count_clusters(learned["labels_"])) < k:
         warn(
             f"{name}: k-means found only {n_found} nonempty cluster{'s' * (n_found > 1)} for "
@@ -312,86 +300,3 @@ def _warn_of_fit(model: Any, learned: dict[str, Any], solution: Solution) -> Non
         )
     if not solution.converged:
         warn(f"{name} did not converge: {model._explain_stop(solution)}", ConvergenceWarning)
-
-
-def read_again(model: Any, X: Any) -> Samples:
-    """Read the data of a fit again, or refuse data that cannot be the same."""
-    samples = model._source.read(model, X)
-    check_same_samples(samples, len(model.labels_), model._source.given.missing)
-    return samples
-
-
-def open_again(model: Any, X: Any, *, on_the_fly: bool = False) -> Stack:
-    """Return the kernels that a model was fitted on, made, centered and scaled as in the fit."""
-    source, samples = model._source, read_again(model, X)
-    with warnings.catch_warnings():  # which came in the fit
-        warnings.simplefilter("ignore")
-        again, kernels = open_samples(model, samples, on_the_fly=on_the_fly)
-        stack = again.stack(model, kernels)
-    every = zip(stack.kernels, stack.names, source.standardizations, strict=True)
-    for kernel, name, fitted in every:
-        check_same_kernel(kernel, name, fitted)
-    return replace(stack, kernels=with_maps(stack.kernels, source.maps))
-
-
-def in_order_of_fit(model: Any, X: Any) -> Samples:
-    """Read what a model was fitted on in the order of its labels, covered samples only."""
-    source, covered = model._source, model._covered
-    if covered is None or (isinstance(X, Samples) and X.n_samples == len(covered)):
-        return source.read(only_covered(model), X)
-    samples = source.read(model, X)
-    check_same_samples(samples, len(model.labels_), samples.missing)
-    return samples.take(covered)
-
-
-def mixed_kernel(model: Any, X: Any, samples: Any = None) -> Float:
-    """Return the similarities among some samples, zero for those that are not covered, (s, s)."""
-    indices = check_samples(samples, len(model.labels_))
-    if model._covered is None:
-        return _entries(model, X, indices)
-    wanted = np.arange(len(model.labels_)) if indices is None else indices
-    numbers = np.full(len(model.labels_), -1)
-    numbers[model._covered] = np.arange(len(model._covered))
-    places = np.flatnonzero(numbers[wanted] >= 0)
-    entries = np.zeros((len(wanted), len(wanted)))
-    entries[np.ix_(places, places)] = _entries(
-        only_covered(model), in_order_of_fit(model, X), numbers[wanted[places]]
-    )
-    return entries
-
-
-def _entries(model: Any, X: Any, indices: np.ndarray | None) -> Float:
-    """Return the similarities among some samples on the host, exactly symmetric."""
-    if not isinstance(X, Stack):
-        is_exact = model.approximation is None
-        X = open_again(model, X, on_the_fly=True) if is_exact else read_again(model, X)
-    if not model._mixes_kernels:
-        rows = model.embedding_ if indices is None else select(model.embedding_, indices)
-        rows = normalize_rows(to_host(rows))
-        entries = rows @ rows.T
-    elif isinstance(X, Stack):
-        entries = to_host(model._mixed_among(X, indices))
-    else:
-        entries = to_host(model._source.mixed_entries(model, X, indices))
-    return (entries + entries.T) / 2
-
-
-def check_samples(samples: Any, n_samples: int) -> np.ndarray | None:
-    """Return the numbers of some samples, None for all, or say why there are no such samples."""
-    indices = None
-    if samples is not None:
-        indices = np.asarray(arrays_to_host(samples))
-        is_list = indices.ndim == 1 and (indices.dtype.kind in "iu" or not indices.size)
-        if not is_list or np.any((indices < 0) | (indices >= n_samples)):
-            raise ValueError(
-                f"samples has the shape {indices.shape} and the type {indices.dtype}: pass a list "
-                f"of numbers from 0 to {n_samples - 1}, or np.flatnonzero(mask) for a mask"
-            )
-        indices = indices.astype(np.intp)
-    count = n_samples if indices is None else len(indices)
-    require_memory(
-        3 * 8 * count**2,
-        f"writing out the similarities of {count} samples",
-        "pass samples, the numbers of some of them",
-    )
-    return indices

@@ -1,7 +1,6 @@
 """Samples of which nothing is known: they have no entry in any view that is used, and label -1."""
 
 from collections.abc import Sequence
-from copy import copy
 from typing import Any
 
 import numpy as np
@@ -50,12 +49,6 @@ def used_kernels(
     return np.asarray(coefficients) != 0
 
 
-def uncovered_among_new(model: Any, samples: Samples) -> np.ndarray:
-    """Return the sorted indices of new samples that have no entry in any view that is used."""
-    source = model._source
-    return without_entries(source.of_kernels(source.empty(samples)), model._used_kernels)
-
-
 def spread_over_all(
     learned: dict[str, Any], samples: Samples, fitted: np.ndarray | None, lost: np.ndarray
 ) -> np.ndarray:
@@ -87,23 +80,6 @@ def spread_samples(values: Any, covered: np.ndarray, n: int, value: int) -> Any:
     columns = values[:, None] if values.ndim == 1 else values
     spread = spread_rows(columns, covered, n, value)
     return spread[:, 0] if values.ndim == 1 else spread
-
-
-def only_covered(model: Any) -> Any:
-    """Return a fitted model without the samples of which nothing is known; itself if none is."""
-    covered = model._covered
-    if covered is None:
-        return model
-    other = copy(model)
-    del other._covered, other.uncovered_samples_
-    for name in (*PER_SAMPLE, "sample_ids_", "observed_"):
-        if hasattr(model, name):
-            setattr(other, name, select(getattr(model, name), covered))
-    if "observed_" in vars(other) and other.observed_.all():
-        del other.observed_
-    if not hasattr(model, "bank_") and not hasattr(model, "approximation_error_"):
-        other.n_features_in_ = len(covered)
-    return other
 
 
 def check_covered(n_covered: int, n_samples: int, n_clusters: int) -> None:
