@@ -210,18 +210,6 @@ def test_a_mask_that_is_passed_for_labels_is_refused(data):
         SimpleMKKM(K).fit(views, observed)
 
 
-def test_chunks_of_new_samples_may_lack_a_view():
-    da = pytest.importorskip("dask.array")
-    views, _ = views_of(60)
-    observed = pattern(60)
-    observed[:15, 0], observed[:15, 1] = False, True
-    X = with_nan(views, observed)
-    model = SimpleMKKM(K, random_state=0).fit(X)
-    for height in (60, 15):
-        lazy = {name: da.from_array(view, chunks=(height, -1)) for name, view in X.items()}
-        np.testing.assert_array_equal(model.predict(lazy), model.labels_)
-
-
 @pytest.mark.parametrize("name", ["agreement-kkm", "anchored-mkkm"])
 @pytest.mark.parametrize("missing_views", ["zero", "rescale"])
 def test_samples_that_only_a_view_set_aside_has_change_nothing(name, missing_views, data):

@@ -247,8 +247,8 @@ class MultipleKernelClusterer(ClusterMixin, Parameters):
         return []
 
     def _rows(self, stack: Stack, solution: Solution) -> tuple[Array, Extension | None]:
-        """Return the rows that k-means clusters, and what embeds new samples alike, if anything."""
-        return solution.partition, None
+        """Return the rows that k-means clusters, and what embeds new samples alike."""
+        return solution.partition, Extension.by(stack)
 
     def _explain_stop(self, solution: Solution) -> str:
         """Say why the solver stopped before its rule was met, and what to do about it."""

@@ -138,7 +138,7 @@ class Missingness:
 
     def rows(self) -> list[tuple[str, np.ndarray]]:
         """Return every pattern in words with its samples in each cluster."""
-        words = {None: "rarer patterns", (): "no view"}
+        words: dict[Any, str] = {None: "rarer patterns", (): "no view"}
         titles = [words.get(each) or join_words(each or ()) for each in self.patterns]
         return list(zip(titles, self.counts, strict=True))
 

@@ -63,12 +63,12 @@ def only_covered(model: Any) -> Any:
 
 def open_again(model: Any, samples: Samples) -> Stack:
     """Return the kernels of samples that were read again, centered and scaled as in the fit."""
-    source = model._source
+    fitted = model._source.extension
     with warnings.catch_warnings():  # which came in the fit
         warnings.simplefilter("ignore")
         again, kernels = open_samples(model, samples)
         stack = again.stack(model, kernels)
-    for kernel, name, then in zip(stack.kernels, stack.names, source.standardizations, strict=True):
+    for kernel, name, then in zip(stack.kernels, stack.names, fitted.standardizations, strict=True):
         now = observed_part(kernel).for_new_samples
         limit = ROUNDING * np.abs(to_host(then.diagonal)).max()
         for new, old in ((now.diagonal, then.diagonal), (now.row_means, then.row_means)):
@@ -77,7 +77,7 @@ def open_again(model: Any, samples: Samples) -> Stack:
                     f"{OTHER_SAMPLES}, in the same order: the diagonal of {name}, or its means "
                     "over the samples, differ"
                 )
-    return replace(stack, kernels=with_maps(stack.kernels, source.maps))
+    return replace(stack, kernels=with_maps(stack.kernels, fitted.maps))
 
 
 def mixed_kernel(model: Any, X: Any, samples: Any = None) -> Float:

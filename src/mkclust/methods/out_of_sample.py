@@ -76,10 +76,11 @@ class Extension:
     names: Sequence[str]
     # How similarities by each kernel are centered and scaled, ...
     standardizations: Sequence[Standardization]
-    # ... and the matrices that they are then multiplied with, (n_observed, k).
+    # ... which training samples it has and how others are filled, None if it has all, ...
+    maps: Sequence[SampleMap | None]
+    # ... and the matrices that similarities are multiplied with, (n_observed, k); none if the
+    # method embeds no new samples.
     projections: Sequence[Array]
-    # The numbers of the training samples that each kernel has; None for all.
-    samples: Sequence[np.ndarray | None]
     # Which kernels count when samples are scaled up for those that lack them, (m,) of bool.
     active: np.ndarray
     rule: FillRule = "rescale"
@@ -90,25 +91,19 @@ class Extension:
     def by(
         cls,
         stack: Stack,
-        projections: Sequence[Array],
+        projections: Sequence[Array] = (),
         rule: FillRule = "rescale",
         active: Sequence[int] | None = None,
     ) -> "Extension":
         """Return the extension of ``sum_p K_p P_p``, samples scaled up by the active kernels."""
         maps = maps_of(stack.kernels)
-        if any(each is not None for each in maps):
-            is_active = active_kernels(stack, active)
-        else:
+        is_active = active_kernels(stack, active)
+        if all(each is None for each in maps):
             is_active = np.array([bool(namespace(P).any(P != 0)) for P in projections])
-        pairs = zip(maps, projections, strict=True)
-        return cls(
-            stack.names,
-            [observed_part(kernel).for_new_samples for kernel in stack.kernels],
-            [P if each is None else each.gather(P) for each, P in pairs],
-            [None if each is None else each.samples for each in maps],
-            is_active,
-            rule,
-        )
+        standards = [observed_part(kernel).for_new_samples for kernel in stack.kernels]
+        pairs = zip(maps, projections, strict=False)
+        gathered = [P if each is None else each.gather(P) for each, P in pairs]
+        return cls(stack.names, standards, maps, gathered, is_active, rule)
 
     def __getstate__(self) -> dict[str, Any]:
         """Return the state to store, with arrays on the host."""
@@ -119,10 +114,10 @@ class Extension:
     ) -> "Extension":
         """Return a copy with the predictions of regressions in further columns."""
         projections = []
-        for p, (P, samples) in enumerate(zip(self.projections, self.samples, strict=True)):
-            every = slice(None) if samples is None else samples
-            further = [a[every] * (seen[p] / seen.sum()) for seen, a in regressions]
-            projections.append(side_by_side(P, *(to_device(each, P) for each in further)))
+        for p, (P, each) in enumerate(zip(self.projections, self.maps, strict=True)):
+            own = slice(None) if each is None else each.samples
+            further = [a[own] * (seen[p] / seen.sum()) for seen, a in regressions]
+            projections.append(side_by_side(P, *(to_device(a, P) for a in further)))
         patterns = [seen for seen, _ in regressions]
         learned = replace(learned, patterns=patterns, active=self.active)
         return replace(self, projections=projections, learned=learned)
@@ -138,7 +133,7 @@ class Extension:
         else:
             products = multiply(kernels, thin)
         everyone = np.arange(stack.n_samples)
-        rows = [everyone if samples is None else samples for samples in self.samples]
+        rows = [everyone if each is None else each.samples for each in self.maps]
         parts = [([p], rows[p], product) for p, product in enumerate(products)]
         return self._sum(parts, stack.n_samples)
 

@@ -22,7 +22,7 @@ from mkclust.text import join_words
 from mkclust.version import __version__, versions
 
 # Increase it by one when models that older releases have written can no longer be read.
-FORMAT = 4
+FORMAT = 5
 SUFFIX = ".skops"
 # Packages whose classes fitted models consist of; creating one runs nothing but this library.
 TRUSTED_PACKAGES = ("mkclust.kernels.", "mkclust.methods.", "mkclust.data.", "mkclust.stack.")

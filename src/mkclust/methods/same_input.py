@@ -15,9 +15,14 @@ from mkclust.data.check import check_masks, check_view
 from mkclust.data.samples import Samples
 from mkclust.data.tables import TABLE
 from mkclust.linalg import arrays_to_host, is_foreign, to_host, zeros
-from mkclust.stack import RowSource, Standardization
+from mkclust.methods.out_of_sample import Extension
+from mkclust.stack import RowSource
 from mkclust.types import Float
 
+LAZY = (
+    "X holds dask arrays, and exact kernels are computed in this process: pass NumPy arrays, or "
+    "fit with an approximation, such as mkclust.kernels.Nystroem(200)"
+)
 OTHER_SAMPLES = "X holds other samples than the model was fitted on: pass the same"
 
 
@@ -80,10 +85,7 @@ def check_table(model: Any, samples: Samples, *, is_new: bool) -> Samples:
 
 
 def check_self_similarity(
-    names: Sequence[str],
-    standardizations: Sequence[Standardization],
-    self_similarity: Any,
-    seen: np.ndarray,
+    extension: Extension, self_similarity: Any, seen: np.ndarray
 ) -> list[Float]:
     """Return the similarities to themselves of the new samples that each kernel has seen."""
     if isinstance(self_similarity, pd.DataFrame):
@@ -100,13 +102,13 @@ def check_self_similarity(
             "one row per kernel, one column per new sample"
         )
     # A kernel that was repaired may have had negative ones.
-    least = np.array([-np.inf if each.is_repaired else 0.0 for each in standardizations])
-    wrong = seen & ~(np.isfinite(values) & (values >= least[:, None]))
+    least = [-np.inf if each.is_repaired else 0.0 for each in extension.standardizations]
+    wrong = seen & ~(np.isfinite(values) & (values >= np.array(least)[:, None]))
     if np.any(wrong):
         kernel, sample = np.argwhere(wrong)[0]
         raise ValueError(
-            f"self_similarity is {values[kernel, sample]:g} for {names[kernel]} and new sample "
-            f"{sample}, one of {int(wrong.sum())} entries that cannot be the similarity of a "
-            "sample to itself (NaN, infinite or negative): pass k(x, x)"
+            f"self_similarity is {values[kernel, sample]:g} for {extension.names[kernel]} and new "
+            f"sample {sample}, one of {int(wrong.sum())} entries that cannot be k(x, x): they are "
+            "NaN, infinite or negative"
         )
     return [own[has] for own, has in zip(values, seen, strict=True)]

@@ -29,8 +29,9 @@ from mkclust.linalg import (
 )
 from mkclust.linalg.sparse_rows import row_width
 from mkclust.methods.memory_checks import require_memory_beside_kernels
-from mkclust.methods.out_of_sample import Extension, Similarities, observed_part
+from mkclust.methods.out_of_sample import Extension, Similarities
 from mkclust.methods.same_input import (
+    LAZY,
     OTHER_SAMPLES,
     check_self_similarity,
     check_table,
@@ -38,10 +39,9 @@ from mkclust.methods.same_input import (
     match_kernels,
     with_unused,
 )
-from mkclust.stack import RowSource, Stack, Standardization, as_numbers, as_stack, row_sums
+from mkclust.stack import RowSource, Stack, as_numbers, as_stack, row_sums
 from mkclust.stack.discretize import assign
 from mkclust.stack.feature_maps import PreparedMap
-from mkclust.stack.observed import SampleMap, maps_of
 from mkclust.types import Array
 
 # Samples of a view that are kept beside features, at most and at least, and their entries at most.
@@ -64,11 +64,9 @@ class Source:
 
     # What was read, without its arrays: names, ids, missing samples, columns and notes.
     given: Samples
-    # How similarities are embedded; None if a method embeds no new samples.
-    extension: Extension | None = None
-    # How missing samples were filled, and how each kernel was centered and scaled.
-    maps: Sequence[SampleMap | None] = ()
-    standardizations: Sequence[Standardization] = ()
+    # How kernels were centered, scaled and filled, and similarities are embedded; set by the fit,
+    # None for features.
+    extension: Any = None
     # The neighborhoods, or links, that every kernel consists of, by name; None if of more.
     neighborhoods: ClassVar[Any] = {}
     # The numbers of the precomputed kernels, whose self-similarities can be passed.
@@ -85,9 +83,7 @@ class Source:
 
     def extended(self, stack: Stack, rows: Array, extension: Extension | None) -> Any:
         """Return the same with what embeds new samples."""
-        standards = [observed_part(kernel).for_new_samples for kernel in stack.kernels]
-        maps = maps_of(stack.kernels)
-        return replace(self, extension=extension, maps=maps, standardizations=standards)
+        return replace(self, extension=extension)
 
     def attributes(self, stack: Stack) -> dict[str, Any]:
         """Return what a model shows of its input."""
@@ -152,7 +148,7 @@ class Source:
 class FromKernels(Source):
     """Precomputed kernels: new samples come as their similarities to the training samples."""
 
-    given_kernels = property(lambda self: range(len(self.standardizations)))
+    given_kernels = property(lambda self: range(len(self.extension.names)))
 
     def stack(self, model: Any, samples: Samples) -> Stack:
         """Return the kernels to fit on, if there is memory for a fit beside them."""
@@ -195,7 +191,7 @@ class FromKernels(Source):
             row_sums(cross[p], name)  # refuses what is not finite
         own: list[Any] = [None] * len(names)
         if self_similarity is not None:
-            own = check_self_similarity(names, self.standardizations, self_similarity, seen.T)
+            own = check_self_similarity(self.extension, self_similarity, seen.T)
         return [
             Similarities([p], rows[p], [cross[p]], None if own[p] is None else own[p][None])
             for p in range(len(names))
@@ -253,16 +249,17 @@ class FromViews(Source):
 
     def match(self, model: Any, samples: Samples, unused: Sequence[str]) -> Samples:
         """Return views in the order of the fit, or refuse others."""
-        if samples.kind == "table" and [*self.widths] == [TABLE] and not samples.is_lazy:
+        if samples.is_lazy:
+            raise ValueError(LAZY)
+        if samples.kind == "table" and [*self.widths] == [TABLE]:
             return check_table(model, samples, is_new=True)
-        used = [name for name in samples.names if name not in unused]
-        if used and not samples.is_lazy:  # what unused views hold must not matter
-            samples = samples.only(used)
+        if used := [name for name in samples.names if name not in unused]:
+            samples = samples.only(used)  # what unused views hold must not matter
         return super().match(model, samples, unused)
 
     def zero_rows(self, samples: Samples) -> dict[int, np.ndarray]:
         """Return which rows of a view count as empty, by its number, as far as that is known."""
-        zero = {} if samples.is_lazy else self.bank.empty_rows(samples.views)
+        zero = self.bank.empty_rows(samples.views)
         return {samples.names.index(name): rows for name, rows in zero.items()}
 
     def stack(self, model: Any, kernels: Sequence[Any]) -> Stack:
@@ -283,19 +280,6 @@ class FromViews(Source):
         shown = super().attributes(stack)
         return shown | {"n_features_in_": self.bank.n_features_in_, "bank_": self.bank}
 
-    def embed(self, model: Any, samples: Samples, self_similarity: Any) -> Array:
-        """Embed new samples, those of dask arrays in blocks."""
-        if not samples.is_lazy:
-            return super().embed(model, samples, self_similarity)
-        kind = samples.kind
-
-        def embed_block(block: Block, start: int) -> Array:
-            missing = None if block.observed is None else ~block.observed
-            part = Samples(kind, tuple(block), tuple(block.values()), missing=missing)
-            return self.embed(model, part, None)
-
-        return as_blocks(samples).map(embed_block)
-
     def similarities(
         self, model: Any, samples: Samples, self_similarity: Any
     ) -> list[Similarities]:
@@ -304,7 +288,7 @@ class FromViews(Source):
         if self_similarity is not None:
             seen = np.zeros((len(names), samples.n_samples), bool)
             seen[list(self.given_kernels)] = True
-            values = check_self_similarity(names, self.standardizations, self_similarity, seen)
+            values = check_self_similarity(self.extension, self_similarity, seen)
             given = {p: values[p] for p in self.given_kernels}
         for (bank, places), (name, rows) in zip(self.parts, samples.observed.items(), strict=True):
             if not len(rows):

@@ -24,7 +24,7 @@ from mkclust.methods.memory_checks import require_memory_for_features, require_m
 from mkclust.methods.missingness import measure_missingness
 from mkclust.methods.mixture import leading_shares
 from mkclust.methods.neighborhoods import check_neighborhoods
-from mkclust.methods.same_input import check_table
+from mkclust.methods.same_input import LAZY, check_table
 from mkclust.methods.solution import Solution
 from mkclust.methods.source import FromFeatures, FromKernels, FromViews, some_rows
 from mkclust.methods.uncovered import (
@@ -97,11 +97,13 @@ def open_samples(model: Any, samples: Samples) -> tuple[Any, Any]:
 def _make_kernels(model: Any, samples: Samples) -> tuple[FromViews, list[Any]]:
     """Return the bank of views and their kernels."""
     if samples.is_lazy:
-        raise ValueError(
-            "X holds dask arrays, and exact kernels are computed in this process: pass an "
-            "approximation, such as mkclust.kernels.Nystroem(200), or NumPy arrays"
-        )
-    bank = make_bank(model, several_views=samples.kind == "views")
+        raise ValueError(LAZY)
+    if not isinstance(model.kernels, KernelBank):
+        bank = default_bank(samples.kind == "views", model.kernels, model.scale)
+    elif model.scale != "auto":
+        raise ValueError(f"scale={model.scale!r} with a KernelBank: pass scale to the bank")
+    else:
+        bank = clone(model.kernels)
     require_memory_for_views(model, bank, samples)
     notes = bank.fit(samples).explain().splitlines()
     source = FromViews(given=_without_arrays(samples, *notes), bank=bank)
@@ -118,15 +120,6 @@ def _without_arrays(samples: Samples, *notes: str) -> Samples:
     return replace(samples, parts=(), table_notes=(*samples.table_notes, *notes))
 
 
-def make_bank(model: Any, several_views: bool) -> KernelBank:
-    """Return the bank that a model asks for, not yet fitted."""
-    if not isinstance(model.kernels, KernelBank):
-        return default_bank(several_views, model.kernels, model.scale)
-    if model.scale != "auto":
-        raise ValueError(f"scale={model.scale!r} with a KernelBank: pass scale to the bank")
-    return clone(model.kernels)
-
-
 def _compress(model: Any, samples: Samples) -> tuple[FromFeatures, Stack]:
     """Return the source of views with features, and the compressed kernels of these."""
     kernels = model.kernels
@@ -136,7 +129,10 @@ def _compress(model: Any, samples: Samples) -> tuple[FromFeatures, Stack]:
             f"kernels={kernels!r} with an approximation: features stand for kernels of views; pass "
             "views and kernels='auto', 'gaussian' or kinds by name, or approximation=None"
         )
-    if all(map(_is_kernel, samples.parts)):
+    if all(
+        isinstance(part, RowSource) or n_dims(part) == 3 or looks_like_kernel(part)
+        for part in samples.parts
+    ):
         raise ValueError(
             "X holds kernels, and an approximation makes features of views, samples x features: "
             "pass the views, or approximation=None for kernels"
@@ -161,11 +157,6 @@ def _compress(model: Any, samples: Samples) -> tuple[FromFeatures, Stack]:
         features=stack.features.learned,
     )
     return source, stack
-
-
-def _is_kernel(part: Any) -> bool:
-    """Return whether what should be a view is one kernel, or several."""
-    return isinstance(part, RowSource) or n_dims(part) == 3 or looks_like_kernel(part)
 
 
 def learn(model: Any, samples: Samples) -> dict[str, Any]:
@@ -257,20 +248,12 @@ def _cluster(
         check_covered(len(order), n, model.n_clusters)
     if ids is not None:  # so that the order of rows changes nothing that is random
         order = order[np.argsort([str(sample) for sample in ids[order]], kind="stable")]
-    is_given = np.array_equal(order, np.arange(n))
     with warnings.catch_warnings():
-        # Said in words of our own, once it is known how many clusters there are.
+        # `_warn_of_fit` says it, with the number of clusters.
         warnings.filterwarnings("ignore", "Number of distinct clusters", ConvergenceWarning)
-        labels, centers = discretize(
-            rows if is_given else select(rows, order),
-            model.n_clusters,
-            n_init=model.n_init,
-            random_state=model.random_state,
-        )
-    if is_given:
-        return labels, centers
-    labels = select(labels, np.argsort(order))
-    return spread_samples(labels, np.sort(order), n, UNCOVERED), centers
+        options = model._options("n_init", "random_state")
+        labels, centers = discretize(select(rows, order), model.n_clusters, **options)
+    return spread_samples(labels, order, n, UNCOVERED), centers
 
 
 def _warn_of_fit(model: Any, learned: dict[str, Any], solution: Solution) -> None:
