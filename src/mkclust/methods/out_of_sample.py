@@ -109,9 +109,7 @@ class Extension:
         """Return the state to store, with arrays on the host."""
         return {name: arrays_to_host(value) for name, value in vars(self).items()}
 
-    def with_regressions(
-        self, learned: LearnedRows, regressions: Sequence[tuple[np.ndarray, Float]]
-    ) -> "Extension":
+    def with_regressions(self, regressions: Sequence[tuple[np.ndarray, Float]]) -> "Extension":
         """Return a copy with the predictions of regressions in further columns."""
         projections = []
         for p, (P, each) in enumerate(zip(self.projections, self.maps, strict=True)):
@@ -119,7 +117,8 @@ class Extension:
             further = [a[own] * (seen[p] / seen.sum()) for seen, a in regressions]
             projections.append(side_by_side(P, *(to_device(a, P) for a in further)))
         patterns = [seen for seen, _ in regressions]
-        learned = replace(learned, patterns=patterns, active=self.active)
+        assert self.learned is not None
+        learned = replace(self.learned, patterns=patterns, active=self.active)
         return replace(self, projections=projections, learned=learned)
 
     def embed_training(self, stack: Stack) -> Array:
@@ -139,11 +138,8 @@ class Extension:
 
     def embed(self, similarities: Sequence[Similarities], n_new: int) -> Array:
         """Embed new samples, (n_new, k), on the device of their similarities."""
-        parts = [
-            (part.kernels, part.rows, self._embed_some(part))
-            for part in similarities
-            if len(part.rows) or not n_new
-        ]
+        found = [part for part in similarities if len(part.rows) or not n_new]
+        parts = [(part.kernels, part.rows, self._embed_some(part)) for part in found]
         if not parts:
             raise ValueError("X is empty, it has no samples: pass at least one")
         return self._sum(parts, n_new)
@@ -185,8 +181,18 @@ class Extension:
         xp = namespace(cross)
         if self_similarity is not None and bool(xp.any(xp.isnan(self_similarity[:1]))):
             self_similarity = None  # what follows from the fit is not passed
-        if self_similarity is None and how.scale is not None:
-            self_similarity = own_similarity(name, how, cross, is_known)
+        if self_similarity is None and how.scale is not None and is_known:
+            self_similarity = how.diagonal - how.shift
+        elif self_similarity is None and how.scale is not None:
+            constant = how.constant_self_similarity()
+            if constant is None:
+                raise ValueError(
+                    f"{name}: scaling new samples needs their similarity to themselves, and it is "
+                    "not constant for this kernel; pass self_similarity, an array of k(x, x) with "
+                    "a row for each kernel and a column for each new sample, or fit with "
+                    "normalize=False"
+                )
+            self_similarity = zeros((cross.shape[0],), cross) + constant
         return how.project(cross, self.projections[p], self_similarity, is_training=is_known)
 
 
@@ -212,17 +218,3 @@ def is_training(standardization: Standardization, cross: Array) -> bool:
     columns = to_device(probe, cross, precision_of(cross))
     left, right = to_host(cross @ columns), to_host(cross.T @ columns)
     return bool(np.abs(left - right).max() <= 1e-3 * np.abs(left).max())
-
-
-def own_similarity(name: str, how: Standardization, cross: Array, is_known: bool) -> Array:
-    """Return new samples' similarities to themselves: those of the fit, or all alike."""
-    if is_known:
-        return how.diagonal - how.shift
-    constant = how.constant_self_similarity()
-    if constant is None:
-        raise ValueError(
-            f"{name}: scaling new samples needs their similarity to themselves, and it is not "
-            "constant for this kernel; pass self_similarity, an array of k(x, x) with a row for "
-            "each kernel and a column for each new sample, or fit with normalize=False"
-        )
-    return zeros((cross.shape[0],), cross) + constant

@@ -29,7 +29,7 @@ from mkclust.linalg import (
 )
 from mkclust.linalg.sparse_rows import row_width
 from mkclust.methods.memory_checks import require_memory_beside_kernels
-from mkclust.methods.out_of_sample import Extension, Similarities
+from mkclust.methods.out_of_sample import Similarities
 from mkclust.methods.same_input import (
     LAZY,
     OTHER_SAMPLES,
@@ -81,21 +81,6 @@ class Source:
         """Which kernels have which samples, (n_samples, n_kernels) of bool; None if all."""
         return None if self.given.missing is None else self.of_kernels(~self.given.missing)
 
-    def extended(self, stack: Stack, rows: Array, extension: Extension | None) -> Any:
-        """Return the same with what embeds new samples."""
-        return replace(self, extension=extension)
-
-    def attributes(self, stack: Stack) -> dict[str, Any]:
-        """Return what a model shows of its input."""
-        given, names = self.given, self.given.columns.get(TABLE)
-        shown = {
-            "observed_": None if given.missing is None else ~given.missing,
-            "feature_names_in_": None if names is None else np.array(names, object),
-            "sample_ids_": given.ids,
-            "view_names_in_": None if given.kind == "kernels" else given.names,
-        }
-        return {name: value for name, value in shown.items() if value is not None}
-
     def read(
         self: Any, model: Any, X: Any, observed: Any = None, *, is_new: bool = False
     ) -> Samples:
@@ -122,10 +107,6 @@ class Source:
         names = model.kernel_names_ if self.given.kind == "kernels" else self.given.names
         of_view = self.of_kernels(np.eye(len(names), dtype=bool))  # (n_views, n_kernels)
         return [name for name, own in zip(names, of_view, strict=True) if not used[own].any()]
-
-    def take_new(self, samples: Samples, numbers: np.ndarray) -> Samples:
-        """Return some new samples."""
-        return samples.take(numbers)
 
     def empty(self: Any, samples: Samples) -> np.ndarray:
         """Return which kernels have nothing of which samples, (n, m) of bool."""
@@ -156,20 +137,12 @@ class FromKernels(Source):
         require_memory_beside_kernels(model, stack)
         return stack
 
-    def attributes(self, stack: Stack) -> dict[str, Any]:
-        """Return what a model shows of its input."""
-        return super().attributes(stack) | {"n_features_in_": stack.n_samples}
-
     def read(self, model: Any, X: Any, observed: Any = None, *, is_new: bool = False) -> Samples:
         """Read kernels in the order of the fit, columns in that of its samples, or refuse them."""
         ids = training_index(model)
         samples = read_samples(X, expected="precomputed", ids=ids, cross=is_new, observed=observed)
         unused = self.unused(model) if is_new else ()
         return match_kernels(samples, model.kernel_names_, unused, len(model.labels_))
-
-    def take_new(self, samples: Samples, numbers: np.ndarray) -> Samples:
-        """Return some new samples, with their similarities to all training samples."""
-        return replace(replace(samples, kind="views").take(numbers), kind="kernels")
 
     def zero_rows(self, samples: Samples) -> dict[int, np.ndarray]:
         """Return the samples for which a kernel has only zeros, by its number, if any."""
@@ -275,11 +248,6 @@ class FromViews(Source):
         samples = Samples("kernels", names, tuple(parts), missing=missing)
         return _as_stack(model, samples, not self.bank.is_definite, views=views)
 
-    def attributes(self, stack: Stack) -> dict[str, Any]:
-        """Return what a model shows of its input."""
-        shown = super().attributes(stack)
-        return shown | {"n_features_in_": self.bank.n_features_in_, "bank_": self.bank}
-
     def similarities(
         self, model: Any, samples: Samples, self_similarity: Any
     ) -> list[Similarities]:
@@ -329,22 +297,6 @@ class FromFeatures(Source):
     def stack(self, model: Any, stack: Stack) -> Stack:
         """Return the compressed kernels themselves."""
         return stack
-
-    def extended(self, stack: Stack, rows: Array, extension: Extension | None) -> Any:
-        """Return the same with what embeds new samples."""
-        features = stack.features
-        matrix = features.coordinate_map @ to_host(rows)
-        return replace(self, features=features.learned, matrix=matrix)
-
-    def attributes(self, stack: Stack) -> dict[str, Any]:
-        """Return what a model shows of its input."""
-        shown = super().attributes(stack) | {
-            "n_features_in_": sum(self.widths.values()),
-            "approximation_error_": stack.features.trace_errors,
-        }
-        if stack.features.observed is not None:  # one kernel per view
-            shown["observed_"] = stack.features.observed
-        return shown
 
     def mixed_entries(self, model: Any, samples: Samples, indices: np.ndarray | None) -> Array:
         """Return the mixed kernel of features among some samples that the model was fitted on."""

@@ -12,11 +12,12 @@ from sklearn.exceptions import ConvergenceWarning
 from mkclust.data.check import check_observed, n_dims
 from mkclust.data.join import looks_like_kernel
 from mkclust.data.samples import Samples, as_blocks, read_samples, read_views
+from mkclust.data.tables import TABLE
 from mkclust.exceptions import FewerClustersWarning, MissingnessWarning, MissingViewsWarning, warn
 from mkclust.kernels import KernelBank, default_bank
 from mkclust.kernels.kinds import learn_preparations, rules_of
 from mkclust.kernels.requested import expected_input
-from mkclust.linalg import copy_array, select
+from mkclust.linalg import copy_array, select, to_host
 from mkclust.linalg.threads import one_thread_if_small
 from mkclust.methods.agreement import measure_agreement, warn_of_agreement
 from mkclust.methods.learned_rows import grams_of
@@ -205,14 +206,27 @@ def _learn_labels(
     uncovered: np.ndarray,
 ) -> dict[str, Any]:
     """Return the attributes learned from the source and the solution, labels included."""
+    given, features, missing = source.given, stack.features, source.given.missing
     rows, extension = model._rows(stack, solution)
-    source = source.extended(stack, rows, extension)
     vectors = solution.partition, rows, *model._further_rows(stack, solution)
-    if stack.features is not None:
-        vectors = stack.features.lift(*vectors)
+    if features is None:
+        source = replace(source, extension=extension)
+    else:
+        missing = missing if features.observed is None else ~features.observed
+        matrix = features.coordinate_map @ to_host(rows)
+        source = replace(source, features=features.learned, matrix=matrix)
+        vectors = features.lift(*vectors)
     embedding, rows, *further = vectors
-    labels, centers = _cluster(model, rows, source.given.ids, uncovered)
-    learned: dict[str, Any] = source.attributes(stack) | {
+    labels, centers = _cluster(model, rows, given.ids, uncovered)
+    of_kernels, columns = given.kind == "kernels", given.columns.get(TABLE)
+    learned: dict[str, Any] = {
+        "observed_": None if missing is None else ~missing,
+        "sample_ids_": given.ids,
+        "view_names_in_": None if of_kernels else given.names,
+        "n_features_in_": stack.n_samples if of_kernels else sum(source.widths.values()),
+        "feature_names_in_": None if columns is None else np.array(columns, object),
+        "bank_": getattr(source, "bank", None),
+        "approximation_error_": getattr(features, "trace_errors", None),
         "_source": source,
         "_centers": centers,
         "labels_": labels,
@@ -233,7 +247,7 @@ def _learn_labels(
     if further and solution.agreement is not None:  # they are of the views' compromise
         used = used_kernels(stack, solution.agreement.coefficients(), solution.included)
         uncovered = np.union1d(uncovered, without_entries(empty, used))
-        others = [_cluster(model, each, source.given.ids, uncovered)[0] for each in further]
+        others = [_cluster(model, each, given.ids, uncovered)[0] for each in further]
     learned.update(solution.learned)
     return learned | model._learned(stack, solution, labels, *others)
 
