@@ -17,17 +17,15 @@ N = 30
 pytestmark = pytest.mark.filterwarnings("ignore::mkclust.exceptions.WeightsWarning")
 
 
-def sound_kernels(n=N, m=3, seed=0):
+def sound_kernels():
     """Return Gram matrices of full rank with diagonals that vary."""
-    X = np.random.default_rng(seed).normal(size=(m, n, n + 5))
-    return [x @ x.T / n for x in X]
+    return [x @ x.T / N for x in np.random.default_rng(0).normal(size=(3, N, N + 5))]
 
 
-def gaussian_kernels(n=N, m=3, seed=0):
+def gaussian_kernels():
     """Return Gaussian kernels, whose diagonals are one."""
-    rng = np.random.default_rng(seed)
-    bank = KernelBank(widths=(1.0,), polynomials=(), linear=None)
-    return bank.fit_transform([rng.normal(size=(n, 4)) for _ in range(m)])
+    X = np.random.default_rng(0).normal(size=(3, N, 4))
+    return np.exp(-np.square(X[:, :, None] - X[:, None]).sum(axis=-1) / 8)
 
 
 def fit_kernels(kernels, **options):
