@@ -76,11 +76,9 @@ def learn_fills(
 ) -> Solution:
     """Solve and fill in turns, beginning with similarities of zero for missing samples.
 
-    ``solve(stack, previous)`` returns the solution for kernels that are filled, beginning with the
-    solution for the fills before, or with None; ``rule(stack, partition)`` returns the next maps.
-    The goal is the direction in which fills move the objective: a fill that moves it the wrong way
-    is rejected and ends the loop. Returns the solution for the last accepted fills, with the filled
-    kernels and the objective after each fill. Its certificate holds for these fills.
+    ``solve(stack, previous)`` returns the solution for filled kernels, starting from the previous
+    one or None; ``rule(stack, partition)`` returns the next maps. A fill that moves the objective
+    against the goal is rejected and ends the loop. The certificate holds for the last fills.
     """
     sign = {"rising": 1.0, "falling": -1.0}[goal]
     plain = _each_map(stack, lambda before, kernels: _plain(before))

@@ -46,6 +46,8 @@ from mkclust.types import Array, Float
 # From this share of missing samples on, learning what stands for them is worth its time
 # (benchmarks/missing_views.py).
 MUCH_MISSING = 0.1
+# Parts of a solution that a model has as attributes, with an underscore.
+SHOWN = ("weights", "coefficients", "objective", "history", "fill_history", "converged", "n_iter")
 
 
 class Training(NamedTuple):
@@ -182,8 +184,6 @@ def learn(model: Any, samples: Samples) -> dict[str, Any]:
         unused = without_entries(empty, used)
         learned = noted | _learn_labels(model, source, stack, solution, empty, unused)
         learned |= {"alignments_": leading_shares(stack, solution), "_used_kernels": used}
-    if solution.agreement is not None:
-        learned["agreement_"] = solution.agreement
     if "observed_" in learned:
         views = learned.get("view_names_in_", learned["kernel_names_"])
         labels, seen = (np.delete(learned[name], unused, 0) for name in ("labels_", "observed_"))
@@ -232,13 +232,8 @@ def _learn_labels(
         "labels_": labels,
         # A copy: a slice would keep all lifted vectors in memory.
         "embedding_": copy_array(embedding),
-        "weights_": solution.weights,
-        "coefficients_": solution.coefficients,
-        "objective_": solution.objective,
-        "history_": solution.history,
-        "fill_history_": solution.fill_history,
-        "converged_": solution.converged,
-        "n_iter_": solution.n_iter,
+        **{f"{name}_": getattr(solution, name) for name in SHOWN},
+        "agreement_": solution.agreement,
         "kernel_names_": stack.names,
         "solve_seconds_": solution.seconds,
     }

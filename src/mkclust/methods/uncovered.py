@@ -52,9 +52,9 @@ def used_kernels(
 def spread_over_all(
     learned: dict[str, Any], samples: Samples, fitted: np.ndarray | None, lost: np.ndarray
 ) -> np.ndarray:
-    """Bring what was learned of covered samples to all, in place; return which are not covered.
+    """Spread what was learned over all samples, in place; return those without used entries.
 
-    Lost are the places, among those fitted, of samples that only views have that are not used.
+    Lost are the positions, among the fitted samples, of those that only unused views have.
     """
     n = samples.n_samples
     rows = np.arange(n) if fitted is None else fitted
