@@ -11,23 +11,46 @@ from typing import Any, ClassVar, Literal, Self, cast
 
 import numpy as np
 from sklearn.base import ClusterMixin
+from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from mkclust.data.check import n_dims
-from mkclust.data.options import TableOptions
+from mkclust.data.options import TABLE_RULES, TableOptions
+from mkclust.exceptions import ClusterNumberWarning, warn
+from mkclust.kernels import KernelBank
+from mkclust.kernels.kinds import check_scale
 from mkclust.linalg import arrays_to_host
 from mkclust.methods.agreement import Agreement
 from mkclust.methods.documentation import COSINES, MIXING_WEIGHT, SUM, fill
 from mkclust.methods.mixed_kernel import mixed_kernel
 from mkclust.methods.out_of_sample import Extension
-from mkclust.methods.parameter_checks import check_n_clusters, check_parameters
 from mkclust.methods.solution import Solution
 from mkclust.methods.training import learn, read_training
 from mkclust.methods.uncovered import observed_of
-from mkclust.parameters import Allowed, Parameters, learned
+from mkclust.parameters import (
+    Allowed,
+    ClusterCount,
+    Count,
+    Flag,
+    Number,
+    Parameters,
+    check_parameter,
+    learned,
+)
 from mkclust.stack import Mix, Stack
+from mkclust.stack.compare import count_distinct
 from mkclust.text import printable, text_table
 from mkclust.types import Array, Float, Labels
+
+# What the parameters that many methods share may be.
+COMMON: dict[str, Allowed] = {
+    "n_clusters": ClusterCount(),
+    "center": Flag(),
+    "normalize": Flag(),
+    "n_init": Count(),
+    "max_iter": Count(),
+    "tol": Number(0, 1, open_low=True, open_high=True),
+} | TABLE_RULES
 
 
 class MultipleKernelClusterer(ClusterMixin, Parameters):
@@ -162,7 +185,7 @@ class MultipleKernelClusterer(ClusterMixin, Parameters):
         ((30, 3), (2,))
         """
         self.check_parameters()
-        check_n_clusters(self, stack)
+        self._check_n_clusters(stack)
         started = time.perf_counter()
         solution = self._solve(stack)
         return replace(solution, seconds=time.perf_counter() - started)
@@ -263,7 +286,72 @@ class MultipleKernelClusterer(ClusterMixin, Parameters):
 
     def check_parameters(self) -> None:
         """Raise ValueError or TypeError for parameters that are invalid for all data."""
-        check_parameters(self)
+        parameters = self.get_params(deep=False)
+        for name, allowed in (COMMON | self.ALLOWED).items():
+            if name in parameters:
+                check_parameter(name, parameters[name], allowed)
+        try:
+            check_random_state(self.random_state)
+        except ValueError as error:
+            raise ValueError(f"random_state={self.random_state!r}: {error}") from None
+        check_scale(self.scale)
+        self._check_approximation()
+        if self.missing_views == "learn" and not self._can_learn:
+            raise ValueError(
+                "missing_views='learn': only SimpleMKKM, MKKM, AverageKKM and AgreementKKM with "
+                "exact kernels learn to fill in samples that are missing from views; use one of "
+                "these with approximation=None, or pass missing_views='rescale' or 'zero'"
+            )
+
+    def _check_approximation(self) -> None:
+        """Refuse an invalid feature map, and any if the method needs entries of the kernels."""
+        approximation = self.approximation
+        if approximation is None:
+            return
+        is_map = hasattr(approximation, "transform")
+        if not is_map or isinstance(approximation, type | KernelBank):
+            raise ValueError(
+                f"approximation={approximation!r}: pass None, or a feature map such as "
+                "mkclust.kernels.Nystroem(n_components=200)"
+            )
+        if self.NEEDS_ENTRIES:
+            raise ValueError(
+                f"{type(self).__name__} needs the entries of the kernels, which features do not "
+                "give: pass approximation=None, or use a method that mixes whole kernels, such as "
+                "SimpleMKKM"
+            )
+
+    def _check_n_clusters(self, stack: Stack) -> None:
+        """Refuse as many clusters as samples, or distinct samples; warn of one and of too many.
+
+        Features stand for samples by a number of directions, which clusters must not exceed.
+        """
+        k, n, has_features = self.n_clusters, stack.n_samples, stack.features is not None
+        reason = None
+        if k > n and has_features:
+            reason = f"but the features span only {n} directions: pass more features"
+        elif k >= n and not has_features:
+            reason = f"with n_samples={n}: there must be fewer clusters than samples"
+        elif not has_features and k > 1 and (n_distinct := count_distinct(stack, k)) < k:
+            reason = f"but only {n_distinct} of the {n} samples are distinct"
+        if reason is not None:
+            raise ValueError(f"n_clusters={k}, {reason}; ask for fewer clusters")
+        if k == 1:
+            warn(
+                "n_clusters=1 puts all samples into one cluster: ask for 2 or more, or let "
+                "suggest_n_clusters choose the number",
+                ClusterNumberWarning,
+            )
+        elif 2 * k > n and not has_features:
+            warn(
+                f"n_clusters={k} with n_samples={n}: most clusters have one or two samples; ask "
+                "for fewer clusters",
+                ClusterNumberWarning,
+            )
+
+    @property
+    def _can_learn(self) -> bool:
+        return self.LEARNS_MISSING and self.approximation is None
 
     @property
     def _asks_to_learn(self) -> bool:
@@ -277,8 +365,7 @@ class MultipleKernelClusterer(ClusterMixin, Parameters):
     @property
     def table_options(self) -> TableOptions:
         """How tables become views."""
-        can_learn = self.LEARNS_MISSING and self.approximation is None
-        best = "learn" if can_learn else "rescale"
+        best = "learn" if self._can_learn else "rescale"
         return TableOptions(self.views, self.join, self.impute, self.missing_views or best)
 
     def __copy__(self) -> "MultipleKernelClusterer":

@@ -11,7 +11,7 @@ from mkclust.data.samples import Samples
 from mkclust.linalg import arrays_to_host, select, to_host
 from mkclust.linalg.memory import require_memory
 from mkclust.methods.out_of_sample import observed_part
-from mkclust.methods.same_input import OTHER_SAMPLES
+from mkclust.methods.source import OTHER_SAMPLES
 from mkclust.methods.training import open_samples
 from mkclust.methods.uncovered import PER_SAMPLE
 from mkclust.stack import Stack

@@ -4,14 +4,17 @@ A model holds one source. It reads new samples in the form of the fit (`Source.r
 of which nothing is known (`Source.empty`) and embeds the others (`Source.embed`).
 """
 
-from collections.abc import Sequence
+import warnings
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
 import numpy as np
+import pandas as pd
+from sklearn.utils.validation import validate_data
 
 from mkclust.data.blocks import Block, Blocks, check_finite
-from mkclust.data.check import in_memory
+from mkclust.data.check import check_masks, check_view, in_memory
 from mkclust.data.missing import single_kernels, zero_samples
 from mkclust.data.samples import Samples, as_blocks, read_samples, read_views
 from mkclust.data.tables import TABLE
@@ -26,24 +29,22 @@ from mkclust.linalg import (
     select,
     to_device,
     to_host,
+    zeros,
 )
 from mkclust.linalg.sparse_rows import row_width
 from mkclust.methods.memory_checks import require_memory_beside_kernels
-from mkclust.methods.out_of_sample import Similarities
-from mkclust.methods.same_input import (
-    LAZY,
-    OTHER_SAMPLES,
-    check_self_similarity,
-    check_table,
-    count_parts,
-    match_kernels,
-    with_unused,
-)
+from mkclust.methods.out_of_sample import Extension, Similarities
 from mkclust.stack import RowSource, Stack, as_numbers, as_stack, row_sums
 from mkclust.stack.discretize import assign
 from mkclust.stack.feature_maps import PreparedMap
-from mkclust.types import Array
+from mkclust.types import Array, Float
 
+# Messages.
+LAZY = (
+    "X holds dask arrays, and exact kernels are computed in this process: pass NumPy arrays, or "
+    "fit with an approximation, such as mkclust.kernels.Nystroem(200)"
+)
+OTHER_SAMPLES = "X holds other samples than the model was fitted on: pass the same"
 # Samples of a view that are kept beside features, at most and at least, and their entries at most.
 MOST_SAMPLES, FEWEST_SAMPLES, MOST_ENTRIES = 256, 32, 1 << 21
 # The rising numbers of some samples, (s,), and their rows of a view, (s, n_columns).
@@ -141,8 +142,17 @@ class FromKernels(Source):
         """Read kernels in the order of the fit, columns in that of its samples, or refuse them."""
         ids = training_index(model)
         samples = read_samples(X, expected="precomputed", ids=ids, cross=is_new, observed=observed)
-        unused = self.unused(model) if is_new else ()
-        return match_kernels(samples, model.kernel_names_, unused, len(model.labels_))
+        names, n = model.kernel_names_, len(model.labels_)
+        if is_new and set(samples.names) < set(names):
+            unused = self.unused(model)
+            samples = with_unused(samples, dict.fromkeys(unused, n), unused)
+        if (count := count_parts(samples)) != len(names):
+            raise ValueError(f"X has {count} kernels, the model was fitted on {len(names)}")
+        if samples.names in ((), tuple(f"kernel {p}" for p in range(count))):  # no names given
+            return samples
+        if missing := [name for name in names if name not in samples.names]:
+            raise ValueError(f"X lacks the kernel {missing[0]!r}, it has {list(samples.names)}")
+        return samples.only(names)
 
     def zero_rows(self, samples: Samples) -> dict[int, np.ndarray]:
         """Return the samples for which a kernel has only zeros, by its number, if any."""
@@ -225,7 +235,7 @@ class FromViews(Source):
         if samples.is_lazy:
             raise ValueError(LAZY)
         if samples.kind == "table" and [*self.widths] == [TABLE]:
-            return check_table(model, samples, is_new=True)
+            return check_new_table(model, samples)
         if used := [name for name in samples.names if name not in unused]:
             samples = samples.only(used)  # what unused views hold must not matter
         return super().match(model, samples, unused)
@@ -341,3 +351,69 @@ def _as_stack(model: Any, kernels: Any, validate: bool, **options: Any) -> Stack
     """Return kernels centered, scaled and repaired as a model asks for."""
     options |= {"center": model.center, "normalize": model.normalize, "psd": model.psd}
     return as_stack(kernels, validate=validate, fill=model.table_options.fill_rule, **options)
+
+
+def with_unused(samples: Samples, widths: Mapping[str, int], unused: Collection[str]) -> Samples:
+    """Return samples with unused views, or kernels, that they lack, as missing from all samples."""
+    absent = {n: width for n, width in widths.items() if n in unused and n not in samples.names}
+    if not absent or samples.is_lazy or any(isinstance(p, RowSource) for p in samples.parts):
+        return samples
+    n, like = samples.n_samples, samples.parts[0]
+    like = like if is_foreign(like) else np.zeros(0)
+    missing = (
+        np.zeros((n, len(samples.names)), bool) if samples.missing is None else samples.missing
+    )
+    return replace(
+        samples,
+        names=(*samples.names, *absent),
+        parts=(*samples.parts, *(zeros((0, width), like) for width in absent.values())),
+        missing=np.hstack([missing, np.ones((n, len(absent)), bool)]),
+    )
+
+
+def count_parts(samples: Samples) -> int:
+    """Return the number of views or kernels."""
+    return sum(part.n_kernels if isinstance(part, RowSource) else 1 for part in samples.parts)
+
+
+def check_new_table(model: Any, samples: Samples) -> Samples:
+    """Return one new table, compared with that of the fit as scikit-learn does."""
+    if is_foreign(samples.parts[0]):  # on a device, which scikit-learn does not know
+        return samples
+    options: dict[str, Any] = {"dtype": [np.float64, np.float32], "ensure_all_finite": False}
+    with warnings.catch_warnings():
+        if TABLE in samples.columns:  # an array of encoded columns, compared by name already
+            warnings.filterwarnings("ignore", "X does not have valid feature", UserWarning)
+        table = samples.parts[0]
+        table = validate_data(model, table, reset=False, accept_sparse="csr", **options)
+    return replace(samples, parts=(check_view(table, "X"),))
+
+
+def check_self_similarity(
+    extension: Extension, self_similarity: Any, seen: np.ndarray
+) -> list[Float]:
+    """Return the similarities to themselves of the new samples that each kernel has seen."""
+    if isinstance(self_similarity, pd.DataFrame):
+        raise TypeError(
+            "self_similarity is a data frame, whose ids are not compared with those of X: pass "
+            "an array, its rows in the order of the kernels and its columns in that of the "
+            "new samples"
+        )
+    check_masks(self_similarity, "self_similarity")
+    values = to_host(arrays_to_host(self_similarity))
+    if values.shape != seen.shape:
+        raise ValueError(
+            f"self_similarity has the shape {values.shape}, expected {seen.shape}: "
+            "one row per kernel, one column per new sample"
+        )
+    # A kernel that was repaired may have had negative ones.
+    least = [-np.inf if each.is_repaired else 0.0 for each in extension.standardizations]
+    wrong = seen & ~(np.isfinite(values) & (values >= np.array(least)[:, None]))
+    if np.any(wrong):
+        kernel, sample = np.argwhere(wrong)[0]
+        raise ValueError(
+            f"self_similarity is {values[kernel, sample]:g} for {extension.names[kernel]} and new "
+            f"sample {sample}, one of {int(wrong.sum())} entries that cannot be k(x, x): they are "
+            "NaN, infinite or negative"
+        )
+    return [own[has] for own, has in zip(values, seen, strict=True)]

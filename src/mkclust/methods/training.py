@@ -9,7 +9,7 @@ import numpy as np
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
-from mkclust.data.check import check_observed, n_dims
+from mkclust.data.check import check_as_sklearn, check_observed, n_dims
 from mkclust.data.join import looks_like_kernel
 from mkclust.data.samples import Samples, as_blocks, read_samples, read_views
 from mkclust.data.tables import TABLE
@@ -25,9 +25,8 @@ from mkclust.methods.memory_checks import require_memory_for_features, require_m
 from mkclust.methods.missingness import measure_missingness
 from mkclust.methods.mixture import leading_shares
 from mkclust.methods.neighborhoods import check_neighborhoods
-from mkclust.methods.same_input import LAZY, check_table
 from mkclust.methods.solution import Solution
-from mkclust.methods.source import FromFeatures, FromKernels, FromViews, some_rows
+from mkclust.methods.source import LAZY, FromFeatures, FromKernels, FromViews, some_rows
 from mkclust.methods.uncovered import (
     UNCOVERED,
     check_covered,
@@ -68,7 +67,7 @@ def read_training(model: Any, X: Any, observed: Any = None) -> Samples:
         expected = expected_input(model.kernels)
         samples = read_samples(X, expected=expected, options=options, observed=observed)
         if samples.kind == "table" and not samples.is_lazy:
-            samples = check_table(model, samples, is_new=False)
+            samples = replace(samples, parts=(check_as_sklearn(samples.parts[0]),))
     check_observed(samples.missing, samples.names)
     return samples
 
