@@ -295,7 +295,13 @@ class MultipleKernelClusterer(ClusterMixin, Parameters):
         except ValueError as error:
             raise ValueError(f"random_state={self.random_state!r}: {error}") from None
         check_scale(self.scale)
-        self._check_approximation()
+        features = self.approximation
+        is_map = hasattr(features, "transform") and not isinstance(features, type | KernelBank)
+        if features is not None and not is_map:
+            raise ValueError(
+                f"approximation={features!r}: pass None, or a feature map such as "
+                "mkclust.kernels.Nystroem(n_components=200)"
+            )
         if self.missing_views == "learn" and not self._can_learn:
             raise ValueError(
                 "missing_views='learn': only SimpleMKKM, MKKM, AverageKKM and AgreementKKM with "
@@ -303,32 +309,12 @@ class MultipleKernelClusterer(ClusterMixin, Parameters):
                 "these with approximation=None, or pass missing_views='rescale' or 'zero'"
             )
 
-    def _check_approximation(self) -> None:
-        """Refuse an invalid feature map, and any if the method needs entries of the kernels."""
-        approximation = self.approximation
-        if approximation is None:
-            return
-        is_map = hasattr(approximation, "transform")
-        if not is_map or isinstance(approximation, type | KernelBank):
-            raise ValueError(
-                f"approximation={approximation!r}: pass None, or a feature map such as "
-                "mkclust.kernels.Nystroem(n_components=200)"
-            )
-        if self.NEEDS_ENTRIES:
-            raise ValueError(
-                f"{type(self).__name__} needs the entries of the kernels, which features do not "
-                "give: pass approximation=None, or use a method that mixes whole kernels, such as "
-                "SimpleMKKM"
-            )
-
     def _check_n_clusters(self, stack: Stack) -> None:
-        """Refuse as many clusters as samples, or distinct samples; warn of one and of too many.
-
-        Features stand for samples by a number of directions, which clusters must not exceed.
-        """
+        """Refuse as many clusters as samples, or distinct samples; warn of one and of too many."""
         k, n, has_features = self.n_clusters, stack.n_samples, stack.features is not None
         reason = None
         if k > n and has_features:
+            # Features stand for samples by a number of directions.
             reason = f"but the features span only {n} directions: pass more features"
         elif k >= n and not has_features:
             reason = f"with n_samples={n}: there must be fewer clusters than samples"
