@@ -122,10 +122,10 @@ class Missingness:
     def warning(self) -> str:
         """Return the verdict with what to do about it, for a warning."""
         return (
-            f"{self.verdict()} The clusters may be an effect of how missing samples are "
-            "treated: compare them with the clusters of the samples that all views have "
-            "(join='inner'), or with another value of missing_views. If samples of different "
-            "kinds were measured differently, the clusters may be right"
+            f"{self.verdict()} The clusters may be an effect of how missing samples are treated: "
+            "compare them with those of the samples that all views have (join='inner'), or with "
+            "another value of missing_views. If samples of different kinds were measured "
+            "differently, the clusters may be right"
         )
 
     def summary(self) -> str:

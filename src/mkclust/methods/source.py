@@ -39,7 +39,7 @@ from mkclust.stack.discretize import assign
 from mkclust.stack.feature_maps import PreparedMap
 from mkclust.types import Array, Float
 
-# Messages.
+# Refusals of input that exact kernels cannot take, and of other samples than those of the fit.
 LAZY = (
     "X holds dask arrays, and exact kernels are computed in this process: pass NumPy arrays, or "
     "fit with an approximation, such as mkclust.kernels.Nystroem(200)"
@@ -102,9 +102,9 @@ class Source:
 
     def unused(self: Any, model: Any) -> list[str]:
         """Return the views, or kernels, that the embedding of new samples does not depend on."""
-        used, extension = np.asarray(model._used_kernels), self.extension
-        if extension is not None:
-            used = used | extension.active
+        used = np.asarray(model._used_kernels)
+        if self.extension is not None:
+            used = used | self.extension.active
         names = model.kernel_names_ if self.given.kind == "kernels" else self.given.names
         of_view = self.of_kernels(np.eye(len(names), dtype=bool))  # (n_views, n_kernels)
         return [name for name, own in zip(names, of_view, strict=True) if not used[own].any()]
@@ -163,22 +163,19 @@ class FromKernels(Source):
         self, model: Any, samples: Samples, self_similarity: Any
     ) -> list[Similarities]:
         """Return the similarities of new samples to the training samples, kernel by kernel."""
-        names, missing = model.kernel_names_, samples.missing
+        names, missing, found = model.kernel_names_, samples.missing, []
         seen = np.ones((samples.n_samples, len(names)), bool) if missing is None else ~missing
-        rows = [np.flatnonzero(has) for has in seen.T]
-        named = zip(names, samples.parts, strict=True)
-        cross: list[Any] = [as_numbers(K, name) for name, K in named]
-        check_one_place(cross, names)
-        for p, name in enumerate(names):
-            cross[p] = self._training_columns(model, p, cross[p], len(rows[p]))
-            row_sums(cross[p], name)  # refuses what is not finite
         own: list[Any] = [None] * len(names)
         if self_similarity is not None:
             own = check_self_similarity(self.extension, self_similarity, seen.T)
-        return [
-            Similarities([p], rows[p], [cross[p]], None if own[p] is None else own[p][None])
-            for p in range(len(names))
-        ]
+        kernels = [as_numbers(K, name) for name, K in zip(names, samples.parts, strict=True)]
+        check_one_place(kernels, names)
+        for p, K in enumerate(kernels):
+            rows = np.flatnonzero(seen[:, p])
+            cross = self._training_columns(model, p, K, len(rows))
+            row_sums(cross, names[p])  # refuses what is not finite
+            found.append(Similarities([p], rows, [cross], None if own[p] is None else own[p][None]))
+        return found
 
     def _training_columns(self, model: Any, p: int, K: Array, n_new: int) -> Array:
         """Return the columns of the training samples that a kernel has, of these or of all."""
@@ -360,9 +357,8 @@ def with_unused(samples: Samples, widths: Mapping[str, int], unused: Collection[
         return samples
     n, like = samples.n_samples, samples.parts[0]
     like = like if is_foreign(like) else np.zeros(0)
-    missing = (
-        np.zeros((n, len(samples.names)), bool) if samples.missing is None else samples.missing
-    )
+    missing = samples.missing
+    missing = np.zeros((n, len(samples.names)), bool) if missing is None else missing
     return replace(
         samples,
         names=(*samples.names, *absent),
@@ -395,9 +391,8 @@ def check_self_similarity(
     """Return the similarities to themselves of the new samples that each kernel has seen."""
     if isinstance(self_similarity, pd.DataFrame):
         raise TypeError(
-            "self_similarity is a data frame, whose ids are not compared with those of X: pass "
-            "an array, its rows in the order of the kernels and its columns in that of the "
-            "new samples"
+            "self_similarity is a data frame, whose ids are not compared with those of X: pass an "
+            "array, with rows in the order of the kernels and columns in that of the new samples"
         )
     check_masks(self_similarity, "self_similarity")
     values = to_host(arrays_to_host(self_similarity))
