@@ -1,8 +1,5 @@
 """Invariances of SimpleMKKM; those of all methods are in test_contract.py."""
 
-import os
-import subprocess
-import sys
 import warnings
 
 import numpy as np
@@ -70,29 +67,3 @@ def test_single_precision_gives_nearly_the_same_answer(seed, n):
     assert b.weights_.dtype == np.float64
     assert b.objective_ == pytest.approx(a.objective_, rel=1e-5)
     assert same_partition(a.labels_, b.labels_)
-
-
-@pytest.mark.slow
-def test_the_number_of_threads_changes_nothing_that_matters():
-    program = """
-import numpy as np
-from mkclust import SimpleMKKM
-from mkclust.datasets import load
-views = {name: view[:600] for name, view in load("digits").views.items()}
-model = SimpleMKKM(10, random_state=0).fit(views)
-print(*model.weights_, *model.labels_)
-"""
-    outputs = []
-    for n_threads in ("1", "2"):
-        names = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
-        environment = dict(os.environ) | dict.fromkeys(names, n_threads)
-        found = subprocess.run(
-            [sys.executable, "-W", "ignore", "-c", program],
-            env=environment,
-            capture_output=True,
-            text=True,
-            check=True,
-        )
-        outputs.append(np.array(found.stdout.split(), dtype=float))
-    np.testing.assert_allclose(outputs[0][:4], outputs[1][:4], atol=1e-6)
-    assert adjusted_rand_index(outputs[0][4:], outputs[1][4:]) > 0.99
