@@ -3,7 +3,6 @@ from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
-import scipy.sparse as sp
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import adjusted_rand_score
@@ -226,34 +225,6 @@ def test_names_of_views_and_kernels_are_kept(method):
     assert model.kernel_names_ == ("pixels", "words")
     assert method(3).fit(list(views.values())).kernel_names_ == ("view 0", "view 1")
     assert len(method(3).fit(views["pixels"]).kernel_names_) == 12
-
-
-FORMS = {
-    "list": lambda K: list(K),
-    "tuple": lambda K: tuple(K),
-    "dict": lambda K: dict(zip("ab", K, strict=True)),
-    "nested lists": lambda K: K.tolist(),
-    "objects": lambda K: K.astype(object),
-    "big-endian": lambda K: K.astype(">f8"),
-    "Fortran": lambda K: np.asfortranarray(K),
-    "negative strides": lambda K: K[:, ::-1, ::-1].copy()[:, ::-1, ::-1],
-    "read-only": lambda K: np.broadcast_to(K, K.shape),
-    "csr": lambda K: [sp.csr_array(k) for k in K],
-    "dense and sparse": lambda K: [K[0], sp.csc_matrix(K[1])],
-}
-
-
-@pytest.mark.parametrize(
-    ("name", "form", "kernels"), every_pair(INDUCTIVE, [*FORMS], [gaussian, gram])
-)
-def test_every_form_of_kernels_gives_the_same_clusters(inductive, form, kernels):
-    K = kernels(blobs()[0])
-    plain = inductive(3, random_state=0).fit(K)
-    X = FORMS[form](K)
-    model = inductive(3, kernels="precomputed", random_state=0).fit(X)
-    np.testing.assert_array_equal(model.labels_, plain.labels_)
-    np.testing.assert_allclose(model.weights_, plain.weights_, atol=1e-6)
-    np.testing.assert_array_equal(model.predict(X), plain.labels_)
 
 
 # Extreme shapes --------------------------------------------------------------------------------
