@@ -23,10 +23,9 @@ from mkclust.linalg import arrays_to_host
 from mkclust.methods.agreement import Agreement
 from mkclust.methods.documentation import COSINES, MIXING_WEIGHT, SUM, fill
 from mkclust.methods.mixed_kernel import mixed_kernel
-from mkclust.methods.out_of_sample import Extension
+from mkclust.methods.out_of_sample import Extension, observed_of
 from mkclust.methods.solution import Solution
 from mkclust.methods.training import learn, read_training
-from mkclust.methods.uncovered import observed_of
 from mkclust.parameters import (
     Allowed,
     ClusterCount,

@@ -14,9 +14,16 @@ from mkclust.linalg import arrays_to_host, is_on_accelerator, to_device, to_host
 from mkclust.linalg.sparse_rows import spread_rows
 from mkclust.methods.base import MultipleKernelClusterer
 from mkclust.methods.learned_rows import LearnedRows, learn_regressions
-from mkclust.methods.out_of_sample import Extension, embedded_rows, inverse
+from mkclust.methods.out_of_sample import (
+    UNCOVERED,
+    Extension,
+    embedded_rows,
+    inverse,
+    observed_of,
+    warn_of_uncovered,
+    without_entries,
+)
 from mkclust.methods.solution import Solution
-from mkclust.methods.uncovered import UNCOVERED, observed_of, warn_of_uncovered, without_entries
 from mkclust.stack import Stack
 from mkclust.stack.discretize import assign
 from mkclust.stack.kernel import multiply

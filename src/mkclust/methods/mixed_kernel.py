@@ -12,8 +12,7 @@ from mkclust.linalg import arrays_to_host, select, to_host
 from mkclust.linalg.memory import require_memory
 from mkclust.methods.out_of_sample import observed_part
 from mkclust.methods.source import OTHER_SAMPLES
-from mkclust.methods.training import open_samples
-from mkclust.methods.uncovered import PER_SAMPLE
+from mkclust.methods.training import PER_SAMPLE, open_samples
 from mkclust.stack import Stack
 from mkclust.stack.discretize import normalize_rows
 from mkclust.stack.observed import with_maps

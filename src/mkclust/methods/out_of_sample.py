@@ -1,4 +1,4 @@
-"""Embed samples that a model was not fitted on."""
+"""Embed samples that a model was not fitted on, and find those without entries in used views."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from mkclust.engine.eigen import Relaxation
+from mkclust.exceptions import UncoveredSamplesWarning, warn
 from mkclust.linalg import (
     arrays_to_host,
     astype,
@@ -23,9 +24,12 @@ from mkclust.methods.learned_rows import LearnedRows
 from mkclust.stack import Kernel, Observed, Source, Stack, Standardization, Standardized
 from mkclust.stack.checks import symmetrized
 from mkclust.stack.kernel import multiply
-from mkclust.stack.observed import FillRule, SampleMap, maps_of, rescaling
+from mkclust.stack.observed import FillRule, SampleMap, maps_of, observed_samples, rescaling
+from mkclust.text import count, join_words
 from mkclust.types import Array, Float
 
+# The label of samples of which nothing is known: they have no entry in any view that is used.
+UNCOVERED = -1
 # Self-similarities that differ by no more than this share are the same.
 SAME_DIAGONAL = 1e-6
 
@@ -41,6 +45,44 @@ def active_kernels(stack: Stack, active: Sequence[int] | None) -> np.ndarray:
     is_active = np.full(stack.n_kernels, active is None)
     is_active[list(active or ())] = True
     return is_active
+
+
+def used_kernels(
+    stack: Stack, coefficients: np.ndarray | None, active: Sequence[int] | None = None
+) -> np.ndarray:
+    """Return which kernels are used in a mix, (m,) of bool; all if a method mixes none."""
+    if coefficients is None:
+        return np.ones(stack.n_kernels, bool)
+    # What was learned of a sample counts for it in all kernels that are not set aside.
+    if any(each is not None and each.fill is not None for each in maps_of(stack.kernels)):
+        return active_kernels(stack, active)
+    return np.asarray(coefficients) != 0
+
+
+def observed_of(stack: Stack) -> np.ndarray | None:
+    """Return which kernels have which samples, (n, m) of bool; None if all have all."""
+    features = stack.features
+    return observed_samples(stack.kernels) if features is None else features.observed
+
+
+def without_entries(empty: np.ndarray, is_used: Any = slice(None)) -> np.ndarray:
+    """Return the sorted indices of samples without an entry in any used view, given (n, m)."""
+    used = empty[:, is_used]
+    return np.flatnonzero(used.all(axis=1)) if used.shape[1] else np.arange(0)
+
+
+def warn_of_uncovered(
+    uncovered: np.ndarray, n_samples: int, ids: np.ndarray | None, aside: Sequence[str] = ()
+) -> None:
+    """Warn of samples that have no entry in any view that is used, and name views set aside."""
+    have, them = ("has", "it") if len(uncovered) == 1 else ("have", "them")
+    named = join_words(uncovered if ids is None else ids[uncovered])
+    only = f", only in {join_words(aside)}, which a method such as AverageKKM uses" if aside else ""
+    warn(
+        f"{len(uncovered)} of {count(n_samples, 'sample')} {have} no entry in any view that is "
+        f"used{only}: {named}. Nothing is known of {them}, and the label is {UNCOVERED}",
+        UncoveredSamplesWarning,
+    )
 
 
 def embedded_rows(relaxation: Relaxation, precision: float) -> Array:

@@ -18,6 +18,7 @@ from mkclust.kernels import KernelBank, default_bank
 from mkclust.kernels.kinds import learn_preparations, rules_of
 from mkclust.kernels.requested import expected_input
 from mkclust.linalg import copy_array, select, to_host
+from mkclust.linalg.sparse_rows import spread_rows
 from mkclust.linalg.threads import one_thread_if_small
 from mkclust.methods.agreement import measure_agreement, warn_of_agreement
 from mkclust.methods.learned_rows import grams_of
@@ -25,26 +26,31 @@ from mkclust.methods.memory_checks import require_memory_for_features, require_m
 from mkclust.methods.missingness import measure_missingness
 from mkclust.methods.mixture import leading_shares
 from mkclust.methods.neighborhoods import check_neighborhoods
-from mkclust.methods.solution import Solution
-from mkclust.methods.source import LAZY, FromFeatures, FromKernels, FromViews, some_rows
-from mkclust.methods.uncovered import (
+from mkclust.methods.out_of_sample import (
     UNCOVERED,
-    check_covered,
     observed_of,
-    spread_over_all,
-    spread_samples,
     used_kernels,
     warn_of_uncovered,
     without_entries,
 )
+from mkclust.methods.solution import Solution
+from mkclust.methods.source import LAZY, FromFeatures, FromKernels, FromViews, some_rows
 from mkclust.stack import RowSource, Stack
 from mkclust.stack.discretize import count_clusters, discretize
 from mkclust.stack.features import compress
+from mkclust.text import count
 from mkclust.types import Array, Float
 
 # From this share of missing samples on, learning what stands for them is worth its time
 # (benchmarks/missing_views.py).
 MUCH_MISSING = 0.1
+# Learned attributes with an entry per sample, and their value for such samples.
+PER_SAMPLE = {
+    "labels_": UNCOVERED,
+    "baseline_labels_": UNCOVERED,
+    "embedding_": 0,
+    "sample_weights_": 0,
+}
 # Parts of a solution that a model has as attributes, with an underscore.
 SHOWN = ("weights", "coefficients", "objective", "history", "fill_history", "converged", "n_iter")
 
@@ -291,3 +297,47 @@ def _warn_of_fit(model: Any, learned: dict[str, Any], solution: Solution) -> Non
         )
     if not solution.converged:
         warn(f"{name} did not converge: {model._explain_stop(solution)}", ConvergenceWarning)
+
+
+def spread_over_all(
+    learned: dict[str, Any], samples: Samples, fitted: np.ndarray | None, lost: np.ndarray
+) -> np.ndarray:
+    """Spread what was learned over all samples, in place; return those without used entries.
+
+    Lost are the positions, among the fitted samples, of those that only unused views have.
+    """
+    n = samples.n_samples
+    rows = np.arange(n) if fitted is None else fitted
+    kept = np.delete(np.arange(len(rows)), lost)
+    for name, value in PER_SAMPLE.items():
+        if name in learned:
+            learned[name] = spread_samples(select(learned[name], kept), rows[kept], n, value)
+    uncovered = np.delete(np.arange(n), rows[kept])
+    learned["uncovered_samples_"] = uncovered if samples.ids is None else samples.ids[uncovered]
+    if fitted is not None:
+        if samples.missing is not None:
+            learned["observed_"] = ~samples.missing
+        if samples.ids is not None:
+            learned["sample_ids_"] = samples.ids
+        if samples.kind == "kernels":
+            learned["n_features_in_"] = n
+        learned["_covered"] = fitted
+    return uncovered
+
+
+def spread_samples(values: Any, covered: np.ndarray, n: int, value: int) -> Any:
+    """Return values for all of n samples, one value for those that are not covered."""
+    columns = values[:, None] if values.ndim == 1 else values
+    spread = spread_rows(columns, covered, n, value)
+    return spread[:, 0] if values.ndim == 1 else spread
+
+
+def check_covered(n_covered: int, n_samples: int, n_clusters: int) -> None:
+    """Refuse more clusters than there are samples of which something is known."""
+    if n_covered < max(n_clusters, 2):
+        raise ValueError(
+            f"n_clusters={n_clusters}, but only {n_covered} of {count(n_samples, 'sample')} have "
+            "an entry in a view that is used, and nothing is known of the others: ask for fewer "
+            "clusters, add a view that has them, or take a method that uses every view, such as "
+            "AverageKKM"
+        )
