@@ -174,7 +174,7 @@ def stability(
     shares = np.divide(n_stayed, n_drawn, out=np.full(n, np.nan), where=n_drawn > 0)
     clusters = pd.Series(shares).groupby(labels).mean().reindex(range(k)).to_numpy()
     if covered is not None:
-        shares = spread_rows(shares[:, None], covered, n_all, np.nan)[:, 0]
+        shares = spread_rows(shares, covered, n_all, np.nan)
     return Stability(type(model).__name__, vary, shares, clusters, agreements, size)
 
 

@@ -1,8 +1,8 @@
 """What all methods share.
 
-``fit`` reads its input (`training.read_training`), makes kernels of it (`training.open_training`),
-lets the method solve, and clusters the rows of the partition (`training.learn`). What new samples
-need is kept in ``_source`` (`source.Source`).
+``fit`` reads its input (``read_training``), makes kernels of it (``open_training``),
+lets the method solve, and clusters the rows of the partition (``learn``). What new samples
+need is kept in ``_source`` (``Source``).
 """
 
 import time
@@ -58,7 +58,7 @@ class MultipleKernelClusterer(ClusterMixin, Parameters):
     A child defines its parameters as annotated fields, their values in ``ALLOWED``, and
     ``_solve(stack) -> Solution``. It may add attributes in ``_learned(stack, solution, labels,
     *further)``, with the labels of further rows that it asked for in ``_further_rows``. Its
-    docstring may name sections of `mkclust.methods.documentation`. Reports, displays and the
+    docstring may name sections of ``mkclust.methods.documentation``. Reports, displays and the
     command line describe a method by the attributes of its class.
     """
 
@@ -202,7 +202,7 @@ class MultipleKernelClusterer(ClusterMixin, Parameters):
         """Return the similarities by which the samples are clustered, all or among some.
 
         For most methods that is ``sum_p coefficients_p K_p``, every kernel centered and scaled as
-        in the fit, or the kernel of its features; `describe_mixed_kernel` says what it is for
+        in the fit, or of their features; :meth:`describe_mixed_kernel` says what it is for
         others.
 
         Parameters
@@ -352,12 +352,6 @@ class MultipleKernelClusterer(ClusterMixin, Parameters):
         """How tables become views."""
         best = "learn" if self._can_learn else "rescale"
         return TableOptions(self.views, self.join, self.impute, self.missing_views or best)
-
-    def __copy__(self) -> "MultipleKernelClusterer":
-        """Return a model with the same arrays, not copied."""
-        other = type(self).__new__(type(self))
-        other.__dict__.update(self.__dict__)
-        return other
 
     def __getstate__(self) -> dict[str, Any]:
         """Return the state to store, with arrays on the host, which load anywhere."""

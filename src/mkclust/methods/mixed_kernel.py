@@ -1,11 +1,11 @@
 """The input of a fit, passed again: checked to be the same, and made into the same kernels."""
 
 import warnings
-from copy import copy
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
+from sklearn.base import clone
 
 from mkclust.data.samples import Samples
 from mkclust.linalg import arrays_to_host, select, to_host
@@ -48,7 +48,8 @@ def only_covered(model: Any) -> Any:
     covered = model._covered
     if covered is None:
         return model
-    other = copy(model)
+    other = clone(model)
+    vars(other).update(vars(model))  # the same arrays, not copied
     del other._covered, other.uncovered_samples_
     for name in (*PER_SAMPLE, "sample_ids_", "observed_"):
         if hasattr(model, name):

@@ -267,7 +267,7 @@ def _cluster(
         warnings.filterwarnings("ignore", "Number of distinct clusters", ConvergenceWarning)
         options = model._options("n_init", "random_state")
         labels, centers = discretize(select(rows, order), model.n_clusters, **options)
-    return spread_samples(labels, order, n, UNCOVERED), centers
+    return spread_rows(labels, order, n, UNCOVERED), centers
 
 
 def _warn_of_fit(model: Any, learned: dict[str, Any], solution: Solution) -> None:
@@ -311,7 +311,7 @@ def spread_over_all(
     kept = np.delete(np.arange(len(rows)), lost)
     for name, value in PER_SAMPLE.items():
         if name in learned:
-            learned[name] = spread_samples(select(learned[name], kept), rows[kept], n, value)
+            learned[name] = spread_rows(select(learned[name], kept), rows[kept], n, value)
     uncovered = np.delete(np.arange(n), rows[kept])
     learned["uncovered_samples_"] = uncovered if samples.ids is None else samples.ids[uncovered]
     if fitted is not None:
@@ -323,13 +323,6 @@ def spread_over_all(
             learned["n_features_in_"] = n
         learned["_covered"] = fitted
     return uncovered
-
-
-def spread_samples(values: Any, covered: np.ndarray, n: int, value: int) -> Any:
-    """Return values for all of n samples, one value for those that are not covered."""
-    columns = values[:, None] if values.ndim == 1 else values
-    spread = spread_rows(columns, covered, n, value)
-    return spread[:, 0] if values.ndim == 1 else spread
 
 
 def check_covered(n_covered: int, n_samples: int, n_clusters: int) -> None:
