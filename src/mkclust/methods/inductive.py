@@ -118,7 +118,7 @@ class InductiveClusterer(
             return samples, np.zeros((n, self.n_clusters)), uncovered
         if self_similarity is not None:
             self_similarity = to_host(arrays_to_host(self_similarity))[:, covered]
-        # As views: of kernels, columns are those of the training samples.
+        # As views, since the columns of kernels are training samples.
         part = replace(replace(samples, kind="views").take(covered), kind=samples.kind)
         rows = source.embed(self, part, self_similarity)
         return samples, spread_rows(rows, covered, n, 0.0), uncovered

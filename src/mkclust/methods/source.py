@@ -39,14 +39,17 @@ from mkclust.stack.discretize import assign
 from mkclust.stack.feature_maps import PreparedMap
 from mkclust.types import Array, Float
 
-# Refusals of input that exact kernels cannot take, and of other samples than those of the fit.
+# The refusal of dask arrays for exact kernels.
 LAZY = (
     "X holds dask arrays, and exact kernels are computed in this process: pass NumPy arrays, or "
     "fit with an approximation, such as mkclust.kernels.Nystroem(200)"
 )
+# The refusal of samples that differ from those of the fit.
 OTHER_SAMPLES = "X holds other samples than the model was fitted on: pass the same"
-# Samples of a view that are kept beside features, at most and at least, and their entries at most.
-MOST_SAMPLES, FEWEST_SAMPLES, MOST_ENTRIES = 256, 32, 1 << 21
+# Largest and smallest number of samples of a view that are kept with features, ...
+MOST_SAMPLES, FEWEST_SAMPLES = 256, 32
+# ... and the largest number of their entries.
+MOST_ENTRIES = 1 << 21
 # The rising numbers of some samples, (s,), and their rows of a view, (s, n_columns).
 SomeRows = tuple[np.ndarray, Array]
 # Largest share of changed labels that is tolerated: rounding may change single ones.
@@ -61,7 +64,7 @@ def training_index(model: Any) -> Any:
 
 @dataclass(frozen=True, kw_only=True)
 class Source:
-    """What all sources have in common; as it stands, for views."""
+    """What sources have in common; the defaults are for views."""
 
     # What was read, without its arrays: names, ids, missing samples, columns and notes.
     given: Samples
@@ -285,7 +288,7 @@ class FromFeatures(Source):
     # The feature maps of the views, and the matrix from features to rows of the embedding.
     features: Any
     matrix: Array = None
-    # By which the columns of views can be recognized.
+    # Some rows of each view, to recognize its columns.
     rows: dict[str, SomeRows] = field(default_factory=dict)
 
     def __getstate__(self) -> dict[str, Any]:

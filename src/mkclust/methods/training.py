@@ -160,7 +160,7 @@ def _compress(model: Any, samples: Samples) -> tuple[FromFeatures, Stack]:
     source = FromFeatures(
         given=_without_arrays(samples),
         widths=dict(zip(blocks.names, blocks.n_features, strict=True)),
-        # Of dask arrays, all that lead to these samples would be computed once more.
+        # dask would compute all chunks with these samples once more.
         rows={} if samples.is_lazy else some_rows(blocks),
         features=stack.features.learned,
     )
@@ -244,7 +244,7 @@ def _learn_labels(
     }
     learned = {name: value for name, value in learned.items() if value is not None}
     others = []
-    if further and solution.agreement is not None:  # they are of the views' compromise
+    if further and solution.agreement is not None:  # rows of the views' compromise
         used = used_kernels(stack, solution.agreement.coefficients(), solution.included)
         uncovered = np.union1d(uncovered, without_entries(empty, used))
         others = [_cluster(model, each, given.ids, uncovered)[0] for each in further]
