@@ -58,14 +58,16 @@ def test_an_interrupted_pass_raises_and_its_threads_end(views, error, at, thread
 
 def test_what_cannot_be_read_is_named_by_view_and_rows(views):
     failing = Failing(views["b"], 130, RuntimeError("hole"))
-    blocks = as_blocks(views | {"b": failing}, block_rows=50)
+    with pytest.raises(OSError, match="'b' .* 0 to 499: hole"):
+        as_blocks(views | {"b": failing})  # which looks for empty rows
+    blocks = as_blocks({"b": failing}, block_rows=50)
     with pytest.raises(OSError, match="'b' .* 100 to 149: hole"):
-        blocks.total(lambda block, _: block["a"])
+        blocks.total(lambda block, _: block["b"])
     with pytest.raises(OSError, match="'b' .* 140 to 140"):
         blocks.take(np.array([3, 40, 140]))
     failing.beyond, failing.data = N, views["b"][:300]
     with pytest.raises(OSError, match="'b' .* 0 rows instead of 50"):
-        blocks.map(lambda block, _: block["a"])
+        blocks.map(lambda block, _: block["b"])
 
 
 @pytest.mark.parametrize("chunks", [None, (64, 2)])

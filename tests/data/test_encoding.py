@@ -75,7 +75,7 @@ def test_new_rows_have_the_levels_columns_and_order_of_the_fit():
 
 def test_columns_that_new_rows_lack_or_add_are_named():
     encodings = read_views({"clinic": clinic()}).encodings
-    with pytest.raises(ValueError, match="View 'clinic' lacks .*'dose'"):
+    with pytest.raises(ValueError, match="'clinic' lacks .*'dose'"):
         read_views({"clinic": clinic().drop(columns="dose")}, encodings=encodings)
     with pytest.warns(UserWarning, match="'clinic' .* 'weight', which the fit did not"):
         samples = read_views({"clinic": clinic().assign(weight=1.0)}, encodings=encodings)
@@ -87,7 +87,7 @@ def test_columns_that_new_rows_lack_or_add_are_named():
     with pytest.raises(TypeError, match="was a data frame with categories in the fit"):
         read_views({"clinic": np.ones((N, 4))}, encodings=encodings)
     for columns in ([], [0, 1]):
-        with pytest.raises(ValueError, match="View 'clinic' lacks .*'sex'"):
+        with pytest.raises(ValueError, match="'clinic' has .*columns of the fit"):
             read_views(
                 {"clinic": pandas.DataFrame(index=range(N), columns=columns)}, encodings=encodings
             )
@@ -113,7 +113,7 @@ def test_columns_are_matched_by_any_labels_that_tell_them_apart(labels):
     agree(bank.transform({"a": frame.iloc[:, [2, 0, 1]]}))
     agree(bank.transform({"a": table}))
     if labels[0] == 7:  # other numbers
-        with pytest.raises(ValueError, match="'a' lacks the columns '7', '3' and '5'"):
+        with pytest.raises(ValueError, match="'a' .* such as 7"):
             bank.transform({"a": pandas.DataFrame(table)})
     else:
         agree(bank.transform({"a": pandas.DataFrame(table)}))

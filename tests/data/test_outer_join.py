@@ -41,7 +41,7 @@ def test_new_samples_need_have_no_id_in_common():
 
 def test_ids_that_differ_in_spelling_only_are_warned_of():
     frames = {"a": frame(["p-1", "p-2", "p-3"]), "b": frame(["p-1", "p-2", "P_3"])}
-    with pytest.warns(IdSpellingWarning, match=r"view 'a' and view 'b' .*'p-3' and 'P_3' differ"):
+    with pytest.warns(IdSpellingWarning, match=r"'a' and View 'b' .*'p-3' and 'P_3' differ"):
         samples = read_views(frames, options=OUTER)
     assert samples.n_samples == 4
     with warnings.catch_warnings():
@@ -55,7 +55,7 @@ def test_tables_without_ids_are_not_joined_with_the_reason():
         with pytest.raises(ValueError, match="'a' .* 'b' .*set_index"):
             read_views(parts, options=OUTER).views  # noqa: B018
     parts = {"a": frame(IDS[:4]), "b": frame(IDS[2:6]), "c": np.ones((6, 1))}
-    with pytest.raises(ValueError, match="view 'c' has no ids"):
+    with pytest.raises(ValueError, match="'c' has no ids"):
         read_views(parts, options=OUTER)
     assert read_views([np.ones((3, 2)), np.ones((3, 1))], options=OUTER).missing is None
 

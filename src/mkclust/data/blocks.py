@@ -12,9 +12,8 @@ from sklearn import config_context, get_config
 
 from mkclust.data.check import as_floats, in_memory, memory_map
 from mkclust.linalg import device, free_bytes, is_foreign, namespace, ranges, select, to_host
-from mkclust.linalg.sparse_rows import finite_rows, missing_rows, row_width
+from mkclust.linalg.sparse_rows import finite_rows, row_width
 from mkclust.linalg.threads import n_threads, one_thread
-from mkclust.text import join_words
 from mkclust.types import Array
 
 # A function of a block and the number of its first sample.
@@ -28,10 +27,8 @@ FEWEST_ROWS, MOST_ROWS = 256, 8192
 DEVICE_BYTES, DEVICE_SHARE, MOST_DEVICE_ROWS = 512 << 20, 0.05, 1 << 17
 # Blocks of files are whole chunks, to read none twice, unless a chunk is larger than this.
 CHUNK_BYTES = 32 << 20
-# More threads would take more memory than they save time.
-MOST_THREADS = 16
-# Bytes of the results of blocks that wait for their turn; larger ones are made one by one.
-WAITING_BYTES = 256 << 20
+# More threads would take more memory than they save time, and so would larger results of blocks.
+MOST_THREADS, WAITING_BYTES = 16, 256 << 20
 # Bytes read at a time to check whether a file still holds the same numbers.
 DIGEST_BYTES = 4 << 20
 
@@ -74,23 +71,15 @@ class Blocks:
     ----------
     tables : mapping of str to array-like
         Views with ``shape``, ``dtype`` and slices by rows: of all samples, or of those that they
-        have. If there are several, a row of a file that is all NaN is a sample that the view lacks.
+        have.
     observed : ndarray of bool of shape (n_samples, n_views) or None, default=None
         Which samples each view has; None if all have all.
     block_rows : int or None, default=None
         Samples of a block; None chooses.
-    is_unread : bool, default=False
-        Whether the views come from files, although they are in memory.
     """
 
-    def __init__(
-        self,
-        tables: Mapping[str, Any],
-        observed: Any = None,
-        block_rows: Any = None,
-        is_unread: bool = False,
-    ):
-        self._tables, self._observed = dict(tables), observed
+    def __init__(self, tables: Mapping[str, Any], observed: Any = None, block_rows: Any = None):
+        self._tables, self.observed = dict(tables), observed
         first = next(iter(self._tables.values()))
         self.names = tuple(self._tables)
         self.n_samples = int(first.shape[0] if observed is None else len(observed))
@@ -104,10 +93,6 @@ class Blocks:
         self._height = int(block_rows or self._choose_height(first))
         self._is_foreign = is_foreign(first)
         self._files = [n for n, t in self._tables.items() if not (in_memory(t) or self._is_foreign)]
-        # The views of which only reading shows which samples are missing.
-        unread = list(self.names) if is_unread else self._files
-        several = len(self.names) > 1
-        self._on_disk = [name for name in unread if several and name not in self._ranks]
 
     def total(self, function: BlockFunction) -> Any:
         """Return the sum of a function over all blocks: an array or a tuple of arrays."""
@@ -129,7 +114,7 @@ class Blocks:
     def take(self, samples: np.ndarray) -> Block:
         """Return some samples, given by sorted indices, in memory."""
         everyone = len(samples) == self.n_samples
-        observed = self._observed if self._observed is None else self._observed[samples]
+        observed = None if self.observed is None else self.observed[samples]
         parts = {}
         for number, name in enumerate(self.names):
             own = samples if observed is None else samples[observed[:, number]]
@@ -138,24 +123,14 @@ class Blocks:
             is_all = everyone and len(own) == self._tables[name].shape[0]
             rows = slice(0, len(own)) if is_all else own  # not copied
             parts[name] = self._take_rows(name, rows)
-        return self._block(parts, len(samples), observed)
-
-    def observed(self) -> np.ndarray | None:
-        """Return which samples each view has, (n_samples, n_views); None if all have all.
-
-        Views in files are read for that.
-        """
-        observed = self._observed
-        if self._on_disk:
-            observed = self.map(_observed_in_block)
-        return None if observed is None or observed.all() else observed
+        return Block(parts, len(samples), observed)
 
     def with_features(self, features: Array, widths: Mapping[str, int]) -> "Blocks":
         """Return blocks of the columns of an array, given their number for each view."""
         ends, tables, start = np.cumsum(list(widths.values())).tolist(), {}, 0
         for name, end in zip(widths, ends, strict=True):
             tables[name], start = features[:, start:end], end
-        return Blocks(tables, self.observed())
+        return Blocks(tables, self.observed)
 
     def __iter__(self) -> Iterator[tuple[int, Block]]:
         """Yield the blocks in order, with the number of the first sample of each."""
@@ -164,15 +139,23 @@ class Blocks:
 
     def _results(self, function: BlockFunction) -> Iterator[tuple[int, Any]]:
         """Yield a function of every block, in order, with the number of the first sample."""
-        if self._is_foreign or self.n_samples <= self._height:  # threads save nothing
-            for start, block in self:
-                yield start, function(block, start)
-            return
-        yield from _map_blocks(iter(self), function)
+        blocks = iter(self)
+        for start, block in blocks:
+            part = function(block, start)
+            yield start, part
+            if self._is_foreign:  # a device computes asynchronously anyway
+                continue
+            n_bytes = sum(
+                int(each.nbytes) for each in (part if isinstance(part, tuple) else [part])
+            )
+            threads = min(n_threads(), MOST_THREADS, WAITING_BYTES // max(1, n_bytes))
+            if threads > 1:
+                with one_thread():
+                    yield from _map_together(blocks, function, threads)
 
     def _read_block(self, rows: slice) -> Block:
         """Read the samples of a slice."""
-        observed = None if self._observed is None else self._observed[rows]
+        observed = None if self.observed is None else self.observed[rows]
         parts = {}
         for number, name in enumerate(self.names):
             if name in self._ranks:
@@ -182,19 +165,7 @@ class Blocks:
                 parts[name] = self._read(name, rows)
                 if observed is not None and not observed[:, number].all():
                     parts[name] = select(parts[name], np.flatnonzero(observed[:, number]))
-        return self._block(parts, rows.stop - rows.start, observed)
-
-    def _block(self, parts: dict[str, Array], n_rows: int, observed: Any) -> Block:
-        """Return a block without the rows of files that are all NaN."""
-        for name in self._on_disk:
-            empty = to_host(missing_rows(parts[name]), None)
-            if empty.any():
-                shape = (n_rows, len(self.names))
-                observed = np.ones(shape, bool) if observed is None else observed.copy()
-                column = observed[:, self.names.index(name)]
-                column[np.flatnonzero(column)[empty]] = False
-                parts[name] = select(parts[name], np.flatnonzero(~empty))
-        return Block(parts, n_rows, observed)
+        return Block(parts, rows.stop - rows.start, observed)
 
     def _take_rows(self, name: str, rows: Any) -> Array:
         """Return some rows of one view; of files those between them are read along, in blocks."""
@@ -239,24 +210,6 @@ class Blocks:
         return step if 8 * step * width <= CHUNK_BYTES else height
 
 
-def _map_blocks(
-    blocks: Iterator[tuple[int, Any]], function: Callable[[Any, int], Any]
-) -> Iterator[tuple[int, Any]]:
-    """Yield a function of blocks in order, several computed together, with the first sample."""
-    threads = min(n_threads(), MOST_THREADS)
-    if threads > 1:
-        with one_thread():
-            for start, block in blocks:
-                part = function(block, start)
-                yield start, part
-                parts = part if isinstance(part, tuple) else (part,)
-                if threads * sum(int(each.nbytes) for each in parts) <= WAITING_BYTES:
-                    yield from _map_together(blocks, function, threads)
-                break
-    for start, block in blocks:
-        yield start, function(block, start)
-
-
 def _map_together(
     blocks: Iterator[tuple[int, Any]], function: Callable[[Any, int], Any], threads: int
 ) -> Iterator[tuple[int, Any]]:
@@ -267,8 +220,7 @@ def _map_together(
         with config_context(**config):  # a new thread has not the settings of the caller
             return context.run(function, block, start)
 
-    pool = ThreadPoolExecutor(threads, "mkclust-block")
-    try:
+    with ThreadPoolExecutor(threads, "mkclust-block") as pool:
         for start, block in blocks:
             waiting.append((start, pool.submit(call, copy_context(), block, start)))
             del block
@@ -277,8 +229,6 @@ def _map_together(
                 yield first, future.result()
         for first, future in waiting:
             yield first, future.result()
-    finally:
-        pool.shutdown(cancel_futures=True)
 
 
 def device_bytes(like: Any) -> int | None:
@@ -297,7 +247,7 @@ def add(total: Any, part: Any) -> Any:
 
 
 def check_finite(block: Block, samples: int | np.ndarray) -> None:
-    """Refuse entries that are not finite, and samples, by number, that no view has."""
+    """Refuse entries that are not finite, and name the view and the first sample."""
     numbers = samples + np.arange(block.n_rows) if np.ndim(samples) == 0 else np.asarray(samples)
     for name, rows in block.items():
         finite = finite_rows(rows)
@@ -310,12 +260,6 @@ def check_finite(block: Block, samples: int | np.ndarray) -> None:
             f"samples, first in sample {bad[0]}; fill them, as impute='median' does for tables in "
             "memory, or drop these samples from every view."
         )
-    if block.observed is not None and not block.observed.any(axis=1).all():
-        lost = numbers[~block.observed.any(axis=1)]
-        raise ValueError(
-            f"{len(lost)} of {len(numbers)} samples are missing from every view: "
-            f"{join_words(map(str, lost))}; drop these samples."
-        )
 
 
 def fingerprint(view: Any) -> str | None:
@@ -326,8 +270,3 @@ def fingerprint(view: Any) -> str | None:
     for rows in ranges(view.shape[0], max(1, DIGEST_BYTES // max(1, view[:1].nbytes))):
         digest.update(np.ascontiguousarray(view[rows]).data)
     return digest.hexdigest()
-
-
-def _observed_in_block(block: Block, _: int) -> np.ndarray:
-    """Return which samples of a block each view has, (n_rows, n_views)."""
-    return np.ones((block.n_rows, len(block)), bool) if block.observed is None else block.observed

@@ -69,7 +69,7 @@ class DaskBlocks(Blocks):
         tasks = []
         for number, start in enumerate(self._starts[:-1].tolist()):
             stop = int(self._starts[number + 1])
-            observed = None if self._observed is None else self._observed[start:stop]
+            observed = None if self.observed is None else self.observed[start:stop]
             chunks = [each[number] for each in self._chunks]
             rows = (start, stop, self._height)
             tasks.append(task(shared, self.names, chunks, observed, rows))
@@ -93,7 +93,7 @@ def _compute_chunk(
                 f"{chunk.shape[0]} rows; call compute_chunk_sizes() on the dask array"
             )
     tables = dict(zip(names, chunks, strict=True))
-    blocks = Blocks(tables, observed, height, is_unread=True)
+    blocks = Blocks(tables, observed, height)
     return combine(function(block, start + first) for first, block in blocks)
 
 

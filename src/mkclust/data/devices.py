@@ -63,7 +63,7 @@ def to_device(X: Any, device: Any = None, *, like: Any = None, dtype: Any = None
         raise ValueError(f"dtype={dtype!r}: pass 'float32', 'float64', or None to keep the type")
     given = by_name(X)
     has_frames = any(isinstance(each, pd.DataFrame) for each in given.values())
-    if not (named := read_views(X).tables if has_frames else given):
+    if not (named := read_views(X).by_name if has_frames else given):
         raise ValueError(f"X is an empty {type(X).__name__}: pass at least one kernel or view")
     parts = {key: _copy(part, like, name, f"{key!r}") for key, part in named.items()}
     if len(parts) > len(given):  # categories are a view of their own

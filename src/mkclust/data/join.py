@@ -7,6 +7,7 @@ from typing import Any, NoReturn
 
 import numpy as np
 import pandas as pd
+from scipy.sparse.csgraph import connected_components
 
 from mkclust.data.check import is_symmetric
 from mkclust.data.missing import take_rows
@@ -15,7 +16,7 @@ from mkclust.exceptions import IdSpellingWarning
 from mkclust.index import (
     BY_ROW,
     FITTED,
-    count_as_ids,
+    are_matched_by_id,
     find,
     has_ids,
     id_advice,
@@ -69,28 +70,28 @@ def align(
     The index of an array is None. An inner join has the order of the first table with ids, an outer
     one has its ids, then the others of the next, and so on. New samples may be in any table.
     """
-    for index, label in zip(indexes, labels, strict=True):
-        if index is not None:
-            refuse_missing(index, label)
-    named = [place for place, index in enumerate(indexes) if has_ids(index)]
-    defaults = [index for index in indexes if index is not None and not has_ids(index)]
+    given = {place: index for place, index in enumerate(indexes) if index is not None}
+    for place, index in given.items():
+        refuse_missing(index, labels[place])
+    defaults = [index for index in given.values() if not has_ids(index)]
     same = len({len(index) for index in defaults}) == 1
     as_they_are = Alignment([None] * len(indexes), defaults[0] if same else None)
-    if not named:
+    if len(defaults) == len(given):
         return as_they_are
-    first, title = indexes[named[0]], labels[named[0]]
-    for place, index in enumerate(indexes):
-        if index is not None and place not in named:
-            is_empty = join == "outer" and not len(index)
-            if is_empty or count_as_ids(index, first, labels[place], title):
-                named = sorted([*named, place])
-    first, title = indexes[named[0]], labels[named[0]]
-    if len(named) == 1 and not first.is_unique:
+    first = next(place for place, index in given.items() if has_ids(index))
+    named = {}
+    for place, index in given.items():
+        is_empty = join == "outer" and not len(index)
+        pair = index, indexes[first], labels[place], labels[first]
+        if place == first or is_empty or are_matched_by_id(*pair):
+            named[place] = index
+    first = next(iter(named))
+    if len(named) == 1 and not named[first].is_unique:
         return as_they_are  # there is nothing to pair
-    pairs = [(written_like(indexes[place], first), labels[place]) for place in named]
+    pairs = [(written_like(index, named[first]), labels[place]) for place, index in named.items()]
     for index, label in pairs:
         refuse_repeated(index, label)
-    ids = first
+    ids = named[first]
     if join != "exact":
         ids = _common(pairs) if join == "inner" else _union(pairs, is_new)
     rows: list[np.ndarray | None] = [None] * len(indexes)
@@ -99,11 +100,11 @@ def align(
         where = find(index, ids)
         missing[:, place], order = where < 0, where[where >= 0]
         if join == "exact" and not len(order) == len(ids) == len(index):
-            _refuse_others(index, first, label, title)
+            _refuse_others(index, ids, label, labels[first])
         if not np.array_equal(order, np.arange(len(index))):
             rows[place] = order
     without = [label for place, label in enumerate(labels) if place not in named]
-    if without and (missing[:, named].any() or any(order is not None for order in rows)):
+    if without and (missing.any() or any(order is not None for order in rows)):
         raise ValueError(
             f"{without[0]} has no ids, and other tables have different ids, or ids in different "
             f"orders: give {without[0]} an index of ids"
@@ -119,13 +120,11 @@ def align_tables(
     is_new: bool,
 ) -> tuple[list[Table], Alignment]:
     """Bring tables to one order of samples; the columns of square ones are also samples."""
-    aligned = list(tables)
-    for place, label in enumerate(labels):
-        if square[place]:
-            values, index = columns_like_rows(tables[place].values, label)
-            aligned[place] = Table(values, index)
-    indexes = [table.index for table in aligned]
-    found = align(indexes, labels, join=join, is_new=is_new)
+    aligned = [
+        _columns_like_rows(table, label) if is_square else table
+        for table, label, is_square in zip(tables, labels, square, strict=True)
+    ]
+    found = align([table.index for table in aligned], labels, join=join, is_new=is_new)
     for place, rows in enumerate(found.rows):
         if rows is not None:
             table, values = aligned[place], aligned[place].values
@@ -173,13 +172,13 @@ def looks_like_kernel(X: Any) -> bool:
     return is_symmetric(X) or (columns_are_ids(X) and len(X) > 1)
 
 
-def columns_like_rows(frame: Any, label: str) -> tuple[Any, Any]:
+def _columns_like_rows(table: Table, label: str) -> Table:
     """Return a square frame with its columns in the order of its rows, and the index of both."""
-    labels = [f"the {axis} of {label}" for axis in ("rows", "columns")]
+    labels, frame = [f"the {axis} of {label}" for axis in ("rows", "columns")], table.values
     order = align([frame.index, frame.columns], labels).rows[1]
     if order is not None:
         frame = frame.iloc[:, order]
-    return frame, frame.index if has_ids(frame.index) or order is not None else frame.columns
+    return Table(frame, frame.index if has_ids(frame.index) or order is not None else frame.columns)
 
 
 def _common(pairs: Sequence[tuple[Any, str]]) -> Any:
@@ -202,14 +201,11 @@ def _union(pairs: Sequence[tuple[Any, str]], is_new: bool) -> Any:
     union = first
     for index, _ in others:
         union = union.append(index[find(union, index) < 0])
-    linked = first
-    while others and not is_new:  # each must have an id in common with another
-        near = [pair for pair in others if (find(linked, pair[0]) >= 0).any()]
-        if not near:
-            _refuse_others(others[0][0], linked, others[0][1], title)
-        for index, _ in near:
-            linked = linked.append(index[find(linked, index) < 0])
-        others = [pair for pair in others if not any(pair is each for each in near)]
+    common = [[(find(index, other) >= 0).any() for other, _ in pairs] for index, _ in pairs]
+    _, group = connected_components(np.array(common))
+    if not is_new and group.any():  # ids in common must lead from each table to every other
+        index, label = pairs[int(group.argmax())]
+        refuse_disjoint(first, index, title, label)
     for place, (index, label) in enumerate(pairs):
         for other, owner in pairs[:place]:
             only_here, only_there = index[find(other, index) < 0], other[find(index, other) < 0]

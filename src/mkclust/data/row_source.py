@@ -5,7 +5,6 @@ from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
-from mkclust.linalg import select
 from mkclust.types import Array
 
 
@@ -33,34 +32,6 @@ class RowSource(Protocol):
 
     def rows(self, start: int, stop: int) -> Sequence[Array]:
         """Return the rows from start to stop of every kernel, m blocks (stop - start, n)."""
-
-
-class ObservedRows:
-    """Some kernels of a source, of some samples, given by sorted indices."""
-
-    def __init__(self, source: RowSource, samples: np.ndarray, kernels: Sequence[int]):
-        self.source, self.samples, self.kernels = source, samples, tuple(kernels)
-        self.n_kernels, self.n_samples = len(self.kernels), len(samples)
-        self.dtype, self.like = source.dtype, getattr(source, "like", None)
-
-    def rows(self, start: int, stop: int) -> Sequence[Array]:
-        """Return the rows from start to stop of every kernel, (stop - start, n_v) each."""
-        where = self.samples[start:stop]
-        first, last = (int(where[0]), int(where[-1]) + 1) if len(where) else (0, 0)
-        blocks = self.source.rows(first, last)
-        return [
-            select(select(blocks[p], where - first), self.samples, axis=1) for p in self.kernels
-        ]
-
-
-def take_source(source: RowSource, samples: np.ndarray, kernel: int | None = None) -> Any:
-    """Return a source of one kernel, or of all, of some samples, given by sorted indices."""
-    if kernel is not None and hasattr(source, "only"):
-        source, kernel = source.only([kernel]), None
-    if kernel is None and len(samples) == source.n_samples:
-        return source
-    kernels = range(source.n_kernels) if kernel is None else [kernel]
-    return ObservedRows(source, samples, kernels)
 
 
 class RowSubset:

@@ -112,6 +112,8 @@ def _as_pandas(frame: Any) -> pd.DataFrame:
 
 def by_name(X: Any) -> dict[str, Any]:
     """Return several views by their names, and all else as one table."""
+    if isinstance(X, Mapping | list | tuple) and not issparse(X) and not len(X):
+        raise ValueError(f"X is an empty {type(X).__name__}: pass at least one kernel or view")
     if hasattr(X, "mod") and isinstance(X.mod, Mapping):  # MuData
         X = X.mod
     if isinstance(X, Mapping) and not issparse(X):  # one of SciPy's sparse formats is a dict
@@ -119,7 +121,7 @@ def by_name(X: Any) -> dict[str, Any]:
         if len(named) < len(X):
             raise ValueError(f"two have the same name, among {list(X)}: rename one of them")
         return named
-    if isinstance(X, list | tuple) and (len(X) == 0 or any(n_dims(item) > 1 for item in X)):
+    if isinstance(X, list | tuple) and any(n_dims(item) > 1 for item in X):
         return {f"view {i}": view for i, view in enumerate(X)}
     return {TABLE: X}
 
