@@ -66,7 +66,7 @@ def test_what_cannot_be_read_is_named_by_view_and_rows(views):
     with pytest.raises(OSError, match="'b' .* 140 to 140"):
         blocks.take(np.array([3, 40, 140]))
     failing.beyond, failing.data = N, views["b"][:300]
-    with pytest.raises(OSError, match="'b' .* 0 rows instead of 50"):
+    with pytest.raises(OSError, match="'b' .* 0 rows"):
         blocks.map(lambda block, _: block["b"])
 
 

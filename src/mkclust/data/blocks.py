@@ -67,15 +67,8 @@ class Blocks:
     Reading a block overlaps with computing those before it if there are several threads. A pass
     that fails or is interrupted raises, and its threads end.
 
-    Parameters
-    ----------
-    tables : mapping of str to array-like
-        Views with ``shape``, ``dtype`` and slices by rows: of all samples, or of those that they
-        have.
-    observed : ndarray of bool of shape (n_samples, n_views) or None, default=None
-        Which samples each view has; None if all have all.
-    block_rows : int or None, default=None
-        Samples of a block; None chooses.
+    The tables have ``shape``, ``dtype`` and slices by rows, of all samples or of those that they
+    have; `observed`, (n_samples, n_views) of bool, says which, None if all have all.
     """
 
     def __init__(self, tables: Mapping[str, Any], observed: Any = None, block_rows: Any = None):
@@ -89,7 +82,7 @@ class Blocks:
         for name, table in self._tables.items():
             if table.shape[0] != self.n_samples:
                 has = observed[:, self.names.index(name)]
-                self._ranks[name] = np.append(0, np.cumsum(has))
+                self._ranks[name] = np.cumsum(has) - 1
         self._height = int(block_rows or self._choose_height(first))
         self._is_foreign = is_foreign(first)
         self._files = [n for n, t in self._tables.items() if not (in_memory(t) or self._is_foreign)]
@@ -113,16 +106,13 @@ class Blocks:
 
     def take(self, samples: np.ndarray) -> Block:
         """Return some samples, given by sorted indices, in memory."""
-        everyone = len(samples) == self.n_samples
         observed = None if self.observed is None else self.observed[samples]
         parts = {}
         for number, name in enumerate(self.names):
             own = samples if observed is None else samples[observed[:, number]]
-            if name in self._ranks:
-                own = self._ranks[name][own]
-            is_all = everyone and len(own) == self._tables[name].shape[0]
-            rows = slice(0, len(own)) if is_all else own  # not copied
-            parts[name] = self._take_rows(name, rows)
+            parts[name] = self._take_rows(
+                name, self._ranks[name][own] if name in self._ranks else own
+            )
         return Block(parts, len(samples), observed)
 
     def with_features(self, features: Array, widths: Mapping[str, int]) -> "Blocks":
@@ -135,7 +125,7 @@ class Blocks:
     def __iter__(self) -> Iterator[tuple[int, Block]]:
         """Yield the blocks in order, with the number of the first sample of each."""
         for rows in ranges(self.n_samples, self._height):
-            yield rows.start, self._read_block(rows)
+            yield rows.start, self.take(np.arange(rows.start, rows.stop))
 
     def _results(self, function: BlockFunction) -> Iterator[tuple[int, Any]]:
         """Yield a function of every block, in order, with the number of the first sample."""
@@ -153,23 +143,12 @@ class Blocks:
                 with one_thread():
                     yield from _map_together(blocks, function, threads)
 
-    def _read_block(self, rows: slice) -> Block:
-        """Read the samples of a slice."""
-        observed = None if self.observed is None else self.observed[rows]
-        parts = {}
-        for number, name in enumerate(self.names):
-            if name in self._ranks:
-                start, stop = self._ranks[name][[rows.start, rows.stop]].tolist()
-                parts[name] = self._read(name, slice(start, stop))
-            else:
-                parts[name] = self._read(name, rows)
-                if observed is not None and not observed[:, number].all():
-                    parts[name] = select(parts[name], np.flatnonzero(observed[:, number]))
-        return Block(parts, rows.stop - rows.start, observed)
-
-    def _take_rows(self, name: str, rows: Any) -> Array:
+    def _take_rows(self, name: str, rows: np.ndarray) -> Array:
         """Return some rows of one view; of files those between them are read along, in blocks."""
-        if isinstance(rows, slice) or name not in self._files or not len(rows):
+        first = int(rows[0]) if len(rows) else 0
+        if len(rows) == 0 or rows[-1] == first + len(rows) - 1:
+            return self._read(name, slice(first, first + len(rows)))  # not copied
+        if name not in self._files:
             return self._read(name, rows)
         parts = []
         for some in np.split(rows, np.flatnonzero(np.diff(rows // self._height)) + 1):
@@ -179,19 +158,16 @@ class Blocks:
 
     def _read(self, name: str, rows: Any) -> Array:
         """Return some rows of one view as floats, and say which could not be read."""
-        table = self._tables[name]
         if self._is_foreign:
-            block = table[rows, :] if isinstance(rows, slice) else select(table, rows)
-            return as_floats(block, f"View {name!r}")
+            return as_floats(select(self._tables[name], rows), f"View {name!r}")
+        first, last = (rows.start, rows.stop - 1) if isinstance(rows, slice) else rows[[0, -1]]
         try:
-            part = table[rows]
-            expected = rows.stop - rows.start if isinstance(rows, slice) else len(rows)
-            if part.shape[0] != expected:
-                raise OSError(f"there are {part.shape[0]} rows instead of {expected}")
+            part = self._tables[name][rows]
+            if isinstance(rows, slice) and part.shape[0] != rows.stop - rows.start:
+                raise OSError(f"there are {part.shape[0]} rows")
             # A copy of a memory map, which would otherwise be read when it is computed with.
             return as_floats(np.array(part) if name in self._files else part, name)
         except (OSError, RuntimeError, KeyError, IndexError) as error:
-            first, last = (rows.start, rows.stop - 1) if isinstance(rows, slice) else rows[[0, -1]]
             raise OSError(
                 f"View {name!r} could not be read, at the rows {first} to {last}: {error}"
             ) from error

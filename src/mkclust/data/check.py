@@ -83,8 +83,8 @@ def check_view(view: Any, title: str, *, may_lack_rows: bool = False) -> Any:
         )
     if n_dims(view) != 2:
         raise ValueError(
-            f"{title} has {n_dims(view)} dimensions, but a view has 2, samples by features: turn a "
-            "single feature into a column with reshape(-1, 1), and pass several views as a list."
+            f"{title} has {n_dims(view)} dimensions, but a view has 2, samples by features: pass "
+            "views as a list, kernels with kernels='precomputed', one feature as reshape(-1, 1)."
         )
     if 0 in view.shape[int(may_lack_rows) :]:
         raise ValueError(f"{title} is empty, of shape {tuple(view.shape)}; leave it out.")

@@ -35,7 +35,9 @@ class DaskBlocks(Blocks):
         self._starts = np.cumsum([0, *(height for height in heights if height)])
         self._chunks = []
         for name, table in self._tables.items():
-            ends = self._ranks[name][self._starts] if name in self._ranks else self._starts
+            ends = self._starts
+            if name in self._ranks:
+                ends = np.append(0, self._ranks[name] + 1)[ends]
             cut = table.rechunk({0: tuple(np.diff(ends).tolist()), 1: -1})
             self._chunks.append(cut.to_delayed().ravel().tolist())
 

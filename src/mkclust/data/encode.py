@@ -27,10 +27,9 @@ REMEDY = (
 
 
 class EncodedView(NamedTuple):
-    """A view of numbers: its array, the names of its columns, if any, and a note on these."""
+    """A view of numbers: its name, array, names of columns, if any, and a note on these."""
 
     name: str
-    table: str
     array: Any
     columns: list[str] | None
     note: str
@@ -68,34 +67,35 @@ class TableEncoder:
             )
         return table.take_columns(places.tolist())
 
-    def encode(self, table: Table, name: str, title: str, is_new: bool) -> Iterator[EncodedView]:
+    def encode(
+        self, table: Table, name: str, title: str, is_new: bool, may_lack_rows: bool
+    ) -> Iterator[EncodedView]:
         """Yield a view of the numbers and one of the categories, if there are any."""
+        n = f"{n_rows(table.values):,} samples"
         if self.numbers is None or self.numbers:
             chosen = table if self.numbers is None else table.take_columns(self.numbers)
             columns, array = chosen.columns, self._impute(chosen.values, title)
+            array = check_view(array, title, may_lack_rows=may_lack_rows)
             if columns is not None and not all(isinstance(column, str) for column in columns):
                 columns = None
-            width = int(array.shape[1]) if n_dims(array) == 2 else 0
-            yield EncodedView(name, name, array, columns, count(width, "column"))
+            note = f"{name}: {n}, {count(int(array.shape[1]), 'column')}"
+            yield EncodedView(name, array, columns, note)
         if self.levels:
             view = f"{name} (categories)" if self.numbers else name
             one_hot, columns = self._one_hot(table.values, title, is_new), list(self.sources())
-            note = f"{count(len(self.levels), 'column')} of categories with {len(columns)} values"
-            yield EncodedView(view, name, one_hot, columns, note)
+            held = f"{count(len(self.levels), 'column')} of categories with {len(columns)} values"
+            yield EncodedView(view, one_hot, columns, f"{view}: {n}, {held}")
 
     def _impute(self, numbers: Any, title: str) -> Any:
         """Return numbers with medians for NaN, if the columns are those learned."""
         if self.medians is None:
             return numbers
+        from sklearn.impute import SimpleImputer  # takes long to import
+
         numbers = check_view(numbers, title, may_lack_rows=True)
-        is_nan = np.isnan(numbers.data if issparse(numbers) else numbers)
-        if numbers.shape[1] != len(self.medians) or not is_nan.any():
+        if numbers.shape[1] != len(self.medians) or not numbers.shape[0]:
             return numbers
-        if not issparse(numbers):
-            return np.where(is_nan, self.medians.astype(numbers.dtype), numbers)
-        filled = numbers.copy()
-        filled.data[is_nan] = self.medians[filled.indices[is_nan]]
-        return filled
+        return SimpleImputer(strategy="median").fit(self.medians[None]).transform(numbers)
 
     def _one_hot(self, frame: pd.DataFrame, title: str, is_new: bool) -> Float:
         """Return one-hot categories of every row, NaN if a category is missing."""
@@ -118,41 +118,31 @@ class TableEncoder:
             blocks.append(block)
         return np.hstack(blocks)
 
-    @property
-    def labels(self) -> list[Any]:
-        """What its columns are called."""
-        return list(self.names or [f"column {place}" for place in range(self.n_columns)])
-
     def sources(self) -> dict[str, Hashable]:
         """Return the names of the one-hot columns, and those of the columns they come from."""
-        return {
-            f"{self.labels[place]}={level}": self.labels[place]
-            for place, levels in self.levels.items()
-            for level in levels
-        }
+        names = self.names or [f"column {place}" for place in range(self.n_columns)]
+        every = [(names[place], level) for place, found in self.levels.items() for level in found]
+        return {f"{name}={level}": name for name, level in every}
 
 
 def encode_tables(
     tables: Mapping[str, Table],
     titles: Mapping[str, str],
     encoders: Mapping[str, TableEncoder],
-    *,
+    missing: np.ndarray | None,
     is_new: bool,
-    may_lack_rows: bool,
-) -> list[EncodedView]:
-    """Return views of numbers."""
-    views = []
-    for name, table in tables.items():
-        encoder = encoders.get(name, TableEncoder(0))
-        for view in encoder.encode(table, name, titles[name], is_new):
-            if view.name != name and view.name in tables:
-                raise ValueError(
-                    f"{titles[name]} has categories, which make the view {view.name!r}: rename it"
-                )
-            array = check_view(view.array, titles[name], may_lack_rows=may_lack_rows)
-            note = f"{view.name}: {n_rows(array):,} samples, {view.note}"
-            views.append(view._replace(array=array, note=note))
-    return views
+) -> tuple[list[EncodedView], np.ndarray | None]:
+    """Return views of numbers, and which samples each lacks, given the same for tables."""
+    views: list[EncodedView] = []
+    places: list[int] = []
+    for place, (name, table) in enumerate(tables.items()):
+        encoder, options = encoders.get(name, TableEncoder(0)), (is_new, missing is not None)
+        views += encoder.encode(table, name, titles[name], *options)
+        places += [place] * (len(views) - len(places))
+    if len({view.name for view in views}) < len(views):
+        names = [view.name for view in views]
+        raise ValueError(f"two views have one name, for categories have a view: {names}")
+    return views, None if missing is None else missing[:, places]
 
 
 def fit_encoders(

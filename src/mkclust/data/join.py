@@ -10,7 +10,7 @@ import pandas as pd
 from scipy.sparse.csgraph import connected_components
 
 from mkclust.data.check import is_symmetric
-from mkclust.data.missing import take_rows
+from mkclust.data.missing import take
 from mkclust.data.tables import Table
 from mkclust.exceptions import IdSpellingWarning
 from mkclust.index import (
@@ -38,8 +38,6 @@ class Alignment:
     rows: list[np.ndarray | None]
     # The index of the samples; None for arrays, and if the only table has an id twice.
     index: Any = None
-    # Whether the index holds ids.
-    by_id: bool = False
     # Which samples (rows) are missing from which table (columns); None if none is.
     missing: np.ndarray | None = None
     # The labels of tables without ids beside others with ids, paired with these by position.
@@ -48,7 +46,7 @@ class Alignment:
     @property
     def ids(self) -> np.ndarray | None:
         """The ids of the samples, None if there are none."""
-        if not self.by_id:
+        if not has_ids(self.index):
             return None
         # NumPy counts nanoseconds, and a person means a day.
         is_time = getattr(self.index.dtype, "kind", "O") in "mM"
@@ -109,7 +107,7 @@ def align(
             f"{without[0]} has no ids, and other tables have different ids, or ids in different "
             f"orders: give {without[0]} an index of ids"
         )
-    return Alignment(rows, ids, True, missing if missing.any() else None, without)
+    return Alignment(rows, ids, missing if missing.any() else None, without)
 
 
 def align_tables(
@@ -127,8 +125,7 @@ def align_tables(
     found = align([table.index for table in aligned], labels, join=join, is_new=is_new)
     for place, rows in enumerate(found.rows):
         if rows is not None:
-            table, values = aligned[place], aligned[place].values
-            values = values.iloc[rows, rows] if square[place] else take_rows(values, rows)
+            table, values = aligned[place], take(aligned[place].values, rows, square[place])
             aligned[place] = replace(table, values=values, index=table.index[rows])
     return aligned, found
 
@@ -137,23 +134,22 @@ def training_columns(
     kernels: Sequence[Any], labels: Sequence[str], training: Any, join: str
 ) -> list[Any]:
     """Bring the columns of kernels of new samples to the order of the training samples."""
-    frames = [K.columns for K in kernels if isinstance(K, pd.DataFrame)]
-    if training is None and any(not frames[0].equals(each) for each in frames):
+    frames = {p: K for p, K in enumerate(kernels) if isinstance(K, pd.DataFrame)}
+    headers = [K.columns for K in frames.values()]
+    if training is None and any(not headers[0].equals(each) for each in headers):
         raise ValueError(
             f"the columns of {join_words(labels)} are not in one order, and the model was fitted "
             "on samples without ids: pass their order"
         )
-    found = []
-    for K, label in zip(kernels, labels, strict=True):
-        is_frame = training is not None and isinstance(K, pd.DataFrame)
-        if is_frame and (has_ids(K.columns) or len(K.columns) == len(training)):
-            who = f"the header of {label}"
+    found = list(kernels)
+    for p, K in frames.items() if training is not None else ():
+        if has_ids(K.columns) or len(K.columns) == len(training):
+            who = f"the header of {labels[p]}"
             order = match_rows(K.columns, training, who, every=join != "outer")
             order = order[order >= 0]
             if others := len(K.columns) - len(order):
                 raise ValueError(f"{who} has {others} ids that are not among {FITTED}: drop them")
-            K = K.take(order, axis=1)
-        found.append(K)
+            found[p] = K.take(order, axis=1)
     return found
 
 

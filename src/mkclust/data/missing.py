@@ -21,34 +21,25 @@ from mkclust.text import count, join_words
 MOST_NAMED = 5
 
 
-def take_rows(table: Any, rows: np.ndarray) -> Any:
-    """Return some rows of a table, in the given order; rows of files stay there."""
-    if isinstance(table, pd.DataFrame):
-        return table.iloc[rows]
+def take(table: Any, rows: np.ndarray, is_kernel: bool = False) -> Any:
+    """Return some rows of a table, or rows and columns of a kernel; those of files stay there."""
     if isinstance(table, RowSubset):
         return table.take(rows)
-    if is_sparse(table):
-        return table.tocsr()[rows]
-    is_held = in_memory(table) or is_foreign(table) or is_dask(table)
-    return select(table, rows) if is_held else RowSubset(table, rows)
+    if isinstance(table, pd.DataFrame):
+        return table.iloc[rows, rows if is_kernel else slice(None)]
+    if is_sparse(table):  # SciPy's, of any format, or known by sparse factors
+        part = (table.tocsr() if hasattr(table, "tocsr") else table)[rows, :]
+        return part[:, rows] if is_kernel else part
+    if in_memory(table) or is_foreign(table) or is_dask(table):
+        part = select(table, rows)
+        return select(part, rows, axis=1) if is_kernel else part
+    return RowSubset(table, rows, is_kernel)
 
 
 def take_columns(table: Any, places: np.ndarray) -> Any:
     """Return some columns of a table, in the given order."""
     is_frame = isinstance(table, pd.DataFrame)
     return table.iloc[:, places] if is_frame else select(table, places, axis=1)
-
-
-def take_block(kernel: Any, places: np.ndarray) -> Any:
-    """Return the rows and columns of some samples of a kernel; those of files stay there."""
-    if isinstance(kernel, RowSubset):
-        return kernel.take(places)
-    if is_sparse(kernel):  # SciPy's, of any format, or known by sparse factors
-        rows = kernel.tocsr() if hasattr(kernel, "tocsr") else kernel
-        return rows[places, :][:, places]
-    if in_memory(kernel) or is_foreign(kernel):
-        return select(select(kernel, places), places, axis=1)
-    return RowSubset(kernel, places, is_kernel=True)
 
 
 def single_kernels(whole: Any) -> list[Any]:
@@ -101,7 +92,7 @@ def cut_missing(
             missing[samples[empty], place] = True
         if (lacks := missing[samples, place]).any():
             rows = np.flatnonzero(~lacks)
-            found[name] = take_block(part, rows) if square else take_rows(part, rows)
+            found[name] = take(part, rows, square)
             if not is_kernels and _has_pairs(part, lacks, observed is not None):
                 found[name] = take_columns(found[name], rows)
     if not missing.any():
@@ -118,9 +109,7 @@ def cut_missing(
 
 
 def _has_pairs(table: Any, lacks: np.ndarray, is_masked: bool) -> bool:
-    """Return whether the columns of a view are its samples: those that it lacks are empty, or it
-    is symmetric and a mask says what it lacks.
-    """
+    """Return whether columns are samples: those that are missing are empty, or all symmetric."""
     if tuple(table.shape) != (len(lacks), len(lacks)) or lacks.all():
         return False
     if not in_memory(table) and not is_foreign(table):
@@ -128,9 +117,7 @@ def _has_pairs(table: Any, lacks: np.ndarray, is_masked: bool) -> bool:
     if is_masked and is_symmetric(table):
         return True
     rows, columns = np.flatnonzero(~lacks), np.flatnonzero(lacks)
-    return not issparse(table) and bool(
-        _is_nan(take_columns(take_rows(table, rows), columns)).all()
-    )
+    return not issparse(table) and bool(_is_nan(take_columns(take(table, rows), columns)).all())
 
 
 def _empty_rows(table: Any, name: str) -> np.ndarray:
@@ -148,7 +135,7 @@ def _empty_rows(table: Any, name: str) -> np.ndarray:
     empty = _is_nan(take_columns(table, np.arange(1)))[:, 0]  # decides for most rows
     if empty.any():
         rows = np.flatnonzero(empty)
-        empty[rows] = _is_nan(take_rows(table, rows)).all(axis=1)
+        empty[rows] = _is_nan(take(table, rows)).all(axis=1)
     return empty
 
 

@@ -12,10 +12,8 @@ from mkclust.types import Array
 class RowSource(Protocol):
     """Kernels over the same samples, known by their rows.
 
-    Rows are asked for from one thread at a time, which need not be the one that made the source. A
-    source whose rows are arrays of another library than NumPy has the ``dtype`` of that library,
-    and is asked from the thread that asks the stack. A source that knows more than its rows, such
-    as its diagonal, is a subclass of `mkclust.stack.Source`.
+    Rows are asked for from one thread at a time, which need not be the one that made the source;
+    those of another library than NumPy from the thread that asks the stack.
     """
 
     @property

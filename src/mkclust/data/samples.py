@@ -13,7 +13,7 @@ from mkclust.data.check import check_entries, check_together, is_dask, n_rows
 from mkclust.data.dask import DaskBlocks
 from mkclust.data.encode import TableEncoder, encode_tables, fit_encoders
 from mkclust.data.join import align_tables, columns_are_ids, looks_like_kernel, training_columns
-from mkclust.data.missing import cut_missing, single_kernels, take_block, take_rows
+from mkclust.data.missing import cut_missing, single_kernels, take
 from mkclust.data.options import AS_THEY_ARE, TableOptions
 from mkclust.data.row_source import RowSource
 from mkclust.data.tables import TABLE, as_table, by_name, split_columns
@@ -113,12 +113,13 @@ class Samples:
         """Return some samples, by their indices: their rows, and for kernels also their columns."""
         numbers = np.asarray(numbers)
         ids = None if self.ids is None else self.ids[numbers]
-        take = take_block if self.kind == "kernels" else take_rows
         places, missing = [numbers] * len(self.parts), None
         if self.missing is not None:
             ranks, missing = (~self.missing).cumsum(axis=0) - 1, self.missing[numbers]
             places = [rank[numbers][~lacks] for rank, lacks in zip(ranks.T, missing.T, strict=True)]
-        return replace(self, parts=tuple(map(take, self.parts, places)), missing=missing, ids=ids)
+        pairs, is_kernels = zip(self.parts, places, strict=True), self.kind == "kernels"
+        parts = tuple(take(part, rows, is_kernels) for part, rows in pairs)
+        return replace(self, parts=parts, missing=missing, ids=ids)
 
     def check_columns(self, fitted: Mapping[str, list[str]], who: str) -> None:
         """Refuse data frames whose columns are not those of a fit, in order."""
@@ -156,17 +157,13 @@ def read_samples(
         How tables become views.
     observed : array-like of bool of shape (n_samples, n_views), data frame or mapping, default=None
         True if a view, or kernel, has a sample, in the order of the samples or by id; or such a
-        column by the name of each. Samples that it marks as missing are not read, and may
-        be left out; others without an entry are also missing.
-
-    Returns
-    -------
-    Samples
+        column by the name of each. Samples that it marks as missing may be left out; others
+        without an entry are also missing.
 
     Examples
     --------
     >>> import numpy as np
-    >>> from mkclust.data.samples import read_samples
+    >>> from mkclust.data import read_samples
     >>> samples = read_samples({"shape": np.ones((4, 2)), "color": np.ones((4, 3))})
     >>> samples.kind, samples.names, samples.n_samples
     ('views', ('shape', 'color'), 4)
@@ -336,15 +333,11 @@ def read_views(
     values, missing = cut_missing(held, found.missing, observed, found.index, is_new=is_new)
     tables = {name: replace(table, values=values[name]) for name, table in tables.items()}
     encoders = fit_encoders(tables, titles, options.impute) if encodings is None else encodings
-    encoded = encode_tables(
-        tables, titles, encoders, is_new=encodings is not None, may_lack_rows=missing is not None
-    )
-    is_table = is_table and [view.name for view in encoded] == [TABLE]  # without categories
-    if missing is not None:
-        missing = missing[:, [list(tables).index(view.table) for view in encoded]]
+    encoded, missing = encode_tables(tables, titles, encoders, missing, encodings is not None)
+    names = tuple(view.name for view in encoded)
     samples = Samples(
-        "table" if is_table else "views",
-        tuple(view.name for view in encoded),
+        "table" if is_table and names == (TABLE,) else "views",
+        names,
         tuple(view.array for view in encoded),
         ids=found.ids,
         index_names=found.names,
@@ -369,26 +362,9 @@ def _read_again(
 
 
 def as_blocks(X: Any, *, block_rows: int | None = None) -> Blocks:
-    """Return views in any accepted form as blocks of samples, without reading them.
+    """Return views in any accepted form as blocks of samples, of a chosen height if None.
 
-    Parameters
-    ----------
-    X : mapping, list, tuple or table
-        Views of shape (n_samples, n_features): arrays, sparse matrices, data frames, memory maps,
-        HDF5 data sets, whatever has a shape and can be sliced by rows; or dask arrays, all of them;
-        or arrays of another library such as torch or CuPy, all on one device, where their blocks
-        stay.
-    block_rows : int or None, default=None
-        Samples of a block; None chooses, on a device large ones.
-
-    Returns
-    -------
-    Blocks
-
-    Examples
-    --------
     >>> import numpy as np
-    >>> from mkclust.data import as_blocks
     >>> blocks = as_blocks({"a": np.ones((5, 2)), "b": np.ones((5, 3))}, block_rows=2)
     >>> blocks.total(lambda block, start: block["a"].T @ block["b"]).tolist()
     [[5.0, 5.0, 5.0], [5.0, 5.0, 5.0]]

@@ -80,6 +80,8 @@ def as_table(thing: Any, title: str) -> Table:
             f"{title} is a {type(thing).__name__}: pass a 2-D array or a data frame, such as "
             "series.to_frame()"
         )
+    if not hasattr(thing, "shape"):
+        thing = np.asarray(thing)
     if isinstance(thing, np.ma.MaskedArray):
         precision = thing.dtype if thing.dtype.kind == "f" else np.float64
         thing = np.ma.filled(thing.astype(precision), np.nan)
@@ -147,23 +149,23 @@ def split_columns(
 def _places(view: str, choice: Any, names: list[Any] | None, width: int) -> list[int]:
     """Return the places of the columns of a view, or say which column there is not."""
     if isinstance(choice, slice):
-        places = list(range(*choice.indices(width)))
+        places = list(range(width))[choice]
     elif isinstance(choice, str):
         places = [p for p, name in enumerate(names or []) if str(name).startswith(choice)]
     else:
-        places = []
+        places, counts = [], Counter(names or [])
+        known = {name: place for place, name in enumerate(names or [])}
         for column in choice.tolist() if isinstance(choice, np.ndarray) else choice:
-            found = [p for p, name in enumerate(names or []) if name == column]
-            if not found and type(column) is int and -width <= column < width:
-                found = [column % width]
-            if len(found) != 1:
+            is_number = type(column) is int and -width <= column < width
+            place = known.get(column, column % width if is_number else None)
+            if place is None or counts[column] > 1:
                 near = did_you_mean(str(column), map(str, names or []))
-                known = "have no names" if names is None else f"are {join_words(names)}"
+                held = "have no names" if names is None else f"are {join_words(names)}"
                 raise ValueError(
                     f"views asks for the column {column!r} in {view!r}, of which there are "
-                    f"{len(found)}{near}: the columns {known}"
+                    f"{counts[column]}{near}: the columns {held}"
                 )
-            places += found
+            places.append(place)
     if not places:
         raise ValueError(f"views asks for no column in {view!r}: no column matches {choice!r}")
     return places
