@@ -28,16 +28,10 @@ def clinic():
     )
 
 
-def libraries():
-    """Return the same table of both libraries."""
-    frame = clinic()
-    polars = pytest.importorskip("polars")
-    return [frame, polars.DataFrame({name: frame[name].tolist() for name in frame})]
-
-
 def test_categories_become_a_view_of_their_own():
-    for frame in libraries():
-        samples = read_views({"clinic": frame})
+    polars, frame = pytest.importorskip("polars"), clinic()
+    for table in (frame, polars.DataFrame({name: frame[name].tolist() for name in frame})):
+        samples = read_views({"clinic": table})
         assert samples.names == ("clinic", "clinic (categories)")
         assert samples.columns == {
             "clinic": ["age", "dose"],
@@ -47,11 +41,6 @@ def test_categories_become_a_view_of_their_own():
         assert marks[:2].tolist() == [[1, 0, 0, 1], [0, 1, 1, 0]]
         np.testing.assert_array_equal(samples.views["clinic"], clinic()[["age", "dose"]])
         assert "clinic: 10 samples, 2 columns" in samples.notes
-        kinds = KernelBank(rules="kind").fit(samples).rules_
-        assert kinds["clinic (categories)"] == "categories"
-
-
-def test_a_view_with_the_name_of_the_categories_of_another_is_refused():
     with pytest.raises(ValueError, match=r"one name.*'clinic \(categories\)'"):
         read_views({"clinic": clinic(), "clinic (categories)": np.ones((N, 1))})
 
@@ -63,14 +52,9 @@ def test_new_rows_have_the_levels_columns_and_order_of_the_fit():
     with pytest.warns(UserWarning, match=r"'sex': 1 new sample .*not seen \('x'\)"):
         samples = read_views({"clinic": new}, encodings=fitted.encodings)
     assert samples.columns == fitted.columns
-    assert samples.views["clinic (categories)"].tolist() == [
-        [0, 1, 0, 1],
-        [0, 1, 1, 0],
-        [0, 0, 1, 0],
-    ]
-    assert (
-        samples.views["clinic"].tolist() == clinic()[["age", "dose"]].iloc[:3].to_numpy().tolist()
-    )
+    marks = samples.views["clinic (categories)"]
+    assert marks.tolist() == [[0, 1, 0, 1], [0, 1, 1, 0], [0, 0, 1, 0]]
+    np.testing.assert_array_equal(samples.views["clinic"], clinic()[["age", "dose"]].iloc[:3])
 
 
 def test_columns_that_new_rows_lack_or_add_are_named():
@@ -86,11 +70,15 @@ def test_columns_that_new_rows_lack_or_add_are_named():
         bank.transform({"a": np.hstack([numbers, numbers[:, :1]])})
     with pytest.raises(TypeError, match="was a data frame with categories in the fit"):
         read_views({"clinic": np.ones((N, 4))}, encodings=encodings)
-    for columns in ([], [0, 1]):
-        with pytest.raises(ValueError, match="'clinic' has .*columns of the fit"):
-            read_views(
-                {"clinic": pandas.DataFrame(index=range(N), columns=columns)}, encodings=encodings
-            )
+    with pytest.raises(ValueError, match="'clinic' has .*columns of the fit"):
+        read_views({"clinic": pandas.DataFrame(np.ones((N, 2)))}, encodings=encodings)
+    for values in (list("ab") * 5, list("abcdefghij")):
+        with pytest.raises(ValueError, match="'clinic' .*'dose'"):
+            read_views({"clinic": clinic().assign(dose=values)}, encodings=encodings)
+    frame = clinic().set_axis(["age", "sex", "age", "smoker"], axis=1).assign(dose=1.0)
+    for known in (None, encodings):
+        with pytest.raises(ValueError, match="'clinic' has several columns of the name 'age'"):
+            read_views({"clinic": frame}, encodings=known)
 
 
 @pytest.mark.parametrize(
@@ -144,13 +132,9 @@ def test_masked_entries_are_missing(dtype):
     filled = read_views([table, np.ones((4, 2))], options=MEDIAN).views["view 0"]
     assert filled[1, 2] == np.median([2, 8, 11])
     assert str(filled.dtype) == ("float32" if dtype == "float32" else "float64")
-    other = np.ones((4, 2))
-    other[0, 0] = np.nan
     message = "'view 0' has .* 1 NaN .*column 2: 1.*'view 1' has .* 1 NaN .*impute='median'"
     with pytest.raises(ValueError, match=message):
-        _ = read_views([table, other]).views
-    complete = np.ma.masked_array(table.data, mask=False)
-    np.testing.assert_array_equal(read_views([complete]).views["view 0"], table.data)
+        _ = read_views([table, table]).views
 
 
 def test_infinity_is_never_imputed_and_a_column_without_values_is_named():
@@ -161,23 +145,6 @@ def test_infinity_is_never_imputed_and_a_column_without_values_is_named():
     frame = clinic()[["age", "dose"]].assign(dose=np.nan)
     with pytest.raises(ValueError, match=r"1 column without any value.*drop\(columns=\['dose'\]\)"):
         read_views({"clinic": frame}, options=MEDIAN)
-
-
-@pytest.mark.parametrize("values", [list("ab") * 5, list("abcdefghij")])
-def test_a_column_of_numbers_that_comes_as_something_else_is_named(values):
-    encodings = read_views({"clinic": clinic()}).encodings
-    with pytest.raises(ValueError, match="'clinic' .*'dose'"):
-        read_views({"clinic": clinic().assign(dose=values)}, encodings=encodings)
-
-
-def test_columns_of_one_name_are_refused():
-    frame = clinic().set_axis(["age", "sex", "age", "smoker"], axis=1)
-    for X, title in (({"clinic": frame}, "View 'clinic'"), (frame, "X")):
-        with pytest.raises(ValueError, match=f"{title} has several columns of the name 'age'"):
-            read_views(X)
-    encodings = read_views({"clinic": clinic()}).encodings
-    with pytest.raises(ValueError, match="several columns of the name 'age'"):
-        read_views({"clinic": frame.assign(dose=1.0)}, encodings=encodings)
 
 
 @pytest.mark.parametrize("fill", [0, np.nan])
@@ -191,7 +158,6 @@ def test_a_frame_of_sparse_columns_is_a_sparse_view(fill):
 
 
 NULLABLE = {
-    "Int64": lambda: pandas.array([1, 2, None, 4] * 10, dtype="Int64"),
     "Float64": lambda: pandas.array([1.5, 2, None, 4] * 10, dtype="Float64"),
     "boolean": lambda: pandas.array([True, False, None, True] * 10, dtype="boolean"),
     "truth values beside NaN": lambda: pandas.Series([True, False, np.nan, True] * 10).array,
@@ -216,17 +182,17 @@ def test_missing_cells_of_every_type_are_named_and_filled(name):
     if "t (categories)" in model.view_names_in_:
         assert model.bank_.views_["t (categories)"].shape == (40, 2)
     else:
-        fill = np.nanmedian(np.array([1, 2, 4] if name == "Int64" else [1.5, 2, 4]))
-        assert model.bank_.views_["t"][2, 2] == fill
+        assert model.bank_.views_["t"][2, 2] == 2
 
 
 @pytest.mark.parametrize("values", [["1.5", "2.5"], ["1,5", "2,5"], ["1", None]])
-@pytest.mark.parametrize("dtype", [object, "string"])
-def test_numbers_stored_as_text_are_refused_however_few_they_are(values, dtype):
-    doses = pandas.Series(values * 10, dtype=dtype)
-    frame = pandas.DataFrame({"a": np.arange(20.0), "dose": doses})
-    with pytest.raises(ValueError, match=r"'dose' .*pd\.to_numeric.*astype\('category'\)"):
-        read_views({"t": frame, "u": np.ones((20, 2))})
+def test_numbers_stored_as_text_are_refused_unless_they_are_declared_categories(values):
+    frame = pandas.DataFrame({"a": np.arange(20.0), "dose": values * 10})
+    for dtype in (object, "string"):
+        with pytest.raises(ValueError, match=r"'dose' .*to_numeric.*astype\('category'\)"):
+            read_views({"t": frame.astype({"dose": dtype})})
+    samples = read_views({"t": frame.astype({"dose": "category"})})
+    assert ("t (categories)" in samples.names) == (None not in values)  # one category says nothing
 
 
 def test_a_few_cells_of_text_among_numbers_are_counted_and_shown():
@@ -238,9 +204,3 @@ def test_a_few_cells_of_text_among_numbers_are_counted_and_shown():
     frame["dose"] = ["1", "2", "3", "n/a?"] * 10
     with pytest.warns(UserWarning, match="'dose': .*10 cells such as 'n/a"):
         assert "t (categories)" in read_views({"t": frame}).names
-
-
-def test_digits_that_are_declared_categories_stay_categories():
-    frame = pandas.DataFrame({"a": np.arange(20.0)})
-    frame["code"] = pandas.Series(["1", "2"] * 10, dtype="category")
-    assert "t (categories)" in read_views({"t": frame, "u": np.ones((20, 2))}).names
