@@ -3,6 +3,7 @@
 from functools import partial
 
 import numpy as np
+import pandas as pd
 import pytest
 from scipy.sparse import issparse
 
@@ -10,14 +11,13 @@ from mkclust import AverageKKM, KernelBank
 from mkclust.data.options import TableOptions
 from mkclust.data.samples import read_views
 
-pandas = pytest.importorskip("pandas")
 MEDIAN = TableOptions(impute="median")
 N = 10
 
 
 def clinic():
     """Return a table of numbers, categories and truth values."""
-    return pandas.DataFrame(
+    return pd.DataFrame(
         {
             "age": np.arange(N) + 30.0,
             "sex": ["f", "m"] * (N // 2),
@@ -71,7 +71,7 @@ def test_columns_that_new_rows_lack_or_add_are_named():
     with pytest.raises(TypeError, match="was a data frame with categories in the fit"):
         read_views({"clinic": np.ones((N, 4))}, encodings=encodings)
     with pytest.raises(ValueError, match="'clinic' has .*columns of the fit"):
-        read_views({"clinic": pandas.DataFrame(np.ones((N, 2)))}, encodings=encodings)
+        read_views({"clinic": pd.DataFrame(np.ones((N, 2)))}, encodings=encodings)
     for values in (list("ab") * 5, list("abcdefghij")):
         with pytest.raises(ValueError, match="'clinic' .*'dose'"):
             read_views({"clinic": clinic().assign(dose=values)}, encodings=encodings)
@@ -87,14 +87,14 @@ def test_columns_that_new_rows_lack_or_add_are_named():
         [7, 3, 5],
         [0, 1, 2],
         [("x", 1), ("x", 2), ("y", 1)],
-        pandas.date_range("2020-01-30", periods=3).tolist(),
+        pd.date_range("2020-01-30", periods=3).tolist(),
     ],
 )
 def test_columns_are_matched_by_any_labels_that_tell_them_apart(labels):
     table = np.random.default_rng(0).normal(size=(N, 3))
-    frame = pandas.DataFrame(table)
+    frame = pd.DataFrame(table)
     if labels != [0, 1, 2]:
-        frame.columns = pandas.Index(labels)
+        frame.columns = pd.Index(labels)
     bank = KernelBank(widths=(1.0,), polynomials=(), linear=None)
     expected = bank.fit_transform({"a": frame})
     agree = partial(np.testing.assert_allclose, desired=expected, rtol=1e-12, atol=1e-12)
@@ -102,9 +102,9 @@ def test_columns_are_matched_by_any_labels_that_tell_them_apart(labels):
     agree(bank.transform({"a": table}))
     if labels[0] == 7:  # other numbers
         with pytest.raises(ValueError, match="'a' .* such as 7"):
-            bank.transform({"a": pandas.DataFrame(table)})
+            bank.transform({"a": pd.DataFrame(table)})
     else:
-        agree(bank.transform({"a": pandas.DataFrame(table)}))
+        agree(bank.transform({"a": pd.DataFrame(table)}))
     if not isinstance(labels[0], tuple):  # as from a text file
         agree(bank.transform({"a": frame.rename(columns=str).iloc[:, [2, 0, 1]]}))
 
@@ -150,7 +150,7 @@ def test_infinity_is_never_imputed_and_a_column_without_values_is_named():
 @pytest.mark.parametrize("fill", [0, np.nan])
 def test_a_frame_of_sparse_columns_is_a_sparse_view(fill):
     table = np.diag(np.arange(1.0, 5))
-    frame = pandas.DataFrame(table).astype(pandas.SparseDtype("float64", fill))
+    frame = pd.DataFrame(table).astype(pd.SparseDtype("float64", fill))
     for X in (frame, frame.assign(s=list("abab"))):
         view = read_views({"a": X.add_prefix("g")}).views["a"]
         assert issparse(view) == (fill == 0)
@@ -158,21 +158,19 @@ def test_a_frame_of_sparse_columns_is_a_sparse_view(fill):
 
 
 NULLABLE = {
-    "Float64": lambda: pandas.array([1.5, 2, None, 4] * 10, dtype="Float64"),
-    "boolean": lambda: pandas.array([True, False, None, True] * 10, dtype="boolean"),
-    "truth values beside NaN": lambda: pandas.Series([True, False, np.nan, True] * 10).array,
-    "string": lambda: pandas.array(["x", "y", None, "x"] * 10, dtype="string"),
-    "category": lambda: pandas.Categorical(["x", "y", None, "x"] * 10, categories=list("wxyz")),
-    "ordered": lambda: pandas.Categorical(
-        ["x", "y", None, "x"] * 10, ["z", "y", "x"], ordered=True
-    ),
+    "Float64": lambda: pd.array([1.5, 2, None, 4] * 10, dtype="Float64"),
+    "boolean": lambda: pd.array([True, False, None, True] * 10, dtype="boolean"),
+    "truth values beside NaN": lambda: pd.Series([True, False, np.nan, True] * 10).array,
+    "string": lambda: pd.array(["x", "y", None, "x"] * 10, dtype="string"),
+    "category": lambda: pd.Categorical(["x", "y", None, "x"] * 10, categories=list("wxyz")),
+    "ordered": lambda: pd.Categorical(["x", "y", None, "x"] * 10, ["z", "y", "x"], ordered=True),
 }
 
 
 @pytest.mark.parametrize("name", NULLABLE)
 def test_missing_cells_of_every_type_are_named_and_filled(name):
     numbers = np.random.default_rng(0).normal(size=(40, 2))
-    frame = pandas.DataFrame(numbers, columns=["a", "b"]).assign(c=NULLABLE[name]())
+    frame = pd.DataFrame(numbers, columns=["a", "b"]).assign(c=NULLABLE[name]())
     with pytest.raises(ValueError, match="'c(=\\w+)?': 10.*impute='median'"):
         AverageKKM(2).fit({"t": frame})
     model = AverageKKM(2, impute="median", random_state=0).fit({"t": frame})
@@ -187,7 +185,7 @@ def test_missing_cells_of_every_type_are_named_and_filled(name):
 
 @pytest.mark.parametrize("values", [["1.5", "2.5"], ["1,5", "2,5"], ["1", None]])
 def test_numbers_stored_as_text_are_refused_unless_they_are_declared_categories(values):
-    frame = pandas.DataFrame({"a": np.arange(20.0), "dose": values * 10})
+    frame = pd.DataFrame({"a": np.arange(20.0), "dose": values * 10})
     for dtype in (object, "string"):
         with pytest.raises(ValueError, match=r"'dose' .*to_numeric.*astype\('category'\)"):
             read_views({"t": frame.astype({"dose": dtype})})
@@ -196,7 +194,7 @@ def test_numbers_stored_as_text_are_refused_unless_they_are_declared_categories(
 
 
 def test_a_few_cells_of_text_among_numbers_are_counted_and_shown():
-    frame = pandas.DataFrame({"a": np.arange(40.0), "dose": [f"{i / 7:.3f}" for i in range(40)]})
+    frame = pd.DataFrame({"a": np.arange(40.0), "dose": [f"{i / 7:.3f}" for i in range(40)]})
     frame.loc[[3, 5], "dose"] = "<0.5"
     for column in (frame["dose"], frame["dose"].where(frame["dose"] == "<0.5", 1.5)):
         with pytest.raises(ValueError, match="'dose' .*2 cells such as '<0.5'.*--missing"):

@@ -6,20 +6,10 @@ from mkclust.data.samples import read_views
 from mkclust.kernels import KernelBank
 
 
-@pytest.fixture
-def rng():
-    return np.random.default_rng(0)
-
-
 @pytest.mark.parametrize("container", [list, tuple])
-def test_a_sequence_of_2d_items_is_a_sequence_of_views(rng, container):
-    found = read_views(
-        container([rng.normal(size=(3, 2)), [[1, 2, 3], [4, 5, 6], [7, 8, 9]]])
-    ).views
-    assert {name: view.shape for name, view in found.items()} == {
-        "view 0": (3, 2),
-        "view 1": (3, 3),
-    }
+def test_a_sequence_of_2d_items_is_a_sequence_of_views(container):
+    found = read_views(container([np.ones((2, 2)), [[1, 2, 3], [4, 5, 6]]])).views
+    assert {n: view.shape for n, view in found.items()} == {"view 0": (2, 2), "view 1": (2, 3)}
 
 
 @pytest.mark.parametrize(
@@ -27,7 +17,6 @@ def test_a_sequence_of_2d_items_is_a_sequence_of_views(rng, container):
     [
         np.arange(6).reshape(3, 2),
         [[0, 1], [2, 3], [4, 5]],
-        ([0, 1], [2, 3], [4, 5]),
         [np.array([0, 1]), np.array([2, 3]), np.array([4, 5])],
         np.arange(6).reshape(3, 2).astype(object),
     ],
@@ -46,8 +35,8 @@ def test_single_and_double_precision_are_kept_and_the_rest_becomes_double(dtype)
     assert read_views({"a": table}).views["a"].dtype == kept
 
 
-def test_views_of_floats_are_not_copied(rng):
-    table = rng.normal(size=(3, 2))
+def test_views_of_floats_are_not_copied():
+    table = np.ones((3, 2))
     assert np.shares_memory(read_views([table, table]).views["view 0"], table)
     assert np.shares_memory(read_views(table).views["table"], table)
 

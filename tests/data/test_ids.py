@@ -1,6 +1,7 @@
 """Rows are paired by the ids of data frames, and never by their order against them."""
 
 import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -11,7 +12,6 @@ from mkclust.explain.stability import stability
 from mkclust.kernels import Nystroem
 from mkclust.stack import as_stack
 
-pandas = pytest.importorskip("pandas")
 pytestmark = pytest.mark.filterwarnings("ignore::mkclust.exceptions.WeightsWarning")
 
 N = 45
@@ -28,13 +28,13 @@ def clustered():
 
 def frames():
     """Return the same as data frames."""
-    return [pandas.DataFrame(view, index=TEXT) for view in clustered()]
+    return [pd.DataFrame(view, index=TEXT) for view in clustered()]
 
 
 def kernel_frames():
     """Return a kernel of each view as a data frame with ids as rows and columns."""
     kernels = KernelBank(**BANK).fit_transform(clustered())
-    return [pandas.DataFrame(K, index=TEXT, columns=TEXT) for K in kernels]
+    return [pd.DataFrame(K, index=TEXT, columns=TEXT) for K in kernels]
 
 
 def shuffled(frame, seed=0):
@@ -50,7 +50,7 @@ IDS = {
     "text": TEXT,
     "numbers from 0": list(range(N)),
     "other numbers": list(range(1000, 1000 + N)),
-    "dates": list(pandas.date_range("2020-01-01", periods=N)),
+    "dates": list(pd.date_range("2020-01-01", periods=N)),
     "pairs": [(f"plate {i // 9}", i % 9) for i in range(N)],
 }
 
@@ -62,7 +62,7 @@ IDS = {
 )
 def test_the_order_of_the_rows_of_any_frame_changes_nothing(name, seeds, kind):
     ids = IDS[kind]
-    index = pandas.MultiIndex.from_tuples(ids) if kind == "pairs" else pandas.Index(ids)
+    index = pd.MultiIndex.from_tuples(ids) if kind == "pairs" else pd.Index(ids)
     views = [frame.set_axis(index) for frame in frames()]
     # A landmark is drawn by its place, so the first frame says the order where there are some.
     mixed = [shuffled(f, s) for f, s in zip(views, seeds, strict=True)]
@@ -151,7 +151,7 @@ def test_similarities_to_training_samples_are_paired_by_their_columns():
     with pytest.raises(ValueError, match="columns of .*kernel 2.*without ids"):
         plain.predict(mixed)
     with pytest.raises(TypeError, match="self_similarity is a data frame"):
-        model.predict(new, self_similarity=pandas.DataFrame(np.ones((3, 7))))
+        model.predict(new, self_similarity=pd.DataFrame(np.ones((3, 7))))
 
 
 @pytest.mark.parametrize("name", ["exact", "on the fly", "features"])

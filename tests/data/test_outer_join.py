@@ -3,13 +3,13 @@
 import warnings
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from mkclust.data.options import TableOptions
 from mkclust.data.samples import read_views
 from mkclust.exceptions import IdSpellingWarning
 
-pd = pytest.importorskip("pandas")
 OUTER = TableOptions(join="outer")
 IDS = [f"s{i}" for i in range(12)]
 
