@@ -76,7 +76,19 @@ def match_rows(
     n_rows, n = (each if isinstance(each, int) else len(each) for each in (rows, samples))
     if not isinstance(rows, int) and not isinstance(samples, int):
         if are_matched_by_id(rows, samples, who, whose):
-            return _rows_by_id(rows, samples, who, whose, every)
+            refuse_repeated(rows, who)
+            refuse_repeated(samples, whose)
+            rows = written_like(rows, samples)
+            found = find(rows, samples)
+            lacking = samples[found < 0]
+            if len(lacking) == n:
+                refuse_disjoint(rows, samples, who, whose)
+            if every and len(lacking):
+                example = f"such as {_example(lacking)}"
+                raise ValueError(
+                    f"{who} lacks {len(lacking)} of {whose}, {example}: pass all of these"
+                )
+            return found
     elif not isinstance(rows, int):
         refuse_missing(rows, who)
         if has_ids(rows) and whole_numbers(rows) not in (None, list(range(n_rows))):
@@ -109,22 +121,6 @@ def are_matched_by_id(index: Any, other: Any, who: str, whose: str) -> bool:
             f"numbers such as {outside[0]} for ids: give both the same ids ({BY_ROW})"
         )
     return True
-
-
-def _rows_by_id(rows: Any, samples: Any, who: str, whose: str, every: bool) -> np.ndarray:
-    """Return the row of every id."""
-    refuse_repeated(rows, who)
-    refuse_repeated(samples, whose)
-    rows = written_like(rows, samples)
-    found = find(rows, samples)
-    lacking = samples[found < 0]
-    if len(lacking) == len(samples):
-        refuse_disjoint(rows, samples, who, whose)
-    if every and len(lacking):
-        raise ValueError(
-            f"{who} lacks {len(lacking)} of {whose}, such as {_example(lacking)}: pass all of these"
-        )
-    return found
 
 
 def find(index: Any, ids: Any) -> np.ndarray:

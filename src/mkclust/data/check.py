@@ -37,7 +37,7 @@ def n_dims(item: Any) -> int:
 
 def n_rows(table: Any) -> int:
     """Return how many samples a table or kernel has, zero if it is not one, or does not know."""
-    shape = getattr(table, "shape", ())
+    shape = tuple(getattr(table, "shape", ()))
     return int(shape[0]) if len(shape) == 2 and shape[0] == shape[0] else 0
 
 
@@ -134,12 +134,12 @@ def check_together(views: Mapping[str, Any], *, same_length: bool = True) -> Non
                 f"{view.shape[0]}; pass the same samples, or data frames whose index holds ids "
                 "(set_index), which are joined by id."
             )
-    others_than_dask = [name for name, view in views.items() if not is_dask(view)]
-    if 0 < len(others_than_dask) < len(views):
-        names = join_words(map(repr, others_than_dask))
-        raise TypeError(f"View {names} is not a dask array, as others are: pass arrays of one kind")
-    titles = [f"View {first!r}", *(f"view {name!r}" for name, _ in others)]
-    check_one_place(list(views.values()), titles)
+    held = [repr(name) for name, view in views.items() if not is_dask(view)]
+    if 0 < len(held) < len(views):
+        raise TypeError(
+            f"View {held[0]} is not a dask array, as others are: pass arrays of one kind"
+        )
+    check_one_place(list(views.values()), [f"View {name!r}" for name in views])
 
 
 def check_observed(missing: np.ndarray | None, names: Sequence[str]) -> None:

@@ -14,8 +14,6 @@ from mkclust.linalg import to_device as to_same_device
 from mkclust.linalg.arrays import detached, is_on_accelerator, is_sparse_tensor, on_torch_device
 from mkclust.types import Array
 
-COMPUTED = ("float32", "float64")
-
 
 def to_device(X: Any, device: Any = None, *, like: Any = None, dtype: Any = None) -> Any:
     """Copy kernels or views to a device, in the form in which they are passed.
@@ -59,7 +57,7 @@ def to_device(X: Any, device: Any = None, *, like: Any = None, dtype: Any = None
     elif not hasattr(like, "dtype"):
         raise TypeError(f"like={like!r} is not an array: pass one, or a device by device={like!r}")
     name = None if dtype is None else getattr(dtype, "__name__", str(dtype)).split(".")[-1]
-    if name not in (None, *COMPUTED):
+    if name not in (None, "float32", "float64"):
         raise ValueError(f"dtype={dtype!r}: pass 'float32', 'float64', or None to keep the type")
     given = by_name(X)
     has_frames = any(isinstance(each, pd.DataFrame) for each in given.values())

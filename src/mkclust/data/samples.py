@@ -17,8 +17,7 @@ from mkclust.data.missing import cut_missing, single_kernels, take
 from mkclust.data.options import AS_THEY_ARE, TableOptions
 from mkclust.data.row_source import RowSource
 from mkclust.data.tables import TABLE, as_table, by_name, split_columns
-from mkclust.index import FITTED, key_of, make_index, match_rows
-from mkclust.linalg import select
+from mkclust.index import FITTED, make_index, match_rows
 from mkclust.text import join_words
 from mkclust.types import Array
 
@@ -358,7 +357,8 @@ def _read_again(
     if (expected == "precomputed" and not is_kernels) or (expected == "views" and is_kernels):
         wanted = "views, samples x features" if is_kernels else "kernels"
         raise ValueError(f"X holds {samples.kind}, and kernels={expected!r} expects {wanted}")
-    return _in_order(samples if observed is None else _cut(samples, observed, is_new), ids)
+    samples = samples if observed is None else _cut(samples, observed, is_new)
+    return _in_order(samples, ids, "exact", ["X"])
 
 
 def as_blocks(X: Any, *, block_rows: int | None = None) -> Blocks:
@@ -374,10 +374,8 @@ def as_blocks(X: Any, *, block_rows: int | None = None) -> Blocks:
     return (DaskBlocks if samples.is_lazy else Blocks)(samples.by_name, observed, block_rows)
 
 
-def _in_order(
-    samples: Samples, ids: Any, join: str = "exact", without_ids: Sequence[str] = ()
-) -> Samples:
-    """Return samples in the order of ids, if these are given and the samples have some."""
+def _in_order(samples: Samples, ids: Any, join: str, fixed: Sequence[str]) -> Samples:
+    """Return samples in the order of ids, if both are there and no table has a fixed order."""
     if ids is None or samples.index is None:
         return samples
     order = match_rows(samples.index, make_index(ids, None, 0), "X", every=True)
@@ -388,20 +386,12 @@ def _in_order(
         )
     if np.array_equal(order, np.arange(samples.n_samples)):
         return samples
-    if without_ids:
+    if fixed:
         raise ValueError(
-            f"{without_ids[0]} has no ids, and others have them in another order than {FITTED}: "
-            "pass all in the order of the fit, or with ids"
+            f"{fixed[0]} has no ids, or was read before, and the order of {FITTED} is another: "
+            "pass all tables in this order, or with ids"
         )
-    found = samples.take(order)
-    parts = found.by_name
-    for name, part in samples.by_name.items():
-        encoder = samples.encodings.get(name)
-        names = None if encoder is None or samples.missing is not None else encoder.names
-        # Columns that are the ids of the rows stay in their order.
-        if names and list(map(key_of, names)) == list(map(key_of, samples.index.tolist())):
-            parts[name] = select(select(part, order), order, axis=1)
-    return replace(found, parts=tuple(parts.values()), ids=samples.index[order].to_numpy())
+    return replace(samples.take(order), ids=samples.index[order].to_numpy())
 
 
 def _titles(names: Any, is_table: bool = False) -> dict[str, str]:
