@@ -2,8 +2,8 @@
 
 import warnings
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from typing import Any, NoReturn
+from dataclasses import replace
+from typing import Any, NamedTuple, NoReturn
 
 import numpy as np
 import pandas as pd
@@ -30,18 +30,13 @@ from mkclust.index import (
 from mkclust.text import join_words
 
 
-@dataclass(frozen=True, eq=False)
-class Alignment:
+class Alignment(NamedTuple):
     """Where the samples are in each of several tables."""
 
-    # The rows of those samples that each table has, in the common order; None: as they are.
-    rows: list[np.ndarray | None]
-    # The index of the samples; None for arrays, and if the only table has an id twice.
-    index: Any = None
-    # Which samples (rows) are missing from which table (columns); None if none is.
-    missing: np.ndarray | None = None
-    # The labels of tables without ids beside others with ids, paired with these by position.
-    without_ids: Sequence[str] = ()
+    rows: list[np.ndarray | None]  # of the samples that a table has, in order; None: as they are
+    index: Any = None  # of the samples; None for arrays, and if the only table has an id twice
+    missing: np.ndarray | None = None  # which samples (rows) lack which table; None if none does
+    without_ids: Sequence[str] = ()  # labels of tables that are paired with others by position
 
     @property
     def ids(self) -> np.ndarray | None:
@@ -179,15 +174,12 @@ def _columns_like_rows(table: Table, label: str) -> Table:
 
 def _common(pairs: Sequence[tuple[Any, str]]) -> Any:
     """Return the ids that all indexes have, in the order of the first."""
-    (first, title), *others = pairs
-    common = first
+    (common, who), *others = pairs
     for index, label in others:
-        if not (find(index, first) >= 0).any():
-            _refuse_others(index, first, label, title)
-        common = common[find(index, common) >= 0]
-    if not len(common):
-        tables = ", ".join(label for _, label in pairs)
-        raise ValueError(f"there is no id that all of {tables} have: leave one out ({BY_ROW})")
+        kept = common[find(index, common) >= 0]
+        if not len(kept):
+            refuse_disjoint(common, index, who, label)
+        common, who = kept, f"{who}, {label}"
     return common
 
 
