@@ -94,10 +94,7 @@ def check_view(view: Any, title: str, *, may_lack_rows: bool = False) -> Any:
         view = as_numbers(view, title)
     if issparse(view):
         check_type(view.dtype, title)
-        try:
-            return as_csr(view)
-        except (ValueError, IndexError) as error:
-            raise ValueError(f"{title} is a damaged sparse matrix ({error}).") from error
+        return as_csr(view)
     if is_foreign(view):
         as_floats(view[:0, :], title)  # refuses what is not a number
     elif hasattr(view, "dtype"):

@@ -194,16 +194,11 @@ def _is_table(X: Any) -> bool:
 
 def _holds_kernels(X: Any, expected: Expected) -> bool:
     """Return whether X is to be read as kernels, given what is expected."""
-    several = not _is_table(X)
-    is_stack = not several and (isinstance(X, RowSource) or getattr(X, "ndim", 2) == 3)
-    if expected == "precomputed" and not (several or is_stack):
-        raise ValueError(
-            "kernels='precomputed' expects an array of shape (m, n, n) or a list or dict of n x n "
-            f"matrices, got {type(X).__name__}: pass K[None] for one kernel, or a list"
-        )
+    is_one = _is_table(X)
+    is_stack = is_one and (isinstance(X, RowSource) or getattr(X, "ndim", 2) == 3)
     if expected == "views" and is_stack:
         raise ValueError("X holds kernels: pass views, or kernels='precomputed'")
-    if expected == "auto" and not several and looks_like_kernel(X):
+    if expected == "auto" and is_one and looks_like_kernel(X):
         raise ValueError(
             f"X is one symmetric {X.shape[0]} x {X.shape[0]} matrix: if it is a kernel, pass [K] "
             "and kernels='precomputed'; if it is a table of features, pass kernels=KernelBank()"
@@ -258,18 +253,13 @@ def _listed(X: Any, cross: bool) -> Sequence[Any]:
     is_list, shape = isinstance(X, list | tuple), tuple(getattr(X, "shape", ()))
     if is_list and len(X):
         return X
-    if len(shape) not in (2, 3) or not shape[0]:
+    is_last = len(shape) == 3 and shape[0] == shape[1] != shape[2] and not cross
+    if len(shape) != 3 or not shape[0] or is_last:
         kind = ValueError if shape or is_list else TypeError
         raise kind(
-            f"no kernels in {type(X).__name__}{list(shape) or ''}: pass an array of shape "
-            "(m, n, n), or a list or dict of n x n matrices"
-        )
-    if len(shape) == 2:
-        raise ValueError(f"one matrix of shape {shape}, not several kernels: pass K[None]")
-    if not cross and shape[0] == shape[1] != shape[2]:
-        raise ValueError(
-            f"an array of shape {shape}, samples x samples x kernels as in MATLAB: pass "
-            "np.moveaxis(K, 2, 0)"
+            f"no kernels in {type(X).__name__}{list(shape) or ''}: pass K[None] for one kernel K, "
+            "np.moveaxis(K, 2, 0) if kernels come last, as in MATLAB, an array of shape (m, n, n), "
+            "or a list or dict of n x n matrices"
         )
     return single_kernels(X)
 

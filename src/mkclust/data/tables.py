@@ -60,7 +60,11 @@ def as_table(thing: Any, title: str) -> Table:
     if isinstance(thing, pd.DataFrame):
         return Table(thing, thing.index)
     if all(hasattr(thing, name) for name in ("X", "obs_names", "var_names")):
-        return _of_anndata(thing)
+        thing = thing.to_memory() if getattr(thing, "isbacked", False) else thing
+        if thing.X is None:
+            raise ValueError(f"{title} is AnnData without a matrix X: pass one that has it")
+        matrix = thing.X.tocsr() if issparse(thing.X) else np.asarray(thing.X)
+        return Table(matrix, thing.obs_names, list(thing.var_names))
     if isinstance(native := nw.from_native(thing, pass_through=True), nw.LazyFrame):
         raise TypeError(f"{title} is a LazyFrame: pass the data frame that collect() returns")
     if isinstance(native, nw.DataFrame):
@@ -86,15 +90,6 @@ def as_table(thing: Any, title: str) -> Table:
         precision = thing.dtype if thing.dtype.kind == "f" else np.float64
         thing = np.ma.filled(thing.astype(precision), np.nan)
     return Table(thing)
-
-
-def _of_anndata(thing: Any) -> Table:
-    """Return the matrix of AnnData with its names."""
-    thing = thing.to_memory() if getattr(thing, "isbacked", False) else thing
-    if thing.X is None:
-        raise ValueError("X holds AnnData without a matrix X: pass one that has it")
-    matrix = thing.X.tocsr() if issparse(thing.X) else np.asarray(thing.X)
-    return Table(matrix, thing.obs_names, list(thing.var_names))
 
 
 def _as_pandas(frame: Any) -> pd.DataFrame:
