@@ -98,8 +98,8 @@ def match_rows(
             )
     if n_rows != n:
         raise ValueError(
-            f"{who} has {n_rows} entries, and there are {n} of {whose}: pass one for each of "
-            "these, or the same ids as index of both"
+            f"{who} has {n_rows} rows, and there are {n} of {whose}: pass one for each of these, "
+            "or the same ids as index of both"
         )
     return np.arange(n)
 

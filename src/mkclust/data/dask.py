@@ -87,14 +87,13 @@ def _compute_chunk(
 ) -> Any:
     """Return a function of one chunk, some rows at a time."""
     (function, combine), (start, stop, height) = shared, rows
-    counts = np.full(len(names), stop - start) if observed is None else observed.sum(axis=0)
-    for name, chunk, count in zip(names, chunks, counts.tolist(), strict=True):
-        if chunk.shape[0] not in (count, stop - start):
-            raise ValueError(
-                f"View {name!r}: the chunk of the samples {start} to {stop - 1} has "
-                f"{chunk.shape[0]} rows; call compute_chunk_sizes() on the dask array"
-            )
     tables = dict(zip(names, chunks, strict=True))
+    counts = np.full(len(names), stop - start) if observed is None else observed.sum(axis=0)
+    for (name, chunk), count in zip(tables.items(), counts.tolist(), strict=True):
+        if chunk.shape[0] != count:
+            raise ValueError(
+                f"View {name!r} has chunks of other sizes: call compute_chunk_sizes()."
+            )
     blocks = Blocks(tables, observed, height)
     return combine(function(block, start + first) for first, block in blocks)
 

@@ -57,6 +57,9 @@ class TableEncoder:
         if has_ids(names) and has_ids(fitted) and not set(names) >= set(fitted):
             # A text file makes text of numbers and of dates.
             names, fitted = (pd.Index(list(map(key_of, each))) for each in (names, fitted))
+        if len(names) < len(fitted):
+            lacking = join_words(repr(name) for name in fitted if name not in names)
+            raise ValueError(f"{title} lacks the columns {lacking} of the fit: pass all of these.")
         who = f"the header of {title}"
         places = match_rows(names, fitted, who, "the columns of the fit", every=True)
         if len(names) > len(fitted):
