@@ -125,7 +125,7 @@ def test_blocks_hold_the_rows_that_each_view_has(library):
     rng = np.random.default_rng(0)
     full, observed = rng.normal(size=(35, 3)), rng.random((35, 2)) < 0.6
     as_held = scipy.sparse.csr_array if library == "sparse" else partial(as_library, library)
-    tables = {"all rows": as_held(full), "its own": as_held(full[observed[:, 1]])}
+    tables = {name: as_held(full[has]) for name, has in zip("ab", observed.T, strict=True)}
     blocks = Blocks(tables, observed, 8)
     some = np.sort(rng.choice(35, 9, replace=False))
     parts = [(blocks.take(some), some), (blocks.take(some[:0]), some[:0])]

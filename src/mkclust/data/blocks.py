@@ -67,8 +67,8 @@ class Blocks:
     Reading a block overlaps with computing those before it if there are several threads. A pass
     that fails or is interrupted raises, and its threads end.
 
-    The tables have ``shape``, ``dtype`` and slices by rows, of all samples or of those that they
-    have; `observed`, (n_samples, n_views) of bool, says which, None if all have all.
+    The tables have ``shape``, ``dtype`` and slices by rows, of the samples that they have;
+    `observed`, (n_samples, n_views) of bool, says which, None if all have all.
     """
 
     def __init__(self, tables: Mapping[str, Any], observed: Any = None, block_rows: Any = None):
@@ -77,12 +77,8 @@ class Blocks:
         self.names = tuple(self._tables)
         self.n_samples = int(first.shape[0] if observed is None else len(observed))
         self.n_features = tuple(int(table.shape[1]) for table in self._tables.values())
-        # Where the row of a sample is, for views that hold those of some samples only.
-        self._ranks: dict[str, np.ndarray] = {}
-        for name, table in self._tables.items():
-            if table.shape[0] != self.n_samples:
-                has = observed[:, self.names.index(name)]
-                self._ranks[name] = np.cumsum(has) - 1
+        # Where the row of a sample is, (n_samples, n_views).
+        self._ranks: Any = None if observed is None else np.cumsum(observed, axis=0) - 1
         self._height = int(block_rows or self._choose_height(first))
         self._is_foreign = is_foreign(first)
         self._files = [n for n, t in self._tables.items() if not (in_memory(t) or self._is_foreign)]
@@ -109,17 +105,19 @@ class Blocks:
         observed = None if self.observed is None else self.observed[samples]
         parts = {}
         for number, name in enumerate(self.names):
-            own = samples if observed is None else samples[observed[:, number]]
-            parts[name] = self._take_rows(
-                name, self._ranks[name][own] if name in self._ranks else own
-            )
+            rows = samples
+            if observed is not None:
+                rows = self._ranks[samples[observed[:, number]], number]
+            parts[name] = self._take_rows(name, rows)
         return Block(parts, len(samples), observed)
 
     def with_features(self, features: Array, widths: Mapping[str, int]) -> "Blocks":
         """Return blocks of the columns of an array, given their number for each view."""
-        ends, tables, start = np.cumsum(list(widths.values())).tolist(), {}, 0
-        for name, end in zip(widths, ends, strict=True):
-            tables[name], start = features[:, start:end], end
+        tables, start = {}, 0
+        for number, (name, width) in enumerate(widths.items()):
+            tables[name], start = features[:, start : start + width], start + width
+            if self.observed is not None:
+                tables[name] = select(tables[name], np.flatnonzero(self.observed[:, number]))
         return Blocks(tables, self.observed)
 
     def __iter__(self) -> Iterator[tuple[int, Block]]:

@@ -27,17 +27,17 @@ class DaskBlocks(Blocks):
 
     def __init__(self, tables: Mapping[str, Any], observed: Any = None, block_rows: Any = None):
         super().__init__(tables, observed, block_rows or MOST_ROWS)
-        complete = [table for name, table in self._tables.items() if name not in self._ranks]
+        complete = [each for each in self._tables.values() if each.shape[0] == self.n_samples]
         heights = [_ROWS] * (self.n_samples // _ROWS) + [self.n_samples % _ROWS]
         if complete:
             heights = min((table.chunks[0] for table in complete), key=max)
         # Filters leave chunks without rows.
         self._starts = np.cumsum([0, *(height for height in heights if height)])
         self._chunks = []
-        for name, table in self._tables.items():
+        for number, table in enumerate(self._tables.values()):
             ends = self._starts
-            if name in self._ranks:
-                ends = np.append(0, self._ranks[name] + 1)[ends]
+            if observed is not None:
+                ends = np.append(0, self._ranks[:, number] + 1)[ends]
             cut = table.rechunk({0: tuple(np.diff(ends).tolist()), 1: -1})
             self._chunks.append(cut.to_delayed().ravel().tolist())
 
