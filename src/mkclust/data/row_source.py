@@ -41,7 +41,6 @@ class RowSubset:
         self.array, self.rows, self.is_kernel, self.kernel = array, rows, is_kernel, kernel
         self.shape = (len(rows), len(rows) if is_kernel else int(array.shape[-1]))
         self.dtype = np.dtype(array.dtype)
-        self.nbytes = self.shape[0] * self.shape[1] * self.dtype.itemsize
 
     def __len__(self) -> int:
         return len(self.rows)
