@@ -108,17 +108,16 @@ def are_matched_by_id(index: Any, other: Any, who: str, whose: str) -> bool:
     """Return whether two indexes are matched by id rather than by position, or refuse them."""
     refuse_missing(index, who)
     refuse_missing(other, whose)
-    if has_ids(index) == has_ids(other):
-        return has_ids(index)
-    default, numbers = other, whole_numbers(index)
-    if not has_ids(index):
-        default, numbers = index, whole_numbers(other)
-    if numbers is None:
+    named = [each for each in (index, other) if has_ids(each)]
+    if len(named) != 1:
+        return bool(named)
+    if (numbers := whole_numbers(named[0])) is None:
         return False
-    if outside := [number for number in numbers if not 0 <= number < len(default)]:
+    n = len(other if named[0] is index else index)
+    if outside := [number for number in numbers if not 0 <= number < n]:
         raise ValueError(
-            f"{who} and {whose}: one has the default index 0 to {len(default) - 1}, the other "
-            f"numbers such as {outside[0]} for ids: give both the same ids ({BY_ROW})"
+            f"{who} and {whose}: one has the default index 0 to {n - 1}, the other numbers such as "
+            f"{outside[0]} for ids: give both the same ids ({BY_ROW})"
         )
     return True
 

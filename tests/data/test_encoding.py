@@ -5,9 +5,11 @@ from functools import partial
 import numpy as np
 import pandas as pd
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from scipy.sparse import issparse
 
-from mkclust import AverageKKM, KernelBank
+from mkclust import AverageKKM, KernelBank, SimpleMKKM
 from mkclust.data.options import TableOptions
 from mkclust.data.samples import read_views
 
@@ -202,3 +204,19 @@ def test_a_few_cells_of_text_among_numbers_are_counted_and_shown():
     frame["dose"] = ["1", "2", "3", "n/a?"] * 10
     with pytest.warns(UserWarning, match="'dose': .*10 cells such as 'n/a"):
         assert "t (categories)" in read_views({"t": frame}).names
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning")
+@given(seed=st.integers(0, 999), library=st.sampled_from(["pandas", "polars"]))
+def test_the_order_of_columns_of_a_wide_frame_changes_no_label(seed, library):
+    rng, y = np.random.default_rng(seed), np.arange(36) % 3
+    numbers = 6 * rng.normal(size=(3, 3))[y] + rng.normal(size=(36, 3))
+    frame = pd.DataFrame(numbers, columns=["x_0", "x_1", "y_0"])
+    frame = frame.assign(y_sex=list("fmx") * 12, y_old=y > 0)
+    columns = rng.permutation(frame.columns).tolist()
+    if library == "polars":
+        frame = pytest.importorskip("polars").DataFrame(frame.to_dict("list"))
+    model = SimpleMKKM(3, views={"x": "x_", "y": ["y_0", "y_sex", "y_old"]}, random_state=0)
+    labels = model.fit(frame).labels_
+    np.testing.assert_array_equal(model.predict(frame[columns]), labels)
+    np.testing.assert_array_equal(model.fit(frame[columns]).labels_, labels)

@@ -105,6 +105,24 @@ def test_a_mask_takes_whole_kernels_or_their_blocks():
         read_kernels([K[0], K[1][:2, :2]], observed=MASK)
 
 
+class Rows:
+    """Kernels known by their rows alone."""
+
+    n_kernels, n_samples, dtype = 2, 5, np.dtype(float)
+
+    def rows(self, start, stop):
+        return list(kernels()[:, start:stop])
+
+
+def test_kernels_known_by_their_rows_are_neither_masked_nor_cut():
+    samples = read_kernels(Rows())
+    assert (samples.n_samples, samples.missing) == (5, None)
+    with pytest.raises(TypeError, match="rows alone"):
+        read_kernels(Rows(), observed=MASK)
+    with pytest.raises(TypeError, match="rows alone"):
+        samples.take(np.arange(3))
+
+
 def test_new_samples_may_lack_kernels():
     K = kernels(n=6)[:, :3]
     K[0, 1], K[1] = NAN, NAN

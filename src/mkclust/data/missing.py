@@ -33,6 +33,8 @@ def take(table: Any, rows: np.ndarray, is_kernel: bool = False) -> Any:
     if in_memory(table) or is_foreign(table) or is_dask(table):
         part = select(table, rows)
         return select(part, rows, axis=1) if is_kernel else part
+    if not hasattr(table, "shape"):
+        raise TypeError("X is known by its rows alone: pass kernels as arrays to use some samples")
     return RowSubset(table, rows, is_kernel)
 
 
