@@ -92,7 +92,7 @@ def test_new_samples_need_have_no_id_in_common():
 
 def test_ids_that_differ_in_spelling_only_are_warned_of():
     frames = {"a": frame(["p-1", "p-2", "p-3"]), "b": frame(["p-1", "p-2", "P_3"])}
-    with pytest.warns(IdSpellingWarning, match=r"'a' and View 'b' .*'p-3' and 'P_3' differ"):
+    with pytest.warns(IdSpellingWarning, match=r"'a' and view 'b' .*'p-3' and 'P_3' differ"):
         samples = read_views(frames, options=OUTER)
     assert samples.n_samples == 4
     with warnings.catch_warnings(action="error"):

@@ -305,9 +305,8 @@ def read_views(
     # samples have the columns of a fit instead.
     square = [not is_new and columns_are_ids(table.values) for table in tables.values()]
     sizes = [n_rows(table.values) for table in tables.values()]
-    aligned, found = align_tables(
-        list(tables.values()), list(titles.values()), square, options.join, is_new
-    )
+    labels = [title.replace("View", "view", 1) for title in titles.values()]
+    aligned, found = align_tables(list(tables.values()), labels, square, options.join, is_new)
     tables, notes = dict(zip(tables, aligned, strict=True)), []
     if sizes != [n_rows(table.values) for table in aligned]:
         before = join_words(f"{n:,}" for n in sizes)
