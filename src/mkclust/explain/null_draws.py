@@ -116,8 +116,8 @@ class NullDraws:
         """Return the mix of one cloud; ValueError if its samples would be refused by a fit."""
         normal = rng.normal(size=(self._samples.n_samples,) * 2)
         normal[:, 0] = 1
-        Q = np.linalg.qr(normal)[0]
-        Q[:, 0] = abs(Q[:, 0])
+        Q, T = np.linalg.qr(normal)
+        Q *= np.sign(np.diag(T))  # all rotations are equally likely, and the mean stays
         rotations = [Q[some] for some in self._samples_of]
         drawn = [R @ each for R, each in zip(rotations, self._rotated, strict=True)]
         if self._is_rows:
