@@ -28,6 +28,8 @@ FEWEST_VALUES = 2
 ROUNDING = 1e-9
 # Adjusted p-values below this are shown with values by cluster, unless there are more clusters.
 SMALL_P, MAX_CLUSTERS = 0.05, 12
+COLUMNS = ["variable", "test", "statistic", "p_value", "p_adjusted", "n_samples", "n_missing"]
+COLUMNS += ["reason"]
 LONELY_TIME = "looks like a censored time without its events: name both by time and event"
 
 
@@ -82,12 +84,12 @@ class Annotation:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the tests as JSON takes them, unknown values as None."""
-        tests, values = (
-            each.astype(object).where(each.notna(), None).to_dict("records")
-            for each in (self.table, self.by_cluster)
-        )
-        found = {"tests": tests, "by_cluster": values, "n_permutations": self.n_permutations}
-        return found | {"notes": list(self.notes)}
+        frames = {"tests": self.table, "by_cluster": self.by_cluster}
+        found = {
+            name: frame.astype(object).where(frame.notna(), None).to_dict("records")
+            for name, frame in frames.items()
+        }
+        return found | {"n_permutations": self.n_permutations, "notes": list(self.notes)}
 
     def summary(self) -> str:
         """Return the tests as a text table, with the values of each cluster if they differ."""
@@ -113,9 +115,7 @@ class Annotation:
             lines.append(text_table(rows))
         return "\n".join([*lines, *map(printable, self.untested)])
 
-    def __str__(self) -> str:
-        """Return the summary."""
-        return self.summary()
+    __str__ = summary
 
 
 @dataclass(frozen=True, eq=False)
@@ -217,8 +217,7 @@ def annotate(
         if not reason:
             middles = _middles(variable, clusters, known, survival.get(name))
             by_cluster += [(name, *each) for each in middles]
-    columns = ["variable", "test", "statistic", "p_value", "p_adjusted", "n_samples", "n_missing"]
-    frame = pd.DataFrame(rows, columns=[*columns, "reason"])
+    frame = pd.DataFrame(rows, columns=COLUMNS)
     made = frame["reason"] == ""
     if made.any():
         frame.loc[made, "p_adjusted"] = false_discovery_control(frame.loc[made, "p_value"])
@@ -250,8 +249,7 @@ def _read_labels(labels: Any, ids: Any) -> tuple[np.ndarray, list[str], Any]:
         raise ValueError(f"labels: {n_missing} of {len(values)} are missing: drop these samples")
     if ids is not None:
         index = make_index(list(ids), None, 0)
-    elif index is None:
-        index = len(values)
+    index = len(values) if index is None else index
     if not isinstance(index, int) and len(index) != len(values):
         raise ValueError(f"{len(index)} ids for {len(values)} labels: pass one id per label")
     covered = values != UNCOVERED
@@ -297,7 +295,7 @@ def _columns(table: AlignedTable) -> Iterator[tuple[str, str, Float, tuple[str, 
         column = table.numbers[:, [place]]
         column = column.toarray() if issparse(column) else np.asarray(column, dtype=float)
         values = np.where(np.isfinite(column[:, 0]), column[:, 0], np.nan)
-        is_binary = len(np.unique(values[~np.isnan(values)])) == 2
+        is_binary = pd.Series(values).nunique() == 2
         yield name, "chi-square" if is_binary else "Kruskal-Wallis", values, ()
     for name, category in table.categories:
         codes = np.where(category.codes < 0, np.nan, category.codes)
@@ -323,18 +321,14 @@ def _middles(
 
 
 def _permute(
-    statistic_of: Callable[[np.ndarray], float],
-    groups: np.ndarray,
-    rng: np.random.Generator,
-    n_permutations: int,
+    statistic_of: Callable[[np.ndarray], float], groups: np.ndarray, rng: Any, n_permutations: int
 ) -> tuple[float, float]:
     """Return the statistic of groups, and its p-value; NaN if there is none."""
     statistic = statistic_of(groups)
-    if not np.isfinite(statistic):
-        return np.nan, np.nan
     least = statistic - ROUNDING * abs(statistic)
     drawn = [statistic_of(rng.permutation(groups)) for _ in range(n_permutations)]
-    return statistic, (1 + sum(not each < least for each in drawn)) / (1 + n_permutations)
+    p_value = (1 + sum(not each < least for each in drawn)) / (1 + n_permutations)
+    return statistic, p_value if np.isfinite(statistic) else np.nan
 
 
 def _why_not(values: Sequence[Float], known: np.ndarray, groups: np.ndarray) -> str:

@@ -150,9 +150,7 @@ class NumberOfClusters:
         rows = self.table.to_string(float_format="{:.2f}".format, na_rep="-")
         return "\n".join([self._title(), "", rows, "", *self._reasons(), CRITERIA])
 
-    def __str__(self) -> str:
-        """Return the summary."""
-        return self.summary()
+    __str__ = summary
 
     def _title(self) -> str:
         evidence = "no" if self.evidence == "none" else self.evidence
