@@ -127,23 +127,25 @@ def test_of_annotated_data_the_observations_are_tested():
         assert test.variable == "batch"
 
 
+def table_of(kind, rng):
+    """Return a variable that shares nothing with the clusters."""
+    return {
+        "number": lambda: {"x": rng.normal(size=60)},
+        "category": lambda: {"x": rng.choice(["a", "b"], size=60)},
+        "survival": lambda: {"time": rng.exponential(size=60), "event": rng.integers(2, size=60)},
+    }[kind]()
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", ["number", "category", "survival"])
 def test_p_values_of_variables_that_share_nothing_are_uniform(kind):
+    pytest.importorskip("statsmodels")
     rng = np.random.default_rng(3)
-    count, permutations = (60, 19) if kind == "survival" else (300, 39)
-    values = []
+    count, n_permutations = (60, 19) if kind == "survival" else (300, 39)
+    values = np.empty(count)
     for seed in range(count):
-        if kind == "number":
-            table = {"x": rng.normal(size=60)}
-        elif kind == "category":
-            table = {"x": rng.choice(["a", "b"], size=60)}
-        else:
-            pytest.importorskip("statsmodels")
-            table = {"time": rng.exponential(size=60), "event": rng.integers(2, size=60)}
-        (test,) = annotate(LABELS, table, n_permutations=permutations, random_state=seed).tests
-        values.append(test.p_value)
-    values = np.array(values)
+        options = {"n_permutations": n_permutations, "random_state": seed}
+        values[seed] = annotate(LABELS, table_of(kind, rng), **options).tests[0].p_value
     # Never too small more often than chance allows; and not far from uniform.
     for level in (0.05, 0.1, 0.25, 0.5):
         assert np.mean(values <= level) <= level + 3 * np.sqrt(level * (1 - level) / count)

@@ -23,6 +23,8 @@ from mkclust.explain.spectral_path import (
 from mkclust.methods import solve_average_kkm
 from mkclust.metrics import adjusted_rand_index
 from mkclust.stack import as_stack
+from n_clusters import SHAPES
+from n_clusters import shape as without_clusters
 
 pytestmark = pytest.mark.slow
 
@@ -39,31 +41,6 @@ def blobs(seed=0, n=120, k=4, strengths=(1.5, 1.5)):
 def noise(seed=0, n=120, columns=(6, 6)):
     rng = np.random.default_rng(seed)
     return [rng.normal(size=(n, d)) for d in columns]
-
-
-def views_of(Z, rng, n_views=2):
-    """Return views of coordinates: each a smooth map of its own into six features, and noise."""
-    Z = (Z - Z.mean(axis=0)) / Z.std()
-    maps = [(rng.normal(size=(Z.shape[1], 6)), rng.normal(size=6)) for _ in range(n_views)]
-    return [np.tanh(0.7 * Z @ A + 0.5 * b) + 0.05 * rng.normal(size=(len(Z), 6)) for A, b in maps]
-
-
-def continuum(shape, seed=0, n=120):
-    """Return two views of one shape that has no clusters."""
-    rng = np.random.default_rng([7, seed])
-    t, u = rng.random((2, n))
-    angle, turn = 2 * np.pi * t, 1.5 * np.pi * (1 + 2 * t)
-    if shape == "counts":
-        rate = np.exp(3 + np.outer(3 * t - 1.5, rng.normal(size=16)))
-        return np.hsplit(rng.poisson(rate).astype(float), 2)
-    coordinates = {
-        "evenly spaced line": np.linspace(0, 1, n)[:, None],
-        "uniform line": t[:, None],
-        "circle": np.c_[np.cos(angle), np.sin(angle)],
-        "swiss roll": np.c_[turn * np.cos(turn), 10 * u, turn * np.sin(turn)],
-        "square": np.c_[t, u],
-    }
-    return views_of(coordinates[shape], rng)
 
 
 # The path ---------------------------------------------------------------------------------------
@@ -253,11 +230,9 @@ def test_a_gradual_change_that_views_share_is_no_evidence():
     assert suggest_n_clusters(views, FEW, random_state=1, **QUICK).evidence == "none"
 
 
-@pytest.mark.parametrize(
-    "shape", ["evenly spaced line", "uniform line", "circle", "counts", "swiss roll", "square"]
-)
+@pytest.mark.parametrize("shape", [each for each in SHAPES if each != "normal line"])
 def test_a_continuum_that_views_share_is_weak_evidence(shape):
-    found = suggest_n_clusters(continuum(shape), FEW, scale="none", **QUICK)
+    found = suggest_n_clusters(without_clusters(shape, 0, n=120), FEW, scale="none", **QUICK)
     # Not a cloud, and shared, yet not separate.
     assert found.p_value == 1 / 20
     assert found.p_continuum > 0.05

@@ -67,27 +67,16 @@ def fitted():
     return fit(SimpleMKKM(3, random_state=0), X), X
 
 
-def test_documents_without_a_word_are_named_by_id_and_the_others_clustered_as_without_them(fitted):
-    model, X = fitted
-    assert model.uncovered_samples_.tolist() == IDS[EMPTY].tolist()
-    assert model.labels_[EMPTY].tolist() == [-1] * 3
-    assert not model.embedding_[EMPTY].any()
-    assert model.sample_ids_.tolist() == IDS.tolist()
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        alone = SimpleMKKM(3, random_state=0).fit({n: each.iloc[OTHERS] for n, each in X.items()})
-    assert not hasattr(alone, "uncovered_samples_")
-    assert model.labels_[OTHERS].tolist() == alone.labels_.tolist()
-    np.testing.assert_allclose(model.weights_, alone.weights_, atol=1e-12)
-
-
 @pytest.mark.parametrize("name", sorted(METHODS))
 def test_every_method_leaves_out_samples_without_an_entry(name):
     views = {"a": counts(1), "b": counts(2)}
     model = METHODS[name](3, kernels="cosine", random_state=0)
     assert fit(model, views).uncovered_samples_.tolist() == EMPTY
     labels = model.labels_.copy()
-    model.fit(some(views, OTHERS))
+    assert not model.embedding_[EMPTY].any()
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", UncoveredSamplesWarning)
+        model.fit(some(views, OTHERS))
     assert labels[OTHERS].tolist() == model.labels_.tolist()
     assert not hasattr(model, "uncovered_samples_")
 
@@ -181,6 +170,7 @@ def test_too_few_samples_with_an_entry_are_refused():
 
 def test_explanations_leave_out_samples_without_an_entry(fitted):
     model, X = fitted
+    assert model.uncovered_samples_.tolist() == IDS[EMPTY].tolist()
     alone = SimpleMKKM(3, random_state=0).fit({n: each.iloc[OTHERS] for n, each in X.items()})
     described = describe(model, X)
     assert sum(described.sizes) == len(OTHERS)

@@ -10,6 +10,7 @@ from scipy.stats import binom
 from sklearn.cluster import KMeans, kmeans_plusplus
 
 from mkclust.engine.eigen import relax
+from mkclust.explain.sample_scores import own_and_nearest
 from mkclust.linalg.threads import one_thread_if_small
 from mkclust.stack import Array
 from mkclust.types import Float
@@ -96,10 +97,7 @@ def silhouette(labels: np.ndarray, distances: Float) -> float:
 
     It is zero for a sample alone, and in all if there are fewer clusters than asked for.
     """
-    everyone = np.arange(len(labels))
-    to_center, others = distances[everyone, labels], distances.copy()
-    others[everyone, labels] = np.inf
-    nearest = others.min(axis=1)
+    to_center, nearest = own_and_nearest(distances, labels)
     sizes = np.bincount(labels, minlength=distances.shape[1])
     if sizes.min() == 0 or nearest.min() <= SAME_CENTER * distances.max():
         return 0.0
