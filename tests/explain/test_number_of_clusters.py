@@ -20,6 +20,7 @@ from mkclust.explain.spectral_path import (
     count_at_borders,
     silhouette,
 )
+from mkclust.kernels import Nystroem
 from mkclust.methods import solve_average_kkm
 from mkclust.metrics import adjusted_rand_index
 from mkclust.stack import as_stack
@@ -230,13 +231,11 @@ def test_a_gradual_change_that_views_share_is_no_evidence():
     assert suggest_n_clusters(views, FEW, random_state=1, **QUICK).evidence == "none"
 
 
-@pytest.mark.parametrize("shape", [each for each in SHAPES if each != "normal line"])
-def test_a_continuum_that_views_share_is_weak_evidence(shape):
-    found = suggest_n_clusters(without_clusters(shape, 0, n=120), FEW, scale="none", **QUICK)
-    # Not a cloud, and shared, yet not separate.
-    assert found.p_value == 1 / 20
+@pytest.mark.parametrize("shape", SHAPES)
+def test_a_continuum_that_views_share_is_not_strong_evidence(shape):
+    found = suggest_n_clusters(without_clusters(shape, 0), FEW, scale="none", **QUICK)
     assert found.p_continuum > 0.05
-    assert found.evidence == "weak"
+    assert found.evidence != "strong"
 
 
 def test_copies_of_two_points_are_two_clusters():
@@ -311,6 +310,7 @@ def test_the_seed_decides():
         {"max_samples": 5},
         {"kernels": "straight"},
         {"join": "left"},
+        {"approximation": Nystroem(9)},
     ],
     ids=str,
 )

@@ -10,7 +10,6 @@ import numpy as np
 import pandas as pd
 from sklearn.base import clone
 
-from mkclust.data.options import TableOptions
 from mkclust.explain.null_draws import NullDraws, compare_with_draws, mix, open_stack
 from mkclust.explain.parts import Parts
 from mkclust.explain.spectral_path import (
@@ -219,21 +218,13 @@ def suggest_n_clusters(
     X: Any,
     k_values: Iterable[int] | None = None,
     *,
-    kernels: Any = "auto",
-    center: bool = True,
-    normalize: bool = True,
-    psd: Literal["error", "clip", "shift"] = "error",
-    views: Any = None,
-    join: Literal["exact", "inner", "outer"] = "exact",
-    impute: Literal["median"] | None = None,
-    missing_views: Literal["learn", "zero", "rescale"] | None = None,
-    scale: Any = "auto",
     coefficients: Any = None,
     n_resamples: int = 20,
     n_draws: int = 49,
     max_samples: int = 2000,
     level: float = 0.02,
     random_state: Any = 0,
+    **options: Any,
 ) -> NumberOfClusters:
     r"""Say which number of clusters fits best, and how strong the evidence of clusters is.
 
@@ -275,10 +266,6 @@ def suggest_n_clusters(
     k_values : iterable of int, default=None
         Numbers of clusters to try, from 2 to n - 1; None tries 2 to 25, and less for fewer than 125
         samples.
-    kernels, center, normalize, psd, views, join, impute, missing_views, scale
-        As in every estimator; ``missing_views="learn"``, and None, are taken for ``"rescale"``,
-        because learned values depend on the number of clusters. Draws lack the samples that the
-        views lack.
     coefficients : array-like of shape (n_kernels,), default=None
         Coefficients of the kernels in the mix, such as a model's ``coefficients_``; None takes
         those of the recommended method.
@@ -294,6 +281,11 @@ def suggest_n_clusters(
         Limit of the p-values.
     random_state : int, RandomState instance or None, default=0
         Seed of samples, resamples and draws.
+    **options
+        ``kernels``, ``center``, ``normalize``, ``psd``, ``views``, ``join``, ``impute``,
+        ``missing_views`` and ``scale``, as in every estimator. ``missing_views="learn"``, the
+        default, is taken for ``"rescale"``, because learned values depend on the number of
+        clusters.
 
     Returns
     -------
@@ -315,22 +307,21 @@ def suggest_n_clusters(
     """
     check_resamples(n_resamples, FRACTION, max_samples)
     _check_draws(n_draws, level)
-    source = Parts(X, kernels, TableOptions(views, join, impute, missing_views), scale)
+    model = AverageKKM(**options)
+    model.check_parameters()
+    if model.approximation is not None:
+        raise ValueError("approximation= has no effect here: at most max_samples are used")
+    source = Parts.of_fit(model, X)
     n_used = min(source.n_samples, max_samples)
     numbers = _check_k_values(k_values, n_used)
     n_tested = min(n_used, max(TESTED_SAMPLES, TESTED_PER_CLUSTER * numbers[-1]))
     rng = seeded(random_state)
     used = draw(rng, source.n_samples, n_used)
+    # Learned values would depend on the number of clusters.
+    fill = "zero" if model.missing_views == "zero" else "rescale"
+    model.set_params(kernels=source.kernels, scale="auto", missing_views=fill)
     if source.kernels != "precomputed":
-        source.kernels = clone(source.kernels).set_params(on_the_fly=False)
-    model = AverageKKM(
-        kernels=source.kernels,
-        center=center,
-        normalize=normalize,
-        psd=psd,
-        # Learned values would depend on the number of clusters.
-        missing_views="zero" if missing_views == "zero" else "rescale",
-    )
+        model.set_params(kernels=clone(source.kernels).set_params(on_the_fly=False))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         part = source.take(used)
