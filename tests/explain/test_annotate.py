@@ -222,8 +222,6 @@ def test_wrong_labels_are_refused():
     table = {"x": np.arange(60.0)}
     with pytest.raises(ValueError, match="n_permutations"):
         annotate(LABELS, table, n_permutations=0)
-    with pytest.raises(ValueError, match="ids"):
-        annotate(LABELS, table, ids=range(59))
     for labels in (np.where(np.arange(60) == 3, np.nan, LABELS), LABELS[:, None]):
         with pytest.raises(ValueError, match="labels"):
             annotate(labels, table)

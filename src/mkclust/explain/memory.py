@@ -82,7 +82,7 @@ def estimate_memory(
 ) -> MemoryEstimate:
     """Estimate how much memory a fit takes in addition to the data, within a factor of two.
 
-    A fit with exact kernels is refused by the same figures if they exceed what is available.
+    A fit with exact kernels is refused by the same figures.
 
     Parameters
     ----------

@@ -79,13 +79,12 @@ class Stability:
 
     def verdict(self) -> str:
         """Return in a sentence how far the clusters are to be relied on."""
-        depends, advice = DEPENDS[self.vary], f"; {ADVICE[self.vary]}"
+        depends, advice = DEPENDS[self.vary], f"; {ADVICE[self.vary]}."
         if self.mean >= STABLE:
             return f"High: the clusters do not depend {depends}."
         if self.mean < UNSTABLE:
-            return f"Low: the clusters depend {depends}{advice}."
-        advice = advice if self.vary == "landmarks" else ""
-        return f"Middling: to which cluster some samples belong depends {depends}{advice}."
+            return f"Low: the clusters depend {depends}{advice}"
+        return f"Middling: to which cluster some samples belong depends {depends}{advice}"
 
     __str__ = summary
 
