@@ -21,12 +21,12 @@ from mkclust import (
 from mkclust.cli.inputs import common_labels
 from mkclust.data.samples import read_samples
 from mkclust.datasets import Dataset
-from mkclust.exceptions import MissingnessWarning, UncoveredSamplesWarning
+from mkclust.exceptions import MissingnessWarning
 from mkclust.explain.null_draws import NullDraws, mix, open_stack
 from mkclust.explain.parts import Parts
 from mkclust.explain.report import report_html
 from mkclust.explain.stability import stability
-from mkclust.kernels import Nystroem, default_bank
+from mkclust.kernels import default_bank
 from mkclust.metrics import adjusted_rand_index
 
 pytestmark = pytest.mark.slow
@@ -185,12 +185,9 @@ def test_a_report_counts_patterns_by_cluster(joined):
     model, frames = joined
     page = " ".join(report_html(model, frames, n_resamples=2).split())
     section = page.split('<section id="missing"')[1].split("</section>")[0]
-    assert model.missingness_.verdict() in page.split("<nav")[0]
-    assert "Samples by missing views (rows) and cluster (columns)" in section
     for pattern, counts in model.missingness_.rows():
         assert f">{pattern}</th>" in section
         assert all(f">{count}</td>" in section for count in counts)
-    assert "were missing from some views (" in page
 
 
 def test_commands_take_files_that_lack_samples(problem, tmp_path, monkeypatch):
@@ -208,23 +205,6 @@ def test_commands_take_files_that_lack_samples(problem, tmp_path, monkeypatch):
     assert "Same labels" in succeed("rerun", "run.json").output
     told = succeed("diagnose", *files, "--json")
     assert json.loads(told.stdout)["missingness"]["follows"] is False
-
-
-@pytest.mark.parametrize("approximation", [None, Nystroem(30)])
-def test_without_a_view_clusters_are_compared_on_samples_that_the_others_tell(
-    problem, approximation
-):
-    views = with_empty_rows(problem[2], problem[1])
-    for view in views.values():
-        view[:6] = np.nan
-    views["noise"] = np.random.default_rng(0).normal(size=(N, 4))
-    model = AgreementKKM(3, kernels="gaussian", approximation=approximation, random_state=0)
-    with pytest.warns(UncoveredSamplesWarning):
-        model.fit(views)
-    assert model.set_aside_ == ("noise",)
-    diagnosis = diagnose(model, views)
-    assert diagnosis.table["leave_one_out"].min() > 0.95
-    assert diagnosis.table["agreement"][:3].min() > 0.95
 
 
 def test_labels_of_samples_that_a_file_lacks_are_those_of_another_file():

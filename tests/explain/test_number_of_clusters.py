@@ -114,13 +114,6 @@ def test_a_cloud_has_exactly_the_covariance_of_the_samples():
         np.testing.assert_allclose(found, own, atol=1e-8 * own[-1])
 
 
-def test_a_cloud_has_no_clusters():
-    whole, draws = drawn_from(blobs(strengths=(3.0, 3.0))[0], KernelBank(**ONE_GAUSSIAN))
-    assert cluster_for_all_k(whole, [4]).silhouettes > 0.8
-    cloud = draws.cloud(np.random.default_rng(0))
-    assert cluster_for_all_k(cloud, [4]).silhouettes < 0.5
-
-
 def test_a_gaussian_kernel_tells_the_points_it_is_of():
     X = np.random.default_rng(0).normal(size=(50, 3))
     squares = np.square(X[:, None] - X).sum(axis=-1)
