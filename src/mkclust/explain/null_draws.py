@@ -76,32 +76,27 @@ class NullDraws:
 
     def __init__(self, samples: Samples, model: Any, shares: Float):
         stack = open_stack(model, samples)
-        self._samples, self._model, self._shares, self._names = samples, model, shares, stack.names
+        self._samples, self._model, self._shares = samples, model, shares
+        self._names, self._views = stack.names, stack.views
+        observed = observed_samples(stack.kernels)
         self._kernels = [to_host(observed_part(each).kernel.dense()) for each in stack.kernels]
-        self._views, self._observed = stack.views, observed_samples(stack.kernels)
+        self._missing = missing = None if observed is None else ~observed
         self.n_views = len({view for view, share in zip(stack.views, shares, strict=True) if share})
         self._is_rows = _can_be_drawn(samples, model)
         if self._is_rows:
-            rotated, missing = [to_host(view) for view in samples.views.values()], samples.missing
+            parts, missing = [to_host(view) for view in samples.views.values()], samples.missing
         else:
             inner = [gaussian_inner_products(K) for K in self._kernels]
             self._is_gaussian = [each is not None for each in inner]
-            rotated = [K if G is None else G for K, G in zip(self._kernels, inner, strict=True)]
-            missing = None if self._observed is None else ~self._observed
-        everyone = np.zeros((stack.n_samples, len(rotated)), bool)
-        has = ~(everyone if missing is None else missing)
-        self._samples_of = [np.flatnonzero(column) for column in has.T]
-        if missing is not None:
+            parts = [K if G is None else G for K, G in zip(self._kernels, inner, strict=True)]
+        self._rotated, K = [], mix(stack, shares)
+        for v, part in enumerate(parts):
+            some = np.arange(len(K)) if missing is None else np.flatnonzero(~missing[:, v])
             # For the covariance alone, a sample that a view lacks is the most similar one of it.
-            K = mix(stack, shares)
-            places = [_nearest(K, some) for some in self._samples_of]
-            rotated = [
-                each[place] if self._is_rows else each[np.ix_(place, place)]
-                for each, place in zip(rotated, places, strict=True)
-            ]
-        basis = helmert(stack.n_samples, full=True)  # its first row is constant
-        rotated = [basis @ each for each in rotated]
-        self._rotated = rotated if self._is_rows else [each @ basis.T for each in rotated]
+            places = np.argmax(K[:, some], axis=1)
+            places[some] = np.arange(len(some))
+            block = part[places] if self._is_rows else part[np.ix_(places, places)]
+            self._rotated.append((some, block))
 
     def cloud(self, rng: np.random.Generator) -> Float:
         """Return the mix of one cloud, centered, (n_samples, n_samples)."""
@@ -117,14 +112,14 @@ class NullDraws:
         normal = rng.normal(size=(self._samples.n_samples,) * 2)
         normal[:, 0] = 1
         Q, T = np.linalg.qr(normal)
-        Q *= np.sign(np.diag(T))  # all rotations are equally likely, and the mean stays
-        rotations = [Q[some] for some in self._samples_of]
-        drawn = [R @ each for R, each in zip(rotations, self._rotated, strict=True)]
+        # All rotations that keep the constant vector, and so the mean, are equally likely.
+        R = Q * np.sign(np.diag(T)) @ helmert(len(Q), full=True)
+        drawn = tuple(R[some] @ part for some, part in self._rotated)
         if self._is_rows:
-            samples = replace(self._samples, parts=tuple(drawn))
+            samples = replace(self._samples, parts=drawn)
             return mix(open_stack(self._model, samples), self._shares)
-        drawn = [each @ R.T for R, each in zip(rotations, drawn, strict=True)]
-        each = zip(drawn, self._kernels, self._is_gaussian, strict=True)
+        products = (P @ R[some].T for P, (some, _) in zip(drawn, self._rotated, strict=True))
+        each = zip(products, self._kernels, self._is_gaussian, strict=True)
         return self._mix([_gaussian(P, K[0, 0]) if gaussian else P for P, K, gaussian in each])
 
     def shuffled(self, rng: np.random.Generator) -> Float:
@@ -135,23 +130,15 @@ class NullDraws:
         return self._mix([K[np.ix_(orders[view], orders[view])] for view, K in each])
 
     def _mix(self, kernels: Sequence[Float]) -> Float:
-        missing = None if self._observed is None else ~self._observed
         symmetric = tuple((K + K.T) / 2 for K in kernels)
         stack = as_stack(
-            Samples("kernels", self._names, symmetric, missing=missing),
+            Samples("kernels", self._names, symmetric, missing=self._missing),
             center=self._model.center,
             normalize=self._model.normalize,
             validate=False,
             fill=self._model.missing_views,
         )
         return mix(stack, self._shares)
-
-
-def _nearest(K: Float, observed: np.ndarray) -> np.ndarray:
-    """Return for every sample the position of the most similar observed one: itself if it is."""
-    positions = np.argmax(K[:, observed], axis=1)
-    positions[observed] = np.arange(len(observed))
-    return positions
 
 
 def _can_be_drawn(samples: Samples, model: Any) -> bool:

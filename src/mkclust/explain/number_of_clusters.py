@@ -307,21 +307,12 @@ def suggest_n_clusters(
     """
     check_resamples(n_resamples, FRACTION, max_samples)
     _check_draws(n_draws, level)
-    model = AverageKKM(**options)
-    model.check_parameters()
-    if model.approximation is not None:
-        raise ValueError("approximation= has no effect here: at most max_samples are used")
-    source = Parts.of_fit(model, X)
+    model, source = _open(X, options)
     n_used = min(source.n_samples, max_samples)
     numbers = _check_k_values(k_values, n_used)
     n_tested = min(n_used, max(TESTED_SAMPLES, TESTED_PER_CLUSTER * numbers[-1]))
     rng = seeded(random_state)
     used = draw(rng, source.n_samples, n_used)
-    # Learned values would depend on the number of clusters.
-    fill = "zero" if model.missing_views == "zero" else "rescale"
-    model.set_params(kernels=source.kernels, scale="auto", missing_views=fill)
-    if source.kernels != "precomputed":
-        model.set_params(kernels=clone(source.kernels).set_params(on_the_fly=False))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         part = source.take(used)
@@ -365,6 +356,21 @@ def suggest_n_clusters(
         n_used=n_used,
         n_tested=n_tested,
     )
+
+
+def _open(X: Any, options: dict[str, Any]) -> tuple[AverageKKM, Parts]:
+    """Return a model whose kernels are mixed, and its input, of which samples can be taken."""
+    model = AverageKKM(**options)
+    model.check_parameters()
+    if model.approximation is not None:
+        raise ValueError("approximation= has no effect here: at most max_samples are used")
+    source = Parts.of_fit(model, X)
+    # Learned values would depend on the number of clusters.
+    fill = "zero" if model.missing_views == "zero" else "rescale"
+    model.set_params(kernels=source.kernels, scale="auto", missing_views=fill)
+    if source.kernels != "precomputed":
+        model.set_params(kernels=clone(source.kernels).set_params(on_the_fly=False))
+    return model, source
 
 
 def _check_k_values(k_values: Any, n_used: int) -> list[int]:
