@@ -134,17 +134,6 @@ def test_categories_and_truth_values_are_compared_by_shares(problem):
     assert views == {"clinic", "clinic (categories)"}
 
 
-def test_frames_may_add_samples_and_must_have_some(problem):
-    _, views = problem
-    left = pd.DataFrame(views["left"], index=[f"p{i}" for i in range(60)]).add_prefix("left")
-    model = AverageKKM(3, random_state=0).fit({"left": left, "right": views["right"]})
-    longer = pd.concat([left.rename(index=lambda i: f"x{i}"), left])
-    assert describe(model, {"left": longer}).effects == describe(model, {"left": left}).effects
-    for other in (left.rename(index=lambda i: f"q{i}"), left.rename(index={"p2": "p1"})):
-        with pytest.raises(ValueError, match="'left'"):
-            describe(model, {"left": other})
-
-
 def test_names_are_of_the_strongest_features_and_differ_between_clusters(problem):
     model, views = problem
     description = describe(model, views)

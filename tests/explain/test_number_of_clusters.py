@@ -312,13 +312,11 @@ def test_senseless_settings_are_refused(settings):
         suggest_n_clusters(noise(n=40), **settings)
 
 
-def test_tables_are_joined_filled_and_taken_apart_as_in_a_fit():
+def test_tables_are_joined_and_filled_as_in_a_fit():
     left, right = (
         pd.DataFrame(view).add_prefix(c) for c, view in zip("lr", blobs()[0], strict=True)
     )
-    wide = pd.concat([left, right], axis=1)
-    assert suggest_n_clusters(wide, FEW, views={"a": "l", "b": "r"}, **QUICK).n_clusters == 4
     left.iloc[3, 1] = np.nan
-    right = right.iloc[::-1].iloc[:-2]
-    frames = {"left": left.set_axis(left.index + 5), "right": right.set_axis(right.index + 5)}
+    frames = {"left": left, "right": right.iloc[::-1].iloc[:-2]}
+    frames = {name: frame.set_axis(frame.index + 5) for name, frame in frames.items()}
     assert suggest_n_clusters(frames, FEW, join="inner", impute="median", **QUICK).n_clusters == 4
