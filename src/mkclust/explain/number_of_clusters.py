@@ -35,6 +35,9 @@ TESTED_SAMPLES, TESTED_PER_CLUSTER = 500, 20
 FEWEST_SAMPLES = 20
 # Without k_values: up to this number of clusters, with this number of samples each at least.
 MOST_CLUSTERS, FEWEST_PER_CLUSTER = 25, 5
+# Parameters of estimators that say how X is read, and which kernels are made of it.
+OPTIONS = {"kernels", "center", "normalize", "psd", "views", "join", "impute"}
+OPTIONS |= {"missing_views", "scale"}
 # Quantiles of what draws without clusters show.
 BAND = (0.025, 0.975)
 
@@ -360,10 +363,10 @@ def suggest_n_clusters(
 
 def _open(X: Any, options: dict[str, Any]) -> tuple[AverageKKM, Parts]:
     """Return a model whose kernels are mixed, and its input, of which samples can be taken."""
+    if unknown := sorted(set(options) - OPTIONS):
+        raise TypeError(f"suggest_n_clusters has no parameter {unknown[0]!r}")
     model = AverageKKM(**options)
     model.check_parameters()
-    if model.approximation is not None:
-        raise ValueError("approximation= has no effect here: at most max_samples are used")
     source = Parts.of_fit(model, X)
     # Learned values would depend on the number of clusters.
     fill = "zero" if model.missing_views == "zero" else "rescale"
