@@ -52,7 +52,7 @@ def class_names(keys):
 def score_tables(rows, selection):
     """Return the tables of all scores, one below the other."""
     frame = tables.outcomes(rows, selection)
-    made = [tables.SELECTIONS[selection], *tables.caveat_notes(rows)]
+    made = [tables.SELECTIONS[selection], *compare.caveat_notes(rows)]
     for score, title in tables.TITLES.items():
         made += [f"**{title}**", tables.score_table(frame, score).to_markdown()]
     return "\n\n".join(made)

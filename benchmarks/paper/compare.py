@@ -13,7 +13,7 @@ from pathlib import Path
 import pandas as pd
 
 from mkclust.bench.rows import read_rows, read_solves
-from mkclust.bench.tables import SELECTIONS, TITLES, caveat_notes, outcomes
+from mkclust.bench.tables import SELECTIONS, TITLES, dataset_labels, outcomes
 
 HERE = Path(__file__).parent
 RESULTS = HERE.parent / "results"
@@ -24,6 +24,20 @@ DATASETS = ["Flo17", "Flo102", "PFold", "CCV", "Digit", *(f"Cal-{n}" for n in ra
 ABLATION = ["kamm-r", "kamm-a", "simplemkkm"]
 # Points of percent within which two numbers count as close.
 WITHIN = (0.5, 1.0, 2.0)
+# The meaning of the caveats of data sets.
+CAVEATS = {
+    "substitute": "other samples or kernels than the published ones, so that a difference from a "
+    "published figure says nothing about the method",
+    "truncated": "kernels of reduced rank, so that methods that use the tail of a spectrum may "
+    "differ from a published figure for that reason alone",
+}
+
+
+def caveat_notes(rows):
+    """Return the caveats of data sets that are not the published ones."""
+    labels = dataset_labels(rows)
+    pairs = {(labels[row["dataset"]], row["caveat"]) for row in rows if row.get("caveat")}
+    return [f"{label}: {CAVEATS[caveat]}." for label, caveat in sorted(pairs)]
 
 
 def published():
