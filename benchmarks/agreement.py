@@ -32,7 +32,7 @@ from mkclust.metrics import adjusted_rand_index
 from mkclust.stack import as_stack
 from mkclust.stack.discretize import discretize
 from paper.datasets import load
-from records import add_rows, parse_rows, read_rows
+from records import JOBS, add_rows, parse, read_rows
 
 NAMES = ("breast-cancer", "digits", "digit", "handwritten", "flo17-substitute", "cal-5-substitute")
 NAMES += ("pfold-truncated", "ccv-truncated", "ar10p", "jaffe", "bbcsport", "3sources", "msrc-v5")
@@ -170,7 +170,8 @@ def mean_scores(path):
 
 def main():
     """Run all problems, or print the table of the rows that are there."""
-    options = parse_rows(__doc__, NAMES, "agreement")
+    more = {"datasets": {"nargs": "*", "default": NAMES}, "table": {"action": "store_true"}}
+    options = parse(__doc__, "agreement/rows.jsonl.gz", jobs=JOBS, **more)
     if not options.table:
         options.out.unlink(missing_ok=True)
         add_rows(options.out, run, problems(options.datasets), options.jobs)

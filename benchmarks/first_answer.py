@@ -27,7 +27,7 @@ from mkclust import METHODS
 from mkclust.metrics import scores
 from mkclust.stack.discretize import discretize
 from peers import PEERS
-from records import add_rows, parse_rows, read_rows, rounded
+from records import JOBS, add_rows, parse, read_rows, rounded
 
 NAMES = (*agreement.NAMES, "cal-10-substitute")
 N_SEEDS, N_DISTURBED = 10, 3
@@ -139,8 +139,9 @@ def mean_scores(rows):
 
 def main():
     """Run all problems, and print what failed and the mean scores."""
-    contestants = {"nargs": "*", "default": ("ours", "peers")}
-    options = parse_rows(__doc__, NAMES, "first_answer", contestants=contestants)
+    more = {"datasets": {"nargs": "*", "default": NAMES}, "table": {"action": "store_true"}}
+    more["contestants"] = {"nargs": "*", "default": ("ours", "peers")}
+    options = parse(__doc__, "first_answer/rows.jsonl.gz", jobs=JOBS, **more)
     if not options.table:
         todo = problems(options.datasets, options.contestants)
         add_rows(options.out, run, todo, options.jobs)

@@ -168,7 +168,7 @@ def shorten_grid(grid: Mapping[str, list], most: int | None) -> dict[str, list]:
 
 
 def read_plan(path: str | Path) -> Plan:
-    """Read a plan from a TOML file, and check all of it; last, the classes that it names are imported.
+    """Read a plan from a TOML file, check all of it, and import the classes that it names.
 
     Parameters
     ----------
