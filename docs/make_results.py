@@ -134,37 +134,16 @@ def missing_views():
     return {
         "n_seeds": missing.N_SEEDS,
         "overviews": "\n\n".join(overviews).replace(" nan ", "  -  "),
-        "ablation": missing.ablation_table(rows).to_markdown(floatfmt="+.1f"),
         "cost": markdown(["problem", "zero", "rescale"], body),
     }
 
 
 def speed():
-    """Return times and memory of SimpleMKKM and of all methods."""
-    methods = read_json("methods.json")
-    first, second = methods["problems"].values()
-    keys = ("ratio", "memory_matrices")
-    header = ["method", "times as long, first", "second", "memory, first", "second"]
-    body = [
-        [name, *(digits(rows[name][key], 1) for key in keys for rows in (first, second))]
-        for name in first
-    ]
-    seconds = tables.time_table(read_rows(RESULTS / "times"))
+    """Return times and memory of SimpleMKKM, and times of all methods."""
     return {
         "simple": speed_table.render(speed_table.read_results()),
-        "methods": markdown(header, body),
-        "problems": "; ".join(methods["problems"]),
-        "methods_command": methods["command"],
-        "methods_machine": f"{described(methods['machine'])}; {methods['note']}",
-        "times": tables.in_seconds(seconds),
+        "times": tables.in_seconds(tables.time_table(read_rows(RESULTS / "times"))),
     }
-
-
-def described(machine):
-    """Return a machine in words: its kind, cores and threads of its linear algebra."""
-    threads = {pool["num_threads"] for pool in machine["threads"] if pool["user_api"] == "blas"}
-    most = max(threads)
-    return f"{machine['architecture']}, {machine['cores']} cores, {most} thread{'s' * (most > 1)}"
 
 
 def gpu():

@@ -154,24 +154,8 @@ def histogram_kernels(
     for kernel, (name, view) in zip(kernels, views.items(), strict=True):
         points = view.astype(float) if name in euclidean else np.sqrt(view, dtype=float)
         distances = euclidean_distances(points, squared=True)
-        kernel[:] = _similarity(distances + distances.T)
+        kernel[:] = np.exp((distances + distances.T) / -(2 * distances.mean()))
     return Dataset(paths[0].stem, views, kernels, y[rows], tuple(views))
-
-
-def distance_kernels(paths: Sequence[Path], n_classes: int, per_class: int) -> Dataset:
-    """Make ``exp(-D / mean D)`` of the square matrices ``D...``; samples are in order of class."""
-    found: dict[str, np.ndarray] = {}
-    for path in paths:
-        arrays = read_arrays(path, frozenset(), on_disk=False).arrays
-        found |= {name: D for name, D in arrays.items() if name[0] == "D" and D.size > 1}
-    kernels = np.array([_similarity(D.astype(float)) for D in found.values()])
-    y = np.repeat(np.arange(n_classes), per_class)
-    return Dataset(paths[0].stem, None, kernels, y, tuple(found))
-
-
-def _similarity(distances: np.ndarray) -> np.ndarray:
-    """Return ``exp(-D / mean D)``."""
-    return np.exp(distances / -distances.mean())
 
 
 def _authors(*stems: str) -> tuple[Source, ...]:
@@ -212,11 +196,7 @@ _PROTEINS = "mkl.ucsd.edu/dataset/protein-fold-prediction"
 _VIDEOS = "Columbia Consumer Video, www.ee.columbia.edu/ln/dvmm/CCV"
 _DIGITS = "the UCI repository's Multiple Features; the paper's copy was at ss.sysu.edu.cn/py"
 _OTHERS = "collections of multi-view data that researchers pass on; no home page is known"
-# Distances that the makers of the flowers published, and features computed anew from the images.
-_FLOWER_DISTANCES = Source(
-    ("distancematrices17gcfeat06.mat", "distancematrices17itfeat08.mat"),
-    partial(distance_kernels, n_classes=17, per_class=80),
-)
+# Features computed anew from the images, and factors of reduced rank.
 _FLOWER_FEATURES = Source(
     ("flower17/features.npz",), partial(histogram_kernels, euclidean=("hog_fg",))
 )
@@ -236,8 +216,7 @@ _MULTIVIEW = (
     ("Hdigit.mat", 10000, 2, 10),
     ("Cora.mat", 2708, 4, 7),
 )
-_FLOWERS_17 = (*_authors("flower17"), _FLOWER_DISTANCES)
-_FLO17 = Known("flo17", 1360, 7, 17, f"{_FLOWERS}/17", _FLOWERS_17, "Flo17")
+_FLO17 = Known("flo17", 1360, 7, 17, f"{_FLOWERS}/17", _authors("flower17"), "Flo17")
 _PFOLD = Known("pfold", 694, 12, 27, _PROTEINS, _authors("proteinFold"), "PFold")
 _FACES = "the Japanese Female Facial Expression database"
 _ENTRIES = [

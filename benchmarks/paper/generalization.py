@@ -1,8 +1,7 @@
 """How the error of SimpleMKKM on new samples falls with the number of training samples.
 
 Run ``python benchmarks/paper/generalization.py``; it prints a table for each data set, and writes
-``benchmarks/results/generalization.json`` and a picture beside it. Real data sets are used if
-``MKCLUST_DATA`` is set.
+``benchmarks/results/generalization.json``. Real data sets are used if ``MKCLUST_DATA`` is set.
 
 Every split shuffles the samples by its own seed: the first n train, for n = 100, 200, ..., and
 those beyond the largest n are held out for every n. One Gaussian kernel per view is computed from
@@ -12,8 +11,6 @@ are learned from the training samples.
 empirical   mean alignment error of the training samples
 held out    mean alignment error of the held-out samples
 gap         held out less empirical, with its standard error over the splits
-own         k (empirical - least) / n: about what training samples gain by being members of their
-            own centroids (least: the smallest error that the coefficients allow)
 < 0         number of splits with a negative gap
 added       what Theorem 2 adds to the empirical error
 bound       their sum: the bound that holds with a probability of 95 %
@@ -22,7 +19,6 @@ slope       of log(mean gap) against log(n) by weighted least squares, with its 
             error over the splits; sizes whose mean gap is not positive are left out
 """
 
-import argparse
 import json
 import os
 import sys
@@ -35,11 +31,10 @@ import pandas as pd
 from mkclust import KernelBank, SimpleMKKM
 from mkclust.exceptions import WeightsWarning
 
-BENCHMARKS = Path(__file__).resolve().parents[1]
-sys.path.insert(0, str(BENCHMARKS))  # the modules below are found without PYTHONPATH, too
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # for the modules below
 
-from paper.datasets import load  # noqa: E402
-from records import ONE_GAUSSIAN, write_record  # noqa: E402
+from paper.datasets import load
+from records import ONE_GAUSSIAN, parse, write_record
 
 REAL = {"Digit": "uci_digit/UCI.mat", "BBCSport": "multiview/BBCSport.mat"}
 SIZES = (100, 200, 400, 800, 1600)
@@ -95,12 +90,11 @@ def examine(name, n_splits):
             seen = order[:n]
             model = SimpleMKKM(k, random_state=seed).fit(kernels[:, seen[:, None], seen])
             empirical = alignment_errors(kernels, model, seen, seen).mean()
-            least = 1 - float(model.coefficients_.sum())
             row = {"dataset": name, "seed": seed, "n": n, "empirical": empirical}
             row["held out"] = alignment_errors(kernels, model, seen, held_out).mean()
             row["gap"] = row["held out"] - empirical
-            row |= {"own": k * (empirical - least) / n, "added": added_error(n, k)}
-            row |= {"bound": empirical + row["added"], "relaxed": 1 - model.objective_ / n}
+            row |= {"added": added_error(n, k), "relaxed": 1 - model.objective_ / n}
+            row["bound"] = empirical + row["added"]
             rows.append(row)
     title = f"{name}: {k} clusters, {len(kernels)} kernels, {len(held_out)} samples held out"
     return pd.DataFrame(rows), {"title": title, "n_clusters": k}
@@ -135,32 +129,9 @@ def slope_of(gaps):
     return float(np.polyfit(np.log(means.index), np.log(means), 1, w=means / gaps.std(axis=1))[0])
 
 
-def draw(results, path):
-    """Draw gaps against the number of training samples."""
-    import matplotlib.pyplot as plt
-
-    figure, axes = plt.subplots(1, len(results), figsize=(4.2 * len(results), 4), squeeze=False)
-    for ax, (means, facts) in zip(axes.flat, results, strict=True):
-        n = means.index
-        ax.plot(n, means["added"], "s-", color="0.5", label="added by Theorem 2, slope -0.50")
-        bars = {"yerr": 2 * means["error"], "fmt": "o-", "capsize": 3}
-        ax.errorbar(n, means["gap"], **bars, label=f"gap, slope {facts['slope']:.2f}")
-        ax.plot(n, means["own"], ":", label="own share in the centroids")
-        ax.set(xscale="log", yscale="log", title=facts["title"].partition(":")[0])
-        ax.set(xlabel="training samples", ylabel="held-out less empirical error")
-        ax.legend(fontsize=8)
-    figure.tight_layout()
-    figure.savefig(path, dpi=150)
-
-
 def main():
-    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--splits", type=int, default=20)
-    default = BENCHMARKS / "results" / "generalization.json"
-    parser.add_argument("--out", type=Path, default=default)
-    options = parser.parse_args()
-    if options.splits < 3:
-        parser.error(f"--splits {options.splits}: the jackknife needs at least 3")
+    splits = {"type": int, "default": 20, "help": "at least 3"}
+    options = parse(__doc__, "generalization.json", splits=splits)
     warnings.simplefilter("ignore", WeightsWarning)
     results, frames = [], []
     for name in ["digits", *(REAL if "MKCLUST_DATA" in os.environ else ())]:
@@ -174,7 +145,6 @@ def main():
     record["rows"] = json.loads(pd.concat(frames).to_json(orient="records", double_precision=6))
     command = f"python benchmarks/paper/generalization.py --splits {options.splits}"
     write_record(options.out, record, command)
-    draw(results, options.out.with_suffix(".png"))
 
 
 if __name__ == "__main__":
