@@ -54,17 +54,12 @@ def read(name):
         X, y = load_breast_cancer(return_X_y=True)
         return {"mean": X[:, :10], "error": X[:, 10:20], "worst": X[:, 20:]}, y
     data = load(name)
-    rows = np.arange(data.n_samples)
+    rows, y = np.arange(data.n_samples), np.asarray(data.y)
     if len(rows) > LARGEST:
         rows = np.sort(np.random.default_rng(0).choice(len(rows), LARGEST, replace=False))
-    return take(data.views or np.asarray(data.kernels), rows), np.asarray(data.y)[rows]
-
-
-def take(data, rows):
-    """Return some samples of views, or of kernels."""
-    if isinstance(data, dict):
-        return {name: np.asarray(view, dtype=float)[rows] for name, view in data.items()}
-    return data[:, rows][:, :, rows]
+    if data.views:
+        return {name: np.asarray(X, dtype=float)[rows] for name, X in data.views.items()}, y[rows]
+    return np.asarray(data.kernels)[:, rows][:, :, rows], y[rows]
 
 
 def read_kernels(name):

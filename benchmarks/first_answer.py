@@ -69,45 +69,32 @@ def score(y, labels):
     return rounded({name: found[name] for name in ("ari", "acc", "nmi")}) | {"status": "ok"}
 
 
-def run_ours(data, y, method, kernels, row):
-    """Return the rows of a method on kernels made in one way."""
-    options, k, rows = options_of(kernels, data), len(np.unique(y)), []
+def answers(data, y, method, kernels):
+    """Yield the seed, seconds and labels of a method on kernels made in one way."""
+    options, k = options_of(kernels, data), len(np.unique(y))
     if options is None:
-        return []
-    is_disturbed = kernels in DISTURBED
-    for seed in range(N_DISTURBED if is_disturbed else 1):
+        return
+    for seed in range(N_DISTURBED if kernels in DISTURBED else 1):
         started = time.perf_counter()
-        try:
-            model = METHODS[method](k, random_state=seed, **options)
-            model.fit(disturb(data, kernels, seed))
-        except ValueError as error:
-            return [row | {"seed": seed, "status": f"failed: {error}"}]
-        seconds = round(time.perf_counter() - started, 3)
-        rows.append(row | {"seed": seed, "seconds": seconds} | score(y, model.labels_))
-    if not is_disturbed:
-        # Of a fit, only k-means on the embedding depends on the seed.
-        for seed in range(1, N_SEEDS):
-            labels = discretize(model.embedding_, k, n_init=10, random_state=seed)[0]
-            rows.append(row | {"seed": seed} | score(y, labels))
-    return rows
+        model = METHODS[method](k, random_state=seed, **options)
+        model.fit(disturb(data, kernels, seed))
+        yield seed, time.perf_counter() - started, model.labels_
+    # Of a fit, only k-means on the embedding depends on the seed.
+    for seed in range(1, N_SEEDS) if kernels not in DISTURBED else ():
+        yield seed, None, discretize(model.embedding_, k, n_init=10, random_state=seed)[0]
 
 
-def run_peer(data, y, peer, row):
-    """Return the rows of another package."""
+def answers_of_peer(data, y, peer):
+    """Yield the seed, seconds and labels of another package."""
     if not isinstance(data, dict):
-        return []
-    is_large, rows = len(y) > MANY_SAMPLES, []
+        return
+    is_large = len(y) > MANY_SAMPLES
     if is_large and peer == SLOWEST_PEER:
-        return [row | {"seed": 0, "status": f"not run on more than {MANY_SAMPLES} samples"}]
+        raise ValueError(f"not run on more than {MANY_SAMPLES} samples")
     for seed in range(1 if is_large and peer.startswith(SLOW_PEERS) else N_SEEDS):
         started = time.perf_counter()
-        try:
-            labels = PEERS[peer](data, len(np.unique(y)), seed)
-        except Exception as error:  # whatever another package raises is a result
-            return [row | {"seed": seed, "status": f"failed: {error!r}"[:200]}]
-        seconds = round(time.perf_counter() - started, 3)
-        rows.append(row | {"seed": seed, "seconds": seconds} | score(y, labels))
-    return rows
+        labels = PEERS[peer](data, len(np.unique(y)), seed)
+        yield seed, time.perf_counter() - started, labels
 
 
 def run(name, contestant, kernels):
@@ -115,9 +102,17 @@ def run(name, contestant, kernels):
     warnings.simplefilter("ignore")
     data, y = read(name)
     row = {"dataset": name, "kernels": kernels, "method": contestant, "n_samples": len(y)}
-    if kernels:
-        return run_ours(data, y, contestant, kernels, row)
-    return run_peer(data, y, contestant, row)
+    found = (
+        answers(data, y, contestant, kernels) if kernels else answers_of_peer(data, y, contestant)
+    )
+    rows = []
+    try:
+        for seed, seconds, labels in found:
+            took = {} if seconds is None else {"seconds": round(seconds, 3)}
+            rows.append(row | {"seed": seed} | took | score(y, labels))
+    except Exception as error:  # whatever another package raises is a result
+        return [row | {"seed": len(rows), "status": f"failed: {error!r}"[:200]}]
+    return rows
 
 
 def problems(names, contestants):

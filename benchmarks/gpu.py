@@ -32,7 +32,7 @@ from mkclust.metrics import adjusted_rand_index
 from mkclust.stack import as_stack
 from mkclust.stack.discretize import k_means as device_k_means
 from paper.datasets import load
-from records import ONE_GAUSSIAN, blobs, measure_parts, parse_parts
+from records import ONE_GAUSSIAN, blobs, measure_parts
 
 # Samples, kernels, clusters and number type.
 PROBLEMS = [
@@ -196,20 +196,13 @@ def k_means():
 PARTS = (solve, million, flying, agreement, k_means, far, precision)
 
 
-def main():
-    """Measure, print, and write the results."""
-    parts = {part.__name__: part for part in PARTS}
-    options = parse_parts(__doc__, parts, "gpu.json")
-    if not torch.cuda.is_available():
-        raise SystemExit("torch sees no CUDA device here")
-
-    def measure(name):
-        torch.cuda.empty_cache()
-        return parts[name]()
-
-    facts = {"device": torch.cuda.get_device_name()}
-    measure_parts(options, measure, "python benchmarks/gpu.py", facts, torch=torch.__version__)
+def measure(part, share):
+    torch.cuda.empty_cache()
+    return part()
 
 
 if __name__ == "__main__":
-    main()
+    if not torch.cuda.is_available():
+        raise SystemExit("torch sees no CUDA device here")
+    versions = {"torch": torch.__version__, "device": torch.cuda.get_device_name()}
+    measure_parts(__doc__, "gpu.json", PARTS, measure, "python benchmarks/gpu.py", **versions)

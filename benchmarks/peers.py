@@ -28,36 +28,32 @@ from sklearn.preprocessing import StandardScaler, normalize
 from sklearn.utils.validation import check_array
 
 
-def raw(views):
-    return [np.asarray(view, dtype=float) for view in views.values()]
+def prepared(views, how):
+    """Return the views with their columns or rows scaled."""
+    found = [np.asarray(view, dtype=float) for view in views.values()]
+    if how == "unit rows":
+        return [normalize(view) for view in found]
+    if how != "raw":
+        found = [StandardScaler().fit_transform(view) for view in found]
+    return [view / np.sqrt(view.shape[1]) for view in found] if how == "balanced" else found
 
 
-def standardized(views):
-    return [StandardScaler().fit_transform(view) for view in raw(views)]
-
-
-def balanced(views):
-    return [view / np.sqrt(view.shape[1]) for view in standardized(views)]
-
-
-def unit_rows(views):
-    return [normalize(view) for view in raw(views)]
-
-
-def kmeans(views, n_clusters, seed, prepare):
+def kmeans(views, n_clusters, seed, how):
     """Cluster all columns side by side.
 
     n_init=10 was scikit-learn's default up to version 1.3; the present one, a single start for
     k-means++, would be a weaker rival.
     """
     model = KMeans(n_clusters, n_init=10, random_state=seed)
-    return model.fit_predict(np.hstack(prepare(views)))
+    return model.fit_predict(np.hstack(prepared(views, how)))
 
 
 def spectral_neighbors(views, n_clusters, seed):
     """Cluster the graph of the ten nearest neighbors, scikit-learn's default."""
     options = {"affinity": "nearest_neighbors", "n_neighbors": 10, "random_state": seed}
-    return SpectralClustering(n_clusters, **options).fit_predict(np.hstack(balanced(views)))
+    return SpectralClustering(n_clusters, **options).fit_predict(
+        np.hstack(prepared(views, "balanced"))
+    )
 
 
 def spectral_gaussian(views, n_clusters, seed):
@@ -65,7 +61,7 @@ def spectral_gaussian(views, n_clusters, seed):
 
     scikit-learn's own gamma=1 does not depend on the scale of the data.
     """
-    columns = np.hstack(balanced(views))
+    columns = np.hstack(prepared(views, "balanced"))
     distances = euclidean_distances(columns)
     median = np.median(distances[np.triu_indices_from(distances, 1)])
     options = {"affinity": "rbf", "gamma": 1 / (2 * median**2), "random_state": seed}
@@ -87,11 +83,11 @@ def snf(views, n_clusters, seed, **options):
         return check_array(array, ensure_all_finite=force_all_finite, **options)
 
     compute.check_array = check_array_as_before  # scikit-learn 1.8 has renamed the option
-    affinities = [compute.make_affinity(view, **options) for view in raw(views)]
+    affinities = [compute.make_affinity(view, **options) for view in prepared(views, "raw")]
     return spectral_clustering(compute.snf(*affinities), n_clusters=n_clusters, random_state=seed)
 
 
-def of_package(views, n_clusters, seed, name, prepare):
+def of_package(views, n_clusters, seed, name, how):
     """Cluster by a class of another package, at its defaults.
 
     imml 0.6.0: its authors' comparison of clusterers standardizes the columns for NEMO (Rappoport
@@ -102,23 +98,23 @@ def of_package(views, n_clusters, seed, name, prepare):
     """
     package, _, name = name.rpartition(".")
     kind = getattr(importlib.import_module(package), name)
-    return kind(n_clusters=int(n_clusters), random_state=seed).fit_predict(prepare(views))
+    return kind(n_clusters=int(n_clusters), random_state=seed).fit_predict(prepared(views, how))
 
 
 NEMO, EE_IMVC = (partial(of_package, name=f"imml.cluster.{n}") for n in ("NEMO", "EEIMVC"))
 MVLEARN = "mvlearn.cluster.Multiview{}SpectralClustering"
 PEERS = {
-    "k-means, views side by side": partial(kmeans, prepare=raw),
-    "k-means, standardized": partial(kmeans, prepare=balanced),
+    "k-means, views side by side": partial(kmeans, how="raw"),
+    "k-means, standardized": partial(kmeans, how="balanced"),
     "spectral clustering, neighbors": spectral_neighbors,
     "spectral clustering, Gaussian": spectral_gaussian,
     "SNF": snf,
     "SNF, Euclidean": partial(snf, metric="euclidean"),
     "SNF, raw columns": partial(snf, normalize=False),
-    "NEMO": partial(NEMO, prepare=standardized),
-    "NEMO, raw columns": partial(NEMO, prepare=raw),
-    "EE-IMVC": partial(EE_IMVC, prepare=standardized),
-    "EE-IMVC, unit rows": partial(EE_IMVC, prepare=unit_rows),
-    "co-regularized spectral": partial(of_package, name=MVLEARN.format("CoReg"), prepare=raw),
-    "co-training spectral": partial(of_package, name=MVLEARN.format(""), prepare=raw),
+    "NEMO": partial(NEMO, how="standardized"),
+    "NEMO, raw columns": partial(NEMO, how="raw"),
+    "EE-IMVC": partial(EE_IMVC, how="standardized"),
+    "EE-IMVC, unit rows": partial(EE_IMVC, how="unit rows"),
+    "co-regularized spectral": partial(of_package, name=MVLEARN.format("CoReg"), how="raw"),
+    "co-training spectral": partial(of_package, name=MVLEARN.format(""), how="raw"),
 }

@@ -10,9 +10,8 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
-import sklearn
 
-import mkclust
+from mkclust.version import versions
 
 # Parameters of KernelBank: one Gaussian kernel per view, as wide as the median distance.
 ONE_GAUSSIAN = {"widths": (1.0,), "polynomials": (), "linear": None}
@@ -75,29 +74,23 @@ def read_record(path):
 
 def write_record(path, record, command, **others):
     """Write a record with the command, the machine and the versions that made it."""
-    versions = {"mkclust": mkclust.__version__, "numpy": np.__version__}
-    versions |= {"scikit-learn": sklearn.__version__, "python": platform.python_version()}
-    record |= {
-        "command": command,
-        "machine": f"{platform.machine()}, {os.cpu_count()} cores",
-        "versions": versions | others,
-    }
+    record["command"], record["versions"] = command, versions() | others
+    record["machine"] = f"{platform.machine()}, {os.cpu_count()} cores"
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(json.dumps(record, indent=1) + "\n")
 
 
-def parse_parts(description, parts, out, **more):
-    """Return the options of a script that measures parts: ``--only`` some, and the file."""
-    return parse(
-        description, out, only={"nargs": "*", "choices": parts, "default": list(parts)}, **more
-    )
+def measure_parts(description, out, parts, measure, command, **others):
+    """Measure the parts that ``--only`` names, and print and write each before the next.
 
-
-def measure_parts(options, measure, command, facts=None, **others):
-    """Measure the parts that are asked for, and print and write each before the next."""
-    record = {"parts": {}} | read_record(options.out) | (facts or {})
+    ``measure(part, share)`` measures one, maybe on a share of the samples (``--share``).
+    """
+    parts = {part.__name__: part for part in parts}
+    only = {"nargs": "*", "choices": parts, "default": list(parts)}
+    options = parse(description, out, only=only, share={"type": float, "default": 1.0})
+    record = {"parts": {}} | read_record(options.out)
     for name in options.only:
-        record["parts"][name] = measure(name)
+        record["parts"][name] = measure(parts[name], options.share)
         print(name, json.dumps(record["parts"][name], indent=2), flush=True)
         write_record(options.out, record, f"{command} [--only PART ...]", **others)
 

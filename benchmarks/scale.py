@@ -45,7 +45,7 @@ from mkclust.data import as_dask
 from mkclust.kernels import Nystroem
 from mkclust.metrics import adjusted_rand_index
 from paper.datasets import load
-from records import ONE_GAUSSIAN, blobs, measure_parts, parse_parts
+from records import ONE_GAUSSIAN, blobs, measure_parts
 from speed.timing import take_turns
 
 # The dimensions of the three views of the million, and how far its clusters are apart in each.
@@ -309,18 +309,9 @@ PARTS = (million, compared, growth, parquet, cluster, hdigit, files, sparse, nei
 PARTS += (missing,)
 
 
-def main():
-    """Measure, print, and write the results."""
-    parts = {part.__name__: part for part in PARTS}
-    share = {"type": float, "default": 1.0, "help": "share of the samples"}
-    options = parse_parts(__doc__, parts, "scale.json", share=share)
-
-    def measure(name):
-        n = max(600, int(options.share * parts[name].__defaults__[0]))
-        return run_alone(parts[name], n=n)
-
-    measure_parts(options, measure, "python benchmarks/scale.py")
+def measure(part, share):
+    return run_alone(part, n=max(600, int(share * part.__defaults__[0])))
 
 
 if __name__ == "__main__":
-    main()
+    measure_parts(__doc__, "scale.json", PARTS, measure, "python benchmarks/scale.py")

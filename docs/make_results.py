@@ -164,8 +164,8 @@ def gpu():
         times = min(row["host_seconds"].values()), row["device_seconds"]
         k_means.append([f"{row['n']:,}", str(row["k"]), *(digits(s, 2) for s in times)])
     return {
-        **{key: record[key] for key in ("command", "device", "machine")},
-        "torch": record["versions"]["torch"],
+        **{key: record[key] for key in ("command", "machine")},
+        **{key: record["versions"][key] for key in ("device", "torch")},
         "notes": record["notes"][0].upper() + record["notes"][1:] + ".",
         "solves": markdown([*header, "times the reading", "memory"], solves),
         "million": digits(million["seconds"], 2),

@@ -39,13 +39,14 @@ from mkclust import SimpleMKKM
 from mkclust.datasets import DatasetError
 from mkclust.methods import solve_simple_mkkm
 from mkclust.stack import as_stack
+from mkclust.version import versions
 
 HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent))  # the modules below are found without PYTHONPATH, too
 
 from records import read_record  # noqa: E402
 from speed.problems import growing_problems, standardized_copy, table_problems  # noqa: E402
-from speed.timing import machine, peak_memory, rounded, spread, take_turns, versions  # noqa: E402
+from speed.timing import machine, peak_memory, rounded, spread, take_turns  # noqa: E402
 
 # What the seconds of each measurement are divided by.
 UNITS = {"solve_prepared": "base", "solve_on_the_fly": "base", "fit": "alternative"}
