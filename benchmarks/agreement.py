@@ -2,9 +2,9 @@
 
     MKCLUST_DATA=DATA OMP_NUM_THREADS=1 python benchmarks/agreement.py --jobs 15
 
-writes a row for every data set, variant, seed and method to ``results/agreement/rows.jsonl.gz``
-beside itself, and ``--table`` prints the means. Methods run at their defaults and see no labels;
-every view has one Gaussian kernel of median width.
+writes a row for every data set, variant, seed and method to ``results/agreement/rows.jsonl.gz``,
+and ``--table`` prints the means. Methods run at their defaults and see no labels; every view has
+one Gaussian kernel of median width. Slow methods run on small problems only (`takes_part`).
 
 as it is     the views, or the kernels, of the data set
 noise 1..5   and as many views of twenty normal columns
@@ -13,9 +13,6 @@ shuffled     the samples of the last view in random order
 copies 2..5  the first view as many times
 two camps    all views twice: as they are, and with all samples in one other random order; scored
              with the nearer of both structures
-
-Of larger data sets `LARGEST` samples are drawn. `takes_part` says which methods run with which
-seeds: slow ones on small problems only.
 """
 
 import time

@@ -1,8 +1,7 @@
 """What one GPU does: solves beside the time it takes to read the kernels, and many samples.
 
 Run ``python benchmarks/gpu.py`` on a machine with a CUDA device and torch; it prints what it
-measures and writes ``results/gpu.json``. Times are medians of five after a warm-up, with the
-smallest and the largest beside them; if one run takes long there is one.
+measures and writes ``results/gpu.json``. Times are medians of five after a warm-up.
 
 solve      SimpleMKKM from kernels that are on the device: seconds, gap, memory beside the kernels.
            ``read_floor`` is how long the kernels' bytes take as often as all of them are read, at
@@ -60,13 +59,7 @@ def timed(function, repetitions=5, warm_up=True):
         result = function()
         torch.cuda.synchronize()
         seconds.append(time.perf_counter() - started)
-    names = {"seconds": np.median, "fastest": min, "slowest": max}
-    times = {name: round(float(of(seconds)), 4) for name, of in names.items()}
-    return times | {"repetitions": repetitions}, result
-
-
-def peak_gigabytes():
-    return round(torch.cuda.max_memory_allocated() / 1e9, 2)
+    return {"seconds": round(float(np.median(seconds)), 4), "repetitions": repetitions}, result
 
 
 def bandwidth():
@@ -131,7 +124,7 @@ def flying(n=200_000, k=20):
     found = {"n": n, "k": k, "fit_seconds": times["seconds"], "passes": model.n_passes_}
     found |= {"solve_seconds": round(model.solve_seconds_, 2), "relative_gap": model.duality_gap_}
     found["adjusted_rand_index"] = adjusted_rand_index(y, model.labels_)
-    return found | {"peak_gigabytes": peak_gigabytes()}
+    return found | {"peak_gigabytes": round(torch.cuda.max_memory_allocated() / 1e9, 2)}
 
 
 def far(n=1_000_000, k=20):
@@ -141,7 +134,7 @@ def far(n=1_000_000, k=20):
     torch.cuda.reset_peak_memory_stats()
     times, solution = timed(lambda: solve_simple_mkkm(stack, k), 1, warm_up=False)
     found = {"n": n, "k": k, "solve_seconds": times["seconds"]} | certified(solution)
-    return found | {"peak_gigabytes": peak_gigabytes()}
+    return found | {"peak_gigabytes": round(torch.cuda.max_memory_allocated() / 1e9, 2)}
 
 
 def precision(n=1_000_000, n_rows=64):

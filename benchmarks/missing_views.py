@@ -7,9 +7,8 @@ The first adds a row for every data set, rate, seed and competitor to FILE and s
 in it. The second prints the tables of such files and draws accuracy against rate.
 
 In every view ``rate`` percent of the samples are missing, at random; a sample that lost all of its
-views gets the last one back, so the rows say which share is missing. The masks depend on data set,
-rate and seed alone. Every score is on all samples except that of the inner join. No competitor sees
-labels; all get the number of clusters, and the seed as random state.
+views gets the last one back. Every score is on all samples except that of the inner join. No
+competitor sees labels; all get the number of clusters, and the seed as random state.
 
 SimpleMKKM, AgreementKKM  by default, ``missing_views="rescale"``, ``"zero"`` and ``"learn"``
 inner join             SimpleMKKM of the samples that all views have, scored on these alone

@@ -5,12 +5,8 @@
     MKCLUST_DATA=DATA OMP_NUM_THREADS=1 python benchmarks/first_answer.py --contestants peers
 
 `PEERS` holds functions ``peer(views, n_clusters, seed) -> labels`` of views by name. None of them
-sees labels, and nothing is tuned. A package is imported by the function that needs it.
-
-``--no-deps`` leaves out what these methods do not use (cvxpy), and an upper bound of mvlearn
-(matplotlib 3.3.4) that is older than the Python mkclust needs.
-
-What is done to the columns first is part of a peer, since its answers depend on it:
+sees labels, and nothing is tuned. ``--no-deps`` leaves out what these methods do not use. What is
+done to the columns first is part of a peer, since its answers depend on it:
 
 raw            the views as they are
 standardized   columns of mean 0 and variance 1; a constant column becomes zeros

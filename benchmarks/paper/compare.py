@@ -52,20 +52,15 @@ def comparison(rows):
     caveats = {row["dataset"]: row.get("caveat") or "" for row in rows}
     frames = []
     for selection in SELECTIONS:
-        ours = outcomes(rows, selection).dropna(subset="mean")
-        ours = ours.assign(
-            selection=selection,
-            paper=ours["dataset"].map(papers),
-            caveat=ours["dataset"].map(caveats),
-        )
+        ours = outcomes(rows, selection).dropna(subset="mean").assign(selection=selection)
+        ours["paper"], ours["caveat"] = ours["dataset"].map(papers), ours["dataset"].map(caveats)
         theirs = published().rename(columns={"dataset": "paper"})
-        keys = ["paper", "method", "score"]
-        both = ours.merge(theirs, on=keys, suffixes=("", "_paper"))
+        both = ours.merge(theirs, on=["paper", "method", "score"], suffixes=("", "_paper"))
         both["difference"] = (both["mean"].round(1) - both["mean_paper"]).round(1)
         frames.append(both)
     frame = pd.concat(frames, ignore_index=True)
-    order = frame["paper"].map(DATASETS.index), frame["method"].map(METHODS.index)
-    frame = frame.assign(place=order[0], column=order[1])
+    frame["place"] = frame["paper"].map(DATASETS.index)
+    frame["column"] = frame["method"].map(METHODS.index)
     return frame.sort_values(["selection", "score", "place", "column"], ignore_index=True)
 
 

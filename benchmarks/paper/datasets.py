@@ -107,21 +107,21 @@ def read_known(entry: Known) -> Dataset:
     )
 
 
-def read_file(paths: Sequence[Path], variable: str = "") -> Dataset:
+def read_file(paths, variable: str = ""):
     """Read one file of views, or of the kernels in a variable, and labels."""
     selection = frozenset([variable] if variable else [])
     content = read_arrays(paths[0], selection, on_disk=False)
     return as_dataset(paths[0], content, selected=bool(variable), square=False)
 
 
-def _read_views(paths: Sequence[Path]) -> tuple[dict[str, np.ndarray], Any]:
+def _read_views(paths):
     """Read the views of one file, and the labels."""
     data = read_file(paths)
     views = (data.views or {}).items()
     return {name: view.toarray() if issparse(view) else view for name, view in views}, data.y
 
 
-def named_views(paths: Sequence[Path], names: Sequence[str], bank: dict[str, Any]) -> Dataset:
+def named_views(paths, names: Sequence[str], bank: dict[str, Any]):
     """Read views, give them names (none: as in the file), and note the bank of their kernels."""
     views, y = _read_views(paths)
     names = names if len(names) == len(views) else list(views)
@@ -129,7 +129,7 @@ def named_views(paths: Sequence[Path], names: Sequence[str], bank: dict[str, Any
     return Dataset(paths[0].stem, named, None, y, tuple(names), bank={**bank})
 
 
-def factor_kernels(paths: Sequence[Path], unit_diagonal: bool = False) -> Dataset:
+def factor_kernels(paths, unit_diagonal: bool = False):
     """Multiply factors of reduced rank back to kernels ``X X^T``."""
     factors, y = _read_views(paths)
     kernels = np.array([factor @ factor.T for factor in factors.values()])
@@ -139,9 +139,7 @@ def factor_kernels(paths: Sequence[Path], unit_diagonal: bool = False) -> Datase
     return Dataset(paths[0].stem, None, kernels, y, names)
 
 
-def histogram_kernels(
-    paths: Sequence[Path], euclidean: Sequence[str], per_class: int | None = None
-) -> Dataset:
+def histogram_kernels(paths, euclidean, per_class=None):
     """Make ``exp(-D / mean D)`` of squared Hellinger distances between histograms.
 
     Features that are not histograms, those named by `euclidean`, have squared Euclidean distances.

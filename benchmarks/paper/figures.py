@@ -1,13 +1,12 @@
 """Figures 1 to 3 of the paper: kernel weights, run times, objectives."""
 
 import matplotlib.pyplot as plt
-import numpy as np
-from matplotlib.ticker import MaxNLocator
 
 from mkclust import METHODS
 from mkclust.bench.tables import dataset_labels, time_table, weight_table
+from mkclust.plots import ConvergenceDisplay
 
-BLUE, ORANGE, GRAY = "#0072b2", "#d55e00", "#8a8a8a"
+BLUE, ORANGE = "#0072b2", "#d55e00"
 COLUMNS = 3
 # More kernels than this are not named below their bars.
 FEW_KERNELS = 8
@@ -73,13 +72,8 @@ def draw_objectives(solves):
     solves, labels = paper_solves(solves)
     solves = [solve for solve in solves if solve["method"] == "simplemkkm"]
     figure, axes = panels([labels[solve["dataset"]] for solve in solves], 2.4)
-    for solve in solves:
-        ax, history = axes[labels[solve["dataset"]]], solve["history"]
-        ax.plot(np.arange(len(history)), history, "o-", color=BLUE, ms=3.5, label="objective")
-        if bounds := solve.get("lower_bounds"):
-            bounds = np.array(bounds, dtype=float)
-            ax.plot(np.arange(len(bounds)), bounds, "--", color=ORANGE, label="lower bound")
-        ax.xaxis.set_major_locator(MaxNLocator(integer=True))
-        ax.set_xlabel("iteration", fontsize=8)
-    figure.legend(*ax.get_legend_handles_labels(), loc="outside upper right", fontsize=8)
+    for label, solve in zip(axes, solves, strict=True):
+        bounds = solve["lower_bounds"]
+        ConvergenceDisplay(history=solve["history"], lower_bounds=bounds).plot(axes[label])
+        axes[label].set_title(label, fontsize=10, loc="left", pad=24)
     return figure

@@ -10,13 +10,12 @@ are learned from the training samples.
 
 empirical   mean alignment error of the training samples
 held out    mean alignment error of the held-out samples
-gap         held out less empirical, with its standard error over the splits
-< 0         number of splits with a negative gap
+gap         held out less empirical
 added       what Theorem 2 adds to the empirical error
 bound       their sum: the bound that holds with a probability of 95 %
 relaxed     one less the relaxed objective over n
-slope       of log(mean gap) against log(n) by weighted least squares, with its jackknife standard
-            error over the splits; sizes whose mean gap is not positive are left out
+slope       of log(mean gap) against log(n), over sizes with a positive mean gap
+informative the number of samples from which the bound is below one
 """
 
 import json
@@ -72,11 +71,6 @@ def added_error(n, n_clusters, delta=DELTA):
     return (complexity + 2 * np.sqrt(np.log(1 / delta) / 2)) / np.sqrt(n)
 
 
-def informative_size(n_clusters, error):
-    """Return the least n at which the bound is below one, the error of centroids at zero."""
-    return int((added_error(1, n_clusters) / (1 - error)) ** 2) + 1
-
-
 def examine(name, n_splits):
     """Return a frame with a row for every split and size of a data set, and its sizes in words."""
     kernels, k = problem(name)
@@ -94,43 +88,27 @@ def examine(name, n_splits):
             row["held out"] = alignment_errors(kernels, model, seen, held_out).mean()
             row["gap"] = row["held out"] - empirical
             row |= {"added": added_error(n, k), "relaxed": 1 - model.objective_ / n}
-            row["bound"] = empirical + row["added"]
-            rows.append(row)
+            rows.append(row | {"bound": empirical + row["added"]})
     title = f"{name}: {k} clusters, {len(kernels)} kernels, {len(held_out)} samples held out"
     return pd.DataFrame(rows), {"title": title, "n_clusters": k}
 
 
-def summarize(rows, sizes):
+def summarize(rows, facts):
     """Return the means of one data set by size, and facts such as the slope of its gap."""
-    by_size = rows.groupby("n")
-    means = by_size.mean(numeric_only=True).drop(columns="seed")
-    means.insert(3, "error", by_size["gap"].sem())
-    means.insert(4, "< 0", by_size["gap"].agg(lambda gaps: (gaps < 0).sum()))
-    gaps = rows.pivot(index="n", columns="seed", values="gap")
-    others = [slope_of(gaps.drop(columns=seed)) for seed in gaps]
-    facts = sizes | {
-        "slope": slope_of(gaps),
-        "error": float(np.sqrt((len(others) - 1) * np.var(others))),
-        "left_out": gaps.index[gaps.mean(axis=1) <= 0].tolist(),
-        "informative_at": informative_size(sizes["n_clusters"], means["empirical"].iloc[-1]),
+    means = rows.groupby("n").mean(numeric_only=True).drop(columns="seed")
+    gaps = means["gap"][means["gap"] > 0]
+    alone = added_error(1, facts["n_clusters"]) / (1 - means["empirical"].iloc[-1])
+    return means, facts | {
+        "slope": float(np.polyfit(np.log(gaps.index), np.log(gaps), 1)[0]),
+        "informative_at": int(alone**2) + 1,
         "n_fits": len(rows),
         "n_above_bound": int((rows["held out"] > rows["bound"]).sum()),
         "n_above_relaxed": int((rows["empirical"] > rows["relaxed"]).sum()),
     }
-    return means, facts
-
-
-def slope_of(gaps):
-    """Return the slope of log(mean gap) against log(n), over sizes with a positive mean gap."""
-    gaps = gaps[gaps.mean(axis=1) > 0]
-    means = gaps.mean(axis=1)
-    if len(gaps) < 2:
-        return np.nan
-    return float(np.polyfit(np.log(means.index), np.log(means), 1, w=means / gaps.std(axis=1))[0])
 
 
 def main():
-    splits = {"type": int, "default": 20, "help": "at least 3"}
+    splits = {"type": int, "default": 20}
     options = parse(__doc__, "generalization.json", splits=splits)
     warnings.simplefilter("ignore", WeightsWarning)
     results, frames = [], []

@@ -3,14 +3,10 @@
     MKCLUST_DATA=DATA python benchmarks/speed/measure.py         # all parts
     python benchmarks/speed/measure.py b4000 k                   # some parts; the others stay
 
-writes ``results/ARCHITECTURE.json`` beside itself after every part; ``table.py`` makes the README's
-tables of the files of all architectures. Let the machine have nothing else to do meanwhile, and do
-not limit its threads. Data sets that are absent are skipped. The parts:
-
-digit, flo17, jaffe, b4000, b8189   the problems, see ``problems.py``
-n, m, k         blobs of which one size grows eightfold: exponents of times and memory
-
-On each problem, in turns (see ``timing.py``), with ratios taken within a repetition:
+writes ``results/ARCHITECTURE.json`` after every part; ``table.py`` makes tables of the
+files of all architectures. Let the machine have nothing else to do meanwhile, and do not limit its
+threads. Data sets that are absent are skipped. The parts are problems of ``problems.py``, and n, m,
+k: blobs of which one size grows eightfold. On each problem, in turns (see ``timing.py``):
 
 base               ``kernels.mean(0)`` and SciPy's ``eigsh`` for k vectors, on prepared kernels
 alternative        the same, and ``KMeans(k, n_init=10)`` on the vectors with rows of unit length
@@ -18,9 +14,8 @@ solve_prepared     ``solve_simple_mkkm`` on kernels centered and scaled beforeha
 solve_on_the_fly   ``solve_simple_mkkm`` on kernels as they come
 fit                ``SimpleMKKM.fit`` on kernels as they come, with all checks
 
-Beside them: the most memory that a solve and a fit allocate, as a share of the kernels', and how
-right the answers are: the certificate, the gap, and the largest difference of a weight to those of
-a solve in double precision with ``tol=1e-9``.
+Beside them: the most memory that is allocated, the certificate, the gap, and the largest difference
+of a weight to those of a solve with ``tol=1e-9``.
 """
 
 import argparse

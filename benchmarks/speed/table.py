@@ -64,21 +64,14 @@ def table(results, columns, title):
 
 
 def notes(name, record):
-    """Return what was measured on, how far figures vary, and how right answers are."""
+    """Return what was measured on, and how right the answers are."""
     parts = list(record["parts"].values())
     rows = [row for part in parts for row in part.get("rows", [part]) if "ratios" in row]
-    pools = [pool for pool in record["machine"]["threads"] if pool["user_api"] == "blas"]
-    blas = " and ".join(sorted({f"{p['internal_api']} x {p['num_threads']}" for p in pools}))
-    repetitions = " or ".join(str(n) for n in sorted({row["repetitions"] for row in rows}))
-    spreads = [values for row in rows for values in row["ratios"].values()]
-    off = max(abs(q / v["median"] - 1) for v in spreads for q in v["quartiles"])
     answers = pd.DataFrame([answer for row in rows for answer in row["answers"].values()])
     kinds = " or ".join(sorted(answers["certificate"].str.split().str[0].unique()))
     return (
-        f"- {name}: {record['machine']['cores']} cores, BLAS and its threads: {blas}; "
-        f"{repetitions} repetitions, in which the quartiles of a ratio lie within "
-        f"{100 * off:.0f} % of its median. Certificates: {kinds}, "
-        f"gaps up to {answers['relative_gap'].max():.0e}; weights within "
+        f"- {name}: {record['machine']['cores']} cores, {rows[0]['repetitions']} repetitions. "
+        f"Certificates: {kinds}, gaps up to {answers['relative_gap'].max():.0e}; weights within "
         f"{answers['weights_differ_by'].max():.0e} of a solve with `tol=1e-9`."
     )
 
