@@ -1,10 +1,10 @@
 """Samples missing from some views: the library's ways beside fills and published methods.
 
     MKCLUST_DATA=DATA OMP_NUM_THREADS=1 python benchmarks/missing_views.py --jobs 16 --out FILE
-    python benchmarks/missing_views.py --table FILE [FILE ...] [--picture FILE]
+    python benchmarks/missing_views.py --table FILE [FILE ...]
 
 The first adds a row for every data set, rate, seed and competitor to FILE and skips those that are
-in it. The second prints the tables of such files and draws accuracy against rate.
+in it. The second prints the tables of such files.
 
 In every view ``rate`` percent of the samples are missing, at random; a sample that lost all of its
 views gets the last one back. Every score is on all samples except that of the inner join. No
@@ -212,30 +212,6 @@ def mean_table(frame, score):
     return table.loc[known].rename_axis(index=None, columns="missing per view, %")
 
 
-def draw(frame, path):
-    """Draw accuracy against rate, a panel for each data set."""
-    import matplotlib.pyplot as plt
-
-    figure, axes = plt.subplots(1, len(NAMES), figsize=(16, 4.4), layout="constrained")
-    for ax, name in zip(axes, NAMES, strict=True):
-        table = mean_table(frame[frame["dataset"] == name], "acc").T
-        styles = ["o-" if competitor in GROUPS["ours"] else "x--" for competitor in table]
-        table.plot(ax=ax, style=styles, title=name, ms=4, grid=True, legend=False)
-    axes[0].set_ylabel("accuracy on all samples, %")
-    handles = axes[0].get_legend_handles_labels()
-    figure.legend(*handles, loc="outside lower center", ncols=5, frameon=False, fontsize=9)
-    figure.savefig(path, dpi=120)
-
-
-def print_tables(options):
-    """Print the tables of rows, and draw the picture."""
-    frame = read_rows(*options.table)
-    for score in ("acc", "nmi", "ari"):
-        print(f"\n{score.upper()}\n\n{mean_table(frame, score).to_markdown(floatfmt='.1f')}")
-    if options.picture:
-        draw(frame, options.picture)
-
-
 def problems(options):
     """Yield what is not in the file yet: all problems of a seed before those of the next."""
     done = set()
@@ -258,11 +234,10 @@ def main():
         rates={"nargs": "+", "type": int, "default": RATES},
         seeds={"type": int, "default": N_SEEDS},
         table={"nargs": "+", "type": Path},
-        picture={"type": Path},
     )
-    if options.table:
-        print_tables(options)
-    else:
+    for score in ("acc", "nmi", "ari") if options.table else ():
+        print(f"\n{score}\n{mean_table(read_rows(*options.table), score).round(1).to_string()}")
+    if not options.table:
         add_rows(options.out, run, list(problems(options)), options.jobs)
 
 

@@ -100,17 +100,6 @@ def find(part, name, seed):
     }
 
 
-def tell(part, rows):
-    """Print how often each answer was given."""
-    rows = pd.DataFrame(rows)
-    if part == "real":
-        print(rows.drop(columns="seed").to_string())
-    print(f"{part}: {len(rows)} problems, evidence {rows['evidence'].value_counts().to_dict()}")
-    for criterion in ("n_clusters", *CRITERIA) if part != "noise" else ():
-        apart = (rows[criterion] - rows["true"]).abs()
-        print(f"{criterion} right in {(apart == 0).sum()}, within one in {(apart <= 1).sum()}")
-
-
 def main():
     parts = {"nargs": "+", "choices": PARTS, "default": list(PARTS)}
     options = parse(__doc__, "n_clusters.json", jobs=JOBS, parts=parts)
@@ -120,7 +109,7 @@ def main():
         tasks = [(part, name, seed) for name in names for seed in range(n_seeds)]
         rows = [row for row in in_processes(find, tasks, options.jobs) if row is not None]
         record[part] = sorted(rows, key=lambda row: (names.index(row["problem"]), row["seed"]))
-        tell(part, record[part])
+        print(pd.DataFrame(record[part]).to_string())
         write_record(options.out, record, "python benchmarks/n_clusters.py")
 
 

@@ -3,8 +3,7 @@
     MKCLUST_DATA=DATA python benchmarks/scale.py [--only PART ...] [--share 0.01]
 
 prints what it measures and writes ``results/scale.json``, part by part. Every fit runs in a process
-of its own, so that its peak of memory is its own. Seconds depend on the machine; ratios are taken
-within one run. ``--share`` tries the parts out on fewer samples.
+of its own, so that its peak of memory is its own. ``--share`` tries the parts on fewer samples.
 
 million         one million samples, three views of which one is noise, Nystroem, 200 landmarks
 growth          the same for 100,000 to one million samples: the exponent of the time
@@ -18,7 +17,6 @@ files           four kernels of 20,000 samples in a file of 12 GB, streamed
 sparse          100,000 samples with a sparse view of 50,000 columns beside a dense one
 neighborhoods   shared neighborhoods of 100,000 samples, beside features
 wide            a compressed CSV file of 5,000 x 20,000, clustered by the command line
-missing         30 % of all (sample, view) pairs missing, beside the complete views
 """
 
 import subprocess
@@ -27,7 +25,6 @@ import tempfile
 import threading
 import time
 from concurrent.futures import ProcessPoolExecutor
-from functools import partial
 from multiprocessing import get_context
 from pathlib import Path
 from resource import RUSAGE_CHILDREN, getrusage
@@ -46,7 +43,6 @@ from mkclust.kernels import Nystroem
 from mkclust.metrics import adjusted_rand_index
 from paper.datasets import load
 from records import ONE_GAUSSIAN, blobs, measure_parts
-from speed.timing import take_turns
 
 # The dimensions of the three views of the million, and how far its clusters are apart in each.
 DIMENSIONS, STRENGTHS = (20, 35, 50), (1.2, 1.0, 0.0)
@@ -274,31 +270,6 @@ def wide(n=5_000, n_columns=20_000, k=5):
     }
 
 
-def missing(n=2000, rate=0.3, repetitions=5):
-    """Compare fits with missing samples to the fit of the complete views, in turns."""
-    views, _ = blobs(n, 10, (20, 25, 30, 35), (1,) * 4)
-    observed = np.random.default_rng(0).random((n, len(views))) >= rate
-    observed[~observed.any(axis=1), 0] = True
-
-    def fit(fill, **options):
-        if fill == "complete":
-            return partial(SimpleMKKM(10, random_state=0, **options).fit, views)
-        model = SimpleMKKM(10, missing_views=fill, random_state=0, **options)
-        return partial(model.fit, views, observed=observed)
-
-    rows = {}
-    for way, options in {
-        "kernels": {},
-        "on the fly": {"kernels": "on-the-fly"},
-        "features": {"approximation": Nystroem(300, random_state=0)},
-    }.items():
-        works = {f: partial(fit, f, **options) for f in ("complete", "zero", "rescale")}
-        seconds, _ = take_turns(works, repetitions + 1, 0)
-        typical = {name: float(np.median(values[1:])) for name, values in seconds.items()}
-        rows[way] = {name: typical[name] / typical["complete"] for name in ("zero", "rescale")}
-    return rows
-
-
 def run_alone(part, **options):
     """Run a part in a process of its own and return what it found."""
     with ProcessPoolExecutor(1, get_context("spawn")) as pool:
@@ -306,7 +277,6 @@ def run_alone(part, **options):
 
 
 PARTS = (million, compared, growth, parquet, cluster, hdigit, files, sparse, neighborhoods, wide)
-PARTS += (missing,)
 
 
 def measure(part, share):

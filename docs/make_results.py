@@ -127,14 +127,11 @@ def bad_views():
 def missing_views():
     """Return what samples that are missing from views do."""
     rows = records.read_rows(*sorted((RESULTS / "missing_views").glob("*.jsonl.gz")))
-    cost = read_json("scale.json")["parts"]["missing"]
-    body = [[name, *(digits(row[key], 2) for key in row)] for name, row in cost.items()]
     tables_of = {s.upper(): missing.mean_table(rows, s) for s in ("acc", "nmi", "ari")}
     overviews = (f"**{s}**\n\n{t.to_markdown(floatfmt='.1f')}" for s, t in tables_of.items())
     return {
         "n_seeds": missing.N_SEEDS,
         "overviews": "\n\n".join(overviews).replace(" nan ", "  -  "),
-        "cost": markdown(["problem", "zero", "rescale"], body),
     }
 
 
