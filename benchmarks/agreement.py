@@ -97,13 +97,11 @@ def vary(kernels, y, variant, seed):
 
 
 def takes_part(method, size, variant, seed):
-    """Return whether a method is run on so many samples times kernels with this seed."""
-    is_large = size > SMALL
-    if method in ASKED or (variant in FIXED and method not in SLOW):
+    """Return whether a method is run on a problem of this size, samples times kernels."""
+    is_slow, is_large = method in SLOW, size > SMALL
+    if method in ASKED or (variant in FIXED and not is_slow):
         return True
-    if method in SLOW and is_large:
-        return False
-    return seed < FEW_SEEDS or not (is_large or method in SLOW)
+    return not (is_slow and is_large) and (seed < FEW_SEEDS or not (is_large or is_slow))
 
 
 def run(name, variant, seed):

@@ -53,7 +53,6 @@ def _symmetric(kernels):
 
 
 def _orthogonal(rng, n):
-    """Draw a square matrix of orthonormal columns."""
     return np.linalg.qr(rng.normal(size=(n, n)))[0]
 
 
@@ -281,9 +280,8 @@ def main():
     """Run the problems and write their counts."""
     problems = {"type": int, "default": 10000}
     only = {"action": "store_true", "help": "never prove"}
-    options = parse(
-        __doc__, "certificates.json", problems=problems, jobs=JOBS, **{"search-only": only}
-    )
+    more = {"problems": problems, "jobs": JOBS, "search-only": only}
+    options = parse(__doc__, "certificates.json", **more)
     tasks = ((family, seed) for seed in count() for family in FAMILIES)
     work = partial(run, prove=False) if options.search_only else run
     with ProcessPoolExecutor(options.jobs) as pool:

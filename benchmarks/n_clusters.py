@@ -14,6 +14,8 @@ categories  the same as planted, beside one random category of two levels
 real        data sets of ``MKCLUST_DATA`` and scikit-learn (in two views) with up to 20 classes
 """
 
+from functools import partial
+
 import numpy as np
 import pandas as pd
 from sklearn.datasets import load_breast_cancer, load_iris, load_wine
@@ -30,13 +32,8 @@ def noise(name, seed):
     """Return views of independent noise."""
     rng = np.random.default_rng([1, seed])
     n, m = int(rng.integers(150, 401)), int(rng.integers(2, 5))
-    draw = (
-        lambda shape: rng.normal(size=shape),
-        lambda shape: rng.random(shape),
-        lambda shape: rng.exponential(size=shape),
-        lambda shape: rng.standard_t(3, size=shape),
-    )[seed % 4]
-    return [draw((n, int(rng.integers(5, 31)))) for _ in range(m)], None
+    draw = (rng.normal, rng.random, rng.exponential, partial(rng.standard_t, 3))[seed % 4]
+    return [draw(size=(n, int(rng.integers(5, 31)))) for _ in range(m)], None
 
 
 def planted(name, seed, strength=1.0):
@@ -46,10 +43,6 @@ def planted(name, seed, strength=1.0):
     y = np.arange(n) % k
     views = [strength * rng.normal(size=(k, 10))[y] + rng.normal(size=(n, 10)) for _ in range(m)]
     return views, k
-
-
-def closer(name, seed):
-    return planted(name, seed, 0.6)
 
 
 def categories(name, seed):
@@ -73,7 +66,7 @@ def real(name, seed):
 PARTS = {
     "noise": (noise, ["noise"], 100),
     "planted": (planted, ["4.5 apart"], 100),
-    "closer": (closer, ["2.7 apart"], 20),
+    "closer": (partial(planted, strength=0.6), ["2.7 apart"], 20),
     "categories": (categories, ["beside a random category"], 20),
     "real": (real, [*SCIKIT_LEARN, *agreement.NAMES], 1),
 }

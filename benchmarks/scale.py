@@ -56,10 +56,8 @@ def features(k=K, landmarks=200, method="SimpleMKKM"):
 
 def status(field):
     """Return a field of this process's status in GB, such as its peak of resident memory."""
-    for line in Path("/proc/self/status").read_text().splitlines():
-        if line.startswith(field + ":"):
-            return int(line.split()[1]) * 1024 / 1e9
-    raise KeyError(field)
+    lines = Path("/proc/self/status").read_text().splitlines()
+    return next(int(each.split()[1]) for each in lines if each.startswith(field)) * 1024 / 1e9
 
 
 def measured(model, X, y):

@@ -2,11 +2,10 @@
 
     OMP_NUM_THREADS=1 python benchmarks/units.py --jobs 15
 
-prints, for scikit-learn's tables cut into two views and for simulated clinics (clusters in blood
-values and visits, beside noise columns in large units), the adjusted Rand index with the classes of
+writes to ``results/units.json``, for scikit-learn's tables cut into two views and for simulated
+clinics (clusters beside noise columns in large units), the adjusted Rand index with the classes of
 AgreementKKM and of k-means on z-scores, and the least index between the labels before and after
-columns are multiplied by factors between 1e-4 and 1e4. It writes ``results/units.json`` beside
-itself. Diabetes has no classes: it is cut into three clusters.
+columns are multiplied by factors between 1e-4 and 1e4. Diabetes is cut into three clusters.
 """
 
 import warnings

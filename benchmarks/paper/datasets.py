@@ -84,9 +84,9 @@ def _locate(name: str) -> Path | None:
     return None
 
 
-def versions(entry: Known) -> list[Known]:
+def versions(entry):
     """Return an entry, and the one that stands in for it."""
-    return [entry, *(KNOWN[name] for name in (entry.fallback,) if name)]
+    return [KNOWN[name] for name in (entry.name, entry.fallback) if name]
 
 
 def found_name(entry: Known) -> str | None:

@@ -6,7 +6,6 @@ from mkclust import METHODS
 from mkclust.bench.tables import dataset_labels, time_table, weight_table
 from mkclust.plots import ConvergenceDisplay
 
-BLUE, ORANGE = "#0072b2", "#d55e00"
 COLUMNS = 3
 # More kernels than this are not named below their bars.
 FEW_KERNELS = 8
@@ -18,13 +17,13 @@ def panels(titles, height):
     figure, axes = plt.subplots(
         rows, COLUMNS, figsize=(11, height * rows), layout="constrained", squeeze=False
     )
-    for ax, title in zip(axes.flat, titles, strict=False):
+    found = dict(zip(titles, axes.flat, strict=False))
+    for title, ax in found.items():
         ax.set_title(title, fontsize=10, loc="left")
-        ax.spines[["top", "right"]].set_visible(False)
         ax.tick_params(labelsize=8)
     for ax in axes.flat[len(titles) :]:
         ax.remove()
-    return figure, dict(zip(titles, axes.flat, strict=False))
+    return figure, found
 
 
 def paper_solves(solves):
@@ -58,8 +57,7 @@ def draw_times(rows):
     figure, axes = panels(list(table.index), 2.8)
     for label, seconds in table.iterrows():
         ax, known = axes[label], seconds.dropna()
-        colors = [ORANGE if name == "simplemkkm" else BLUE for name in known.index]
-        ax.barh(range(len(known)), known, color=colors)
+        ax.barh(range(len(known)), known)
         ax.set_yticks(range(len(known)), known.index, fontsize=7)
         ax.set_xscale("log")
         ax.invert_yaxis()

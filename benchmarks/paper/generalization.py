@@ -3,10 +3,9 @@
 Run ``python benchmarks/paper/generalization.py``; it prints a table for each data set, and writes
 ``benchmarks/results/generalization.json``. Real data sets are used if ``MKCLUST_DATA`` is set.
 
-Every split shuffles the samples by its own seed: the first n train, for n = 100, 200, ..., and
-those beyond the largest n are held out for every n. One Gaussian kernel per view is computed from
-all samples, so that the kernels do not depend on the split, as in Theorem 2; centering and scaling
-are learned from the training samples.
+Every split shuffles the samples: the first n train, for n = 100, 200, ..., and those beyond the
+largest n are held out. One Gaussian kernel per view is computed from all samples, so that it does
+not depend on the split, as in Theorem 2; centering and scaling are learned from those that train.
 
 empirical   mean alignment error of the training samples
 held out    mean alignment error of the held-out samples

@@ -120,10 +120,7 @@ def measure(problem, options):
             for name in UNITS
         },
     }
-    print(f"{problem.title} (base {row['seconds']['base']['median']:.3f} s)")
-    for part in ("ratios", "answers"):
-        print(pd.DataFrame(row[part]).T.to_string())
-    print(row["memory"], flush=True)
+    print(json.dumps(row, indent=1), flush=True)
     return row
 
 
