@@ -6,17 +6,15 @@ from mkclust import METHODS
 from mkclust.bench.tables import dataset_labels, time_table, weight_table
 from mkclust.plots import ConvergenceDisplay
 
-COLUMNS = 3
 # More kernels than this are not named below their bars.
 FEW_KERNELS = 8
 
 
 def panels(titles, height):
     """Return a figure with a panel for each title, three in a row, and the panels."""
-    rows = -(-len(titles) // COLUMNS)
-    figure, axes = plt.subplots(
-        rows, COLUMNS, figsize=(11, height * rows), layout="constrained", squeeze=False
-    )
+    rows = -(-len(titles) // 3)
+    size = {"figsize": (11, height * rows), "layout": "constrained"}
+    figure, axes = plt.subplots(rows, 3, **size, squeeze=False)
     found = dict(zip(titles, axes.flat, strict=False))
     for title, ax in found.items():
         ax.set_title(title, fontsize=10, loc="left")
