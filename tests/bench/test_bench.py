@@ -259,6 +259,7 @@ def test_processes_of_a_killed_run_end_by_themselves(troublesome):
     process.kill()
     process.wait()
     assert children
+    deadline = time.monotonic() + 60
     while any(map(alive, children)) and time.monotonic() < deadline:
         time.sleep(0.1)
     assert not any(map(alive, children))
