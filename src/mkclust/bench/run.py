@@ -124,6 +124,7 @@ def _work(
                 workers[worker.pipe] = worker
             for pipe in connection.wait(list(workers), 1.0):
                 job = workers[pipe].job
+                message: Any
                 try:
                     message = pipe.recv()
                 except (EOFError, OSError):
@@ -134,9 +135,10 @@ def _work(
                     job.facts = message
                     _check_same(rows.path.parent, job)
                 else:
-                    solves.append(message[1])
-                    rows.append([row | stamp for row in message[0]])
-                    job.rows += message[0]
+                    new, new_solves = message
+                    solves.append(new_solves)
+                    rows.append([row | stamp for row in new])
+                    job.rows += new
             if watcher is not None:
                 names = [" ".join(worker.job.key) for worker in workers.values()]
                 n_left = len(queue) + len(names)
