@@ -123,12 +123,13 @@ def _work(
                 worker = Worker.start(queue.pop(0))
                 workers[worker.pipe] = worker
             for pipe in connection.wait(list(workers), 1.0):
-                job = workers[pipe].job
-                message: Any
+                worker = workers[pipe]
+                job = worker.job
                 try:
-                    message = pipe.recv()
+                    message = worker.pipe.recv()
                 except (EOFError, OSError):
-                    message = workers.pop(pipe).failures(), []
+                    del workers[pipe]
+                    message = worker.failures(), []
                     if message[0] and job.facts["n_samples"] is not None:
                         queue.insert(0, job)  # its other tasks
                 if isinstance(message, dict):
