@@ -2,9 +2,9 @@
 
     MKCLUST_DATA=DATA OMP_NUM_THREADS=1 python benchmarks/agreement.py --jobs 15
 
-writes a row for every data set, variant, seed and method to ``results/agreement/rows.jsonl.gz``
-beside itself, and ``--table`` prints the means. Methods run at their defaults and see no labels;
-every view has one Gaussian kernel of median width.
+writes a row for every data set, variant, seed and method to ``results/agreement/rows.jsonl.gz``,
+and ``--table`` prints the means. Methods run at their defaults and see no labels; every view has
+one Gaussian kernel of median width. Slow methods run on small problems only (`takes_part`).
 
 as it is     the views, or the kernels, of the data set
 noise 1..5   and as many views of twenty normal columns
@@ -13,9 +13,6 @@ shuffled     the samples of the last view in random order
 copies 2..5  the first view as many times
 two camps    all views twice: as they are, and with all samples in one other random order; scored
              with the nearer of both structures
-
-Of larger data sets `LARGEST` samples are drawn. `takes_part` says which methods run with which
-seeds: slow ones on small problems only.
 """
 
 import time
@@ -32,7 +29,7 @@ from mkclust.metrics import adjusted_rand_index
 from mkclust.stack import as_stack
 from mkclust.stack.discretize import discretize
 from paper.datasets import load
-from records import add_rows, parse_rows, read_rows
+from records import JOBS, add_rows, parse, read_rows
 
 NAMES = ("breast-cancer", "digits", "digit", "handwritten", "flo17-substitute", "cal-5-substitute")
 NAMES += ("pfold-truncated", "ccv-truncated", "ar10p", "jaffe", "bbcsport", "3sources", "msrc-v5")
@@ -54,17 +51,12 @@ def read(name):
         X, y = load_breast_cancer(return_X_y=True)
         return {"mean": X[:, :10], "error": X[:, 10:20], "worst": X[:, 20:]}, y
     data = load(name)
-    rows = np.arange(data.n_samples)
+    rows, y = np.arange(data.n_samples), np.asarray(data.y)
     if len(rows) > LARGEST:
         rows = np.sort(np.random.default_rng(0).choice(len(rows), LARGEST, replace=False))
-    return take(data.views or np.asarray(data.kernels), rows), np.asarray(data.y)[rows]
-
-
-def take(data, rows):
-    """Return some samples of views, or of kernels."""
-    if isinstance(data, dict):
-        return {name: np.asarray(view, dtype=float)[rows] for name, view in data.items()}
-    return data[:, rows][:, :, rows]
+    if data.views:
+        return {name: np.asarray(X, dtype=float)[rows] for name, X in data.views.items()}, y[rows]
+    return np.asarray(data.kernels)[:, rows][:, :, rows], y[rows]
 
 
 def read_kernels(name):
@@ -105,13 +97,11 @@ def vary(kernels, y, variant, seed):
 
 
 def takes_part(method, size, variant, seed):
-    """Return whether a method is run on so many samples times kernels with this seed."""
-    is_large = size > SMALL
-    if method in ASKED or (variant in FIXED and method not in SLOW):
+    """Return whether a method is run on a problem of this size, samples times kernels."""
+    is_slow, is_large = method in SLOW, size > SMALL
+    if method in ASKED or (variant in FIXED and not is_slow):
         return True
-    if method in SLOW and is_large:
-        return False
-    return seed < FEW_SEEDS or not (is_large or method in SLOW)
+    return not (is_slow and is_large) and (seed < FEW_SEEDS or not (is_large or is_slow))
 
 
 def run(name, variant, seed):
@@ -170,7 +160,8 @@ def mean_scores(path):
 
 def main():
     """Run all problems, or print the table of the rows that are there."""
-    options = parse_rows(__doc__, NAMES, "agreement")
+    more = {"datasets": {"nargs": "*", "default": NAMES}, "table": {"action": "store_true"}}
+    options = parse(__doc__, "agreement/rows.jsonl.gz", jobs=JOBS, **more)
     if not options.table:
         options.out.unlink(missing_ok=True)
         add_rows(options.out, run, problems(options.datasets), options.jobs)

@@ -1,22 +1,20 @@
 """Are certificates true? Random problems made to deceive them, each checked by a dense eigensolver.
 
-    OMP_NUM_THREADS=1 python benchmarks/certificates.py --out benchmarks/results/certificates.json
+    OMP_NUM_THREADS=1 python benchmarks/certificates.py [--search-only]
+
+writes the counts of false certificates by family to ``results/certificates.json`` beside itself.
 
 A certificate is false if a dense eigensolver finds the objective further above the certified lower
 bound than the reported gap, or below the bound. The tests draw a smaller sample from `FAMILIES`.
 """
 
-import argparse
 import json
-import os
 import sys
 import time
-from dataclasses import dataclass, replace
+from concurrent.futures import ProcessPoolExecutor
 from functools import partial
 from itertools import count, islice
-from multiprocessing import get_context
-from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -25,15 +23,14 @@ import scipy.sparse
 
 from mkclust.methods import solve_simple_mkkm
 from mkclust.stack import as_stack
-from records import write_record
+from records import JOBS, parse, read_record, write_record
 
 # What rounding in the dense eigensolver may add to a relative gap.
 ROUNDING = 1e-10
 RAW = {"center": False, "normalize": False}
 
 
-@dataclass(frozen=True)
-class Problem:
+class Problem(NamedTuple):
     """Kernels, how many clusters are asked for, and how the kernels are stacked."""
 
     kernels: Any
@@ -56,7 +53,6 @@ def _symmetric(kernels):
 
 
 def _orthogonal(rng, n):
-    """Draw a square matrix of orthonormal columns."""
     return np.linalg.qr(rng.normal(size=(n, n)))[0]
 
 
@@ -214,7 +210,7 @@ def single_precision(rng):
     families = (disconnected_groups, hidden_groups, diagonal, near_ties, duplicates, noise)
     families += (categories,)
     problem = families[int(rng.integers(len(families)))](rng)
-    return replace(problem, kernels=[K.astype(np.float32) for K in problem.kernels])
+    return problem._replace(kernels=[K.astype(np.float32) for K in problem.kernels])
 
 
 FAMILIES = (disconnected_groups, hidden_groups, diagonal, diagonal_groups, exact_ties, near_ties)
@@ -229,13 +225,14 @@ def draw(family, seed):
 
 def check(problem, **options):
     """Solve a problem, and compare what is claimed of it with a dense eigensolver."""
-    stack = problem.stack()
-    began = time.perf_counter()
+    stack, began = problem.stack(), time.perf_counter()
     solution = solve_simple_mkkm(stack, problem.n_clusters, **options)
     seconds = time.perf_counter() - began
     J = dense_objective(stack, solution.weights, problem.n_clusters)
-    row = {"n": stack.n_samples, "m": stack.n_kernels, "k": problem.n_clusters}
-    return row | {
+    return {
+        "n": stack.n_samples,
+        "m": stack.n_kernels,
+        "k": problem.n_clusters,
         "claimed": float(solution.gap),
         "true": float((J - solution.lower_bound) / max(abs(J), np.finfo(float).tiny)),
         "converged": bool(solution.converged),
@@ -256,12 +253,12 @@ def is_false(row):
     return row["true"] > row["claimed"] + ROUNDING or row["true"] < -ROUNDING
 
 
-def run(task, **options):
+def run(task, prove="auto"):
     """Check one problem; what fails is a row that says how."""
     family, seed = task
     row = {"family": family.__name__, "seed": seed, "error": None}
     try:
-        row |= check(draw(family, seed), **options)
+        row |= check(draw(family, seed), prove=prove)
     except Exception as error:
         return row | {"error": repr(error)}
     return row | {"kind": row["certificate"].split(" ")[0], "false": is_false(row)}
@@ -281,27 +278,24 @@ def summarize(rows):
 
 def main():
     """Run the problems and write their counts."""
-    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--problems", type=int, default=10000)
-    parser.add_argument("--jobs", type=int, default=os.cpu_count())
-    parser.add_argument("--search-only", action="store_true", help="never prove")
-    parser.add_argument("--out", type=Path)
-    options = parser.parse_args()
+    problems = {"type": int, "default": 10000}
+    only = {"action": "store_true", "help": "never prove"}
+    more = {"problems": problems, "jobs": JOBS, "search-only": only}
+    options = parse(__doc__, "certificates.json", **more)
     tasks = ((family, seed) for seed in count() for family in FAMILIES)
-    tasks = islice(tasks, options.problems)
     work = partial(run, prove=False) if options.search_only else run
-    with get_context("spawn").Pool(options.jobs) as pool:
-        rows = list(pool.imap_unordered(work, tasks, chunksize=4))
+    with ProcessPoolExecutor(options.jobs) as pool:
+        rows = list(pool.map(work, islice(tasks, options.problems), chunksize=4))
     table = summarize(rows)
     print(table.to_string())
     for row in rows:
         if row["error"] or row["false"]:
             print("ERROR" if row["error"] else "FALSE", row)
-    if options.out:
-        record = {"problems": len(rows), "false": int(table["false"].sum())}
-        record["families"] = json.loads(table.to_json(orient="index", double_precision=15))
-        command = "python benchmarks/certificates.py " + " ".join(sys.argv[1:])
-        write_record(options.out, record, command)
+    key = "searches only" if options.search_only else "proofs where they pay"
+    record = read_record(options.out)
+    record[key] = {"problems": len(rows), "false": int(table["false"].sum())}
+    record[key]["families"] = json.loads(table.to_json(orient="index", double_precision=15))
+    write_record(options.out, record, "python benchmarks/certificates.py " + " ".join(sys.argv[1:]))
 
 
 if __name__ == "__main__":

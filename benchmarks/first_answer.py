@@ -2,9 +2,9 @@
 
     MKCLUST_DATA=DATA OMP_NUM_THREADS=1 python benchmarks/first_answer.py --jobs 15
 
-adds a row for every data set, contestant and seed to ``results/first_answer/rows.jsonl.gz`` beside
-itself, and ``--table`` prints the means. No contestant sees labels; all get the number of classes.
-A contestant is a way to make kernels with a method, or one of `peers.PEERS`.
+adds a row for every data set, contestant (a method with kernels, or one of `peers.PEERS`) and seed
+to ``results/first_answer/rows.jsonl.gz``, and ``--table`` prints the means. No contestant sees
+labels; all get the number of classes.
 
 gaussian          one Gaussian kernel of median width per view, of the rows as they are
 dense, histogram, sparse, directions
@@ -27,7 +27,7 @@ from mkclust import METHODS
 from mkclust.metrics import scores
 from mkclust.stack.discretize import discretize
 from peers import PEERS
-from records import add_rows, parse_rows, read_rows, rounded
+from records import JOBS, add_rows, parse, read_rows, rounded
 
 NAMES = (*agreement.NAMES, "cal-10-substitute")
 N_SEEDS, N_DISTURBED = 10, 3
@@ -63,51 +63,32 @@ def disturb(data, kernels, seed):
     return data | {"levels": np.eye(3)[rng.integers(3, size=n)]}
 
 
-def score(y, labels):
-    """Return how near clusters are to the classes."""
-    found = scores(y, labels)
-    return rounded({name: found[name] for name in ("ari", "acc", "nmi")}) | {"status": "ok"}
-
-
-def run_ours(data, y, method, kernels, row):
-    """Return the rows of a method on kernels made in one way."""
-    options, k, rows = options_of(kernels, data), len(np.unique(y)), []
+def answers(data, y, method, kernels):
+    """Yield the seed, seconds and labels of a method on kernels made in one way."""
+    options, k = options_of(kernels, data), len(np.unique(y))
     if options is None:
-        return []
-    is_disturbed = kernels in DISTURBED
-    for seed in range(N_DISTURBED if is_disturbed else 1):
+        return
+    for seed in range(N_DISTURBED if kernels in DISTURBED else 1):
         started = time.perf_counter()
-        try:
-            model = METHODS[method](k, random_state=seed, **options)
-            model.fit(disturb(data, kernels, seed))
-        except ValueError as error:
-            return [row | {"seed": seed, "status": f"failed: {error}"}]
-        seconds = round(time.perf_counter() - started, 3)
-        rows.append(row | {"seed": seed, "seconds": seconds} | score(y, model.labels_))
-    if not is_disturbed:
-        # Of a fit, only k-means on the embedding depends on the seed.
-        for seed in range(1, N_SEEDS):
-            labels = discretize(model.embedding_, k, n_init=10, random_state=seed)[0]
-            rows.append(row | {"seed": seed} | score(y, labels))
-    return rows
+        model = METHODS[method](k, random_state=seed, **options)
+        model.fit(disturb(data, kernels, seed))
+        yield seed, time.perf_counter() - started, model.labels_
+    # Of a fit, only k-means on the embedding depends on the seed.
+    for seed in range(1, N_SEEDS) if kernels not in DISTURBED else ():
+        yield seed, None, discretize(model.embedding_, k, n_init=10, random_state=seed)[0]
 
 
-def run_peer(data, y, peer, row):
-    """Return the rows of another package."""
+def answers_of_peer(data, y, peer):
+    """Yield the seed, seconds and labels of another package."""
     if not isinstance(data, dict):
-        return []
-    is_large, rows = len(y) > MANY_SAMPLES, []
+        return
+    is_large = len(y) > MANY_SAMPLES
     if is_large and peer == SLOWEST_PEER:
-        return [row | {"seed": 0, "status": f"not run on more than {MANY_SAMPLES} samples"}]
+        raise ValueError(f"not run on more than {MANY_SAMPLES} samples")
     for seed in range(1 if is_large and peer.startswith(SLOW_PEERS) else N_SEEDS):
         started = time.perf_counter()
-        try:
-            labels = PEERS[peer](data, len(np.unique(y)), seed)
-        except Exception as error:  # whatever another package raises is a result
-            return [row | {"seed": seed, "status": f"failed: {error!r}"[:200]}]
-        seconds = round(time.perf_counter() - started, 3)
-        rows.append(row | {"seed": seed, "seconds": seconds} | score(y, labels))
-    return rows
+        labels = PEERS[peer](data, len(np.unique(y)), seed)
+        yield seed, time.perf_counter() - started, labels
 
 
 def run(name, contestant, kernels):
@@ -115,9 +96,19 @@ def run(name, contestant, kernels):
     warnings.simplefilter("ignore")
     data, y = read(name)
     row = {"dataset": name, "kernels": kernels, "method": contestant, "n_samples": len(y)}
-    if kernels:
-        return run_ours(data, y, contestant, kernels, row)
-    return run_peer(data, y, contestant, row)
+    answered = (
+        answers(data, y, contestant, kernels) if kernels else answers_of_peer(data, y, contestant)
+    )
+    rows = []
+    try:
+        for seed, seconds, labels in answered:
+            took = {} if seconds is None else {"seconds": round(seconds, 3)}
+            found = scores(y, labels)
+            took |= rounded({name: found[name] for name in ("ari", "acc", "nmi")})
+            rows.append(row | {"seed": seed} | took | {"status": "ok"})
+    except Exception as error:  # whatever another package raises is a result
+        return [row | {"seed": len(rows), "status": f"failed: {error!r}"[:200]}]
+    return rows
 
 
 def problems(names, contestants):
@@ -139,8 +130,9 @@ def mean_scores(rows):
 
 def main():
     """Run all problems, and print what failed and the mean scores."""
-    contestants = {"nargs": "*", "default": ("ours", "peers")}
-    options = parse_rows(__doc__, NAMES, "first_answer", contestants=contestants)
+    more = {"datasets": {"nargs": "*", "default": NAMES}, "table": {"action": "store_true"}}
+    more["contestants"] = {"nargs": "*", "default": ("ours", "peers")}
+    options = parse(__doc__, "first_answer/rows.jsonl.gz", jobs=JOBS, **more)
     if not options.table:
         todo = problems(options.datasets, options.contestants)
         add_rows(options.out, run, todo, options.jobs)

@@ -1,8 +1,7 @@
 """What one GPU does: solves beside the time it takes to read the kernels, and many samples.
 
 Run ``python benchmarks/gpu.py`` on a machine with a CUDA device and torch; it prints what it
-measures and writes ``results/gpu.json``. Times are medians of five after a warm-up, with the
-smallest and the largest beside them; if one run takes long there is one.
+measures and writes ``results/gpu.json``. Times are medians of five after a warm-up.
 
 solve      SimpleMKKM from kernels that are on the device: seconds, gap, memory beside the kernels.
            ``read_floor`` is how long the kernels' bytes take as often as all of them are read, at
@@ -13,7 +12,7 @@ flying     exact kernels computed when they are asked for, three views of 30 col
 far        the same for one million samples: the solve alone, one run
 precision  one product of a kernel of a million samples, some rows beside double precision
 agreement  UCI Digit (MKCLUST_DATA): float32 on the device beside float64 on the host
-k_means    scikit-learn on the host, by its number of threads, and Lloyd on the device
+k_means    scikit-learn on the host, and Lloyd on the device
 """
 
 import os
@@ -23,7 +22,6 @@ from dataclasses import replace
 import numpy as np
 import torch
 from sklearn.cluster import KMeans
-from threadpoolctl import threadpool_limits
 
 from mkclust import KernelBank, SimpleMKKM
 from mkclust.kernels import Nystroem
@@ -32,7 +30,7 @@ from mkclust.metrics import adjusted_rand_index
 from mkclust.stack import as_stack
 from mkclust.stack.discretize import k_means as device_k_means
 from paper.datasets import load
-from records import ONE_GAUSSIAN, blobs, measure_parts, parse_parts
+from records import ONE_GAUSSIAN, blobs, measure_parts
 
 # Samples, kernels, clusters and number type.
 PROBLEMS = [
@@ -60,13 +58,7 @@ def timed(function, repetitions=5, warm_up=True):
         result = function()
         torch.cuda.synchronize()
         seconds.append(time.perf_counter() - started)
-    names = {"seconds": np.median, "fastest": min, "slowest": max}
-    times = {name: round(float(of(seconds)), 4) for name, of in names.items()}
-    return times | {"repetitions": repetitions}, result
-
-
-def peak_gigabytes():
-    return round(torch.cuda.max_memory_allocated() / 1e9, 2)
+    return {"seconds": round(float(np.median(seconds)), 4), "repetitions": repetitions}, result
 
 
 def bandwidth():
@@ -108,8 +100,8 @@ def solve():
 
 def certified(solution):
     """Return how a solution is certified, and how often it read the kernels."""
-    certificate = {"relative_gap": float(solution.gap), "certificate": str(solution.certificate)}
-    return certificate | {"passes": solution.n_passes}
+    gap, certificate = float(solution.gap), str(solution.certificate)
+    return {"relative_gap": gap, "certificate": certificate, "passes": solution.n_passes}
 
 
 def million():
@@ -131,7 +123,7 @@ def flying(n=200_000, k=20):
     found = {"n": n, "k": k, "fit_seconds": times["seconds"], "passes": model.n_passes_}
     found |= {"solve_seconds": round(model.solve_seconds_, 2), "relative_gap": model.duality_gap_}
     found["adjusted_rand_index"] = adjusted_rand_index(y, model.labels_)
-    return found | {"peak_gigabytes": peak_gigabytes()}
+    return found | {"peak_gigabytes": round(torch.cuda.max_memory_allocated() / 1e9, 2)}
 
 
 def far(n=1_000_000, k=20):
@@ -141,7 +133,7 @@ def far(n=1_000_000, k=20):
     torch.cuda.reset_peak_memory_stats()
     times, solution = timed(lambda: solve_simple_mkkm(stack, k), 1, warm_up=False)
     found = {"n": n, "k": k, "solve_seconds": times["seconds"]} | certified(solution)
-    return found | {"peak_gigabytes": peak_gigabytes()}
+    return found | {"peak_gigabytes": round(torch.cuda.max_memory_allocated() / 1e9, 2)}
 
 
 def precision(n=1_000_000, n_rows=64):
@@ -181,12 +173,9 @@ def k_means():
         rng = np.random.default_rng(0)
         rows = np.eye(k)[rng.integers(k, size=n)] + 0.35 * rng.normal(size=(n, k))
         rows /= np.linalg.norm(rows, axis=1, keepdims=True)
-        host = {}
-        for threads in (1, 4, 8, os.cpu_count()):
-            with threadpool_limits(threads):
-                started = time.perf_counter()
-                KMeans(k, n_init=10, random_state=0).fit(rows)
-                host[f"{threads} threads"] = round(time.perf_counter() - started, 3)
+        started = time.perf_counter()
+        KMeans(k, n_init=10, random_state=0).fit(rows)
+        host = {f"{os.cpu_count()} threads": round(time.perf_counter() - started, 3)}
         there = torch.as_tensor(rows, device="cuda")
         times, _ = timed(lambda there=there, k=k: device_k_means(there, k, random_state=0), 3)
         found.append({"n": n, "k": k, "host_seconds": host, "device_seconds": times["seconds"]})
@@ -196,20 +185,13 @@ def k_means():
 PARTS = (solve, million, flying, agreement, k_means, far, precision)
 
 
-def main():
-    """Measure, print, and write the results."""
-    parts = {part.__name__: part for part in PARTS}
-    options = parse_parts(__doc__, parts, "gpu.json")
-    if not torch.cuda.is_available():
-        raise SystemExit("torch sees no CUDA device here")
-
-    def measure(name):
-        torch.cuda.empty_cache()
-        return parts[name]()
-
-    facts = {"device": torch.cuda.get_device_name()}
-    measure_parts(options, measure, "python benchmarks/gpu.py", facts, torch=torch.__version__)
+def measure(part, share):
+    torch.cuda.empty_cache()
+    return part()
 
 
 if __name__ == "__main__":
-    main()
+    if not torch.cuda.is_available():
+        raise SystemExit("torch sees no CUDA device here")
+    versions = {"torch": torch.__version__, "device": torch.cuda.get_device_name()}
+    measure_parts(__doc__, "gpu.json", PARTS, measure, "python benchmarks/gpu.py", **versions)

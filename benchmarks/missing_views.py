@@ -1,15 +1,14 @@
 """Samples missing from some views: the library's ways beside fills and published methods.
 
-    MKCLUST_DATA=DATA OMP_NUM_THREADS=1 python benchmarks/missing_views.py run --jobs 16 --out FILE
-    python benchmarks/missing_views.py table FILE
+    MKCLUST_DATA=DATA OMP_NUM_THREADS=1 python benchmarks/missing_views.py --jobs 16 --out FILE
+    python benchmarks/missing_views.py --table FILE [FILE ...]
 
-``run`` adds a row for every data set, rate, seed and competitor to FILE and skips those that are in
-it. ``table`` prints the tables and, with ``--picture``, draws accuracy against rate.
+The first adds a row for every data set, rate, seed and competitor to FILE and skips those that are
+in it. The second prints the tables of such files.
 
 In every view ``rate`` percent of the samples are missing, at random; a sample that lost all of its
-views gets the last one back, so the rows say which share is missing. The masks depend on data set,
-rate and seed alone. Every score is on all samples except that of the inner join. No competitor sees
-labels; all get the number of clusters, and the seed as random state.
+views gets the last one back. Every score is on all samples except that of the inner join. No
+competitor sees labels; all get the number of clusters, and the seed as random state.
 
 SimpleMKKM, AgreementKKM  by default, ``missing_views="rescale"``, ``"zero"`` and ``"learn"``
 inner join             SimpleMKKM of the samples that all views have, scored on these alone
@@ -21,37 +20,32 @@ NEMO, EE-IMVC          imml, its defaults, of standardized columns (see peers.py
 EE-IMVC, same kernels  imml, of the library's kernels, centered and with a unit diagonal
 """
 
-import argparse
-import os
 import time
 import warnings
 import zlib
-from dataclasses import dataclass
-from functools import cache, partial
+from functools import partial
 from itertools import product
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
-import pandas as pd
 from sklearn.impute import KNNImputer, SimpleImputer
 from sklearn.preprocessing import KernelCenterer
 
-from mkclust import MKKM, AgreementKKM, SimpleMKKM
+from mkclust import AgreementKKM, SimpleMKKM
 from mkclust.kernels import default_bank
 from mkclust.metrics import scores
 from paper.datasets import load
-from records import add_rows, read_rows, rounded
+from records import JOBS, add_rows, parse, read_rows, rounded
 
 NAMES = ("digit", "digits", "msrc-v5", "bbcsport")
 RATES = (0, 10, 20, 30, 40, 50, 60, 70)
 N_SEEDS = 10
-# The ablation asks for less, so that it does not double the time.
-ABLATION_RATES, ABLATION_SEEDS = (0, 30, 60), 5
+# What identifies a row.
 KEYS = ["dataset", "rate", "seed", "competitor"]
 
 
-@dataclass(frozen=True)
-class Problem:
+class Problem(NamedTuple):
     """Views by name with NaN for the rows of missing samples, their mask, and the classes."""
 
     views: dict[str, np.ndarray]
@@ -67,17 +61,6 @@ class Problem:
     def is_complete(self):
         return self.observed.all(axis=1)
 
-    def items(self):
-        """Yield the name of every view, the view, and which samples it has."""
-        return zip(self.views, self.views.values(), self.observed.T, strict=True)
-
-
-@cache
-def read(name):
-    """Return the views of a data set, in float64, and its classes."""
-    data = load(name)
-    return {view: np.asarray(X, float) for view, X in data.views.items()}, np.asarray(data.y)
-
 
 def observed_mask(name, n_samples, n_views, rate, seed):
     """Return which sample has which view, as a function of these arguments alone."""
@@ -91,10 +74,11 @@ def observed_mask(name, n_samples, n_views, rate, seed):
 
 def make_problem(name, rate, seed):
     """Return a data set with some of its samples taken out of some of its views."""
-    views, y = read(name)
-    problem = Problem(views, observed_mask(name, len(y), len(views), rate, seed), y, seed)
-    masked = {view: np.where(seen[:, None], X, np.nan) for view, X, seen in problem.items()}
-    return Problem(masked, problem.observed, y, seed)
+    data = load(name)
+    observed = observed_mask(name, data.n_samples, len(data.views), rate, seed)
+    pairs = zip(data.views.items(), observed.T, strict=True)
+    views = {view: np.where(seen[:, None], X, np.nan) for (view, X), seen in pairs}
+    return Problem(views, observed, np.asarray(data.y), seed)
 
 
 def fill_simple(problem, strategy):
@@ -160,7 +144,7 @@ def standardized(view):
 def observed_kernels(problem):
     """Return the library's kernel of every view, centered, with NaN for what is missing."""
     kernels = []
-    for name, view, seen in problem.items():
+    for (name, view), seen in zip(problem.views.items(), problem.observed.T, strict=True):
         block = default_bank(True, "auto").fit_transform({name: view[seen]})[0]
         block = block.toarray() if hasattr(block, "toarray") else np.asarray(block)
         block = KernelCenterer().fit_transform(block)
@@ -171,20 +155,13 @@ def observed_kernels(problem):
     return kernels
 
 
-def by_fill(title, method, **options):
-    """Return a competitor for every way in which the library fills."""
-    return {
-        f"{title}, {way}": partial(cluster, method=method, missing_views=way, **options)
-        for way in ("rescale", "zero", "learn")
-    }
-
-
 GROUPS = {
     "ours": {
-        **by_fill("SimpleMKKM", SimpleMKKM),
-        **by_fill("AgreementKKM", AgreementKKM),
-        "inner join + predict": partial(inner_join, predict=True),
-    },
+        f"{method.__name__}, {way}": partial(cluster, method=method, missing_views=way)
+        for method in (SimpleMKKM, AgreementKKM)
+        for way in ("rescale", "zero", "learn")
+    }
+    | {"inner join + predict": partial(inner_join, predict=True)},
     "fills": {
         "inner join": inner_join,
         "zero fill": partial(cluster, fill=partial(fill_simple, strategy="constant")),
@@ -196,10 +173,6 @@ GROUPS = {
         "NEMO": partial(cluster_by_imml, method="NEMO"),
         "EE-IMVC": partial(cluster_by_imml, method="EEIMVC"),
         "EE-IMVC, same kernels": partial(cluster_by_imml, method="EEIMVC", same_kernels=True),
-    },
-    "ablation": {
-        **by_fill("MKKM", MKKM),
-        **by_fill("SimpleMKKM (gaussian)", SimpleMKKM, kernels="gaussian"),
     },
 }
 
@@ -232,46 +205,11 @@ def mean_table(frame, score):
     """Return means in percent over data sets, competitors on all samples by rate."""
     frame = frame.drop_duplicates(KEYS)
     frame = frame[(frame["status"] == "ok") & (frame["scored"] == 1)]
-    frame = frame[~frame["competitor"].isin([*GROUPS["ablation"], "inner join"])]
     means = 100 * frame.groupby(["competitor", "rate", "dataset"])[score].mean().unstack()
     table = means.mean(axis=1, skipna=False).unstack().dropna(how="all")
     known = [name for group in GROUPS.values() for name in group if name in table.index]
+    known.remove("inner join")
     return table.loc[known].rename_axis(index=None, columns="missing per view, %")
-
-
-def ablation_table(frame):
-    """Return accuracies less those of the complete views, by method and way to fill."""
-    names = [*list(GROUPS["ours"])[:3], *GROUPS["ablation"]]
-    is_few = frame["rate"].isin(ABLATION_RATES) & (frame["seed"] < ABLATION_SEEDS)
-    means = 100 * frame[is_few].pivot_table("acc", "competitor", ["dataset", "rate"])
-    lost = [column for column in means if column[1]]
-    table = pd.DataFrame({f"{d}, {r} %": means[d, r] - means[d, 0] for d, r in lost})
-    return table.loc[names].rename_axis(index="method, missing_views")
-
-
-def draw(frame, path):
-    """Draw accuracy against rate, a panel for each data set."""
-    import matplotlib.pyplot as plt
-
-    figure, axes = plt.subplots(1, len(NAMES), figsize=(16, 4.4), layout="constrained")
-    for ax, name in zip(axes, NAMES, strict=True):
-        table = mean_table(frame[frame["dataset"] == name], "acc").T
-        styles = ["o-" if competitor in GROUPS["ours"] else "x--" for competitor in table]
-        table.plot(ax=ax, style=styles, title=name, ms=4, grid=True, legend=False)
-    axes[0].set_ylabel("accuracy on all samples, %")
-    handles = axes[0].get_legend_handles_labels()
-    figure.legend(*handles, loc="outside lower center", ncols=5, frameon=False, fontsize=9)
-    figure.savefig(path, dpi=120)
-
-
-def print_tables(options):
-    """Print the tables of rows, and draw the picture."""
-    frame = read_rows(*options.rows)
-    for score in ("acc", "nmi", "ari"):
-        print(f"\n{score.upper()}\n\n{mean_table(frame, score).to_markdown(floatfmt='.1f')}")
-    print(f"\n{ablation_table(frame).to_markdown(floatfmt='+.1f')}")
-    if options.picture:
-        draw(frame, options.picture)
 
 
 def problems(options):
@@ -281,31 +219,26 @@ def problems(options):
         done = set(read_rows(options.out)[KEYS].itertuples(index=False, name=None))
     everything = product(range(options.seeds), options.only, options.datasets, options.rates)
     for seed, group, name, rate in everything:
-        if group == "ablation" and (rate not in ABLATION_RATES or seed >= ABLATION_SEEDS):
-            continue
         if names := [c for c in GROUPS[group] if (name, rate, seed, c) not in done]:
             yield name, rate, seed, group, names
 
 
 def main():
     """Run what is asked for, or print the tables of the rows that are there."""
-    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    commands = parser.add_subparsers(dest="command", required=True)
-    runs = commands.add_parser("run", help="add rows to a file")
-    runs.add_argument("--jobs", type=int, default=os.cpu_count())
-    runs.add_argument("--out", type=Path, required=True)
-    runs.add_argument("--only", nargs="+", choices=GROUPS, default=("ours", "fills", "ablation"))
-    runs.add_argument("--datasets", nargs="+", default=NAMES)
-    runs.add_argument("--rates", nargs="+", type=int, default=RATES)
-    runs.add_argument("--seeds", type=int, default=N_SEEDS)
-    tables = commands.add_parser("table", help="print the tables of a file")
-    tables.add_argument("rows", type=Path, nargs="+")
-    tables.add_argument("--picture", type=Path)
-    options = parser.parse_args()
-    if options.command == "table":
-        print_tables(options)
-        return
-    add_rows(options.out, run, list(problems(options)), options.jobs)
+    options = parse(
+        __doc__,
+        "missing_views/rows.jsonl.gz",
+        jobs=JOBS,
+        only={"nargs": "+", "choices": GROUPS, "default": ("ours", "fills")},
+        datasets={"nargs": "+", "default": NAMES},
+        rates={"nargs": "+", "type": int, "default": RATES},
+        seeds={"type": int, "default": N_SEEDS},
+        table={"nargs": "+", "type": Path},
+    )
+    for score in ("acc", "nmi", "ari") if options.table else ():
+        print(f"\n{score}\n{mean_table(read_rows(*options.table), score).round(1).to_string()}")
+    if not options.table:
+        add_rows(options.out, run, list(problems(options)), options.jobs)
 
 
 if __name__ == "__main__":

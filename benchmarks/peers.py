@@ -5,12 +5,8 @@
     MKCLUST_DATA=DATA OMP_NUM_THREADS=1 python benchmarks/first_answer.py --contestants peers
 
 `PEERS` holds functions ``peer(views, n_clusters, seed) -> labels`` of views by name. None of them
-sees labels, and nothing is tuned. A package is imported by the function that needs it.
-
-``--no-deps`` leaves out what these methods do not use (cvxpy), and an upper bound of mvlearn
-(matplotlib 3.3.4) that is older than the Python mkclust needs.
-
-What is done to the columns first is part of a peer, since its answers depend on it:
+sees labels, and nothing is tuned. ``--no-deps`` leaves out what these methods do not use. What is
+done to the columns first is part of a peer, since its answers depend on it:
 
 raw            the views as they are
 standardized   columns of mean 0 and variance 1; a constant column becomes zeros
@@ -28,44 +24,33 @@ from sklearn.preprocessing import StandardScaler, normalize
 from sklearn.utils.validation import check_array
 
 
-def raw(views):
-    return [np.asarray(view, dtype=float) for view in views.values()]
+def prepared(views, how):
+    """Return the views with their columns or rows scaled."""
+    found = [np.asarray(view, dtype=float) for view in views.values()]
+    if how == "unit rows":
+        return [normalize(view) for view in found]
+    if how != "raw":
+        found = [StandardScaler().fit_transform(view) for view in found]
+    return [view / np.sqrt(view.shape[1]) for view in found] if how == "balanced" else found
 
 
-def standardized(views):
-    return [StandardScaler().fit_transform(view) for view in raw(views)]
-
-
-def balanced(views):
-    return [view / np.sqrt(view.shape[1]) for view in standardized(views)]
-
-
-def unit_rows(views):
-    return [normalize(view) for view in raw(views)]
-
-
-def kmeans(views, n_clusters, seed, prepare):
-    """Cluster all columns side by side.
-
-    n_init=10 was scikit-learn's default up to version 1.3; the present one, a single start for
-    k-means++, would be a weaker rival.
-    """
+def kmeans(views, n_clusters, seed, how):
+    """Cluster all columns side by side; scikit-learn's single start would be a weaker rival."""
     model = KMeans(n_clusters, n_init=10, random_state=seed)
-    return model.fit_predict(np.hstack(prepare(views)))
+    return model.fit_predict(np.hstack(prepared(views, how)))
 
 
 def spectral_neighbors(views, n_clusters, seed):
     """Cluster the graph of the ten nearest neighbors, scikit-learn's default."""
     options = {"affinity": "nearest_neighbors", "n_neighbors": 10, "random_state": seed}
-    return SpectralClustering(n_clusters, **options).fit_predict(np.hstack(balanced(views)))
+    return SpectralClustering(n_clusters, **options).fit_predict(
+        np.hstack(prepared(views, "balanced"))
+    )
 
 
 def spectral_gaussian(views, n_clusters, seed):
-    """Cluster one Gaussian kernel, as wide as the median distance: mvlearn's default, and ours.
-
-    scikit-learn's own gamma=1 does not depend on the scale of the data.
-    """
-    columns = np.hstack(balanced(views))
+    """Cluster one Gaussian kernel, as wide as the median distance: mvlearn's default, and ours."""
+    columns = np.hstack(prepared(views, "balanced"))
     distances = euclidean_distances(columns)
     median = np.median(distances[np.triu_indices_from(distances, 1)])
     options = {"affinity": "rbf", "gamma": 1 / (2 * median**2), "random_state": seed}
@@ -75,9 +60,8 @@ def spectral_gaussian(views, n_clusters, seed):
 def snf(views, n_clusters, seed, **options):
     """Cluster the fused network of SNF (Wang et al., Nature Methods 2014), snfpy 0.2.2.
 
-    Defaults of make_affinity: sqeuclidean, K=20, mu=0.5, columns standardized; of snf: K=20, t=20,
-    alpha=1. Its README takes Euclidean distances, as the paper does, and scikit-learn's
-    spectral_clustering of the result. It divides by the number of views less one.
+    Its README takes Euclidean distances, as the paper does, and scikit-learn's spectral_clustering
+    of the result. It divides by the number of views less one.
     """
     if len(views) < 2:
         raise ValueError(f"SNF fuses two views or more, and got {len(views)}.")
@@ -87,38 +71,35 @@ def snf(views, n_clusters, seed, **options):
         return check_array(array, ensure_all_finite=force_all_finite, **options)
 
     compute.check_array = check_array_as_before  # scikit-learn 1.8 has renamed the option
-    affinities = [compute.make_affinity(view, **options) for view in raw(views)]
+    affinities = [compute.make_affinity(view, **options) for view in prepared(views, "raw")]
     return spectral_clustering(compute.snf(*affinities), n_clusters=n_clusters, random_state=seed)
 
 
-def of_package(views, n_clusters, seed, name, prepare):
-    """Cluster by a class of another package, at its defaults.
+def of_package(views, n_clusters, seed, name, how):
+    """Cluster by a class of another package, at its defaults, on views as its examples pass them.
 
-    imml 0.6.0: its authors' comparison of clusterers standardizes the columns for NEMO (Rappoport
-    and Shamir, Bioinformatics 2019) and EE-IMVC (Liu et al., TPAMI 2021), its introduction calls
-    NEMO on the views as they are, and its tutorial scales samples to unit length for EE-IMVC.
-    mvlearn 0.5.0 (Kumar, Rai and Daume, NIPS 2011; Kumar and Daume, ICML 2011): its examples pass
-    the views as they are; it needs two views or more.
+    imml 0.6.0: NEMO (Rappoport and Shamir, Bioinformatics 2019) and EE-IMVC (Liu et al., TPAMI
+    2021). mvlearn 0.5.0: Kumar, Rai and Daume, NIPS 2011; Kumar and Daume, ICML 2011.
     """
     package, _, name = name.rpartition(".")
     kind = getattr(importlib.import_module(package), name)
-    return kind(n_clusters=int(n_clusters), random_state=seed).fit_predict(prepare(views))
+    return kind(n_clusters=int(n_clusters), random_state=seed).fit_predict(prepared(views, how))
 
 
 NEMO, EE_IMVC = (partial(of_package, name=f"imml.cluster.{n}") for n in ("NEMO", "EEIMVC"))
 MVLEARN = "mvlearn.cluster.Multiview{}SpectralClustering"
 PEERS = {
-    "k-means, views side by side": partial(kmeans, prepare=raw),
-    "k-means, standardized": partial(kmeans, prepare=balanced),
+    "k-means, views side by side": partial(kmeans, how="raw"),
+    "k-means, standardized": partial(kmeans, how="balanced"),
     "spectral clustering, neighbors": spectral_neighbors,
     "spectral clustering, Gaussian": spectral_gaussian,
     "SNF": snf,
     "SNF, Euclidean": partial(snf, metric="euclidean"),
     "SNF, raw columns": partial(snf, normalize=False),
-    "NEMO": partial(NEMO, prepare=standardized),
-    "NEMO, raw columns": partial(NEMO, prepare=raw),
-    "EE-IMVC": partial(EE_IMVC, prepare=standardized),
-    "EE-IMVC, unit rows": partial(EE_IMVC, prepare=unit_rows),
-    "co-regularized spectral": partial(of_package, name=MVLEARN.format("CoReg"), prepare=raw),
-    "co-training spectral": partial(of_package, name=MVLEARN.format(""), prepare=raw),
+    "NEMO": partial(NEMO, how="standardized"),
+    "NEMO, raw columns": partial(NEMO, how="raw"),
+    "EE-IMVC": partial(EE_IMVC, how="standardized"),
+    "EE-IMVC, unit rows": partial(EE_IMVC, how="unit rows"),
+    "co-regularized spectral": partial(of_package, name=MVLEARN.format("CoReg"), how="raw"),
+    "co-training spectral": partial(of_package, name=MVLEARN.format(""), how="raw"),
 }

@@ -1,4 +1,4 @@
-"""What benchmarks share: rows of problems that run in processes, and records of a machine."""
+"""What benchmarks share: options, processes, rows of problems, and records of a machine."""
 
 import argparse
 import gzip
@@ -10,12 +10,13 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
-import sklearn
 
-import mkclust
+from mkclust.version import versions
 
 # Parameters of KernelBank: one Gaussian kernel per view, as wide as the median distance.
 ONE_GAUSSIAN = {"widths": (1.0,), "polynomials": (), "linear": None}
+# Options of scripts: the number of processes, and data sets to run.
+JOBS = {"type": int, "default": os.cpu_count()}
 
 
 def blobs(n, k, dimensions, strengths, places=None):
@@ -31,15 +32,30 @@ def blobs(n, k, dimensions, strengths, places=None):
     return views, y
 
 
+def parse(description, out, **more):
+    """Return the options of a script: ``--out``, a file in ``results`` by default, and others."""
+    parser = argparse.ArgumentParser(description=description.split("\n")[0])
+    parser.add_argument("--out", type=Path, default=Path(__file__).parent / "results" / out)
+    for name, settings in more.items():
+        parser.add_argument(f"--{name}", **settings)
+    return parser.parse_args()
+
+
+def in_processes(run, tasks, jobs):
+    """Yield ``run(*task)`` of every task as it comes, from several processes."""
+    with ProcessPoolExecutor(jobs) as pool:
+        futures = [pool.submit(run, *task) for task in tasks]
+        for number, future in enumerate(as_completed(futures), 1):
+            yield future.result()
+            print(f"{number} of {len(futures)} problems", flush=True)
+
+
 def add_rows(path, run, problems, jobs):
     """Call ``run(*problem)`` in processes, and add the rows it returns to a file as they come."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    with ProcessPoolExecutor(jobs) as pool:
-        tasks = [pool.submit(run, *problem) for problem in problems]
-        for number, task in enumerate(as_completed(tasks), 1):
-            with gzip.open(path, "at") if path.suffix == ".gz" else path.open("a") as lines:
-                lines.writelines(json.dumps(row) + "\n" for row in task.result())
-            print(f"{number} of {len(tasks)} problems", flush=True)
+    for rows in in_processes(run, problems, jobs):
+        with gzip.open(path, "at") if path.suffix == ".gz" else path.open("a") as lines:
+            lines.writelines(json.dumps(row) + "\n" for row in rows)
 
 
 def read_rows(*paths):
@@ -51,21 +67,6 @@ def read_rows(*paths):
     return pd.DataFrame(rows)
 
 
-def parse_rows(description, names, folder, **more):
-    """Return the options of a script that adds rows to a file, or shows them by ``--table``."""
-    more = {"jobs": {"type": int, "default": os.cpu_count()}} | more
-    more |= {"datasets": {"nargs": "*", "default": names}, "table": {"action": "store_true"}}
-    return _parse(description, f"{folder}/rows.jsonl.gz", more)
-
-
-def _parse(description, out, more):
-    parser = argparse.ArgumentParser(description=description.split("\n")[0])
-    parser.add_argument("--out", type=Path, default=Path(__file__).parent / "results" / out)
-    for name, settings in more.items():
-        parser.add_argument(f"--{name}", **settings)
-    return parser.parse_args()
-
-
 def read_record(path):
     """Return the record of a JSON file; empty if there is none."""
     return json.loads(path.read_text()) if path.exists() else {}
@@ -73,28 +74,20 @@ def read_record(path):
 
 def write_record(path, record, command, **others):
     """Write a record with the command, the machine and the versions that made it."""
-    versions = {"mkclust": mkclust.__version__, "numpy": np.__version__}
-    versions |= {"scikit-learn": sklearn.__version__, "python": platform.python_version()}
-    record |= {
-        "command": command,
-        "machine": f"{platform.machine()}, {os.cpu_count()} cores",
-        "versions": versions | others,
-    }
+    record["command"], record["versions"] = command, versions() | others
+    record["machine"] = f"{platform.machine()}, {os.cpu_count()} cores"
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(json.dumps(record, indent=1) + "\n")
 
 
-def parse_parts(description, parts, out, **more):
-    """Return the options of a script that measures parts: ``--only`` some, and the file."""
+def measure_parts(description, out, parts, measure, command, **others):
+    """Measure the parts that ``--only`` names, maybe on a ``--share`` of the samples."""
+    parts = {part.__name__: part for part in parts}
     only = {"nargs": "*", "choices": parts, "default": list(parts)}
-    return _parse(description, out, {"only": only} | more)
-
-
-def measure_parts(options, measure, command, facts=None, **others):
-    """Measure the parts that are asked for, and print and write each before the next."""
-    record = {"parts": {}} | read_record(options.out) | (facts or {})
+    options = parse(description, out, only=only, share={"type": float, "default": 1.0})
+    record = {"parts": {}} | read_record(options.out)
     for name in options.only:
-        record["parts"][name] = measure(name)
+        record["parts"][name] = measure(parts[name], options.share)
         print(name, json.dumps(record["parts"][name], indent=2), flush=True)
         write_record(options.out, record, f"{command} [--only PART ...]", **others)
 

@@ -3,15 +3,13 @@
     MKCLUST_DATA=DATA python benchmarks/scale.py [--only PART ...] [--share 0.01]
 
 prints what it measures and writes ``results/scale.json``, part by part. Every fit runs in a process
-of its own, so that its peak of memory is its own. Seconds depend on the machine; ratios are taken
-within one run. ``--share`` tries the parts out on fewer samples.
+of its own, so that its peak of memory is its own. ``--share`` tries the parts on fewer samples.
 
 million         one million samples, three views of which one is noise, Nystroem, 200 landmarks
 growth          the same for 100,000 to one million samples: the exponent of the time
 compared        the same million beside scikit-learn alone, in turns: its ``Nystroem(200)`` of every
                 view with the same width, one eigendecomposition of the products of all features,
-                and ``KMeans(20, n_init=10)`` of the rows with unit length (plain); the same with a
-                k-means that learns from 50,000 rows (sampled)
+                and ``KMeans(20, n_init=10)`` of the rows with unit length
 parquet         ten million samples in three parquet files, as ``mkclust.datasets.load`` reads them
 cluster         the same million by ``dask.distributed`` with two worker processes
 hdigit          Hdigit (MKCLUST_DATA): features, and kernels on the fly, beside the exact kernels
@@ -19,20 +17,17 @@ files           four kernels of 20,000 samples in a file of 12 GB, streamed
 sparse          100,000 samples with a sparse view of 50,000 columns beside a dense one
 neighborhoods   shared neighborhoods of 100,000 samples, beside features
 wide            a compressed CSV file of 5,000 x 20,000, clustered by the command line
-missing         30 % of all (sample, view) pairs missing, beside the complete views
 """
 
-import argparse
-import gzip
-import json
-import os
 import subprocess
 import sys
 import tempfile
 import threading
 import time
-from functools import partial
+from concurrent.futures import ProcessPoolExecutor
+from multiprocessing import get_context
 from pathlib import Path
+from resource import RUSAGE_CHILDREN, getrusage
 
 import numpy as np
 import pandas as pd
@@ -47,17 +42,11 @@ from mkclust.data import as_dask
 from mkclust.kernels import Nystroem
 from mkclust.metrics import adjusted_rand_index
 from paper.datasets import load
-from records import ONE_GAUSSIAN, blobs, measure_parts, parse_parts
-from speed.timing import take_turns
+from records import ONE_GAUSSIAN, blobs, measure_parts
 
 # The dimensions of the three views of the million, and how far its clusters are apart in each.
 DIMENSIONS, STRENGTHS = (20, 35, 50), (1.2, 1.0, 0.0)
 K = 20
-
-
-def mixture(n):
-    """Return the three views of the million, the last of them noise."""
-    return blobs(n, K, DIMENSIONS, STRENGTHS)
 
 
 def features(k=K, landmarks=200, method="SimpleMKKM"):
@@ -67,10 +56,8 @@ def features(k=K, landmarks=200, method="SimpleMKKM"):
 
 def status(field):
     """Return a field of this process's status in GB, such as its peak of resident memory."""
-    for line in Path("/proc/self/status").read_text().splitlines():
-        if line.startswith(field + ":"):
-            return int(line.split()[1]) * 1024 / 1e9
-    raise KeyError(field)
+    lines = Path("/proc/self/status").read_text().splitlines()
+    return next(int(each.split()[1]) for each in lines if each.startswith(field)) * 1024 / 1e9
 
 
 def measured(model, X, y):
@@ -89,62 +76,44 @@ def measured(model, X, y):
 
 def million(n=1_000_000):
     """Fit one million samples."""
-    views, y = mixture(n)
-    return measured(features(), views, y)
+    return measured(features(), *blobs(n, K, DIMENSIONS, STRENGTHS))
 
 
 def growth(n=1_000_000):
     """Fit more and more samples."""
-    rows = [run_alone("million", n=n // part) for part in (10, 5, 2, 1)]
+    rows = [run_alone(million, n=n // part) for part in (10, 5, 2, 1)]
     found = {name: [row[name] for row in rows] for name in ("n_samples", "seconds")}
     return found | {"exponent": float(np.log10(rows[-1]["seconds"] / rows[0]["seconds"]))}
 
 
 class Plain:
-    """Scikit-learn alone, in float64 as its own defaults have it, with widths that are known."""
-
-    def __init__(self, medians, sample_rows):
-        self.medians, self.sample_rows = medians, sample_rows
+    """Scikit-learn alone, in float64 as its own defaults have it, with our widths."""
 
     def fit(self, views):
         n, d = len(next(iter(views.values()))), 200
         columns = np.empty((n, d * len(views)))  # filled view by view: less memory than np.hstack
-        for p, (view, median) in enumerate(zip(views.values(), self.medians, strict=True)):
+        for p, view in enumerate(views.values()):
+            median = Nystroem(1, random_state=0).fit(view[:20_000]).median_
             options = {"gamma": 0.5 / median**2, "n_components": d, "random_state": p}
             plain = sklearn.kernel_approximation.Nystroem(**options)
             columns[:, p * d : (p + 1) * d] = plain.fit_transform(view)
         vectors = np.linalg.eigh(columns.T @ columns)[1]
         rows = normalize(columns @ vectors[:, -K:])
         del columns
-        drawn = np.random.default_rng(0).choice(n, min(n, self.sample_rows), replace=False)
-        self.labels_ = KMeans(K, n_init=10, random_state=0).fit(rows[drawn]).predict(rows)
+        self.labels_ = KMeans(K, n_init=10, random_state=0).fit_predict(rows)
 
 
-def fit_plain(n, sample_rows):
+def fit_plain(n):
     """Fit scikit-learn alone to one million samples."""
-    views, y = mixture(n)
-    medians = [Nystroem(1, random_state=0).fit(view[:20_000]).median_ for view in views.values()]
-    return measured(Plain(medians, sample_rows), views, y)
+    return measured(Plain(), *blobs(n, K, DIMENSIONS, STRENGTHS))
 
 
-def compared(n=1_000_000, repeats=3, pause=5):
+def compared(n=1_000_000):
     """Compare the fit of a million samples with scikit-learn alone, in turns."""
-    works = {
-        "ours": lambda: partial(run_alone, "million", n=n),
-        "plain": lambda: partial(run_alone, "fit_plain", n=n, sample_rows=n),
-        "sampled": lambda: partial(run_alone, "fit_plain", n=n, sample_rows=50_000),
-    }
-    _, runs = take_turns(works, repeats, pause, lambda _, found: found)
-    found = pd.DataFrame({way: pd.DataFrame(rows).median() for way, rows in runs.items()}).T
-    ratios = found.loc["ours"] / found
-    return {
-        "n_samples": n,
-        "seconds": found["seconds"].to_dict(),
-        "peak_gb": found.loc["ours", "peak_gb"],
-        **{f"ratio_to_{way}": ratios.loc[way, "seconds"] for way in ("plain", "sampled")},
-        "processor_ratios": ratios["processor_seconds"].to_dict(),
-        "runs": runs,
-    }
+    works = (million, fit_plain)
+    turns = [{work.__name__: run_alone(work, n=n) for work in works} for _ in range(3)]
+    ratios = [turn["million"]["seconds"] / turn["fit_plain"]["seconds"] for turn in turns]
+    return {"ratio": float(np.median(ratios)), "runs": turns}
 
 
 def parquet(n=10_000_000):
@@ -160,7 +129,7 @@ def parquet(n=10_000_000):
             options = {"compression": None, "use_dictionary": False, "row_group_size": 1 << 16}
             frame.to_parquet(Path(folder) / f"view {p}.parquet", index=False, **options)
         del view, frame
-        return run_alone("fit_parquet", folder=folder)
+        return run_alone(fit_parquet, folder=folder)
 
 
 def fit_parquet(folder):
@@ -176,7 +145,7 @@ def cluster(n=1_000_000):
     from dask.distributed import Client, LocalCluster
 
     with tempfile.TemporaryDirectory() as folder:
-        views, y = mixture(n)
+        views, y = blobs(n, K, DIMENSIONS, STRENGTHS)
         alone = measured(reference := features(), views, y)
         for name in list(views):
             np.save(path := Path(folder) / f"{name}.npy", views[name])
@@ -216,31 +185,27 @@ def files(n=20_000, m=4, k=10):
         kernels.flush()
         size = kernels.nbytes / 1e9
         del kernels
-        return {"file_gb": size} | run_alone("fit_file", folder=folder, k=k)
+        return {"file_gb": size} | run_alone(fit_file, folder=folder, k=k)
 
 
 def fit_file(folder, k):
     """Fit the kernels of a file, watching the memory that is not the page cache's."""
-    peak, done = [0.0], threading.Event()
+    peaks = [0.0]
 
     def watch():
-        while not done.wait(0.02):
-            peak[0] = max(peak[0], status("RssAnon"))
+        while True:
+            peaks.append(status("RssAnon"))
+            time.sleep(0.02)
 
-    watcher = threading.Thread(target=watch)
-    watcher.start()
+    threading.Thread(target=watch, daemon=True).start()
     model, y = SimpleMKKM(k, random_state=0), np.load(Path(folder) / "classes.npy")
-    try:
-        found = measured(model, np.load(Path(folder) / "K.npy", mmap_mode="r"), y)
-    finally:
-        done.set()
-        watcher.join()
-    return found | {"anonymous_peak_gb": peak[0], "passes": model.n_passes_}
+    found = measured(model, np.load(Path(folder) / "K.npy", mmap_mode="r"), y)
+    return found | {"anonymous_peak_gb": max(peaks), "passes": model.n_passes_}
 
 
 def sparse(n=100_000):
     """Fit a wide sparse view beside a dense one, by features."""
-    return {name: run_alone("fit_sparse", n=n, method=name) for name in METHODS[:2]}
+    return {name: run_alone(fit_sparse, n=n, method=name) for name in METHODS[:2]}
 
 
 METHODS = ("SimpleMKKM", "AgreementKKM", "AverageKKM")
@@ -266,7 +231,7 @@ def fit_sparse(n, method, k=10, n_words=50_000, per_sample=50, per_topic=500):
 def neighborhoods(n=100_000):
     """Fit shared neighborhoods, and features, of three views in which two clusters are alike."""
     ways = ("neighbors", "Nystroem")
-    return {m: {w: run_alone("fit_near", n=n, method=m, way=w) for w in ways} for m in METHODS}
+    return {m: {w: run_alone(fit_near, n=n, method=m, way=w) for w in ways} for m in METHODS}
 
 
 def fit_near(n, method, way):
@@ -281,90 +246,40 @@ def wide(n=5_000, n_columns=20_000, k=5):
     """Write a wide compressed CSV file, and cluster it by the command line."""
     rng = np.random.default_rng(0)
     y = rng.integers(k, size=n)
-    centers = np.zeros((k, n_columns))
-    centers[:, :500] = rng.normal(size=(k, 500))
+    X = rng.normal(size=(n, n_columns))
+    X[:, :500] += rng.normal(size=(k, 500))[y]
     with tempfile.TemporaryDirectory() as folder:
         path, labels = Path(folder) / "genes.csv.gz", Path(folder) / "labels.csv"
-        with gzip.open(path, "wt", compresslevel=1) as file:
-            file.write(",".join(["id", *(f"gene{j}" for j in range(n_columns))]) + "\n")
-            for i, c in enumerate(y):
-                row = np.char.mod("%.4f", centers[c] + rng.normal(size=n_columns))
-                file.write(f"{i}," + ",".join(row) + "\n")
+        frame = pd.DataFrame(X).add_prefix("gene")
+        compression = {"method": "gzip", "compresslevel": 1}
+        frame.to_csv(path, index_label="id", float_format="%.4f", compression=compression)
         command = [sys.executable, "-m", "mkclust.cli", "cluster", str(path), "-k", str(k)]
         started = time.perf_counter()
-        process = subprocess.Popen([*command, "--labels", str(labels)], stdout=sys.stderr)
-        _, code, usage = os.wait4(process.pid, 0)
-        if code:
-            raise SystemExit(f"the command failed with the status {code}")
+        subprocess.run([*command, "--labels", str(labels)], stdout=sys.stderr, check=True)
+        seconds, usage = time.perf_counter() - started, getrusage(RUSAGE_CHILDREN)
         found = pd.read_csv(labels)
     return {
         "n_samples": n,
         "n_columns": n_columns,
-        "seconds": round(time.perf_counter() - started, 1),
+        "seconds": round(seconds, 1),
         "processor_seconds": round(usage.ru_utime + usage.ru_stime, 1),
         "peak_gb": round(usage.ru_maxrss / 2**20, 2),
         "ari": round(adjusted_rand_index(y[found["id"]], found["cluster"]), 3),
     }
 
 
-def missing(n=2000, rate=0.3, repetitions=5):
-    """Compare fits with missing samples to the fit of the complete views, in turns."""
-    views, _ = blobs(n, 10, (20, 25, 30, 35), (1,) * 4)
-    observed = np.random.default_rng(0).random((n, len(views))) >= rate
-    observed[~observed.any(axis=1), 0] = True
-
-    def fit(fill, **options):
-        if fill == "complete":
-            return partial(SimpleMKKM(10, random_state=0, **options).fit, views)
-        model = SimpleMKKM(10, missing_views=fill, random_state=0, **options)
-        return partial(model.fit, views, observed=observed)
-
-    rows = {}
-    for way, options in {
-        "kernels": {},
-        "on the fly": {"kernels": "on-the-fly"},
-        "features": {"approximation": Nystroem(300, random_state=0)},
-    }.items():
-        works = {f: partial(fit, f, **options) for f in ("complete", "zero", "rescale")}
-        seconds, _ = take_turns(works, repetitions + 1, 0)
-        typical = {name: float(np.median(values[1:])) for name, values in seconds.items()}
-        rows[way] = {name: typical[name] / typical["complete"] for name in ("zero", "rescale")}
-    return rows
-
-
 def run_alone(part, **options):
     """Run a part in a process of its own and return what it found."""
-    command = [sys.executable, "-W", "ignore", __file__, "--part", part]
-    command += ["--options", json.dumps(options)]
-    done = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True)
-    return json.loads(done.stdout)
+    with ProcessPoolExecutor(1, get_context("spawn")) as pool:
+        return pool.submit(part, **options).result()
 
 
 PARTS = (million, compared, growth, parquet, cluster, hdigit, files, sparse, neighborhoods, wide)
-PARTS += (missing,)
 
 
-def main():
-    """Measure, print, and write the results."""
-    parts, hidden = {part.__name__: part for part in PARTS}, {"help": argparse.SUPPRESS}
-    options = parse_parts(
-        __doc__,
-        parts,
-        "scale.json",
-        share={"type": float, "default": 1.0, "help": "share of the samples"},
-        part=hidden,
-        options=hidden | {"type": json.loads, "default": {}},
-    )
-    if options.part:
-        print(json.dumps(globals()[options.part](**options.options)))
-        return
-
-    def measure(name):
-        n = max(600, int(options.share * parts[name].__defaults__[0]))
-        return run_alone(name, n=n)
-
-    measure_parts(options, measure, "python benchmarks/scale.py")
+def measure(part, share):
+    return run_alone(part, n=max(600, int(share * part.__defaults__[0])))
 
 
 if __name__ == "__main__":
-    main()
+    measure_parts(__doc__, "scale.json", PARTS, measure, "python benchmarks/scale.py")

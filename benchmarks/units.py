@@ -2,18 +2,14 @@
 
     OMP_NUM_THREADS=1 python benchmarks/units.py --jobs 15
 
-prints, for scikit-learn's tables cut into two views and for simulated clinics (clusters in blood
-values and visits, beside noise columns in large units), the adjusted Rand index with the classes of
+writes to ``results/units.json``, for scikit-learn's tables cut into two views and for simulated
+clinics (clusters beside noise columns in large units), the adjusted Rand index with the classes of
 AgreementKKM and of k-means on z-scores, and the least index between the labels before and after
-columns are multiplied by factors between 1e-4 and 1e4. It writes ``results/units.json`` beside
-itself. Diabetes has no classes: it is cut into three clusters.
+columns are multiplied by factors between 1e-4 and 1e4. Diabetes is cut into three clusters.
 """
 
-import argparse
 import warnings
-from pathlib import Path
 
-import joblib
 import numpy as np
 import pandas as pd
 from sklearn.cluster import KMeans
@@ -22,7 +18,7 @@ from sklearn.preprocessing import StandardScaler
 
 from mkclust import AgreementKKM
 from mkclust.metrics import adjusted_rand_index
-from records import write_record
+from records import JOBS, in_processes, parse, write_record
 
 TABLES = {
     "wine": load_wine,
@@ -77,13 +73,10 @@ def find(name):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--jobs", type=int, default=1)
-    out = Path(__file__).parent / "results" / "units.json"
-    parser.add_argument("--out", type=Path, default=out)
-    options = parser.parse_args()
+    options = parse(__doc__, "units.json", jobs=JOBS)
     names = [*TABLES, *(f"clinic {seed}" for seed in range(N_CLINICS))]
-    rows = joblib.Parallel(options.jobs)(joblib.delayed(find)(name) for name in names)
+    found = {row["data"]: row for row in in_processes(find, zip(names), options.jobs)}
+    rows = [found[name] for name in names]
     print(pd.DataFrame(rows).to_string())
     write_record(options.out, {"rows": rows}, "python benchmarks/units.py")
 

@@ -52,7 +52,7 @@ def class_names(keys):
 def score_tables(rows, selection):
     """Return the tables of all scores, one below the other."""
     frame = tables.outcomes(rows, selection)
-    made = [tables.SELECTIONS[selection], *tables.caveat_notes(rows)]
+    made = [tables.SELECTIONS[selection], *compare.caveat_notes(rows)]
     for score, title in tables.TITLES.items():
         made += [f"**{title}**", tables.score_table(frame, score).to_markdown()]
     return "\n\n".join(made)
@@ -127,44 +127,20 @@ def bad_views():
 def missing_views():
     """Return what samples that are missing from views do."""
     rows = records.read_rows(*sorted((RESULTS / "missing_views").glob("*.jsonl.gz")))
-    cost = read_json("scale.json")["parts"]["missing"]
-    body = [[name, *(digits(row[key], 2) for key in row)] for name, row in cost.items()]
     tables_of = {s.upper(): missing.mean_table(rows, s) for s in ("acc", "nmi", "ari")}
     overviews = (f"**{s}**\n\n{t.to_markdown(floatfmt='.1f')}" for s, t in tables_of.items())
     return {
         "n_seeds": missing.N_SEEDS,
         "overviews": "\n\n".join(overviews).replace(" nan ", "  -  "),
-        "ablation": missing.ablation_table(rows).to_markdown(floatfmt="+.1f"),
-        "cost": markdown(["problem", "zero", "rescale"], body),
     }
 
 
 def speed():
-    """Return times and memory of SimpleMKKM and of all methods."""
-    methods = read_json("methods.json")
-    first, second = methods["problems"].values()
-    keys = ("ratio", "memory_matrices")
-    header = ["method", "times as long, first", "second", "memory, first", "second"]
-    body = [
-        [name, *(digits(rows[name][key], 1) for key in keys for rows in (first, second))]
-        for name in first
-    ]
-    seconds = tables.time_table(read_rows(RESULTS / "times"))
+    """Return times and memory of SimpleMKKM, and times of all methods."""
     return {
         "simple": speed_table.render(speed_table.read_results()),
-        "methods": markdown(header, body),
-        "problems": "; ".join(methods["problems"]),
-        "methods_command": methods["command"],
-        "methods_machine": f"{described(methods['machine'])}; {methods['note']}",
-        "times": tables.in_seconds(seconds),
+        "times": tables.in_seconds(tables.time_table(read_rows(RESULTS / "times"))),
     }
-
-
-def described(machine):
-    """Return a machine in words: its kind, cores and threads of its linear algebra."""
-    threads = {pool["num_threads"] for pool in machine["threads"] if pool["user_api"] == "blas"}
-    most = max(threads)
-    return f"{machine['architecture']}, {machine['cores']} cores, {most} thread{'s' * (most > 1)}"
 
 
 def gpu():
@@ -185,8 +161,8 @@ def gpu():
         times = min(row["host_seconds"].values()), row["device_seconds"]
         k_means.append([f"{row['n']:,}", str(row["k"]), *(digits(s, 2) for s in times)])
     return {
-        **{key: record[key] for key in ("command", "device", "machine")},
-        "torch": record["versions"]["torch"],
+        **{key: record[key] for key in ("command", "machine")},
+        **{key: record["versions"][key] for key in ("device", "torch")},
         "notes": record["notes"][0].upper() + record["notes"][1:] + ".",
         "solves": markdown([*header, "times the reading", "memory"], solves),
         "million": digits(million["seconds"], 2),

@@ -13,7 +13,7 @@ from pathlib import Path
 import pandas as pd
 
 from mkclust.bench.rows import read_rows, read_solves
-from mkclust.bench.tables import SELECTIONS, TITLES, caveat_notes, outcomes
+from mkclust.bench.tables import SELECTIONS, TITLES, dataset_labels, outcomes
 
 HERE = Path(__file__).parent
 RESULTS = HERE.parent / "results"
@@ -24,6 +24,20 @@ DATASETS = ["Flo17", "Flo102", "PFold", "CCV", "Digit", *(f"Cal-{n}" for n in ra
 ABLATION = ["kamm-r", "kamm-a", "simplemkkm"]
 # Points of percent within which two numbers count as close.
 WITHIN = (0.5, 1.0, 2.0)
+# The meaning of the caveats of data sets.
+CAVEATS = {
+    "substitute": "other samples or kernels than the published ones, so that a difference from a "
+    "published figure says nothing about the method",
+    "truncated": "kernels of reduced rank, so that methods that use the tail of a spectrum may "
+    "differ from a published figure for that reason alone",
+}
+
+
+def caveat_notes(rows):
+    """Return the caveats of data sets that are not the published ones."""
+    labels = dataset_labels(rows)
+    pairs = {(labels[row["dataset"]], row["caveat"]) for row in rows if row.get("caveat")}
+    return [f"{label}: {CAVEATS[caveat]}." for label, caveat in sorted(pairs)]
 
 
 def published():
@@ -38,20 +52,15 @@ def comparison(rows):
     caveats = {row["dataset"]: row.get("caveat") or "" for row in rows}
     frames = []
     for selection in SELECTIONS:
-        ours = outcomes(rows, selection).dropna(subset="mean")
-        ours = ours.assign(
-            selection=selection,
-            paper=ours["dataset"].map(papers),
-            caveat=ours["dataset"].map(caveats),
-        )
+        ours = outcomes(rows, selection).dropna(subset="mean").assign(selection=selection)
+        ours["paper"], ours["caveat"] = ours["dataset"].map(papers), ours["dataset"].map(caveats)
         theirs = published().rename(columns={"dataset": "paper"})
-        keys = ["paper", "method", "score"]
-        both = ours.merge(theirs, on=keys, suffixes=("", "_paper"))
+        both = ours.merge(theirs, on=["paper", "method", "score"], suffixes=("", "_paper"))
         both["difference"] = (both["mean"].round(1) - both["mean_paper"]).round(1)
         frames.append(both)
     frame = pd.concat(frames, ignore_index=True)
-    order = frame["paper"].map(DATASETS.index), frame["method"].map(METHODS.index)
-    frame = frame.assign(place=order[0], column=order[1])
+    frame["place"] = frame["paper"].map(DATASETS.index)
+    frame["column"] = frame["method"].map(METHODS.index)
     return frame.sort_values(["selection", "score", "place", "column"], ignore_index=True)
 
 

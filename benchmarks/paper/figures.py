@@ -1,31 +1,27 @@
 """Figures 1 to 3 of the paper: kernel weights, run times, objectives."""
 
 import matplotlib.pyplot as plt
-import numpy as np
-from matplotlib.ticker import MaxNLocator
 
 from mkclust import METHODS
 from mkclust.bench.tables import dataset_labels, time_table, weight_table
+from mkclust.plots import ConvergenceDisplay
 
-BLUE, ORANGE, GRAY = "#0072b2", "#d55e00", "#8a8a8a"
-COLUMNS = 3
 # More kernels than this are not named below their bars.
 FEW_KERNELS = 8
 
 
 def panels(titles, height):
     """Return a figure with a panel for each title, three in a row, and the panels."""
-    rows = -(-len(titles) // COLUMNS)
-    figure, axes = plt.subplots(
-        rows, COLUMNS, figsize=(11, height * rows), layout="constrained", squeeze=False
-    )
-    for ax, title in zip(axes.flat, titles, strict=False):
+    rows = -(-len(titles) // 3)
+    size = {"figsize": (11, height * rows), "layout": "constrained"}
+    figure, axes = plt.subplots(rows, 3, **size, squeeze=False)
+    found = dict(zip(titles, axes.flat, strict=False))
+    for title, ax in found.items():
         ax.set_title(title, fontsize=10, loc="left")
-        ax.spines[["top", "right"]].set_visible(False)
         ax.tick_params(labelsize=8)
     for ax in axes.flat[len(titles) :]:
         ax.remove()
-    return figure, dict(zip(titles, axes.flat, strict=False))
+    return figure, found
 
 
 def paper_solves(solves):
@@ -59,8 +55,7 @@ def draw_times(rows):
     figure, axes = panels(list(table.index), 2.8)
     for label, seconds in table.iterrows():
         ax, known = axes[label], seconds.dropna()
-        colors = [ORANGE if name == "simplemkkm" else BLUE for name in known.index]
-        ax.barh(range(len(known)), known, color=colors)
+        ax.barh(range(len(known)), known)
         ax.set_yticks(range(len(known)), known.index, fontsize=7)
         ax.set_xscale("log")
         ax.invert_yaxis()
@@ -73,13 +68,8 @@ def draw_objectives(solves):
     solves, labels = paper_solves(solves)
     solves = [solve for solve in solves if solve["method"] == "simplemkkm"]
     figure, axes = panels([labels[solve["dataset"]] for solve in solves], 2.4)
-    for solve in solves:
-        ax, history = axes[labels[solve["dataset"]]], solve["history"]
-        ax.plot(np.arange(len(history)), history, "o-", color=BLUE, ms=3.5, label="objective")
-        if bounds := solve.get("lower_bounds"):
-            bounds = np.array(bounds, dtype=float)
-            ax.plot(np.arange(len(bounds)), bounds, "--", color=ORANGE, label="lower bound")
-        ax.xaxis.set_major_locator(MaxNLocator(integer=True))
-        ax.set_xlabel("iteration", fontsize=8)
-    figure.legend(*ax.get_legend_handles_labels(), loc="outside upper right", fontsize=8)
+    for label, solve in zip(axes, solves, strict=True):
+        bounds = solve["lower_bounds"]
+        ConvergenceDisplay(history=solve["history"], lower_bounds=bounds).plot(axes[label])
+        axes[label].set_title(label, fontsize=10, loc="left", pad=24)
     return figure

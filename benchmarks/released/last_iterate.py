@@ -1,27 +1,13 @@
-"""MKKM-MM and KAMM-A where their cap stops them, not where their objective is least."""
-
-from collections.abc import Callable
+"""MKKM-MM and KAMM-A at the iteration limit, instead of the iterate with the best objective."""
 
 import numpy as np
 
 from mkclust import MKKMMM
-from mkclust.engine.eigen import Relaxation
 from mkclust.engine.simplex import best_response
-from mkclust.methods import Solution
 from mkclust.methods.mixture import Iterates, Mixture
-from mkclust.stack import Stack
-from mkclust.types import Float
 
 
-def alternate_to_the_cap(
-    weights: Float,
-    relax: Callable[[Float], Relaxation],
-    respond: Callable[[Relaxation], tuple[Float, float]],
-    *,
-    tol: float,
-    max_iter: int,
-    order: float = np.inf,
-) -> Iterates:
+def alternate_to_the_cap(weights, relax, respond, *, tol, max_iter, order=np.inf):
     """Alternate between the two sides, in cycles too, and return the last iterate."""
     relaxation = relax(weights)
     answer, value = respond(relaxation)
@@ -35,27 +21,7 @@ def alternate_to_the_cap(
     return Iterates(weights, relaxation, np.array(history), converged, len(history) - 1)
 
 
-def solve_mkkm_mm_last(
-    stack: Stack, n_clusters: int, *, tol: float = 1e-4, max_iter: int = 10
-) -> Solution:
-    """Solve as the released code of MKKM-MM does."""
-    mixture = Mixture(stack, n_clusters)
-
-    def respond(relaxation: Relaxation) -> tuple[Float, float]:
-        unexplained = mixture.unexplained(relaxation)
-        length = float(np.linalg.norm(unexplained))
-        return unexplained / length, length
-
-    start = np.full(stack.n_kernels, stack.n_kernels**-0.5)
-    found = alternate_to_the_cap(
-        start, mixture.relax, respond, tol=tol, max_iter=max_iter - 1, order=2
-    )
-    return mixture.loop_solution(found._replace(n_iter=found.n_iter + 1), found.weights)
-
-
-def solve_kamm_a_last(
-    stack: Stack, n_clusters: int, *, tol: float = 1e-4, max_iter: int = 50
-) -> Solution:
+def solve_kamm_a_last(stack, n_clusters, *, tol=1e-4, max_iter=50):
     """Solve KAMM-A by as many turns as are asked for."""
     mixture = Mixture(stack, n_clusters)
     found = alternate_to_the_cap(
@@ -71,7 +37,15 @@ def solve_kamm_a_last(
 class LastIterateMKKMMM(MKKMMM):
     """MKKM-MM whose alternation ends as in its released code."""
 
-    def _solve(self, stack: Stack) -> Solution:
-        if self.solver == "saddle":
-            return super()._solve(stack)
-        return solve_mkkm_mm_last(stack, self.n_clusters, tol=self.tol, max_iter=self.max_iter)
+    def _solve(self, stack):
+        mixture = Mixture(stack, self.n_clusters)
+
+        def respond(relaxation):
+            unexplained = mixture.unexplained(relaxation)
+            length = float(np.linalg.norm(unexplained))
+            return unexplained / length, length
+
+        start = np.full(stack.n_kernels, stack.n_kernels**-0.5)
+        limits = {"tol": self.tol, "max_iter": self.max_iter - 1}
+        found = alternate_to_the_cap(start, mixture.relax, respond, **limits, order=2)
+        return mixture.loop_solution(found._replace(n_iter=found.n_iter + 1), found.weights)

@@ -2,21 +2,15 @@
 
 import numpy as np
 
-from mkclust.engine.eigen import Relaxation
 from mkclust.engine.simplex import longest_step, reduced_direction
-from mkclust.methods import Solution
 from mkclust.methods.mixture import Mixture
-from mkclust.stack import Stack
-from mkclust.types import Float
 
 GOLDEN = (1 + np.sqrt(5)) / 2
 # The largest change of a weight at which the routine stops.
 SMALLEST_STEP = 1e-5
 
 
-def descend_as_released(
-    stack: Stack, n_clusters: int, *, eta: float = 1e-3, max_iter: int = 200
-) -> Solution:
+def descend_as_released(stack, n_clusters, *, eta=1e-3, max_iter=200):
     """Minimize SimpleMKKM's objective as the released routine does, its quirks included.
 
     `eta` is the relative width at which the golden section stops; the routine itself has no
@@ -29,26 +23,18 @@ def descend_as_released(
     while not converged and len(history) <= max_iter:
         gradient = 2 * gamma * mixture.alignments(partition)
         direction = reduced_direction(gamma, gradient / np.linalg.norm(gradient))
-        reached, cost, partition = _take_step(
-            mixture, gamma, direction, history[-1], partition, eta
-        )
+        step = _take_step(mixture, gamma, direction, history[-1], partition, eta)
+        reached, cost, partition = step
         converged = bool(np.max(np.abs(reached - gamma)) < SMALLEST_STEP)
         gamma = reached
         history.append(cost)
     return mixture.solution(partition, gamma, gamma**2, history, converged, len(history) - 1)
 
 
-def _take_step(
-    mixture: Mixture,
-    gamma: Float,
-    direction: Float,
-    start_cost: float,
-    partition: Relaxation,
-    eta: float,
-) -> tuple[Float, float, Relaxation]:
+def _take_step(mixture, gamma, direction, start_cost, partition, eta):
     """Take one outer step: expand while that pays, then narrow by the golden section."""
 
-    def evaluate(weights: Float) -> Relaxation:
+    def evaluate(weights):
         return mixture.relax(weights**2)
 
     pivot, tiny = int(np.argmax(gamma)), 1e-16

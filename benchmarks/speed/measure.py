@@ -3,14 +3,10 @@
     MKCLUST_DATA=DATA python benchmarks/speed/measure.py         # all parts
     python benchmarks/speed/measure.py b4000 k                   # some parts; the others stay
 
-writes ``results/ARCHITECTURE.json`` beside itself after every part; ``table.py`` makes the README's
-tables of the files of all architectures. Let the machine have nothing else to do meanwhile, and do
-not limit its threads. Data sets that are absent are skipped. The parts:
-
-digit, flo17, jaffe, b4000, b8189   the problems, see ``problems.py``
-n, m, k         blobs of which one size grows eightfold: exponents of times and memory
-
-On each problem, in turns (see ``timing.py``), with ratios taken within a repetition:
+writes ``results/ARCHITECTURE.json`` after every part; ``table.py`` makes tables of the
+files of all architectures. Let the machine have nothing else to do meanwhile, and do not limit its
+threads. Data sets that are absent are skipped. The parts are problems of ``problems.py``, and n, m,
+k: blobs of which one size grows eightfold. On each problem, in turns (see ``timing.py``):
 
 base               ``kernels.mean(0)`` and SciPy's ``eigsh`` for k vectors, on prepared kernels
 alternative        the same, and ``KMeans(k, n_init=10)`` on the vectors with rows of unit length
@@ -18,9 +14,8 @@ solve_prepared     ``solve_simple_mkkm`` on kernels centered and scaled beforeha
 solve_on_the_fly   ``solve_simple_mkkm`` on kernels as they come
 fit                ``SimpleMKKM.fit`` on kernels as they come, with all checks
 
-Beside them: the most memory that a solve and a fit allocate, as a share of the kernels', and how
-right the answers are: the certificate, the gap, and the largest difference of a weight to those of
-a solve in double precision with ``tol=1e-9``.
+Beside them: the most memory that is allocated, the certificate, the gap, and the largest difference
+of a weight to those of a solve with ``tol=1e-9``.
 """
 
 import argparse
@@ -39,13 +34,14 @@ from mkclust import SimpleMKKM
 from mkclust.datasets import DatasetError
 from mkclust.methods import solve_simple_mkkm
 from mkclust.stack import as_stack
+from mkclust.version import versions
 
 HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent))  # the modules below are found without PYTHONPATH, too
 
 from records import read_record  # noqa: E402
 from speed.problems import growing_problems, standardized_copy, table_problems  # noqa: E402
-from speed.timing import machine, peak_memory, rounded, spread, take_turns, versions  # noqa: E402
+from speed.timing import machine, peak_memory, rounded, spread, take_turns  # noqa: E402
 
 # What the seconds of each measurement are divided by.
 UNITS = {"solve_prepared": "base", "solve_on_the_fly": "base", "fit": "alternative"}
@@ -92,11 +88,6 @@ def answer_of(result, reference):
     }
 
 
-def worst(answers):
-    """Return the answer that is furthest from proved, of all repetitions."""
-    return max(answers, key=lambda answer: (not answer["converged"], answer["relative_gap"]))
-
-
 def measure(problem, options):
     """Return one row: times, their ratios, memory, and how right the answers are."""
     kernels, k = problem.make(), problem.n_clusters
@@ -123,12 +114,13 @@ def measure(problem, options):
         },
         "memory_bytes": memory,
         "memory": {name: rounded(peak / kernels.nbytes) for name, peak in memory.items()},
-        "answers": {name: worst(answers[name]) for name in UNITS},
+        # Of all repetitions, the answer that is furthest from proved.
+        "answers": {
+            name: max(answers[name], key=lambda a: (not a["converged"], a["relative_gap"]))
+            for name in UNITS
+        },
     }
-    print(f"{problem.title} (base {row['seconds']['base']['median']:.3f} s)")
-    for part in ("ratios", "answers"):
-        print(pd.DataFrame(row[part]).T.to_string())
-    print(row["memory"], flush=True)
+    print(json.dumps(row, indent=1), flush=True)
     return row
 
 
@@ -159,13 +151,9 @@ def main(arguments=None):
     parser.add_argument("--shrink", type=int, default=1, help="divide the samples of blobs by this")
     parser.add_argument("--out", type=Path, help="default: results/ARCHITECTURE.json")
     options = parser.parse_args(arguments)
-    if options.out is None and options.shrink > 1:
-        parser.error("blobs with fewer samples are not for the table: name a file by --out")
     problems, growing = table_problems(options.shrink), growing_problems(options.shrink)
     parts = {name: partial(measure, of, options) for name, of in problems.items()}
     parts |= {name: partial(measure_growth, of, options) for name, of in growing.items()}
-    if unknown := set(options.parts) - parts.keys():
-        parser.error(f"unknown: {', '.join(sorted(unknown))}; there are {', '.join(parts)}")
     record = {
         "command": "python benchmarks/speed/measure.py",
         "machine": machine(),

@@ -33,7 +33,6 @@ def blob_problem(n, m, k, n_noise):
 
 
 def blob_kernels(n, m, k, n_noise):
-    """Write one kernel after the other into one array, for two of them may not fit."""
     views, _ = blobs(n, k, range(20, 20 + 5 * m, 5), (1,) * (m - n_noise) + (0,) * n_noise)
     kernels = np.empty((m, n, n))
     for kernel, view in zip(kernels, views.values(), strict=True):

@@ -7,7 +7,6 @@ median of a run. The files are those that ``measure.py`` wrote into ``results``.
 """
 
 import json
-import math
 from pathlib import Path
 
 import pandas as pd
@@ -43,49 +42,36 @@ def title_of(part, measured):
     return f"{part} from {measured['sizes'][0]} to {measured['sizes'][-1]} ({fixed})"
 
 
-def figures(results, columns):
-    """Return a row for every figure; problems in the order of the fullest file."""
-    rows = []
+def table(results, columns, title):
+    """Return a table with a row per problem, and one figure per architecture in a cell."""
+    cells = {}
+    # Problems in the order of the fullest file.
     for name, record in sorted(results.items(), key=lambda item: -len(item[1]["parts"])):
         for part, measured in record["parts"].items():
             for column, (group, key) in columns.items():
                 if group in measured:
                     value = measured[group][key]
                     value = value["median"] if isinstance(value, dict) else value
-                    rows.append((title_of(part, measured), column, name, value))
-    return pd.DataFrame(rows, columns=["problem", "column", "machine", "value"])
-
-
-def table(results, columns, title):
-    """Return a table with a row per problem, and one figure per architecture in a cell."""
-    frame = figures(results, columns)
-    cells = frame.pivot(index="problem", columns=["column", "machine"], values="value")
-    made = pd.DataFrame(index=pd.Index(frame["problem"].unique(), name=title))
-    for column, (group, _) in columns.items():
-        text = "{:.1f}" if group == "ratios" else "{:.2f}"
-        made[column] = [
-            " / ".join("-" if math.isnan(v) else text.format(v) for v in values)
-            for values in cells[column].reindex(index=made.index, columns=list(results)).to_numpy()
-        ]
-    return made.to_markdown(disable_numparse=True)
+                    text = f"{value:.1f}" if group == "ratios" else f"{value:.2f}"
+                    row = cells.setdefault(title_of(part, measured), {})
+                    row.setdefault(column, dict.fromkeys(results, "-"))[name] = text
+    made = [
+        [problem, *(" / ".join(row[column].values()) for column in columns)]
+        for problem, row in cells.items()
+    ]
+    frame = pd.DataFrame(made, columns=[title, *columns])
+    return frame.to_markdown(index=False, disable_numparse=True)
 
 
 def notes(name, record):
-    """Return what was measured on, how far figures vary, and how right answers are."""
+    """Return what was measured on, and how right the answers are."""
     parts = list(record["parts"].values())
     rows = [row for part in parts for row in part.get("rows", [part]) if "ratios" in row]
-    pools = [pool for pool in record["machine"]["threads"] if pool["user_api"] == "blas"]
-    blas = " and ".join(sorted({f"{p['internal_api']} x {p['num_threads']}" for p in pools}))
-    repetitions = " or ".join(str(n) for n in sorted({row["repetitions"] for row in rows}))
-    spreads = [values for row in rows for values in row["ratios"].values()]
-    off = max(abs(q / v["median"] - 1) for v in spreads for q in v["quartiles"])
     answers = pd.DataFrame([answer for row in rows for answer in row["answers"].values()])
     kinds = " or ".join(sorted(answers["certificate"].str.split().str[0].unique()))
     return (
-        f"- {name}: {record['machine']['cores']} cores, BLAS and its threads: {blas}; "
-        f"{repetitions} repetitions, in which the quartiles of a ratio lie within "
-        f"{100 * off:.0f} % of its median. Certificates: {kinds}, "
-        f"gaps up to {answers['relative_gap'].max():.0e}; weights within "
+        f"- {name}: {record['machine']['cores']} cores, {rows[0]['repetitions']} repetitions. "
+        f"Certificates: {kinds}, gaps up to {answers['relative_gap'].max():.0e}; weights within "
         f"{answers['weights_differ_by'].max():.0e} of a solve with `tol=1e-9`."
     )
 

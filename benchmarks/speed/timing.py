@@ -6,11 +6,7 @@ import tracemalloc
 
 import joblib
 import numpy as np
-import scipy
-import sklearn
 from threadpoolctl import threadpool_info
-
-import mkclust
 
 
 def take_turns(works, repetitions, pause, summarize=lambda name, result: None):
@@ -66,9 +62,3 @@ def machine():
         "cores": joblib.cpu_count(),
         "threads": [{field: pool[field] for field in fields} for pool in threadpool_info()],
     }
-
-
-def versions():
-    """Return the versions of everything that was measured."""
-    modules = {"mkclust": mkclust, "numpy": np, "scipy": scipy, "scikit-learn": sklearn}
-    return {"python": platform.python_version()} | {n: m.__version__ for n, m in modules.items()}

@@ -19,13 +19,14 @@ from sklearn.model_selection import ParameterGrid
 from conftest import blob_views
 from forked import FORKS, get_forks, run_with_forks
 from mkclust import METHODS
-from mkclust.bench import PlanError, archive, read_plan, run_plan
+from mkclust.bench import PlanError, read_plan, run_plan
 from mkclust.bench.data import Prepared
 from mkclust.bench.execute import subsample
 from mkclust.bench.journal import Journal, locked
 from mkclust.bench.plan import shorten_grid
 from mkclust.bench.rows import best_settings, read_rows, read_solves
 from mkclust.bench.run import row_key
+from mkclust.datasets import DatasetError
 from mkclust.metrics import scores
 from mkclust.stack.discretize import discretize
 from pairs import slow
@@ -140,10 +141,9 @@ def test_any_clusterer_of_scikit_learn_can_be_an_entry(folder):
 
 
 @pytest.mark.slow
-def test_reference_points_are_the_best_single_kernel_and_concatenated_features(folder):
-    run(write_plan(folder, '"best-single-kernel", "concatenated-kmeans"'), folder / "out")
-    rows = read_rows(folder / "out")
-    single = [row for row in rows if row["method"] == "best-single-kernel"]
+def test_the_best_single_kernel_is_an_oracle(folder):
+    run(write_plan(folder, '"best-single-kernel"'), folder / "out")
+    single = read_rows(folder / "out")
     assert {row["parameters"] for row in single} == {'{"kernel": 0}', '{"kernel": 1}'}
     assert all(row["oracle"] and not row["default"] for row in single)
     assert "default" not in best_settings(single)
@@ -208,31 +208,6 @@ def test_whatever_a_method_does_becomes_a_row_and_the_run_goes_on(troublesome):
     assert again.n_rows == 4 + 4 + 4
 
 
-@pytest.mark.slow
-def test_data_that_were_mended_are_run_without_being_asked(folder):
-    whole = dict(np.load(folder / "one.npz"))
-    np.savez(folder / "one.npz", a=whole["a"], b=whole["b"])
-    path = write_plan(folder, '"avg-kkm", { method = "lf-mvc", grid = { reg = [8.0] } }')
-    assert {row["status"] for row in run(path, folder / "out").failures} == {"failed"}
-    np.savez(folder / "one.npz", **whole)
-    summary = run(path, folder / "out")
-    assert not summary.failures
-    assert summary.n_rows == 4 + 2 * 2 + sum(
-        row["repetition"] >= 2 and row["method"] == "lf-mvc" for row in read_rows(folder / "out")
-    )
-
-
-@pytest.mark.slow
-def test_a_method_without_its_input_is_skipped(folder):
-    views, y = blob_views(np.random.default_rng(0), n=30, k=3, strengths=(1.0, 1.0))
-    np.savez(folder / "kernels.npz", K=np.stack([v @ v.T for v in views]), y=y)
-    path = write_plan(folder, '"concatenated-kmeans"', datasets='{ path = "kernels.npz" }')
-    run(path, folder / "out")
-    [row] = read_rows(folder / "out")
-    assert row["status"] == "skipped"
-    assert "kernels only" in row["message"]
-
-
 @pytest.mark.parametrize(("n_kills", "repetitions"), [(2, 3), *slow((6, 12))])
 def test_a_run_killed_at_random_moments_ends_with_the_rows_of_an_undisturbed_one(
     folder, n_kills, repetitions
@@ -284,6 +259,7 @@ def test_processes_of_a_killed_run_end_by_themselves(troublesome):
     process.kill()
     process.wait()
     assert children
+    deadline = time.monotonic() + 60
     while any(map(alive, children)) and time.monotonic() < deadline:
         time.sleep(0.1)
     assert not any(map(alive, children))
@@ -344,28 +320,20 @@ def test_one_run_at_a_time_writes_into_a_folder(tmp_path):
 
 
 MISTAKES = [
-    ("memory_limit = inf", "memory_limit"),
     ("seed = 4294967290", "seed"),
     ("n_inti = 3", "n_inti: .*'n_init'"),
-    ("resample = 1.5", "resample"),
-    ('missing = "ask"', "missing"),
     ('datasets = ["digitz"]', "datasets: .*'digits'"),
     ('datasets = [{ name = "digits", max_setings = 3 }]', "max_setings: .*'max_settings'"),
     ('datasets = [{ path = "none.npz" }]', "path"),
     ('datasets = ["digits", "digits"]', "datasets: .*twice"),
-    ("datasets = [3]", "datasets"),
     ("methods = []", "methods"),
     ('methods = ["simplemkm"]', "methods: .*'simplemkkm'"),
     ('methods = [{ name = "x" }]', "methods"),
-    ('methods = ["lkam", { method = "mkkm", max_samples = 0 }]', "max_samples"),
     ('methods = [{ method = "lkam", parameters = { n_clusters = 3 } }]', "lkam: n_clusters"),
-    ('methods = [{ method = "lkam", parameters = { reg = 2020-01-01 } }]', "lkam"),
     ('methods = [{ method = "lkam", grid = { rge = [1.0] } }]', "lkam: .*'rge'"),
     ('methods = [{ method = "lkam", grid = { reg = [-1.0] } }]', "lkam: reg=-1.0"),
-    ('methods = [{ method = "lkam", grid = { reg = 1.0 } }]', "grid"),
     ('methods = [{ method = "best-single-kernel", grid = { a = [1] } }]', "grid"),
     ('methods = [{ method = "sklearn.cluster:KMeans", grid = "authors" }]', "grid: .*KMeans"),
-    ('methods = [{ method = "sklearn.cluster:KMean" }]', "methods: .*'KMeans'"),
     ('methods = [{ method = "sklearn.decomposition:PCA" }]', "methods: .*PCA"),
     ('methods = [{ method = "nowhere:X" }]', "methods: 'nowhere:X'"),
     ('methods = [{ method = ".x:X" }]', "methods: .*package.module:Class"),
@@ -386,7 +354,7 @@ def test_a_plan_with_a_mistake_names_the_key(folder, line, message):
 def test_a_missing_data_set_is_reported_before_the_first_solve(folder, monkeypatch):
     monkeypatch.setenv("MKCLUST_DATA", str(folder))
     some = {"datasets": '"flo102", { path = "one.npz" }'}
-    with pytest.raises(PlanError, match=r"flo102.*flower102_Kmatrix\.mat"):
+    with pytest.raises(DatasetError, match=r"flo102.*flower102_Kmatrix\.mat"):
         run(write_plan(folder, '"avg-kkm"', **some), folder / "out")
     assert not (folder / "out").exists()
     path = write_plan(folder, '"avg-kkm"', **some, missing="skip")
@@ -409,7 +377,7 @@ def test_rows_of_another_plan_are_not_mixed_in(folder, methods, options, message
         run(write_plan(folder, methods, **options), folder / "out")
 
 
-@pytest.mark.parametrize("most", [1, 2, 12, 36, 10_000])
+@pytest.mark.parametrize("most", [1, 12, 10_000])
 def test_a_shorter_grid_spans_the_whole_of_it(most):
     grid = METHODS["lkam"].GRID
     shorter = shorten_grid(grid, most)
@@ -419,35 +387,6 @@ def test_a_shorter_grid_spans_the_whole_of_it(most):
         assert values == sorted(set(values) & set(grid[axis]), key=grid[axis].index)
         if len(values) > 1:
             assert (values[0], values[-1]) == (grid[axis][0], grid[axis][-1])
-
-
-@pytest.mark.slow
-def test_an_archive_chooses_the_same_settings_and_keeps_their_rows(folder):
-    grid = '{ method = "lkam", grid = { reg = [0.01, 1.0, 50.0], neighbors = [0.1, 0.6] } }'
-    run(write_plan(folder, grid + ', "avg-kkm"', repetitions=8), folder / "out")
-    archive(folder / "out", folder / "kept")
-    content = (folder / "kept" / "rows.jsonl.gz").read_bytes()
-    whole, kept = read_rows(folder / "out"), read_rows(folder / "kept")
-    for method in ("lkam", "avg-kkm"):
-        of = [[row for row in rows if row["method"] == method] for rows in (whole, kept)]
-        assert best_settings(of[0]) == best_settings(of[1])
-        chosen = best_settings(of[0]).values()
-        repeated = [row for row in of[0] if row["parameters"] in chosen]
-        there = [row for row in of[1] if row["repetition"] is not None]
-        assert without_times(repeated) == without_times(there)
-    summaries = {row["parameters"]: row for row in kept if row["repetition"] is None}
-    assert len(summaries) == 7
-    for name, summary in summaries.items():
-        own = [r for r in whole if r["method"] == "lkam" and r["parameters"] == name]
-        values = [row["nmi"] for row in own if row["repetition"] < 2]
-        assert summary["n_repetitions"] == 2
-        assert summary["nmi"] == pytest.approx(np.mean(values))
-    archive(folder / "kept", folder / "again")
-    assert (folder / "again" / "rows.jsonl.gz").read_bytes() == content
-    solves = read_solves(folder / "kept")
-    assert {solve["parameters"] for solve in solves} == {
-        r["parameters"] for r in kept if r["repetition"] == 7
-    }
 
 
 PLANS = ["quick", "paper/plan", "paper/resample", "released/plan", "paper/times"]

@@ -29,10 +29,3 @@ def test_errors_are_those_of_centroids_in_feature_space(k):
     sums = np.array([phi[:N][model.labels_ == v].sum(axis=0) for v in range(k)])
     trace = sum((sums**2).sum(axis=1) / np.bincount(model.labels_, minlength=k))
     assert found[:N].mean() <= 1 - trace / N + 1e-10
-
-
-def test_the_bound_falls_below_one_at_the_informative_size():
-    n = generalization.informative_size(10, 0.9)
-    assert (
-        0.9 + generalization.added_error(n, 10) < 1 <= 0.9 + generalization.added_error(n - 1, 10)
-    )

@@ -2,12 +2,8 @@ import numpy as np
 import pytest
 
 from mkclust.stack import as_stack
-from problems import golden_kernels, projector, random_kernels
-from released.last_iterate import (
-    LastIterateMKKMMM,
-    solve_kamm_a_last,
-    solve_mkkm_mm_last,
-)
+from problems import golden_kernels, projector
+from released.last_iterate import LastIterateMKKMMM, solve_kamm_a_last
 
 
 def raw(kernels):
@@ -26,17 +22,9 @@ def test_the_golden_iterates_of_kamm_a_are_reproduced(golden):
 @pytest.mark.parametrize("kind", ["cn", "ct"])
 def test_the_golden_iterates_of_mkkm_mm_are_reproduced(golden, kind, max_iter):
     stack, name = raw(golden_kernels(golden, kind)), f"mm_{kind}_max{max_iter}"
-    solution = solve_mkkm_mm_last(stack, 4, max_iter=max_iter)
+    solution = LastIterateMKKMMM(4, max_iter=max_iter).solve(stack)
     assert solution.n_iter == golden[f"{name}_iters"]
     np.testing.assert_allclose(solution.weights, golden[f"{name}_theta"], atol=1e-9)
     np.testing.assert_allclose(
         projector(solution.partition), projector(golden[f"{name}_H"]), atol=1e-8
     )
-
-
-@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
-def test_the_estimator_returns_what_its_solver_does():
-    kernels = random_kernels(40, 3)
-    model = LastIterateMKKMMM(3, max_iter=7, random_state=0).fit(kernels)
-    solution = solve_mkkm_mm_last(as_stack(kernels), 3, max_iter=7)
-    np.testing.assert_allclose(model.weights_, solution.weights, rtol=1e-12, atol=1e-12)

@@ -1,7 +1,6 @@
 """Benchmarks: a plan is data, every result is one flat row, and a killed run goes on."""
 
 from mkclust.bench.plan import DatasetEntry, MethodEntry, Plan, PlanError, read_plan
-from mkclust.bench.rows import archive
 from mkclust.bench.run import Summary, run_plan
 
 __all__ = [
@@ -10,7 +9,6 @@ __all__ = [
     "Plan",
     "PlanError",
     "Summary",
-    "archive",
     "read_plan",
     "run_plan",
 ]

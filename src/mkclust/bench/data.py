@@ -23,17 +23,15 @@ from mkclust.types import Float
 FINGERPRINT_ROWS = 64
 
 
-class NotApplicableError(ValueError):
-    """A method does not apply to a data set."""
-
-
 @dataclass(frozen=True, eq=False)
 class Prepared:
     """A data set with its kernels, of all samples or of a part."""
 
-    data: Dataset  # with classes
+    data: Dataset  # as it was read
+    views: dict[str, Any] | None
     kernels: list[Any]  # (n, n) each
     names: tuple[str, ...]
+    y: np.ndarray  # the true classes
     n_clusters: int  # to find
 
     @classmethod
@@ -41,22 +39,15 @@ class Prepared:
         """Read a data set of a plan and compute its kernels."""
         if entry.path:
             data = load(folder / entry.path, kernels=entry.precomputed, on_disk=False)
-            data = replace(data, name=entry.name)
         else:
             data = load(entry.name)
         if data.y is None:
-            raise ValueError(f"{data.name}: has no classes to compare with; store them as y")
+            raise ValueError(f"{entry.name}: has no classes to compare with; store them as y")
         kernels, names = make_kernels(data)
         pairs = zip(kernels, names, strict=True)
         kernels = [symmetrized(kernel, str(name)) for kernel, name in pairs]
         n_clusters = entry.n_clusters or int(data.n_classes or 0)
-        return cls(data, kernels, tuple(names), n_clusters)
-
-    @property
-    def y(self) -> np.ndarray:
-        """The true classes."""
-        assert self.data.y is not None
-        return self.data.y
+        return cls(data, data.views, kernels, tuple(names), data.y, n_clusters)
 
     @cached_property
     def facts(self) -> dict[str, Any]:
@@ -81,16 +72,9 @@ class Prepared:
 
     def part(self, indices: np.ndarray) -> "Prepared":
         """Return the same for some of the samples."""
-        views = self.data.views and {name: view[indices] for name, view in self.data.views.items()}
+        views = self.views and {name: view[indices] for name, view in self.views.items()}
         kernels = [K[indices][:, indices] for K in self.kernels]
-        data = replace(
-            self.data,
-            views=views,
-            kernels=None if views is not None else kernels,
-            y=self.y[indices],
-            kernel_names=tuple(views) if views is not None else self.names,
-        )
-        return replace(self, data=data, kernels=kernels)
+        return replace(self, views=views, kernels=kernels, y=self.y[indices])
 
     @cached_property
     def stack(self) -> Stack:
@@ -114,13 +98,11 @@ class Prepared:
             # Not centered: clusterers that take similarities refuse negative ones.
             stack = as_stack(self.kernels, center=False, validate=False)
             return Mix(np.full(stack.n_kernels, 1 / stack.n_kernels), stack.kernels).dense()
-        if self.data.views is None:
-            raise NotApplicableError(
-                f"{self.data.name} has kernels only, no features for {kind} input"
-            )
+        if self.views is None:
+            raise ValueError(f"the data are kernels only, without features for {kind}")
         if kind == "views":
-            return {name: view.copy() for name, view in self.data.views.items()}
-        tables = [v.toarray() if scipy.sparse.issparse(v) else v for v in self.data.views.values()]
+            return {name: view.copy() for name, view in self.views.items()}
+        tables = [v.toarray() if scipy.sparse.issparse(v) else v for v in self.views.values()]
         return np.hstack([StandardScaler().fit_transform(np.asarray(table)) for table in tables])
 
 

@@ -8,9 +8,6 @@ from pathlib import Path
 from mkclust.bench.rows import Row, as_lines, parse_lines
 from mkclust.files import write_atomically
 
-# Size of the file that is written and removed before the first solve, to test the disk.
-PROBE_BYTES = 1 << 20
-
 
 class Journal:
     """Append objects to a file, one per line, each key once.
@@ -24,10 +21,7 @@ class Journal:
             file.seek(0)
             objects, complete = parse_lines(path, file.read())
             file.truncate(complete)
-        try:
-            self.objects = {key(each): each for each in objects}
-        except KeyError as error:
-            raise ValueError(f"{path}: has a row without {error}; choose another folder") from None
+        self.objects = {key(each): each for each in objects}
 
     def append(self, objects: Iterable[Row]) -> None:
         """Write the objects with new keys; they are on the disk when this returns."""
@@ -54,22 +48,10 @@ class Journal:
             self.objects = kept
 
 
-def check_folder(folder: Path) -> None:
-    """Create a folder, and raise OSError if it cannot be written or the disk is full."""
-    folder.mkdir(parents=True, exist_ok=True)
-    probe = folder / f".probe-{os.getpid()}"
-    try:
-        with probe.open("wb") as file:
-            file.write(bytes(PROBE_BYTES))
-            file.flush()
-            os.fsync(file.fileno())
-    finally:
-        probe.unlink(missing_ok=True)
-
-
 @contextmanager
 def locked(folder: Path) -> Iterator[None]:
-    """Let one run at a time write into a folder; a killed run leaves nothing locked."""
+    """Create a folder, and let one run at a time write into it; a kill leaves nothing locked."""
+    folder.mkdir(parents=True, exist_ok=True)
     with (folder / ".lock").open("w") as file:
         if os.name == "posix":  # other systems have no such locks
             import fcntl

@@ -1,10 +1,9 @@
 """A plan is data: which data sets, which methods, which settings, how many repetitions."""
 
 import importlib
-import importlib.util
 import inspect
 import math
-import sys
+import runpy
 import tomllib
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
@@ -24,8 +23,6 @@ from mkclust.text import did_you_mean
 
 # The reference that uses the true classes: k-means on the best of all single kernels.
 BEST_SINGLE_KERNEL = "best-single-kernel"
-# The reference without kernels: k-means on all standardized features side by side.
-CONCATENATED = "concatenated-kmeans"
 # The input of a clusterer that is not a method on kernels.
 INPUTS = ("concatenated", "views", "kernels", "average-kernel")
 # Parameters that the benchmark sets for methods on kernels; it sets the first for all clusterers.
@@ -68,9 +65,7 @@ class MethodEntry:
     name: Annotated[str, _TEXT]  # in the rows; by default that of the method
     method: Annotated[str, _TEXT]  # a key of METHODS, a reference, or "package.module:Class"
     parameters: Annotated[dict[str, Any], _TABLE] = field(default_factory=dict)  # of all settings
-    grid: Annotated[dict[str, list], _GRID] = field(
-        default_factory=dict
-    )  # every combination is run
+    grid: Annotated[dict[str, list], _GRID] = field(default_factory=dict)  # all points are run
     input: Annotated[str, Choice(INPUTS)] = ""  # empty: solved on the kernels of the data
     max_samples: Annotated[int | None, Count()] = None  # larger data sets are skipped
     max_settings: Annotated[int | None, Count()] = None  # a larger grid is thinned evenly
@@ -98,11 +93,11 @@ class MethodEntry:
         if self.oracle:
             return [{"kernel": index} for index in range(n_kernels)]
         limits = [limit for limit in (max_settings, self.max_settings) if limit is not None]
-        defaults = {} if self.input else _defaults(self.estimator())
+        fields = {} if self.input else inspect.signature(self.estimator()).parameters
         unique: dict[str, dict[str, Any]] = {}
         for point in ({}, *ParameterGrid(shorten_grid(self.grid, min(limits, default=None)))):
             values = (self.parameters | point).items()
-            setting = {n: v for n, v in values if n not in defaults or defaults[n] != v}
+            setting = {n: v for n, v in values if n not in fields or fields[n].default != v}
             unique.setdefault(canonical(setting), setting)
         return list(unique.values())
 
@@ -133,29 +128,10 @@ class Plan:
         return {name: getattr(self, name) for name in names}
 
 
-def find_datasets(plan: Plan) -> tuple[list[DatasetEntry], list[str]]:
-    """Return the available data sets of a plan, by the names of their sources, and the others."""
-    present: dict[str, DatasetEntry] = {}
-    missing: list[str] = []
-    for entry in plan.datasets:
-        name = entry.name if entry.path else CATALOG[entry.name].find()
-        if name is None:
-            missing.append(entry.name)
-        else:
-            present.setdefault(name, replace(entry, name=name))
-    return list(present.values()), missing
-
-
 @cache
 def import_loaders(path: Path) -> None:
     """Run a Python file that adds data sets to the catalog, once per process."""
-    name = f"mkclust loaders {path}"
-    spec = importlib.util.spec_from_file_location(name, path)
-    if spec is None or spec.loader is None or not path.is_file():
-        raise FileNotFoundError("no such Python file")
-    # Classes that it defines look their module up by its name.
-    sys.modules[name] = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(sys.modules[name])
+    runpy.run_path(str(path), run_name=f"mkclust loaders {path}")
 
 
 def import_class(text: str) -> type:
@@ -192,9 +168,7 @@ def shorten_grid(grid: Mapping[str, list], most: int | None) -> dict[str, list]:
 
 
 def read_plan(path: str | Path) -> Plan:
-    """Read a plan from a TOML file, and check all of it.
-
-    Classes that it names are imported last, when everything else has been checked.
+    """Read a plan from a TOML file, check all of it, and import the classes that it names.
 
     Parameters
     ----------
@@ -221,34 +195,30 @@ def _plan(content: dict[str, Any], folder: Path) -> Plan:
     """Return the plan that a file describes."""
     content = {"datasets": None, "methods": None} | content
     _check(content, Plan)
-    tables = _tables(content["datasets"], "datasets", "name", DatasetEntry)
-    k_means = {key: content.get(key, getattr(Plan, key)) for key in ("n_init", "init")}
-    methods = _tables(content["methods"], "methods", "method", MethodEntry)
-    methods = [_complete(table, k_means) for table in methods]
+    for key, short, kind in (
+        ("datasets", "name", DatasetEntry),
+        ("methods", "method", MethodEntry),
+    ):
+        content[key] = [{short: item} if isinstance(item, str) else item for item in content[key]]
+        for table in content[key]:
+            if not isinstance(table, dict):
+                _refuse(key, f"has the entry {table!r}; write a name or a table")
+            _check(table, kind)
     if "loaders" in content:
         file = (folder / content["loaders"]).resolve()
         try:
             import_loaders(file)
         except Exception as error:
             _refuse("loaders", f"{file}: cannot be run ({type(error).__name__}: {error})")
-    datasets = tuple(_dataset(table, folder) for table in tables)
-    names = {"datasets": [entry.name for entry in datasets]}
-    names["methods"] = [table["name"] for table in methods]
+    content["datasets"] = tuple(_dataset(table, folder) for table in content["datasets"])
+    names = {"datasets": [entry.name for entry in content["datasets"]]}
+    names["methods"] = [_method_name(table) for table in content["methods"]]
     for key, found in names.items():
         if twice := [name for name in found if found.count(name) > 1]:
             _refuse(key, f"has {twice[0]!r} twice; give one of them another name")
-    entries = {"datasets": datasets, "methods": tuple(_method(table) for table in methods)}
-    return Plan(**content | entries, folder=folder)
-
-
-def _tables(items: list[Any], key: str, short: str, kind: type) -> list[dict[str, Any]]:
-    """Return the entries of a list as tables; a text is the short form of one."""
-    tables = [{short: item} if isinstance(item, str) else item for item in items]
-    for table in tables:
-        if not isinstance(table, dict):
-            _refuse(key, f"has the entry {table!r}; write a name or a table")
-        _check(table, kind)
-    return tables
+    # Classes are imported last, when everything else has been checked.
+    content["methods"] = tuple(map(_method, content["methods"], names["methods"]))
+    return Plan(**content, folder=folder)
 
 
 def _check(table: Mapping[str, Any], kind: type) -> None:
@@ -264,9 +234,7 @@ def _check(table: Mapping[str, Any], kind: type) -> None:
 
 def _dataset(table: dict[str, Any], folder: Path) -> DatasetEntry:
     if "path" in table:
-        file = folder / table["path"]
-        if not file.exists():  # a part of a file, perhaps: FILE::NAME
-            file = folder / table["path"].rpartition("::")[0]
+        file = folder / table["path"].partition("::")[0]  # a part of a file is FILE::NAME
         if not file.is_file():
             _refuse("path", f"{table['path']}: no such file")
         return DatasetEntry(**{"name": file.stem} | table)
@@ -277,26 +245,19 @@ def _dataset(table: dict[str, Any], folder: Path) -> DatasetEntry:
     return DatasetEntry(**table | {"name": entry.name})
 
 
-def _complete(table: dict[str, Any], k_means: dict[str, Any]) -> dict[str, Any]:
-    """Return the table of a method with its name, after checks that import nothing."""
-    method = table.get("method", "")
-    references = {BEST_SINGLE_KERNEL: {}, CONCATENATED: {"parameters": k_means}}
-    known = (*METHODS, *references)
+def _method_name(table: dict[str, Any]) -> str:
+    method, known = table.get("method", ""), (*METHODS, BEST_SINGLE_KERNEL)
     if ":" not in method and method not in known:
         _refuse("methods", f"{method!r}: unknown method; {_nearest(method, known)}")
-    if method in references:
-        for key in table.keys() & {"parameters", "grid", "input", "max_settings"}:
-            _refuse(key, f"{method} has no such key; remove it")
-        table |= references[method]
-    name = method.rpartition(":")[2].lower() if ":" in method else method
-    method = "sklearn.cluster:KMeans" if method == CONCATENATED else method
-    return {"name": name} | table | {"method": method}
+    return table.get("name", method.rpartition(":")[2].lower())
 
 
-def _method(table: dict[str, Any]) -> MethodEntry:
+def _method(table: dict[str, Any], name: str) -> MethodEntry:
     """Return a method with its class imported and its parameters checked."""
-    entry = MethodEntry(**table)
+    entry = MethodEntry(**table | {"name": name})
     if entry.oracle:
+        for key in table.keys() & {"parameters", "grid", "input", "max_settings"}:
+            _refuse(key, f"{entry.method} has no such key; remove it")
         return entry
     try:
         estimator = entry.estimator()
@@ -321,14 +282,8 @@ def _method(table: dict[str, Any]) -> MethodEntry:
     return entry
 
 
-def _defaults(estimator: type) -> dict[str, Any]:
-    """Return the parameters of a class, with their defaults."""
-    parameters = inspect.signature(estimator).parameters.values()
-    return {parameter.name: parameter.default for parameter in parameters}
-
-
 def _nearest(name: str, known: Collection[str]) -> str:
-    """Return the advice to a wrong name: the nearest known ones, or all."""
+    """Return the advice for a wrong name: the nearest known ones, or all."""
     return did_you_mean(name, known).strip(" ()") or f"choose among {', '.join(known)}"
 
 

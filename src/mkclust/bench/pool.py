@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from mkclust.bench.data import Prepared
-from mkclust.bench.execute import NO_FACTS, Job, Task, describe_error, execute, failure_row
-from mkclust.bench.plan import Plan, import_loaders
+from mkclust.bench.execute import Job, execute
+from mkclust.bench.plan import import_loaders
 from mkclust.bench.rows import Row
 
 
@@ -21,16 +21,14 @@ class Worker:
     job: Job
     process: Any
     pipe: Any
-    task: Task | None = None  # that it has begun
-    facts: Row | None = None  # of its data set
 
     @classmethod
-    def start(cls, plan: Plan, job: Job) -> "Worker":
+    def start(cls, job: Job) -> "Worker":
         """Start a process that does a job and reports through a pipe."""
         # Not forked: libraries with threads of their own do not survive that.
         context = multiprocessing.get_context("spawn")
         pipe, other_end = context.Pipe(duplex=False)
-        process = context.Process(target=work, args=(other_end, plan, job), daemon=True)
+        process = context.Process(target=work, args=(other_end, job), daemon=True)
         process.start()
         other_end.close()
         return cls(job, process, pipe)
@@ -41,35 +39,37 @@ class Worker:
         self.process.kill()
         self.process.join()
 
-    def failures(self, plan: Plan) -> list[Row]:
+    def failures(self) -> list[Row]:
         """Return the row that says why the process has ended; none if its job is done."""
         self.process.join(5)
         self.kill()
         code = self.process.exitcode
-        if code == 0 and self.task is None:
+        if code == 0:
             return []
         if code in (-signal.SIGTERM, -signal.SIGHUP):
             raise KeyboardInterrupt  # such a signal is meant for the whole run
-        if code == 1 and self.facts is None:
+        if code == 1 and self.job.facts["n_samples"] is None:
             raise ChildProcessError(
                 "a process ended before its first task; in a script, run plans under "
                 "if __name__ == '__main__'"
             )
         status, message = "failed", f"the process ended by itself (exit code {code})"
         if code == -signal.SIGALRM:
-            status, message = "time", f"the solve took more than the limit of {plan.time_limit:g} s"
+            limit = self.job.plan.time_limit
+            status, message = "time", f"the solve took more than the limit of {limit:g} s"
         elif code == -signal.SIGKILL:
             status, message = "memory", "the process was killed, probably out of memory"
-        return [failure_row(self.job, self.task, plan, self.facts or NO_FACTS, status, message)]
+        return self.job.failures(status, message)
 
 
-def work(pipe: Any, plan: Plan, job: Job) -> None:
-    """Do a job: send the facts of its data, then every task and its result."""
+def work(pipe: Any, job: Job) -> None:
+    """Do a job: send the facts of its data, then the result of every task."""
     from threadpoolctl import threadpool_limits
 
     # An interrupt from the keyboard reaches all processes; the parent alone decides.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     threading.Thread(target=_end_with_parent, daemon=True).start()
+    plan = job.plan
     if plan.memory_limit is not None:
         import resource
 
@@ -82,11 +82,12 @@ def work(pipe: Any, plan: Plan, job: Job) -> None:
                 import_loaders((plan.folder / plan.loaders).resolve())
             prepared = Prepared.read(job.dataset, plan.folder)
         except Exception as error:
-            pipe.send(([failure_row(job, None, plan, NO_FACTS, *describe_error(error))], []))
+            pipe.send((job.failures_of(error), []))
             return
-        pipe.send(prepared.facts)
-        for message in execute(job, plan, prepared):
-            pipe.send(message)
+        job.facts = prepared.facts
+        pipe.send(job.facts)
+        for result in execute(job, prepared):
+            pipe.send(result)
 
 
 def _end_with_parent() -> None:

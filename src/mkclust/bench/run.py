@@ -11,18 +11,15 @@ from pathlib import Path
 from typing import Any
 
 import joblib
-import numpy
-import scipy
-import sklearn
 
-from mkclust.bench.execute import Job, Task
-from mkclust.bench.journal import Journal, check_folder, locked
-from mkclust.bench.plan import Plan, PlanError, find_datasets
+from mkclust.bench.execute import Job
+from mkclust.bench.journal import Journal, locked
+from mkclust.bench.plan import DatasetEntry, Plan, PlanError
 from mkclust.bench.pool import Worker
 from mkclust.bench.rows import Row, canonical
-from mkclust.datasets import DatasetError, load
+from mkclust.datasets import CATALOG, load
 from mkclust.files import write_atomically
-from mkclust.version import __version__
+from mkclust.version import versions
 
 # Called about every second with how many jobs are done and left, and the names of those running.
 Watcher = Callable[[int, int, str], None]
@@ -71,88 +68,78 @@ def run_plan(
     Raises
     ------
     ValueError
-        If the folder holds rows of another protocol, or is in use.
+        If a data set is not available, or the folder holds rows of another protocol or is in use.
     OSError
-        If the folder cannot be written or the disk is full: before the first solve.
+        If the folder cannot be written.
     """
     folder = Path(folder)
-    present, missing = find_datasets(plan)
-    if missing and plan.missing == "error":
-        try:
-            load(missing[0])
-        except DatasetError as error:
-            words = f'{", ".join(missing)} (or write missing = "skip")'
-            raise PlanError(f"not available: {words}. {error}") from None
+    present, missing = _find_datasets(plan)
     if os.name != "posix" and (plan.time_limit or plan.memory_limit):
         raise PlanError("time_limit, memory_limit: this system has no such limits; remove them")
-    check_folder(folder)
     with locked(folder):
         _check_protocol(plan, folder)
         rows = Journal(folder / "rows.jsonl", row_key)
         solves = Journal(folder / "solves.jsonl", row_key)
-        jobs = [Job(dataset, method) for dataset in present for method in plan.methods]
-        keys = {job.key for job in jobs}
-
-        def is_tried_again(row: Row) -> bool:
-            # A method that does not apply or has no data is: the cause may be fixed.
-            did_not_start = row["status"] == "skipped" or row["n_samples"] is None
-            is_planned = (row["dataset"], row["method"]) in keys
-            return row["status"] != "ok" and (retry or (did_not_start and is_planned))
-
-        rows.drop(is_tried_again)
+        # Whether a method applies may change with the plan.
+        rows.drop(lambda row: row["status"] == "skipped" or (retry and row["status"] != "ok"))
         before = len(rows.objects)
+        jobs = [Job(plan, dataset, method) for dataset in present for method in plan.methods]
+        by_key = {job.key: job for job in jobs}
+        for row in rows.objects.values():
+            if job := by_key.get((row["dataset"], row["method"])):
+                job.rows.append(row)
         n_processes = n_processes or max(1, joblib.cpu_count() // plan.threads)
-        _work(plan, n_processes, jobs, rows, solves, watcher)
+        _work(jobs, n_processes, rows, solves, watcher)
         failures = [row for row in rows.objects.values() if row["status"] != "ok"]
         n_rows = len(rows.objects)
         return Summary(rows.path, n_rows, n_rows - before, failures, missing)
 
 
+def _find_datasets(plan: Plan) -> tuple[list[DatasetEntry], list[str]]:
+    """Return the available data sets by the names of their sources, and the names of the others."""
+    present: dict[str, DatasetEntry] = {}
+    missing: list[str] = []
+    for entry in plan.datasets:
+        name = entry.name if entry.path else CATALOG[entry.name].find()
+        if name is not None:
+            present.setdefault(name, replace(entry, name=name))
+        elif plan.missing == "skip":
+            missing.append(entry.name)
+        else:
+            load(entry.name)  # raises, and says where the data come from
+    return list(present.values()), missing
+
+
 def _work(
-    plan: Plan,
-    n_processes: int,
-    jobs: list[Job],
-    rows: Journal,
-    solves: Journal,
-    watcher: Watcher | None,
+    jobs: list[Job], n_processes: int, rows: Journal, solves: Journal, watcher: Watcher | None
 ) -> None:
     """Do all jobs, several at a time, and write their results as they come."""
-    stamp = {"versions": versions(), "machine": machine()}
-    done: dict[tuple[str, str], list[Row]] = {job.key: [] for job in jobs}
-    for row in rows.objects.values():
-        done.get((row["dataset"], row["method"]), []).append(row)
+    used = ", ".join(f"{name} {version}" for name, version in versions().items())
+    stamp = {"versions": used, "machine": machine()}
     queue, workers = jobs.copy(), dict[Any, Worker]()
-
-    def take(message: Any, worker: Worker) -> None:
-        own = done[worker.job.key]
-        if isinstance(message, Task):
-            worker.task = message
-        elif isinstance(message, dict):
-            worker.facts = message
-            _check_same(rows.path.parent, worker.job, message, own)
-        else:
-            new, new_solves = message
-            worker.task = None
-            solves.append(new_solves)
-            rows.append([row | stamp for row in new])
-            own += new
-
     try:
         while queue or workers:
             while queue and len(workers) < n_processes:
-                job = queue.pop(0)
-                worker = Worker.start(plan, replace(job, rows=tuple(done[job.key])))
+                worker = Worker.start(queue.pop(0))
                 workers[worker.pipe] = worker
             for pipe in connection.wait(list(workers), 1.0):
                 worker = workers[pipe]
+                job = worker.job
                 try:
                     message = worker.pipe.recv()
                 except (EOFError, OSError):
                     del workers[pipe]
-                    message = worker.failures(plan), []
-                    if worker.task is not None:
-                        queue.insert(0, worker.job)  # its other tasks
-                take(message, worker)
+                    message = worker.failures(), []
+                    if message[0] and job.facts["n_samples"] is not None:
+                        queue.insert(0, job)  # its other tasks
+                if isinstance(message, dict):
+                    job.facts = message
+                    _check_same(rows.path.parent, job)
+                else:
+                    new, new_solves = message
+                    solves.append(new_solves)
+                    rows.append([row | stamp for row in new])
+                    job.rows += new
             if watcher is not None:
                 names = [" ".join(worker.job.key) for worker in workers.values()]
                 n_left = len(queue) + len(names)
@@ -162,13 +149,13 @@ def _work(
             worker.kill()
 
 
-def _check_same(folder: Path, job: Job, facts: Row, rows: list[Row]) -> None:
+def _check_same(folder: Path, job: Job) -> None:
     """Refuse rows of other data, or of another method under the same name."""
-    now = {"fingerprint": facts["fingerprint"], "entry": job.method.source}
-    default = canonical(job.settings(facts)[0])
-    for row in rows:
+    now = {"fingerprint": job.facts["fingerprint"], "entry": job.method.source}
+    default = canonical(job.settings()[0])
+    for row in job.rows:
         changed = [n for n, v in now.items() if None not in (row.get(n), v) and row[n] != v]
-        if row.get("default") and row["parameters"] != default:
+        if row["default"] and row["parameters"] != default:
             changed.append("parameters")
         if changed:
             raise ValueError(
@@ -195,12 +182,6 @@ def _check_protocol(plan: Plan, folder: Path) -> None:
                 f"{folder}: holds rows with {name} = {before.get(name)!r}, the plan says "
                 f"{value!r}; choose another folder, or restore the plan"
             )
-
-
-def versions() -> str:
-    """Return the versions that a result may depend on."""
-    modules = [f"{module.__name__} {module.__version__}" for module in (numpy, scipy, sklearn)]
-    return ", ".join([f"mkclust {__version__}", *modules, f"python {platform.python_version()}"])
 
 
 def machine() -> str:

@@ -13,7 +13,6 @@ from scipy import stats
 from mkclust.bench.rows import MEAN_DIGITS, SCORES, Row, best_settings, read_rows, read_solves
 from mkclust.files import write_atomically
 from mkclust.methods import METHODS
-from mkclust.types import Float
 
 # The scores in the headings of tables.
 TITLES = {"acc": "ACC", "nmi": "NMI", "purity": "Purity"}
@@ -26,15 +25,8 @@ SELECTIONS = {
 # The meaning of bold face in tables.
 BOLD = (
     "Bold: not significantly worse than the best of the row (paired t test over the repetitions, "
-    "5 %, Holm's correction for all pairs). Every "
+    "5 %, Holm's correction for all pairs). Every repetition is "
 )
-# The meaning of the caveats of data sets.
-CAVEATS = {
-    "substitute": "other samples or kernels than the published ones, so that a difference from a "
-    "published figure says nothing about the method",
-    "truncated": "kernels of reduced rank, so that methods that use the tail of a spectrum may "
-    "differ from a published figure for that reason alone",
-}
 # Scores that differ by less are equal up to rounding.
 SCORE_ROUNDING = 1e-10
 # The smallest number of pairs for a paired test.
@@ -47,18 +39,18 @@ def outcomes(rows: Iterable[Row], selection: str = "default") -> pd.DataFrame:
     Parameters
     ----------
     rows : iterable of dict
-        Rows of a benchmark; see :func:`mkclust.bench.rows.read_rows`.
+        Rows of one benchmark; see :func:`mkclust.bench.rows.read_rows`.
     selection : {"default", "oracle"}
         Whether a method has its default setting, or the best one by the true classes.
 
     Returns
     -------
     DataFrame
-        One row per share of the samples (``resample``), data set, method and score: the ``mean``
-        and ``std`` in percent over ``n`` repetitions of the setting ``parameters``; whether it is
-        ``not_worse`` than the best method of the data set (see :func:`not_worse`); whether the true
-        classes chose the entry itself (``oracle``), whether the solves ``converged``, and the
-        ``problem`` of repetitions without scores.
+        One row per data set, method and score: the ``mean`` and ``std`` in percent over ``n``
+        repetitions of the setting ``parameters``; whether it is ``not_worse`` than the best method
+        of the data set (paired t tests, Holm's correction); whether the true classes chose the
+        entry itself (``oracle``), whether the solves ``converged``, and the ``problem`` of
+        repetitions without scores.
 
     Examples
     --------
@@ -73,23 +65,24 @@ def outcomes(rows: Iterable[Row], selection: str = "default") -> pd.DataFrame:
         raise ValueError(f"selection={selection!r}: choose 'default' or 'oracle'")
     rows = list(rows)
     frame = pd.DataFrame({"oracle": False, "converged": True, "message": ""} | r for r in rows)
+    if len(shares := frame["resample"].unique()) > 1:
+        raise ValueError(f"rows have resample={shares.tolist()}: pass those of one benchmark")
     found = []
-    for keys, group in frame.groupby(["resample", "dataset", "method"], sort=False):
+    for (dataset, method), group in frame.groupby(["dataset", "method"], sort=False):
         if selection == "oracle" or not group["oracle"].any():
-            head = dict(zip(("resample", "dataset", "method"), keys, strict=True))
-            head["oracle"] = group["oracle"].any()
+            head = {"dataset": dataset, "method": method, "oracle": group["oracle"].any()}
             found += [head | each for each in _group_outcomes(group, selection)]
     if not found:
         raise ValueError(f"there are no rows with {selection} settings")
     frame = pd.DataFrame(found)
-    frame.insert(2, "label", frame["dataset"].map(dataset_labels(rows)))
-    by_method = frame.groupby(["resample", "dataset", "score"])["values"]
+    frame.insert(1, "label", frame["dataset"].map(dataset_labels(rows)))
+    by_method = frame.groupby(["dataset", "score"])["values"]
     best = set[int]().union(*(not_worse(values.to_dict()) for _, values in by_method))
     frame["not_worse"] = frame.index.isin(best)
-    frame["order"] = frame["method"].map(_order(frame["method"]).index)
-    columns = ["resample", "label", "order", "score"]
-    frame = frame.sort_values(columns, ascending=[False, True, True, True])
-    return frame.drop(columns=["order", "values"]).reset_index(drop=True)
+    order = _order(frame["method"])
+    frame["method"] = pd.Categorical(frame["method"], order)
+    frame = frame.sort_values(["label", "method", "score"], ignore_index=True)
+    return frame.astype({"method": str}).drop(columns="values")
 
 
 def _order(methods: Iterable[str]) -> list[str]:
@@ -138,50 +131,31 @@ def _problem(failed: pd.DataFrame, n_scored: int) -> str:
 
 def dataset_labels(rows: Iterable[Row]) -> dict[str, str]:
     """Return the names of data sets in tables: the published name, and the caveat."""
-    facts: dict[str, tuple[str, str]] = {}
+    labels: dict[str, str] = {}
     for row in rows:
-        paper, caveat = facts.get(row["dataset"], ("", ""))
-        facts[row["dataset"]] = row.get("paper") or paper, row.get("caveat") or caveat
-    papers, labels = [paper for paper, _ in facts.values()], {}
-    for name, (paper, caveat) in facts.items():
-        label = name if not paper else paper if papers.count(paper) == 1 else f"{paper}: {name}"
-        labels[name] = f"{label} ({caveat})" if caveat else label
+        if row.get("paper") or row["dataset"] not in labels:  # of unreadable data no name is known
+            caveat = f" ({row['caveat']})" if row.get("caveat") else ""
+            labels[row["dataset"]] = (row.get("paper") or row["dataset"]) + caveat
     return labels
 
 
 def not_worse(scores: Mapping[Any, Any], alpha: float = 0.05) -> set[Any]:
     """Return the methods that do not differ significantly from the one with the best mean.
 
-    Paired t tests over shared repetitions, with Holm's correction for all pairs, since the data
-    decide which method is the best one.
-
-    Parameters
-    ----------
-    scores : dict of str to dict or Series
-        The scores of each method by repetition, larger being better.
-    alpha : float, default=0.05
-        Largest probability of calling any two equal methods different.
-
-    Returns
-    -------
-    set of str
-        The best method and those like it; empty if it shares no three repetitions with another.
-
-    Examples
-    --------
-    >>> from mkclust.bench.tables import not_worse
-    >>> same, worse = {0: 0.7, 1: 0.8, 2: 0.6}, {0: 0.5, 1: 0.61, 2: 0.4}
-    >>> sorted(not_worse({"a": same, "b": same, "c": worse}))
-    ['a', 'b']
+    `scores` holds the scores of each method by repetition. Paired t tests over shared repetitions,
+    with Holm's correction for all pairs, since the data decide which method is the best one. Empty
+    if the best method shares no three repetitions with another.
     """
-    frame = pd.DataFrame(scores).dropna(axis=1, how="all")
+    frame = pd.DataFrame(scores).dropna(axis=1, how="all").astype(float)
     p_values = {}
-    values = {name: frame[name].to_numpy(float) for name in frame}
     for pair in itertools.combinations(frame, 2):
-        differences = values[pair[0]] - values[pair[1]]
-        differences = differences[~np.isnan(differences)]
-        if len(differences) >= MIN_PAIRS:
-            p_values[pair] = _paired_p(differences)
+        differences = (frame[pair[0]] - frame[pair[1]]).dropna().to_numpy()
+        if len(differences) < MIN_PAIRS:
+            continue
+        if np.ptp(differences) <= SCORE_ROUNDING:  # the sign decides, since t has no variance
+            p_values[pair] = float(abs(differences[0]) <= SCORE_ROUNDING)
+        else:
+            p_values[pair] = float(stats.ttest_1samp(differences, 0.0).pvalue)
     ordered = pd.Series(p_values, dtype=float).sort_values()
     holm = (ordered * np.arange(len(ordered), 0, -1)).clip(upper=1).cummax()
     best = frame.mean().idxmax() if len(holm) else None
@@ -190,33 +164,23 @@ def not_worse(scores: Mapping[Any, Any], alpha: float = 0.05) -> set[Any]:
     return alike | {best} if with_best else set()
 
 
-def _paired_p(differences: Float) -> float:
-    """Return the p-value of the paired t test; constant differences are decided by their sign."""
-    if np.ptp(differences) <= SCORE_ROUNDING:
-        return 1.0 if abs(differences[0]) <= SCORE_ROUNDING else 0.0
-    return float(stats.ttest_1samp(differences, 0.0).pvalue)
-
-
 class Ranking(NamedTuple):
     """Average ranks of methods over data sets, and which of them differ."""
 
     table: pd.DataFrame  # by method, the best first: rank, times_best
     summary: str  # the tests in words
-    chi2: float  # Friedman's test that all methods are alike, corrected for ties
-    p_value: float  # of the same test
+    p_value: float  # of Friedman's test that all methods are alike
     critical_difference: float  # of average ranks, by Nemenyi's test at 5 %
 
 
 def rank_methods(scores: pd.DataFrame) -> Ranking:
     """Rank methods on every data set, and test the average ranks for differences [1]_.
 
-    If scores are missing, the method or data set with the largest share of missing ones is left
-    out, until none is missing.
-
     Parameters
     ----------
     scores : DataFrame
-        Data sets by methods, larger being better.
+        Data sets by methods, larger being better. If scores are missing, the method or data set
+        with the largest share of missing ones is left out, until none is missing.
 
     Returns
     -------
@@ -243,32 +207,25 @@ def rank_methods(scores: pd.DataFrame) -> Ranking:
         else:
             complete = complete.drop(index=by_dataset[::-1].idxmax())
     n, k = complete.shape
-    if n < 2 or k < 2:
-        raise ValueError(f"ranks need two methods with scores on two data sets, found {k} on {n}")
+    if n < 2 or k < 3:
+        raise ValueError(f"ranks need three methods with scores on two data sets, found {k} on {n}")
     ranks = (-complete.round(10)).rank(axis=1)
     table = pd.DataFrame({"rank": ranks.mean(), "times_best": ranks.eq(ranks.min(axis=1), 0).sum()})
-    table.index.name = "method"
-    spread = ((table["rank"] - (k + 1) / 2) ** 2).sum()
-    ties = ((ranks - (k + 1) / 2) ** 2).to_numpy().sum() / (n * (k - 1))
-    chi2 = float(n * spread / ties) if ties else 0.0
-    rest = n * (k - 1) - chi2
-    f = (n - 1) * chi2 / rest if rest > SCORE_ROUNDING else math.inf
-    p_value, f_p_value = stats.chi2.sf(chi2, k - 1), stats.f.sf(f, k - 1, (k - 1) * (n - 1))
+    table = table.rename_axis("method").sort_values("rank", kind="stable")
+    is_tied = ranks.nunique(axis=1).max() == 1
+    p_value = 1.0 if is_tied else float(stats.friedmanchisquare(*ranks.to_numpy().T).pvalue)
     q = stats.studentized_range.ppf(0.95, k, np.inf) / math.sqrt(2)
     difference = float(q * math.sqrt(k * (k + 1) / (6 * n)))
     left_out = [*scores.columns.difference(ranks.columns), *scores.index.difference(ranks.index)]
     summary = (
-        f"Average ranks over {n} data sets; 1 is the best. Friedman's test: p = {p_value:.2g}; "
-        f"Iman and Davenport's: p = {f_p_value:.2g}."
-        + " They may all be alike."
-        * bool(f_p_value > 0.05)
+        f"Average ranks over {n} data sets; 1 is the best. Friedman's test: p = {p_value:.2g}."
+        + " They may all be alike." * (p_value > 0.05)
         + f" Average ranks that differ by less than {difference:.2f} (Nemenyi, 5 %) are not told "
         "apart."
         + " With fewer than ten data sets the tests are rough." * (n < 10)
         + f" Left out, because scores are missing: {', '.join(left_out)}." * bool(left_out)
     )
-    table = table.sort_values("rank", kind="stable")
-    return Ranking(table, summary, chi2, float(p_value), difference)
+    return Ranking(table, summary, p_value, difference)
 
 
 def score_matrix(frame: pd.DataFrame, score: str) -> pd.DataFrame:
@@ -328,16 +285,8 @@ def weight_table(solves: Iterable[Row]) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=["data set", "kernel", "method", "weight", "alignment"])
 
 
-def caveat_notes(rows: Iterable[Row]) -> list[str]:
-    """Return the caveats of data sets that are not the published ones."""
-    rows = list(rows)
-    labels = dataset_labels(rows)
-    pairs = sorted({(labels[row["dataset"]], row.get("caveat") or "") for row in rows})
-    return [f"{label}: {CAVEATS.get(caveat, caveat)}." for label, caveat in pairs if caveat]
-
-
 def write_tables(path: str | Path, folder: str | Path | None = None) -> list[Path]:
-    """Write the tables of a benchmark: Markdown to read, CSV and LaTeX to use.
+    """Write the tables of a benchmark: Markdown to read, CSV to use.
 
     Parameters
     ----------
@@ -353,15 +302,14 @@ def write_tables(path: str | Path, folder: str | Path | None = None) -> list[Pat
     """
     rows, solves = read_rows(path), read_solves(path)
     folder = Path(path) / "report" if folder is None else Path(folder)
-    parts, files = ["# Benchmark", _circumstances(rows), *caveat_notes(rows)], {}
+    parts, files = ["# Benchmark", _circumstances(rows)], {}
     for selection in SELECTIONS:
         try:
             frame = outcomes(rows, selection)
         except ValueError:
             continue
         files[f"scores-{selection}.csv"] = frame.to_csv(index=False)
-        for resample, part in frame.groupby("resample", sort=False):
-            parts += _score_parts(part, selection, float(str(resample)), files)
+        parts += _score_parts(frame, selection, rows[0]["resample"], files)
     times = time_table(rows)
     files["times.csv"] = times.to_csv()
     parts += ["## Seconds of a solve, default settings", in_seconds(times)]
@@ -376,22 +324,17 @@ def _score_parts(
     frame: pd.DataFrame, selection: str, resample: float, files: dict[str, str]
 ) -> list[str]:
     """Return the tables of one selection as Markdown, and add the others to `files`."""
-    share, bold, end = "", BOLD + "method is solved once and only k-means is repeated.", ""
-    if resample < 1:
-        share, end = f", refits on {100 * resample:.0f} %", f"-resample-{resample}"
-        bold = BOLD + "repetition is a refit on the same part of the samples for all methods."
-    parts = [f"## Scores, {selection} settings{share}", SELECTIONS[selection], bold]
+    meaning = f"a refit on {100 * resample:.0f} % of the samples, the same ones for all methods."
+    meaning = meaning if resample < 1 else "another k-means on one solve."
+    parts = [f"## Scores, {selection} settings", SELECTIONS[selection], BOLD + meaning]
     for score, title in TITLES.items():
-        table = score_table(frame, score)
-        caption = f"{title}{share} ({selection} settings)"
-        files[f"{score}-{selection}{end}.tex"] = _latex(table, caption)
-        parts += [f"### {title}", table.to_markdown()]
+        parts += [f"### {title}", score_table(frame, score).to_markdown()]
     try:
         ranking = rank_methods(score_matrix(frame[~frame["oracle"]], "acc"))
     except ValueError:  # too little to rank
         pass
     else:
-        files[f"ranks-{selection}-{resample}.csv"] = ranking.table.to_csv()
+        files[f"ranks-{selection}.csv"] = ranking.table.to_csv()
         text = ranking.table.to_markdown(floatfmt=".2f")
         parts += ["### Average ranks by ACC", ranking.summary, text]
     problems = frame.loc[frame["problem"] != "", ["label", "method", "problem"]]
@@ -406,10 +349,3 @@ def _circumstances(rows: list[Row]) -> str:
         if key in frame:
             words.append(f"{key}: {' / '.join(sorted(frame[key].dropna().unique()))}")
     return "; ".join(words) + "."
-
-
-def _latex(table: pd.DataFrame, caption: str) -> str:
-    """Return a table of texts for LaTeX, its bold marks as boldface."""
-    texts = table.replace({r"\*\*(.*?)\*\*": r"\\textbf{\1}", "±": r"$\\pm$"}, regex=True)
-    texts = texts.rename(index=lambda text: text.replace("_", r"\_").replace("%", r"\%"))
-    return texts.to_latex(escape=False, caption=caption.replace("%", r"\%"))

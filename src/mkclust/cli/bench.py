@@ -5,7 +5,6 @@ from collections import Counter
 from pathlib import Path
 
 from mkclust import bench
-from mkclust.bench.journal import check_folder
 from mkclust.bench.tables import write_tables
 from mkclust.cli.errors import CommandError, echo, one_line
 from mkclust.cli.options import takes
@@ -22,23 +21,18 @@ def run(
     out: Path | None = None,
     jobs: int | None = None,
     retry: bool = False,
-    archive: Path | None = None,
 ) -> None:
     """Run a benchmark plan; a second run continues where the first one stopped."""
     folder = Path("bench") / plan.stem if out is None else out
     start = time.perf_counter()
     with session() as progress:
         contents = bench.read_plan(plan)
-        if archive is not None:
-            check_folder(archive)
         progress.phase(f"running {plan}")
 
         def watch(done: int, left: int, what: str) -> None:
             progress.step(done, done + left, what)
 
         summary = bench.run_plan(contents, folder, n_processes=jobs, retry=retry, watcher=watch)
-        if archive is not None:
-            bench.archive(folder, archive)
     lines = [f"Not available, left out: {name}" for name in summary.missing]
     reasons = Counter(
         f"{r['dataset']} {r['method']}: {r['status']}: {r['message']}" for r in summary.failures

@@ -111,7 +111,6 @@ OPTIONS: dict[str, Any] = {
     "out": _output("DIR", "Folder for the results."),
     "jobs": _option(METHOD, "N", "Number of processes; by default one per core.", min=1),
     "retry": _option(METHOD, "", "Run again what failed before.", "--retry"),
-    "archive": _output("DIR", "Also write a compressed copy, which mkclust report can read."),
 }
 
 

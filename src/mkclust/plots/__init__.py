@@ -9,15 +9,10 @@ from mkclust.plots.embedding import EmbeddingDisplay
 from mkclust.plots.fit import plot_fit
 from mkclust.plots.matrices import AgreementDisplay, ClassesDisplay, DescriptionDisplay
 from mkclust.plots.sorted_kernel import SortedKernelDisplay
-from mkclust.plots.style import BLUE, FAINT, INK, ORANGE
 from mkclust.plots.survival import SurvivalDisplay
 from mkclust.plots.weights import KernelWeightsDisplay
 
 __all__ = [
-    "BLUE",
-    "FAINT",
-    "INK",
-    "ORANGE",
     "AgreementDisplay",
     "ClassesDisplay",
     "ConvergenceDisplay",

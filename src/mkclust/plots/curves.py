@@ -23,14 +23,14 @@ class ConvergenceDisplay(Display):
         bounds.
     gap : float, default=None
         The certified relative gap at the end, ``duality_gap_`` of a fit. It includes what the
-        residuals of the eigenvectors leave open, so only this number is called certified.
+        residuals of the eigenvectors leave open.
 
     Examples
     --------
     >>> from mkclust.plots import ConvergenceDisplay
-    >>> display = ConvergenceDisplay(history=[12.0, 10.5, 10.0], lower_bounds=[9.0, 9.9, 9.99])
+    >>> display = ConvergenceDisplay(history=[12.0, 10.0], lower_bounds=[9.0, 9.99], gap=1e-3)
     >>> display.plot().ax_.get_title(loc="left")
-    'Convergence: relative gap 1.0e-03'
+    'Convergence: certified relative gap 1.0e-03'
     """
 
     history: Any
@@ -47,16 +47,6 @@ class ConvergenceDisplay(Display):
     def _read(cls, model: Any, X: Any, **options: Any) -> dict[str, Any]:
         bounds, gap = (getattr(model, name, None) for name in ("lower_bounds_", "duality_gap_"))
         return {"history": model.history_, "lower_bounds": bounds, "gap": gap, **options}
-
-    def _gap_text(self) -> str:
-        """Return the relative gap in the end, nothing if it is not known."""
-        last, kind = self.gap, "certified relative gap"
-        if last is None and self.lower_bounds is not None:
-            last = max(self.history[-1] - self.lower_bounds[-1], 0) / abs(self.history[-1])
-            kind = "relative gap"
-        return (
-            "" if last is None or np.isnan(last) else f"{kind} {last:.1e}" if last else f"{kind} 0"
-        )
 
     def _size(self) -> tuple[float, float]:
         return 6.2, 3.6
@@ -77,8 +67,11 @@ class ConvergenceDisplay(Display):
             # Above the curves, where it covers nothing.
             place: dict[str, Any] = {"loc": "lower left", "bbox_to_anchor": (0, 1), "ncols": 3}
             ax.legend(**place, fontsize=8.5, frameon=False, borderaxespad=0.2, borderpad=0)
-        title = f"Convergence: {self._gap_text()}".removesuffix(": ")
-        set_titles(ax, title, "step", "objective", pad=8 if self.lower_bounds is None else 24)
+        known = self.gap is not None and np.isfinite(self.gap)
+        gap = f": certified relative gap {self.gap:.1e}" if known else ""
+        set_titles(
+            ax, f"Convergence{gap}", "step", "objective", pad=8 if self.lower_bounds is None else 24
+        )
 
 
 @dataclass(eq=False, kw_only=True)

@@ -1,6 +1,5 @@
 """The samples on a map of the embedding, colored by cluster."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from textwrap import wrap
@@ -10,11 +9,11 @@ import numpy as np
 
 from mkclust.linalg import select, to_host
 from mkclust.plots.sampling import cluster_sizes, sample_clusters
-from mkclust.plots.style import FAINT, PALETTE, Display, set_titles, shorten
+from mkclust.plots.style import FAINT, PALETTE, Display, set_titles
 
-# The most samples that are drawn: a map of 2,000 takes 5 s, and more dots only add ink.
-MAX_SAMPLES = {"neighbors": 2_000, "plane": 20_000}
-# Fewer samples have no neighborhoods, and are drawn on the plane.
+# The most samples that are drawn by default: a map of 2,000 takes 5 s.
+MAX_SAMPLES = 2_000
+# Fewer samples have no neighborhoods, and are drawn on two principal axes.
 MIN_MAPPED = 11
 # The names of more clusters would cover the dots.
 MAX_NAMED = 30
@@ -24,9 +23,9 @@ MAX_NAMED = 30
 class EmbeddingDisplay(Display):
     """The samples on a map of the embedding, colored by cluster.
 
-    ``EmbeddingDisplay.from_estimator(model)`` makes it. Positions say which samples are neighbors
-    and little else, and are not used to cluster; ``method="plane"`` draws distances as they are,
-    along the two axes on which they are largest.
+    ``EmbeddingDisplay.from_estimator(model)`` makes it. Neighbors in the embedding are neighbors on
+    the map (t-SNE); positions say little else, and are not used to cluster. Ten samples or fewer
+    are drawn on the two axes along which they spread most.
 
     Parameters
     ----------
@@ -34,14 +33,8 @@ class EmbeddingDisplay(Display):
         The relaxed partition matrix; its rows are scaled to length one, as k-means uses them.
     labels : array-like of int of shape (n,)
         The cluster of each sample; samples labeled -1 are left out.
-    names : mapping of int to str, default=None
-        Names of clusters, written in place of their numbers.
-    method : {"neighbors", "plane"}, default="neighbors"
-        "neighbors": a map (t-SNE) on which neighbors stay neighbors. "plane": the two axes along
-        which the rows spread most; also used for ten samples or fewer.
-    max_samples : int, default=None
-        If there are more samples, a random subset of this size is drawn, clusters in proportion;
-        None draws 2,000 on a map and 20,000 on the plane.
+    max_samples : int, default=2000
+        If there are more samples, a random subset of this size is drawn, clusters in proportion.
 
     Attributes
     ----------
@@ -61,16 +54,11 @@ class EmbeddingDisplay(Display):
 
     embedding: Any
     labels: Any
-    names: Mapping[int, str] | None = None
-    method: str = "neighbors"
-    max_samples: int | None = None
+    max_samples: int = MAX_SAMPLES
 
     def __post_init__(self) -> None:
-        if self.method not in MAX_SAMPLES:
-            raise ValueError(f"method={self.method!r}: pass 'neighbors' or 'plane'")
-        most = MAX_SAMPLES[self.method] if self.max_samples is None else self.max_samples
         labels = to_host(self.labels, None)
-        self.samples, self.sizes = sample_clusters(labels, most), cluster_sizes(labels)
+        self.samples, self.sizes = sample_clusters(labels, self.max_samples), cluster_sizes(labels)
         self.embedding = to_host(select(self.embedding, self.samples))
         self.labels = labels[self.samples]
 
@@ -79,8 +67,8 @@ class EmbeddingDisplay(Display):
         return {"embedding": model.embedding_, "labels": model.labels_, **options}
 
     @cached_property
-    def _axes(self) -> tuple[np.ndarray, np.ndarray]:
-        """Coordinates of the unit rows on principal axes, at least two, and shares of variance."""
+    def _coordinates(self) -> np.ndarray:
+        """Coordinates of the unit rows on principal axes, at least two."""
         # The embedding is unique only up to a rotation, so signs are chosen by the points.
         lengths = np.linalg.norm(self.embedding, axis=1, keepdims=True)
         rows = self.embedding / np.where(lengths > 0, lengths, 1)
@@ -88,33 +76,26 @@ class EmbeddingDisplay(Display):
         coordinates = vectors * values
         coordinates *= np.where((coordinates**3).sum(axis=0) < 0, -1.0, 1.0)
         # Rotations differ in the last digits, which t-SNE would enlarge.
-        coordinates = np.round(coordinates, 12)
-        shares = values**2 / max(float((values**2).sum()), np.finfo(float).tiny)
-        missing = max(2 - len(shares), 0)
-        return np.pad(coordinates, ((0, 0), (0, missing))), np.pad(shares, (0, missing))
+        return np.pad(np.round(coordinates, 12), ((0, 0), (0, max(2 - len(values), 0))))
 
     @property
     def is_map(self) -> bool:
-        """Whether positions are those of neighbors, and not of the plane."""
-        coordinates, _ = self._axes
-        is_enough = len(coordinates) >= MIN_MAPPED and bool(coordinates.any())
-        return self.method == "neighbors" and is_enough
+        """Whether positions are those of neighbors, and not those on two axes."""
+        return len(self._coordinates) >= MIN_MAPPED and bool(self._coordinates.any())
 
     @cached_property
     def points(self) -> np.ndarray:
         """Positions of the samples, (s, 2)."""
-        coordinates, _ = self._axes
-        return _neighbor_map(coordinates) if self.is_map else coordinates[:, :2]
+        return _neighbor_map(self._coordinates) if self.is_map else self._coordinates[:, :2]
 
     def _words(self) -> str:
         n = sum(self.sizes.values())
-        sentences = [
-            "Neighbors in the embedding are neighbors here; distances between far clusters mean "
-            "little. Positions are not used to cluster."
-        ]
-        if not self.is_map:
-            shares = "; second axis: ".join(f"{share:.0%}" for share in self._axes[1][:2])
-            sentences = [f"First axis: {shares} of the variance. Other axes are not drawn."]
+        sentences = ["The two axes along which the samples spread most."]
+        if self.is_map:
+            sentences = [
+                "Neighbors in the embedding are neighbors here; distances between far clusters "
+                "mean little. Positions are not used to cluster."
+            ]
         if len(self.sizes) <= MAX_NAMED:
             sentences.append("Labels: cluster (samples).")
         if len(self.samples) < n:
@@ -132,7 +113,7 @@ class EmbeddingDisplay(Display):
         shades = [colors[label] for label in self.labels[self.drawn_order].tolist()]
         size = float(np.clip(22_000 / max(len(x), 1), 3, 26))
         dots = ax.scatter(x, y, size, shades, alpha=0.75, linewidths=0, gid="samples")
-        dots.set_rasterized(len(x) > MAX_SAMPLES["neighbors"])
+        dots.set_rasterized(len(x) > MAX_SAMPLES)
         ax.set(xticks=[], yticks=[])
         ax.margins(0.06)
         ax.set_aspect("equal", adjustable="datalim")
@@ -151,9 +132,8 @@ class EmbeddingDisplay(Display):
             here = self.points[self.labels == cluster]
             # The sample nearest to the median: if a cluster is in two pieces, in one of them.
             medoid = here[np.linalg.norm(here - np.median(here, axis=0), axis=1).argmin()]
-            name = shorten((self.names or {}).get(cluster, cluster), 20)
-            text = f"{name} ({self.sizes[cluster]:,})"
-            label = ax.text(*medoid, text, ha="center", va="center", parse_math=False)
+            text = f"{cluster} ({self.sizes[cluster]:,})"
+            label = ax.text(*medoid, text, ha="center", va="center")
             label.set(color="black", fontsize=10, fontweight="bold")
             label.set_path_effects([withStroke(linewidth=3, foreground="white")])
 

@@ -101,10 +101,6 @@ class ClassesDisplay(Display):
         order = np.lexsort((-counts.max(axis=0), counts.argmax(axis=0)))
         self.counts = table.rename_axis(index=None).iloc[:, order]
 
-    @classmethod
-    def _read(cls, model: Any, X: Any, **options: Any) -> dict[str, Any]:
-        return {"labels": model.labels_, **options}
-
     def _size(self) -> tuple[float, float]:
         k, c = (min(size, 40) for size in self.counts.shape)
         return max(4.5, 0.35 * c + 2.0), max(3.5, 0.3 * k + 1.5)

@@ -160,9 +160,6 @@ def page(text):
     return Page(text)
 
 
-# Numbers ------------------------------------------------------------------------------------------
-
-
 def test_every_number_about_the_clusters_is_the_librarys(page, problem, fitted):
     views, _ = problem
     sizes, fit_scores = np.bincount(fitted.labels_), sample_scores(fitted)
@@ -284,11 +281,7 @@ def test_the_labels_of_all_samples_can_be_saved_from_the_page(problem):
     content = base64.b64decode(link["href"].partition("base64,")[2]).decode()
     rows = list(csv.reader(io.StringIO(content, newline="")))
     assert rows[0] == ["id", "cluster"]
-    assert [name for name, _ in rows[1:]] == ids
-    assert [int(cluster) for _, cluster in rows[1:]] == model.labels_.tolist()
-
-
-# The file -----------------------------------------------------------------------------------------
+    assert rows[1:] == [[name, str(label)] for name, label in zip(ids, model.labels_, strict=True)]
 
 
 def test_a_page_is_sound_with_headings_in_order_unique_ids_and_captions(page):
@@ -365,15 +358,6 @@ def test_without_its_libraries_the_remedy_is_named(problem, fitted, monkeypatch,
         report_html(fitted, problem[0])
 
 
-# Words --------------------------------------------------------------------------------------------
-
-
-def test_the_verdict_comes_first_then_cautions_then_figures(text, page):
-    opening = text.partition("<nav")[0]
-    assert opening.index('class="verdict"') < opening.index('class="facts"')
-    assert "p-value" not in page.tables["Features of the clusters"][0]
-
-
 def test_views_that_share_nothing_are_said_at_the_top(problem):
     views = {name: view.to_numpy() for name, view in problem[0].items()}
     views["coin"] = np.eye(3)[np.random.default_rng(1).integers(3, size=60)]
@@ -399,16 +383,11 @@ def test_verdicts_on_views_are_said_once_with_and_without_warnings(problem):
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
             model = AgreementKKM(3, random_state=0).fit(X)
-        verdict = model.agreement_.verdict()
         for warned in (None, [str(each.message) for each in caught]):
-            page = page_of(model, X, warned=warned)
-            assert words(page.text).count(verdict) == 1
-            for sentence in model.agreement_.order_sentences():
-                assert words(page.text).count(sentence) == 1
+            text = words(page_of(model, X, warned=warned).text)
+            for sentence in (model.agreement_.verdict(), *model.agreement_.order_sentences()):
+                assert text.count(sentence) == 1
     assert model.agreement_.order_sentences()
-    assert (
-        "Group 2: up and down." in page_of(quiet_fit(model, groups), groups).sections["agreement"]
-    )
 
 
 def test_other_clusters_than_the_views_agree_on_are_a_caution_for_every_method(problem):
@@ -443,24 +422,18 @@ def test_the_methods_paragraph_names_every_step_that_changed_the_data(problem):
     page = page_of(quiet_fit(model, frames), frames, n_resamples=2)
     said = words(page.sections["run"])
     for step in (
-        "We clustered 60 samples into 3 clusters",
-        "The samples of all tables were kept",
-        "1 empty cell was filled with the median of the column",
-        "columns divided by their spread",
-        "From 4 views (left, right, top and coin) we computed 4 kernels",
-        "Each kernel was centered in its feature space and scaled to a unit diagonal",
+        "60 samples into 3 clusters",
+        "1 empty cell was filled with the median",
         "5 samples were missing from some views (5 from top)",
-        "Views that agree with no other view were not used: coin",
-        "k-means with 10 starts",
-        "Stability was assessed by 2 refits on 48 samples",
+        "not used: coin",
+        "2 refits on 48 samples",
     ):
         assert step in said
-    assert all(paper in said for paper in model.REFERENCES)
     assert page.tables["Views with missing samples"][3][:3] == ["top", "55", "5"]
-    given = AverageKKM(3, psd="clip", random_state=0).fit(np.stack([np.eye(20) + 1] * 2))
-    said = words(page_of(given, np.stack([np.eye(20) + 1] * 2)).sections["run"])
+    kernels = np.stack([np.eye(20) + 1] * 2)
+    given = AverageKKM(3, psd="clip", random_state=0).fit(kernels)
+    said = words(page_of(given, kernels).sections["run"])
     assert "2 kernels were given" in said
-    assert not re.search(r"[a-z)]\.[A-Z]", said)  # a space between two sentences
     assert "made positive semidefinite" in said
 
 
@@ -473,9 +446,6 @@ def test_every_method_has_a_report_with_its_paper_and_what_is_certified(name, pr
     assert model.SUMMARY in words(page.text)
     assert ("Certified: the objective" in page.text) == hasattr(model, "duality_gap_")
     assert ("did not converge" in page.text) == (not model.converged_)
-
-
-# Few and many of everything -----------------------------------------------------------------------
 
 
 def test_one_kernel_and_one_cluster_have_a_report(problem):
@@ -500,15 +470,8 @@ def test_compressed_models_say_what_their_features_miss(problem):
     assert "left: columns divided by their spread" in words(page.text)
 
 
+@pytest.mark.slow
 def test_other_numbers_of_clusters_are_compared_if_asked_for(problem):
     model = AverageKKM(4, random_state=0).fit(problem[0])
     data = collect(model, problem[0], n_resamples=0, alternatives=True)
     assert data.suggestion.summary() == suggest_n_clusters(problem[0]).summary()
-    assert collect(model, problem[0], n_resamples=0).suggestion is None
-
-
-@pytest.mark.slow
-def test_five_hundred_samples_take_little_space():
-    views, y = blob_views(np.random.default_rng(0), n=500, k=10, strengths=(3.0,) * 4)
-    model = SimpleMKKM(10, random_state=0).fit(views)
-    assert len(report_html(model, views, y).encode()) < 1_500_000

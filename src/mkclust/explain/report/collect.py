@@ -11,12 +11,7 @@ from mkclust.data import Samples
 from mkclust.explain.annotate import Annotation
 from mkclust.explain.describe import describe, views_of_features
 from mkclust.explain.diagnose import Diagnosis, diagnose
-from mkclust.explain.fitted import (
-    check_fitted,
-    fitted_index,
-    is_approximated,
-    observed_samples,
-)
+from mkclust.explain.fitted import check_fitted, fitted_index, is_approximated, observed_samples
 from mkclust.explain.number_of_clusters import NumberOfClusters, suggest_n_clusters
 from mkclust.explain.parts import Parts
 from mkclust.explain.sample_scores import sample_scores
@@ -135,9 +130,7 @@ def _stability(model: Any, X: Any, n_resamples: int | Stability | None) -> Stabi
     if isinstance(n_resamples, Stability):
         return n_resamples
     n, k, most = len(model.labels_), model.n_clusters, refit_size(model)
-    if n_resamples is None:
-        entries = len(model.kernel_names_) * min(n, most) ** 2 * model.SLOWNESS
-        n_resamples = 20 if entries <= MAX_REFITTED / 20 else 10
+    n_resamples = 10 if n_resamples is None else n_resamples
     if k == 1 or n_resamples == 0 or part_size(n, 0.8, most) <= k:
         return None
     return stability(model, X, n_resamples=n_resamples, max_samples=most)

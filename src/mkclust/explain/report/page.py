@@ -50,12 +50,10 @@ def write_report(
 ) -> Path:
     """Write the report of a fitted model: one HTML file that needs nothing but a browser.
 
-    It begins with a verdict and cautions. Then come the clusters: their sizes, what sets them
-    apart, how clear and how stable they are, and a link that saves all labels; a map of the
-    samples; the weights with the alignments and the diagnosis of each kernel; what every two views
-    share; the mixed kernel; convergence and certificate; and a methods paragraph. If samples are
-    missing from views, it says whether the clusters follow that. Slow computations use some of the
-    samples, and the report says so.
+    It begins with a verdict and cautions. Then come the clusters, a map of the samples, weights and
+    alignments with the diagnosis of each kernel, what every two views share, the mixed kernel,
+    convergence and certificate, and a methods paragraph. Slow computations use some of the samples,
+    and the report says so.
 
     Parameters
     ----------
@@ -73,8 +71,7 @@ def write_report(
     annotation : Annotation, default=None
         Tests of other variables against the clusters, made by `annotate`.
     n_resamples : int or Stability, default=None
-        Number of refits that measure the stability of clusters; None chooses it by the size of the
-        problem, 0 leaves them out.
+        Number of refits that measure the stability of clusters, 10 by default; 0 leaves them out.
     alternatives : bool or NumberOfClusters, default=False
         Whether to compare the number of clusters with others, which takes most of the time; or
         what `suggest_n_clusters` has found already.
@@ -99,8 +96,8 @@ def write_report(
     path = Path(path)
     if path.is_dir():
         raise ValueError(f"{path}: is a folder; give the name of a file in it, such as fit.html")
-    options: dict[str, Any] = {"n_resamples": n_resamples, "alternatives": alternatives}
-    page = report_html(model, X, y, warned=warned, annotation=annotation, **options)
+    options = {"annotation": annotation, "n_resamples": n_resamples, "alternatives": alternatives}
+    page = report_html(model, X, y, warned=warned, **options)
     return write_atomically({path: page.encode()})[0]
 
 
