@@ -297,14 +297,14 @@ def test_pickled_objects_are_never_loaded(tmp_path, suffix):
 def test_several_stacks_are_named_and_one_is_chosen_by_its_name(tmp_path, kernels):
     path = write(tmp_path / "data.npz", K_raw=kernels, K=2 * kernels)
     message = complaint(path)
-    assert "K_raw float64[3, 12, 12], K float64[3, 12, 12]" in message
+    assert "K_raw float64[3, 12, 12] and K float64[3, 12, 12]" in message
     assert f"{path}::K_raw" in message
     np.testing.assert_array_equal(load(f"{path}:: K ").kernels, 2 * kernels)
 
 
 def test_a_tie_between_numbers_of_rows_is_not_decided_by_chance(tmp_path, rng):
     path = write(tmp_path / "data.npz", A=rng.normal(size=(9, 3)), B=rng.normal(size=(8, 3)))
-    assert "A float64[9, 3], B float64[8, 3]" in complaint(path)
+    assert "A float64[9, 3] and B float64[8, 3]" in complaint(path)
     assert load(f"{path}::B").n_samples == 8
 
 

@@ -10,6 +10,7 @@ import numpy as np
 import scipy.sparse
 
 from mkclust.datasets.dataset import LABELS, DatasetError, check_memory, missing_package
+from mkclust.text import join_words
 
 # Data sets of an HDF5 file, and parquet files, above this size stay on disk by default.
 LARGE_BYTES = 1 << 30
@@ -21,22 +22,21 @@ SPARSE_PARTS = {"format", "shape", "data"}
 
 @dataclass(frozen=True)
 class Content:
-    """What a file holds: arrays, labels, names for views, what was skipped, MATLAB's axes."""
+    """What a file holds: arrays and labels by name, what was skipped, MATLAB's order of axes."""
 
     matlab: bool = False
     arrays: dict[str, Any] = field(default_factory=dict)
     labels: dict[str, Any] = field(default_factory=dict)
-    names: list[str] = field(default_factory=list)
     skipped: tuple[str, ...] = ()
 
 
 def read_arrays(path: Path, selection: frozenset[str], on_disk: bool | None) -> Content:
-    """Read the selected variables (none: everything), the labels and the names of the views."""
+    """Read the selected variables (none: everything) and the labels."""
 
     def keep(name: str) -> bool:
         inside = (f"{name}/", f"{name}_")
         is_selected = not selection or any(s == name or s.startswith(inside) for s in selection)
-        return is_selected or name in (*LABELS, "names")
+        return is_selected or name in LABELS
 
     tree, matlab = READERS[path.suffix.lower()](path, keep, on_disk)
     content, unknown = Content(matlab), set(selection)
@@ -44,8 +44,6 @@ def read_arrays(path: Path, selection: frozenset[str], on_disk: bool | None) -> 
         unknown -= set(lineage)
         if any(name.rpartition("/")[2] in LABELS for name in lineage):
             content.labels[lineage[-1]] = array
-        elif lineage == ("names",) and array.dtype.kind == "U":
-            content.names.extend(str(name).strip() for name in array.flat)
         elif lineage[-1] in content.arrays:
             raise DatasetError(f"{path}: two arrays would be called {lineage[-1]}; rename one")
         elif not selection or selection.intersection(lineage):
@@ -57,12 +55,9 @@ def read_arrays(path: Path, selection: frozenset[str], on_disk: bool | None) -> 
     return content
 
 
-def inventory(arrays: dict[str, Any], limit: int = 8) -> str:
+def inventory(arrays: dict[str, Any]) -> str:
     """Return the first arrays with their types and shapes."""
-    kinds = {name: "text" if a.dtype.kind == "U" else a.dtype.name for name, a in arrays.items()}
-    items = [f"{name} {kinds[name]}{list(a.shape)}" for name, a in arrays.items()]
-    more = [f"{len(items) - limit} more"] if len(items) > limit else []
-    return ", ".join(items[:limit] + more) or "nothing"
+    return join_words([f"{n} {a.dtype.name}{list(a.shape)}" for n, a in arrays.items()], 8)
 
 
 def is_hdf5(array: Any) -> bool:

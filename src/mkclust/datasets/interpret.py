@@ -28,15 +28,13 @@ def as_dataset(path: Path, content: Content, *, selected: bool, square: bool) ->
     facts: dict[str, Any] = {"y": labels.get(truth), "description": f"Read from {path.name}.{note}"}
     if stack:
         [(name, kernels)] = stack.items()
-        names = _rename([f"{name}_{i + 1}" for i in range(len(kernels))], content.names)
+        names = tuple(f"{name}_{i + 1}" for i in range(len(kernels)))
         return Dataset(path.stem, None, kernels, kernel_names=names, **facts)
-    names = _rename(list(used), content.names)
     if square:
         kernels = [np.asarray(K) if isinstance(K, ParquetTable) else K for K in used.values()]
-        return Dataset(path.stem, None, kernels, kernel_names=names, **facts)
-    by_rows = [a.tocsr() if scipy.sparse.issparse(a) else a for a in used.values()]
-    views = dict(zip(names, by_rows, strict=True))
-    return Dataset(path.stem, views, None, kernel_names=names, **facts)
+        return Dataset(path.stem, None, kernels, kernel_names=tuple(used), **facts)
+    views = {n: a.tocsr() if scipy.sparse.issparse(a) else a for n, a in used.items()}
+    return Dataset(path.stem, views, None, kernel_names=tuple(used), **facts)
 
 
 def _as_labels(value: Any) -> np.ndarray:
@@ -127,11 +125,3 @@ def _as_float(path: Path, array: Any) -> Any:
     if array.dtype.kind in "biu" and not scipy.sparse.issparse(array):
         check_memory(path, 8 * array.size)
     return array.astype(np.float32 if single else np.float64, copy=False)
-
-
-def _rename(names: list[str], new_names: list[str]) -> tuple[str, ...]:
-    """Return the names that the file gives, if they are those of its views."""
-    short = [name.removeprefix("X_") for name in names]
-    if set(short) <= set(new_names):
-        return tuple(short)
-    return tuple(new_names if len(new_names) == len(set(new_names)) == len(names) else names)

@@ -155,4 +155,4 @@ def read_parquet(path: Path, selection: frozenset[str], on_disk: bool | None) ->
     table = ParquetTable(path, features, np.float32 if single else np.float64, may_be_ids)
     words = tuple(f"{n} {'index' if n in ids else kinds[n]}" for n in skipped)
     y = {name: column_labels(frame[name]) for name in labels}
-    return Content(False, {path.stem: table}, y, [], words)
+    return Content(False, {path.stem: table}, y, words)

@@ -20,7 +20,7 @@ Tables = tuple[dict[str, RawTable], list[str]]
 # How packed text files are opened, by the last suffix.
 PACKED: dict[str, Callable[..., Any]] = {".gz": gzip.open, ".bz2": bz2.open, ".xz": lzma.open}
 # Lines, or bytes, that decide on the separator and the encoding of a text file.
-HEAD_LINES, HEAD_BYTES = 100, 4 << 20
+HEAD_LINES, HEAD_BYTES = 100, 1 << 18
 # Bytes that a cell of a sheet takes, first as an object and then in a frame; in the file about 10.
 CELL_BYTES = 50
 # Cells that are missing, as pandas reads them, a blank, and errors of formulas; an id may be
@@ -69,7 +69,6 @@ def read_text(path: Path, selection: frozenset[str], layout: TableLayout) -> Tab
         "converters": dict.fromkeys(may_be_ids, str),
         "na_values": [" ", *layout.missing],
         "skipinitialspace": delimiter == " ",
-        "float_precision": "round_trip",
     }
     try:
         frame = pd.read_csv(path, encoding=encoding, **options)
