@@ -19,9 +19,9 @@ from mkclust.cli.progress import Progress
 from mkclust.data.join import looks_like_kernel
 from mkclust.datasets.arrays import is_hdf5
 from mkclust.datasets.layout import TableLayout
-from mkclust.datasets.read import load_with
+from mkclust.datasets.read import check_dropped, load_with
 from mkclust.index import has_ids, index_of, match_rows
-from mkclust.text import count, did_you_mean, join_words
+from mkclust.text import count, join_words
 
 
 class View(NamedTuple):
@@ -115,10 +115,7 @@ def read_files(
         for text, layout in zip(inputs, layouts, strict=True)
     ]
     asked = {name for text in request.inputs for name in layout_of(text, request, {}).drop}
-    if absent := sorted(asked - {name for data in data_sets for name in data.dropped}):
-        columns = [c for view in list_views(inputs, data_sets) for c in view.columns]
-        near = did_you_mean(absent[0], columns)
-        raise CommandError(f"--drop {absent[0]}: no input has such a column{near}")
+    check_dropped(asked, data_sets)
     for entry, data, layout in zip(files, data_sets, layouts, strict=True):
         entry |= {"description": data.description, "layout": asdict(layout)}
     return inputs, files, data_sets

@@ -46,7 +46,7 @@ def read_text(path: Path, selection: frozenset[str], layout: TableLayout) -> Tab
     has_comma = any("," in c and is_number(c, ",") for row in rows[1:] for c in row)
     decimal = "," if has_comma and delimiter != "," else "."
     header, width = rows[0], max(map(len, rows))
-    if len(rows) > 1 and len(header) == width - 1 and all(len(row) == width for row in rows[1:]):
+    if len(header) == width - 1 and all(len(row) == width for row in rows[1:]):
         header = ["", *header]  # as R writes tables with names of rows
     has_header = not _is_row(header, decimal)
     if not has_header:
@@ -54,11 +54,7 @@ def read_text(path: Path, selection: frozenset[str], layout: TableLayout) -> Tab
         header = [*first, *(f"column {i + 1}" for i in range(len(header) - len(first)))]
     names = unique_names(path, header)
     # These may hold ids, which are read as they are spelled.
-    may_be_ids = {
-        names[0],
-        *names[1 : 1 + (names[0] == "")],
-        *(name for name in names if name == layout.id),
-    }
+    may_be_ids = {*names[: 1 + (names[0] == "")], *({layout.id} & {*names})}
     n_rows = max(head.count(b"\n"), 1) * path.stat().st_size / len(head)
     check_memory(path, int(8 * len(names) * n_rows))
     options: Any = {
@@ -79,8 +75,8 @@ def read_text(path: Path, selection: frozenset[str], layout: TableLayout) -> Tab
     written = {name: frame[name] for name in may_be_ids}
     for name in frame.select_dtypes(object):
         frame[name] = _as_typed(frame[name], decimal, MISSING.union(layout.missing))
-    note = "" if has_header else "The first line holds numbers: no header."
-    return {unpacked(path).stem: RawTable(_whole_as_float(frame), written, note)}, []
+    note = [] if has_header else ["The first line holds numbers: no header."]
+    return {unpacked(path).stem: RawTable(frame, written)}, note
 
 
 def _head(path: Path) -> bytes:
@@ -140,22 +136,14 @@ def _is_row(cells: list[str], decimal: str) -> bool:
 
 
 def _as_typed(column: pd.Series, decimal: str, missing: frozenset[str]) -> pd.Series:
-    """Return a column of text as numbers, truth values or dates if all of it are."""
+    """Return a column of text as numbers or dates if all of it are."""
     text = column.mask(column.isin(missing), None)
     present = text.dropna().astype(str)
     if all(is_number(cell, decimal) for cell in present):
         return text.str.replace(decimal, ".", regex=False).astype(float)
-    if len(present) == len(text) and present.str.lower().isin(["true", "false"]).all():
-        return text.str.lower() == "true"
     if present.str.fullmatch(DATE).all():
         return pd.to_datetime(text, errors="coerce", format="ISO8601")
     return text
-
-
-def _whole_as_float(frame: pd.DataFrame) -> pd.DataFrame:
-    """Return a frame whose columns of integers are floats; without any, the frame itself."""
-    whole = frame.select_dtypes("integer").columns
-    return frame.astype(dict.fromkeys(whole, float)) if len(whole) else frame
 
 
 def read_sheets(path: Path, selection: frozenset[str], layout: TableLayout) -> Tables:
@@ -188,9 +176,7 @@ def _sheet(path: Path, cells: pd.DataFrame) -> RawTable:
     frame = cells.iloc[1:].reset_index(drop=True)
     frame.columns = pd.Index(unique_names(path, header))
     written = {name: frame[name] for name in frame.columns[: 1 + (frame.columns[0] == "")]}
-    written = {n: column for n, column in written.items() if column.map(type).eq(str).any()}
-    frame = frame.mask(frame.isin(MISSING), None).infer_objects()
-    return RawTable(_whole_as_float(frame), written)
+    return RawTable(frame.mask(frame.isin(MISSING), None).infer_objects(), written)
 
 
 def read_feather(path: Path, selection: frozenset[str], layout: TableLayout) -> Tables:
