@@ -14,7 +14,6 @@ import pytest
 import mkclust
 from command_line import succeed, three_clusters
 from mkclust import cli
-from mkclust.datasets.digits import Table
 
 posix = pytest.mark.skipif(sys.platform == "win32", reason="needs POSIX devices and signals")
 MAIN = "from mkclust.cli import main; main()"
@@ -97,13 +96,12 @@ def test_control_c_ends_a_running_program_with_one_line():
 def small_tables(monkeypatch):
     """Have the demo start from four small tables of ten clusters, and return them."""
     rng, digits = np.random.default_rng(0), np.arange(80) % 10
-    ids = np.array([f"s{i}" for i in range(80)])
+    truth = pd.Series(digits, [f"s{i}" for i in range(80)])
     tables = {}
     for name in ("rows", "columns", "fourier", "gradients"):
         values = 2 * rng.normal(size=(10, 4))[digits] + rng.normal(size=(80, 4))
-        order = rng.permutation(80)
-        tables[name] = Table(ids[order].tolist(), ["a", "b, c", "d", "e"], values[order])
-    truth = dict(zip(ids.tolist(), digits.tolist(), strict=True))
+        frame = pd.DataFrame(values, truth.index, ["a", "b, c", "d", "e"])
+        tables[name] = frame.iloc[rng.permutation(80)]
     monkeypatch.setattr(cli.demo, "digit_tables", lambda: (tables, truth))
     return tables
 

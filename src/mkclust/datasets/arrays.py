@@ -172,7 +172,7 @@ def _from_hdf5(path: Path, node: Any, matlab: bool, on_disk: bool | None) -> Any
     if getattr(node, "shape", None) is None or "MATLAB_empty" in node.attrs:
         return np.empty(0)
     is_label = (node.name or "").rpartition("/")[2] in LABELS
-    may_stay = not is_label and node.ndim in (2, 3) and node.dtype.kind in "biuf"
+    may_stay = not is_label and node.ndim == 2 and node.dtype.kind in "biuf"
     if may_stay and (on_disk or (on_disk is None and node.nbytes > LARGE_BYTES)):
         return h5py.File(path, "r")[node.name]  # from a file of its own, which stays open
     check_memory(f"{path}: {node.name}", node.nbytes)

@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 
 from mkclust.linalg.memory import available_bytes, in_units
 from mkclust.text import count
@@ -92,11 +93,14 @@ class Dataset:
         return f"Dataset({self.name!r}: {', '.join(parts + [self.caveat] * bool(self.caveat))})"
 
 
-def whole_labels(labels: np.ndarray) -> np.ndarray:
-    """Return labels that are whole numbers as integers, others as they are."""
-    if labels.dtype.kind in "US" or not np.isfinite(labels).all():
-        return labels
-    return labels.astype(np.int64) if (labels == np.rint(labels)).all() else labels
+def as_labels(values: Any) -> np.ndarray:
+    """Return a column of labels: whole numbers as integers, other numbers as they are, or text."""
+    column = pd.Series(values)
+    if column.dtype.kind not in "biuf":
+        return column.astype(object).where(column.notna(), "").astype(str).to_numpy(str)
+    labels = column.to_numpy()
+    is_whole = np.isfinite(labels).all() and (labels == np.rint(labels)).all()
+    return labels.astype(np.int64) if is_whole else labels
 
 
 def check_memory(place: str | Path, n_bytes: int) -> None:

@@ -8,14 +8,14 @@ import numpy as np
 import scipy.sparse
 
 from mkclust.datasets.arrays import Content, inventory, is_hdf5
-from mkclust.datasets.dataset import Dataset, DatasetError, check_memory, whole_labels
+from mkclust.datasets.dataset import Dataset, DatasetError, as_labels, check_memory
 from mkclust.datasets.parquet import ParquetTable
 from mkclust.text import join_words
 
 
 def as_dataset(path: Path, content: Content, *, selected: bool, square: bool) -> Dataset:
     """Decide which arrays are views or kernels, and which vector labels them."""
-    labels = {name: _as_labels(array) for name, array in content.labels.items()}
+    labels = {name: _label_vector(array) for name, array in content.labels.items()}
     sizes = [len(vector) for vector in labels.values() if len(vector)]
     stack = _find_stack(path, content, sizes)
     used = stack or _find_tables(path, content, sizes, selected=selected, square=square)
@@ -37,14 +37,12 @@ def as_dataset(path: Path, content: Content, *, selected: bool, square: bool) ->
     return Dataset(path.stem, views, None, kernel_names=tuple(used), **facts)
 
 
-def _as_labels(value: Any) -> np.ndarray:
-    """Return a vector of labels, whole numbers as integers; empty if it is not a vector."""
+def _label_vector(value: Any) -> np.ndarray:
+    """Return labels as a vector; empty if they are not one."""
     if scipy.sparse.issparse(value):
         value = value.toarray() if min(value.shape) == 1 else np.empty((0, 0))
     vector = np.squeeze(np.asarray(value))
-    if vector.ndim != 1 or vector.dtype.kind not in "biufUS":
-        return np.empty(0)
-    return whole_labels(vector)
+    return as_labels(vector) if vector.ndim == 1 and vector.dtype.kind in "biufU" else np.empty(0)
 
 
 def _find_stack(path: Path, content: Content, sizes: list[int]) -> dict[str, Any]:
@@ -52,7 +50,6 @@ def _find_stack(path: Path, content: Content, sizes: list[int]) -> dict[str, Any
     stacks = {}
     for name, array in _numeric(content, 3).items():
         if (axis := _kernel_axis(array.shape, sizes, content.matlab)) is not None:
-            _check_order(path, name, array, axis > 0, "kernels x samples x samples")
             stacks[name] = array if axis == 0 else np.moveaxis(array, axis, 0)
     # Kernels between samples have the size of the labels, others may not.
     stacks = {name: K for name, K in stacks.items() if K.shape[1] in sizes} or stacks
@@ -62,13 +59,6 @@ def _find_stack(path: Path, content: Content, sizes: list[int]) -> dict[str, Any
     stacks = {name: _as_float(path, K) for name, K in stacks.items()}
     # MATLAB stores columns first, products need rows first.
     return {n: np.ascontiguousarray(K) for n, K in stacks.items()} if content.matlab else stacks
-
-
-def _check_order(path: Path, name: str, array: Any, is_other: bool, order: str) -> None:
-    """Refuse an array on disk whose axes would have to be exchanged."""
-    if is_other and is_hdf5(array):
-        advice = f"store it {order}, or pass on_disk=False to load it"
-        raise DatasetError(f"{path}: {inventory({name: array})} has another order; {advice}")
 
 
 def _kernel_axis(shape: tuple[int, ...], sizes: list[int], matlab: bool) -> int | None:
@@ -106,7 +96,9 @@ def _find_tables(
     n = sizes_named[0] if sizes_named else n
     fitting = {name: a for name, a in tables.items() if n in a.shape}
     for name, array in fitting.items():
-        _check_order(path, name, array, array.shape[0] != n, "samples x features")
+        if array.shape[0] != n and is_hdf5(array):
+            advice = "store it samples x features, or pass on_disk=False to load it"
+            raise DatasetError(f"{path}: {inventory({name: array})} is transposed; {advice}")
         fitting[name] = _as_float(path, array.T if array.shape[0] != n else array)
     return fitting
 

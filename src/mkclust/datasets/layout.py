@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
-from mkclust.datasets.dataset import LABELS, Dataset, DatasetError, whole_labels
+from mkclust.datasets.dataset import LABELS, Dataset, DatasetError, as_labels
 from mkclust.index import has_ids
 from mkclust.text import did_you_mean, join_words
 
@@ -59,7 +59,7 @@ def table_dataset(
         words += [note] if note else []
         for column in [each for each in LABELS if each in frame.columns]:
             labels = frame.pop(column)
-            y = column_labels(labels) if y is None else y
+            y = as_labels(labels) if y is None else y
         if unknown := sorted(selection - set(frame.columns)):
             raise _no_column(path, unknown[0], frame)
         frame = frame[[each for each in frame if each in selection]] if selection else frame
@@ -178,13 +178,6 @@ def _no_column(path: Path, name: str, frame: pd.DataFrame, use: str = "") -> Dat
     columns = [column for column in frame.columns if column != ""]
     near = did_you_mean(name, columns)
     return DatasetError(f"{path}: no column {name}{use}{near}; it has {join_words(columns, 8)}")
-
-
-def column_labels(values: pd.Series) -> np.ndarray:
-    """Return a column of labels: whole numbers as integers, everything else as text."""
-    if values.dtype.kind in "biuf":
-        return whole_labels(values.to_numpy())
-    return values.astype(object).where(values.notna(), "").astype(str).to_numpy(str)
 
 
 def unique_names(path: Path, names: Sequence[Any]) -> list[str]:

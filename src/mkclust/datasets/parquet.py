@@ -11,13 +11,7 @@ import pandas as pd
 
 from mkclust.datasets.arrays import LARGE_BYTES, Content
 from mkclust.datasets.dataset import LABELS, DatasetError, check_memory, missing_package
-from mkclust.datasets.layout import (
-    ID_NAMES,
-    TableLayout,
-    column_labels,
-    normalize_name,
-    unique_names,
-)
+from mkclust.datasets.layout import ID_NAMES, TableLayout, normalize_name, unique_names
 from mkclust.datasets.tables import Tables, frame_table
 from mkclust.text import join_words
 
@@ -150,5 +144,4 @@ def read_parquet(path: Path, selection: frozenset[str], on_disk: bool | None) ->
     may_be_ids = [n for n in skipped if n in ids or n == names[0]]
     table = ParquetTable(path, features, np.float32 if single else np.float64, may_be_ids)
     words = tuple(f"{n} {'index' if n in ids else kinds[n]}" for n in skipped)
-    y = {name: column_labels(frame[name]) for name in labels}
-    return Content(False, {path.stem: table}, y, words)
+    return Content(False, {path.stem: table}, {n: frame[n].to_numpy() for n in labels}, words)
