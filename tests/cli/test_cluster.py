@@ -152,26 +152,6 @@ def test_landmarks_approximate_the_kernels_if_asked_for(views):
         assert words in result.stdout
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("kind", ["parquet", "npy"])
-def test_workers_of_a_cluster_find_the_same_clusters(kind, views):
-    distributed = pytest.importorskip("distributed")
-    files = [f"{name}.{kind}" for name in views]
-    for name, view in views.items():
-        if kind == "parquet":
-            pd.DataFrame(view).add_prefix("c").to_parquet(f"{name}.parquet", index=False)
-        else:
-            np.save(f"{name}.npy", view)
-    succeed("cluster", *files, "-k", 3, "--landmarks", 20)
-    labels, weights = read_labels(), read_run()["weights"]
-    options = {"n_workers": 2, "threads_per_worker": 1, "dashboard_address": ":0"}
-    with distributed.LocalCluster(processes=False, protocol="tcp", **options) as cluster:
-        address = cluster.scheduler_address
-        succeed("cluster", *files, "-k", 3, "--landmarks", 20, "--cluster", address)
-    np.testing.assert_array_equal(read_labels(), labels)
-    assert read_run()["weights"] == pytest.approx(weights, abs=1e-6)
-
-
 # --- what the views agree on ----------------------------------------------------------------------
 
 
@@ -262,7 +242,6 @@ def test_labels_have_ids_and_scores_and_clusters_are_numbered_by_falling_size(vi
 @pytest.mark.parametrize(
     ("option", "path", "word"),
     [
-        ("--labels", "nowhere/labels.csv", "nowhere"),
         ("--labels", "a_folder", "folder"),
         ("--labels", "./d.npz", "input"),
         ("--labels", "linked.csv", "input"),

@@ -16,7 +16,7 @@ import pandas as pd
 from mkclust import plots
 from mkclust.cli.errors import CommandError
 from mkclust.cli.inputs import layout_of, read_inputs, row_ids
-from mkclust.cli.models import Fit, connection, fit, measure_stability, new_model
+from mkclust.cli.models import Fit, fit, measure_stability, new_model
 from mkclust.cli.options import FIT, Printing, Request, takes
 from mkclust.cli.outputs import (
     Outcome,
@@ -47,7 +47,7 @@ DESCRIBED = 5
 N_REFITS = 10
 
 
-@takes(*FIT, "n_clusters", "method", "address")
+@takes(*FIT, "n_clusters", "method")
 def run(
     request: Request,
     printing: Printing,
@@ -78,28 +78,27 @@ def run(
         check_outputs(outputs, [*request.inputs, *([annotate] if annotate else [])])
         variables = None if annotate is None else _read_variables(annotate, request)
         _check_survival(variables, time, event)
-        with connection(request, progress):
-            data = read_inputs(request, progress)
-            fitted = fit(request, data, progress)
-            progress.phase("measuring stability")
-            y = data.labels_for(fitted.model)
-            outcome = Outcome(
-                fit=fitted,
-                method=request.method,
-                sample_scores=sample_scores(fitted.model),
-                stability=measure_stability(fitted, N_REFITS),
-                scores=all_scores(fitted.model, y),
-                description=_describe(fitted),
-                annotation=_annotate(fitted.model, variables, time, event),
-                warnings=progress.warnings,
-                seconds=perf_counter() - start,
-            )
-            command = {"name": "cluster", "folder": os.getcwd(), "options": asdict(request)}
-            result = run_record(outcome) | {"command": command}
-            contents = {labels: fitted_labels(fitted.model, outcome.sample_scores)}
-            write_atomically(contents | {record: f"{strict_json(result)}\n".encode()})
-            failures = _write_more(more, outcome, y, progress)
-            lines = _summary(outcome, printing.verbose, annotate)
+        data = read_inputs(request, progress)
+        fitted = fit(request, data, progress)
+        progress.phase("measuring stability")
+        y = data.labels_for(fitted.model)
+        outcome = Outcome(
+            fit=fitted,
+            method=request.method,
+            sample_scores=sample_scores(fitted.model),
+            stability=measure_stability(fitted, N_REFITS),
+            scores=all_scores(fitted.model, y),
+            description=_describe(fitted),
+            annotation=_annotate(fitted.model, variables, time, event),
+            warnings=progress.warnings,
+            seconds=perf_counter() - start,
+        )
+        command = {"name": "cluster", "folder": os.getcwd(), "options": asdict(request)}
+        result = run_record(outcome) | {"command": command}
+        contents = {labels: fitted_labels(fitted.model, outcome.sample_scores)}
+        write_atomically(contents | {record: f"{strict_json(result)}\n".encode()})
+        failures = _write_more(more, outcome, y, progress)
+        lines = _summary(outcome, printing.verbose, annotate)
     written = [path for path in outputs if path not in failures]
     lines += [*progress.lines(printing.verbose), "", *(f"Wrote {path}" for path in written)]
     show(result, lines, printing)

@@ -48,7 +48,7 @@ def run(out: Path = Path("demo")) -> None:
     request = Request(inputs=[*map(str, files)], n_clusters=N_CLUSTERS)
     with session() as progress:
         check_output("plot", picture)
-        check_outputs([*files, picture, labels], new_folder=True)
+        check_outputs([*files, picture, labels])
         progress.phase("writing and reading files")
         write_atomically({path: _content(path, table) for path, table in files.items()})
         data = read_inputs(request, progress)

@@ -17,7 +17,6 @@ from mkclust.cli.errors import CommandError
 from mkclust.cli.options import Request
 from mkclust.cli.progress import Progress
 from mkclust.data.join import looks_like_kernel
-from mkclust.datasets.arrays import is_hdf5
 from mkclust.datasets.layout import TableLayout
 from mkclust.datasets.read import check_dropped, load_with
 from mkclust.index import has_ids, index_of, match_rows
@@ -52,13 +51,8 @@ class Data:
     @property
     def X(self) -> Any:
         """What an estimator takes: views or kernels by name; one view is a table."""
-        one = len(self.views) == 1 and not self.precomputed
-        return next(iter(self.views.values())) if one or self.is_stack else self.views
-
-    @property
-    def is_stack(self) -> bool:
-        """Whether the kernels are a 3-D array in a file."""
-        return any(is_hdf5(view) and view.ndim == 3 for view in self.views.values())
+        is_table = len(self.views) == 1 and not self.precomputed
+        return next(iter(self.views.values())) if is_table else self.views
 
     def labels_for(self, model: Any) -> np.ndarray | None:
         """Return the labels of the inputs in the order of a fitted model's samples."""
@@ -109,9 +103,8 @@ def read_files(
         layouts.append(layout_of(text, request, before["layout"]))
     files = [_fingerprint(text) for text in inputs]
     precomputed = request.asked_kernels == "precomputed"
-    on_disk = None if request.address is None else True  # workers read the files themselves
     data_sets = [
-        load_with(text, layout, kernels=precomputed, on_disk=on_disk)
+        load_with(text, layout, kernels=precomputed)
         for text, layout in zip(inputs, layouts, strict=True)
     ]
     asked = {name for text in request.inputs for name in layout_of(text, request, {}).drop}
@@ -155,11 +148,8 @@ def list_views(inputs: Sequence[str], data_sets: Sequence[datasets.Dataset]) -> 
     counts = Counter(name for data in data_sets for name in data.kernel_names)
     views: dict[str, View] = {}
     for text, data in zip(inputs, data_sets, strict=True):
-        if is_hdf5(data.X) and len(data_sets) > 1:
-            raise CommandError(f"{text}: a stack of kernels on disk must be the only input")
         arrays = data.X if data.precomputed else data.X.values()
-        names, arrays = ((data.name,), [data.X]) if is_hdf5(data.X) else (data.kernel_names, arrays)
-        for name, array in zip(names, arrays, strict=True):
+        for name, array in zip(data.kernel_names, arrays, strict=True):
             base = unique = f"{data.name}/{name}" if counts[name] > 1 else name
             number = 1
             while unique in views:
@@ -176,21 +166,18 @@ def row_ids(view: Any) -> Any:
 
 
 def common_labels(data_sets: Sequence[datasets.Dataset], index: Any) -> np.ndarray | None:
-    """Return the labels of the first inputs that have some, None unless all samples have one."""
-    labels = None
-    for data in data_sets:
-        if data.y is not None:
-            own = None if index is None else list_views([data.name], [data])[0].ids
-            rows = np.arange(len(data.y)) if own is None else match_rows(own, index, data.name)
-            found = pd.Series(np.asarray(data.y, object)[rows]).mask(rows < 0)
-            labels = found if labels is None else labels
-            if (labels.notna() & found.notna() & (labels != found)).any():
-                warnings.warn("the inputs hold different labels; the first are used", stacklevel=2)
-            labels = labels.combine_first(found)
-    if labels is not None and (n := int(labels.isna().sum())):
-        warnings.warn(f"no scores: {n} of {len(labels)} samples have no label", stacklevel=2)
+    """Return the labels of the first input that has some, None unless all samples have one."""
+    labeled = [data for data in data_sets if data.y is not None]
+    if not labeled:
         return None
-    return None if labels is None else np.array(labels.tolist())
+    data, y = labeled[0], np.asarray(labeled[0].y)
+    own = None if index is None else list_views([data.name], [data])[0].ids
+    rows = np.arange(len(y)) if own is None else match_rows(own, index, data.name)
+    if (rows < 0).any():
+        n = np.sum(rows < 0)
+        warnings.warn(f"no scores: {n} of {len(rows)} samples have no label", stacklevel=2)
+        return None
+    return y[rows]
 
 
 def _refuse_transposed(views: Sequence[View]) -> None:

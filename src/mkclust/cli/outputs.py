@@ -77,9 +77,7 @@ def check_output(kind: str, path: Path | None) -> None:
         raise CommandError(f"--{kind} {path}: {error}; install it: {advice}") from None
 
 
-def check_outputs(
-    paths: Sequence[Path], inputs: Sequence[str] = (), new_folder: bool = False
-) -> None:
+def check_outputs(paths: Sequence[Path], inputs: Sequence[str] = ()) -> None:
     """Refuse outputs that could not be written, or would replace an input or each other."""
     taken = {os.path.realpath(path) for text in inputs if (path := input_path(text))}
     for path in paths:
@@ -92,11 +90,7 @@ def check_outputs(
                 raise CommandError(f"{path}: is a folder; give the name of a file in it")
             if target.exists() and not target.is_file():
                 raise CommandError(f"{path}: is not a regular file; give another name")
-            folder = target.parent
-            while new_folder and not folder.exists():
-                folder = folder.parent
-            if not folder.exists():
-                raise CommandError(f"{path}: there is no folder {path.parent}; create it first")
+            folder = next(each for each in target.parents if each.exists())
             with tempfile.TemporaryFile(dir=folder):
                 pass  # permissions do not tell everything, so try
         except OSError as error:

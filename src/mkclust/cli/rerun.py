@@ -11,7 +11,7 @@ import typer
 
 from mkclust.cli.errors import CommandError
 from mkclust.cli.inputs import input_path, read_inputs
-from mkclust.cli.models import connection, fit, new_model
+from mkclust.cli.models import fit, new_model
 from mkclust.cli.options import Printing, Request, takes
 from mkclust.cli.outputs import check_outputs, fitted_labels, labels_hash, show
 from mkclust.cli.progress import session
@@ -30,11 +30,10 @@ def run(printing: Printing, record_file: Path, *, labels: Path | None = None) ->
         outputs = [] if labels is None else [labels]
         check_outputs(outputs, [str(record_file), *request.inputs])
         new_model(request)
-        with connection(request, progress):
-            data = read_inputs(request, progress)
-            model = fit(request, data, progress).model
-            if labels is not None:
-                write_atomically({labels: fitted_labels(model, sample_scores(model))})
+        data = read_inputs(request, progress)
+        model = fit(request, data, progress).model
+        if labels is not None:
+            write_atomically({labels: fitted_labels(model, sample_scores(model))})
     then = record.get("versions") or {}
     hashes = {entry.get("input"): entry.get("sha256") for entry in record["inputs"]}
     same = labels_hash(model.labels_) == record["labels_sha256"]
@@ -68,8 +67,10 @@ def _read_record(path: Path) -> dict[str, Any]:
 
 def _request(record: Mapping[str, Any], path: Path) -> Request:
     """Return what was asked for, with the landmarks that it came to."""
-    options = dict(record["command"]["options"])
-    if unknown := sorted(options.keys() - {each.name for each in fields(Request)}):
+    known = {each.name for each in fields(Request)}
+    # An option that was removed since does not matter if it was not given.
+    options = {n: value for n, value in record["command"]["options"].items() if n in known or value}
+    if unknown := sorted(options.keys() - known):
         has = f"has options that this version does not have, {join_words(unknown)}"
         raise CommandError(f"{path}: {has}; run it with the version that wrote it")
     for text in options["inputs"]:
