@@ -1,5 +1,7 @@
+"""``mkclust predict``: clusters of new samples, read as the files of the fit."""
+
 import csv
-import json
+import os
 from pathlib import Path
 
 import numpy as np
@@ -39,6 +41,7 @@ def clusters(path):
 def test_new_samples_have_the_clusters_that_the_estimator_predicts():
     succeed("cluster", "old.npz", "-k", 3, "--save", "model.skops")
     before = Path("labels.csv").read_bytes()
+    assert succeed("predict", "model.skops", "new.npz", "-q").output == ""
     result = succeed("predict", "model.skops", "new.npz")
     model = mkclust.METHODS[mkclust.RECOMMENDED](3, random_state=0).fit(dict(np.load("old.npz")))
     header, rows = read("predicted.csv")
@@ -52,9 +55,8 @@ def test_new_samples_have_the_clusters_that_the_estimator_predicts():
     assert Path("labels.csv").read_bytes() == before
 
 
-@pytest.mark.parametrize("options", [(), ("--landmarks", 20)])
-def test_predictions_of_the_training_samples_are_their_labels(options):
-    succeed("cluster", "old.npz", "-k", 3, "--save", "model.skops", *options)
+def test_predictions_of_the_training_samples_are_their_labels():
+    succeed("cluster", "old.npz", "-k", 3, "--save", "model.skops", "--landmarks", 20)
     succeed("predict", "model.skops", "old.npz", "--labels", "again.csv")
     np.testing.assert_array_equal(clusters("again.csv"), clusters("labels.csv"))
 
@@ -102,8 +104,6 @@ def test_a_method_that_does_not_predict_is_refused_with_one_that_does():
 
 
 def test_a_foreign_file_is_refused_by_the_name_of_what_it_holds():
-    import os
-
     model = mkclust.AverageKKM(3, random_state=0).fit(dict(np.load("old.npz")))
     model.agreement_ = os.system
     Path("model.skops").write_bytes(skops.io.dumps({"format": FORMAT, "model": model}))
@@ -111,13 +111,6 @@ def test_a_foreign_file_is_refused_by_the_name_of_what_it_holds():
     Path("model.skops").write_bytes(b"nothing of the kind")
     message = fail("predict", "model.skops", "new.npz", "--labels", "new.csv")
     assert "model.skops: is not a model" in message
-
-
-def test_predict_prints_json_or_nothing():
-    succeed("cluster", "old.npz", "-k", 3, "--save", "model.skops", "-q")
-    result = succeed("predict", "model.skops", "new.npz", "--json")
-    assert json.loads(result.stdout)["n_samples"] == 15
-    assert succeed("predict", "model.skops", "new.npz", "-q").output == ""
 
 
 def write_patients(folder=".", rows=slice(None)):
