@@ -54,12 +54,7 @@ def virtual_data_set(file):
     file.create_virtual_dataset("a", layout)
 
 
-ELSEWHERE = [
-    external_link,
-    link_in_a_group,
-    external_storage,
-    virtual_data_set,
-]
+ELSEWHERE = [external_link, link_in_a_group, external_storage, virtual_data_set]
 
 
 @pytest.mark.parametrize("lead", ELSEWHERE)
@@ -97,7 +92,7 @@ def test_links_within_a_file_are_read(folder, X):
         assert complaint(f"own.h5{selected}").startswith("own.h5: ")
 
 
-@pytest.mark.parametrize("row", [20, 2**40, -1])
+@pytest.mark.parametrize("row", [20, -1])
 def test_a_sparse_matrix_with_entries_outside_of_its_shape_is_refused(tmp_path, row):
     with h5py.File(tmp_path / "d.mat", "w", userblock_size=512) as file:
         group = file.create_group("X")
@@ -110,24 +105,17 @@ def test_a_sparse_matrix_with_entries_outside_of_its_shape_is_refused(tmp_path, 
     assert "d.npz: cannot be read" in complaint(tmp_path / "d.npz")
 
 
-@pytest.mark.parametrize("kind", ["npz", "int8.npz", "mat", "h5"])
+@pytest.mark.parametrize("kind", ["npz", "mat"])
 def test_an_array_that_is_larger_than_memory_is_refused_by_its_name(folder, monkeypatch, kind):
-    path, dtype = f"bomb.{kind}", np.int8 if "int8" in kind else np.float64
-    X = np.zeros((20_000_000 // np.dtype(dtype).itemsize // 10, 10), dtype)
-    if kind.endswith("npz"):
-        np.savez_compressed(path, X=X)
-    elif kind.endswith("mat"):
-        scipy.io.savemat(path, {"X": X}, do_compression=True)
+    X = np.zeros((250_000, 10))
+    if kind == "npz":
+        np.savez_compressed("bomb.npz", X=X)
     else:
-        with h5py.File(path, "w") as file:
-            file.create_dataset("X", shape=X.shape, dtype=dtype, chunks=True)
-    assert os.path.getsize(path) < 100_000
-    free = 100_000 if "int8" in kind else 30_000
-    (folder / "meminfo").write_text(f"MemAvailable: {free} kB\n")
+        scipy.io.savemat("bomb.mat", {"X": X}, do_compression=True)
+    assert os.path.getsize(f"bomb.{kind}") < 100_000
+    (folder / "meminfo").write_text("MemAvailable: 30000 kB\n")
     monkeypatch.setattr("mkclust.linalg.memory.MEMINFO", folder / "meminfo")
-    message = complaint(path)
-    assert message.startswith(path)
-    assert "of memory" in message
+    assert "of memory" in complaint(f"bomb.{kind}")
 
 
 def test_what_does_not_fit_into_memory_stays_on_disk_or_sparse(tmp_path):

@@ -107,8 +107,9 @@ def y():
 # --- views and labels --------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("suffix", SUFFIXES)
-@pytest.mark.parametrize("label", ["y", "Y", "gnd", "labels"])
+@pytest.mark.parametrize(
+    ("suffix", "label"), zip(SUFFIXES, ["y", "Y", "gnd", "labels"], strict=True)
+)
 def test_views_and_labels_survive_a_round_trip_through_every_format(
     tmp_path, views, y, suffix, label
 ):
@@ -136,21 +137,16 @@ def test_cells_of_a_cell_array_are_views_numbered_from_one(tmp_path, views, y, s
     assert load(f"{path}::X_2").kernel_names == ("X_2",)
 
 
-@pytest.mark.parametrize("suffix", SUFFIXES)
-def test_labels_are_never_views_even_where_they_look_like_one(tmp_path, views, y, suffix):
-    indicators = np.eye(3)[y - 1]
-    path = write(tmp_path / f"data{suffix}", **views, Y=indicators, other=y[:, None])
-    data = load(path)
-    assert set(data.views) == set(views)
-    assert data.y is None
+def test_labels_are_never_views_even_if_they_look_like_one(tmp_path, views, y):
+    data = load(write(tmp_path / "data.npz", **views, Y=np.eye(3)[y - 1], other=y[:, None]))
+    assert (set(data.views), data.y) == (set(views), None)
     assert "Y" in data.description
     assert "other" in data.description
 
 
-@pytest.mark.parametrize("suffix", SUFFIXES)
-def test_a_view_of_features_by_samples_is_turned_around(tmp_path, views, y, suffix):
+def test_a_view_of_features_by_samples_is_transposed(tmp_path, views, y):
     turned = {name: view.T for name, view in views.items()}
-    data = load(write(tmp_path / f"data{suffix}", **turned, y=y))
+    data = load(write(tmp_path / "data.npz", **turned, y=y))
     for name, view in views.items():
         np.testing.assert_array_equal(data.views[name], view)
 
@@ -167,14 +163,12 @@ def test_sparse_views_and_sparse_kernels_stay_sparse(tmp_path, rng, suffix):
     np.testing.assert_array_equal(kernels[1].toarray(), square.toarray().T)
 
 
-@pytest.mark.parametrize("form", ["csr", "csc", "coo", "bsr", "dia"])
-def test_a_file_of_scipy_is_one_sparse_view(tmp_path, form):
-    matrix = scipy.sparse.random(N, 7, density=0.3, random_state=0, format=form)
+def test_a_file_of_scipy_is_one_sparse_view(tmp_path):
+    matrix = scipy.sparse.random(N, 7, density=0.3, random_state=0, format="csc")
     scipy.sparse.save_npz(tmp_path / "words.npz", matrix)
-    data = load(tmp_path / "words.npz")
-    assert data.kernel_names == ("words",)
-    assert data.views["words"].format == "csr"
-    np.testing.assert_array_equal(data.views["words"].toarray(), matrix.toarray())
+    view = load(tmp_path / "words.npz").views["words"]
+    assert view.format == "csr"
+    np.testing.assert_array_equal(view.toarray(), matrix.toarray())
 
 
 def test_structs_and_groups_are_walked_to_their_arrays(tmp_path, views, y):
@@ -191,14 +185,7 @@ def test_structs_and_groups_are_walked_to_their_arrays(tmp_path, views, y):
 
 @pytest.mark.parametrize(
     ("given", "expected"),
-    [
-        (np.uint8, np.float64),
-        (np.bool_, np.float64),
-        (np.float16, np.float32),
-        (np.float32, np.float32),
-        (">f4", np.float32),
-        (np.float64, np.float64),
-    ],
+    [(np.uint8, np.float64), (np.float16, np.float32), (">f4", np.float32)],
 )
 def test_single_precision_is_kept_and_whole_numbers_become_double(tmp_path, given, expected):
     table = np.arange(24).reshape(N, 2).astype(given)
@@ -249,9 +236,6 @@ def test_images_of_labeled_samples_are_not_taken_for_kernels(tmp_path, rng, y):
         load(path)
 
 
-# --- the container -----------------------------------------------------------------------------
-
-
 # --- what cannot be read -----------------------------------------------------------------------
 
 
@@ -264,24 +248,14 @@ def complaint(target, **options):
     return message
 
 
-@pytest.fixture(params=[".npy", *SUFFIXES])
-def whole_file(request, tmp_path, kernels, y):
-    """A sound file of each format, to be damaged."""
-    path = tmp_path / f"whole{request.param}"
-    if request.param == ".npy":
-        np.save(path, kernels)
-        return path
-    return write(path, K=kernels, y=y)
-
-
-@pytest.mark.parametrize("share", [0, 0.5])
-def test_a_truncated_file_is_refused_at_every_length(whole_file, share):
-    content = whole_file.read_bytes()
-    whole_file.write_bytes(content[: int(share * len(content))])
-    assert str(whole_file) in complaint(whole_file)
-
-
-# Not the others: a wrong type code can crash the compiled readers of SciPy and HDF5 themselves.
+@pytest.mark.parametrize("suffix", [".npy", *SUFFIXES])
+def test_a_truncated_file_is_refused(tmp_path, kernels, suffix):
+    path = tmp_path / f"data{suffix}"
+    np.save(path, kernels) if suffix == ".npy" else write(path, K=kernels)
+    content = path.read_bytes()
+    for length in (0, len(content) // 2):
+        path.write_bytes(content[:length])
+        assert str(path) in complaint(path)
 
 
 @pytest.mark.parametrize("suffix", [".npy", ".npz"])
@@ -311,35 +285,22 @@ def test_a_tie_between_numbers_of_rows_is_not_decided_by_chance(tmp_path, rng):
 # --- real data ---------------------------------------------------------------------------------
 
 
-def folder(variable):
-    if not os.environ.get(variable):
-        pytest.skip(f"{variable} is not set")
-    return Path(os.environ[variable])
-
-
 @pytest.mark.data
+@pytest.mark.skipif("MKCLUST_DATA" not in os.environ, reason="MKCLUST_DATA is not set")
 @pytest.mark.parametrize(
     ("file", "kind", "count", "n_samples", "n_classes"),
     [
         ("uci_digit/UCI.mat", "views", 3, 2000, 10),
-        ("uci_digit/Handwritten_6view.mat", "views", 6, 2000, 10),
-        ("protein_fold/ProteinFold.mat", "views", 12, 694, 27),
         ("protein_fold/ProteinFold_v73.mat", "views", 12, 694, 27),
-        ("ccv/CCV.mat", "views", 3, 6773, 20),
-        ("flower17/features.npz", "views", 7, 1360, 17),
         ("caltech101/features.npz", "views", 22, 1020, 102),
         ("ar10p/AR10P_Kmatrix.mat", "kernels", 6, 130, 10),
-        ("jaffe/jaffe_12kernels.mat", "kernels", 12, 213, 10),
-        ("multiview/BBCSport.mat", "views", 2, 544, 5),
         ("multiview/3Sources.mat", "views", 3, 169, 6),
-        ("multiview/MSRC-v5.mat", "views", 5, 210, 7),
-        ("multiview/Hdigit.mat", "views", 2, 10000, 10),
         ("multiview/Cora.mat", "views", 4, 2708, 7),
         ("multiview/COIL20.mat", "views", 1, 1440, 20),
     ],
 )
 def test_public_files_load_with_their_known_sizes(file, kind, count, n_samples, n_classes):
-    data = load(folder("MKCLUST_DATA") / file)
+    data = load(Path(os.environ["MKCLUST_DATA"], file))
     assert len(getattr(data, kind)) == len(data.kernel_names) == count
     assert (data.n_samples, data.n_classes) == (n_samples, n_classes)
     for array in data.views.values() if kind == "views" else data.kernels:

@@ -59,9 +59,6 @@ def test_numbers_of_every_type_become_floats_and_what_is_missing_becomes_nan(tmp
     view = load(write(tmp_path / "x.parquet", columns), on_disk=True).views["x"]
     expected = [[1, 1, 1, 1], [np.nan, 0, 2, 2], [3, np.nan, 3, 3]]
     np.testing.assert_array_equal(view[:], expected)
-    halves = {name: np.arange(3, dtype=np.float16) for name in "ab"}
-    view = load(write(tmp_path / "half.parquet", halves), on_disk=True).views["half"]
-    assert view.dtype == view[:].dtype == np.float32
 
 
 @pytest.mark.parametrize("on_disk", [None, True])
