@@ -19,8 +19,10 @@ from mkclust.text import is_number
 Tables = tuple[dict[str, RawTable], list[str]]
 # How packed text files are opened, by the last suffix.
 PACKED: dict[str, Callable[..., Any]] = {".gz": gzip.open, ".bz2": bz2.open, ".xz": lzma.open}
-# Lines, or bytes, that decide on the separator and the encoding of a text file.
-HEAD_LINES, HEAD_BYTES = 100, 1 << 18
+# The first lines, of at least this number of bytes, decide on separator and encoding.
+HEAD_BYTES = 1 << 18
+# Bytes of the longest line that is read of these.
+LONGEST_LINE = 1 << 26
 # Bytes that a cell of a sheet takes, first as an object and then in a frame; in the file about 10.
 CELL_BYTES = 50
 # Cells that are missing, as pandas reads them, a blank, and errors of formulas; an id may be
@@ -81,13 +83,9 @@ def read_text(path: Path, selection: frozenset[str], layout: TableLayout) -> Tab
 
 def _head(path: Path) -> bytes:
     """Return the first lines of a file."""
-    lines: list[bytes] = []
     with PACKED.get(path.suffix.lower(), open)(path, "rb") as file:
-        while len(lines) < HEAD_LINES and (len(lines) < 5 or sum(map(len, lines)) < HEAD_BYTES):
-            if not (line := file.readline(16 * HEAD_BYTES)):
-                break
-            lines.append(line)
-    return b"".join(lines)
+        lines = [file.readline(LONGEST_LINE) for _ in range(5)]
+        return b"".join([*lines, *file.readlines(HEAD_BYTES)])
 
 
 def _decode(path: Path, head: bytes) -> tuple[str, str]:
@@ -107,21 +105,20 @@ def _decode(path: Path, head: bytes) -> tuple[str, str]:
 
 def _split(suffix: str, text: str) -> tuple[str, list[list[str]]]:
     """Return the separator that gives every line the same number of cells, and the cells."""
-    found: list[tuple[bool, int, str, list[list[str]]]] = []
+    found = []
     for delimiter in ",;\t " if suffix == ".csv" else "\t,; ":
         try:
             rows = [row for row in csv.reader(io.StringIO(text), delimiter=delimiter) if any(row)]
-        except csv.Error:  # a line without separators, too long for a cell
-            continue
-        rows = rows[:-1] if len(rows) >= HEAD_LINES else rows  # the last one may be cut off
+        except csv.Error:
+            rows = [[text]]  # a line without this separator, too long for a cell
+        rows = rows[:-1] if len(text) > HEAD_BYTES else rows  # the last one may be cut off
         widths = {len(row) for row in rows[1:]} or {len(rows[0])}
         is_even = len(widths) == 1 and max(widths) - len(rows[0]) in (0, 1) and max(widths) > 1
-        # R separates by blanks; elsewhere they are part of cells.
-        if delimiter != " " or (is_even and all(each[1] == 1 for each in found)) or not found:
-            found.append((is_even, len(rows[0]), delimiter, rows))
-    if not found:
-        raise ValueError("its lines have no separator: comma, semicolon or tab")
-    *_, delimiter, rows = max(found, key=lambda each: each[:2])
+        found.append((is_even, len(rows[0]), delimiter, rows))
+    *_, blank = found
+    best = max(found[:-1], key=lambda each: each[:2])
+    # R separates by blanks; elsewhere they are part of cells.
+    _, _, delimiter, rows = blank if blank[0] and best[1] == 1 else best
     return delimiter, rows
 
 
@@ -138,7 +135,7 @@ def _is_row(cells: list[str], decimal: str) -> bool:
 def _as_typed(column: pd.Series, decimal: str, missing: frozenset[str]) -> pd.Series:
     """Return a column of text as numbers or dates if all of it are."""
     text = column.mask(column.isin(missing), None)
-    present = text.dropna().astype(str)
+    present = text.dropna()
     if all(is_number(cell, decimal) for cell in present):
         return text.str.replace(decimal, ".", regex=False).astype(float)
     if present.str.fullmatch(DATE).all():
