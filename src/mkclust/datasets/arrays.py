@@ -22,12 +22,11 @@ SPARSE_PARTS = {"format", "shape", "data"}
 
 @dataclass(frozen=True)
 class Content:
-    """What a file holds: arrays and labels by name, what was skipped, MATLAB's order of axes."""
+    """What a file holds: arrays and labels by name, and whether its axes are in MATLAB's order."""
 
     matlab: bool = False
     arrays: dict[str, Any] = field(default_factory=dict)
     labels: dict[str, Any] = field(default_factory=dict)
-    skipped: tuple[str, ...] = ()
 
 
 def read_arrays(path: Path, selection: frozenset[str], on_disk: bool | None) -> Content:

@@ -9,8 +9,6 @@ import scipy.sparse
 
 from mkclust.datasets.arrays import Content, inventory, is_hdf5
 from mkclust.datasets.dataset import Dataset, DatasetError, as_labels, check_memory
-from mkclust.datasets.parquet import ParquetTable
-from mkclust.text import join_words
 
 
 def as_dataset(path: Path, content: Content, *, selected: bool, square: bool) -> Dataset:
@@ -23,16 +21,14 @@ def as_dataset(path: Path, content: Content, *, selected: bool, square: bool) ->
     truth = next((name for name, vector in labels.items() if len(vector) == n), "")
     held = content.arrays | content.labels
     unused = {name: held[name] for name in held if name not in used and name != truth}
-    words = [*([inventory(unused)] if unused else []), join_words(content.skipped, 8)]
-    note = f" Skipped: {', '.join(filter(None, words))}." if any(words) else ""
+    note = f" Skipped: {inventory(unused)}." if unused else ""
     facts: dict[str, Any] = {"y": labels.get(truth), "description": f"Read from {path.name}.{note}"}
     if stack:
         [(name, kernels)] = stack.items()
         names = tuple(f"{name}_{i + 1}" for i in range(len(kernels)))
         return Dataset(path.stem, None, kernels, kernel_names=names, **facts)
     if square:
-        kernels = [np.asarray(K) if isinstance(K, ParquetTable) else K for K in used.values()]
-        return Dataset(path.stem, None, kernels, kernel_names=tuple(used), **facts)
+        return Dataset(path.stem, None, [*used.values()], kernel_names=tuple(used), **facts)
     views = {n: a.tocsr() if scipy.sparse.issparse(a) else a for n, a in used.items()}
     return Dataset(path.stem, views, None, kernel_names=tuple(used), **facts)
 
@@ -79,8 +75,8 @@ def _find_tables(
     tables = _numeric(content, 2)
     if square:
         tables = {name: a for name, a in tables.items() if a.shape[0] == a.shape[1]}
-    elif not selected:  # the single column of a parquet file is a feature, that of an array is not
-        tables = {n: a for n, a in tables.items() if min(a.shape) > 1 or hasattr(a, "columns")}
+    elif not selected:  # a single column may be further labels
+        tables = {name: a for name, a in tables.items() if min(a.shape) > 1}
     rows = Counter(a.shape[0] for a in tables.values() if a.shape[0] > 1)
     if not rows:
         expected = "square 2-D arrays" if square else "2-D arrays (samples x features)"
@@ -111,7 +107,7 @@ def _numeric(content: Content, ndim: int) -> dict[str, Any]:
 
 def _as_float(path: Path, array: Any) -> Any:
     """Return an array in single or double precision; one on disk is converted when it is read."""
-    if isinstance(array, np.memmap | ParquetTable) or is_hdf5(array):
+    if isinstance(array, np.memmap) or is_hdf5(array):
         return array
     single = array.dtype.kind == "f" and array.dtype.itemsize <= 4
     if array.dtype.kind in "biu" and not scipy.sparse.issparse(array):

@@ -9,8 +9,15 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from mkclust.datasets.arrays import LARGE_BYTES, Content
-from mkclust.datasets.dataset import LABELS, DatasetError, check_memory, missing_package
+from mkclust.datasets.arrays import LARGE_BYTES
+from mkclust.datasets.dataset import (
+    LABELS,
+    Dataset,
+    DatasetError,
+    as_labels,
+    check_memory,
+    missing_package,
+)
 from mkclust.datasets.layout import ID_NAMES, TableLayout, normalize_name, unique_names
 from mkclust.datasets.tables import Tables, frame_table
 from mkclust.text import join_words
@@ -117,7 +124,7 @@ def read_frame(path: Path, selection: frozenset[str], layout: TableLayout) -> Ta
     return {path.stem: frame_table(path, pd.read_parquet(path))}, []
 
 
-def read_parquet(path: Path, selection: frozenset[str], on_disk: bool | None) -> Content | None:
+def read_parquet(path: Path, selection: frozenset[str], on_disk: bool | None) -> Dataset | None:
     """Return the numbers of a large file as one view on disk, and the labels; None for others."""
     from pyarrow import types
 
@@ -143,5 +150,7 @@ def read_parquet(path: Path, selection: frozenset[str], on_disk: bool | None) ->
     skipped = [n for n in names if not selection and n not in (*features, *labels)]
     may_be_ids = [n for n in skipped if n in ids or n == names[0]]
     table = ParquetTable(path, features, np.float32 if single else np.float64, may_be_ids)
-    words = tuple(f"{n} {'index' if n in ids else kinds[n]}" for n in skipped)
-    return Content(False, {path.stem: table}, {n: frame[n].to_numpy() for n in labels}, words)
+    note = f" Skipped: {join_words(skipped, 8)}." if skipped else ""
+    y = as_labels(frame[labels[0]]) if labels else None
+    text = f"Read from {path.name}.{note}"
+    return Dataset(path.stem, {path.stem: table}, None, y, (path.stem,), text)

@@ -143,7 +143,7 @@ def load_with(
             raise DatasetError(f"{text}: holds views, not kernels; load it without kernels=True")
         return data
     path, selection = _split(text)
-    suffix, content = unpacked(path).suffix.lower(), None
+    suffix = unpacked(path).suffix.lower()
     if layout.missing and suffix not in TABLES:
         given = join_words(layout.missing)
         raise DatasetError(f"{path}: missing={given} is for tables; replace it by NaN in the file")
@@ -152,10 +152,11 @@ def load_with(
             return read_anndata(path, selection)
         if suffix in arrays.READERS:
             content = arrays.read_arrays(path, selection, on_disk)
-        elif suffix == ".parquet" and layout == TableLayout():
-            content = read_parquet(path, selection, on_disk)
-        if content is not None:
             return as_dataset(path, content, selected=bool(selection), square=kernels)
+        if suffix == ".parquet" and layout == TableLayout() and not kernels:
+            data = read_parquet(path, selection, on_disk)
+            if data is not None:
+                return data
         tables, notes = TABLES[suffix](path, selection, layout)
         columns = frozenset() if TABLES[suffix] is read_sheets else selection
         return table_dataset(path, tables, layout, selection=columns, kernels=kernels, notes=notes)
