@@ -8,13 +8,13 @@ from mkclust.data.options import TABLE_RULES
 from mkclust.exceptions import ClusterNumberWarning, warn
 from mkclust.kernels import KernelBank
 from mkclust.kernels.kinds import check_scale
-from mkclust.parameters import Allowed, ClusterCount, Count, Flag, Number, check_parameter
+from mkclust.parameters import Allowed, Count, Flag, Number, check_parameter
 from mkclust.stack import Stack
 from mkclust.stack.compare import count_distinct
 
 # What the parameters that many methods share may be.
 COMMON: dict[str, Allowed] = {
-    "n_clusters": ClusterCount(),
+    "n_clusters": Count("; mkclust.suggest_n_clusters(X) finds one that the data support"),
     "center": Flag(),
     "normalize": Flag(),
     "n_init": Count(),
