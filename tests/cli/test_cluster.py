@@ -212,7 +212,7 @@ def test_labels_have_ids_and_scores_and_clusters_are_numbered_by_falling_size(vi
 @pytest.mark.parametrize(
     ("option", "path", "word"),
     [
-        ("--labels", "a_folder", "folder"),
+        ("--labels", "a_folder", "regular file"),
         ("--labels", "./d.npz", "input"),
         ("--labels", "linked.csv", "input"),
         ("--run", "labels.csv", "another output"),

@@ -21,7 +21,6 @@ from mkclust.cli.printing import score_table, views_used
 from mkclust.cli.progress import session
 from mkclust.datasets.digits import digit_tables
 from mkclust.explain.describe import describe
-from mkclust.explain.sample_scores import sample_scores
 from mkclust.files import write_atomically
 from mkclust.methods import METHODS
 
@@ -63,7 +62,7 @@ def run(out: Path = Path("demo")) -> None:
             "k-means": metrics.scores(y, _k_means(data.views, model.sample_ids_)),
         }
         progress.phase("drawing")
-        figure, table = plots.plot_fit(model, y), fitted_labels(model, sample_scores(model))
+        figure, table = plots.plot_fit(model, y), fitted_labels(model)
         write_atomically({picture: lambda path: figure.savefig(path, dpi=150), labels: table})
     lines = [f"Handwritten digits in five files. In {USELESS}, rows are under the wrong ids."]
     lines += [*data.lines, *views_used(model), "", description.summary(), "", score_table(scores)]

@@ -21,8 +21,7 @@ from mkclust.text import join_words, text_table
 
 # Entries of all kernels, times the slowness of a method, beyond which a fit takes minutes.
 MOST_ENTRIES = 5e8
-# How stability, gap, seconds and a score in percent are printed; "-" if there is none.
-FORMS = ("{:.2f}", "{:.1e}", "{:.2f}", "{:.1f}")
+# What every comparison ends with.
 CAUTION = (
     "Agreement is not truth: methods that use the same kernels share their mistakes, and what "
     "is stable may be one cloud that is cut in the same place every time."
@@ -133,8 +132,8 @@ def _comparison(
     rows = [["method", "stability", "gap", "seconds", "ARI (%)"]]
     for title, each in zip(titles, found.values(), strict=True):
         score = None if each["scores"] is None else 100 * each["scores"]["ari"]
-        cells = zip(FORMS, (each["stability"], each["gap"], each["seconds"], score), strict=True)
-        rows.append([title, *("-" if x is None else form.format(x) for form, x in cells)])
+        values = (each["stability"], each["gap"], each["seconds"], score)
+        rows.append([title, *("-" if x is None else f"{x:.3g}" for x in values)])
     matrix = [["adjusted Rand index", *map(str, range(1, len(titles) + 1))]]
     matrix += [[t, *(f"{x:.2f}" for x in row)] for t, row in zip(titles, pairs, strict=True)]
     lines = [text_table(rows), "", text_table(matrix), ""]

@@ -31,11 +31,6 @@ class View(NamedTuple):
     array: Any
     ids: Any
 
-    @property
-    def columns(self) -> list[str]:
-        """The names of the columns of a table."""
-        return list(map(str, getattr(self.array, "columns", ())))
-
 
 @dataclass(frozen=True)
 class Data:
@@ -150,11 +145,9 @@ def list_views(inputs: Sequence[str], data_sets: Sequence[datasets.Dataset]) -> 
     for text, data in zip(inputs, data_sets, strict=True):
         arrays = data.X if data.precomputed else data.X.values()
         for name, array in zip(data.kernel_names, arrays, strict=True):
-            base = unique = f"{data.name}/{name}" if counts[name] > 1 else name
-            number = 1
+            unique = f"{data.name}/{name}" if counts[name] > 1 else name
             while unique in views:
-                number += 1
-                unique = f"{base} ({number})"
+                unique = f"{unique} ({len(views) + 1})"
             views[unique] = View(text, unique, array, row_ids(array))
     return list(views.values())
 
@@ -186,7 +179,7 @@ def _refuse_transposed(views: Sequence[View]) -> None:
     for view in views:
         others = [other for other in views if other is not view]
         ids = [other.ids for other in others if other.ids is not None]
-        header, (n, width) = pd.Index(view.columns), view.array.shape
+        header, (n, width) = pd.Index(getattr(view.array, "columns", ())), view.array.shape
         if ids:
             shares = view.ids is not None and any(view.ids.isin(each).any() for each in ids)
             turned = not shares and any(header.isin(each).sum() > len(each) / 2 for each in ids)

@@ -23,7 +23,7 @@ from mkclust.cli.options import Printing
 from mkclust.explain.annotate import Annotation
 from mkclust.explain.describe import Description
 from mkclust.explain.number_of_clusters import NumberOfClusters
-from mkclust.explain.sample_scores import SampleScores
+from mkclust.explain.sample_scores import SampleScores, sample_scores
 from mkclust.explain.stability import Stability
 from mkclust.version import versions
 
@@ -64,9 +64,9 @@ class Outcome:
 
 def check_output(kind: str, path: Path | None) -> None:
     """Refuse an output that needs another suffix, or a package that is not installed."""
+    modules, suffixes = NEEDED[kind]
     if path is None:
         return
-    modules, suffixes = NEEDED[kind]
     if path.suffix.lower() not in suffixes:
         raise CommandError(f"--{kind} {path}: give it a suffix of {', '.join(suffixes)}")
     try:
@@ -86,10 +86,8 @@ def check_outputs(paths: Sequence[Path], inputs: Sequence[str] = ()) -> None:
             raise CommandError(f"{path}: is an input, or another output; give it another name")
         taken.add(str(target))
         try:
-            if target.is_dir():
-                raise CommandError(f"{path}: is a folder; give the name of a file in it")
             if target.exists() and not target.is_file():
-                raise CommandError(f"{path}: is not a regular file; give another name")
+                raise CommandError(f"{path}: is not a regular file; give the name of one")
             folder = next(each for each in target.parents if each.exists())
             with tempfile.TemporaryFile(dir=folder):
                 pass  # permissions do not tell everything, so try
@@ -106,8 +104,9 @@ def labels_csv(ids: Any, labels: Any, **scores: Any) -> bytes:
     return text.encode("utf-8", "backslashreplace")
 
 
-def fitted_labels(model: Any, scores: SampleScores) -> bytes:
+def fitted_labels(model: Any, scores: SampleScores | None = None) -> bytes:
     """Return the table of the clusters of a fit, by ids or else by numbers from 0."""
+    scores = sample_scores(model) if scores is None else scores
     labels = np.asarray(model.labels_)
     ids = getattr(model, "sample_ids_", range(len(labels)))
     return labels_csv(ids, labels, silhouette=scores.silhouette, margin=scores.margin)
