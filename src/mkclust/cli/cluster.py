@@ -177,8 +177,8 @@ def _write_more(
         write_report(model, outcome.fit.X, path, classes, alternatives=other_k, **about)
 
     def save(path: Path) -> None:
-        read = [{name: each[name] for name in ("input", "layout")} for each in data.files]
-        model.files_ = read  # new files are read alike
+        # New files are read alike.
+        model.files_ = [{n: r[n] for n in ("input", "layout")} for _, _, r in data.inputs]
         save_model(model, path)
 
     writers = {"plot": draw, "report": report, "save": save}

@@ -150,7 +150,7 @@ def run_record(outcome: Outcome) -> dict[str, Any]:
         "seed": model.random_state,
         "seconds": seconds | {"total": outcome.seconds},
         "versions": versions(),
-        "inputs": fit.data.files,
+        "inputs": [each.record for each in fit.data.inputs],
     }
 
 

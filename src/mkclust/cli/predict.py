@@ -45,8 +45,8 @@ def run(
         if request.join is not None:
             model.set_params(join=request.join).check_parameters()
         progress.phase("reading")
-        inputs, _, data_sets = read_files(request, getattr(model, "files_", ()))
-        views = {each.name: each.array for each in list_views(inputs, data_sets)}
+        inputs = read_files(request, getattr(model, "files_", ()))
+        views = {each.name: each.array for each in list_views(inputs)}
         X, note = _as_fitted(model, views, model_file)
         progress.phase("predicting")
         with sklearn.config_context(transform_output="pandas"):

@@ -32,7 +32,7 @@ def run(printing: Printing, record_file: Path, *, labels: Path | None = None) ->
             write_atomically({labels: fitted_labels(model)})
     then, inputs = record["versions"], record["inputs"]
     same = labels_hash(model.labels_) == record["labels_sha256"]
-    files = [each["input"] for each in data.files if inputs.get(each["input"]) != each["sha256"]]
+    files = [n for n, _, now in data.inputs if inputs.get(now["input"]) != now["sha256"]]
     numbers = {n: [str(then.get(n)), now] for n, now in versions().items() if then.get(n) != now}
     result = {"same_labels": same, "changed_inputs": files, "changed_versions": numbers}
     size = f"{count(len(model.labels_), 'sample')}, {count(model.n_clusters, 'cluster')}"

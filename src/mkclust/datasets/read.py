@@ -154,9 +154,8 @@ def load_with(
             content = arrays.read_arrays(path, selection, on_disk)
             return as_dataset(path, content, selected=bool(selection), square=kernels)
         if suffix == ".parquet" and layout == TableLayout() and not kernels:
-            data = read_parquet(path, selection, on_disk)
-            if data is not None:
-                return data
+            if (stored := read_parquet(path, selection, on_disk)) is not None:
+                return stored
         tables, notes = TABLES[suffix](path, selection, layout)
         columns = frozenset() if TABLES[suffix] is read_sheets else selection
         return table_dataset(path, tables, layout, selection=columns, kernels=kernels, notes=notes)

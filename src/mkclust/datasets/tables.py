@@ -56,7 +56,7 @@ def read_text(path: Path, selection: frozenset[str], layout: TableLayout) -> Tab
         header = [*first, *(f"column {i + 1}" for i in range(len(header) - len(first)))]
     names = unique_names(path, header)
     # These may hold ids, which are read as they are spelled.
-    may_be_ids = {*names[: 1 + (names[0] == "")], *({layout.id} & {*names})}
+    may_be_ids = [n for i, n in enumerate(names) if i <= (names[0] == "") or n == layout.id]
     n_rows = max(head.count(b"\n"), 1) * path.stat().st_size / len(head)
     check_memory(path, int(8 * len(names) * n_rows))
     options: Any = {
