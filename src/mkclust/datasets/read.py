@@ -153,9 +153,9 @@ def load_with(
         if suffix in arrays.READERS:
             content = arrays.read_arrays(path, selection, on_disk)
             return as_dataset(path, content, selected=bool(selection), square=kernels)
-        if suffix == ".parquet" and layout == TableLayout() and not kernels:
-            if (stored := read_parquet(path, selection, on_disk)) is not None:
-                return stored
+        by_rows = suffix == ".parquet" and layout == TableLayout() and not kernels
+        if by_rows and (stored := read_parquet(path, selection, on_disk)) is not None:
+            return stored
         tables, notes = TABLES[suffix](path, selection, layout)
         columns = frozenset() if TABLES[suffix] is read_sheets else selection
         return table_dataset(path, tables, layout, selection=columns, kernels=kernels, notes=notes)
