@@ -1,4 +1,4 @@
-"""Files of every format give the same data; what cannot be read says so in one line."""
+"""Files of every format give the same data; links and damaged files are refused by one line."""
 
 import os
 import pickle
@@ -13,6 +13,7 @@ import scipy.sparse
 
 from mkclust import datasets
 from mkclust.datasets import DatasetError
+from mkclust.datasets.digits import digit_tables
 
 # A test knows whether it asked for views or for kernels; the type checker cannot.
 load: Any = datasets.load
@@ -282,6 +283,112 @@ def test_a_tie_between_numbers_of_rows_is_not_decided_by_chance(tmp_path, rng):
     assert load(f"{path}::B").n_samples == 8
 
 
+# --- links, memory and indices -------------------------------------------------------------------
+
+
+@pytest.fixture
+def X(tmp_path, monkeypatch):
+    """A table in a file, to which other files in the current folder may lead."""
+    X = np.random.default_rng(0).normal(size=(N, 3))
+    monkeypatch.chdir(tmp_path)
+    write_h5("target.h5", {"X": X})
+    Path("raw.bin").write_bytes(X.tobytes())
+    return X
+
+
+def external_link(file):
+    file["a"] = h5py.ExternalLink("target.h5", "/X")
+
+
+def link_in_a_group(file):
+    file.create_group("a")["b"] = h5py.ExternalLink("target.h5", "/X")
+
+
+def external_storage(file):
+    file.create_dataset("a", shape=(N, 3), dtype="f8", external=[("raw.bin", 0, 24 * N)])
+
+
+def virtual_data_set(file):
+    layout = h5py.VirtualLayout(shape=(N, 3), dtype="f8")
+    layout[:] = h5py.VirtualSource("target.h5", "X", shape=(N, 3))
+    file.create_virtual_dataset("a", layout)
+
+
+ELSEWHERE = [external_link, link_in_a_group, external_storage, virtual_data_set]
+
+
+@pytest.mark.parametrize("lead", ELSEWHERE)
+@pytest.mark.parametrize("on_disk", [None, True])
+def test_numbers_of_another_file_are_not_read(X, lead, on_disk):
+    with h5py.File("own.h5", "w") as file:
+        lead(file)
+        file["X"] = X
+    assert "own.h5: " in (message := complaint("own.h5", on_disk=on_disk))
+    assert "link" in message
+    np.testing.assert_array_equal(load("own.h5::X").views["X"], X)
+
+
+def test_numbers_of_another_file_are_not_read_from_anndata_and_matlab_files(X):
+    anndata = pytest.importorskip("anndata")
+    anndata.AnnData(np.ones((3, 2))).write_h5ad("own.h5ad")
+    with h5py.File("own.h5ad", "a") as file:
+        del file["X"]
+        external_link(file)
+    assert "own.h5ad: a is a link" in complaint("own.h5ad")
+    with h5py.File("own.mat", "w", userblock_size=512) as file:
+        external_link(file)
+    assert "own.mat: a is a link" in complaint("own.mat")
+
+
+def test_links_within_a_file_are_read(X):
+    with h5py.File("own.h5", "w") as file:
+        file["group/X"] = X
+        file["soft"], file["hard"] = h5py.SoftLink("/group/X"), file["group/X"]
+    assert set(load("own.h5").views) == {"group/X", "soft", "hard"}
+    with h5py.File("own.h5", "a") as file:
+        file["group/again"] = file["group"]
+        file["lost"] = h5py.SoftLink("/nowhere")
+    for selected in ("::lost", "::group"):
+        assert complaint(f"own.h5{selected}").startswith("own.h5: ")
+
+
+@pytest.mark.parametrize("row", [20, -1])
+def test_a_sparse_matrix_with_entries_outside_of_its_shape_is_refused(tmp_path, row):
+    with h5py.File(tmp_path / "d.mat", "w", userblock_size=512) as file:
+        group = file.create_group("X")
+        group.attrs["MATLAB_sparse"] = np.uint64(N)
+        group["data"], group["ir"] = [1.0, 2.0], np.array([3, row])
+        group["jc"] = np.array([0, 1, 2])
+    assert "d.mat: cannot be read" in complaint(tmp_path / "d.mat")
+    parts = {"indices": [0, row], "indptr": [0, 1, 2], "format": b"csr", "shape": [2, 3]}
+    np.savez(tmp_path / "d.npz", data=[1.0, 2.0], **parts)
+    assert "d.npz: cannot be read" in complaint(tmp_path / "d.npz")
+
+
+@pytest.mark.parametrize("kind", ["npz", "mat"])
+def test_an_array_that_is_larger_than_memory_is_refused_by_its_name(tmp_path, monkeypatch, kind):
+    X, path = np.zeros((250_000, 10)), tmp_path / f"bomb.{kind}"
+    if kind == "npz":
+        np.savez_compressed(path, X=X)
+    else:
+        scipy.io.savemat(path, {"X": X}, do_compression=True)
+    assert path.stat().st_size < 100_000
+    (tmp_path / "meminfo").write_text("MemAvailable: 30000 kB\n")
+    monkeypatch.setattr("mkclust.linalg.memory.MEMINFO", tmp_path / "meminfo")
+    assert "of memory" in complaint(path)
+
+
+def test_what_does_not_fit_into_memory_stays_on_disk_or_sparse(tmp_path):
+    shape = (10**8, 10**6)
+    with h5py.File(tmp_path / "d.h5", "w") as file:
+        file.create_dataset("X", shape=shape, dtype="f8", chunks=(1000, 1000))
+    assert "of memory" in complaint(tmp_path / "d.h5", on_disk=False)
+    assert load(tmp_path / "d.h5").views["X"].shape == shape
+    matrix = scipy.sparse.csc_matrix(([1.0], ([3], [0])), shape=(10**6, 10**6))
+    scipy.io.savemat(tmp_path / "d.mat", {"X": matrix})
+    assert load(tmp_path / "d.mat").views["X"].nnz == 1
+
+
 # --- real data ---------------------------------------------------------------------------------
 
 
@@ -306,3 +413,15 @@ def test_public_files_load_with_their_known_sizes(file, kind, count, n_samples, 
     for array in data.views.values() if kind == "views" else data.kernels:
         assert array.dtype in (np.float32, np.float64)
         assert np.isfinite(array).all()
+
+
+def test_the_tables_of_the_demo_are_of_the_same_samples_in_different_orders():
+    tables, digits = digit_tables()
+    assert len({tuple(table.index) for table in tables.values()}) == len(tables) == 4
+    images = load("digits").views["pixels"].reshape(-1, 8, 8)
+    np.testing.assert_array_equal(digits, load("digits").y)
+    for table in tables.values():
+        assert sorted(table.index) == sorted(digits.index)
+        assert table.columns.is_unique
+    for axis, name in ((1, "columns"), (2, "rows")):
+        np.testing.assert_allclose(tables[name].loc[digits.index], images.sum(axis=axis))
