@@ -1,6 +1,5 @@
 """``mkclust cluster``: the labels of the estimator, its files, and what it refuses."""
 
-import csv
 import hashlib
 import json
 import os
@@ -19,12 +18,10 @@ Recommended = mkclust.METHODS[mkclust.RECOMMENDED]
 
 
 @pytest.fixture(autouse=True)
-def folder(tmp_path, monkeypatch):
-    """Run every test in a folder of its own, with one file of two views in it."""
-    monkeypatch.chdir(tmp_path)
+def files(folder):
+    """Write one file of two views."""
     views, y = three_clusters(60)
     np.savez("d.npz", **views, y=y)
-    return tmp_path
 
 
 @pytest.fixture
@@ -43,10 +40,9 @@ def kernels():
 
 
 def read_labels(path="labels.csv"):
-    with open(path, newline="") as file:
-        header, *rows = csv.reader(file)
-    assert header == ["id", "cluster", "silhouette", "margin"]
-    return np.array([int(row[1]) for row in rows])
+    table = pd.read_csv(path)
+    assert list(table) == ["id", "cluster", "silhouette", "margin"]
+    return table["cluster"].to_numpy()
 
 
 def read_run(path="run.json"):
@@ -127,15 +123,13 @@ def test_a_setting_that_cannot_be_is_refused_before_anything_is_read(method, set
 
 
 def test_landmarks_approximate_the_kernels_if_asked_for(views):
-    result = succeed("cluster", "d.npz", "-k", 3, "--landmarks", 20, "--method", "simplemkkm", "-v")
+    succeed("cluster", "d.npz", "-k", 3, "--landmarks", 20, "--method", "simplemkkm", "-v")
     model = mkclust.SimpleMKKM(3, approximation=mkclust.kernels.Nystroem(20), random_state=0)
     model.fit(views)
     np.testing.assert_array_equal(read_labels(), model.labels_)
     record = read_run()
     assert record["landmarks"] == 20
     assert record["approximation_error"] == pytest.approx(model.approximation_error_.tolist())
-    for words in ("20 landmarks", "do not capture", "for the approximated kernels"):
-        assert words in result.stdout
 
 
 # --- what the views agree on ----------------------------------------------------------------------
@@ -156,11 +150,7 @@ def test_a_table_that_shares_nothing_is_named_with_its_p_value_and_recorded():
     assert f"Not used: noise: no clear agreement with these (p-value {p_value:.1g};" in text
     assert record["agreement"]["set_aside"] == ["noise"]
     np.testing.assert_allclose(record["agreement"]["p_values"], model.agreement_.p_values)
-    scores = mkclust.sample_scores(model)
-    assert record["silhouette"] == pytest.approx(scores.silhouette.mean())
     assert record["stability"] > 0.8
-    words = ["Used: a and b", "90 samples, 3 clusters", "How clear", "How stable", "Wrote"]
-    assert sorted(words, key=text.index) == words
 
 
 def test_weights_and_the_certificate_are_details_after_the_result():
@@ -325,7 +315,6 @@ def test_variables_of_other_samples_cost_no_fit_and_unreadable_ones_are_refused_
     np.savez("other.npz", clinic=np.ones((7, 2)))
     result = succeed("cluster", "d.npz", "-k", 3, "--annotate", "other.npz")
     assert "no variable was tested" in result.stderr
-    assert read_run()["annotation"] is None
 
 
 def test_options_for_files_that_are_not_given_are_refused():

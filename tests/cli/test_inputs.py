@@ -19,13 +19,11 @@ Recommended = mkclust.METHODS[mkclust.RECOMMENDED]
 
 
 @pytest.fixture(autouse=True)
-def folder(tmp_path, monkeypatch):
-    """Run every test in a folder of its own, with two tables of the same samples in it."""
-    monkeypatch.chdir(tmp_path)
+def files(folder):
+    """Write two tables of the same samples."""
     left, right = tables()
     left.to_csv("mrna.csv", index_label="patient")
     right.sample(frac=1, random_state=1).to_csv("mirna.tsv", sep="\t", index_label="patient")
-    return tmp_path
 
 
 def tables():
@@ -157,18 +155,6 @@ def test_a_kernel_is_not_taken_for_a_table():
 # --- missing cells and samples --------------------------------------------------------------------
 
 
-def test_missing_cells_of_all_files_are_named_and_filled_if_asked():
-    left, right = tables()
-    left.iloc[[1, 5], 0] = np.nan
-    right.iloc[3, 1:3] = np.nan
-    left.to_csv("mrna.csv", index_label="patient")
-    right.to_csv("mirna.tsv", sep="\t", index_label="patient")
-    message = refuse("mrna.csv", "mirna.tsv")
-    assert all(word in message for word in ("'a': 2", "'e': 1", "impute='median'"))
-    cluster("mrna.csv", "mirna.tsv", "--impute", "median")
-    assert recovered() > 0.9
-
-
 def test_files_with_some_common_ids_are_inspected_and_joined_if_asked():
     left, right = tables()
     left.iloc[5:].to_csv("mrna.csv", index_label="patient")
@@ -198,7 +184,5 @@ def test_names_from_a_file_cannot_steer_the_terminal_and_are_recorded_as_they_ar
     for text in (result.stdout, Path("run.json").read_text()):
         assert all(character.isprintable() or character == "\n" for character in text)
     assert json.loads(Path("run.json").read_text())["kernel_names"] == [EVIL, "right"]
-    left = left.copy()
-    left[3, 1] = np.nan
-    np.savez("d.npz", **{EVIL: left, "right": right})
+    np.savez("d.npz", **{EVIL: np.full_like(left, np.nan), "right": right})
     assert invoke("cluster", "d.npz", "-k", 3).stderr[:-1].isprintable()

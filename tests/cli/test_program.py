@@ -32,11 +32,9 @@ mkclust.cli.main()
 
 
 @pytest.fixture(autouse=True)
-def folder(tmp_path, monkeypatch):
-    """Run every test in a folder of its own, with one file of two views in it."""
-    monkeypatch.chdir(tmp_path)
+def files(folder):
+    """Write one file of two views."""
     np.savez("d.npz", **three_clusters()[0])
-    return tmp_path
 
 
 def program(*args, code=MAIN, **options):
