@@ -62,21 +62,6 @@ def test_the_program_exits_with_0_or_2_and_without_typer_it_says_what_to_install
 
 @posix
 @pytest.mark.slow
-@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="needs /dev/full")
-def test_a_full_or_closed_standard_output_is_one_line_or_nothing():
-    with open("/dev/full", "w") as full:
-        done = program("cluster", "d.npz", "-k", 3, stdout=full)
-    assert done.returncode == 2
-    assert done.stderr == "mkclust: error: No space left on device\n"
-    assert sorted(os.listdir()) == ["d.npz", "labels.csv", "run.json"]
-    read, write = os.pipe()
-    os.close(read)
-    assert program("cluster", "d.npz", "-k", 3, stdout=write).stderr == ""
-    os.close(write)
-
-
-@posix
-@pytest.mark.slow
 def test_control_c_ends_a_running_program_with_one_line():
     command = [sys.executable, "-c", SLOW, "cluster", "d.npz", "-k", "3", "60"]
     process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)

@@ -163,7 +163,6 @@ def _describe(fitted: Fit) -> Description | None:
 def _write_more(
     more: dict[str, Path | None], outcome: Outcome, y: Any, progress: Progress
 ) -> dict[Path, str]:
-    """Write the picture, the page and the model that were asked for; return failures."""
     model, data, failures = outcome.fit.model, outcome.fit.data, dict[Path, str]()
 
     def draw(path: Path) -> None:

@@ -79,7 +79,6 @@ def run(out: Path = Path("demo")) -> None:
 
 
 def _content(path: Path, frame: pd.DataFrame) -> bytes:
-    """Return a table as the content of a file, in the format of its suffix."""
     separator = "\t" if path.suffix == ".tsv" else ","
     text = frame.to_csv(sep=separator, index_label="id", float_format="%.6g").encode()
     return gzip.compress(text, mtime=0) if path.suffix == ".gz" else text

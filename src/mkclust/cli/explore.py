@@ -127,7 +127,6 @@ def _refuse_slow(prepared: Fit, request: Request) -> None:
 def _comparison(
     found: dict[str, dict[str, Any]], pairs: Sequence[Sequence[float]], left_out: dict[str, str]
 ) -> str:
-    """Return the comparison in tables and sentences."""
     titles = [f"{number:2} {name}" for number, name in enumerate(found, start=1)]
     rows = [["method", "stability", "gap", "seconds", "ARI (%)"]]
     for title, each in zip(titles, found.values(), strict=True):

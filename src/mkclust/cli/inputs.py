@@ -214,7 +214,6 @@ def _warn_of_pairs(views: Sequence[View]) -> None:
 
 
 def _joined(indices: Sequence[Any], join: str | None) -> Any:
-    """Return the ids that a join keeps."""
     ids = indices[0]
     for index in indices[1:]:
         ids = ids.union(index, sort=False) if join == "outer" else ids[ids.isin(index)]

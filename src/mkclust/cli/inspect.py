@@ -42,7 +42,6 @@ def run(request: Request, printing: Printing) -> None:
 
 
 def _measure(name: str, view: Any) -> dict[str, Any]:
-    """Return the facts about one view or kernel."""
     ids, matrix, missing = row_ids(view), getattr(view, "X", view), 0.0
     if not issparse(matrix):
         rows = matrix.iloc if isinstance(matrix, pd.DataFrame) else matrix
@@ -73,7 +72,6 @@ def _understand(request: Request, data: Data, report: dict[str, Any]) -> None:
 
 
 def _as_lines(report: Mapping[str, Any]) -> list[str]:
-    """Return a report as lines to be read."""
     lines: list[str] = []
     for view in report["views"]:
         ids = "no ids" if view["ids"] is None else f"ids such as {view['ids']!r}"

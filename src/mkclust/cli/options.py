@@ -43,13 +43,11 @@ def complete_method(incomplete: str) -> list[str]:
 
 
 def _option(panel: str, metavar: str, help: str, *names: str, **more: Any) -> Any:
-    """Return an option in a panel of the help."""
     more |= {"rich_help_panel": panel, "show_default": False, "metavar": metavar or " "}
     return typer.Option(*names, help=help, **more)
 
 
 def _output(metavar: str, help: str, *names: str) -> Any:
-    """Return an option that names a file, or a folder, to write."""
     return _option(OUTPUT, metavar, help, *names, parser=output_path)
 
 
@@ -191,7 +189,6 @@ def takes(*names: str, printing: Sequence[str] = ("as_json", "quiet", "verbose")
 
 
 def _parameter(name: str, kind: Any, default: Any) -> inspect.Parameter:
-    """Return an option as a parameter of a command."""
     kind, default = (list[str], []) if kind == Sequence[str] else (kind, default)
     default = inspect.Parameter.empty if name in REQUIRED else default
     form = {"default": default, "annotation": Annotated[kind, OPTIONS[name]]}

@@ -197,7 +197,6 @@ def show(record: Any, lines: Sequence[str], printing: Printing) -> None:
 
 
 def _as_json(value: Any) -> Any:
-    """Return a value in the types of JSON."""
     if isinstance(value, np.ndarray | np.generic):
         value = value.tolist()
     if isinstance(value, dict):

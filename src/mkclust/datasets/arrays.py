@@ -77,7 +77,6 @@ def _leaves(tree: Any, lineage: tuple[str, ...] = ()) -> Iterator[tuple[tuple[st
 
 
 def _read_numpy(path: Path, keep: Callable[[str], bool], on_disk: bool | None) -> tuple[Any, bool]:
-    """Read an archive, or map a single array."""
     content = np.load(path, mmap_mode="r", allow_pickle=False)
     if isinstance(content, np.ndarray):
         return {path.stem: content}, False

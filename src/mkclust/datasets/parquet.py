@@ -1,4 +1,4 @@
-"""Parquet files: columns of numbers are one view that stays on disk, others become a frame."""
+"""Large parquet files: columns of numbers are one view that stays on disk."""
 
 import os
 import threading
@@ -7,19 +7,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pandas as pd
 
 from mkclust.datasets.arrays import LARGE_BYTES
-from mkclust.datasets.dataset import (
-    LABELS,
-    Dataset,
-    DatasetError,
-    as_labels,
-    check_memory,
-    missing_package,
-)
-from mkclust.datasets.layout import ID_NAMES, TableLayout, normalize_name, unique_names
-from mkclust.datasets.tables import Tables, frame_table
+from mkclust.datasets.dataset import LABELS, Dataset, DatasetError, as_labels, missing_package
+from mkclust.datasets.layout import ID_NAMES, normalize_name, unique_names
 from mkclust.text import join_words
 
 # Decoded rows that are kept in memory take about this number of bytes.
@@ -107,21 +98,12 @@ def _as_array(batch: Any, columns: Sequence[str], dtype: np.dtype) -> np.ndarray
 
 
 def _open(path: Any) -> Any:
-    """Open a parquet file."""
     try:
         import pyarrow.parquet
     except ImportError as error:
         raise missing_package(path, "pyarrow", "parquet") from error
     # With a buffer, pyarrow does not read whole columns of a row group at a time.
     return pyarrow.parquet.ParquetFile(path, buffer_size=1 << 16)
-
-
-def read_frame(path: Path, selection: frozenset[str], layout: TableLayout) -> Tables:
-    """Read all of a parquet file into memory."""
-    with _open(path) as file:
-        unique_names(path, file.schema_arrow.names)
-        check_memory(path, 8 * file.metadata.num_rows * file.metadata.num_columns)
-    return {path.stem: frame_table(path, pd.read_parquet(path))}, []
 
 
 def read_parquet(path: Path, selection: frozenset[str], on_disk: bool | None) -> Dataset | None:

@@ -13,16 +13,15 @@ from mkclust.datasets.dataset import Dataset, DatasetError
 from mkclust.datasets.digits import read_digits
 from mkclust.datasets.interpret import as_dataset
 from mkclust.datasets.layout import TableLayout, normalize_name, table_dataset
-from mkclust.datasets.parquet import read_frame, read_parquet
-from mkclust.datasets.tables import Tables, read_feather, read_sheets, read_text, unpacked
+from mkclust.datasets.parquet import read_parquet
+from mkclust.datasets.tables import Tables, read_frame, read_sheets, read_text, unpacked
 from mkclust.text import did_you_mean, join_words
 
 # The reader of each suffix of tables; those of arrays are in `arrays.READERS`.
 TABLES: dict[str, Callable[..., Tables]] = {
     **dict.fromkeys((".csv", ".tsv", ".txt", ".tab"), read_text),
     **dict.fromkeys((".xlsx", ".xlsm"), read_sheets),
-    **dict.fromkeys((".feather", ".arrow"), read_feather),
-    ".parquet": read_frame,
+    **dict.fromkeys((".parquet", ".feather", ".arrow"), read_frame),
 }
 # All suffixes that can be read.
 SUFFIXES = (*TABLES, *arrays.READERS, ".h5ad", ".h5mu")
@@ -72,11 +71,10 @@ def load(
     Parameters
     ----------
     name_or_path : str or path-like
-        A name in ``CATALOG`` (case and separators do not matter), or the path of a ``.csv``,
-        ``.tsv`` or ``.txt`` file (also ``.gz``, ``.bz2``, ``.xz``), ``.xlsx``, ``.parquet``,
-        ``.feather``, ``.arrow``, ``.npz``, ``.npy``, ``.mat``, ``.h5``, ``.hdf5``, ``.h5ad`` or
-        ``.h5mu`` file. ``"file.mat::X1,X2"`` reads only these variables, columns of a table,
-        sheets of a workbook, layers or modalities, and the labels.
+        A name in ``CATALOG``, or the path of a text file (``.csv``, ``.tsv``, ``.txt``, also
+        packed), ``.xlsx``, ``.parquet``, ``.feather``, ``.npz``, ``.npy``, ``.mat``, ``.h5``,
+        ``.h5ad`` or ``.h5mu`` file. ``"file.mat::X1,X2"`` reads only these variables, columns,
+        sheets, layers or modalities, and the labels.
     kernels : bool, default=False
         Take square 2-D arrays as precomputed kernels rather than as views.
     on_disk : bool or None, default=None
@@ -85,12 +83,11 @@ def load(
     id : str or None, default=None
         Column of a table that holds the ids of the samples.
     samples_in : {"rows", "columns"}, default="rows"
-        "columns" for a table of features x samples: the ids are then the header, and the first
-        column names the features.
+        "columns" for features x samples: ids are the header, features the first column.
     drop : sequence of str, default=()
         Columns of a table to drop.
     missing : str, number or sequence of these, default=()
-        Further values that stand for an empty cell of a table, such as -9999 or "<0.5".
+        Values of empty cells of a table, such as -9999 or "<0.5".
 
     Returns
     -------
@@ -168,7 +165,6 @@ def load_with(
 
 
 def _is_readable(path: Path) -> bool:
-    """Return whether there is a reader for a file of this name."""
     suffix = unpacked(path).suffix.lower()
     return TABLES.get(suffix) is read_text or (suffix in SUFFIXES and path == unpacked(path))
 

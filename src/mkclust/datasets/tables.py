@@ -1,4 +1,4 @@
-"""Tables in text files, Excel workbooks and Feather files."""
+"""Tables in text files, Excel workbooks, parquet and Feather files."""
 
 import bz2
 import csv
@@ -82,14 +82,12 @@ def read_text(path: Path, selection: frozenset[str], layout: TableLayout) -> Tab
 
 
 def _head(path: Path) -> bytes:
-    """Return the first lines of a file."""
     with PACKED.get(path.suffix.lower(), open)(path, "rb") as file:
         lines = [file.readline(LONGEST_LINE) for _ in range(5)]
         return b"".join([*lines, *file.readlines(HEAD_BYTES)])
 
 
 def _decode(path: Path, head: bytes) -> tuple[str, str]:
-    """Return the encoding and the text of the first lines."""
     is_utf16 = head.startswith((b"\xff\xfe", b"\xfe\xff"))
     encoding = "utf-16" if is_utf16 else "utf-8-sig"
     try:
@@ -176,20 +174,20 @@ def _sheet(path: Path, cells: pd.DataFrame) -> RawTable:
     return RawTable(frame.mask(frame.isin(MISSING), None).infer_objects(), written)
 
 
-def read_feather(path: Path, selection: frozenset[str], layout: TableLayout) -> Tables:
-    """Read a Feather or Arrow file."""
+def read_frame(path: Path, selection: frozenset[str], layout: TableLayout) -> Tables:
+    """Read a parquet, Feather or Arrow file; its index holds the ids if it was stored with it."""
     try:
-        import pyarrow.feather  # noqa: F401 - used by pandas
+        import pyarrow.parquet
     except ImportError as error:
         raise missing_package(path, "pyarrow", "parquet") from error
-    check_memory(path, path.stat().st_size)
-    return {path.stem: frame_table(path, pd.read_feather(path))}, []
-
-
-def frame_table(path: Path, frame: pd.DataFrame) -> RawTable:
-    """Return a frame that pandas has read, whose index holds the ids if it was stored with it."""
+    is_parquet, n_bytes = path.suffix.lower() == ".parquet", path.stat().st_size
+    if is_parquet:
+        metadata = pyarrow.parquet.read_metadata(path)
+        n_bytes = 8 * metadata.num_rows * metadata.num_columns
+    check_memory(path, n_bytes)
+    frame = pd.read_parquet(path) if is_parquet else pd.read_feather(path)
     frame.columns = pd.Index(unique_names(path, list(frame.columns)))
     if frame.index.nlevels > 1:
         advice = "store one column of ids, for example by frame.reset_index()"
         raise DatasetError(f"{path}: its index has {frame.index.nlevels} levels; {advice}")
-    return RawTable(frame, {})
+    return {path.stem: RawTable(frame, {})}, []
