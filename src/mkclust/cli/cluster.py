@@ -17,7 +17,7 @@ from mkclust import plots
 from mkclust.cli.errors import CommandError
 from mkclust.cli.inputs import layout_of, read_inputs, row_ids
 from mkclust.cli.models import Fit, fit, measure_stability, new_model
-from mkclust.cli.options import FIT, Printing, Request, takes
+from mkclust.cli.options import FIT, Request, takes
 from mkclust.cli.outputs import (
     Outcome,
     all_scores,
@@ -50,7 +50,6 @@ N_REFITS = 10
 @takes(*FIT, "n_clusters", "method")
 def run(
     request: Request,
-    printing: Printing,
     *,
     labels: Path = Path("labels.csv"),
     record: Path | None = None,
@@ -71,7 +70,7 @@ def run(
         record = labels.parent / name
     more = {"plot": plot, "report": report, "save": save}
     outputs = [path for path in (labels, record, *more.values()) if path is not None]
-    with session(quiet=printing.quiet) as progress:
+    with session(quiet=request.quiet) as progress:
         new_model(request)  # parameters are refused before anything is read
         for kind, path in more.items():
             check_output(kind, path)
@@ -98,10 +97,10 @@ def run(
         contents = {labels: fitted_labels(fitted.model, outcome.sample_scores)}
         write_atomically(contents | {record: f"{strict_json(result)}\n".encode()})
         failures = _write_more(more, outcome, y, progress)
-        lines = _summary(outcome, printing.verbose, annotate)
+        lines = _summary(outcome, request.verbose, annotate)
     written = [path for path in outputs if path not in failures]
-    lines += [*progress.lines(printing.verbose), "", *(f"Wrote {path}" for path in written)]
-    show(result, lines, printing)
+    lines += [*progress.lines(request.verbose), "", *(f"Wrote {path}" for path in written)]
+    show(result, lines, request)
     if failures:
         names = join_words(map(str, written))
         raise CommandError(f"{'; '.join(failures.values())}; these were written: {names}")

@@ -10,7 +10,7 @@ from scipy.sparse import issparse
 
 from mkclust.cli.errors import CommandError, one_line
 from mkclust.cli.inputs import Data, read_inputs, row_ids
-from mkclust.cli.options import FILES, Printing, Request, takes
+from mkclust.cli.options import FILES, Request, takes
 from mkclust.cli.outputs import show
 from mkclust.cli.progress import session
 from mkclust.data import read_samples
@@ -22,8 +22,8 @@ from mkclust.text import count, join_words
 MOST_SAMPLES = 2000
 
 
-@takes(*FILES, "join", "impute", "kernels", "scale", printing=("as_json",))
-def run(request: Request, printing: Printing) -> None:
+@takes(*FILES, "join", "impute", "kernels", "scale", "as_json")
+def run(request: Request) -> None:
     """Show what the files contain, how they would be joined and which kernels would be used."""
     names = ("views", "join", "notes", "patterns", "problems")
     report: dict[str, Any] = {name: [] for name in names}
@@ -38,7 +38,7 @@ def run(request: Request, printing: Printing) -> None:
         except (ValueError, TypeError, CommandError) as error:
             report["problems"].append(one_line(error))
     report["warnings"] = progress.warnings
-    show(report, _as_lines(report), printing)
+    show(report, _as_lines(report), request)
 
 
 def _measure(name: str, view: Any) -> dict[str, Any]:

@@ -113,7 +113,7 @@ OPTIONS: dict[str, Any] = {
 
 @dataclass(frozen=True, kw_only=True)
 class Request:
-    """A requested fit: options of commands, by their names."""
+    """What a command was asked for: the options that several commands share, by their names."""
 
     inputs: Sequence[str] = ()
     id: Sequence[str] = ()
@@ -131,6 +131,9 @@ class Request:
     missing_views: str | None = None
     settings: Sequence[str] = ()
     landmarks: Any = AUTO
+    as_json: bool = False
+    quiet: bool = False
+    verbose: bool = False
 
     @property
     def asked_kernels(self) -> str | dict[str, str]:
@@ -143,41 +146,28 @@ class Request:
         return _by_view("--scale", self.scale)
 
 
-@dataclass(frozen=True, kw_only=True)
-class Printing:
-    """What a command prints: text or JSON, and how much."""
-
-    as_json: bool = False
-    quiet: bool = False
-    verbose: bool = False
-
-
-# Options of a request that say how files are read, and those of a fit for any k.
+# Options of a request that say how files are read, what is printed, and those of a fit for any k.
 FILES = ("inputs", "id", "samples_in", "drop", "missing", "trim_ids")
+PRINTING = ("as_json", "quiet", "verbose")
 KERNELS = ("missing_views", "kernels", "scale", "settings", "seed", "landmarks")
-FIT = (*FILES, "join", "impute", *KERNELS)
+FIT = (*FILES, "join", "impute", *KERNELS, *PRINTING)
 # Options that have no default.
 REQUIRED = ("inputs", "n_clusters")
 
 
-def takes(*names: str, printing: Sequence[str] = ("as_json", "quiet", "verbose")) -> Any:
-    """Have a command take options of a request and of printing, as ``request`` and ``printing``.
-
-    A command without these parameters has only options of its own.
-    """
-    of_class = {"request": (Request, names), "printing": (Printing, printing)}
+def takes(*names: str) -> Any:
+    """Have a command take some options of a request, as ``request``, beside options of its own."""
 
     def decorate(function: Callable[..., None]) -> Callable[..., None]:
-        own = dict(inspect.signature(function).parameters)
-        given = {name: of_class[name] for name in of_class if own.pop(name, None) is not None}
-        options = [(each.name, each.annotation, each.default) for each in own.values()]
-        for shared, taken in given.values():
-            own_fields = [each for each in fields(shared) if each.name in taken]
-            options += [(each.name, each.type, each.default) for each in own_fields]
+        own = [p for p in inspect.signature(function).parameters.values() if p.name != "request"]
+        options = [(each.name, each.annotation, each.default) for each in own]
+        options += [
+            (each.name, each.type, each.default) for each in fields(Request) if each.name in names
+        ]
 
         def command(**values: Any) -> None:
-            for name, (shared, taken) in given.items():
-                values[name] = shared(**{each: values.pop(each) for each in taken})
+            if names:
+                values["request"] = Request(**{name: values.pop(name) for name in names})
             function(**values)
 
         command.__doc__, command.__name__ = function.__doc__, function.__name__

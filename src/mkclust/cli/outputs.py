@@ -19,7 +19,7 @@ from mkclust import metrics
 from mkclust.cli.errors import CommandError, echo
 from mkclust.cli.inputs import input_path
 from mkclust.cli.models import Fit
-from mkclust.cli.options import Printing
+from mkclust.cli.options import Request
 from mkclust.explain.annotate import Annotation
 from mkclust.explain.describe import Description
 from mkclust.explain.number_of_clusters import NumberOfClusters
@@ -190,10 +190,10 @@ def strict_json(record: Any) -> str:
     return "".join(c if c.isprintable() or c == "\n" else json.dumps(c)[1:-1] for c in text)
 
 
-def show(record: Any, lines: Sequence[str], printing: Printing) -> None:
+def show(record: Any, lines: Sequence[str], request: Request) -> None:
     """Print a record as JSON, or else lines unless nothing is to be printed."""
-    if printing.as_json or not printing.quiet:
-        echo(strict_json(record) if printing.as_json else "\n".join(lines))
+    if request.as_json or not request.quiet:
+        echo(strict_json(record) if request.as_json else "\n".join(lines))
 
 
 def _as_json(value: Any) -> Any:

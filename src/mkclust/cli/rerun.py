@@ -10,7 +10,7 @@ import typer
 from mkclust.cli.errors import CommandError
 from mkclust.cli.inputs import read_inputs
 from mkclust.cli.models import fit, new_model
-from mkclust.cli.options import Printing, Request, takes
+from mkclust.cli.options import PRINTING, Request, takes
 from mkclust.cli.outputs import check_outputs, fitted_labels, labels_hash, show
 from mkclust.cli.progress import session
 from mkclust.files import write_atomically
@@ -18,16 +18,16 @@ from mkclust.text import count
 from mkclust.version import versions
 
 
-@takes()
-def run(printing: Printing, record_file: Path, *, labels: Path | None = None) -> None:
+@takes(*PRINTING)
+def run(request: Request, record_file: Path, *, labels: Path | None = None) -> None:
     """Run a recorded command again, and say whether the labels are the same or what changed."""
-    with session(quiet=printing.quiet) as progress:
-        request, record = _read_record(record_file)
+    with session(quiet=request.quiet) as progress:
+        recorded, record = _read_record(record_file)
         outputs = [] if labels is None else [labels]
-        check_outputs(outputs, [str(record_file), *request.inputs])
-        new_model(request)
-        data = read_inputs(request, progress)
-        model = fit(request, data, progress).model
+        check_outputs(outputs, [str(record_file), *recorded.inputs])
+        new_model(recorded)
+        data = read_inputs(recorded, progress)
+        model = fit(recorded, data, progress).model
         if labels is not None:
             write_atomically({labels: fitted_labels(model)})
     then, inputs = record["versions"], record["inputs"]
@@ -41,8 +41,8 @@ def run(printing: Printing, record_file: Path, *, labels: Path | None = None) ->
     lines += [f"{name} was {then}, and is {now}." for name, (then, now) in numbers.items()]
     if not same and not files and not numbers:
         lines.append("No input and no version has changed: another machine may round differently.")
-    lines += [*progress.lines(printing.verbose), *(f"Wrote {path}" for path in outputs)]
-    show(result, lines, printing)
+    lines += [*progress.lines(request.verbose), *(f"Wrote {path}" for path in outputs)]
+    show(result, lines, request)
     if not same:
         raise typer.Exit(1)
 
