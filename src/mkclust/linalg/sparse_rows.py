@@ -86,22 +86,6 @@ def zero_rows(rows: Array) -> np.ndarray:
     return zero
 
 
-def missing_rows(rows: Array) -> Array:
-    """Return which rows stand for samples that a view lacks, on their device.
-
-    Inside a block such a row is all NaN; a sparse one holds NaN, once at least, and nothing else.
-    """
-    if issparse(rows):
-        is_nan = np.isnan(rows.data)
-        if not is_nan.any():
-            return np.zeros(rows.shape[0], bool)
-        counts, held = np.append(0, np.cumsum(is_nan)), np.diff(rows.indptr)
-        return (held > 0) & (counts[rows.indptr[1:]] - counts[rows.indptr[:-1]] == held)
-    xp = namespace(rows)
-    may_be = xp.isnan(rows[:, 0])  # of rows without any that is missing, one column is read
-    return xp.all(xp.isnan(rows), axis=1) if bool(xp.any(may_be)) else may_be
-
-
 def spread_rows(rows: Array, index: np.ndarray, n_rows: int, value: float) -> Array:
     """Return an array of n_rows rows: these at the given index, all others filled with a value."""
     xp, sources = namespace(rows), np.full(n_rows, rows.shape[0])
