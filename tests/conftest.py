@@ -92,3 +92,10 @@ def gaussian_kernels(rng, **settings):
 
     views, y = blob_views(rng, **settings)
     return KernelBank(widths=(1.0,), polynomials=(), linear=None).fit_transform(views), y
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    """Run a test in a folder of its own."""
+    monkeypatch.chdir(tmp_path)
+    return tmp_path

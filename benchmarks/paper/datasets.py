@@ -147,7 +147,7 @@ def histogram_kernels(paths, euclidean, per_class=None):
     """
     views, y = _read_views(paths)
     rows = np.sort(np.concatenate([np.flatnonzero(y == c)[:per_class] for c in set(y)]))
-    views = {name: view[rows] for name, view in views.items()}
+    views = {name.removeprefix("X_"): view[rows] for name, view in views.items()}
     kernels = np.empty((len(views), len(rows), len(rows)))
     for kernel, (name, view) in zip(kernels, views.items(), strict=True):
         points = view.astype(float) if name in euclidean else np.sqrt(view, dtype=float)

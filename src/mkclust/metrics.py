@@ -40,7 +40,7 @@ def clustering_accuracy(y_true: Any, y_pred: Any) -> float:
     >>> clustering_accuracy(["cat", "cat", "dog", "dog"], [1, 1, 0, 1])
     0.75
     """
-    table = contingency_matrix(*_encode_pair(y_true, y_pred)[:2])
+    table = contingency_matrix(*_encode_pair(y_true, y_pred))
     return float(table[linear_sum_assignment(table, maximize=True)].sum() / table.sum())
 
 
@@ -68,8 +68,8 @@ def normalized_mutual_info(y_true: Any, y_pred: Any) -> float:
     >>> round(normalized_mutual_info([0, 0, 1, 1], [0, 0, 1, 2]), 4)
     0.6667
     """
-    true, pred, _ = _encode_pair(y_true, y_pred)
-    return float(normalized_mutual_info_score(true, pred, average_method="max"))
+    labels = _encode_pair(y_true, y_pred)
+    return float(normalized_mutual_info_score(*labels, average_method="max"))
 
 
 def purity(y_true: Any, y_pred: Any) -> float:
@@ -96,7 +96,7 @@ def purity(y_true: Any, y_pred: Any) -> float:
     >>> purity([0, 0, 0, 1], [0, 0, 1, 1])
     0.75
     """
-    table = contingency_matrix(*_encode_pair(y_true, y_pred)[:2])
+    table = contingency_matrix(*_encode_pair(y_true, y_pred))
     return float(table.max(axis=0).sum() / table.sum())
 
 
@@ -119,8 +119,7 @@ def adjusted_rand_index(y_true: Any, y_pred: Any) -> float:
     >>> round(adjusted_rand_index([0, 0, 1, 1], [0, 0, 1, 2]), 4)
     0.5714
     """
-    true, pred, _ = _encode_pair(y_true, y_pred)
-    return float(adjusted_rand_score(true, pred))
+    return float(adjusted_rand_score(*_encode_pair(y_true, y_pred)))
 
 
 def agreement_of_labels(labels: Any, others: Any) -> float:
@@ -158,43 +157,6 @@ def scores(y_true: Any, y_pred: Any) -> dict[str, float]:
     }
 
 
-def match_labels(y_true: Any, y_pred: Any) -> np.ndarray:
-    """Rename the clusters after the classes they match best.
-
-    The pairing is the one of :func:`clustering_accuracy`.
-
-    Parameters
-    ----------
-    y_true : array-like of shape (n_samples,)
-        Classes.
-    y_pred : array-like of shape (n_samples,)
-        Clusters, at most as many as there are classes.
-
-    Returns
-    -------
-    ndarray of shape (n_samples,)
-        `y_pred` in the names of `y_true`, with its type, in the order of `y_pred`.
-
-    Examples
-    --------
-    >>> from mkclust.metrics import match_labels
-    >>> match_labels(["cat", "cat", "dog", "dog"], [1, 1, 0, 1]).tolist()
-    ['cat', 'cat', 'dog', 'cat']
-    """
-    true, pred, classes = _encode_pair(y_true, y_pred)
-    table = contingency_matrix(true, pred)
-    n_classes, n_clusters = table.shape
-    if n_clusters > n_classes:
-        raise ValueError(
-            f"y_pred has {n_clusters} clusters but y_true only {n_classes} classes: not every "
-            "cluster can have the name of a class"
-        )
-    matched, clusters = linear_sum_assignment(table, maximize=True)
-    class_of = np.empty(n_clusters, dtype=int)
-    class_of[clusters] = matched
-    return classes[class_of[pred]]
-
-
 def align_labels(new: Any, old: Any) -> Any:
     """Renumber the clusters of a refit so that they match an older labeling as far as possible.
 
@@ -221,11 +183,11 @@ def align_labels(new: Any, old: Any) -> Any:
     [1, 1, 1, 0, 0, 2]
     """
     values, before = _cluster_numbers(new, "new"), _cluster_numbers(old, "old")
-    places = _matched(new, old, ("new", "old"), every=False)
-    # Larger clusters first, then who comes first: an order that their numbers have no part in.
+    positions = _matched(new, old, ("new", "old"), every=False)
+    # Larger clusters first, then by first appearance: an order that does not depend on numbers.
     clusters, first, sizes = np.unique(values, return_index=True, return_counts=True)
     clusters, known = clusters[np.lexsort((first, -sizes))], np.unique(before)
-    pairs = pd.crosstab(before[places >= 0], values[places[places >= 0]])
+    pairs = pd.crosstab(before[positions >= 0], values[positions[positions >= 0]])
     table = pairs.reindex(index=known, columns=clusters, fill_value=0).to_numpy()
     numbers = {
         clusters[q]: known[p]
@@ -240,7 +202,7 @@ def align_labels(new: Any, old: Any) -> Any:
 
 
 def _matched(labels: Any, others: Any, names: tuple[str, str], every: bool) -> np.ndarray:
-    """Return the place of each of the other labels, -1 if it has none; of Series by their index."""
+    """Return the position of each of the other labels, -1 if it has none; of Series by index."""
     index, other = index_of(labels), index_of(others)
     by_index = index is not None and other is not None
     if len(labels) != len(others) and (every or not by_index):
@@ -254,35 +216,29 @@ def _matched(labels: Any, others: Any, names: tuple[str, str], every: bool) -> n
 
 
 def _cluster_numbers(labels: Any, name: str) -> np.ndarray:
-    """Return labels as numbers of clusters, or say what they are instead."""
-    values = np.asarray(labels)
-    _encode(values, name)  # refuses labels that are empty, missing or not a column
-    for label in values.tolist():
+    """Return labels as numbers of clusters, or refuse them."""
+    _encode(labels, name)  # refuses labels that are empty, missing or not a column
+    for label in np.asarray(labels).tolist():
         if not isinstance(label, int | float) or label != int(label) or label < 0:
-            raise ValueError(
-                f"{name} holds the label {label!r}: pass numbers from 0; match_labels takes classes"
-            )
-    return values.astype(int)
+            raise ValueError(f"{name} holds the label {label!r}: pass numbers of clusters, from 0")
+    return np.asarray(labels).astype(int)
 
 
-def _encode_pair(y_true: Any, y_pred: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Encode the labels of both sequences from zero, in one order; also return the classes."""
-    (true, classes), (pred, _) = _encode(y_true, "y_true"), _encode(y_pred, "y_pred")
-    rows = _matched(y_true, y_pred, ("y_true", "y_pred"), every=True)
-    return true[rows], pred, classes
+def _encode_pair(y_true: Any, y_pred: Any) -> tuple[np.ndarray, np.ndarray]:
+    """Encode the labels of both sequences from zero, in one order of samples."""
+    true, pred = _encode(y_true, "y_true"), _encode(y_pred, "y_pred")
+    return true[_matched(y_true, y_pred, ("y_true", "y_pred"), every=True)], pred
 
 
-def _encode(labels: Any, name: str) -> tuple[np.ndarray, np.ndarray]:
-    """Encode labels from zero in order of appearance, and return the label of each code."""
+def _encode(labels: Any, name: str) -> np.ndarray:
+    """Encode labels from zero in order of appearance."""
     labels = np.asarray(labels)
-    if labels.ndim != 1:
+    if labels.ndim != 1 or len(labels) == 0:
         raise ValueError(f"{name} has shape {labels.shape}: pass one label per sample")
-    if len(labels) == 0:
-        raise ValueError(f"{name} is empty: pass one label per sample")
-    codes, uniques = pd.factorize(labels)
+    codes = pd.factorize(labels)[0]
     if (codes < 0).any():
         position = int(np.argmin(codes))
         raise ValueError(
             f"{name} has a missing label ({labels[position]}) at position {position}: drop it"
         )
-    return codes, np.asarray(uniques).astype(labels.dtype)
+    return codes

@@ -50,11 +50,6 @@ def Count(more: str = "", *, least: int = 1) -> Allowed:
     return Rule(test, f"pass an integer of at least {least}{more}")
 
 
-def ClusterCount() -> Allowed:
-    """Allow integers of at least 1, and mention how to find a number of clusters."""
-    return Count("; mkclust.suggest_n_clusters(X) finds one that the data support")
-
-
 def Flag() -> Allowed:
     """Allow True and False."""
     return Rule(lambda value: isinstance(value, bool | np.bool_), "pass True or False")

@@ -3,24 +3,16 @@
 from collections.abc import Iterable, Sequence
 from difflib import get_close_matches
 
-# Blanks that do not break, and joiners, which belong to the spelling of words and of emoji.
+# Blanks that do not break, and joiners, which are parts of words and emoji.
 _ORDINARY = "\xa0\u200c\u200d"
 
 
 def printable(text: object) -> str:
-    r"""Return a text on one line, characters that steer a terminal shown rather than sent.
-
-    Examples
-    --------
-    >>> from mkclust.text import printable
-    >>> print(printable("view\x1b[2J"))
-    view\x1b[2J
-    """
-    parts = (
+    """Return a text on one line, with control characters of terminals shown as escapes."""
+    return "".join(
         c if c.isprintable() or c in _ORDINARY else c.encode("unicode_escape").decode()
         for c in str(text)
     )
-    return "".join(parts)
 
 
 def join_words(items: Iterable[object], most: int = 6) -> str:

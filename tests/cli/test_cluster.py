@@ -1,6 +1,5 @@
 """``mkclust cluster``: the labels of the estimator, its files, and what it refuses."""
 
-import csv
 import hashlib
 import json
 import os
@@ -10,8 +9,6 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-import scipy.io
-import scipy.sparse
 
 import mkclust
 from command_line import fail, invoke, succeed, three_clusters
@@ -21,12 +18,10 @@ Recommended = mkclust.METHODS[mkclust.RECOMMENDED]
 
 
 @pytest.fixture(autouse=True)
-def folder(tmp_path, monkeypatch):
-    """Run every test in a folder of its own, with one file of two views in it."""
-    monkeypatch.chdir(tmp_path)
+def files(folder):
+    """Write one file of two views."""
     views, y = three_clusters(60)
     np.savez("d.npz", **views, y=y)
-    return tmp_path
 
 
 @pytest.fixture
@@ -45,10 +40,9 @@ def kernels():
 
 
 def read_labels(path="labels.csv"):
-    with open(path, newline="") as file:
-        header, *rows = csv.reader(file)
-    assert header == ["id", "cluster", "silhouette", "margin"]
-    return np.array([int(row[1]) for row in rows])
+    table = pd.read_csv(path)
+    assert list(table) == ["id", "cluster", "silhouette", "margin"]
+    return table["cluster"].to_numpy()
 
 
 def read_run(path="run.json"):
@@ -62,17 +56,9 @@ def read_run(path="run.json"):
 # --- the labels of the estimator ------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("kind", ["npz", "mat", "h5"])
-def test_every_format_of_views_gives_the_labels_of_the_estimator(kind, views):
+def test_views_of_a_file_have_the_labels_of_the_estimator_and_its_scores(views):
     _, y = three_clusters(60)
-    if kind == "mat":
-        scipy.io.savemat("d.mat", views | {"gnd": y[:, None]})
-    elif kind == "h5":
-        h5py = pytest.importorskip("h5py")
-        with h5py.File("d.h5", "w") as file:
-            for name, value in (views | {"labels": y}).items():
-                file[name] = value
-    result = succeed("cluster", f"d.{kind}", "-k", 3)
+    result = succeed("cluster", "d.npz", "-k", 3)
     model = Recommended(3, random_state=0).fit(views)
     np.testing.assert_array_equal(read_labels(), model.labels_)
     record = read_run()
@@ -89,9 +75,8 @@ def test_a_stack_of_kernels_and_square_matrices_are_clustered_as_kernels():
     model = Recommended(3, kernels="precomputed", random_state=0).fit(kernels())
     np.testing.assert_array_equal(read_labels(), model.labels_)
     np.testing.assert_allclose(read_run()["weights"], model.weights_, rtol=1e-12)
-    named = dict(zip("abc", map(scipy.sparse.csc_matrix, kernels()), strict=True))
-    scipy.io.savemat("K.mat", named)
-    succeed("cluster", "K.mat", "-k", 3, "--kernels", "precomputed")
+    np.savez("K.npz", **dict(zip("abc", kernels(), strict=True)))
+    succeed("cluster", "K.npz", "-k", 3, "--kernels", "precomputed")
     assert read_run()["kernel_names"] == ["a", "b", "c"]
     np.testing.assert_array_equal(read_labels(), model.labels_)
 
@@ -124,13 +109,10 @@ def test_kernels_are_asked_for_by_the_name_of_a_view(views):
     ("method", "setting", "word"),
     [
         ("mkkm-mir", "reg=-1", "reg=-1"),
-        ("lkam", "neighbors=1.5", "neighbors=1.5"),
         ("simplemkkm", "solvr=subspace", "'solver'"),
         ("mkkm", "anchor=1", "anchored-mkkm"),
         ("lkam", "reg", "NAME=VALUE"),
         ("lkam", "n_clusters=4", "n_clusters"),
-        ("simplemkkm", "normalize=no", "normalize='no'"),
-        ("simplemkkm", "tol=nan", "tol"),
     ],
 )
 def test_a_setting_that_cannot_be_is_refused_before_anything_is_read(method, setting, word):
@@ -141,35 +123,13 @@ def test_a_setting_that_cannot_be_is_refused_before_anything_is_read(method, set
 
 
 def test_landmarks_approximate_the_kernels_if_asked_for(views):
-    result = succeed("cluster", "d.npz", "-k", 3, "--landmarks", 20, "--method", "simplemkkm", "-v")
+    succeed("cluster", "d.npz", "-k", 3, "--landmarks", 20, "--method", "simplemkkm", "-v")
     model = mkclust.SimpleMKKM(3, approximation=mkclust.kernels.Nystroem(20), random_state=0)
     model.fit(views)
     np.testing.assert_array_equal(read_labels(), model.labels_)
     record = read_run()
     assert record["landmarks"] == 20
     assert record["approximation_error"] == pytest.approx(model.approximation_error_.tolist())
-    for words in ("20 landmarks", "do not capture", "for the approximated kernels"):
-        assert words in result.stdout
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("kind", ["parquet", "npy"])
-def test_workers_of_a_cluster_find_the_same_clusters(kind, views):
-    distributed = pytest.importorskip("distributed")
-    files = [f"{name}.{kind}" for name in views]
-    for name, view in views.items():
-        if kind == "parquet":
-            pd.DataFrame(view).add_prefix("c").to_parquet(f"{name}.parquet", index=False)
-        else:
-            np.save(f"{name}.npy", view)
-    succeed("cluster", *files, "-k", 3, "--landmarks", 20)
-    labels, weights = read_labels(), read_run()["weights"]
-    options = {"n_workers": 2, "threads_per_worker": 1, "dashboard_address": ":0"}
-    with distributed.LocalCluster(processes=False, protocol="tcp", **options) as cluster:
-        address = cluster.scheduler_address
-        succeed("cluster", *files, "-k", 3, "--landmarks", 20, "--cluster", address)
-    np.testing.assert_array_equal(read_labels(), labels)
-    assert read_run()["weights"] == pytest.approx(weights, abs=1e-6)
 
 
 # --- what the views agree on ----------------------------------------------------------------------
@@ -190,36 +150,16 @@ def test_a_table_that_shares_nothing_is_named_with_its_p_value_and_recorded():
     assert f"Not used: noise: no clear agreement with these (p-value {p_value:.1g};" in text
     assert record["agreement"]["set_aside"] == ["noise"]
     np.testing.assert_allclose(record["agreement"]["p_values"], model.agreement_.p_values)
-    scores = mkclust.sample_scores(model)
-    assert record["silhouette"] == pytest.approx(scores.silhouette.mean())
     assert record["stability"] > 0.8
-    words = ["Used: a and b", "90 samples, 3 clusters", "How clear", "How stable", "Wrote"]
-    assert sorted(words, key=text.index) == words
 
 
-@pytest.mark.parametrize("method", ["simplemkkm", "anchored-mkkm"])
-def test_weights_and_the_certificate_are_details_after_the_result(method):
+def test_weights_and_the_certificate_are_details_after_the_result():
     np.savez("three.npz", **shared_views())
-    args = ("cluster", "three.npz", "-k", 3, "--method", method)
+    args = ("cluster", "three.npz", "-k", 3, "--method", "anchored-mkkm")
     assert "Certificate" not in succeed(*args).stdout
     text = succeed(*args, "-v").stdout
-    words = ["How stable", "Weight: how much a view counts", "A large weight", "Certificate: "]
+    words = ["How stable", "Weight: how much a view counts", "Anchor: ", "Certificate: "]
     assert sorted(words, key=text.index) == words
-    assert ("also uses noise" in text) == (method == "simplemkkm")
-    assert ("Anchor: " in text) == (method == "anchored-mkkm")
-
-
-def test_a_run_stopped_early_says_so():
-    settings = [f"--set={each}" for each in ("solver=reduced-gradient", "max_iter=1", "tol=1e-12")]
-    result = succeed("cluster", "d.npz", "-k", 3, "--method", "simplemkkm", *settings, "-v")
-    assert read_run()["converged"] is False
-    assert "stopped early" in result.stdout
-    assert result.stderr == f"warning: {read_run()['warnings'][0]}\n"
-
-
-def test_one_cluster_and_nearly_as_many_as_samples_are_warned_of():
-    assert "n_clusters=1 " in succeed("cluster", "d.npz", "-k", 1).stderr
-    assert "n_samples=60" in succeed("cluster", "d.npz", "-k", 40).stderr
 
 
 # --- files ----------------------------------------------------------------------------------------
@@ -262,8 +202,7 @@ def test_labels_have_ids_and_scores_and_clusters_are_numbered_by_falling_size(vi
 @pytest.mark.parametrize(
     ("option", "path", "word"),
     [
-        ("--labels", "nowhere/labels.csv", "nowhere"),
-        ("--labels", "a_folder", "folder"),
+        ("--labels", "a_folder", "regular file"),
         ("--labels", "./d.npz", "input"),
         ("--labels", "linked.csv", "input"),
         ("--run", "labels.csv", "another output"),
@@ -344,11 +283,8 @@ def test_warnings_are_plain_lines_and_are_kept_in_the_record(monkeypatch):
         (["d.npz"], "mkclust suggest"),
         (["d.npz", "-k", "0"], "-k"),
         (["d.npz", "-k", "60"], "60"),
-        (["-k", "3"], "FILE"),
         (["d.npz", "-k", "3", "--method", "simplemkm"], "'simplemkkm'"),
-        (["d.npz", "-k", "3", "--kernels", "precomputd"], "precomputd"),
         (["d.npz", "-k", "3", "--join", "iner"], "join='iner'"),
-        (["d.npz", "-k", "3", "--landmarks", "9", "--method", "lkam"], "9"),
         (["d.npz", "-k", "3", "--nonsense"], "--nonsense"),
         (["digitz", "-k", "3"], "'digits'"),
     ],
@@ -379,11 +315,8 @@ def test_variables_of_other_samples_cost_no_fit_and_unreadable_ones_are_refused_
     np.savez("other.npz", clinic=np.ones((7, 2)))
     result = succeed("cluster", "d.npz", "-k", 3, "--annotate", "other.npz")
     assert "no variable was tested" in result.stderr
-    assert read_run()["annotation"] is None
 
 
 def test_options_for_files_that_are_not_given_are_refused():
-    np.savez("three.npz", **shared_views())
-    said = fail("cluster", "three.npz", "-k", 3, "--missing", "tree.npz=-9999")
-    assert "tree.npz" in said
-    assert "--event" in fail("cluster", "three.npz", "-k", 3, "--time", "months")
+    assert "dd.npz" in fail("cluster", "d.npz", "-k", 3, "--missing", "dd.npz=-9999")
+    assert "--event" in fail("cluster", "d.npz", "-k", 3, "--time", "months")

@@ -16,40 +16,25 @@ Recommended = mkclust.METHODS[mkclust.RECOMMENDED]
 
 
 @pytest.fixture(autouse=True)
-def folder(tmp_path, monkeypatch):
-    """Run every test in a folder of its own, with files of clusters and of noise in it."""
-    monkeypatch.chdir(tmp_path)
+def files(folder):
+    """Write files of clusters and of noise."""
     views, y = three_clusters()
     np.savez("d.npz", **views, y=y)
     dice = {"dice": np.random.default_rng(1).normal(size=(45, 5))}
     np.savez("three.npz", **views, **dice)
 
 
-@pytest.mark.parametrize("command", [None, *COMMANDS])
+@pytest.mark.parametrize("command", COMMANDS)
 def test_h_is_help_everywhere_and_fits_on_a_screen_and_a_half(command, monkeypatch):
     monkeypatch.setattr("rich.console.Console.width", 80)
-    args = () if command is None else (command,)
-    help = succeed(*args, "-h").stdout
-    assert help == succeed(*args, "--help").stdout
-    assert len(help.splitlines()) <= 75
+    assert len(succeed(command, "-h").stdout.splitlines()) <= 75
 
 
-def test_quiet_runs_write_their_files_and_print_nothing():
-    loud = succeed("cluster", "three.npz", "-k", 2, "--set", "n_init=1")
-    labels = Path("labels.csv").read_bytes()
-    result = succeed(
-        "cluster", "three.npz", "-k", 2, "--set", "n_init=1", "-q", "--labels", "q.csv"
-    )
-    assert loud.stdout
-    assert result.output == ""
-    assert Path("q.csv").read_bytes() == labels
-    assert "none.npz" in fail("cluster", "none.npz", "-k", 3, "-q")
-
-
-def test_the_record_is_printed_as_json_in_place_of_tables():
+def test_a_quiet_run_prints_nothing_and_json_is_the_record():
+    assert succeed("cluster", "d.npz", "-k", 3, "-q", "--labels", "q.csv").output == ""
     result = succeed("cluster", "d.npz", "-k", 3, "--json")
-    assert result.stdout == Path("run.json").read_text()
-    assert result.stderr == ""
+    assert (result.stdout, result.stderr) == (Path("run.json").read_text(), "")
+    assert Path("q.csv").read_bytes() == Path("labels.csv").read_bytes()
 
 
 # --- suggest --------------------------------------------------------------------------------------
@@ -72,7 +57,6 @@ def test_k_auto_clusters_by_the_suggestion_and_records_why():
     result = succeed("cluster", "d.npz", "-k", "auto")
     record = json.loads(Path("run.json").read_text())
     assert record["n_clusters"] == record["suggestion"]["n_clusters"] == 3
-    assert record["command"]["options"]["n_clusters"] == "auto"
     assert "-k auto: 3 clusters" in result.stdout
     views, _ = three_clusters()
     model = Recommended(3, random_state=0).fit(views)
@@ -96,18 +80,15 @@ def test_diagnose_prints_what_the_library_says_in_python():
     model = Recommended(3, random_state=0).fit(views)
     diagnosis = mkclust.diagnose(model, views)
     assert succeed("diagnose", "three.npz", "-k", 3).stdout == f"{diagnosis}\n"
-    record = json.loads(
-        succeed("diagnose", "three.npz", "-k", 3, "--json", "--no-leave-one-out").stdout
-    )
-    assert record["noise"] == ["dice"]
-    assert record["leave_one_out"] == [None, None, None]
+    args = ("diagnose", "three.npz", "-k", 3, "--json", "--no-leave-one-out")
+    record = json.loads(succeed(*args).stdout)
+    assert (record["noise"], record["leave_one_out"]) == (["dice"], [None, None, None])
 
 
 def test_the_methods_named_are_compared_in_a_table_that_warns_of_itself():
     names = "avg-kkm, agreement-kkm"
     args = ("compare", "three.npz", "-k", 3, "--methods", names, "--resamples", 2)
     lines = succeed(*args).stdout.splitlines()
-    assert lines[0].split() == ["method", "stability", "gap", "seconds", "ARI", "(%)"]
     assert [line.split()[1] for line in lines[1:3]] == ["avg-kkm", "agreement-kkm"]
     assert "agreement-kkm sets aside: dice." in lines
     assert lines[-1].startswith("Agreement is not truth")
@@ -123,11 +104,6 @@ def test_methods_that_cannot_take_the_options_are_left_out_with_the_reason():
 # --- rerun ----------------------------------------------------------------------------------------
 
 
-def change_record(**changes):
-    record = json.loads(Path("run.json").read_text()) | changes
-    Path("run.json").write_text(json.dumps(record))
-
-
 def test_a_recorded_command_gives_the_same_labels_and_writes_nothing():
     options = ("--method", "lkam", "--set", "reg=0.5", "--seed", 4, "--kernels", "left=cosine")
     succeed("cluster", "d.npz", "-k", 3, *options)
@@ -140,34 +116,19 @@ def test_a_recorded_command_gives_the_same_labels_and_writes_nothing():
     assert "run.json" in fail("rerun", "run.json", "--labels", "run.json")
 
 
-def test_an_input_that_has_changed_is_named():
+def test_an_input_or_a_version_that_has_changed_is_named():
     succeed("cluster", "d.npz", "-k", 3)
     views, y = three_clusters()
     np.savez("d.npz", left=np.sort(views["left"], axis=0), right=views["right"], y=y)
+    record = json.loads(Path("run.json").read_text())
+    record["versions"]["numpy"] = "1.0"
+    Path("run.json").write_text(json.dumps(record))
     result = invoke("rerun", "run.json")
     assert result.exit_code == 1
     assert result.stdout.startswith("Other labels than run.json records")
-    assert "Input d.npz has changed" in result.stdout
     answer = json.loads(invoke("rerun", "run.json", "--json").stdout)
-    assert answer == {"same_labels": False, "changed_inputs": ["d.npz"], "changed_versions": {}}
-
-
-def test_a_version_that_has_changed_is_named():
-    succeed("cluster", "d.npz", "-k", 3)
-    versions = json.loads(Path("run.json").read_text())["versions"]
-    change_record(versions=versions | {"numpy": "1.0"})
-    assert "numpy was 1.0, and is " in succeed("rerun", "run.json").stdout
-    change_record(versions=versions, labels_sha256="0" * 64)
-    result = invoke("rerun", "run.json")
-    assert result.exit_code == 1
-    assert "No input and no version has changed" in result.stdout
-
-
-def test_a_record_is_rerun_from_the_folder_of_its_command_which_is_named(monkeypatch, tmp_path):
-    succeed("cluster", "d.npz", "-k", 3)
-    os.mkdir("elsewhere")
-    monkeypatch.chdir("elsewhere")
-    assert f"run in {tmp_path}" in fail("rerun", "../run.json")
+    assert (answer["same_labels"], answer["changed_inputs"]) == (False, ["d.npz"])
+    assert answer["changed_versions"] == {"numpy": ["1.0", np.__version__]}
 
 
 @pytest.mark.parametrize("content", ["", "[]", "{}", '{"command": 3}'])

@@ -19,13 +19,11 @@ Recommended = mkclust.METHODS[mkclust.RECOMMENDED]
 
 
 @pytest.fixture(autouse=True)
-def folder(tmp_path, monkeypatch):
-    """Run every test in a folder of its own, with two tables of the same samples in it."""
-    monkeypatch.chdir(tmp_path)
+def files(folder):
+    """Write two tables of the same samples."""
     left, right = tables()
     left.to_csv("mrna.csv", index_label="patient")
     right.sample(frac=1, random_state=1).to_csv("mirna.tsv", sep="\t", index_label="patient")
-    return tmp_path
 
 
 def tables():
@@ -82,8 +80,6 @@ def test_labels_of_files_in_another_order_are_scored_by_id():
     right = tables()[1].assign(y=Y).sample(frac=1, random_state=2)
     right.to_csv("mirna.tsv", sep="\t", index_label="id")
     assert re.search(r"AgreementKKM +100\.0", cluster("mrna.csv", "mirna.tsv").stdout)
-    tables()[0].assign(y=Y[::-1]).to_csv("mrna.csv", index_label="id")
-    assert "different labels" in cluster("mrna.csv", "mirna.tsv").stderr
 
 
 def test_the_column_of_ids_is_named_for_all_files_or_for_one():
@@ -112,15 +108,12 @@ def test_several_files_are_joined_in_order_and_clashing_names_tell_their_file():
     np.savez("two.npz", X=right)
     cluster("one.npz", "two.npz")
     assert json.loads(Path("run.json").read_text())["kernel_names"] == ["one/X", "only", "two/X"]
-    cluster("two.npz", "two.npz")
-    assert len(set(json.loads(Path("run.json").read_text())["kernel_names"])) == 2
 
 
-@pytest.mark.parametrize("order", [["V.npz", "K.npy"], ["K.npy", "V.npz"]])
-def test_views_and_kernels_are_not_joined(order):
+def test_views_and_kernels_are_not_joined():
     np.savez("V.npz", X=tables()[0].to_numpy())
     np.save("K.npy", np.exp(-(distances(tables()[0]).to_numpy()[None] ** 2)))
-    assert "K.npy holds kernels but V.npz holds views" in refuse(*order)
+    assert "K.npy holds kernels but V.npz holds views" in refuse("V.npz", "K.npy")
 
 
 # --- mistakes that would pass silently ------------------------------------------------------------
@@ -145,10 +138,8 @@ def test_distances_are_not_taken_for_a_table():
     distances(tables()[0]).sample(frac=1, random_state=0).to_csv("d.csv", index_label="patient")
     assert typed(refuse("d.csv")) == ["--kernels", "from_distances"]
     assert typed(refuse("d.csv", "mirna.tsv")) == ["--kernels", "d=from_distances"]
-    for args in (["d.csv", "--kernels", "from_distances"],
-                 ["d.csv", "mirna.tsv", "--kernels", "d=from_distances"]):  # fmt: skip
-        cluster(*args)
-        assert recovered() > 0.9
+    cluster("d.csv", "mirna.tsv", "--kernels", "d=from_distances")
+    assert recovered() > 0.9
 
 
 def test_a_kernel_is_not_taken_for_a_table():
@@ -157,46 +148,25 @@ def test_a_kernel_is_not_taken_for_a_table():
     np.savez("K.npz", a=K.to_numpy(), b=K.to_numpy() ** 2)
     for args, name in ((["k.csv"], ""), (["mirna.tsv", "k.csv"], "k="), (["K.npz"], "a=")):
         assert f"--kernels {name}precomputed" in refuse(*args)
-    for args in (["k.csv", "--kernels", "precomputed"],
-                 ["mirna.tsv", "k.csv", "--kernels", "k=precomputed"]):  # fmt: skip
-        cluster(*args)
-        assert recovered() > 0.9
+    cluster("mirna.tsv", "k.csv", "--kernels", "k=precomputed")
+    assert recovered() > 0.9
 
 
 # --- missing cells and samples --------------------------------------------------------------------
-
-
-def test_missing_cells_of_all_files_are_named_and_filled_if_asked():
-    left, right = tables()
-    left.iloc[[1, 5], 0] = np.nan
-    right.iloc[3, 1:3] = np.nan
-    left.to_csv("mrna.csv", index_label="patient")
-    right.to_csv("mirna.tsv", sep="\t", index_label="patient")
-    message = refuse("mrna.csv", "mirna.tsv")
-    assert all(word in message for word in ("'a': 2", "'e': 1", "impute='median'"))
-    cluster("mrna.csv", "mirna.tsv", "--impute", "median")
-    assert recovered() > 0.9
 
 
 def test_files_with_some_common_ids_are_inspected_and_joined_if_asked():
     left, right = tables()
     left.iloc[5:].to_csv("mrna.csv", index_label="patient")
     right.iloc[:-8].to_csv("mirna.tsv", sep="\t", index_label="patient")
-    before = sorted(os.listdir())
     plain = succeed("inspect", "mrna.csv", "mirna.tsv").stdout
-    for words in ("mrna\n  55 x 3, ids such as 'p05'", "missing: 0.00%", "47 are in all tables"):
-        assert words in plain
+    assert "mrna\n  55 x 3, ids such as 'p05'" in plain
     assert "join='outer'" in plain.partition("problem: ")[2]
-    assert sorted(os.listdir()) == before
     assert "join='inner'" in refuse("mrna.csv", "mirna.tsv")
     result = cluster("mrna.csv", "mirna.tsv", "--join", "inner")
     assert "Joined by id: 47 of 60 samples; 47 are in all tables." in result.stdout
     assert len(labels()) == 47
     files = ("mrna.csv", "mirna.tsv", "--join", "outer")
-    text = succeed("inspect", *files).stdout
-    assert "problem" not in text
-    assert "mrna lacks 5 and mirna lacks 8" in text
-    assert "47 samples in all views" in text
     report = json.loads(succeed("inspect", *files, "--json").stdout)
     assert report["patterns"][1] == {"lacks": ["mirna"], "samples": 8}
 
@@ -214,7 +184,5 @@ def test_names_from_a_file_cannot_steer_the_terminal_and_are_recorded_as_they_ar
     for text in (result.stdout, Path("run.json").read_text()):
         assert all(character.isprintable() or character == "\n" for character in text)
     assert json.loads(Path("run.json").read_text())["kernel_names"] == [EVIL, "right"]
-    left = left.copy()
-    left[3, 1] = np.nan
-    np.savez("d.npz", **{EVIL: left, "right": right})
+    np.savez("d.npz", **{EVIL: np.full_like(left, np.nan), "right": right})
     assert invoke("cluster", "d.npz", "-k", 3).stderr[:-1].isprintable()

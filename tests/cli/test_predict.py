@@ -1,5 +1,6 @@
-import csv
-import json
+"""``mkclust predict``: clusters of new samples, read as the files of the fit."""
+
+import os
 from pathlib import Path
 
 import numpy as np
@@ -17,46 +18,31 @@ from mkclust.methods.persistence import FORMAT
 
 
 @pytest.fixture(autouse=True)
-def folder(tmp_path, monkeypatch):
-    """Run every test in a folder of its own, with files of old samples and of new ones."""
-    monkeypatch.chdir(tmp_path)
+def files(folder):
+    """Write files of old samples and of new ones."""
     views, _ = three_clusters(60)
     np.savez("old.npz", **{name: view[:45] for name, view in views.items()})
     np.savez("new.npz", **{name: view[45:] for name, view in views.items()})
 
 
-def read(path):
-    with open(path, newline="") as file:
-        header, *rows = csv.reader(file)
-    return header, rows
-
-
 def clusters(path):
-    """Return the second column of a table of labels."""
-    return np.array([int(row[1]) for row in read(path)[1]])
+    return pd.read_csv(path, dtype={"id": str}, index_col="id")["cluster"]
 
 
 def test_new_samples_have_the_clusters_that_the_estimator_predicts():
     succeed("cluster", "old.npz", "-k", 3, "--save", "model.skops")
     before = Path("labels.csv").read_bytes()
+    assert succeed("predict", "model.skops", "new.npz", "-q").output == ""
     result = succeed("predict", "model.skops", "new.npz")
     model = mkclust.METHODS[mkclust.RECOMMENDED](3, random_state=0).fit(dict(np.load("old.npz")))
-    header, rows = read("predicted.csv")
-    assert header == ["id", "cluster", "margin"]
-    assert [row[0] for row in rows] == [str(number) for number in range(15)]
-    expected = model.predict(dict(np.load("new.npz")))
-    np.testing.assert_array_equal(clusters("predicted.csv"), expected)
-    assert all(0 <= float(row[2]) <= 2 for row in rows)
+    table, expected = pd.read_csv("predicted.csv"), model.predict(dict(np.load("new.npz")))
+    assert list(table) == ["id", "cluster", "margin"]
+    assert table["id"].tolist() == list(range(15))
+    np.testing.assert_array_equal(table["cluster"], expected)
+    assert table["margin"].between(0, 2).all()
     assert f"{np.sum(expected == 1)} in 1" in result.stdout
     assert result.stderr == ""
     assert Path("labels.csv").read_bytes() == before
-
-
-@pytest.mark.parametrize("options", [(), ("--landmarks", 20)])
-def test_predictions_of_the_training_samples_are_their_labels(options):
-    succeed("cluster", "old.npz", "-k", 3, "--save", "model.skops", *options)
-    succeed("predict", "model.skops", "old.npz", "--labels", "again.csv")
-    np.testing.assert_array_equal(clusters("again.csv"), clusters("labels.csv"))
 
 
 def test_precomputed_kernels_are_predicted_from_similarities_to_the_training_samples():
@@ -102,8 +88,6 @@ def test_a_method_that_does_not_predict_is_refused_with_one_that_does():
 
 
 def test_a_foreign_file_is_refused_by_the_name_of_what_it_holds():
-    import os
-
     model = mkclust.AverageKKM(3, random_state=0).fit(dict(np.load("old.npz")))
     model.agreement_ = os.system
     Path("model.skops").write_bytes(skops.io.dumps({"format": FORMAT, "model": model}))
@@ -111,13 +95,6 @@ def test_a_foreign_file_is_refused_by_the_name_of_what_it_holds():
     Path("model.skops").write_bytes(b"nothing of the kind")
     message = fail("predict", "model.skops", "new.npz", "--labels", "new.csv")
     assert "model.skops: is not a model" in message
-
-
-def test_predict_prints_json_or_nothing():
-    succeed("cluster", "old.npz", "-k", 3, "--save", "model.skops", "-q")
-    result = succeed("predict", "model.skops", "new.npz", "--json")
-    assert json.loads(result.stdout)["n_samples"] == 15
-    assert succeed("predict", "model.skops", "new.npz", "-q").output == ""
 
 
 def write_patients(folder=".", rows=slice(None)):
@@ -143,15 +120,14 @@ def test_new_files_are_read_as_those_of_the_fit_and_unused_tables_may_be_left_ou
     write_patients()
     result = succeed("cluster", *FILES, "-k", 3, *READ, "--save", "model.skops")
     assert "Not used: noise" in result.stdout
-    expected = dict(row[:2] for row in read("labels.csv")[1])
+    expected = clusters("labels.csv").to_dict()
     succeed("predict", "model.skops", *reversed(FILES))
-    assert dict(row[:2] for row in read("predicted.csv")[1]) == expected
+    assert clusters("predicted.csv").to_dict() == expected
     (tmp_path / "new").mkdir()
     write_patients("new", slice(10))
     succeed("predict", "model.skops", "new/blood.csv", "new/visit.csv")
-    found = dict(row[:2] for row in read("predicted.csv")[1])
-    assert found == {name: expected[name] for name in found}
-    assert len(found) == 10
+    found = clusters("predicted.csv").to_dict()
+    assert found == {f"P{number:02}": expected[f"P{number:02}"] for number in range(10)}
 
 
 def test_new_samples_may_be_missing_from_some_tables_if_asked():
@@ -160,6 +136,6 @@ def test_new_samples_may_be_missing_from_some_tables_if_asked():
     pd.read_csv("blood.csv").head(6).to_csv("blood.csv", index=False)
     assert "join='outer'" in fail("predict", "model.skops", *FILES[:2])
     succeed("predict", "model.skops", *FILES[:2], "--join", "inner")
-    assert {row[0] for row in read("predicted.csv")[1]} == set(ids[:6])
+    assert set(clusters("predicted.csv").index) == set(ids[:6])
     succeed("predict", "model.skops", *FILES[:2], "--join", "outer")
-    assert {row[0] for row in read("predicted.csv")[1]} == set(ids)
+    assert set(clusters("predicted.csv").index) == set(ids)

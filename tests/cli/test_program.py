@@ -14,7 +14,6 @@ import pytest
 import mkclust
 from command_line import succeed, three_clusters
 from mkclust import cli
-from mkclust.datasets.digits import Table
 
 posix = pytest.mark.skipif(sys.platform == "win32", reason="needs POSIX devices and signals")
 MAIN = "from mkclust.cli import main; main()"
@@ -33,11 +32,9 @@ mkclust.cli.main()
 
 
 @pytest.fixture(autouse=True)
-def folder(tmp_path, monkeypatch):
-    """Run every test in a folder of its own, with one file of two views in it."""
-    monkeypatch.chdir(tmp_path)
+def files(folder):
+    """Write one file of two views."""
     np.savez("d.npz", **three_clusters()[0])
-    return tmp_path
 
 
 def program(*args, code=MAIN, **options):
@@ -65,21 +62,6 @@ def test_the_program_exits_with_0_or_2_and_without_typer_it_says_what_to_install
 
 @posix
 @pytest.mark.slow
-@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="needs /dev/full")
-def test_a_full_or_closed_standard_output_is_one_line_or_nothing():
-    with open("/dev/full", "w") as full:
-        done = program("cluster", "d.npz", "-k", 3, stdout=full)
-    assert done.returncode == 2
-    assert done.stderr == "mkclust: error: No space left on device\n"
-    assert sorted(os.listdir()) == ["d.npz", "labels.csv", "run.json"]
-    read, write = os.pipe()
-    os.close(read)
-    assert program("cluster", "d.npz", "-k", 3, stdout=write).stderr == ""
-    os.close(write)
-
-
-@posix
-@pytest.mark.slow
 def test_control_c_ends_a_running_program_with_one_line():
     command = [sys.executable, "-c", SLOW, "cluster", "d.npz", "-k", "3", "60"]
     process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
@@ -97,13 +79,12 @@ def test_control_c_ends_a_running_program_with_one_line():
 def small_tables(monkeypatch):
     """Have the demo start from four small tables of ten clusters, and return them."""
     rng, digits = np.random.default_rng(0), np.arange(80) % 10
-    ids = np.array([f"s{i}" for i in range(80)])
+    truth = pd.Series(digits, [f"s{i}" for i in range(80)])
     tables = {}
     for name in ("rows", "columns", "fourier", "gradients"):
         values = 2 * rng.normal(size=(10, 4))[digits] + rng.normal(size=(80, 4))
-        order = rng.permutation(80)
-        tables[name] = Table(ids[order].tolist(), ["a", "b, c", "d", "e"], values[order])
-    truth = dict(zip(ids.tolist(), digits.tolist(), strict=True))
+        frame = pd.DataFrame(values, truth.index, ["a", "b, c", "d", "e"])
+        tables[name] = frame.iloc[rng.permutation(80)]
     monkeypatch.setattr(cli.demo, "digit_tables", lambda: (tables, truth))
     return tables
 
@@ -112,9 +93,7 @@ def small_tables(monkeypatch):
 def test_the_demo_joins_files_explains_its_result_and_ends_with_a_command(small_tables):
     pytest.importorskip("matplotlib")
     text = succeed("demo", "--out", "new/demo").stdout
-    words = ("80 samples x 4 columns", "Joined by id: all 80 samples", "Not used: shuffled")
-    words += ("were not used in any fit", "plain average", "k-means")
-    assert [word for word in words if word not in text] == []
+    assert "Not used: shuffled" in text
     inputs = ["columns.tsv", "fourier.csv.gz", "gradients.csv", "rows.csv", "shuffled.csv"]
     assert sorted(os.listdir("new/demo")) == sorted([*inputs, "digits.png", "labels.csv"])
     # The command that it shows gives the same clusters.

@@ -16,8 +16,8 @@ import pandas as pd
 from mkclust import plots
 from mkclust.cli.errors import CommandError
 from mkclust.cli.inputs import layout_of, read_inputs, row_ids
-from mkclust.cli.models import Fit, connection, fit, measure_stability, new_model
-from mkclust.cli.options import FIT, Printing, Request, takes
+from mkclust.cli.models import Fit, fit, measure_stability, new_model
+from mkclust.cli.options import FIT, Request, takes
 from mkclust.cli.outputs import (
     Outcome,
     all_scores,
@@ -47,10 +47,9 @@ DESCRIBED = 5
 N_REFITS = 10
 
 
-@takes(*FIT, "n_clusters", "method", "address")
+@takes(*FIT, "n_clusters", "method")
 def run(
     request: Request,
-    printing: Printing,
     *,
     labels: Path = Path("labels.csv"),
     record: Path | None = None,
@@ -71,38 +70,37 @@ def run(
         record = labels.parent / name
     more = {"plot": plot, "report": report, "save": save}
     outputs = [path for path in (labels, record, *more.values()) if path is not None]
-    with session(quiet=printing.quiet) as progress:
+    with session(quiet=request.quiet) as progress:
         new_model(request)  # parameters are refused before anything is read
         for kind, path in more.items():
             check_output(kind, path)
         check_outputs(outputs, [*request.inputs, *([annotate] if annotate else [])])
         variables = None if annotate is None else _read_variables(annotate, request)
         _check_survival(variables, time, event)
-        with connection(request, progress):
-            data = read_inputs(request, progress)
-            fitted = fit(request, data, progress)
-            progress.phase("measuring stability")
-            y = data.labels_for(fitted.model)
-            outcome = Outcome(
-                fit=fitted,
-                method=request.method,
-                sample_scores=sample_scores(fitted.model),
-                stability=measure_stability(fitted, N_REFITS),
-                scores=all_scores(fitted.model, y),
-                description=_describe(fitted),
-                annotation=_annotate(fitted.model, variables, time, event),
-                warnings=progress.warnings,
-                seconds=perf_counter() - start,
-            )
-            command = {"name": "cluster", "folder": os.getcwd(), "options": asdict(request)}
-            result = run_record(outcome) | {"command": command}
-            contents = {labels: fitted_labels(fitted.model, outcome.sample_scores)}
-            write_atomically(contents | {record: f"{strict_json(result)}\n".encode()})
-            failures = _write_more(more, outcome, y, progress)
-            lines = _summary(outcome, printing.verbose, annotate)
+        data = read_inputs(request, progress)
+        fitted = fit(request, data, progress)
+        progress.phase("measuring stability")
+        y = data.labels_for(fitted.model)
+        outcome = Outcome(
+            fit=fitted,
+            method=request.method,
+            sample_scores=sample_scores(fitted.model),
+            stability=measure_stability(fitted, N_REFITS),
+            scores=all_scores(fitted.model, y),
+            description=_describe(fitted),
+            annotation=_annotate(fitted.model, variables, time, event),
+            warnings=progress.warnings,
+            seconds=perf_counter() - start,
+        )
+        command = {"name": "cluster", "folder": os.getcwd(), "options": asdict(request)}
+        result = run_record(outcome) | {"command": command}
+        contents = {labels: fitted_labels(fitted.model, outcome.sample_scores)}
+        write_atomically(contents | {record: f"{strict_json(result)}\n".encode()})
+        failures = _write_more(more, outcome, y, progress)
+        lines = _summary(outcome, request.verbose, annotate)
     written = [path for path in outputs if path not in failures]
-    lines += [*progress.lines(printing.verbose), "", *(f"Wrote {path}" for path in written)]
-    show(result, lines, printing)
+    lines += [*progress.lines(request.verbose), "", *(f"Wrote {path}" for path in written)]
+    show(result, lines, request)
     if failures:
         names = join_words(map(str, written))
         raise CommandError(f"{'; '.join(failures.values())}; these were written: {names}")
@@ -164,7 +162,6 @@ def _describe(fitted: Fit) -> Description | None:
 def _write_more(
     more: dict[str, Path | None], outcome: Outcome, y: Any, progress: Progress
 ) -> dict[Path, str]:
-    """Write the picture, the page and the model that were asked for; return failures."""
     model, data, failures = outcome.fit.model, outcome.fit.data, dict[Path, str]()
 
     def draw(path: Path) -> None:
@@ -178,8 +175,8 @@ def _write_more(
         write_report(model, outcome.fit.X, path, classes, alternatives=other_k, **about)
 
     def save(path: Path) -> None:
-        read = [{name: each[name] for name in ("input", "layout")} for each in data.files]
-        model.files_ = read  # new files are read alike
+        # New files are read alike.
+        model.files_ = [{n: r[n] for n in ("input", "layout")} for _, _, r in data.inputs]
         save_model(model, path)
 
     writers = {"plot": draw, "report": report, "save": save}

@@ -19,9 +19,8 @@ from mkclust.cli.options import Request, takes
 from mkclust.cli.outputs import check_output, check_outputs, fitted_labels
 from mkclust.cli.printing import score_table, views_used
 from mkclust.cli.progress import session
-from mkclust.datasets.digits import Table, digit_tables
+from mkclust.datasets.digits import digit_tables
 from mkclust.explain.describe import describe
-from mkclust.explain.sample_scores import sample_scores
 from mkclust.files import write_atomically
 from mkclust.methods import METHODS
 
@@ -39,8 +38,8 @@ def run(out: Path = Path("demo")) -> None:
     picture, labels = out / "digits.png", out / "labels.csv"
     tables, digits = digit_tables()
     first = next(iter(tables.values()))
-    wrong = np.random.default_rng(0).permutation(len(first.ids))
-    tables = {**tables, USELESS: first._replace(values=first.values[wrong])}
+    wrong = np.random.default_rng(0).permutation(len(first))
+    tables = {**tables, USELESS: first.iloc[wrong].set_axis(first.index)}
     files = {
         out / f"{name}{suffix}": table
         for (name, table), suffix in zip(tables.items(), SUFFIXES, strict=True)
@@ -48,12 +47,12 @@ def run(out: Path = Path("demo")) -> None:
     request = Request(inputs=[*map(str, files)], n_clusters=N_CLUSTERS)
     with session() as progress:
         check_output("plot", picture)
-        check_outputs([*files, picture, labels], new_folder=True)
+        check_outputs([*files, picture, labels])
         progress.phase("writing and reading files")
         write_atomically({path: _content(path, table) for path, table in files.items()})
         data = read_inputs(request, progress)
         model = fit(request, data, progress).model
-        y = np.array([digits[sample] for sample in model.sample_ids_])
+        y = digits[model.sample_ids_].to_numpy()
         description = describe(model, data.views, n_features=3)
         progress.phase("the same without mkclust, to compare")
         average = METHODS["avg-kkm"](N_CLUSTERS, random_state=0).fit(data.views)
@@ -63,7 +62,7 @@ def run(out: Path = Path("demo")) -> None:
             "k-means": metrics.scores(y, _k_means(data.views, model.sample_ids_)),
         }
         progress.phase("drawing")
-        figure, table = plots.plot_fit(model, y), fitted_labels(model, sample_scores(model))
+        figure, table = plots.plot_fit(model, y), fitted_labels(model)
         write_atomically({picture: lambda path: figure.savefig(path, dpi=150), labels: table})
     lines = [f"Handwritten digits in five files. In {USELESS}, rows are under the wrong ids."]
     lines += [*data.lines, *views_used(model), "", description.summary(), "", score_table(scores)]
@@ -79,9 +78,7 @@ def run(out: Path = Path("demo")) -> None:
     echo("\n".join(lines))
 
 
-def _content(path: Path, table: Table) -> bytes:
-    """Return a table as the content of a file, in the format of its suffix."""
-    frame = pd.DataFrame(table.values, table.ids, table.columns)
+def _content(path: Path, frame: pd.DataFrame) -> bytes:
     separator = "\t" if path.suffix == ".tsv" else ","
     text = frame.to_csv(sep=separator, index_label="id", float_format="%.6g").encode()
     return gzip.compress(text, mtime=0) if path.suffix == ".gz" else text

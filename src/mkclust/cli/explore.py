@@ -12,7 +12,7 @@ from mkclust.cli import models
 from mkclust.cli.errors import CommandError, one_line
 from mkclust.cli.inputs import Data, read_inputs
 from mkclust.cli.models import Fit, check_method, new_model, prepare
-from mkclust.cli.options import FIT, Printing, Request, takes
+from mkclust.cli.options import FIT, Request, takes
 from mkclust.cli.outputs import agreement_record, all_scores, as_record, show, suggestion_record
 from mkclust.cli.progress import Progress, session
 from mkclust.explain.diagnose import diagnose as diagnose_fit
@@ -21,8 +21,7 @@ from mkclust.text import join_words, text_table
 
 # Entries of all kernels, times the slowness of a method, beyond which a fit takes minutes.
 MOST_ENTRIES = 5e8
-# How stability, gap, seconds and a score in percent are printed; "-" if there is none.
-FORMS = ("{:.2f}", "{:.1e}", "{:.2f}", "{:.1f}")
+# What every comparison ends with.
 CAUTION = (
     "Agreement is not truth: methods that use the same kernels share their mistakes, and what "
     "is stable may be one cloud that is cut in the same place every time."
@@ -35,27 +34,25 @@ DIAGNOSED = (
 
 
 @takes(*FIT)
-def suggest(
-    request: Request, printing: Printing, *, first: int | None = None, last: int | None = None
-) -> None:
+def suggest(request: Request, *, first: int | None = None, last: int | None = None) -> None:
     """Say which number of clusters fits best, and how strong the evidence of clusters is."""
     first = 2 if first is None and last is not None else first
     k_values = None if first is None else range(first, (last or max(25, first)) + 1)
     if k_values is not None and not k_values:
         raise CommandError(f"--from {first} --to {last}: there is no number between them")
     request = replace(request, n_clusters=2)
-    with session(quiet=printing.quiet) as progress:
+    with session(quiet=request.quiet) as progress:
         model = new_model(request)
         prepared = prepare(request, model, read_inputs(request, progress))
         suggestion = models.suggest(prepared, progress, k_values)
-    lines = [suggestion.summary(), *progress.lines(printing.verbose)]
-    show(suggestion_record(suggestion), lines, printing)
+    lines = [suggestion.summary(), *progress.lines(request.verbose)]
+    show(suggestion_record(suggestion), lines, request)
 
 
 @takes(*FIT, "n_clusters", "method")
-def diagnose(request: Request, printing: Printing, *, leave_one_out: bool = True) -> None:
+def diagnose(request: Request, *, leave_one_out: bool = True) -> None:
     """Say what each view or kernel contributes: structure, agreement, a copy, or noise."""
-    with session(quiet=printing.quiet) as progress:
+    with session(quiet=request.quiet) as progress:
         new_model(request)
         fitted = models.fit(request, read_inputs(request, progress), progress)
         progress.phase("diagnosing")
@@ -64,17 +61,15 @@ def diagnose(request: Request, printing: Printing, *, leave_one_out: bool = True
     record |= {name: column.to_numpy() for name, column in diagnosis.table.items()}
     record["view_agreement"] = agreement_record(fitted.model)
     record["missingness"] = as_record(getattr(fitted.model, "missingness_", None))
-    show(record, [diagnosis.summary(), *progress.lines(printing.verbose)], printing)
+    show(record, [diagnosis.summary(), *progress.lines(request.verbose)], request)
 
 
 @takes(*FIT, "n_clusters")
-def compare(
-    request: Request, printing: Printing, *, methods: str | None = None, n_resamples: int = 5
-) -> None:
+def compare(request: Request, *, methods: str | None = None, n_resamples: int = 5) -> None:
     """Cluster with several methods, and show how far they agree and how stable each is."""
     names = list(METHODS) if methods is None else [name.strip() for name in methods.split(",")]
     labels, found, left_out = dict[str, Any](), dict[str, dict[str, Any]](), dict[str, str]()
-    with session(quiet=printing.quiet) as progress:
+    with session(quiet=request.quiet) as progress:
         for name in names:
             check_method(name)
         data = read_inputs(request, progress)
@@ -92,8 +87,8 @@ def compare(
             raise CommandError(f"no method gave clusters; {names[0]}: {left_out[names[0]]}")
     pairs = [[metrics.adjusted_rand_index(a, b) for b in labels.values()] for a in labels.values()]
     record = {"methods": found, "adjusted_rand_index": pairs, "left_out": left_out}
-    lines = [_comparison(found, pairs, left_out), *progress.lines(printing.verbose)]
-    show(record | {"caution": CAUTION}, lines, printing)
+    lines = [_comparison(found, pairs, left_out), *progress.lines(request.verbose)]
+    show(record | {"caution": CAUTION}, lines, request)
 
 
 def _try_method(
@@ -128,13 +123,12 @@ def _refuse_slow(prepared: Fit, request: Request) -> None:
 def _comparison(
     found: dict[str, dict[str, Any]], pairs: Sequence[Sequence[float]], left_out: dict[str, str]
 ) -> str:
-    """Return the comparison in tables and sentences."""
     titles = [f"{number:2} {name}" for number, name in enumerate(found, start=1)]
     rows = [["method", "stability", "gap", "seconds", "ARI (%)"]]
     for title, each in zip(titles, found.values(), strict=True):
         score = None if each["scores"] is None else 100 * each["scores"]["ari"]
-        cells = zip(FORMS, (each["stability"], each["gap"], each["seconds"], score), strict=True)
-        rows.append([title, *("-" if x is None else form.format(x) for form, x in cells)])
+        values = (each["stability"], each["gap"], each["seconds"], score)
+        rows.append([title, *("-" if x is None else f"{x:.3g}" for x in values)])
     matrix = [["adjusted Rand index", *map(str, range(1, len(titles) + 1))]]
     matrix += [[t, *(f"{x:.2f}" for x in row)] for t, row in zip(titles, pairs, strict=True)]
     lines = [text_table(rows), "", text_table(matrix), ""]

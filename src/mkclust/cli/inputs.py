@@ -14,14 +14,21 @@ import pandas as pd
 
 from mkclust import datasets
 from mkclust.cli.errors import CommandError
-from mkclust.cli.options import Request
+from mkclust.cli.options import AUTO, Request
 from mkclust.cli.progress import Progress
 from mkclust.data.join import looks_like_kernel
-from mkclust.datasets.arrays import is_hdf5
 from mkclust.datasets.layout import TableLayout
-from mkclust.datasets.read import load_with
+from mkclust.datasets.read import check_dropped, load_with
 from mkclust.index import has_ids, index_of, match_rows
-from mkclust.text import count, did_you_mean, join_words
+from mkclust.text import count, join_words
+
+
+class Input(NamedTuple):
+    """What was read from an input, and what is recorded of it."""
+
+    text: str
+    data: datasets.Dataset
+    record: dict[str, Any]
 
 
 class View(NamedTuple):
@@ -32,38 +39,36 @@ class View(NamedTuple):
     array: Any
     ids: Any
 
-    @property
-    def columns(self) -> list[str]:
-        """The names of the columns of a table."""
-        return list(map(str, getattr(self.array, "columns", ())))
-
 
 @dataclass(frozen=True)
 class Data:
-    """The views or kernels of all inputs by name, and what is said and recorded of them."""
+    """The views or kernels of all inputs by name, and what is said of them."""
 
     views: Mapping[str, Any]
     precomputed: bool
     n_samples: int
-    data_sets: Sequence[datasets.Dataset]
-    files: list[dict[str, Any]]
+    inputs: Sequence[Input]
     lines: list[str]
 
     @property
     def X(self) -> Any:
         """What an estimator takes: views or kernels by name; one view is a table."""
-        one = len(self.views) == 1 and not self.precomputed
-        return next(iter(self.views.values())) if one or self.is_stack else self.views
-
-    @property
-    def is_stack(self) -> bool:
-        """Whether the kernels are a 3-D array in a file."""
-        return any(is_hdf5(view) and view.ndim == 3 for view in self.views.values())
+        is_table = len(self.views) == 1 and not self.precomputed
+        return next(iter(self.views.values())) if is_table else self.views
 
     def labels_for(self, model: Any) -> np.ndarray | None:
-        """Return the labels of the inputs in the order of a fitted model's samples."""
+        """Return labels in the order of a model's samples: those of the first input with some."""
         ids = getattr(model, "sample_ids_", None)
-        return common_labels(self.data_sets, None if ids is None else pd.Index(ids))
+        labeled = [each for each in self.inputs if each.data.y is not None]
+        if not labeled:
+            return None
+        own = None if ids is None else list_views(labeled[:1])[0].ids
+        y = np.asarray(labeled[0].data.y)
+        rows = np.arange(len(y)) if own is None else match_rows(own, pd.Index(ids), labeled[0].text)
+        if n := int(np.sum(rows < 0)):
+            warnings.warn(f"no scores: {n} of {len(rows)} samples have no label", stacklevel=2)
+            return None
+        return y[rows]
 
     def describe(self) -> str:
         """Return how many samples, views or kernels there are."""
@@ -74,100 +79,83 @@ class Data:
 def read_inputs(request: Request, progress: Progress) -> Data:
     """Read all inputs, and refuse those that would be taken for something else than they are."""
     progress.phase("reading")
-    kernels = request.asked_kernels
-    inputs, files, data_sets = read_files(request)
-    kinds = {data.precomputed: text for text, data in zip(inputs, data_sets, strict=True)}
+    inputs = read_files(request)
+    kinds = {each.data.precomputed: each.text for each in inputs}
     if len(kinds) == 2:
         raise CommandError(
             f"{kinds[True]} holds kernels but {kinds[False]} holds views; pass --kernels "
             "precomputed if all matrices are kernels, or cluster the two apart"
         )
-    views = list_views(inputs, data_sets)
+    views = list_views(inputs)
     if True not in kinds:
         _refuse_transposed(views)
-        if kernels in ("auto", "gaussian"):  # whoever names a kernel knows what the matrix is
+        if request.asked_kernels in (AUTO, "gaussian"):  # other kernels are chosen on purpose
             _refuse_square(views)
         _warn_of_pairs(views)
     indices = [view.ids for view in views if view.ids is not None]
-    n = len(_joined(indices, request.join)) if indices else data_sets[0].n_samples
+    n = len(_joined(indices, request.join)) if indices else inputs[0].data.n_samples
     by_name, lines = {view.name: view.array for view in views}, _join_lines(views, indices, n)
-    return Data(by_name, True in kinds, n, data_sets, files, lines)
+    return Data(by_name, True in kinds, n, inputs, lines)
 
 
-def read_files(
-    request: Request, fitted: Sequence[Mapping[str, Any]] = ()
-) -> tuple[list[str], list[dict[str, Any]], list[datasets.Dataset]]:
-    """Read each input, as those of a fit if there are any; return what is read and recorded."""
-    inputs, layouts, known = [], [], {file_name(each["input"]): each for each in fitted}
+def read_files(request: Request, fitted: Sequence[Mapping[str, Any]] = ()) -> list[Input]:
+    """Read each input, as those of a fit if there are any."""
+    inputs, known = [], {file_name(each["input"]): each for each in fitted}
     # Files of other names are taken in the order of those of the fit that are not given.
     given = {file_name(text) for text in request.inputs}
     others = iter([each for name, each in known.items() if name not in given])
+    precomputed = request.asked_kernels == "precomputed"
     for text in request.inputs:
         before: Any = known.get(file_name(text)) or next(others, {"input": "", "layout": {}})
         _, colons, names = before["input"].rpartition("::")
-        inputs.append(f"{text}::{names}" if colons and "::" not in text else text)
-        layouts.append(layout_of(text, request, before["layout"]))
-    files = [_fingerprint(text) for text in inputs]
-    precomputed = request.asked_kernels == "precomputed"
-    on_disk = None if request.address is None else True  # workers read the files themselves
-    data_sets = [
-        load_with(text, layout, kernels=precomputed, on_disk=on_disk)
-        for text, layout in zip(inputs, layouts, strict=True)
-    ]
+        selected = f"{text}::{names}" if colons and "::" not in text else text
+        layout, record = layout_of(text, request, before["layout"]), _fingerprint(selected)
+        data = load_with(selected, layout, kernels=precomputed)
+        record |= {"description": data.description, "layout": asdict(layout)}
+        inputs.append(Input(selected, data, record))
     asked = {name for text in request.inputs for name in layout_of(text, request, {}).drop}
-    if absent := sorted(asked - {name for data in data_sets for name in data.dropped}):
-        columns = [c for view in list_views(inputs, data_sets) for c in view.columns]
-        near = did_you_mean(absent[0], columns)
-        raise CommandError(f"--drop {absent[0]}: no input has such a column{near}")
-    for entry, data, layout in zip(files, data_sets, layouts, strict=True):
-        entry |= {"description": data.description, "layout": asdict(layout)}
-    return inputs, files, data_sets
+    check_dropped(asked, [each.data for each in inputs])
+    return inputs
 
 
 def layout_of(text: str, request: Request, before: Mapping[str, Any]) -> TableLayout:
     """Return how the table of a file is to be read: FILE=VALUE is for one file."""
-    prefixes = {each: (f"{each}=", f"{file_name(each)}=") for each in (*request.inputs, text)}
+    names = {each: {each, file_name(each)} for each in (*request.inputs, text)}
 
-    def values(given: Sequence[str]) -> list[str]:
-        common = [v for v in given if not any(v.startswith(p) for p in prefixes.values())]
-        for value in common:
-            name, equals, _ = value.partition("=")
-            if equals and "." in name and not os.path.exists(name):
+    def values(option: str) -> list[str]:
+        common, own = list[str](), list[str]()
+        for each in getattr(request, option):
+            name, equals, value = each.partition("=")
+            if equals and any(name in known for known in names.values()):
+                own += [value] * (name in names[text])
+            elif equals and "." in name and not os.path.exists(name):
                 files = join_words(map(file_name, request.inputs))
-                raise CommandError(f"{value}: no input is called {name!r}; inputs: {files}")
-        own = [v for v in given if v.startswith(prefixes[text])]
-        return [*common, *(v.removeprefix(prefixes[text][not v.startswith(text)]) for v in own)]
+                raise CommandError(f"{each}: no input is called {name!r}; inputs: {files}")
+            else:
+                common.append(each)
+        return common + own
 
-    ids, sides = values(request.id), values(request.samples_in)
-    trim = values(request.trim_ids)
-    if wrong := [n for n in trim if not n.isdigit() or n == "0"]:
-        raise CommandError(f"--trim-ids {wrong[0]}: give a number of characters, at least 1")
-    given: dict[str, Any] = {
-        "id": ids[-1:],
-        "samples_in": sides[-1:],
-        "drop": [tuple(values(request.drop))],
-        "missing": [tuple(values(request.missing))],
-        "trim_ids": [int(n) for n in trim[-1:]],
+    found: dict[str, Any] = {
+        name: given[-1] for name in ("id", "samples_in", "trim_ids") if (given := values(name))
     }
-    found = {name: each[0] for name, each in given.items() if each and each[0]}
+    found |= {name: tuple(given) for name in ("drop", "missing") if (given := values(name))}
+    if "trim_ids" in found:
+        if not found["trim_ids"].isdigit() or found["trim_ids"] == "0":
+            raise CommandError(f"--trim-ids {found['trim_ids']}: give a number of at least 1")
+        found["trim_ids"] = int(found["trim_ids"])
     return TableLayout(**{**before, **found})
 
 
-def list_views(inputs: Sequence[str], data_sets: Sequence[datasets.Dataset]) -> list[View]:
+def list_views(inputs: Sequence[Input]) -> list[View]:
     """Return all views or kernels; names that clash follow those of their files."""
-    counts = Counter(name for data in data_sets for name in data.kernel_names)
+    counts = Counter(name for each in inputs for name in each.data.kernel_names)
     views: dict[str, View] = {}
-    for text, data in zip(inputs, data_sets, strict=True):
-        if is_hdf5(data.X) and len(data_sets) > 1:
-            raise CommandError(f"{text}: a stack of kernels on disk must be the only input")
+    for text, data, _ in inputs:
         arrays = data.X if data.precomputed else data.X.values()
-        names, arrays = ((data.name,), [data.X]) if is_hdf5(data.X) else (data.kernel_names, arrays)
-        for name, array in zip(names, arrays, strict=True):
-            base = unique = f"{data.name}/{name}" if counts[name] > 1 else name
-            number = 1
+        for name, array in zip(data.kernel_names, arrays, strict=True):
+            unique = f"{data.name}/{name}" if counts[name] > 1 else name
             while unique in views:
-                number += 1
-                unique = f"{base} ({number})"
+                unique = f"{unique} ({len(views) + 1})"
             views[unique] = View(text, unique, array, row_ids(array))
     return list(views.values())
 
@@ -178,31 +166,13 @@ def row_ids(view: Any) -> Any:
     return index if has_ids(index) else None
 
 
-def common_labels(data_sets: Sequence[datasets.Dataset], index: Any) -> np.ndarray | None:
-    """Return the labels of the first inputs that have some, None unless all samples have one."""
-    labels = None
-    for data in data_sets:
-        if data.y is not None:
-            own = None if index is None else list_views([data.name], [data])[0].ids
-            rows = np.arange(len(data.y)) if own is None else match_rows(own, index, data.name)
-            found = pd.Series(np.asarray(data.y, object)[rows]).mask(rows < 0)
-            labels = found if labels is None else labels
-            if (labels.notna() & found.notna() & (labels != found)).any():
-                warnings.warn("the inputs hold different labels; the first are used", stacklevel=2)
-            labels = labels.combine_first(found)
-    if labels is not None and (n := int(labels.isna().sum())):
-        warnings.warn(f"no scores: {n} of {len(labels)} samples have no label", stacklevel=2)
-        return None
-    return None if labels is None else np.array(labels.tolist())
-
-
 def _refuse_transposed(views: Sequence[View]) -> None:
     """Refuse a table whose columns are the samples of the other inputs."""
     found = []
     for view in views:
         others = [other for other in views if other is not view]
         ids = [other.ids for other in others if other.ids is not None]
-        header, (n, width) = pd.Index(view.columns), view.array.shape
+        header, (n, width) = pd.Index(getattr(view.array, "columns", ())), view.array.shape
         if ids:
             shares = view.ids is not None and any(view.ids.isin(each).any() for each in ids)
             turned = not shares and any(header.isin(each).sum() > len(each) / 2 for each in ids)
@@ -244,7 +214,6 @@ def _warn_of_pairs(views: Sequence[View]) -> None:
 
 
 def _joined(indices: Sequence[Any], join: str | None) -> Any:
-    """Return the ids that a join keeps."""
     ids = indices[0]
     for index in indices[1:]:
         ids = ids.union(index, sort=False) if join == "outer" else ids[ids.isin(index)]

@@ -10,7 +10,7 @@ from scipy.sparse import issparse
 
 from mkclust.cli.errors import CommandError, one_line
 from mkclust.cli.inputs import Data, read_inputs, row_ids
-from mkclust.cli.options import FILES, Printing, Request, takes
+from mkclust.cli.options import FILES, Request, takes
 from mkclust.cli.outputs import show
 from mkclust.cli.progress import session
 from mkclust.data import read_samples
@@ -22,8 +22,8 @@ from mkclust.text import count, join_words
 MOST_SAMPLES = 2000
 
 
-@takes(*FILES, "join", "impute", "kernels", "scale", printing=("as_json",))
-def run(request: Request, printing: Printing) -> None:
+@takes(*FILES, "join", "impute", "kernels", "scale", "as_json")
+def run(request: Request) -> None:
     """Show what the files contain, how they would be joined and which kernels would be used."""
     names = ("views", "join", "notes", "patterns", "problems")
     report: dict[str, Any] = {name: [] for name in names}
@@ -38,11 +38,10 @@ def run(request: Request, printing: Printing) -> None:
         except (ValueError, TypeError, CommandError) as error:
             report["problems"].append(one_line(error))
     report["warnings"] = progress.warnings
-    show(report, _as_lines(report), printing)
+    show(report, _as_lines(report), request)
 
 
 def _measure(name: str, view: Any) -> dict[str, Any]:
-    """Return the facts about one view or kernel."""
     ids, matrix, missing = row_ids(view), getattr(view, "X", view), 0.0
     if not issparse(matrix):
         rows = matrix.iloc if isinstance(matrix, pd.DataFrame) else matrix
@@ -73,7 +72,6 @@ def _understand(request: Request, data: Data, report: dict[str, Any]) -> None:
 
 
 def _as_lines(report: Mapping[str, Any]) -> list[str]:
-    """Return a report as lines to be read."""
     lines: list[str] = []
     for view in report["views"]:
         ids = "no ids" if view["ids"] is None else f"ids such as {view['ids']!r}"

@@ -2,17 +2,14 @@
 
 import ast
 import warnings
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
 from mkclust.bench.plan import import_class
 from mkclust.cli.errors import CommandError
-from mkclust.cli.inputs import Data, input_path
+from mkclust.cli.inputs import Data
 from mkclust.cli.options import AUTO, OPTIONS, Request
 from mkclust.cli.progress import Progress
-from mkclust.data import as_dask
 from mkclust.explain.number_of_clusters import NumberOfClusters, suggest_n_clusters
 from mkclust.explain.stability import Stability, stability
 from mkclust.kernels import Nystroem, default_bank
@@ -26,8 +23,6 @@ MOST_EXACT_SAMPLES, LARGEST_SHARE = 10_000, 0.5
 MOST_RESAMPLED = 1000
 # The number of landmarks beyond that.
 LANDMARKS = 200
-# Files of which the workers of a cluster can read some rows.
-READ_BY_ROWS = (".npy", ".parquet")
 # Parameters of a model that decide on its kernels.
 OF_KERNELS = ("kernels", "scale", "center", "normalize", "psd", "join", "impute", "missing_views")
 
@@ -119,8 +114,6 @@ def prepare(request: Request, model: Any, data: Data) -> Fit:
         model.set_params(approximation=Nystroem(n_components=landmarks))
         decision = f"{landmarks} landmarks per view approximate the kernels ({reason})."
         X = data.views
-    if request.address is not None:
-        X = as_dask(X)  # whose chunks the workers read
     return Fit(model, data, X, decision, landmarks)
 
 
@@ -128,12 +121,11 @@ def _reason_for_landmarks(request: Request, model: Any, data: Data) -> str:
     """Return why kernels are approximated; empty if they are exact."""
     exact = request.landmarks == "none" or request.asked_kernels == "on-the-fly"
     able, n = "approximation" in model.get_params(deep=False), data.n_samples
-    if request.address is not None or isinstance(request.landmarks, int):
+    if isinstance(request.landmarks, int):
         if exact or not able:
-            why = "exact ones are asked for" if able else f"{request.method} needs all entries"
+            why = "on-the-fly is exact" if able else f"{request.method} needs all entries"
             raise CommandError(
-                f"--landmarks {request.landmarks}, or --cluster, approximates the kernels, and "
-                f"{why}; leave one out"
+                f"--landmarks {request.landmarks} approximates kernels, and {why}; leave one out"
             )
         return "asked for"
     if exact or not able:
@@ -155,24 +147,6 @@ def measure_stability(fitted: Fit, n_resamples: int) -> Stability | None:
         return stability(fitted.model, fitted.X, **options)
     except ValueError:
         return None  # a part of the samples may be too small for the number of clusters
-
-
-@contextmanager
-def connection(request: Request, progress: Progress) -> Iterator[None]:
-    """Have dask compute on a cluster, if there is an address."""
-    if request.address is None:
-        yield
-        return
-    for text in request.inputs:
-        path = input_path(text)
-        if path is None or path.suffix.lower() not in READ_BY_ROWS:
-            suffixes = ", ".join(READ_BY_ROWS)
-            raise CommandError(f"{text}: --cluster reads {suffixes}; store it in one of these")
-    from distributed import Client
-
-    progress.phase(f"connecting to {request.address}")
-    with Client(request.address):
-        yield
 
 
 def fit(request: Request, data: Data, progress: Progress) -> Fit:

@@ -43,13 +43,11 @@ def complete_method(incomplete: str) -> list[str]:
 
 
 def _option(panel: str, metavar: str, help: str, *names: str, **more: Any) -> Any:
-    """Return an option in a panel of the help."""
     more |= {"rich_help_panel": panel, "show_default": False, "metavar": metavar or " "}
     return typer.Option(*names, help=help, **more)
 
 
 def _output(metavar: str, help: str, *names: str) -> Any:
-    """Return an option that names a file, or a folder, to write."""
     return _option(OUTPUT, metavar, help, *names, parser=output_path)
 
 
@@ -60,7 +58,6 @@ _KERNELS = (
 )
 _N_CLUSTERS = "Number of clusters; auto: the one that fits best."
 _METHOD = f"{RECOMMENDED} by default; anchored-mkkm, simplemkkm, avg-kkm, ... or module:Class."
-_CLUSTER = "Scheduler of dask.distributed, such as tcp://host:8786, for .npy and .parquet files."
 _LANDMARKS = "Approximate kernels; none: never. By default above 10,000 samples."
 _LEAVE_OUT = "Cluster again without each kernel in turn, which takes most of the time."
 _OWN_CODE = "If it names package.module:Class, that module is imported, which runs its code."
@@ -92,7 +89,6 @@ OPTIONS: dict[str, Any] = {
     "missing_views": _option(ADVANCED, "learn|rescale|zero", "Samples that a table lacks."),
     "settings": _option(ADVANCED, "NAME=VALUE", "Any other parameter: tol=1e-4.", "--set"),
     "landmarks": _option(ADVANCED, "N|auto|none", _LANDMARKS, parser=number_or(AUTO, "none")),
-    "address": _option(ADVANCED, "ADDRESS", _CLUSTER, "--cluster"),
     "labels": _output("PATH", "Table of ids and clusters (.csv)."),
     "record": _output("PATH", "Record of the run; run.json beside the labels.", "--run"),
     "report": _output("PATH", "Page about the fit (.html)."),
@@ -116,7 +112,7 @@ OPTIONS: dict[str, Any] = {
 
 @dataclass(frozen=True, kw_only=True)
 class Request:
-    """A requested fit: options of commands, by their names."""
+    """What a command was asked for: the options that several commands share, by their names."""
 
     inputs: Sequence[str] = ()
     id: Sequence[str] = ()
@@ -134,7 +130,9 @@ class Request:
     missing_views: str | None = None
     settings: Sequence[str] = ()
     landmarks: Any = AUTO
-    address: str | None = None
+    as_json: bool = False
+    quiet: bool = False
+    verbose: bool = False
 
     @property
     def asked_kernels(self) -> str | dict[str, str]:
@@ -147,41 +145,28 @@ class Request:
         return _by_view("--scale", self.scale)
 
 
-@dataclass(frozen=True, kw_only=True)
-class Printing:
-    """What a command prints: text or JSON, and how much."""
-
-    as_json: bool = False
-    quiet: bool = False
-    verbose: bool = False
-
-
-# Options of a request that say how files are read, and those of a fit for any k.
+# Options of a request that say how files are read, what is printed, and those of a fit for any k.
 FILES = ("inputs", "id", "samples_in", "drop", "missing", "trim_ids")
+PRINTING = ("as_json", "quiet", "verbose")
 KERNELS = ("missing_views", "kernels", "scale", "settings", "seed", "landmarks")
-FIT = (*FILES, "join", "impute", *KERNELS)
+FIT = (*FILES, "join", "impute", *KERNELS, *PRINTING)
 # Options that have no default.
 REQUIRED = ("inputs", "n_clusters")
 
 
-def takes(*names: str, printing: Sequence[str] = ("as_json", "quiet", "verbose")) -> Any:
-    """Have a command take options of a request and of printing, as ``request`` and ``printing``.
-
-    A command without these parameters has only options of its own.
-    """
-    of_class = {"request": (Request, names), "printing": (Printing, printing)}
+def takes(*names: str) -> Any:
+    """Have a command take some options of a request, as ``request``, beside options of its own."""
 
     def decorate(function: Callable[..., None]) -> Callable[..., None]:
-        own = dict(inspect.signature(function).parameters)
-        given = {name: of_class[name] for name in of_class if own.pop(name, None) is not None}
-        options = [(each.name, each.annotation, each.default) for each in own.values()]
-        for shared, taken in given.values():
-            own_fields = [each for each in fields(shared) if each.name in taken]
-            options += [(each.name, each.type, each.default) for each in own_fields]
+        own = [p for p in inspect.signature(function).parameters.values() if p.name != "request"]
+        options = [(each.name, each.annotation, each.default) for each in own]
+        options += [
+            (each.name, each.type, each.default) for each in fields(Request) if each.name in names
+        ]
 
         def command(**values: Any) -> None:
-            for name, (shared, taken) in given.items():
-                values[name] = shared(**{each: values.pop(each) for each in taken})
+            if names:
+                values["request"] = Request(**{name: values.pop(name) for name in names})
             function(**values)
 
         command.__doc__, command.__name__ = function.__doc__, function.__name__
@@ -193,7 +178,6 @@ def takes(*names: str, printing: Sequence[str] = ("as_json", "quiet", "verbose")
 
 
 def _parameter(name: str, kind: Any, default: Any) -> inspect.Parameter:
-    """Return an option as a parameter of a command."""
     kind, default = (list[str], []) if kind == Sequence[str] else (kind, default)
     default = inspect.Parameter.empty if name in REQUIRED else default
     form = {"default": default, "annotation": Annotated[kind, OPTIONS[name]]}

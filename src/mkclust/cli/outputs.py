@@ -19,11 +19,11 @@ from mkclust import metrics
 from mkclust.cli.errors import CommandError, echo
 from mkclust.cli.inputs import input_path
 from mkclust.cli.models import Fit
-from mkclust.cli.options import Printing
+from mkclust.cli.options import Request
 from mkclust.explain.annotate import Annotation
 from mkclust.explain.describe import Description
 from mkclust.explain.number_of_clusters import NumberOfClusters
-from mkclust.explain.sample_scores import SampleScores
+from mkclust.explain.sample_scores import SampleScores, sample_scores
 from mkclust.explain.stability import Stability
 from mkclust.version import versions
 
@@ -64,9 +64,9 @@ class Outcome:
 
 def check_output(kind: str, path: Path | None) -> None:
     """Refuse an output that needs another suffix, or a package that is not installed."""
+    modules, suffixes = NEEDED[kind]
     if path is None:
         return
-    modules, suffixes = NEEDED[kind]
     if path.suffix.lower() not in suffixes:
         raise CommandError(f"--{kind} {path}: give it a suffix of {', '.join(suffixes)}")
     try:
@@ -77,9 +77,7 @@ def check_output(kind: str, path: Path | None) -> None:
         raise CommandError(f"--{kind} {path}: {error}; install it: {advice}") from None
 
 
-def check_outputs(
-    paths: Sequence[Path], inputs: Sequence[str] = (), new_folder: bool = False
-) -> None:
+def check_outputs(paths: Sequence[Path], inputs: Sequence[str] = ()) -> None:
     """Refuse outputs that could not be written, or would replace an input or each other."""
     taken = {os.path.realpath(path) for text in inputs if (path := input_path(text))}
     for path in paths:
@@ -88,15 +86,9 @@ def check_outputs(
             raise CommandError(f"{path}: is an input, or another output; give it another name")
         taken.add(str(target))
         try:
-            if target.is_dir():
-                raise CommandError(f"{path}: is a folder; give the name of a file in it")
             if target.exists() and not target.is_file():
-                raise CommandError(f"{path}: is not a regular file; give another name")
-            folder = target.parent
-            while new_folder and not folder.exists():
-                folder = folder.parent
-            if not folder.exists():
-                raise CommandError(f"{path}: there is no folder {path.parent}; create it first")
+                raise CommandError(f"{path}: is not a regular file; give the name of one")
+            folder = next(each for each in target.parents if each.exists())
             with tempfile.TemporaryFile(dir=folder):
                 pass  # permissions do not tell everything, so try
         except OSError as error:
@@ -112,8 +104,9 @@ def labels_csv(ids: Any, labels: Any, **scores: Any) -> bytes:
     return text.encode("utf-8", "backslashreplace")
 
 
-def fitted_labels(model: Any, scores: SampleScores) -> bytes:
+def fitted_labels(model: Any, scores: SampleScores | None = None) -> bytes:
     """Return the table of the clusters of a fit, by ids or else by numbers from 0."""
+    scores = sample_scores(model) if scores is None else scores
     labels = np.asarray(model.labels_)
     ids = getattr(model, "sample_ids_", range(len(labels)))
     return labels_csv(ids, labels, silhouette=scores.silhouette, margin=scores.margin)
@@ -157,7 +150,7 @@ def run_record(outcome: Outcome) -> dict[str, Any]:
         "seed": model.random_state,
         "seconds": seconds | {"total": outcome.seconds},
         "versions": versions(),
-        "inputs": fit.data.files,
+        "inputs": [each.record for each in fit.data.inputs],
     }
 
 
@@ -197,14 +190,13 @@ def strict_json(record: Any) -> str:
     return "".join(c if c.isprintable() or c == "\n" else json.dumps(c)[1:-1] for c in text)
 
 
-def show(record: Any, lines: Sequence[str], printing: Printing) -> None:
+def show(record: Any, lines: Sequence[str], request: Request) -> None:
     """Print a record as JSON, or else lines unless nothing is to be printed."""
-    if printing.as_json or not printing.quiet:
-        echo(strict_json(record) if printing.as_json else "\n".join(lines))
+    if request.as_json or not request.quiet:
+        echo(strict_json(record) if request.as_json else "\n".join(lines))
 
 
 def _as_json(value: Any) -> Any:
-    """Return a value in the types of JSON."""
     if isinstance(value, np.ndarray | np.generic):
         value = value.tolist()
     if isinstance(value, dict):

@@ -8,7 +8,7 @@ import sklearn
 
 from mkclust.cli.errors import CommandError
 from mkclust.cli.inputs import list_views, read_files
-from mkclust.cli.options import FILES, Printing, Request, takes
+from mkclust.cli.options import FILES, Request, takes
 from mkclust.cli.outputs import check_outputs, labels_csv, show
 from mkclust.cli.printing import cluster_sizes
 from mkclust.cli.progress import session
@@ -20,10 +20,9 @@ from mkclust.stack.discretize import normalize_rows
 from mkclust.text import count, join_words
 
 
-@takes(*FILES, "join", printing=("as_json", "quiet"))
+@takes(*FILES, "join", "as_json", "quiet")
 def run(
     request: Request,
-    printing: Printing,
     model_file: Path,
     *,
     labels: Path = Path("predicted.csv"),
@@ -33,7 +32,7 @@ def run(
     Files are read as in the fit. Tables that the model does not use may be left out. With --join
     outer, samples may be missing from some tables. No code from the model file is run.
     """
-    with session(quiet=printing.quiet) as progress:
+    with session(quiet=request.quiet) as progress:
         check_outputs([labels], [str(model_file), *request.inputs])
         progress.phase(f"loading {model_file}")
         model: Any = load_model(model_file)
@@ -45,8 +44,8 @@ def run(
         if request.join is not None:
             model.set_params(join=request.join).check_parameters()
         progress.phase("reading")
-        inputs, _, data_sets = read_files(request, getattr(model, "files_", ()))
-        views = {each.name: each.array for each in list_views(inputs, data_sets)}
+        inputs = read_files(request, getattr(model, "files_", ()))
+        views = {each.name: each.array for each in list_views(inputs)}
         X, note = _as_fitted(model, views, model_file)
         progress.phase("predicting")
         with sklearn.config_context(transform_output="pandas"):
@@ -59,7 +58,7 @@ def run(
     record = {"n_samples": len(clusters), "cluster_sizes": sizes, "labels": str(labels)}
     size, k = count(len(clusters), "new sample"), count(model.n_clusters, "cluster")
     lines = [f"{size}, {k}", *note, cluster_sizes(clusters, model.n_clusters)]
-    show(record, [*lines, f"Wrote {labels}"], printing)
+    show(record, [*lines, f"Wrote {labels}"], request)
 
 
 def _as_fitted(model: Any, views: dict[str, Any], path: Path) -> tuple[Any, list[str]]:

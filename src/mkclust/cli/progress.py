@@ -4,7 +4,6 @@ import time
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
 
 import typer
 
@@ -30,15 +29,12 @@ class Progress:
 
     def __init__(self, log: list[warnings.WarningMessage], quiet: bool = False) -> None:
         from rich.console import Console
-        from rich.live import Live
-        from rich.spinner import Spinner
 
         console = Console(stderr=True)
         console.quiet = quiet or not console.is_terminal
         self.seconds: dict[str, float] = {}
-        self._log, self._phase, self._start, self._spinner = log, "", 0.0, Spinner("dots")
-        options: Any = {"redirect_stdout": False, "redirect_stderr": False, "transient": True}
-        self.live = Live(self._spinner, console=console, **options)
+        self.live = console.status("")
+        self._log, self._phase, self._start = log, "", 0.0
 
     def phase(self, text: str) -> None:
         """Begin a phase, and end the one before it."""
@@ -55,7 +51,7 @@ class Progress:
     def _show(self, text: str) -> None:
         from rich.text import Text
 
-        self._spinner.update(text=Text(text))
+        self.live.update(Text(text))
 
     @property
     def warnings(self) -> list[str]:

@@ -7,8 +7,14 @@ import numpy as np
 import pandas as pd
 
 from mkclust.datasets.arrays import open_node
-from mkclust.datasets.dataset import LABELS, Dataset, DatasetError, check_memory, missing_package
-from mkclust.datasets.layout import column_labels
+from mkclust.datasets.dataset import (
+    LABELS,
+    Dataset,
+    DatasetError,
+    as_labels,
+    check_memory,
+    missing_package,
+)
 
 
 def read_anndata(path: Path, selection: frozenset[str]) -> Dataset:
@@ -43,7 +49,7 @@ def read_anndata(path: Path, selection: frozenset[str]) -> Dataset:
     views = {name: part for name, part in held.items() if not selection or name in selection}
     labels = [name for name in LABELS if name in content.obs.columns]
     same = len(content) == next(iter(views.values())).shape[0]
-    y = column_labels(content.obs[labels[0]]) if labels and same else None
+    y = as_labels(content.obs[labels[0]]) if labels and same else None
     description = f"Read from {path.name}. Ids: obs_names."
     return Dataset(path.stem, views, None, y, tuple(views), description)
 

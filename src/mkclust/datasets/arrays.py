@@ -10,6 +10,7 @@ import numpy as np
 import scipy.sparse
 
 from mkclust.datasets.dataset import LABELS, DatasetError, check_memory, missing_package
+from mkclust.text import join_words
 
 # Data sets of an HDF5 file, and parquet files, above this size stay on disk by default.
 LARGE_BYTES = 1 << 30
@@ -21,22 +22,20 @@ SPARSE_PARTS = {"format", "shape", "data"}
 
 @dataclass(frozen=True)
 class Content:
-    """What a file holds: arrays, labels, names for views, what was skipped, MATLAB's axes."""
+    """What a file holds: arrays and labels by name, and whether its axes are in MATLAB's order."""
 
     matlab: bool = False
     arrays: dict[str, Any] = field(default_factory=dict)
     labels: dict[str, Any] = field(default_factory=dict)
-    names: list[str] = field(default_factory=list)
-    skipped: tuple[str, ...] = ()
 
 
 def read_arrays(path: Path, selection: frozenset[str], on_disk: bool | None) -> Content:
-    """Read the selected variables (none: everything), the labels and the names of the views."""
+    """Read the selected variables (none: everything) and the labels."""
 
     def keep(name: str) -> bool:
         inside = (f"{name}/", f"{name}_")
         is_selected = not selection or any(s == name or s.startswith(inside) for s in selection)
-        return is_selected or name in (*LABELS, "names")
+        return is_selected or name in LABELS
 
     tree, matlab = READERS[path.suffix.lower()](path, keep, on_disk)
     content, unknown = Content(matlab), set(selection)
@@ -44,8 +43,6 @@ def read_arrays(path: Path, selection: frozenset[str], on_disk: bool | None) -> 
         unknown -= set(lineage)
         if any(name.rpartition("/")[2] in LABELS for name in lineage):
             content.labels[lineage[-1]] = array
-        elif lineage == ("names",) and array.dtype.kind == "U":
-            content.names.extend(str(name).strip() for name in array.flat)
         elif lineage[-1] in content.arrays:
             raise DatasetError(f"{path}: two arrays would be called {lineage[-1]}; rename one")
         elif not selection or selection.intersection(lineage):
@@ -57,12 +54,9 @@ def read_arrays(path: Path, selection: frozenset[str], on_disk: bool | None) -> 
     return content
 
 
-def inventory(arrays: dict[str, Any], limit: int = 8) -> str:
+def inventory(arrays: dict[str, Any]) -> str:
     """Return the first arrays with their types and shapes."""
-    kinds = {name: "text" if a.dtype.kind == "U" else a.dtype.name for name, a in arrays.items()}
-    items = [f"{name} {kinds[name]}{list(a.shape)}" for name, a in arrays.items()]
-    more = [f"{len(items) - limit} more"] if len(items) > limit else []
-    return ", ".join(items[:limit] + more) or "nothing"
+    return join_words([f"{n} {a.dtype.name}{list(a.shape)}" for n, a in arrays.items()], 8)
 
 
 def is_hdf5(array: Any) -> bool:
@@ -83,7 +77,6 @@ def _leaves(tree: Any, lineage: tuple[str, ...] = ()) -> Iterator[tuple[tuple[st
 
 
 def _read_numpy(path: Path, keep: Callable[[str], bool], on_disk: bool | None) -> tuple[Any, bool]:
-    """Read an archive, or map a single array."""
     content = np.load(path, mmap_mode="r", allow_pickle=False)
     if isinstance(content, np.ndarray):
         return {path.stem: content}, False
@@ -177,7 +170,7 @@ def _from_hdf5(path: Path, node: Any, matlab: bool, on_disk: bool | None) -> Any
     if getattr(node, "shape", None) is None or "MATLAB_empty" in node.attrs:
         return np.empty(0)
     is_label = (node.name or "").rpartition("/")[2] in LABELS
-    may_stay = not is_label and node.ndim in (2, 3) and node.dtype.kind in "biuf"
+    may_stay = not is_label and node.ndim == 2 and node.dtype.kind in "biuf"
     if may_stay and (on_disk or (on_disk is None and node.nbytes > LARGE_BYTES)):
         return h5py.File(path, "r")[node.name]  # from a file of its own, which stays open
     check_memory(f"{path}: {node.name}", node.nbytes)

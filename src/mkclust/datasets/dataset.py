@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 
 from mkclust.linalg.memory import available_bytes, in_units
 from mkclust.text import count
@@ -37,13 +38,11 @@ class Dataset:
     description : str
         What the data are, and what was skipped when reading them.
     caveat : {"", "substitute", "truncated"}
-        "substitute" for other features of the same samples than those of the paper, "truncated" for
-        kernels of reduced rank. Scores on these data have to be shown with it.
+        How the data differ from those of the paper: other features, or kernels of reduced rank.
     paper : str
         Name of the data set in the tables of the SimpleMKKM paper, or "".
     bank : dict or None
-        Parameters of `mkclust.KernelBank` by which kernels are made from the views. None: one
-        Gaussian kernel per view for several views, the default bank for one.
+        Parameters of `mkclust.KernelBank` for these views. None: the default.
     dropped : tuple of str
         Columns that were dropped on request.
     """
@@ -60,18 +59,9 @@ class Dataset:
     dropped: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
-        if self.X is None or len(self.X) == 0:
-            raise DatasetError(f"{self.name}: give views or kernels, and at least one")
-        rows = {view.shape[0] for view in (self.views or {}).values()} | {self.n_samples}
-        problem = ""
-        if len(self.kernel_names) != len(self.X):
-            problem = f"{len(self.kernel_names)} names for {len(self.X)} views or kernels"
-        elif self.precomputed and len(rows) > 1:
-            problem = f"kernels of {self.n_samples} samples, but views of {sorted(rows)} rows"
-        elif self.y is not None and self.y.shape != (self.n_samples,):
-            problem = f"labels of shape {self.y.shape} for {self.n_samples} samples"
-        if problem:
-            raise DatasetError(f"{self.name}: {problem}; the numbers must be equal")
+        if self.y is not None and self.y.shape != (self.n_samples,):
+            found = f"labels of shape {self.y.shape} for {self.n_samples} samples"
+            raise DatasetError(f"{self.name}: {found}; give one label per sample")
 
     @property
     def X(self) -> Any:
@@ -103,17 +93,19 @@ class Dataset:
         return f"Dataset({self.name!r}: {', '.join(parts + [self.caveat] * bool(self.caveat))})"
 
 
-def whole_labels(labels: np.ndarray) -> np.ndarray:
-    """Return labels that are whole numbers as integers, others as they are."""
-    if labels.dtype.kind in "US" or not np.isfinite(labels).all():
-        return labels
-    return labels.astype(np.int64) if (labels == np.rint(labels)).all() else labels
+def as_labels(values: Any) -> np.ndarray:
+    """Return a column of labels: whole numbers as integers, other numbers as they are, or text."""
+    column = pd.Series(values)
+    if column.dtype.kind not in "biuf":
+        return column.astype(object).where(column.notna(), "").astype(str).to_numpy(str)
+    labels = column.to_numpy()
+    is_whole = np.isfinite(labels).all() and (labels == np.rint(labels)).all()
+    return labels.astype(np.int64) if is_whole else labels
 
 
-def check_memory(place: str | Path, n_bytes: int, free: int | None = None) -> None:
+def check_memory(place: str | Path, n_bytes: int) -> None:
     """Refuse what does not fit twice into the memory that is free: a fit works on a copy."""
-    free = available_bytes() if free is None else free
-    if free is not None and 2 * n_bytes > free:
+    if (free := available_bytes()) is not None and 2 * n_bytes > free:
         raise DatasetError(
             f"{place} would take {in_units(n_bytes)} of memory, and as much again to work with, "
             f"and {in_units(free)} are free; store it as .npy, .h5 or .parquet, which stay on disk"

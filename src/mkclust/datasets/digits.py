@@ -1,18 +1,9 @@
 """The bundled data set: four views of handwritten digits, and the tables of the demo."""
 
-from typing import NamedTuple
-
 import numpy as np
+import pandas as pd
 
 from mkclust.datasets.dataset import Dataset
-
-
-class Table(NamedTuple):
-    """A table with names: samples x features, and what they are called."""
-
-    ids: list[str]
-    columns: list[str]
-    values: np.ndarray
 
 
 def read_digits() -> Dataset:
@@ -28,7 +19,7 @@ def read_digits() -> Dataset:
     return Dataset("digits", views, None, y, tuple(views), description)
 
 
-def digit_tables() -> tuple[dict[str, Table], dict[str, int]]:
+def digit_tables() -> tuple[dict[str, pd.DataFrame], pd.Series]:
     """Return four tables of the digits, none of them sufficient alone, and the digit of each id.
 
     They hold the ink of each row and of each column of an image, its frequencies, and the
@@ -48,9 +39,8 @@ def digit_tables() -> tuple[dict[str, Table], dict[str, int]]:
     }
     rng, tables = np.random.default_rng(0), {}
     for name, (columns, values) in views.items():
-        order = rng.permutation(len(ids))
-        tables[name] = Table(ids[order].tolist(), columns, values[order])
-    return tables, dict(zip(ids.tolist(), y.tolist(), strict=True))
+        tables[name] = pd.DataFrame(values, ids, columns).iloc[rng.permutation(len(ids))]
+    return tables, pd.Series(y, ids)
 
 
 def _images() -> tuple[np.ndarray, np.ndarray]:

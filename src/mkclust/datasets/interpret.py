@@ -8,14 +8,12 @@ import numpy as np
 import scipy.sparse
 
 from mkclust.datasets.arrays import Content, inventory, is_hdf5
-from mkclust.datasets.dataset import Dataset, DatasetError, check_memory, whole_labels
-from mkclust.datasets.parquet import ParquetTable
-from mkclust.text import join_words
+from mkclust.datasets.dataset import Dataset, DatasetError, as_labels, check_memory
 
 
 def as_dataset(path: Path, content: Content, *, selected: bool, square: bool) -> Dataset:
     """Decide which arrays are views or kernels, and which vector labels them."""
-    labels = {name: _as_labels(array) for name, array in content.labels.items()}
+    labels = {name: _label_vector(array) for name, array in content.labels.items()}
     sizes = [len(vector) for vector in labels.values() if len(vector)]
     stack = _find_stack(path, content, sizes)
     used = stack or _find_tables(path, content, sizes, selected=selected, square=square)
@@ -23,30 +21,24 @@ def as_dataset(path: Path, content: Content, *, selected: bool, square: bool) ->
     truth = next((name for name, vector in labels.items() if len(vector) == n), "")
     held = content.arrays | content.labels
     unused = {name: held[name] for name in held if name not in used and name != truth}
-    words = [*([inventory(unused)] if unused else []), join_words(content.skipped, 8)]
-    note = f" Skipped: {', '.join(filter(None, words))}." if any(words) else ""
+    note = f" Skipped: {inventory(unused)}." if unused else ""
     facts: dict[str, Any] = {"y": labels.get(truth), "description": f"Read from {path.name}.{note}"}
     if stack:
         [(name, kernels)] = stack.items()
-        names = _rename([f"{name}_{i + 1}" for i in range(len(kernels))], content.names)
+        names = tuple(f"{name}_{i + 1}" for i in range(len(kernels)))
         return Dataset(path.stem, None, kernels, kernel_names=names, **facts)
-    names = _rename(list(used), content.names)
     if square:
-        kernels = [np.asarray(K) if isinstance(K, ParquetTable) else K for K in used.values()]
-        return Dataset(path.stem, None, kernels, kernel_names=names, **facts)
-    by_rows = [a.tocsr() if scipy.sparse.issparse(a) else a for a in used.values()]
-    views = dict(zip(names, by_rows, strict=True))
-    return Dataset(path.stem, views, None, kernel_names=names, **facts)
+        return Dataset(path.stem, None, [*used.values()], kernel_names=tuple(used), **facts)
+    views = {n: a.tocsr() if scipy.sparse.issparse(a) else a for n, a in used.items()}
+    return Dataset(path.stem, views, None, kernel_names=tuple(used), **facts)
 
 
-def _as_labels(value: Any) -> np.ndarray:
-    """Return a vector of labels, whole numbers as integers; empty if it is not a vector."""
+def _label_vector(value: Any) -> np.ndarray:
+    """Return labels as a vector; empty if they are not one."""
     if scipy.sparse.issparse(value):
         value = value.toarray() if min(value.shape) == 1 else np.empty((0, 0))
     vector = np.squeeze(np.asarray(value))
-    if vector.ndim != 1 or vector.dtype.kind not in "biufUS":
-        return np.empty(0)
-    return whole_labels(vector)
+    return as_labels(vector) if vector.ndim == 1 and vector.dtype.kind in "biufU" else np.empty(0)
 
 
 def _find_stack(path: Path, content: Content, sizes: list[int]) -> dict[str, Any]:
@@ -54,7 +46,6 @@ def _find_stack(path: Path, content: Content, sizes: list[int]) -> dict[str, Any
     stacks = {}
     for name, array in _numeric(content, 3).items():
         if (axis := _kernel_axis(array.shape, sizes, content.matlab)) is not None:
-            _check_order(path, name, array, axis > 0, "kernels x samples x samples")
             stacks[name] = array if axis == 0 else np.moveaxis(array, axis, 0)
     # Kernels between samples have the size of the labels, others may not.
     stacks = {name: K for name, K in stacks.items() if K.shape[1] in sizes} or stacks
@@ -64,13 +55,6 @@ def _find_stack(path: Path, content: Content, sizes: list[int]) -> dict[str, Any
     stacks = {name: _as_float(path, K) for name, K in stacks.items()}
     # MATLAB stores columns first, products need rows first.
     return {n: np.ascontiguousarray(K) for n, K in stacks.items()} if content.matlab else stacks
-
-
-def _check_order(path: Path, name: str, array: Any, is_other: bool, order: str) -> None:
-    """Refuse an array on disk whose axes would have to be exchanged."""
-    if is_other and is_hdf5(array):
-        advice = f"store it {order}, or pass on_disk=False to load it"
-        raise DatasetError(f"{path}: {inventory({name: array})} has another order; {advice}")
 
 
 def _kernel_axis(shape: tuple[int, ...], sizes: list[int], matlab: bool) -> int | None:
@@ -91,8 +75,8 @@ def _find_tables(
     tables = _numeric(content, 2)
     if square:
         tables = {name: a for name, a in tables.items() if a.shape[0] == a.shape[1]}
-    elif not selected:  # the single column of a parquet file is a feature, that of an array is not
-        tables = {n: a for n, a in tables.items() if min(a.shape) > 1 or hasattr(a, "columns")}
+    elif not selected:  # a single column may be further labels
+        tables = {name: a for name, a in tables.items() if min(a.shape) > 1}
     rows = Counter(a.shape[0] for a in tables.values() if a.shape[0] > 1)
     if not rows:
         expected = "square 2-D arrays" if square else "2-D arrays (samples x features)"
@@ -108,7 +92,9 @@ def _find_tables(
     n = sizes_named[0] if sizes_named else n
     fitting = {name: a for name, a in tables.items() if n in a.shape}
     for name, array in fitting.items():
-        _check_order(path, name, array, array.shape[0] != n, "samples x features")
+        if array.shape[0] != n and is_hdf5(array):
+            advice = "store it samples x features, or pass on_disk=False to load it"
+            raise DatasetError(f"{path}: {inventory({name: array})} is transposed; {advice}")
         fitting[name] = _as_float(path, array.T if array.shape[0] != n else array)
     return fitting
 
@@ -121,17 +107,9 @@ def _numeric(content: Content, ndim: int) -> dict[str, Any]:
 
 def _as_float(path: Path, array: Any) -> Any:
     """Return an array in single or double precision; one on disk is converted when it is read."""
-    if isinstance(array, np.memmap | ParquetTable) or is_hdf5(array):
+    if isinstance(array, np.memmap) or is_hdf5(array):
         return array
     single = array.dtype.kind == "f" and array.dtype.itemsize <= 4
     if array.dtype.kind in "biu" and not scipy.sparse.issparse(array):
         check_memory(path, 8 * array.size)
     return array.astype(np.float32 if single else np.float64, copy=False)
-
-
-def _rename(names: list[str], new_names: list[str]) -> tuple[str, ...]:
-    """Return the names that the file gives, if they are those of its views."""
-    short = [name.removeprefix("X_") for name in names]
-    if set(short) <= set(new_names):
-        return tuple(short)
-    return tuple(new_names if len(new_names) == len(set(new_names)) == len(names) else names)

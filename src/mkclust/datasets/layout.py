@@ -3,12 +3,12 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
 
-from mkclust.datasets.dataset import LABELS, Dataset, DatasetError, whole_labels
+from mkclust.datasets.dataset import LABELS, Dataset, DatasetError, as_labels
 from mkclust.index import has_ids
 from mkclust.text import did_you_mean, join_words
 
@@ -16,8 +16,6 @@ from mkclust.text import did_you_mean, join_words
 ID_NAMES = frozenset(
     ("id", "ids", "sample", "sampleid", "sampleids", "patient", "patientid", "barcode", "index")
 ) | {"name", "key"}
-# What `samples_in` may be.
-SAMPLES_IN = ("rows", "columns")
 
 
 @dataclass(frozen=True)
@@ -31,20 +29,18 @@ class TableLayout:
     trim_ids: int | None = None  # characters of an id that are kept
 
     def __post_init__(self) -> None:
-        if self.samples_in not in SAMPLES_IN:
+        if self.samples_in not in ("rows", "columns"):
             raise DatasetError(
                 f"samples_in={self.samples_in!r}: pass 'rows' for samples x features, or "
                 "'columns' for features x samples"
             )
 
 
-@dataclass(frozen=True, eq=False)
-class RawTable:
+class RawTable(NamedTuple):
     """A table as it was read; `written` are columns that may hold ids, as the file spells them."""
 
     frame: pd.DataFrame
     written: Mapping[str, pd.Series]
-    note: str = ""
 
 
 def table_dataset(
@@ -60,10 +56,10 @@ def table_dataset(
     views, y, dropped, words = {}, None, set[str](), list(notes)
     for name, table in tables.items():
         frame, note = _with_ids(path, table, layout, dropped)
-        words += filter(None, [table.note, note])
+        words += [note] if note else []
         for column in [each for each in LABELS if each in frame.columns]:
             labels = frame.pop(column)
-            y = column_labels(labels) if y is None else y
+            y = as_labels(labels) if y is None else y
         if unknown := sorted(selection - set(frame.columns)):
             raise _no_column(path, unknown[0], frame)
         frame = frame[[each for each in frame if each in selection]] if selection else frame
@@ -88,35 +84,30 @@ def _with_ids(
     path: Path, table: RawTable, layout: TableLayout, dropped: set[str]
 ) -> tuple[pd.DataFrame, str]:
     """Return a frame of samples x features with the ids for its index, and a sentence on these."""
-    frame, in_rows = table.frame, layout.samples_in == "rows"
-    if in_rows:
-        frame = _drop(frame, layout, dropped)
-    counted = in_rows and layout.id is None and _counts_rows(frame)
-    if counted:
-        del frame[""]
-    column, ids = _id_column(path, frame, table.written, layout), None
+    in_rows = layout.samples_in == "rows"
+    frame = _drop(table.frame, layout, dropped) if in_rows else table.frame
+    if in_rows and _counts_rows(frame) and _id_column(path, frame.iloc[:, 1:], table, layout):
+        del frame[""]  # pandas and R write such a column before one of ids
+    column, ids = _id_column(path, frame, table, layout), None
     if column is not None:
         values = frame.pop(column)  # in place: a copy of a wide table takes as much memory again
         ids = _as_ids(table.written.get(column, values))
     elif has_ids(frame.index):
         ids = _as_ids(frame.index.to_series())
-    if in_rows:
-        if ids is None:
-            return frame, ""
-        named = {None: "the index", "": "the first column"}
-        where = named.get(column, f"the column {column}")
-        ids = ids if layout.trim_ids is None else pd.Index(ids).str[: layout.trim_ids].to_numpy()
-        _check_ids(path, ids, where, frame)
-        frame.index = pd.Index(ids)
-        return frame, f"Ids: {where}{'; the first column counts rows' * counted}."
-    names = pd.Series([f"row {i + 1}" for i in range(len(frame))] if ids is None else ids)
-    again = names.groupby(names).cumcount()  # a feature that is there twice gets a number
-    names = names.where(again == 0, names + " (" + (again + 1).astype(str) + ")")
-    frame = frame.set_axis(names.tolist(), axis=0).T.infer_objects()
-    if layout.trim_ids is not None:
-        frame.index = frame.index.str[: layout.trim_ids]
-        _check_ids(path, frame.index.to_numpy(), "the header", frame.iloc[:, :0])
-    return _drop(frame, layout, dropped), "Samples in columns, ids: the header."
+    where = {None: "the index", "": "the first column"}.get(column, f"the column {column}")
+    if not in_rows:
+        names = pd.Series([f"row {i + 1}" for i in range(len(frame))] if ids is None else ids)
+        again = names.groupby(names).cumcount()  # a feature that is there twice gets a number
+        names = names.where(again == 0, names + " (" + (again + 1).astype(str) + ")")
+        frame = frame.set_axis(names.tolist(), axis=0).T.infer_objects()
+        frame = _drop(frame, layout, dropped)
+        ids, where = frame.index.to_numpy(object), "the header"
+    if ids is None:
+        return frame, ""
+    ids = ids if layout.trim_ids is None else pd.Index(ids).str[: layout.trim_ids].to_numpy()
+    _check_ids(path, ids, where, frame)
+    frame.index = pd.Index(ids)
+    return frame, f"Ids: {where}."
 
 
 def _drop(frame: pd.DataFrame, layout: TableLayout, dropped: set[str]) -> pd.DataFrame:
@@ -126,9 +117,7 @@ def _drop(frame: pd.DataFrame, layout: TableLayout, dropped: set[str]) -> pd.Dat
     return frame.drop(columns=present) if present else frame
 
 
-def _id_column(
-    path: Path, frame: pd.DataFrame, written: Mapping[str, pd.Series], layout: TableLayout
-) -> str | None:
+def _id_column(path: Path, frame: pd.DataFrame, table: RawTable, layout: TableLayout) -> str | None:
     """Return the column that holds the ids, or the names of features; None if no column does."""
     if layout.id is not None and layout.id in frame.columns:
         return layout.id
@@ -141,7 +130,7 @@ def _id_column(
     first = frame.columns[0]
     is_named = first == "" or normalize_name(first) in ID_NAMES
     is_names = layout.samples_in == "columns" and _is_text(frame[first])
-    unique = layout.samples_in == "rows" and _tells_apart(frame, first, written.get(first))
+    unique = layout.samples_in == "rows" and _tells_apart(frame, first, table.written.get(first))
     return first if is_named or is_names or unique else None
 
 
@@ -153,16 +142,15 @@ def _tells_apart(frame: pd.DataFrame, name: str, written: pd.Series | None = Non
 
 
 def _counts_rows(frame: pd.DataFrame) -> bool:
-    """Return whether a nameless first column counts rows, as pandas and R write, before ids."""
-    if len(frame.columns) < 2 or frame.columns[0] != "" or _is_text(frame[""]):
+    """Return whether the first column has no name and counts the rows, from 0 or 1."""
+    if "" not in frame.columns or _is_text(frame[""]):
         return False
-    first, second = frame[""], frame.columns[1]
-    counts = len(first) > 0 and first.iloc[0] in (0, 1) and (first.diff()[1:] == 1).all()
-    return bool(counts and (normalize_name(second) in ID_NAMES or _tells_apart(frame, second)))
+    return bool(frame[""].iloc[0] in (0, 1) and (frame[""].diff()[1:] == 1).all())
 
 
 def _as_ids(values: pd.Series) -> np.ndarray:
     """Return ids as text, 7.0 as "7", and a missing one as ""."""
+    values = values.infer_objects()
     if values.dtype.kind == "f" and (values.dropna() % 1 == 0).all():
         values = values.astype("Int64")
     ids = values.astype(str).str.strip().to_numpy(dtype=object)
@@ -190,13 +178,6 @@ def _no_column(path: Path, name: str, frame: pd.DataFrame, use: str = "") -> Dat
     columns = [column for column in frame.columns if column != ""]
     near = did_you_mean(name, columns)
     return DatasetError(f"{path}: no column {name}{use}{near}; it has {join_words(columns, 8)}")
-
-
-def column_labels(values: pd.Series) -> np.ndarray:
-    """Return a column of labels: whole numbers as integers, everything else as text."""
-    if values.dtype.kind in "biuf":
-        return whole_labels(values.to_numpy())
-    return values.astype(object).where(values.notna(), "").astype(str).to_numpy(str)
 
 
 def unique_names(path: Path, names: Sequence[Any]) -> list[str]:

@@ -1,4 +1,4 @@
-"""Parquet files: columns of numbers are one view that stays on disk, others become a frame."""
+"""Large parquet files: columns of numbers are one view that stays on disk."""
 
 import os
 import threading
@@ -7,18 +7,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pandas as pd
 
-from mkclust.datasets.arrays import LARGE_BYTES, Content
-from mkclust.datasets.dataset import LABELS, DatasetError, check_memory, missing_package
-from mkclust.datasets.layout import (
-    ID_NAMES,
-    TableLayout,
-    column_labels,
-    normalize_name,
-    unique_names,
-)
-from mkclust.datasets.tables import Tables, frame_table
+from mkclust.datasets.arrays import LARGE_BYTES
+from mkclust.datasets.dataset import LABELS, Dataset, DatasetError, as_labels, missing_package
+from mkclust.datasets.layout import ID_NAMES, normalize_name, unique_names
 from mkclust.text import join_words
 
 # Decoded rows that are kept in memory take about this number of bytes.
@@ -38,9 +30,8 @@ class ParquetTable:
     def __init__(self, path: Any, columns: Sequence[str], dtype: Any, unread_ids: Sequence[str]):
         self.path, self.columns, self.dtype = os.path.abspath(path), tuple(columns), np.dtype(dtype)
         self.unread_ids, self._lock, self._file = tuple(unread_ids), threading.Lock(), _open(path)
-        groups = range(self._file.num_row_groups)
-        self.row_groups = tuple(self._file.metadata.row_group(i).num_rows for i in groups)
-        self._starts = np.cumsum([0, *self.row_groups])
+        groups = map(self._file.metadata.row_group, range(self._file.num_row_groups))
+        self._starts = np.cumsum([0, *(group.num_rows for group in groups)])
         self.shape = (int(self._starts[-1]), len(self.columns))
         self._batches: Iterator[Any] = iter(())
         self._group, self._first, self._part = -1, 0, np.empty((0, len(columns)))
@@ -76,20 +67,17 @@ class ParquetTable:
 
     def _decode(self, row: int) -> None:
         """Keep the part of the file that holds a row."""
-        if self._first <= row < self._first + len(self._part):
-            return
         group = int(np.searchsorted(self._starts, row, side="right")) - 1
         if group != self._group or row < self._first:
             self._group, self._first, self._part = group, int(self._starts[group]), self._part[:0]
             height = max(PART_BYTES // (8 * max(self.shape[1], 1)), 1)
             options = {"row_groups": [group], "columns": list(self.columns)}
             self._batches = self._file.iter_batches(height, **options)
-        first, n_rows = self._first, len(self._part)
         try:
-            while first + n_rows <= row:
+            while row >= self._first + len(self._part):
                 batch = next(self._batches)
-                first, n_rows = first + n_rows, batch.num_rows
-            self._first, self._part = first, _as_array(batch, self.columns, self.dtype)
+                self._first += len(self._part)
+                self._part = _as_array(batch, self.columns, self.dtype)
         except (StopIteration, ValueError, OSError, KeyError) as error:
             self._group, self._part = -1, self._part[:0]
             raise OSError(
@@ -110,7 +98,6 @@ def _as_array(batch: Any, columns: Sequence[str], dtype: np.dtype) -> np.ndarray
 
 
 def _open(path: Any) -> Any:
-    """Open a parquet file."""
     try:
         import pyarrow.parquet
     except ImportError as error:
@@ -119,15 +106,7 @@ def _open(path: Any) -> Any:
     return pyarrow.parquet.ParquetFile(path, buffer_size=1 << 16)
 
 
-def read_frame(path: Path, selection: frozenset[str], layout: TableLayout) -> Tables:
-    """Read all of a parquet file into memory."""
-    with _open(path) as file:
-        unique_names(path, file.schema_arrow.names)
-        check_memory(path, 8 * file.metadata.num_rows * file.metadata.num_columns)
-    return {path.stem: frame_table(path, pd.read_parquet(path))}, []
-
-
-def read_parquet(path: Path, selection: frozenset[str], on_disk: bool | None) -> Content | None:
+def read_parquet(path: Path, selection: frozenset[str], on_disk: bool | None) -> Dataset | None:
     """Return the numbers of a large file as one view on disk, and the labels; None for others."""
     from pyarrow import types
 
@@ -151,8 +130,9 @@ def read_parquet(path: Path, selection: frozenset[str], on_disk: bool | None) ->
         raise DatasetError(f"{path}: no column of numbers for {wrong}; select among {held}")
     single = all(str(kinds[name]) in ("float", "halffloat") for name in features)
     skipped = [n for n in names if not selection and n not in (*features, *labels)]
-    may_be_ids = [n for n in skipped if n in ids or (n == names[0] and n not in numbers)]
+    may_be_ids = [n for n in skipped if n in ids or n == names[0]]
     table = ParquetTable(path, features, np.float32 if single else np.float64, may_be_ids)
-    words = tuple(f"{n} {'index' if n in ids else kinds[n]}" for n in skipped)
-    y = {name: column_labels(frame[name]) for name in labels}
-    return Content(False, {path.stem: table}, y, [], words)
+    note = f" Skipped: {join_words(skipped, 8)}." if skipped else ""
+    y = as_labels(frame[labels[0]]) if labels else None
+    text = f"Read from {path.name}.{note}"
+    return Dataset(path.stem, {path.stem: table}, None, y, (path.stem,), text)

@@ -1,7 +1,7 @@
 """Load a data set by name, or read one from a file."""
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -13,38 +13,26 @@ from mkclust.datasets.dataset import Dataset, DatasetError
 from mkclust.datasets.digits import read_digits
 from mkclust.datasets.interpret import as_dataset
 from mkclust.datasets.layout import TableLayout, normalize_name, table_dataset
-from mkclust.datasets.parquet import read_frame, read_parquet
-from mkclust.datasets.tables import PACKED, Tables, read_feather, read_sheets, read_text, unpacked
+from mkclust.datasets.parquet import read_parquet
+from mkclust.datasets.tables import Tables, read_frame, read_sheets, read_text, unpacked
 from mkclust.text import did_you_mean, join_words
 
 # The reader of each suffix of tables; those of arrays are in `arrays.READERS`.
 TABLES: dict[str, Callable[..., Tables]] = {
     **dict.fromkeys((".csv", ".tsv", ".txt", ".tab"), read_text),
     **dict.fromkeys((".xlsx", ".xlsm"), read_sheets),
-    **dict.fromkeys((".feather", ".arrow"), read_feather),
-    ".parquet": read_frame,
+    **dict.fromkeys((".parquet", ".feather", ".arrow"), read_frame),
 }
 # All suffixes that can be read.
 SUFFIXES = (*TABLES, *arrays.READERS, ".h5ad", ".h5mu")
-# What to do about files that are not read.
-ADVICE = {
-    **dict.fromkeys((".xls", ".ods"), "save it as .xlsx or .csv"),
-    **dict.fromkeys((".rds", ".rdata"), "write it from R by write.csv(x, 'FILE.csv')"),
-    **dict.fromkeys((".pkl", ".pickle"), "pickles can run code: store it by frame.to_csv"),
-    **dict.fromkeys((".zip", *PACKED), "unpack it first; only packed text files are read"),
-}
 
 
 class Entry(NamedTuple):
-    """A data set that :func:`load` knows by name.
-
-    ``read()`` returns it, or raises `DatasetError` if its files are not there. ``find()`` returns
-    the name of what `read` would return, maybe another version, or None if its files are not there.
-    """
+    """A data set that :func:`load` knows by name."""
 
     name: str
-    read: Callable[[], Dataset]
-    find: Callable[[], str | None]
+    read: Callable[[], Dataset]  # raises DatasetError if its files are not there
+    find: Callable[[], str | None]  # the name of the version that `read` returns; None without one
 
 
 # Every name that `load` knows, with its entry; several names may share one. Add entries to extend.
@@ -72,8 +60,8 @@ def load(
     In a file every numeric 2-D array, or cell of a cell array, with the common number of rows
     is a view, in file order. The labels ``y``, ``Y``, ``gnd`` or ``labels`` decide that number;
     without them it is the most frequent one. A view stored features x samples is transposed. A
-    single row or column is a view only if it is selected: it may be further labels. A 3-D array is
-    a stack of kernels, ``(m, n, n)`` or MATLAB's ``(n, n, m)``.
+    single row or column is a view only if it is selected. A 3-D array is a stack of kernels,
+    ``(m, n, n)`` or MATLAB's ``(n, n, m)``.
 
     A table (text, Excel, Feather, parquet) is one view, a data frame whose index holds the ids of
     the samples: the column `id`, or the first one if it has no name, is called like ids (id,
@@ -83,11 +71,10 @@ def load(
     Parameters
     ----------
     name_or_path : str or path-like
-        A name in ``CATALOG`` (case and separators do not matter), or the path of a ``.csv``,
-        ``.tsv`` or ``.txt`` file (also ``.gz``, ``.bz2``, ``.xz``), ``.xlsx``, ``.parquet``,
-        ``.feather``, ``.arrow``, ``.npz``, ``.npy``, ``.mat``, ``.h5``, ``.hdf5``, ``.h5ad`` or
-        ``.h5mu`` file. ``"file.mat::X1,X2"`` reads only these variables, columns of a table,
-        sheets of a workbook, layers or modalities, and the labels.
+        A name in ``CATALOG``, or the path of a text file (``.csv``, ``.tsv``, ``.txt``, also
+        packed), ``.xlsx``, ``.parquet``, ``.feather``, ``.npz``, ``.npy``, ``.mat``, ``.h5``,
+        ``.h5ad`` or ``.h5mu`` file. ``"file.mat::X1,X2"`` reads only these variables, columns,
+        sheets, layers or modalities, and the labels.
     kernels : bool, default=False
         Take square 2-D arrays as precomputed kernels rather than as views.
     on_disk : bool or None, default=None
@@ -96,18 +83,17 @@ def load(
     id : str or None, default=None
         Column of a table that holds the ids of the samples.
     samples_in : {"rows", "columns"}, default="rows"
-        "columns" for a table of features x samples: the ids are then the header, and the first
-        column names the features.
+        "columns" for features x samples: ids are the header, features the first column.
     drop : sequence of str, default=()
         Columns of a table to drop.
     missing : str, number or sequence of these, default=()
-        Further values that stand for an empty cell of a table, such as -9999 or "<0.5".
+        Values of empty cells of a table, such as -9999 or "<0.5".
 
     Returns
     -------
     Dataset
-        Single precision is kept; integers become float64. A view on disk has a shape, gives rows
-        (``view[:1000]``), and ``numpy.asarray(view)`` loads it.
+        Arrays keep single precision; integers become float64. A view on disk has a shape, gives
+        rows (``view[:1000]``), and ``numpy.asarray(view)`` loads it.
 
     Raises
     ------
@@ -127,11 +113,16 @@ def load(
     values = missing if np.iterable(missing) and not isinstance(missing, str) else (missing,)
     layout = TableLayout(id, samples_in, dropped, tuple(map(str, values)))
     data = load_with(name_or_path, layout, kernels=kernels, on_disk=on_disk)
-    if absent := [column for column in layout.drop if column not in data.dropped]:
-        columns = [c for view in (data.views or {}).values() for c in getattr(view, "columns", ())]
-        near = did_you_mean(absent[0], columns)
-        raise DatasetError(f"{data.name}: no column {absent[0]} to drop{near}; check its name")
+    check_dropped(dropped, [data])
     return data
+
+
+def check_dropped(names: Iterable[str], data_sets: Sequence[Dataset]) -> None:
+    """Refuse a column to drop that no data set had."""
+    if absent := sorted({*names}.difference(*(data.dropped for data in data_sets))):
+        views = [view for data in data_sets for view in (data.views or {}).values()]
+        near = did_you_mean(absent[0], [c for view in views for c in getattr(view, "columns", ())])
+        raise DatasetError(f"no column {absent[0]} to drop{near}; check its name")
 
 
 def load_with(
@@ -149,8 +140,22 @@ def load_with(
             raise DatasetError(f"{text}: holds views, not kernels; load it without kernels=True")
         return data
     path, selection = _split(text)
+    suffix = unpacked(path).suffix.lower()
+    if layout.missing and suffix not in TABLES:
+        given = join_words(layout.missing)
+        raise DatasetError(f"{path}: missing={given} is for tables; replace it by NaN in the file")
     try:
-        return _read(path, selection, layout, kernels, on_disk)
+        if suffix in (".h5ad", ".h5mu"):
+            return read_anndata(path, selection)
+        if suffix in arrays.READERS:
+            content = arrays.read_arrays(path, selection, on_disk)
+            return as_dataset(path, content, selected=bool(selection), square=kernels)
+        by_rows = suffix == ".parquet" and layout == TableLayout() and not kernels
+        if by_rows and (stored := read_parquet(path, selection, on_disk)) is not None:
+            return stored
+        tables, notes = TABLES[suffix](path, selection, layout)
+        columns = frozenset() if TABLES[suffix] is read_sheets else selection
+        return table_dataset(path, tables, layout, selection=columns, kernels=kernels, notes=notes)
     except DatasetError:
         raise
     except Exception as error:  # damaged files raise nearly anything
@@ -159,55 +164,25 @@ def load_with(
         raise DatasetError(f"{path}: cannot be read ({reason}); {advice}") from error
 
 
-def _read(
-    path: Path, selection: frozenset[str], layout: TableLayout, kernels: bool, on_disk: bool | None
-) -> Dataset:
-    """Read a file by the reader of its suffix."""
-    suffix = unpacked(path).suffix.lower()
-    if layout.missing and suffix not in TABLES:
-        given = join_words(layout.missing)
-        raise DatasetError(f"{path}: missing={given} is for tables; replace it by NaN in the file")
-    if suffix in (".h5ad", ".h5mu"):
-        return read_anndata(path, selection)
-    content: Any = None
-    if suffix in arrays.READERS:
-        content = arrays.read_arrays(path, selection, on_disk)
-    elif suffix == ".parquet" and layout == TableLayout():
-        content = read_parquet(path, selection, on_disk)
-    if content is not None:
-        return as_dataset(path, content, selected=bool(selection), square=kernels)
-    tables, notes = TABLES[suffix](path, selection, layout)
-    columns = frozenset() if TABLES[suffix] is read_sheets else selection
-    return table_dataset(path, tables, layout, selection=columns, kernels=kernels, notes=notes)
-
-
-def is_readable(path: Path) -> bool:
-    """Return whether there is a reader for a file of this name."""
+def _is_readable(path: Path) -> bool:
     suffix = unpacked(path).suffix.lower()
     return TABLES.get(suffix) is read_text or (suffix in SUFFIXES and path == unpacked(path))
 
 
 def _split(text: str) -> tuple[Path, frozenset[str]]:
     """Split ``path::A,B`` into the path of a file and the selected names (none: everything)."""
-    name, separator, names = text.rpartition("::")
-    if not separator or os.path.exists(text):
-        name, separator, names = text, "", ""
-    selection = frozenset(part.strip() for part in names.split(",")) - {""}
-    path, suffixes = Path(os.path.expanduser(name)), ", ".join(SUFFIXES)
-    if not name:
-        raise DatasetError(f"{text!r}: names no file; give the path of one ({suffixes})")
-    if os.path.isdir(path):
-        raise DatasetError(f"{path}: is a directory; give a file in it ({suffixes})")
-    if not os.path.exists(path):
-        files = [str(each) for each in path.parent.iterdir()] if path.parent.is_dir() else []
-        near = did_you_mean(name, [*CATALOG, *filter(lambda each: is_readable(Path(each)), files)])
-        known = f" (data sets: {join_words(CATALOG)})"
-        raise DatasetError(f"{path}: no such file or data set{near}; check the path{known}")
-    if not os.path.isfile(path):
-        raise DatasetError(f"{path}: is not a regular file; give one ({suffixes})")
-    if not is_readable(path):
-        advice = ADVICE.get(path.suffix.lower(), f"give a file of {suffixes}")
-        raise DatasetError(f"{path}: unknown suffix {path.suffix!r}; {advice}")
-    if separator and not selection:
-        raise DatasetError(f"{text}: no variable after '::'; write for example {path}::X")
-    return path, selection
+    name, colons, names = text.rpartition("::")
+    if not colons or os.path.exists(text):
+        name, colons, names = text, "", ""
+    path, selection = Path(name).expanduser(), frozenset(map(str.strip, names.split(","))) - {""}
+    if not path.exists():
+        files = filter(_is_readable, path.parent.iterdir() if path.parent.is_dir() else [])
+        near = did_you_mean(name, [*CATALOG, *map(str, files)])
+        problem = f"no such file or data set{near}; check the path, or load {join_words(CATALOG)}"
+    elif not path.is_file() or not _is_readable(path):
+        problem = f"is not a file that can be read; give one of {', '.join(SUFFIXES)}"
+    elif colons and not selection:
+        problem = f"no variable after '::'; write for example {path}::X"
+    else:
+        return path, selection
+    raise DatasetError(f"{path}: {problem}")

@@ -1,4 +1,4 @@
-"""Tables in text files, Excel workbooks and Feather files."""
+"""Tables in text files, Excel workbooks, parquet and Feather files."""
 
 import bz2
 import csv
@@ -19,8 +19,10 @@ from mkclust.text import is_number
 Tables = tuple[dict[str, RawTable], list[str]]
 # How packed text files are opened, by the last suffix.
 PACKED: dict[str, Callable[..., Any]] = {".gz": gzip.open, ".bz2": bz2.open, ".xz": lzma.open}
-# Lines, or bytes, that decide on the separator and the encoding of a text file.
-HEAD_LINES, HEAD_BYTES = 100, 4 << 20
+# The first lines, of at least this number of bytes, decide on separator and encoding.
+HEAD_BYTES = 1 << 18
+# Bytes of the longest line that is read of these.
+LONGEST_LINE = 1 << 26
 # Bytes that a cell of a sheet takes, first as an object and then in a frame; in the file about 10.
 CELL_BYTES = 50
 # Cells that are missing, as pandas reads them, a blank, and errors of formulas; an id may be
@@ -46,7 +48,7 @@ def read_text(path: Path, selection: frozenset[str], layout: TableLayout) -> Tab
     has_comma = any("," in c and is_number(c, ",") for row in rows[1:] for c in row)
     decimal = "," if has_comma and delimiter != "," else "."
     header, width = rows[0], max(map(len, rows))
-    if len(rows) > 1 and len(header) == width - 1 and all(len(row) == width for row in rows[1:]):
+    if len(header) == width - 1 and all(len(row) == width for row in rows[1:]):
         header = ["", *header]  # as R writes tables with names of rows
     has_header = not _is_row(header, decimal)
     if not has_header:
@@ -54,11 +56,7 @@ def read_text(path: Path, selection: frozenset[str], layout: TableLayout) -> Tab
         header = [*first, *(f"column {i + 1}" for i in range(len(header) - len(first)))]
     names = unique_names(path, header)
     # These may hold ids, which are read as they are spelled.
-    may_be_ids = {
-        names[0],
-        *names[1 : 1 + (names[0] == "")],
-        *(name for name in names if name == layout.id),
-    }
+    may_be_ids = [n for i, n in enumerate(names) if i <= (names[0] == "") or n == layout.id]
     n_rows = max(head.count(b"\n"), 1) * path.stat().st_size / len(head)
     check_memory(path, int(8 * len(names) * n_rows))
     options: Any = {
@@ -69,7 +67,6 @@ def read_text(path: Path, selection: frozenset[str], layout: TableLayout) -> Tab
         "converters": dict.fromkeys(may_be_ids, str),
         "na_values": [" ", *layout.missing],
         "skipinitialspace": delimiter == " ",
-        "float_precision": "round_trip",
     }
     try:
         frame = pd.read_csv(path, encoding=encoding, **options)
@@ -80,23 +77,17 @@ def read_text(path: Path, selection: frozenset[str], layout: TableLayout) -> Tab
     written = {name: frame[name] for name in may_be_ids}
     for name in frame.select_dtypes(object):
         frame[name] = _as_typed(frame[name], decimal, MISSING.union(layout.missing))
-    note = "" if has_header else "The first line holds numbers: no header."
-    return {unpacked(path).stem: RawTable(_whole_as_float(frame), written, note)}, []
+    note = [] if has_header else ["The first line holds numbers: no header."]
+    return {unpacked(path).stem: RawTable(frame, written)}, note
 
 
 def _head(path: Path) -> bytes:
-    """Return the first lines of a file."""
-    lines: list[bytes] = []
     with PACKED.get(path.suffix.lower(), open)(path, "rb") as file:
-        while len(lines) < HEAD_LINES and (len(lines) < 5 or sum(map(len, lines)) < HEAD_BYTES):
-            if not (line := file.readline(16 * HEAD_BYTES)):
-                break
-            lines.append(line)
-    return b"".join(lines)
+        lines = [file.readline(LONGEST_LINE) for _ in range(5)]
+        return b"".join([*lines, *file.readlines(HEAD_BYTES)])
 
 
 def _decode(path: Path, head: bytes) -> tuple[str, str]:
-    """Return the encoding and the text of the first lines."""
     is_utf16 = head.startswith((b"\xff\xfe", b"\xfe\xff"))
     encoding = "utf-16" if is_utf16 else "utf-8-sig"
     try:
@@ -112,21 +103,20 @@ def _decode(path: Path, head: bytes) -> tuple[str, str]:
 
 def _split(suffix: str, text: str) -> tuple[str, list[list[str]]]:
     """Return the separator that gives every line the same number of cells, and the cells."""
-    found: list[tuple[bool, int, str, list[list[str]]]] = []
+    found = []
     for delimiter in ",;\t " if suffix == ".csv" else "\t,; ":
         try:
             rows = [row for row in csv.reader(io.StringIO(text), delimiter=delimiter) if any(row)]
-        except csv.Error:  # a line without separators, too long for a cell
-            continue
-        rows = rows[:-1] if len(rows) >= HEAD_LINES else rows  # the last one may be cut off
+        except csv.Error:
+            rows = [[text]]  # a line without this separator, too long for a cell
+        rows = rows[:-1] if len(text) > HEAD_BYTES else rows  # the last one may be cut off
         widths = {len(row) for row in rows[1:]} or {len(rows[0])}
         is_even = len(widths) == 1 and max(widths) - len(rows[0]) in (0, 1) and max(widths) > 1
-        # R separates by blanks; elsewhere they are part of cells.
-        if delimiter != " " or (is_even and all(each[1] == 1 for each in found)) or not found:
-            found.append((is_even, len(rows[0]), delimiter, rows))
-    if not found:
-        raise ValueError("its lines have no separator: comma, semicolon or tab")
-    *_, delimiter, rows = max(found, key=lambda each: each[:2])
+        found.append((is_even, len(rows[0]), delimiter, rows))
+    *_, blank = found
+    best = max(found[:-1], key=lambda each: each[:2])
+    # R separates by blanks; elsewhere they are part of cells.
+    _, _, delimiter, rows = blank if blank[0] and best[1] == 1 else best
     return delimiter, rows
 
 
@@ -141,22 +131,14 @@ def _is_row(cells: list[str], decimal: str) -> bool:
 
 
 def _as_typed(column: pd.Series, decimal: str, missing: frozenset[str]) -> pd.Series:
-    """Return a column of text as numbers, truth values or dates if all of it are."""
+    """Return a column of text as numbers or dates if all of it are."""
     text = column.mask(column.isin(missing), None)
-    present = text.dropna().astype(str)
+    present = text.dropna()
     if all(is_number(cell, decimal) for cell in present):
         return text.str.replace(decimal, ".", regex=False).astype(float)
-    if len(present) == len(text) and present.str.lower().isin(["true", "false"]).all():
-        return text.str.lower() == "true"
     if present.str.fullmatch(DATE).all():
         return pd.to_datetime(text, errors="coerce", format="ISO8601")
     return text
-
-
-def _whole_as_float(frame: pd.DataFrame) -> pd.DataFrame:
-    """Return a frame whose columns of integers are floats; without any, the frame itself."""
-    whole = frame.select_dtypes("integer").columns
-    return frame.astype(dict.fromkeys(whole, float)) if len(whole) else frame
 
 
 def read_sheets(path: Path, selection: frozenset[str], layout: TableLayout) -> Tables:
@@ -189,25 +171,23 @@ def _sheet(path: Path, cells: pd.DataFrame) -> RawTable:
     frame = cells.iloc[1:].reset_index(drop=True)
     frame.columns = pd.Index(unique_names(path, header))
     written = {name: frame[name] for name in frame.columns[: 1 + (frame.columns[0] == "")]}
-    written = {n: column for n, column in written.items() if column.map(type).eq(str).any()}
-    frame = frame.mask(frame.isin(MISSING), None).infer_objects()
-    return RawTable(_whole_as_float(frame), written)
+    return RawTable(frame.mask(frame.isin(MISSING), None).infer_objects(), written)
 
 
-def read_feather(path: Path, selection: frozenset[str], layout: TableLayout) -> Tables:
-    """Read a Feather or Arrow file."""
+def read_frame(path: Path, selection: frozenset[str], layout: TableLayout) -> Tables:
+    """Read a parquet, Feather or Arrow file; its index holds the ids if it was stored with it."""
     try:
-        import pyarrow.feather  # noqa: F401 - used by pandas
+        import pyarrow.parquet
     except ImportError as error:
         raise missing_package(path, "pyarrow", "parquet") from error
-    check_memory(path, path.stat().st_size)
-    return {path.stem: frame_table(path, pd.read_feather(path))}, []
-
-
-def frame_table(path: Path, frame: pd.DataFrame) -> RawTable:
-    """Return a frame that pandas has read, whose index holds the ids if it was stored with it."""
+    is_parquet, n_bytes = path.suffix.lower() == ".parquet", path.stat().st_size
+    if is_parquet:
+        metadata = pyarrow.parquet.read_metadata(path)
+        n_bytes = 8 * metadata.num_rows * metadata.num_columns
+    check_memory(path, n_bytes)
+    frame = pd.read_parquet(path) if is_parquet else pd.read_feather(path)
     frame.columns = pd.Index(unique_names(path, list(frame.columns)))
     if frame.index.nlevels > 1:
         advice = "store one column of ids, for example by frame.reset_index()"
         raise DatasetError(f"{path}: its index has {frame.index.nlevels} levels; {advice}")
-    return RawTable(frame, {})
+    return {path.stem: RawTable(frame, {})}, []

@@ -26,16 +26,7 @@ from mkclust.methods.mixed_kernel import mixed_kernel
 from mkclust.methods.out_of_sample import Extension, observed_of
 from mkclust.methods.solution import Solution
 from mkclust.methods.training import learn, read_training
-from mkclust.parameters import (
-    Allowed,
-    ClusterCount,
-    Count,
-    Flag,
-    Number,
-    Parameters,
-    check_parameter,
-    learned,
-)
+from mkclust.parameters import Allowed, Count, Flag, Number, Parameters, check_parameter, learned
 from mkclust.stack import Mix, Stack
 from mkclust.stack.compare import count_distinct
 from mkclust.text import printable, text_table
@@ -43,7 +34,7 @@ from mkclust.types import Array, Float, Labels
 
 # What the parameters that many methods share may be.
 COMMON: dict[str, Allowed] = {
-    "n_clusters": ClusterCount(),
+    "n_clusters": Count("; mkclust.suggest_n_clusters(X) finds one that the data support"),
     "center": Flag(),
     "normalize": Flag(),
     "n_init": Count(),
