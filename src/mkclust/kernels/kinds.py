@@ -15,7 +15,6 @@ from mkclust.kernels.preparations import (
     Preparation,
     Preprocessed,
     Robust,
-    RowsAsTheyAre,
     ScaleColumns,
     SquareRootsOfShares,
     Standard,
@@ -143,7 +142,7 @@ class Rule:
     kind: str  # the kind, or the name of the kernel
     # Its one kernel; None for the kernels that the bank makes of every view.
     formula: Formula | None = None
-    preparation: type[Preparation] = RowsAsTheyAre  # how its rows are prepared
+    preparation: type[Preparation] = Preparation  # how its rows are prepared
     # Whether a profile is of this kind (checked in order); None for names.
     fits: Callable[[ViewProfile], bool] | None = None
     why: str = ""  # how views of this kind are recognized, in words that follow the name of a view
@@ -264,7 +263,7 @@ RULES["categorical"] = RULES["overlap"]  # another name
 SCALES: dict[str, type[Preparation]] = {
     "standard": Standard,
     "robust": Robust,
-    "none": RowsAsTheyAre,
+    "none": Preparation,
 }
 # The rules whose columns are numbers that can be scaled.
 SCALED = ("table", "dense", "gaussian", "self-tuning", "linear", "polynomial", "laplacian")

@@ -150,12 +150,6 @@ def rows_from(origin: Array, rows: Array) -> Array:
     return astype(rows, "float64") - origin
 
 
-def with_diagonal(matrix: Any, values: Float) -> Any:
-    """Return a square sparse matrix with another diagonal."""
-    others = matrix - scipy.sparse.diags_array(matrix.diagonal())
-    return as_csr((others + scipy.sparse.diags_array(values)).astype(matrix.dtype))
-
-
 def _with_data(rows: Any, data: np.ndarray) -> Any:
     """Return sparse rows with other entries in the same places."""
     return scipy.sparse.csr_array((data, rows.indices, rows.indptr), rows.shape)
