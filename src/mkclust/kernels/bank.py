@@ -27,7 +27,8 @@ from mkclust.kernels.neighbors import (
 from mkclust.kernels.preparations import LogTfIdf
 from mkclust.kernels.sanity import warn_of_kernels, warn_of_lost_digits
 from mkclust.kernels.view_kernels import ComputedKernels, ViewKernels
-from mkclust.linalg import copy_array, is_foreign, namespace, precision_of, to_host
+from mkclust.linalg import copy_array, free_bytes, is_foreign, namespace, precision_of, to_host
+from mkclust.linalg.memory import require_memory
 from mkclust.linalg.sparse_rows import are_equal_rows, as_csr, like_rows
 from mkclust.parameters import Flag, Parameters, check_parameter
 from mkclust.types import Array
@@ -265,7 +266,7 @@ class KernelBank(TransformerMixin, Parameters):
     @property
     def is_definite(self) -> bool:
         """Whether every kernel is positive semidefinite by construction."""
-        return self.neighbors is not None or all(view.rule.is_definite for view in self._views)
+        return all(view.share == 1 or view.rule.is_definite for view in self._views)
 
     @property
     def only_neighborhoods(self) -> bool:
@@ -394,10 +395,12 @@ class KernelBank(TransformerMixin, Parameters):
             return source
         # Sparse matrices are on the host: kernels on a device are all written out there.
         written = source if dense and is_foreign(known) else source.only(dense)
-        written.require_memory(
+        require_memory(
+            int(np.prod(written.shape)) * np.dtype(self._precision).itemsize,
             f"holding {written.n_kernels} kernels of {n_rows} x {n} entries",
             "pass on_the_fly=True to compute them when they are asked for"
             f"{'' if rows is None else ', or pass fewer new samples at a time'}",
+            available=free_bytes(known),
         )
         entries = written.all_rows()
         if written.n_kernels == len(kernels):

@@ -365,6 +365,7 @@ def polynomial(offset: float, degree: int) -> Formula:
 
 
 LINEAR, COSINE = Formula("linear", "product"), Formula("cosine", "cosine")
+DISTANCES = Exponential("gaussian of these distances", "given distance", degree=2, rate=0.5)
 
 
 def _are_widths(value: Any) -> bool:

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from mkclust.kernels.formulas import COSINE, LINEAR, Exponential, Formula, polynomial
+from mkclust.kernels.formulas import COSINE, DISTANCES, LINEAR, Exponential, Formula, polynomial
 from mkclust.kernels.preparations import (
     LimitColumnScale,
     LinkedToItself,
@@ -182,9 +182,11 @@ RULES: dict[str, Rule] = {
         ),
         Rule(
             "distances",
+            DISTANCES,
             fits=ViewProfile.are_distances,
             why="a symmetric matrix with a zero diagonal, most of the others positive",
             neighbors=NEIGHBORS,
+            is_definite=False,
             **OF_PAIRS,
         ),
         Rule(
@@ -244,12 +246,7 @@ RULES: dict[str, Rule] = {
         Rule("hellinger", COSINE, SquareRootsOfShares, is_nonnegative=True),
         Rule("jaccard", Formula("jaccard", "jaccard"), is_nonnegative=True),
         Rule("overlap", COSINE, OneHot),
-        Rule(
-            "from_distances",
-            Exponential("gaussian of these distances", "given distance", degree=2, rate=0.5),
-            is_definite=False,
-            **OF_PAIRS,
-        ),
+        Rule("from_distances", DISTANCES, is_definite=False, **OF_PAIRS),
         Rule(
             "precomputed",
             Formula("similarities as they are", "given similarity"),

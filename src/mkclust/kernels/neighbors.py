@@ -21,12 +21,9 @@ from scipy.sparse.csgraph import connected_components
 
 from mkclust.linalg import (
     FactoredMatrix,
-    astype,
     is_foreign,
-    is_sparse,
     namespace,
     ranges,
-    rounding_of,
     select,
     set_diagonal,
     to_device,
@@ -41,8 +38,8 @@ from mkclust.types import Array, Float
 AUTO_NEIGHBORS = 20
 # For few samples it takes this share of them, or neighborhoods would be larger than clusters.
 AUTO_SHARE = 1 / 3
-# Number of roundings up to which similarities are equal: sums may be in another order.
-ROUNDINGS = 64
+# Similarities that differ by less are equal: sums may be in another order.
+ROUNDING = 64 * float(np.finfo(np.float64).eps)
 # Up to this number of samples, neighborhoods contain all ties.
 LARGEST_WITH_ALL_TIES = 5000
 # Beyond that, they contain on average at most this multiple of the neighbors asked for.
@@ -51,8 +48,8 @@ LARGEST = float(np.finfo(np.float64).max)
 # Entries of a block of similarities on the host, and on a device.
 BLOCK_ENTRIES, BLOCK_ENTRIES_ON_DEVICE = 2**18, 2**25
 
-# Dissimilarities of some samples to all training samples, new arrays of float64, infinite if
-# samples have nothing in common, and by how much they may be wrong.
+# Dissimilarities of some samples to all training samples, new arrays of float64 that may be
+# overwritten, infinite if samples have nothing in common, and by how much they may be wrong.
 Block = tuple[Array, Any]
 
 
@@ -131,38 +128,28 @@ class Neighborhoods:
         return (np.diff(self.members.indptr) == 1) & (in_lists == 1)
 
 
-class NeighborSearch:
-    """The neighborhoods of a size of training samples, whose blocks come one after another."""
+def find_neighborhoods(size: int, blocks: Iterable[Block]) -> Neighborhoods:
+    """Return the neighborhoods of all samples, whose blocks come in their order.
 
-    def __init__(self, size: int):
-        self.size = size
-        self._lists: list[Any] = []
-        self._last: list[Float] = []
-
-    def add(self, dissimilarities: Array, rounding: Any) -> None:
-        """Take the next block, which is overwritten."""
-        start = sum(map(len, self._last))
-        own = slice(start, start + dissimilarities.shape[0])
+    Of those that ties make too long some are left out as wholes, at regular intervals, so that
+    equal samples stay in the same neighborhoods.
+    """
+    found, lasts, start = [], [], 0
+    for dissimilarities, rounding in blocks:
+        own = slice(start, start := start + dissimilarities.shape[0])
         set_diagonal(dissimilarities[:, own], float("inf"))
-        last = kth_smallest(dissimilarities, self.size)
-        self._lists.append(_within(dissimilarities, rounding, last))
-        self._last.append(to_host(last)[:, 0])
-
-    def result(self) -> Neighborhoods:
-        """Return the neighborhoods of all samples.
-
-        Of those that ties make too long some are left out as wholes, at regular intervals, so that
-        equal samples stay in the same neighborhoods.
-        """
-        others = scipy.sparse.vstack(self._lists, "csr")
-        n, lengths = others.shape[1], np.diff(others.indptr)
-        longest = max(LONGEST_TIMES * (self.size + 1), LARGEST_WITH_ALL_TIES**2 // max(n, 1))
-        times, ranks = -(-lengths // longest), np.cumsum(lengths > longest)
-        is_kept = (lengths <= longest) | (ranks % np.maximum(times, 1) == 0)
-        kept = scipy.sparse.diags_array(is_kept.astype(np.float64)) @ others
-        lists = scipy.sparse.csr_array(kept + scipy.sparse.eye_array(n), dtype=bool)
-        last = np.where(is_kept, np.concatenate(self._last), -np.inf)
-        return Neighborhoods(lists.T.tocsr(), last, self.size)
+        last = kth_smallest(dissimilarities, size)
+        found.append(_within(dissimilarities, rounding, last))
+        lasts.append(to_host(last)[:, 0])
+    others = scipy.sparse.vstack(found, "csr")
+    n, lengths = others.shape[1], np.diff(others.indptr)
+    longest = max(LONGEST_TIMES * (size + 1), LARGEST_WITH_ALL_TIES**2 // max(n, 1))
+    times, ranks = -(-lengths // longest), np.cumsum(lengths > longest)
+    is_kept = (lengths <= longest) | (ranks % np.maximum(times, 1) == 0)
+    kept = scipy.sparse.diags_array(is_kept.astype(np.float64)) @ others
+    lists = scipy.sparse.csr_array(kept + scipy.sparse.eye_array(n), dtype=bool)
+    last_dissimilarity = np.where(is_kept, np.concatenate(lasts), -np.inf)
+    return Neighborhoods(lists.T.tocsr(), last_dissimilarity, size)
 
 
 def kth_smallest(rows: Array, k: int) -> Array:
@@ -195,22 +182,13 @@ def lengths_of(self_similarity: Array) -> Array:
     return xp.sqrt(xp.where(self_similarity > 0, self_similarity, float("inf")))
 
 
-def by_similarity(similarities: Array, rounding: Any) -> Block:
-    """Return dissimilarities that fall with similarities, infinite for those not above zero."""
-    xp = namespace(similarities)
-    return xp.where(similarities > rounding, -similarities, float("inf")), rounding
+def by_similarity(similarities: Array, lengths: Array, known_lengths: Array) -> Block:
+    """Return dissimilarities that fall with similarities, which are divided by lengths.
 
-
-def by_kernel_rows(rows: Any, row_lengths: Float | None, lengths: Float | None) -> Block:
-    """Return the dissimilarities of samples by rows of a kernel.
-
-    Similarities are divided by lengths, the roots of the self-similarities, if these are given.
+    They are infinite for similarities that are not above zero.
     """
-    similarities = astype(rows.toarray() if is_sparse(rows) else rows, "float64")
-    if row_lengths is not None and lengths is not None:
-        similarities = similarities / to_device(row_lengths, similarities)[:, None]
-        similarities = similarities / to_device(lengths, similarities)
-    return by_similarity(similarities, ROUNDINGS * rounding_of(rows) * abs(similarities))
+    scaled = similarities / lengths[:, None] / known_lengths
+    return namespace(scaled).where(scaled > ROUNDING, -scaled, float("inf")), ROUNDING
 
 
 def linked_neighborhoods(view: Array) -> Neighborhoods:
@@ -239,9 +217,8 @@ def find_training_samples(
     new_views: Mapping[str, Array], training_views: Mapping[str, Array]
 ) -> np.ndarray:
     """Return which training samples new ones are, having the same rows in all views; else -1."""
-    indices: dict[int, int] = {}
-    for index, key in enumerate(_hashes(list(training_views.values()))):
-        indices.setdefault(key, index)
+    known = list(_hashes(list(training_views.values())))
+    indices = {key: index for index, key in reversed(list(enumerate(known)))}
     keys = _hashes([new_views[name] for name in training_views])
     return np.fromiter((indices.get(key, -1) for key in keys), np.int64)
 

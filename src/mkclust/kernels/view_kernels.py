@@ -10,7 +10,6 @@ from mkclust.data.distances import mean_squared_norm
 from mkclust.data.tables import TABLE
 from mkclust.kernels.formulas import (
     MEASURES,
-    ROUNDING,
     Exponential,
     Formula,
     Measure,
@@ -21,9 +20,9 @@ from mkclust.kernels.kinds import RULES, Rule
 from mkclust.kernels.neighbors import (
     Block,
     Neighborhoods,
-    NeighborSearch,
     block_ranges,
     by_similarity,
+    find_neighborhoods,
     lengths_of,
     linked_neighborhoods,
 )
@@ -32,7 +31,6 @@ from mkclust.linalg import (
     arrays_to_host,
     astype,
     empty,
-    free_bytes,
     is_foreign,
     namespace,
     precision_of,
@@ -41,7 +39,6 @@ from mkclust.linalg import (
     to_device,
 )
 from mkclust.linalg.in_triton import written_in_triton
-from mkclust.linalg.memory import require_memory
 from mkclust.stack import Source
 from mkclust.types import Array
 
@@ -77,8 +74,6 @@ class ViewKernels:
         rows = self.prepared(self.view)
         scale = mean_squared_norm(self.name, rows)
         names = dict.fromkeys(formula.measure for formula in self.formulas)
-        if self.kind == "distances":  # neighbors are found by these
-            names["given distance"] = None
         measures = {each: MEASURES[each].learn(self.name, rows) for each in names}
         nothing = (None,) * len(self.formulas)
         return replace(self, measures=measures, scale=scale, neighborhoods=nothing)
@@ -133,38 +128,30 @@ class ViewKernels:
 
     def with_neighborhoods(self, size: int, share: float) -> "ViewKernels":
         """Find the neighborhoods of the training samples; kernels with the same ones share them."""
-        found = dict[Any, Neighborhoods]()
-        for formula in self.formulas:
-            if (key := self._searched_by(formula)) not in found:
-                search = NeighborSearch(size)
-                for block in self._dissimilarities(formula, self.view):
-                    search.add(*block)
-                found[key] = search.result()
-        every = tuple(found[self._searched_by(formula)] for formula in self.formulas)
-        return replace(self, share=share, neighborhoods=every)
-
-    def _searched_by(self, formula: Formula) -> Any:
-        """Return a key that kernels with the same neighbors share: a measure, or a kernel."""
-        if self.kind == "distances":
-            return "given distance"
-        return formula if self.measures[formula.measure].is_similarity else formula.measure
+        # Kernels that fall with the same distances have the same neighbors.
+        keys = [
+            each if self.measures[each.measure].is_similarity else each.measure
+            for each in self.formulas
+        ]
+        found = {
+            key: find_neighborhoods(size, self._dissimilarities(formula, self.view))
+            for key, formula in dict(zip(keys, self.formulas, strict=True)).items()
+        }
+        return replace(self, share=share, neighborhoods=tuple(found[key] for key in keys))
 
     def _dissimilarities(self, formula: Formula, rows: Array) -> Iterator[Block]:
         """Yield the dissimilarities of rows to the training rows by a kernel."""
-        key = self._searched_by(formula)
-        measure = self.measures[key if isinstance(key, str) else formula.measure]
+        measure = self.measures[formula.measure]
         known, new = (astype(self.prepared(each), "float64") for each in (self.view, rows))
         y = measure.points(known)
         x = y if rows is self.view else measure.points(new, y)
-        if measure.is_similarity:  # lengths come with the points
-            own = [formula.entries(measure.compare_with_itself(each)) for each in (new, known)]
-            x, y = (*x, lengths_of(own[0])), (*y, lengths_of(own[1]))
+        own = [formula.entries(measure.compare_with_itself(each)) for each in (new, known)]
+        lengths, known_lengths = map(lengths_of, own)
         for part in block_ranges(rows.shape[0], known.shape[0], known):
             some = select_points(x, part)
             compared = measure.compare(some, y)
             if measure.is_similarity:
-                similarities = formula.entries(compared) / some[-1][:, None] / y[-1]
-                yield by_similarity(similarities, ROUNDING)
+                yield by_similarity(formula.entries(compared), lengths[part], known_lengths)
             else:
                 yield compared, measure.rounding(some, y, compared)
 
@@ -212,8 +199,6 @@ class ViewKernels:
         width = "" if self.median is None else f", median distance {self.median:.3g}"
         if (found := self.neighborhoods[0]) is not None:
             near = f"shared neighborhoods of {found.size} neighbors"
-            if self.kind == "distances":
-                return f"{start}{near} by these distances"
             kernels = f"{near} by {kernels}" if self.share == 1 else f"{kernels} and {near}"
         return f"{start}{kernels}{width}"
 
@@ -322,20 +307,6 @@ class ComputedKernels(Source):
                 out[p, rows, rows.start :] = tile
                 out[p, rows.start :, rows] = tile.T
         return out
-
-    def entries(self, who: str) -> Array:
-        """Write the kernels out, (m, n, n), for a method that needs them, if they fit in memory."""
-        m, n = self.n_kernels, self.n_samples
-        self.require_memory(
-            f"{who} needs the entries of the kernels, and writing out {m} kernels of {n} samples",
-            "use fewer samples, or a method that needs products only, such as SimpleMKKM",
-        )
-        return self.all_rows()
-
-    def require_memory(self, purpose: str, advice: str) -> None:
-        """Refuse to write the kernels out if they do not fit in memory."""
-        n_bytes = int(np.prod(self.shape)) * np.dtype(self.number_type).itemsize
-        require_memory(n_bytes, purpose, advice, available=free_bytes(self.like))
 
     def _tile_rows(self) -> int:
         """Return how many rows are computed at a time."""

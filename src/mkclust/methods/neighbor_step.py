@@ -15,11 +15,11 @@ import numpy as np
 
 from mkclust.engine.eigen import Relaxation
 from mkclust.kernels.neighbors import (
-    NeighborSearch,
     block_ranges,
-    by_kernel_rows,
+    by_similarity,
     count_components,
     count_neighbors,
+    find_neighborhoods,
     lengths_of,
 )
 from mkclust.linalg import eigh, namespace, to_device, to_host
@@ -70,11 +70,10 @@ def follow_neighbors(
     if n < FEWEST_SAMPLES or n_neighbors >= n - 1 or k == 1:
         return None
     K = stack.mix(coefficients)
-    lengths = to_host(lengths_of(K.diagonal()))
-    search = NeighborSearch(n_neighbors)
-    for part in block_ranges(n, n, K.like):
-        search.add(*by_kernel_rows(K.rows(part), lengths[part], lengths))
-    found = search.result()
+    lengths = lengths_of(K.diagonal())
+    parts = block_ranges(n, n, K.like)
+    blocks = (by_similarity(K.rows(part), lengths[part], lengths) for part in parts)
+    found = find_neighborhoods(n_neighbors, blocks)
     if count_components([(found, np.arange(n))], n) > k:
         return None
     neighborhoods = as_stack([found.kernel()], normalize=False, validate=False)

@@ -119,7 +119,7 @@ def _make_kernels(model: Any, samples: Samples, on_the_fly: bool) -> tuple[FromV
         kernels.append(part.training_kernels())
         needs_entries = model.NEEDS_ENTRIES and not part.only_neighborhoods
         if part.on_the_fly and needs_entries and not on_the_fly:
-            kernels[-1] = kernels[-1].entries(type(model).__name__)
+            kernels[-1] = kernels[-1].all_rows()
     return source, kernels
 
 
