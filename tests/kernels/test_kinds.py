@@ -131,11 +131,11 @@ def test_rules_by_name_go_before_kinds():
     ("rules", "message"),
     [
         ({"text": "sparse"}, "rule for the view 'text', and the views are 'words', 'pixels'"),
-        ({"words": "text"}, "'text' for the view 'words'; choose among .*'categories'"),
-        ({"words": ["sparse"]}, r"\['sparse'\] for the view 'words'; choose among"),
+        ({"words": "text"}, "View 'words', kernel 'text'.*'categories'"),
+        ({"words": ["sparse"]}, r"View 'words', kernel \['sparse'\]"),
         ({"words": "graph"}, "'graph', which has one column per sample: found 90 columns, 60 samp"),
-        ({"pixels": "sparse"}, "'sparse', which has no negative entries: found some; choose"),
-        ("kinds", "rules asks for 'kinds' for all views"),
+        ({"pixels": "sparse"}, "'sparse', which takes no negative entries"),
+        ("kinds", "kernel 'kinds'"),
     ],
 )
 def test_rules_that_make_no_sense_are_refused(rules, message):

@@ -220,7 +220,7 @@ def test_distances_may_be_rounded():
 @pytest.mark.parametrize(
     ("name", "view", "message"),
     [
-        ("chi2", -numbers(), "View 'a' is to have the kernel 'chi2', which takes no negative"),
+        ("chi2", -numbers(), "View 'a' cannot have the kernel 'chi2', which takes no negative"),
         ("jaccard", -numbers(), "'jaccard', which takes no negative entries"),
         ("hellinger", -numbers(), "'hellinger', which takes no negative entries"),
         ("overlap", numbers(), "few values per column: found .* in column 0, of 40 rows"),

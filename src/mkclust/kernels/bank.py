@@ -2,22 +2,18 @@
 
 from collections.abc import Mapping, Sequence
 from copy import copy
+from dataclasses import replace
 from typing import Any, Self
 
 import numpy as np
-from sklearn.base import TransformerMixin
+from sklearn.base import TransformerMixin, clone
 from sklearn.utils.validation import check_is_fitted
 
 from mkclust.data.blocks import fingerprint
-from mkclust.data.samples import Samples, read_views
+from mkclust.data.samples import Expected, Samples, read_views
 from mkclust.data.tables import TABLE
 from mkclust.kernels.formulas import Formula, read_formulas
-from mkclust.kernels.kinds import (
-    check_rules,
-    check_scale,
-    choose_rules,
-    requests_of,
-)
+from mkclust.kernels.kinds import RULES, check_scale, choose_rules, requests_of, view
 from mkclust.kernels.neighbors import (
     NeighborCount,
     Neighborhoods,
@@ -226,7 +222,6 @@ class KernelBank(TransformerMixin, Parameters):
 
     def _read_parameters(self) -> tuple[Formula, ...]:
         """Return the kernels of a view that the parameters ask for, or refuse them."""
-        check_rules(self.rules)
         check_scale(self.scale)
         check_parameter("on_the_fly", self.on_the_fly, Flag())
         check_parameter("neighbors", self.neighbors, NeighborCount())
@@ -443,10 +438,10 @@ class KernelBank(TransformerMixin, Parameters):
         """
         check_is_fitted(self)
         requests, lines = requests_of(self.rules, self.views_), []
-        for view in self._views:
-            by_kind = requests[view.name].kernel == "auto"
-            reason = view.rule.why if by_kind else "asked for"
-            lines.append(view.explain(None if self.rules is None else reason))
+        for each in self._views:
+            by_kind = requests[each.name].kernel == "auto"
+            reason = each.rule.why if by_kind else "asked for"
+            lines.append(each.explain(None if self.rules is None else reason))
         return "\n".join(lines)
 
 
@@ -472,3 +467,38 @@ def match_views(
         )
     samples.check_columns(columns, who)
     return samples.only(list(widths))
+
+
+def default_bank(several_views: bool, kernels: Any = "auto", scale: Any = "auto") -> KernelBank:
+    """Return the bank that ``kernels`` and ``scale`` of an estimator ask for by names.
+
+    Each of several views gets one kernel, and one table all kernels of the bank.
+    """
+    by_kind = isinstance(kernels, str) and kernels in ("auto", "on-the-fly")
+    rules = "kind" if by_kind else None if kernels == "gaussian" else kernels
+    parameters = {"rules": rules, "scale": scale, "on_the_fly": kernels == "on-the-fly"}
+    if several_views:
+        parameters |= {"widths": (1.0,), "polynomials": (), "linear": None}
+    return KernelBank(**parameters)
+
+
+def with_rules_by_name(bank: KernelBank, X: Any) -> KernelBank:
+    """Return the same bank with the kinds of views fixed, so that parts of them keep these."""
+    views = read_views(X).views
+    requests, chosen = requests_of(bank.rules, views), choose_rules(bank.rules, bank.scale, views)
+    rules = {name: replace(requests[name], kernel=chosen[name][0].kind) for name in views}
+    return clone(bank).set_params(rules=rules)
+
+
+def expected_input(kernels: Any) -> Expected:
+    """Return what input the parameter ``kernels`` of an estimator asks for, or refuse it."""
+    if isinstance(kernels, str) and kernels in ("auto", "precomputed"):
+        return "auto" if kernels == "auto" else "precomputed"
+    is_name = isinstance(kernels, str) and kernels in ("on-the-fly", *RULES)
+    if not is_name and not isinstance(kernels, KernelBank | Mapping | view):
+        raise ValueError(
+            f"kernels={kernels!r}: pass 'auto', 'gaussian', 'on-the-fly', 'precomputed', the name "
+            "of another kernel, such as 'cosine', a KernelBank instance, or a dict from names of "
+            "views to kinds or kernels, such as {'text': 'sparse', 'K': 'precomputed'}"
+        )
+    return "views"

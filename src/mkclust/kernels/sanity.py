@@ -38,8 +38,6 @@ HEAVY_TAIL = 20.0
 FEW_ROUNDINGS = 16
 # Equal values may have lost their digits if they are rounded more coarsely than this.
 COARSE = 1e-3
-# Measures in which columns of a large scale outweigh the others, unlike cosines and shares.
-OF_DIFFERENCES = ("distance", "product", "city block", "local distance")
 
 
 def warn_of_lost_digits(name: str, view: Array, columns: Sequence[str] | None) -> None:
@@ -75,8 +73,8 @@ def warn_of_kernels(view: ViewKernels) -> None:
 def _about_rows(view: ViewKernels) -> Iterator[str]:
     """Yield what outweighs the rest in rows that are used as they are."""
     kernel, name = f"the kernel {view.kind!r} takes the rows as they are", view.name
-    is_of_differences = view.formulas[0].measure in OF_DIFFERENCES
-    if not view.rule.by_name or view.preparation.changes_rows or not is_of_differences:
+    has_units = view.rule.by_name and view.rule.has_units and not view.ignores_zeros
+    if not has_units or view.preparation.changes_rows:
         return
     rows = sampled_rows(view.view)
     if _are_raw_counts(rows):

@@ -15,8 +15,8 @@ from mkclust.data.join import looks_like_kernel
 from mkclust.data.samples import Samples, as_blocks, read_samples, read_views
 from mkclust.exceptions import FewerClustersWarning, MissingnessWarning, MissingViewsWarning, warn
 from mkclust.kernels import KernelBank, default_bank
-from mkclust.kernels.kinds import learn_preparations, rules_of
-from mkclust.kernels.requested import expected_input
+from mkclust.kernels.bank import expected_input
+from mkclust.kernels.kinds import learn_preparations
 from mkclust.linalg import arrays_to_host, copy_array, select, to_host
 from mkclust.linalg.memory import require_memory
 from mkclust.linalg.threads import one_thread_if_small
@@ -160,7 +160,9 @@ def _compress(model: Any, samples: Samples) -> tuple[FromFeatures, Stack]:
         center=model.center,
         normalize=model.normalize,
         random_state=model.random_state,
-        learn_preparations=partial(learn_preparations, rules_of(kernels), model.scale),
+        learn_preparations=partial(
+            learn_preparations, default_bank(True, kernels).rules, model.scale
+        ),
         fill=model.table_options.fill_rule,
     )
     source = FromFeatures(
