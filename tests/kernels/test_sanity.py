@@ -57,16 +57,6 @@ def test_a_column_that_drowns_the_others_is_named(library):
     assert warned({"lab": loud[:, 1:3]}) == []  # of two columns one always does
 
 
-def test_raw_counts_are_told_from_shades_and_measurements():
-    rng = np.random.default_rng(0)
-    reads = np.round(np.exp(rng.normal(3, 2, size=(N, 40))))
-    (message,) = warned({"rna": reads})
-    assert "View 'rna': it holds counts with a heavy tail" in message
-    assert "kernels={'rna': 'sparse'}" in message
-    assert warned({"rna": reads}, rules={"rna": "sparse"}) == []
-    assert warned({"image": rng.integers(256, size=(N, 40)).astype(float)}) == []
-
-
 def noise(d):
     return np.random.default_rng(0).normal(size=(N, d))
 
@@ -81,9 +71,9 @@ def nearly_equal_distances():
 @pytest.mark.parametrize(
     ("X", "parameters", "message"),
     [
-        (blobs(), {"widths": (100.0,)}, "'gaussian x100', came out nearly flat.*smaller widths"),
+        (blobs(), {"widths": (100.0,)}, "'gaussian x100', is nearly flat.*smaller widths"),
         (noise(20_000), {}, "nearly flat: .* equally similar .*'cosine'"),
-        (nearly_equal_distances(), {"rules": "from_distances"}, "distances', came out nearly flat"),
+        (nearly_equal_distances(), {"rules": "from_distances"}, "distances', is nearly flat"),
         (noise(30), {"widths": (0.05,)}, "nearly the identity.*larger widths"),
     ],
 )

@@ -45,19 +45,17 @@ class KernelBank(TransformerMixin, Parameters):
               \Bigl(a + \frac{x^\top y}{c}\Bigr)^b, \qquad \frac{x^\top y}{c}
 
     where :math:`s` is the median distance between two training rows and :math:`c` the mean
-    squared norm of a training row. Both are learned, so multiplying a view by a constant changes
-    none of its kernels.
+    squared norm of a training row, so that multiplying a view by a constant changes nothing.
 
     Parameters
     ----------
     widths : sequence of float, default=(1/8, 1/4, 1/2, 1, 2, 4, 8)
-        One Gaussian kernel for each: its standard deviation :math:`w`, in median distances.
+        The standard deviations :math:`w` of Gaussian kernels, in median distances.
     polynomials : sequence of (float, int), default=((0, 2), (0, 4), (1, 2), (1, 4))
-        One polynomial kernel for each: its offset :math:`a`, in units of the mean squared norm,
-        and its degree :math:`b`.
+        The offsets :math:`a` and degrees :math:`b` of polynomial kernels.
     linear : {"linear", "cosine"} or None, default="linear"
-        One more kernel: the inner product :math:`x^\top y / c`, or the cosine of the angle
-        between two rows (zero if a row is zero), or none.
+        One more kernel: :math:`x^\top y / c`, or the cosine of the angle between two rows (zero if
+        a row is zero), or none.
     rules : None, "kind", str, view or dict of str to str or view, default=None
         None makes these kernels of the rows of every view as they are. "kind" recognizes the kind
         of each view by its numbers, and makes the kernels that suit it: see the notes. The name of
@@ -102,26 +100,23 @@ class KernelBank(TransformerMixin, Parameters):
     The median is that of all pairs of at most 5,000 rows (fewer with more than 4,000 columns),
     drawn with a fixed seed; if it is zero, that is the mean of the positive distances.
 
-    Kinds of views, the first that fits at most 1,000 rows drawn with a fixed seed:
+    Kinds of views, the first that fits at most 1,000 rows drawn with a fixed seed, and their
+    kernels; "Gaussian" means those of the parameters:
 
-    - "categories": 0 and 1, in groups of columns with a single 1 in every row. One cosine kernel,
-      the share of equal categories.
-    - "distances": one column per sample, symmetric, with a zero diagonal and few other zeros.
-      Shared neighborhoods of the 20 nearest.
-    - "graph": one column per sample, symmetric, nonnegative and mostly zero. The cosine of the
-      links of two samples, each linked to itself by its largest link.
-    - "sparse": nonnegative, with less than 10 % of the entries not zero, as counts of words. Shared
-      neighborhoods of the 20 nearest by the cosine of logarithms, log(1 + x / u) with u the median
-      of the positive entries, weighted by the inverse document frequency of their columns.
-    - "binary": two values only. The kernels of the parameters.
-    - "histogram": nonnegative, with rows that add up to about the same. The kernels of the
-      parameters, of the square roots of each row's shares.
-    - "directions": all rows of one length, with entries of both signs. One cosine kernel.
-    - "table": at most 20 columns, or at most 100 whose spreads differ by a factor of 1,000 or more:
-      columns are likely to have units of their own. The kernels of the parameters; columns are
-      divided by their spread, so that units do not matter.
-    - "dense": all others. The kernels of the parameters; columns that vary more than twice as much
-      as the median column are scaled down to that.
+    - "categories" (groups of columns with a single 1 in every row): the cosine.
+    - "distances" (one column per sample, symmetric, with a zero diagonal): shared neighborhoods of
+      the 20 nearest.
+    - "graph" (one column per sample, symmetric, mostly zero): the cosine of the links.
+    - "sparse" (nonnegative, less than 10 % not zero): shared neighborhoods of the 20 nearest by
+      the cosine of log(1 + x / u), with u the median of the positive entries, weighted by the
+      inverse document frequency of the columns.
+    - "binary" (two values): Gaussian.
+    - "histogram" (nonnegative rows of about the same sum): Gaussian, of square roots of shares.
+    - "directions" (rows of one length, entries of both signs): the cosine.
+    - "table" (at most 20 columns, or at most 100 whose spreads differ by a factor of 1,000):
+      Gaussian, of columns divided by their spread.
+    - "dense" (all others): Gaussian; columns that vary more than twice as much as the median column
+      are scaled down to that.
 
     The kernel of a view that is "histogram", "directions", "table" or "dense" consists of its
     shared neighborhoods by a third, if it is the only one of the view. Kernels by name, each alone,
@@ -138,18 +133,16 @@ class KernelBank(TransformerMixin, Parameters):
     - "jaccard": :math:`\sum_j \min(x_j, y_j) / \sum_j \max(x_j, y_j)`, of nonnegative rows.
     - "overlap", or "categorical": the share of columns in which two rows are equal; for one-hot
       rows, that of equal groups of columns.
-    - "from_distances": :math:`\exp(-d^2 / (2 s^2))` of distances d that the view consists of, one
-      column per training sample. New rows hold the distances of new samples to these.
-    - "precomputed": the view is the kernel, one column per training sample. New rows hold the
-      similarities of new samples to these.
+    - "from_distances": :math:`\exp(-d^2 / (2 s^2))` of the distances d that the view consists of.
+    - "precomputed": the view is the kernel. In both, columns are the training samples, and new
+      rows hold the distances or similarities of new samples to these.
 
     All are positive semidefinite except "self-tuning", "from_distances" and "precomputed", which
-    models check.
-
-    Kernels are float32 if every training view is, and float64 otherwise; on the host they are
-    computed in float64. Sparse views of SciPy are never written out. Kernels of views of torch or
-    CuPy are arrays of that library on the device of the views, computed in the precision of each
-    view (float32: about 1e-6); those of neighborhoods alone, and pickled arrays, are on the host.
+    models check. Kernels are float32 if every training view is, and float64 otherwise; on the host
+    they are computed in float64. Sparse views of SciPy are never written out. Kernels of views of
+    torch or CuPy are arrays of that library on the device of the views, computed in the precision
+    of each view (float32: about 1e-6); those of neighborhoods alone, and pickled arrays, are on the
+    host.
 
     Examples
     --------
@@ -197,17 +190,18 @@ class KernelBank(TransformerMixin, Parameters):
             advice = "but the typical distance between samples takes at least two"
             raise ValueError(f"Found n_samples=1, {advice}.")
         learned = []
-        for name, (rule, preparation) in choose_rules(
-            self.rules, self.scale, samples.views
-        ).items():
+        chosen = choose_rules(self.rules, self.scale, samples.views)
+        for name, (rule, preparation) in chosen.items():
             view, columns = samples.views[name], samples.columns.get(name)
             warn_of_lost_digits(name, view, columns)
-            digest = fingerprint(view)
-            if isinstance(preparation, LogTfIdf) and not digest and _is_mostly_zero(view):
-                view = as_csr(view)
+            if (digest := fingerprint(view)) is None:
+                is_wide = isinstance(view, np.ndarray) and view.shape[1] > WIDE
+                is_weighted = isinstance(preparation, LogTfIdf) and is_wide
+                is_sparse = is_weighted and np.count_nonzero(view) < MOST_NONZERO * view.size
+                view = as_csr(view) if is_sparse else copy_array(view)
             each = ViewKernels(
                 name=name,
-                view=view if digest else copy_array(view),
+                view=view,
                 columns=columns,
                 fingerprint=digest,
                 kind=rule.kind,
@@ -282,8 +276,7 @@ class KernelBank(TransformerMixin, Parameters):
     def empty_rows(self, views: Mapping[str, Array]) -> dict[str, np.ndarray]:
         """Return by view which rows, training or new, carry no information, (n_rows,) of bool.
 
-        These are rows that are zero after preparation, in views whose kernels compare directions
-        or entries that two rows have in common. In other views every row carries information.
+        Rows of zeros carry none in views whose kernels compare directions or common entries.
         """
         return {
             view.name: view.preparation.zero_rows(views[view.name])
@@ -327,10 +320,8 @@ class KernelBank(TransformerMixin, Parameters):
         Returns
         -------
         array of shape (n_kernels, n_new, n_samples)
-            Cross kernels; exactly symmetric, with the diagonal that :meth:`self_similarity`
-            gives, if `X` holds the training views. On the fly, their rows: ``blocks()`` gives
-            them one after another, ``rows(start, stop)`` those of some samples. With `neighbors`,
-            a sequence of factored matrices, of shape (n_new, n_samples).
+            Cross kernels, in the form of :meth:`fit_transform`; its very kernels if `X` holds the
+            training views.
         """
         views = self._read_new(X)
         is_training = all(are_equal_rows(views[each.name], each.view) for each in self._views)
@@ -404,10 +395,9 @@ class KernelBank(TransformerMixin, Parameters):
         return [kernel.shared if kernel.share == 1 else next(following) for kernel in kernels]
 
     def announce(self, X: Any) -> tuple[int, int, np.dtype]:
-        """Return the number of kernels of views, of samples, and the number type of the kernels.
+        """Return the largest number of kernels of views, the number of samples, and their type.
 
-        Only the shapes of views are read, which need not be valid; by kind there may be fewer
-        kernels.
+        Only the shapes of views are read, which need not be valid.
         """
         formulas, samples = self._read_parameters(), read_views(X)
         dtypes = [getattr(part, "dtypes", [getattr(part, "dtype", "")]) for part in samples.parts]
@@ -417,10 +407,7 @@ class KernelBank(TransformerMixin, Parameters):
         return len(formulas) * len(samples.parts), samples.n_samples, dtype
 
     def explain(self) -> str:
-        r"""Say what was made of each view, and why: one line per view.
-
-        It names the kind and how that was recognized, what is done to rows, and the kernels with
-        the median distance that their widths are multiples of.
+        r"""Say in a line per view how it was recognized, what is done to rows, and its kernels.
 
         Examples
         --------
@@ -443,13 +430,6 @@ class KernelBank(TransformerMixin, Parameters):
             reason = each.rule.why if by_kind else "asked for"
             lines.append(each.explain(None if self.rules is None else reason))
         return "\n".join(lines)
-
-
-def _is_mostly_zero(view: Array) -> bool:
-    """Return whether a view of the host has many columns and few entries that are not zero."""
-    if not isinstance(view, np.ndarray) or view.shape[1] <= WIDE:
-        return False
-    return bool(np.count_nonzero(view) < MOST_NONZERO * view.size)
 
 
 def match_views(

@@ -82,23 +82,10 @@ class Measure:
         xp, norms = namespace(rows), squared_norms(rows)
         return xp.ones_like(norms) if self.is_similarity else xp.zeros_like(norms)
 
-    def rounding(self, x: Points, y: Points, compared: Array) -> Array:
-        """Return by how much dissimilarities of points may be wrong."""
-        return ROUNDING * (1 + compared)
-
 
 def _precision(rows: Array) -> str:
     """Return in which precision points are compared: on the host always in double precision."""
     return precision_of(rows) if is_foreign(rows) else "float64"
-
-
-def _distances_of_points(x: Points, y: Points) -> Array:
-    """Return the squared distances between rows, given with their squared norms."""
-    norms = x[1][:, None] + y[1]
-    squared = row_products(x[0], y[0])
-    squared *= -2
-    squared += norms
-    return clip_rounding(squared, norms)
 
 
 @dataclass(frozen=True)
@@ -124,14 +111,12 @@ class SquaredDistance(Measure):
         return moved, astype(squared_norms(moved), precision)
 
     def compare(self, x: Points, y: Points) -> Array:
-        """Return squared distances."""
-        return _distances_of_points(x, y)
-
-    def rounding(self, x: Points, y: Points, compared: Array) -> Array:
-        """Return the rounding of squared norms, and of entries of rows, which is the origin's."""
-        offset = float(np.linalg.norm(self.origin)) / self.median
-        of_x, of_y = (ROUNDING * (norms + offset * norms**0.5) for norms in (x[1], y[1]))
-        return of_x[:, None] + of_y
+        """Return squared distances, by inner products."""
+        norms = x[1][:, None] + y[1]
+        squared = row_products(x[0], y[0])
+        squared *= -2
+        squared += norms
+        return clip_rounding(squared, norms)
 
 
 @dataclass(frozen=True)
@@ -280,36 +265,28 @@ def _diagonal(rows: Array) -> Float:
 
 
 @dataclass(frozen=True)
-class LocalDistance(Measure):
+class LocalDistance(SquaredDistance):
     """Squared distances divided by the local scales of both samples."""
 
-    origin: Float = field(repr=False)
-    scales: Float = field(repr=False)  # the local scales of the training samples
+    scales: Float = field(repr=False, kw_only=True)  # the local scales of the training samples
 
     @classmethod
     def learn(cls, name: str, rows: Array) -> "LocalDistance":
         """Learn the distance of every training sample to its seventh nearest other one."""
-        origin = middle(rows)
-        moved = rows_from(origin, rows)
-        scales = _local_scales(moved, moved)
-        if not np.isfinite(scales).all():
-            raise ValueError(
-                f"All rows in view {name!r} are identical, so it says nothing about the clusters; "
-                "leave it out."
-            )
-        return cls(to_host(origin), scales)
+        known = SquaredDistance.learn(name, rows)
+        moved = known.points(rows)[0]
+        return cls(known.origin, known.median, scales=_local_scales(moved, moved))
 
     def points(self, rows: Array, training: Points | None = None) -> Points:
-        """Return rows from the origin, with their norms and local scales, in float64."""
-        moved, scales = rows_from(to_device(self.origin, rows), rows), self.scales
+        """Return rows from the origin, with their norms and local scales."""
+        (moved, norms), scales = super().points(rows), self.scales
         if training is not None:
             scales = _local_scales(moved, training[0], known=scales)
-        norms = squared_norms(moved)
-        return moved, norms, to_device(scales, norms, "float64")
+        return moved, norms, to_device(scales, norms, precision_of(norms))
 
     def compare(self, x: Points, y: Points) -> Array:
         """Divide by one scale at a time, for their product may be too small."""
-        return _distances_of_points(x, y) / x[2][:, None] / y[2]
+        return super().compare(x, y) / x[2][:, None] / y[2]
 
 
 MEASURES: dict[str, type[Measure]] = {
@@ -414,7 +391,8 @@ def _local_scales(rows: Array, training: Array, known: Any = None) -> Float:
     n, scales = training.shape[0], []
     rank = max(1, min(SCALE_NEIGHBOR, n - 1)) - (known is not None)
     for part in ranges(rows.shape[0], max(1, BLOCK_ENTRIES // n)):
-        squared = to_host(squared_distances(select(rows, part), training))
+        some, others = (astype(each, "float64") for each in (select(rows, part), training))
+        squared = to_host(squared_distances(some, others))
         at_rank = np.partition(squared, rank, axis=1)[:, rank]
         positive = np.where(squared > 0, squared, np.inf).min(axis=1)
         found = np.sqrt(np.where(at_rank > 0, at_rank, positive))

@@ -38,19 +38,18 @@ from mkclust.types import Array, Float
 AUTO_NEIGHBORS = 20
 # For few samples it takes this share of them, or neighborhoods would be larger than clusters.
 AUTO_SHARE = 1 / 3
-# Similarities that differ by less are equal: sums may be in another order.
+# Dissimilarities are equal if they differ by less than this share,
+TIE = 1e-9
+# or by less than this: similarities and median distances are about one.
 ROUNDING = 64 * float(np.finfo(np.float64).eps)
 # Up to this number of samples, neighborhoods contain all ties.
 LARGEST_WITH_ALL_TIES = 5000
 # Beyond that, they contain on average at most this multiple of the neighbors asked for.
 LONGEST_TIMES = 16
-LARGEST = float(np.finfo(np.float64).max)
+# Samples with nothing in common are infinitely far from each other, and others less far than this.
+FAR = 1e300
 # Entries of a block of similarities on the host, and on a device.
 BLOCK_ENTRIES, BLOCK_ENTRIES_ON_DEVICE = 2**18, 2**25
-
-# Dissimilarities of some samples to all training samples, new arrays of float64 that may be
-# overwritten, infinite if samples have nothing in common, and by how much they may be wrong.
-Block = tuple[Array, Any]
 
 
 def NeighborCount() -> Allowed:
@@ -80,7 +79,7 @@ class Neighborhoods:
     """The neighborhoods of all samples by one kernel."""
 
     members: Any = field(repr=False)  # sparse array of bool: row a, column i if a is in N(i)
-    # Of every sample to its last neighbor, infinite if it has fewer: others up to it are neighbors.
+    # Of every sample to its last neighbor, FAR if it has fewer: others up to it are neighbors.
     last_dissimilarity: Float = field(repr=False)
     size: int  # number of neighbors that were asked for
 
@@ -99,7 +98,7 @@ class Neighborhoods:
         """Return the similarities of all samples, (n_samples, n_samples)."""
         return FactoredMatrix.symmetric(self._memberships)
 
-    def cross(self, blocks: Iterable[Block], samples: np.ndarray) -> Any:
+    def cross(self, blocks: Iterable[Array], samples: np.ndarray) -> Any:
         """Return the similarities of new samples to the training samples, (n_new, n_samples).
 
         Blocks are theirs, and `samples` says which training samples they are, -1 for none: those
@@ -108,10 +107,10 @@ class Neighborhoods:
         factor, n, is_new = self._memberships, self.n_samples, samples < 0
         # Whose neighborhoods they join, and who is in their own.
         joined, own = ([scipy.sparse.csr_array((0, n), dtype=bool)] for _ in range(2))
-        for dissimilarities, rounding in blocks:
-            own.append(_within(dissimilarities, rounding, kth_smallest(dissimilarities, self.size)))
+        for dissimilarities in blocks:
+            own.append(_within(dissimilarities, kth_smallest(dissimilarities, self.size)))
             last = to_device(self.last_dissimilarity, dissimilarities)
-            joined.append(_within(dissimilarities, rounding, last))
+            joined.append(_within(dissimilarities, last))
         joins = scipy.sparse.vstack(joined, "csr")
         scale = scipy.sparse.diags_array(is_new / np.sqrt(np.diff(joins.indptr) + 1.0))
         known = np.flatnonzero(~is_new)
@@ -128,18 +127,18 @@ class Neighborhoods:
         return (np.diff(self.members.indptr) == 1) & (in_lists == 1)
 
 
-def find_neighborhoods(size: int, blocks: Iterable[Block]) -> Neighborhoods:
-    """Return the neighborhoods of all samples, whose blocks come in their order.
+def find_neighborhoods(size: int, blocks: Iterable[Array]) -> Neighborhoods:
+    """Return the neighborhoods of all samples, whose dissimilarities come in blocks of rows.
 
-    Of those that ties make too long some are left out as wholes, at regular intervals, so that
-    equal samples stay in the same neighborhoods.
+    Blocks are in float64, and overwritten. Of neighborhoods that ties make too long some are left
+    out as wholes, at regular intervals, so that equal samples stay in the same ones.
     """
     found, lasts, start = [], [], 0
-    for dissimilarities, rounding in blocks:
+    for dissimilarities in blocks:
         own = slice(start, start := start + dissimilarities.shape[0])
         set_diagonal(dissimilarities[:, own], float("inf"))
         last = kth_smallest(dissimilarities, size)
-        found.append(_within(dissimilarities, rounding, last))
+        found.append(_within(dissimilarities, last))
         lasts.append(to_host(last)[:, 0])
     others = scipy.sparse.vstack(found, "csr")
     n, lengths = others.shape[1], np.diff(others.indptr)
@@ -148,7 +147,7 @@ def find_neighborhoods(size: int, blocks: Iterable[Block]) -> Neighborhoods:
     is_kept = (lengths <= longest) | (ranks % np.maximum(times, 1) == 0)
     kept = scipy.sparse.diags_array(is_kept.astype(np.float64)) @ others
     lists = scipy.sparse.csr_array(kept + scipy.sparse.eye_array(n), dtype=bool)
-    last_dissimilarity = np.where(is_kept, np.concatenate(lasts), -np.inf)
+    last_dissimilarity = np.where(is_kept, np.minimum(np.concatenate(lasts), FAR), -FAR)
     return Neighborhoods(lists.T.tocsr(), last_dissimilarity, size)
 
 
@@ -162,11 +161,12 @@ def kth_smallest(rows: Array, k: int) -> Array:
     return xp.sort(rows, axis=1)[:, k - 1 : k]
 
 
-def _within(dissimilarities: Array, rounding: Any, last: Array) -> Any:
+def _within(dissimilarities: Array, last: Array) -> Any:
     """Return which samples are as near as the last neighbor, and not infinitely far."""
-    finite = namespace(last).where(last < float("inf"), last, LARGEST)
-    near = dissimilarities - rounding <= finite
-    places = tuple(to_host(each, np.int64) for each in namespace(near).nonzero(near))
+    xp = namespace(last)
+    last = xp.where(last < FAR, last, FAR)
+    near = dissimilarities <= last + TIE * xp.abs(last) + ROUNDING
+    places = tuple(to_host(each, np.int64) for each in xp.nonzero(near))
     return scipy.sparse.csr_array((np.ones(len(places[0]), bool), places), tuple(near.shape))
 
 
@@ -182,13 +182,13 @@ def lengths_of(self_similarity: Array) -> Array:
     return xp.sqrt(xp.where(self_similarity > 0, self_similarity, float("inf")))
 
 
-def by_similarity(similarities: Array, lengths: Array, known_lengths: Array) -> Block:
+def by_similarity(similarities: Array, lengths: Array, known_lengths: Array) -> Array:
     """Return dissimilarities that fall with similarities, which are divided by lengths.
 
     They are infinite for similarities that are not above zero.
     """
     scaled = similarities / lengths[:, None] / known_lengths
-    return namespace(scaled).where(scaled > ROUNDING, -scaled, float("inf")), ROUNDING
+    return namespace(scaled).where(scaled > ROUNDING, -scaled, float("inf"))
 
 
 def linked_neighborhoods(view: Array) -> Neighborhoods:

@@ -18,7 +18,6 @@ from mkclust.kernels.formulas import (
 )
 from mkclust.kernels.kinds import RULES, Rule
 from mkclust.kernels.neighbors import (
-    Block,
     Neighborhoods,
     block_ranges,
     by_similarity,
@@ -139,7 +138,7 @@ class ViewKernels:
         }
         return replace(self, share=share, neighborhoods=tuple(found[key] for key in keys))
 
-    def _dissimilarities(self, formula: Formula, rows: Array) -> Iterator[Block]:
+    def _dissimilarities(self, formula: Formula, rows: Array) -> Iterator[Array]:
         """Yield the dissimilarities of rows to the training rows by a kernel."""
         measure = self.measures[formula.measure]
         known, new = (astype(self.prepared(each), "float64") for each in (self.view, rows))
@@ -148,12 +147,10 @@ class ViewKernels:
         own = [formula.entries(measure.compare_with_itself(each)) for each in (new, known)]
         lengths, known_lengths = map(lengths_of, own)
         for part in block_ranges(rows.shape[0], known.shape[0], known):
-            some = select_points(x, part)
-            compared = measure.compare(some, y)
+            compared = measure.compare(select_points(x, part), y)
             if measure.is_similarity:
-                yield by_similarity(formula.entries(compared), lengths[part], known_lengths)
-            else:
-                yield compared, measure.rounding(some, y, compared)
+                compared = by_similarity(formula.entries(compared), lengths[part], known_lengths)
+            yield compared
 
     def kernels(
         self, rows: Array | None, samples: np.ndarray | None, precision: str
