@@ -343,6 +343,7 @@ def polynomial(offset: float, degree: int) -> Formula:
 
 LINEAR, COSINE = Formula("linear", "product"), Formula("cosine", "cosine")
 DISTANCES = Exponential("gaussian of these distances", "given distance", degree=2, rate=0.5)
+SIMILARITIES = Formula("similarities as they are", "given similarity")
 
 
 def _are_widths(value: Any) -> bool:

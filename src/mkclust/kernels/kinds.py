@@ -6,7 +6,15 @@ from typing import Any
 
 import numpy as np
 
-from mkclust.kernels.formulas import COSINE, DISTANCES, LINEAR, Exponential, Formula, polynomial
+from mkclust.kernels.formulas import (
+    COSINE,
+    DISTANCES,
+    LINEAR,
+    SIMILARITIES,
+    Exponential,
+    Formula,
+    polynomial,
+)
 from mkclust.kernels.preparations import (
     LimitColumnScale,
     LinkedToItself,
@@ -177,10 +185,8 @@ class Rule:
     fits: Callable[[ViewProfile], bool] | None = None
     why: str = ""  # how views of this kind are recognized, in words that follow the name of a view
     neighbors: int | None = None  # number of neighbors, if its kernel contains neighborhoods
-    # The share of shared neighborhoods in its kernel; the rest is the formula.
-    neighborhood_share: float = 1.0
-    # Whether columns are the training samples, so that the rule takes all samples at once.
-    of_pairs: bool = False
+    neighborhood_share: float = 1.0  # the share of these in its kernel; the rest is the formula
+    of_pairs: bool = False  # whether columns are the training samples
     is_nonnegative: bool = False  # whether negative entries are refused
     is_definite: bool = True  # whether its kernels are positive semidefinite for all rows
 
@@ -285,12 +291,7 @@ RULES: dict[str, Rule] = {
         Rule("jaccard", Formula("jaccard", "jaccard"), is_nonnegative=True),
         Rule("overlap", COSINE, OneHot),
         Rule("from_distances", DISTANCES, is_definite=False, **OF_PAIRS),
-        Rule(
-            "precomputed",
-            Formula("similarities as they are", "given similarity"),
-            of_pairs=True,
-            is_definite=False,
-        ),
+        Rule("precomputed", SIMILARITIES, of_pairs=True, is_definite=False),
     )
 }
 RULES["categorical"] = RULES["overlap"]  # another name
@@ -426,22 +427,16 @@ def _problem(rule: Rule, profile: ViewProfile) -> tuple[str, str]:
             "(D + D.T) / 2 if the two directions are meant to differ",
         )
     if rule.kind == "from_distances" and np.abs(profile.diagonal).max() > SYMMETRIC:
-        return (
-            "has a zero diagonal: found other entries there",
-            "pass similarities with kernels='precomputed'",
-        )
+        found = "has a zero diagonal: found other entries there"
+        return found, "pass similarities with kernels='precomputed'"
     if rule.preparation is OneHot and given_sparse and not is_one_hot(profile.raw_rows):
-        return (
-            "has a column of zeros and ones for each category of a sparse view: found others",
-            "pass its .toarray() if columns are categories",
-        )
+        found = "has a column of zeros and ones for each category of a sparse view: found others"
+        return found, "pass its .toarray() if columns are categories"
     if rule.preparation is OneHot and not given_sparse:
         most = max(MOST_LEVELS, LEVELS_SHARE * len(profile.rows))
         for column, values in enumerate(profile.raw_rows.T):
             if (levels := len(np.unique(values))) > most:
                 found = f"found {levels} in column {column}, of {len(profile.rows)} rows"
-                return (
-                    f"has few values per column: {found}",
-                    "choose a kernel of numbers, such as 'gaussian', or bin the column",
-                )
+                advice = "choose a kernel of numbers, such as 'gaussian', or bin the column"
+                return f"has few values per column: {found}", advice
     return "", ""
