@@ -7,7 +7,7 @@ from libraries import ON_CUDA, as_library
 from mkclust import KernelBank
 from mkclust.kernels.view_kernels import FEWEST_FUSED
 from mkclust.linalg import random_normal, to_host
-from mkclust.linalg.in_triton import written_in_triton
+from mkclust.linalg.in_triton import fused_products
 from mkclust.stack import as_stack
 
 pytestmark = [pytest.mark.slow, *ON_CUDA]
@@ -15,7 +15,7 @@ pytestmark = [pytest.mark.slow, *ON_CUDA]
 
 @pytest.fixture
 def fused():
-    module = written_in_triton("fused_products", as_library("cuda", np.zeros(1)))
+    module = fused_products(as_library("cuda", np.zeros(1)))
     if module is None:
         pytest.skip("Triton does not work here")
     return module

@@ -23,7 +23,7 @@ from mkclust.linalg import (
     FactoredMatrix,
     is_foreign,
     namespace,
-    ranges,
+    row_ranges,
     select,
     set_diagonal,
     to_device,
@@ -48,8 +48,8 @@ LARGEST_WITH_ALL_TIES = 5000
 LONGEST_TIMES = 16
 # Samples with nothing in common are infinitely far from each other, and others less far than this.
 FAR = 1e300
-# Entries of a block of similarities on the host, and on a device.
-BLOCK_ENTRIES, BLOCK_ENTRIES_ON_DEVICE = 2**18, 2**25
+# At least this number of rows of similarities are computed at a time.
+BLOCK_ROWS = 64
 
 
 def NeighborCount() -> Allowed:
@@ -170,12 +170,6 @@ def _within(dissimilarities: Array, last: Array) -> Any:
     return scipy.sparse.csr_array((np.ones(len(places[0]), bool), places), tuple(near.shape))
 
 
-def block_ranges(n_rows: int, n_columns: int, like: Any = None) -> Iterator[slice]:
-    """Cut rows into blocks of at most the number of entries computed at a time."""
-    entries = BLOCK_ENTRIES_ON_DEVICE if is_foreign(like) else BLOCK_ENTRIES
-    return ranges(n_rows, max(1, entries // max(1, n_columns)))
-
-
 def lengths_of(self_similarity: Array) -> Array:
     """Return the roots of self-similarities; infinite if there is none: similar to nothing."""
     xp = namespace(self_similarity)
@@ -226,6 +220,6 @@ def find_training_samples(
 def _hashes(views: Sequence[Array]) -> Iterator[int]:
     """Yield a hash of every sample's rows, the same for equal numbers."""
     n_columns = sum(view.shape[1] for view in views)
-    for part in block_ranges(views[0].shape[0], n_columns):
+    for part in row_ranges(views[0].shape[0], n_columns, None, BLOCK_ROWS):
         rows = np.hstack([to_host(dense_rows(select(view, part))) for view in views])
         yield from (hash(row.tobytes()) for row in rows + 0.0)  # -0 becomes 0

@@ -18,8 +18,8 @@ from mkclust.kernels.formulas import (
 )
 from mkclust.kernels.kinds import RULES, Rule
 from mkclust.kernels.neighbors import (
+    BLOCK_ROWS,
     Neighborhoods,
-    block_ranges,
     by_similarity,
     find_neighborhoods,
     lengths_of,
@@ -34,10 +34,11 @@ from mkclust.linalg import (
     namespace,
     precision_of,
     ranges,
+    row_ranges,
     set_diagonal,
     to_device,
 )
-from mkclust.linalg.in_triton import written_in_triton
+from mkclust.linalg.in_triton import fused_products
 from mkclust.stack import Source
 from mkclust.types import Array
 
@@ -146,7 +147,7 @@ class ViewKernels:
         x = y if rows is self.view else measure.points(new, y)
         own = [formula.entries(measure.compare_with_itself(each)) for each in (new, known)]
         lengths, known_lengths = map(lengths_of, own)
-        for part in block_ranges(rows.shape[0], known.shape[0], known):
+        for part in row_ranges(rows.shape[0], known.shape[0], known, BLOCK_ROWS):
             compared = measure.compare(select_points(x, part), y)
             if measure.is_similarity:
                 compared = by_similarity(formula.entries(compared), lengths[part], known_lengths)
@@ -266,14 +267,14 @@ class ComputedKernels(Source):
         None if the product takes its rows: for samples on the host, in double precision, kernels
         that are not Gaussian, and kernels mixed with neighborhoods.
         """
-        kernel = self.kernels[index]
-        formula, fused = kernel.formula, written_in_triton("fused_products", X)
-        if fused is None or not isinstance(formula, Exponential) or kernel.shared is not None:
+        kernel, fused = self.kernels[index], fused_products(X)
+        formula = kernel.formula
+        if fused is None or not isinstance(formula, Exponential) or formula.measure != "distance":
             return None
-        assert kernel.y is not None
-        rows, is_gaussian = kernel.y[0], formula.measure == "distance"
-        is_large_single = rows.shape[0] >= FEWEST_FUSED and precision_of(rows) == "float32"
-        if kernel.x is not kernel.y or not is_gaussian or not is_large_single:
+        if kernel.y is None or kernel.x is not kernel.y or kernel.shared is not None:
+            return None
+        rows = kernel.y[0]
+        if rows.shape[0] < FEWEST_FUSED or precision_of(rows) != "float32":
             return None
         if id(rows) not in self._split:
             self._split[id(rows)] = fused.split_points(rows)

@@ -69,21 +69,17 @@ def row_products(A: Array, B: Array) -> Array:
 
 def finite_rows(rows: Array) -> Array:
     """Return which rows have finite entries only."""
-    if not issparse(rows):
-        xp = namespace(rows)
-        return xp.all(xp.isfinite(rows), axis=1)
-    wrong = np.append(0, np.cumsum(~np.isfinite(rows.data)))
-    return wrong[rows.indptr[1:]] == wrong[rows.indptr[:-1]]
+    if issparse(rows):
+        return _counts(rows, ~np.isfinite(rows.data)) == 0
+    xp = namespace(rows)
+    return xp.all(xp.isfinite(rows), axis=1)
 
 
 def zero_rows(rows: Array) -> np.ndarray:
     """Return which rows have no entry but zeros, on the host."""
     if issparse(rows):
-        return np.asarray(abs(rows).sum(axis=1)).reshape(-1) == 0
-    zero = to_host(rows[:, 0] == 0, None)  # if no row begins with zero, one column is read
-    index = np.flatnonzero(zero)
-    zero[index] = to_host(~namespace(rows).any(select(rows, index) != 0, axis=1), None)
-    return zero
+        return _counts(rows, rows.data != 0) == 0
+    return to_host(~namespace(rows).any(rows != 0, axis=1), None)
 
 
 def missing_rows(rows: Array) -> Array:
@@ -92,14 +88,16 @@ def missing_rows(rows: Array) -> Array:
     Inside a block such a row is all NaN; a sparse one holds NaN, once at least, and nothing else.
     """
     if issparse(rows):
-        is_nan = np.isnan(rows.data)
-        if not is_nan.any():
-            return np.zeros(rows.shape[0], bool)
-        counts, held = np.append(0, np.cumsum(is_nan)), np.diff(rows.indptr)
-        return (held > 0) & (counts[rows.indptr[1:]] - counts[rows.indptr[:-1]] == held)
+        held = np.diff(rows.indptr)
+        return (held > 0) & (_counts(rows, np.isnan(rows.data)) == held)
     xp = namespace(rows)
-    may_be = xp.isnan(rows[:, 0])  # of rows without any that is missing, one column is read
-    return xp.all(xp.isnan(rows), axis=1) if bool(xp.any(may_be)) else may_be
+    return xp.all(xp.isnan(rows), axis=1)
+
+
+def _counts(rows: Any, flags: np.ndarray) -> np.ndarray:
+    """Return how many of the entries that each sparse row holds are flagged."""
+    counts = np.append(0, np.cumsum(flags))
+    return counts[rows.indptr[1:]] - counts[rows.indptr[:-1]]
 
 
 def spread_rows(rows: Array, index: np.ndarray, n_rows: int, value: float) -> Array:

@@ -15,14 +15,14 @@ import numpy as np
 
 from mkclust.engine.eigen import Relaxation
 from mkclust.kernels.neighbors import (
-    block_ranges,
+    BLOCK_ROWS,
     by_similarity,
     count_components,
     count_neighbors,
     find_neighborhoods,
     lengths_of,
 )
-from mkclust.linalg import eigh, namespace, to_device, to_host
+from mkclust.linalg import eigh, namespace, row_ranges, to_device, to_host
 from mkclust.methods.mixture import Mixture
 from mkclust.stack import Kernel, Stack, as_stack
 from mkclust.types import Array, Float
@@ -71,7 +71,7 @@ def follow_neighbors(
         return None
     K = stack.mix(coefficients)
     lengths = lengths_of(K.diagonal())
-    parts = block_ranges(n, n, K.like)
+    parts = row_ranges(n, n, K.like, BLOCK_ROWS)
     blocks = (by_similarity(K.rows(part), lengths[part], lengths) for part in parts)
     found = find_neighborhoods(n_neighbors, blocks)
     if count_components([(found, np.arange(n))], n) > k:
