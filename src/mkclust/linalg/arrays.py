@@ -190,9 +190,8 @@ def set_diagonal(M: Array, values: Any) -> None:
         np.fill_diagonal(M, values)
         return
     xp = namespace(M)
-    for start in range(0, M.shape[0], 1024):  # squares along the diagonal
-        rows = slice(start, start + 1024)
-        is_diagonal = xp.eye(M[rows, rows].shape[0], dtype=xp.bool, device=device(M))
+    for rows in ranges(M.shape[0], 1024):  # squares along the diagonal
+        is_diagonal = xp.eye(rows.stop - rows.start, dtype=xp.bool, device=device(M))
         new = values[rows] if is_foreign(values) else float(values)
         M[rows, rows] = xp.where(is_diagonal, new, M[rows, rows])
 
