@@ -43,11 +43,9 @@ def with_neighborhoods(formula, rows, linear=None):
 
 
 @pytest.mark.parametrize("library", LIBRARIES)
-@pytest.mark.parametrize("kind", KINDS)
-def test_the_kind_of_a_view_is_told_from_its_numbers(library, kind):
-    view = example(kind)
-    assert tell_kind(as_library(library, view), N) == kind
-    assert tell_kind(as_library(library, view.astype(np.float32)), N) == kind
+def test_the_kind_of_a_view_is_told_from_its_numbers(library):
+    for kind in KINDS:
+        assert tell_kind(as_library(library, example(kind).astype(np.float32)), N) == kind
 
 
 @given(st.sampled_from(KINDS), st.integers(0, 50), st.floats(1e-3, 1e3))
@@ -142,9 +140,6 @@ def test_rules_that_make_no_sense_are_refused(rules, message):
     views = {"words": example("sparse"), "pixels": example("dense")}
     with pytest.raises(ValueError, match=message):
         KernelBank(**ONE, rules=rules).fit(views)
-    if not isinstance(rules, str):
-        with pytest.raises(ValueError, match=message):
-            AverageKKM(3, kernels=rules).fit(views)
 
 
 def test_a_table_has_the_kernels_of_its_kind():
