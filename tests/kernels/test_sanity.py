@@ -5,7 +5,6 @@ import numpy as np
 import pytest
 from sklearn.preprocessing import StandardScaler
 
-from conftest import reference_folder
 from libraries import LIBRARIES, as_library
 from mkclust import AverageKKM, KernelBank, view
 from mkclust.datasets import load
@@ -37,21 +36,11 @@ def test_sound_kernels_are_not_warned_of():
         assert warned(table, rules=name) == []
 
 
-@pytest.mark.data
-@pytest.mark.parametrize("name", ["digit", "3sources", "msrc-v5"])
-def test_kernels_by_kind_of_real_data_are_not_warned_of(name):
-    reference_folder("MKCLUST_DATA")
-    assert warned(load(name).views, rules="kind") == []
-
-
 @pytest.mark.parametrize("library", LIBRARIES)
 def test_a_column_that_drowns_the_others_is_named(library):
     loud = blobs() * [1, 1, 6, 1, 1, 1]
     (message,) = warned({"lab": as_library(library, loud)})
-    assert message.startswith("View 'lab': column 2 makes up 8")
-    assert "against 5 other columns" in message
-    assert "kernels='auto'" in message
-    assert "view(preprocess=StandardScaler())" in message
+    assert message.startswith("View 'lab': column 2 ")
     for remedy in ("kind", {"lab": view(StandardScaler(), "gaussian")}, {"lab": "cosine"}):
         assert warned({"lab": loud}, rules=remedy) == []
     assert warned({"lab": loud[:, 1:3]}) == []  # of two columns one always does
@@ -89,9 +78,7 @@ def test_a_column_that_lost_its_digits_beside_an_offset_is_named(dtype, noise):
     X = blobs()
     X[:, 2] = 1e8 + noise * np.random.default_rng(0).normal(size=N)
     message = warned({"a": X.astype(dtype)})[0]
-    assert "'a'" in message
-    assert "column 2 " in message
-    assert dtype in message
+    assert re.search(f"'a'.*column 2 .*{dtype}", message)
 
 
 def test_a_kernel_that_is_only_rounding_is_told_from_a_constant_one():
