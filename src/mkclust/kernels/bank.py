@@ -290,9 +290,9 @@ class KernelBank(TransformerMixin, Parameters):
         Returns
         -------
         array of shape (n_kernels, n_samples, n_samples)
-            The kernels, exactly symmetric. On the fly, their rows: ``rows(start, stop)`` gives
-            those of all kernels, symmetric up to rounding. With `neighbors`, a sequence of
-            factored matrices, whose ``toarray()`` writes one out.
+            The kernels, exactly symmetric. On the fly, a source with ``rows(start, stop)`` and
+            ``blocks()``. With `neighbors`, a sequence of factored matrices, whose ``toarray()``
+            writes one out.
         """
         samples = read_views(X)
         if samples.missing is not None:
@@ -328,11 +328,7 @@ class KernelBank(TransformerMixin, Parameters):
         return self._kernels(None if is_training else views)
 
     def self_similarity(self, X: Any) -> Array:
-        """Return each kernel between every new row and itself, an array (n_kernels, n_new).
-
-        These values k(x, x), of views as :meth:`transform` takes them, are needed to scale a kernel
-        to a unit diagonal.
-        """
+        """Return k(x, x) of every new row and kernel, (n_kernels, n_new), to scale kernels by."""
         views = self._read_new(X)
         values = [
             value

@@ -1,8 +1,7 @@
-"""The formulas of kernels, each written once: for the host and for devices, stored or on the fly.
+"""The formulas of kernels, each written once for the host and for devices.
 
-A kernel is a function of a measure. A measure turns prepared rows of a view into points and
-compares the points of two sets of samples; a formula makes the entries of a kernel of the result.
-Kernels with the same measure share its points and comparisons.
+A measure turns prepared rows of a view into points, and compares the points of two sets of samples;
+a formula makes the entries of a kernel of the result. Kernels with the same measure share these.
 """
 
 from dataclasses import dataclass, field, replace
@@ -173,8 +172,7 @@ class _OnHost(Measure):
 class Jaccard(_OnHost):
     """The sum of the smaller entries of two nonnegative rows divided by that of the larger ones.
 
-    For rows of zeros and ones that is the share of common ones among all. Two rows of zeros have
-    the similarity one.
+    Two rows of zeros have the similarity one.
     """
 
     is_similarity = ignores_zeros = True

@@ -199,8 +199,7 @@ def count_components(
 
     The neighborhoods by each kernel come with the indices of the samples that it has.
     """
-    every = {id(each): (each.members, samples) for each, samples in neighborhoods}.values()
-    edges = [[samples[ends] for ends in members.nonzero()] for members, samples in every]
+    edges = [[samples[ends] for ends in each.members.nonzero()] for each, samples in neighborhoods]
     rows, columns = (np.concatenate(parts) for parts in zip(*edges, strict=True))
     shape = (n_samples, n_samples)
     graph = scipy.sparse.coo_array((np.ones(len(rows), bool), (rows, columns)), shape)

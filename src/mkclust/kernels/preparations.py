@@ -261,28 +261,26 @@ class Preprocessed(Preparation):
         """Fit a clone of a transformer on the training rows of a view."""
         try:
             preprocessed = cls(clone(transformer).fit(arrays_to_host(view)), Preparation())
-            rows = preprocessed.transform(view[:1, :])
+            shape = tuple(preprocessed.transform(view[:1, :]).shape)
         except (ValueError, TypeError) as error:
             raise ValueError(f"View {name!r}, preprocess={transformer!r}: {error}") from error
-        if len(rows.shape) != 2 or rows.shape[0] != 1 or not rows.shape[1]:
+        if len(shape) != 2 or shape[0] != 1 or not shape[1]:
             raise ValueError(
                 f"View {name!r}, preprocess={transformer!r}: one row becomes an array of shape "
-                f"{tuple(rows.shape)}; pass a transformer that returns a row of features for each."
+                f"{shape}; pass a transformer that returns a row of features for each."
             )
         return preprocessed
 
     def transform(self, rows: Array) -> Array:
         """Return rows by the transformer alone, where they were and in their precision."""
-        transformed = self.transformer.transform(arrays_to_host(rows))
-        stays_sparse = is_sparse(transformed) and not is_foreign(rows)
-        made = as_csr(transformed) if stays_sparse else dense_rows(transformed)
+        made = self.transformer.transform(arrays_to_host(rows))
+        made = as_csr(made) if is_sparse(made) and not is_foreign(rows) else dense_rows(made)
         if not np.isfinite(stored_entries(made)).all():
             raise ValueError(
                 f"{self.transformer!r} makes rows with NaN or infinite entries of these; pass "
                 "another transformer, or other rows."
             )
-        precision = precision_of(rows)
-        return made.astype(precision) if stays_sparse else to_device(made, rows, precision)
+        return to_device(made, rows, precision_of(rows))
 
     def apply(self, rows: Array) -> Array:
         """Return prepared rows, where they live."""
@@ -323,8 +321,8 @@ def is_one_hot(rows: Float) -> bool:
         choices = ends[(ones[0, ends] == group) & (ends >= end + 2)]
         if not len(choices):
             return False
-        end = int(choices[0])
-    return bool(ends.size and ends[-1] == rows.shape[1] - 1 and ones[0, -1] > 0)
+        end = choices[0]
+    return bool(ends.size and ends[-1] == rows.shape[1] - 1)
 
 
 def sampled_indices(view: Array) -> np.ndarray:

@@ -219,10 +219,8 @@ class ComputedKernel:
 class ComputedKernels(Source):
     """The kernels of some samples against training samples, computed by blocks of rows.
 
-    Every block is computed anew from the views, so that memory is as long as the views and not
-    their square. The kernels of a view share its distances and its inner products. Rows are
-    computed where the views live. Rows of the training samples are symmetric up to rounding, with
-    an exact diagonal.
+    Every block is computed anew where the views live. The kernels of a view share its distances and
+    inner products. Rows of training samples are symmetric up to rounding, with an exact diagonal.
     """
 
     kernels: tuple[ComputedKernel, ...]
