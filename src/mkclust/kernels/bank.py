@@ -403,22 +403,7 @@ class KernelBank(TransformerMixin, Parameters):
         return len(formulas) * len(samples.parts), samples.n_samples, dtype
 
     def explain(self) -> str:
-        r"""Say in a line per view how it was recognized, what is done to rows, and its kernels.
-
-        Examples
-        --------
-        >>> import numpy as np
-        >>> from mkclust.kernels import KernelBank
-        >>> rng = np.random.default_rng(0)
-        >>> colors = np.eye(3)[rng.integers(3, size=30)]
-        >>> views = {"pixels": rng.normal(size=(30, 5)), "color": colors}
-        >>> bank = KernelBank(widths=(1.0,), polynomials=(), linear=None, rules="kind")
-        >>> print(bank.fit(views).explain())  # doctest: +NORMALIZE_WHITESPACE
-        pixels: table (few columns, or columns whose spreads differ by orders of magnitude);
-        columns divided by their spread; gaussian x1 and shared neighborhoods of 10 neighbors,
-        median distance 3.1
-        color: categories (groups of columns with one mark in every row); rows as they are; cosine
-        """
+        """Say in a line per view how it was recognized, what is done to rows, and its kernels."""
         check_is_fitted(self)
         requests, lines = requests_of(self.rules, self.views_), []
         for each in self._views:

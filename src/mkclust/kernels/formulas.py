@@ -27,7 +27,7 @@ from mkclust.linalg import (
     is_foreign,
     namespace,
     precision_of,
-    ranges,
+    row_ranges,
     select,
     to_device,
     to_host,
@@ -40,8 +40,8 @@ from mkclust.types import Array, Float
 MEDIAN_ROWS = 2_000
 # The local scale of a sample is its distance to this neighbor (Zelnik-Manor and Perona, 2004).
 SCALE_NEIGHBOR = 7
-# Entries of distances, or of rows in float64, that are computed at a time.
-BLOCK_ENTRIES = 2**22
+# At least this number of rows is compared at a time.
+BLOCK_ROWS = 64
 # Relative tolerance for rounding from the order of summation.
 ROUNDING = 64 * float(np.finfo(np.float64).eps)
 
@@ -160,7 +160,7 @@ class _OnHost(Measure):
     def compare(self, x: Points, y: Points) -> Array:
         """Compare all rows x and some rows y at a time."""
         A, B = to_host(dense_rows(x[0])), y[0]
-        parts = ranges(B.shape[0], max(1, BLOCK_ENTRIES // max(1, B.shape[1])))
+        parts = row_ranges(*B.shape, None, BLOCK_ROWS)
         blocks = (to_host(dense_rows(select(B, part))) for part in parts)
         compared = [self._compare_rows(A, block) for block in blocks]
         return to_device(np.concatenate(compared, axis=1), B)
@@ -389,7 +389,7 @@ def _local_scales(rows: Array, training: Array, known: Any = None) -> Float:
     """
     n, scales = training.shape[0], []
     rank = max(1, min(SCALE_NEIGHBOR, n - 1)) - (known is not None)
-    for part in ranges(rows.shape[0], max(1, BLOCK_ENTRIES // n)):
+    for part in row_ranges(rows.shape[0], n, training, BLOCK_ROWS):
         some, others = (astype(each, "float64") for each in (select(rows, part), training))
         squared = to_host(squared_distances(some, others))
         at_rank = np.partition(squared, rank, axis=1)[:, rank]

@@ -18,7 +18,6 @@ from mkclust.kernels.formulas import (
 )
 from mkclust.kernels.kinds import RULES, Rule
 from mkclust.kernels.neighbors import (
-    BLOCK_ROWS,
     Neighborhoods,
     by_similarity,
     find_neighborhoods,
@@ -33,7 +32,6 @@ from mkclust.linalg import (
     is_foreign,
     namespace,
     precision_of,
-    ranges,
     row_ranges,
     set_diagonal,
     to_device,
@@ -42,12 +40,8 @@ from mkclust.linalg.in_triton import fused_products
 from mkclust.stack import Source
 from mkclust.types import Array
 
-# Entries of one kernel that are computed at a time on the host: few enough for a core's cache.
-TILE_ENTRIES = 2**17
-# Smallest number of rows, or products of matrices are slow.
-TILE_ROWS = 16
-# Bytes of one tile of one kernel on a device; about four are in use at a time.
-TILE_BYTES_ON_DEVICE = 2**28
+# At least this number of rows is computed at a time, or products of matrices are slow.
+TILE_ROWS = 64
 # With fewer samples, compiling a product that stores nothing takes longer than it saves.
 FEWEST_FUSED = 2**14
 
@@ -147,7 +141,7 @@ class ViewKernels:
         x = y if rows is self.view else measure.points(new, y)
         own = [formula.entries(measure.compare_with_itself(each)) for each in (new, known)]
         lengths, known_lengths = map(lengths_of, own)
-        for part in row_ranges(rows.shape[0], known.shape[0], known, BLOCK_ROWS):
+        for part in row_ranges(rows.shape[0], known.shape[0], known, TILE_ROWS):
             compared = measure.compare(select_points(x, part), y)
             if measure.is_similarity:
                 compared = by_similarity(formula.entries(compared), lengths[part], known_lengths)
@@ -283,7 +277,7 @@ class ComputedKernels(Source):
         """Return the rows from start to stop of every kernel, (m, stop - start, n)."""
         stop = min(stop, self.n_samples)
         out = empty((self.n_kernels, stop - start, self.n_training), self.like, self.number_type)
-        for some in ranges(stop - start, self._tile_rows()):
+        for some in row_ranges(stop - start, self.n_training, self.like, TILE_ROWS):
             rows = slice(start + some.start, start + some.stop)
             for p, tile in self._tiles(rows, slice(0, self.n_training)):
                 out[p, some, :] = tile
@@ -295,7 +289,7 @@ class ComputedKernels(Source):
         if not self.of_training_samples:
             return self.rows(0, n)
         out = empty(self.shape, self.like, self.number_type)
-        for rows in ranges(n, self._tile_rows()):
+        for rows in row_ranges(n, n, self.like, TILE_ROWS):
             for p, tile in self._tiles(rows, slice(rows.start, n)):
                 xp, height = namespace(tile), rows.stop - rows.start
                 square = tile[:, :height]
@@ -303,13 +297,6 @@ class ComputedKernels(Source):
                 out[p, rows, rows.start :] = tile
                 out[p, rows.start :, rows] = tile.T
         return out
-
-    def _tile_rows(self) -> int:
-        """Return how many rows are computed at a time."""
-        n = max(1, self.n_training)
-        if is_foreign(self.like):
-            return max(1, TILE_BYTES_ON_DEVICE // np.dtype(self.number_type).itemsize // n)
-        return max(TILE_ROWS, TILE_ENTRIES // n)
 
     def _tiles(self, rows: slice, columns: slice) -> Iterator[tuple[int, Array]]:
         """Yield some entries of every kernel, with its index; columns begin before the rows do."""

@@ -122,23 +122,19 @@ def entrywise(function: Callable[[Array], Array], rows: Array) -> Array:
     """Apply a function to every entry; zero must stay zero."""
     if not issparse(rows):
         return function(rows)
-    return _with_data(rows, function(rows.data))
+    return scipy.sparse.csr_array((function(rows.data), rows.indices, rows.indptr), rows.shape)
 
 
 def times_columns(rows: Array, factors: Float) -> Array:
     """Multiply every column with a number, in the precision and on the device of the rows."""
     factors = to_device(factors, rows, precision_of(rows))
-    if not issparse(rows):
-        return rows * factors
-    return _with_data(rows, rows.data * factors[rows.indices])
+    return rows @ scipy.sparse.diags_array(factors) if issparse(rows) else rows * factors
 
 
 def over_rows(rows: Array, values: Array) -> Array:
     """Divide every row by a number, in the precision of the rows."""
     values = astype(values, precision_of(rows))
-    if not issparse(rows):
-        return rows / values[:, None]
-    return _with_data(rows, rows.data / np.repeat(values, np.diff(rows.indptr)))
+    return scipy.sparse.diags_array(1 / values) @ rows if issparse(rows) else rows / values[:, None]
 
 
 def rows_from(origin: Array, rows: Array) -> Array:
@@ -146,8 +142,3 @@ def rows_from(origin: Array, rows: Array) -> Array:
     if issparse(rows):
         return rows.astype(np.float64)
     return astype(rows, "float64") - origin
-
-
-def _with_data(rows: Any, data: np.ndarray) -> Any:
-    """Return sparse rows with other entries in the same places."""
-    return scipy.sparse.csr_array((data, rows.indices, rows.indptr), rows.shape)
