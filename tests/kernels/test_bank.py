@@ -112,10 +112,7 @@ def test_new_views_unlike_the_training_views_are_refused(views):
     ("parameters", "message"),
     [
         *(({"widths": value}, "widths=") for value in ((1.0, 0.0), (np.inf,), ("1",), 1.0)),
-        *(
-            ({"polynomials": value}, "polynomials=")
-            for value in (2, ((0, 2), (1,)), ((-1, 2),), ((1, 2.5),))
-        ),
+        *(({"polynomials": p}, "polynomials=") for p in (2, ((1,),), ((-1, 2),), ((1, 2.5),))),
         ({"linear": "quadratic"}, "linear='quadratic'"),
         ({"widths": (), "polynomials": (), "linear": None}, "leaves no kernel"),
     ],

@@ -17,10 +17,7 @@ COSINE = {"widths": (), "polynomials": (), "linear": "cosine"}
 
 pytestmark = [
     pytest.mark.slow,
-    pytest.mark.filterwarnings("ignore::mkclust.exceptions.WeightsWarning"),
-    pytest.mark.filterwarnings("ignore::mkclust.exceptions.NoAgreementWarning"),
     pytest.mark.filterwarnings("ignore::mkclust.exceptions.NeighborhoodsWarning"),
-    pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning"),
 ]
 
 

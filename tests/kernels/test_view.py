@@ -47,14 +47,11 @@ def test_a_transformer_before_the_kernel_is_the_same_as_transformed_views(librar
 
 
 def test_the_kind_is_told_from_rows_that_were_transformed():
-    counts = words()
     shares = FunctionTransformer(lambda rows: rows / rows.sum(axis=1, keepdims=True))
-    assert of_bank({"a": view()}, {"a": counts}).rules_ == {"a": "dense"}
-    bank = of_bank({"a": view(shares)}, {"a": counts})
+    assert of_bank({"a": view()}, {"a": words()}).rules_ == {"a": "dense"}
+    bank = of_bank({"a": view(shares)}, {"a": words()})
     assert bank.rules_ == {"a": "histogram"}
-    assert "histogram (nonnegative, and all rows add up to about the same)" in bank.explain()
     assert "rows by FunctionTransformer(" in bank.explain()
-    assert ", square roots of the shares of each row;" in bank.explain()
 
 
 @pytest.mark.parametrize("kernel", ["gaussian", "auto"])

@@ -257,11 +257,6 @@ class KernelBank(TransformerMixin, Parameters):
         """Whether every kernel is positive semidefinite by construction."""
         return all(view.share == 1 or view.rule.is_definite for view in self._views)
 
-    @property
-    def only_neighborhoods(self) -> bool:
-        """Whether every kernel consists of neighborhoods."""
-        return all(view.share == 1 for view in self._views)
-
     def lone_neighborhoods(self) -> list[Neighborhoods | None]:
         """Return per kernel the neighborhoods that it consists of; None if of more."""
         return [each for view in self._views for each in view.lone_neighborhoods()]
@@ -336,7 +331,7 @@ class KernelBank(TransformerMixin, Parameters):
             for value in each.self_similarity(views[each.name], self._precision)
         ]
         diagonals = namespace(*values).stack(values)
-        return to_host(diagonals) if self.only_neighborhoods else diagonals
+        return to_host(diagonals) if all(view.share == 1 for view in self._views) else diagonals
 
     def _read_new(self, X: Any) -> dict[str, Array]:
         """Return new views in the order and place of the training views, or say how they differ."""

@@ -160,7 +160,7 @@ class _OnHost(Measure):
     def compare(self, x: Points, y: Points) -> Array:
         """Compare all rows x and some rows y at a time."""
         A, B = to_host(dense_rows(x[0])), y[0]
-        parts = row_ranges(*B.shape, None, BLOCK_ROWS)
+        parts = row_ranges(B.shape[0], B.shape[1], None, BLOCK_ROWS)
         blocks = (to_host(dense_rows(select(B, part))) for part in parts)
         compared = [self._compare_rows(A, block) for block in blocks]
         return to_device(np.concatenate(compared, axis=1), B)

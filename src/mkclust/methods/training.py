@@ -17,6 +17,7 @@ from mkclust.exceptions import FewerClustersWarning, MissingnessWarning, Missing
 from mkclust.kernels import KernelBank, default_bank
 from mkclust.kernels.bank import expected_input
 from mkclust.kernels.kinds import learn_preparations
+from mkclust.kernels.view_kernels import ComputedKernels
 from mkclust.linalg import arrays_to_host, copy_array, select, to_host
 from mkclust.linalg.memory import require_memory
 from mkclust.linalg.threads import one_thread_if_small
@@ -117,8 +118,7 @@ def _make_kernels(model: Any, samples: Samples, on_the_fly: bool) -> tuple[FromV
     kernels: list[Any] = []
     for part, _ in source.parts(samples.missing is not None):
         kernels.append(part.training_kernels())
-        needs_entries = model.NEEDS_ENTRIES and not part.only_neighborhoods
-        if part.on_the_fly and needs_entries and not on_the_fly:
+        if isinstance(kernels[-1], ComputedKernels) and model.NEEDS_ENTRIES and not on_the_fly:
             kernels[-1] = kernels[-1].all_rows()
     return source, kernels
 
