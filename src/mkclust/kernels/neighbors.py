@@ -176,13 +176,13 @@ def lengths_of(self_similarity: Array) -> Array:
     return xp.sqrt(xp.where(self_similarity > 0, self_similarity, float("inf")))
 
 
-def by_similarity(similarities: Array, lengths: Array, known_lengths: Array) -> Array:
-    """Return dissimilarities that fall with similarities, which are divided by lengths.
+def by_similarity(similarities: Array, unit: float = 1.0) -> Array:
+    """Return dissimilarities that fall with similarities, infinite for those not above zero.
 
-    They are infinite for similarities that are not above zero.
+    The unit is the similarity of every sample to itself.
     """
-    scaled = similarities / lengths[:, None] / known_lengths
-    return namespace(scaled).where(scaled > ROUNDING, -scaled, float("inf"))
+    is_positive = similarities > ROUNDING * unit
+    return namespace(similarities).where(is_positive, -similarities, float("inf"))
 
 
 def linked_neighborhoods(view: Array) -> Neighborhoods:

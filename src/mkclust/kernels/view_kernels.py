@@ -144,7 +144,8 @@ class ViewKernels:
         for part in row_ranges(rows.shape[0], known.shape[0], known, TILE_ROWS):
             compared = measure.compare(select_points(x, part), y)
             if measure.is_similarity:
-                compared = by_similarity(formula.entries(compared), lengths[part], known_lengths)
+                entries = formula.entries(compared)
+                compared = by_similarity(entries / lengths[part][:, None] / known_lengths)
             yield compared
 
     def kernels(
