@@ -38,6 +38,11 @@ class FactoredMatrix:
         """Number type of the entries."""
         return self.left.dtype
 
+    @property
+    def T(self) -> "FactoredMatrix":
+        """The transpose."""
+        return FactoredMatrix(self.right.T.tocsr(), self.left.T.tocsr())
+
     def __matmul__(self, X: Array) -> Float:
         """Multiply with a vector or a thin matrix."""
         return self.left @ (self.right @ X)
