@@ -132,16 +132,6 @@ def test_kernels_are_the_same_in_every_library(rule, library):
     np.testing.assert_allclose(single, whole, atol=2e-5)
 
 
-@pytest.mark.parametrize("rule", EVERY)
-def test_kernels_are_the_same_on_the_fly(rule):
-    view = example(rule)
-    held, rows = kernel(rule, view), bank_of(rule, on_the_fly=True).fit_transform({"a": view})
-    np.testing.assert_allclose(dense(rows), held, rtol=1e-12, atol=1e-14)
-    if hasattr(rows, "rows"):  # kernels of neighborhoods are sparse anyway
-        stored = pickle.loads(pickle.dumps(rows))
-        np.testing.assert_allclose(stored.rows(3, 8)[0], held[3:8], rtol=1e-12, atol=1e-13)
-
-
 @pytest.mark.parametrize("rule", [rule for rule in EVERY if rule != "from_distances"])
 @pytest.mark.parametrize("parameters", [{}, {"on_the_fly": True}, {"neighbors": 5}])
 def test_kernels_of_a_sparse_view_are_those_of_its_entries(rule, parameters):

@@ -48,19 +48,11 @@ def noise(d):
     return np.random.default_rng(0).normal(size=(N, d))
 
 
-def nearly_equal_distances():
-    D = 5 + 1e-3 * np.random.default_rng(0).random((N, N))
-    D = (D + D.T) / 2
-    np.fill_diagonal(D, 0)
-    return D
-
-
 @pytest.mark.parametrize(
     ("X", "parameters", "message"),
     [
         (blobs(), {"widths": (100.0,)}, "'gaussian x100', is nearly flat.*smaller widths"),
         (noise(20_000), {}, "nearly flat: .* equally similar .*'cosine'"),
-        (nearly_equal_distances(), {"rules": "from_distances"}, "distances', is nearly flat"),
         (noise(30), {"widths": (0.05,)}, "nearly the identity.*larger widths"),
     ],
 )
