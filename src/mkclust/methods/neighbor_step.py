@@ -71,7 +71,7 @@ def follow_neighbors(K: Kernel, relaxation: Relaxation, n_neighbors: int) -> Fol
     lengths, parts = lengths_of(K.diagonal()), row_ranges(n, n, K.like, BLOCK_ROWS)
     on_host = to_host(lengths)
     if np.ptp(on_host) <= 1e-9 * on_host.max():
-        blocks = (by_similarity(K.rows(part), on_host[0] ** 2) for part in parts)
+        blocks = (by_similarity(K.rows(part), float(on_host[0]) ** 2) for part in parts)
     else:
         blocks = (by_similarity(K.rows(part) / lengths[part][:, None] / lengths) for part in parts)
     found = find_neighborhoods(n_neighbors, blocks)
