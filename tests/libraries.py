@@ -1,36 +1,28 @@
 """The array libraries that tests run over, and how an array gets there."""
 
+import importlib
 import importlib.util
 
 import numpy as np
 import pytest
 
 
-def _cuda():
-    if importlib.util.find_spec("torch") is None:
-        return False
-    import torch
-
-    return torch.cuda.is_available()
+def has(library):
+    return importlib.util.find_spec(library) is not None
 
 
-def _cupy():
-    if importlib.util.find_spec("cupy") is None:
-        return False
-    import cupy
-
-    return cupy.cuda.is_available()
+def has_gpu(library):
+    return has(library) and importlib.import_module(library).cuda.is_available()
 
 
-TORCH = importlib.util.find_spec("torch") is not None
-STRICT = importlib.util.find_spec("array_api_strict") is not None
-ON_CUDA = [pytest.mark.gpu, pytest.mark.skipif(not _cuda(), reason="no CUDA device")]
+TORCH = has("torch")
+ON_CUDA = [pytest.mark.gpu, pytest.mark.skipif(not has_gpu("torch"), reason="no CUDA device")]
 # Every installed library that is not NumPy, those of a GPU marked so.
 FOREIGN = [
-    *(["strict"] if STRICT else []),
-    *(["torch"] if TORCH else []),
-    *([pytest.param("cuda", marks=pytest.mark.gpu)] if _cuda() else []),
-    *([pytest.param("cupy", marks=pytest.mark.gpu)] if _cupy() else []),
+    *["strict"] * has("array_api_strict"),
+    *["torch"] * TORCH,
+    *[pytest.param("cuda", marks=pytest.mark.gpu)] * has_gpu("torch"),
+    *[pytest.param("cupy", marks=pytest.mark.gpu)] * has_gpu("cupy"),
 ]
 LIBRARIES = ["numpy", *FOREIGN]
 

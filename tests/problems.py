@@ -1,4 +1,4 @@
-"""Families of kernels on which the optimum is known to be awkward, and a dense second road."""
+"""Kernels with awkward optima, and quantities computed by dense matrices."""
 
 import numpy as np
 
@@ -27,29 +27,20 @@ def block_ideal(rng, n, m, k):
 
 def fast_decaying(rng, n, m, k):
     """Random eigenvectors, eigenvalues halving: near-ties at the optimum."""
-    kernels = []
-    for _ in range(m):
-        Q = np.linalg.qr(rng.normal(size=(n, n)))[0]
-        kernels.append((Q * 0.5 ** np.arange(n)) @ Q.T)
-    return symmetrized(kernels)
+    Q = np.linalg.qr(rng.normal(size=(m, n, n)))[0]
+    return symmetrized((Q * 0.5 ** np.arange(n)) @ Q.transpose(0, 2, 1))
 
 
 def wishart(rng, n, m, k):
     """Pure noise with a slowly falling spectrum."""
-    kernels = []
-    for _ in range(m):
-        X = rng.normal(size=(n, n // 2 + 1))
-        kernels.append(X @ X.T)
-    return symmetrized(kernels)
+    X = rng.normal(size=(m, n, n // 2 + 1))
+    return symmetrized(X @ X.transpose(0, 2, 1))
 
 
 def low_rank(rng, n, m, k):
     """Kernels of rank one to three, often below k."""
-    kernels = []
-    for p in range(m):
-        X = rng.normal(size=(n, 1 + p % 3))
-        kernels.append(X @ X.T)
-    return symmetrized(kernels)
+    views = [rng.normal(size=(n, 1 + p % 3)) for p in range(m)]
+    return symmetrized([X @ X.T for X in views])
 
 
 FAMILIES = (commuting, block_ideal, fast_decaying, wishart, low_rank)

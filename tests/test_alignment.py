@@ -1,6 +1,7 @@
 """Whatever has an index is matched with the samples by it or refused, and never by position."""
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from mkclust import AverageKKM, align_labels, annotate, describe
@@ -8,7 +9,6 @@ from mkclust.data.samples import read_views
 from mkclust.index import has_ids
 from mkclust.metrics import match_labels, scores
 
-pd = pytest.importorskip("pandas")
 pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")
 
 N = 12
@@ -74,35 +74,16 @@ def everyone(values, samples):
     return full
 
 
-def statistics(annotation):
-    return np.ravel([(test.statistic, test.n_missing) for test in annotation.tests])
-
-
-def check_case(models, seed):
-    """Compare one use of a table with that of arrays aligned by hand; return whether it worked."""
-    rng = np.random.default_rng(seed)
-    kind, use = rng.choice(list(INDICES)), rng.choice(list(USES))
-    frame, samples = transformed(kind, rng)
-    try:
-        found, expected = USES[use](models[kind], kind, frame, samples)
-    except ValueError:
-        return False
-    assert found == pytest.approx(expected, nan_ok=True), (kind, use, frame.index, samples)
-    return True
-
-
 def annotated(labels, table, frame, samples):
-    found = statistics(annotate(labels, table, n_permutations=1))
     columns = {name: everyone(frame[name], samples) for name in table}
     plain = np.asarray(getattr(labels, "labels_", labels))
-    expected = statistics(annotate(plain, columns, n_permutations=1))
-    return found, expected
+    pair = annotate(labels, table, n_permutations=1), annotate(plain, columns, n_permutations=1)
+    return [np.ravel([(test.statistic, test.n_missing) for test in each.tests]) for each in pair]
 
 
 def described(model, kind, frame, samples):
-    found = [(row.standardized, row.n_missing) for row in describe(model, frame[["x"]]).effects]
-    rows = describe(model, {"x": everyone(frame["x"], samples)}).effects
-    return np.ravel(found), np.ravel([(row.standardized, row.n_missing) for row in rows])
+    pair = describe(model, frame[["x"]]), describe(model, {"x": everyone(frame["x"], samples)})
+    return [np.ravel([(row.standardized, row.n_missing) for row in each.effects]) for each in pair]
 
 
 def masked(model, kind, frame, samples):
@@ -120,10 +101,9 @@ def scored(model, kind, frame, samples):
 
 
 def renumbered(model, kind, frame, samples):
-    old = pd.Series(model.labels_, index=INDICES[kind])
-    return align_labels(frame["y"], old).tolist(), align_labels(
-        frame["y"].to_numpy(), model.labels_[samples]
-    ).tolist()
+    found = align_labels(frame["y"], pd.Series(model.labels_, index=INDICES[kind]))
+    expected = align_labels(frame["y"].to_numpy(), model.labels_[samples])
+    return found.tolist(), expected.tolist()
 
 
 def predicted(model, kind, frame, samples):
@@ -150,13 +130,19 @@ USES = {
 }
 
 
-def check_cases(models, seeds):
-    aligned = sum(check_case(models, seed) for seed in seeds)
-    assert len(seeds) / 5 < aligned < 4 * len(seeds) / 5
-
-
 def test_tables_in_any_order_are_aligned_or_refused(models):
-    check_cases(models, range(60))
+    n_aligned = 0
+    for seed in range(60):  # each use of a table is compared with arrays that are aligned by hand
+        rng = np.random.default_rng(seed)
+        kind, use = rng.choice(list(INDICES)), rng.choice(list(USES))
+        frame, samples = transformed(kind, rng)
+        try:
+            found, expected = USES[use](models[kind], kind, frame, samples)
+        except ValueError:
+            continue
+        assert found == pytest.approx(expected, nan_ok=True), (kind, use, frame.index, samples)
+        n_aligned += 1
+    assert 12 < n_aligned < 48
 
 
 @pytest.mark.parametrize(

@@ -1,8 +1,4 @@
-"""Arrays of other libraries than NumPy: the same answers, computed where the arrays are.
-
-Beyond 200 samples eigenvectors are found by iteration, up to there by whole decompositions: what
-depends on that is tested on either side.
-"""
+"""Arrays of other libraries than NumPy: the same answers, computed where the arrays are."""
 
 import functools
 import pickle
@@ -13,17 +9,11 @@ import numpy as np
 import pytest
 import scipy.sparse
 
-from libraries import FOREIGN, LIBRARIES, TORCH, as_library
-from mkclust import (
-    METHODS,
-    AnchoredMKKM,
-    SimpleMKKM,
-    diagnose,
-    to_device,
-)
+from libraries import FOREIGN, LIBRARIES, TORCH, as_library, kind_of
+from mkclust import METHODS, AnchoredMKKM, SimpleMKKM, diagnose, to_device
 from mkclust.explain.stability import stability
 from mkclust.kernels import Nystroem
-from mkclust.linalg import is_foreign, place, polar_factor, psd_part, set_diagonal, to_host
+from mkclust.linalg import place, psd_part, to_host
 from mkclust.metrics import clustering_accuracy
 from mkclust.plots import EmbeddingDisplay, SortedKernelDisplay
 from mkclust.stack import as_stack
@@ -32,7 +22,7 @@ from problems import projector, random_kernels, symmetrized
 
 METHODS_TESTED = ("simplemkkm", "lmkkm", "lf-mvc")  # the others by slow tests
 INDUCTIVE = ("simplemkkm", "lf-mvc")
-SIZES = [90, 260]
+SIZES = [90, 260]  # by whole decompositions, and by iterations
 K_CLUSTERS, N_KERNELS = 3, 3
 
 pytestmark = [
@@ -50,14 +40,6 @@ needs_torch = pytest.mark.skipif(not TORCH, reason="torch is not installed")
 def kernels(n):
     """Return kernels of three views with the same clusters, clear enough for k-means to agree."""
     return random_kernels(n, N_KERNELS + 1, k=K_CLUSTERS)[1:]
-
-
-def indefinite(n):
-    """Return kernels, the first of which has clearly negative eigenvalues."""
-    K = kernels(n).copy()
-    directions = np.random.default_rng(1).normal(size=(n, 3)) / np.sqrt(n)
-    K[0] -= 0.1 * np.linalg.norm(K[0], 2) * (directions * [1, 2, 3]) @ directions.T
-    return symmetrized(K)
 
 
 @functools.cache
@@ -79,12 +61,6 @@ def assert_alike(model, expected, *, atol=1e-6, subspace=1e-5):
     assert apart < subspace
     share = clustering_accuracy(expected.labels_, model.labels_)
     assert round((1 - share) * len(model.labels_)) <= 1
-
-
-def fit_both(method, library, K, **options):
-    """Fit by another library and by NumPy."""
-    settings = {"n_clusters": K_CLUSTERS, "random_state": 0, "n_init": 3} | options
-    return method(**settings).fit(as_library(library, K)), method(**settings).fit(K)
 
 
 @over_libraries
@@ -114,7 +90,9 @@ def test_an_anchor_holds_as_it_does_with_numpy(n, library):
     K = kernels(n).copy()
     X = np.random.default_rng(5).normal(size=(n, 40))
     K[0] = X @ X.T  # which is set aside
-    model, expected = fit_both(AnchoredMKKM, library, K, tol=1e-11)
+    options = {"tol": 1e-11, "random_state": 0, "n_init": 3}
+    model = AnchoredMKKM(K_CLUSTERS, **options).fit(as_library(library, K))
+    expected = AnchoredMKKM(K_CLUSTERS, **options).fit(K)
     assert model.anchor_ == expected.anchor_
     assert model.set_aside_ == expected.set_aside_ == ("kernel 0",)
     assert_alike(model, expected)
@@ -145,28 +123,13 @@ def test_new_rows_may_have_another_number_type(library):
         assert np.mean(model.predict(new) == model.labels_) > 0.9
 
 
-def foreign_parts(thing):
-    """Return the arrays of other libraries than NumPy that something holds."""
-    if is_foreign(thing):
-        return [thing]
-    if isinstance(thing, dict):
-        parts = thing.values()
-    elif isinstance(thing, list | tuple | set):
-        parts = thing
-    elif type(thing).__module__.startswith("mkclust"):
-        parts = vars(thing).values()
-    else:
-        return []
-    return [found for part in parts for found in foreign_parts(part)]
-
-
 @over_libraries
 @over_methods
 def test_a_stored_model_needs_no_device(name, library):
     model = fitted(name, library, 90)
-    assert foreign_parts(model)
-    loaded = pickle.loads(pickle.dumps(model))
-    assert foreign_parts(loaded) == []
+    stored = pickle.dumps(model)
+    assert kind_of(model.embedding_).encode() not in stored
+    loaded = pickle.loads(stored)
     np.testing.assert_array_equal(loaded.embedding_, to_host(model.embedding_))
     if name in INDUCTIVE:
         np.testing.assert_array_equal(loaded.predict(kernels(90)), model.labels_)
@@ -220,25 +183,25 @@ def test_half_precision_is_computed_with_in_single(half):
 
 
 @needs_torch
-@over_methods
-def test_tensors_with_gradients_and_other_strides_are_read_like_others(name):
+def test_tensors_with_gradients_and_other_strides_are_read_like_others():
     import torch
 
     K = torch.asarray(kernels(90)).permute(1, 2, 0).contiguous().permute(2, 0, 1)
-    model = METHODS[name](K_CLUSTERS, random_state=0, n_init=3).fit(K.requires_grad_(True))
+    model = SimpleMKKM(K_CLUSTERS, random_state=0, n_init=3).fit(K.requires_grad_(True))
     assert not model.embedding_.requires_grad
-    expected = METHODS[name](K_CLUSTERS, random_state=0, n_init=3).fit(kernels(90))
-    assert_alike(model, expected, atol=1e-5)
+    assert_alike(
+        model, SimpleMKKM(K_CLUSTERS, random_state=0, n_init=3).fit(kernels(90)), atol=1e-5
+    )
 
 
 @over_libraries
 def test_kernels_in_two_places_are_refused(library):
     K = list(kernels(90))
     K[1] = as_library(library, K[1])
-    with pytest.raises(ValueError, match="kernel 0 .*NumPy and kernel 1"):
-        SimpleMKKM(K_CLUSTERS, kernels="precomputed").fit(K)
-    with pytest.raises(ValueError, match="kernel 0 .*NumPy and kernel 1"):
-        fitted("simplemkkm", library, 90).predict(K)
+    unfitted = SimpleMKKM(K_CLUSTERS, kernels="precomputed")
+    for take in (unfitted.fit, fitted("simplemkkm", library, 90).predict):
+        with pytest.raises(ValueError, match="kernel 0 .*NumPy and kernel 1"):
+            take(K)
 
 
 @over_libraries
@@ -247,7 +210,7 @@ def test_kernels_in_two_places_are_refused(library):
     [
         (kernels(90) * np.where(np.eye(90), np.nan, 1), "kernel 0"),
         (kernels(90) * np.where(np.tri(90), 2, 1), "kernel 0 is not symmetric"),
-        (indefinite(90), "kernel 0 is indefinite.*psd='clip'"),
+        (kernels(90) - np.eye(90) / 2, "kernel 0 is indefinite"),
         (kernels(90) + 0j, "kernel 0 .*complex128"),
     ],
 )
@@ -269,18 +232,6 @@ def test_the_positive_part_of_a_matrix_is_that_of_its_eigenvalues(count, library
     np.testing.assert_allclose(values, np.sort(spectrum)[::-1][: max(count, 4)], atol=1e-12)
     V = to_host(vectors)
     np.testing.assert_allclose(M @ V, V * values, atol=1e-11)
-
-
-@over_libraries
-def test_polar_factors_and_diagonals_are_those_of_numpy(library):
-    X = np.random.default_rng(1).normal(size=(50, 4))
-    np.testing.assert_allclose(
-        to_host(polar_factor(as_library(library, X))), polar_factor(X), atol=1e-13
-    )
-    found, expected = as_library(library, X @ X.T), X @ X.T
-    set_diagonal(found, as_library(library, np.arange(50.0)))
-    np.fill_diagonal(expected, np.arange(50.0))
-    np.testing.assert_array_equal(to_host(found), expected)
 
 
 @functools.cache
@@ -310,9 +261,8 @@ def explained(library, approximation):
 @over_libraries
 @pytest.mark.parametrize("approximation", [False, True])
 def test_what_explains_a_model_says_the_same_wherever_it_was_fitted(approximation, library):
-    (noise, numbers), (known, expected) = (
-        explained(each, approximation) for each in (library, "numpy")
-    )
+    noise, numbers = explained(library, approximation)
+    known, expected = explained("numpy", approximation)
     assert noise == known
     for found, number in zip(numbers, expected, strict=True):
         np.testing.assert_allclose(found, number, atol=1e-4)
@@ -321,10 +271,9 @@ def test_what_explains_a_model_says_the_same_wherever_it_was_fitted(approximatio
 @over_libraries
 @pytest.mark.parametrize("form", [list, tuple, lambda K: dict(enumerate(K))])
 def test_what_goes_to_a_device_keeps_its_form_and_is_a_copy(form, library):
-    K = kernels(12).copy()
-    given, like = form(K), as_library(library, np.zeros(1))
-    moved = to_device(given, like=like)
-    assert type(moved) is type(given)
+    K, like = kernels(12).copy(), as_library(library, np.zeros(1))
+    moved = to_device(form(K), like=like)
+    assert type(moved) is type(form(K))
     K[:] = 0
     for p, expected in enumerate(kernels(12)):
         assert place(moved[p]) == place(like)
@@ -355,16 +304,14 @@ def test_without_torch_the_error_says_how_to_get_it(monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("X", "options", "message"),
+    ("X", "message"),
     [
-        ([scipy.sparse.eye(4).tocsr(), np.eye(4)], {"like": np.zeros(1)}, "'view 0' is sparse"),
-        ({"a": np.array([["x", "y"]])}, {"like": np.zeros(1)}, "'a' is not a table"),
-        ([], {"like": np.zeros(1)}, "X is an empty list"),
-        (np.arange(4.0), {"like": np.zeros(1)}, r"has the shape \(4,\)"),
-        (np.eye(3), {}, "pass one of the two"),
-        (np.eye(3), {"like": np.zeros(1), "dtype": "float16"}, "dtype='float16'"),
+        ([scipy.sparse.eye(4).tocsr(), np.eye(4)], "'view 0' is sparse"),
+        ({"a": np.array([["x", "y"]])}, "'a' is not a table"),
+        ([], "X is an empty list"),
+        (np.arange(4.0), r"has the shape \(4,\)"),
     ],
 )
-def test_what_cannot_go_to_a_device_is_refused(X, options, message):
+def test_what_cannot_go_to_a_device_is_refused(X, message):
     with pytest.raises((TypeError, ValueError), match=message):
-        to_device(X, **options)
+        to_device(X, like=np.zeros(1))

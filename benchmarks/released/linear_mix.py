@@ -4,7 +4,7 @@ import numpy as np
 
 from mkclust import LKAM, MKKMMiR
 from mkclust.methods import Solution
-from mkclust.methods.localize import localize, neighborhood_mask, neighborhood_size
+from mkclust.methods.localize import localize
 from mkclust.methods.mkkm_mir import descend_regularized
 from mkclust.stack import Stack
 
@@ -28,8 +28,7 @@ def solve_lkam_linear(
     max_iter: int = 10,
 ) -> Solution:
     """Solve as an older copy of LKAM's released code."""
-    size = neighborhood_size(neighbors, stack.n_samples, n_clusters)
-    local, correlations = localize(stack, neighborhood_mask(stack, size))
+    local, correlations, _ = localize(stack, n_clusters, neighbors)
     return descend_regularized(
         local, n_clusters, reg * correlations, tol=tol, max_iter=max_iter, mix=np.copy
     )

@@ -74,62 +74,52 @@ def match_rows(
     call them who and whose.
     """
     n_rows, n = (each if isinstance(each, int) else len(each) for each in (rows, samples))
-    for index, owner in ((rows, who), (samples, whose)):
-        if not isinstance(index, int):
-            refuse_missing(index, owner)
-    if isinstance(rows, int):
-        pass
-    elif not isinstance(samples, int):
-        named = has_ids(rows), has_ids(samples)
-        if (
-            all(named)
-            or (named[0] and count_as_ids(samples, rows, whose, who))
-            or (named[1] and count_as_ids(rows, samples, who, whose))
-        ):
-            return _rows_by_id(rows, samples, who, whose, every)
-    elif has_ids(rows) and whole_numbers(rows) not in (None, list(range(n_rows))):
-        raise ValueError(
-            f"{who} has whole numbers for ids, not 0 to {n_rows - 1} in this order, and {whose} "
-            f"have no index: give both the same ids ({BY_ROW})"
-        )
+    if not isinstance(rows, int) and not isinstance(samples, int):
+        if are_matched_by_id(rows, samples, who, whose):
+            refuse_repeated(rows, who)
+            refuse_repeated(samples, whose)
+            rows = written_like(rows, samples)
+            found = find(rows, samples)
+            lacking = samples[found < 0]
+            if len(lacking) == n:
+                refuse_disjoint(rows, samples, who, whose)
+            if every and len(lacking):
+                example = f"such as {_example(lacking)}"
+                raise ValueError(
+                    f"{who} lacks {len(lacking)} of {whose}, {example}: pass all of these"
+                )
+            return found
+    elif not isinstance(rows, int):
+        refuse_missing(rows, who)
+        if has_ids(rows) and whole_numbers(rows) not in (None, list(range(n_rows))):
+            raise ValueError(
+                f"{who} has whole numbers for ids, not 0 to {n_rows - 1} in this order, and "
+                f"{whose} have no index: give both the same ids ({BY_ROW})"
+            )
     if n_rows != n:
         raise ValueError(
-            f"{who} has {n_rows} rows, and there are {n} of {whose}: pass one row per sample, or "
-            "the same ids as index of both"
+            f"{who} has {n_rows} rows, and there are {n} of {whose}: pass one for each of these, "
+            "or the same ids as index of both"
         )
     return np.arange(n)
 
 
-def _rows_by_id(rows: Any, samples: Any, who: str, whose: str, every: bool) -> np.ndarray:
-    """Return the row of every id."""
-    refuse_repeated(rows, who)
-    refuse_repeated(samples, whose)
-    rows = written_like(rows, samples)
-    found = find(rows, samples)
-    lacking = samples[found < 0]
-    if len(lacking) == len(samples):
-        refuse_disjoint(rows, samples, who, whose)
-    if every and len(lacking):
+def are_matched_by_id(index: Any, other: Any, who: str, whose: str) -> bool:
+    """Return whether two indexes are matched by id rather than by position, or refuse them."""
+    refuse_missing(index, who)
+    refuse_missing(other, whose)
+    named = [each for each in (index, other) if has_ids(each)]
+    if len(named) != 1:
+        return bool(named)
+    if (numbers := whole_numbers(named[0])) is None:
+        return False
+    n = len(other if named[0] is index else index)
+    if outside := [number for number in numbers if not 0 <= number < n]:
         raise ValueError(
-            f"{who} has {len(rows)} ids, and lacks {len(lacking)} of {whose}, such as "
-            f"{_example(lacking)}: pass one row per sample, by its id"
+            f"{who} and {whose}: one has the default index 0 to {n - 1}, the other numbers such as "
+            f"{outside[0]} for ids: give both the same ids ({BY_ROW})"
         )
-    return found
-
-
-def _example(ids: Any) -> str:
-    """Return the first id as a message shows it."""
-    return repr(ids[:1].tolist()[0])
-
-
-def refuse_disjoint(ids: Any, others: Any, who: str, whose: str) -> NoReturn:
-    """Refuse two indexes without a common id."""
-    differ = f" of the types {ids.dtype} and {others.dtype}" * (ids.dtype != others.dtype)
-    examples = " and ".join(_example(each) for each in (ids, others) if len(each))
-    advice = id_advice(ids, others) or "give the same samples the same ids"
-    raise ValueError(
-        f"{who} and {whose} have no ids in common, such as {examples}{differ}: {advice} ({BY_ROW})"
-    )
+    return True
 
 
 def find(index: Any, ids: Any) -> np.ndarray:
@@ -137,33 +127,14 @@ def find(index: Any, ids: Any) -> np.ndarray:
     return index.get_indexer(ids) if index.nlevels == ids.nlevels else np.full(len(ids), -1)
 
 
-def count_as_ids(default: Any, index: Any, who: str, whose: str) -> bool:
-    """Return whether a default index counts as ids beside an index with ids, or refuse both."""
-    numbers = whole_numbers(index)
-    if numbers is None:
-        return False
-    if outside := [number for number in numbers if not 0 <= number < len(default)]:
-        raise ValueError(
-            f"{who} and {whose}: one has the default index 0 to "
-            f"{len(default) - 1}, the other numbers such as {outside[0]} for ids: give both the "
-            f"same ids ({BY_ROW})"
-        )
-    return True
-
-
 def whole_numbers(index: Any) -> list[int] | None:
     """Return ids that are whole numbers, also as text or floats; None if one is not."""
-    if index.nlevels > 1:
-        return None
-    if index.dtype.kind in "iu":
-        return index.tolist()
-    return [int(key_of(value)) for value in index] if all(map(is_whole, index)) else None
-
-
-def is_whole(value: Any) -> bool:
-    """Return whether a value is a whole number, also as text or a float."""
-    key = key_of(value)
-    return isinstance(key, str) and _WHOLE.fullmatch(key) is not None
+    numbers = []
+    for value in index.tolist():
+        if not (found := _WHOLE.fullmatch(str(key_of(value)))):
+            return None
+        numbers.append(int(found[1]))
+    return numbers
 
 
 def written_like(index: Any, other: Any) -> Any:
@@ -178,19 +149,12 @@ def written_like(index: Any, other: Any) -> Any:
         index = index.reorder_levels(list(other.names))
     if index.nlevels == 1 and index.inferred_type == other.inferred_type:
         return index
-    known = set(other.tolist())
-    n_common = sum(value in known for value in index.tolist())
-    if n_common == len(index):
+    values, keys = index.tolist(), list(map(key_of, index.tolist()))
+    others = {key_of(value): value for value in other.tolist()}
+    if len(set(keys)) < len(keys) or len(others) < len(other):
         return index
-    keys = [pd.Index(list(map(key_of, each.tolist()))) for each in (index, other)]
-    if not all(each.is_unique for each in keys):
-        return index
-    where = keys[1].get_indexer(keys[0])
-    if (where >= 0).sum() <= n_common:
-        return index
-    values, others = index.tolist(), other.tolist()
-    values = [value if w < 0 else others[w] for value, w in zip(values, where, strict=True)]
-    return pd.Index(values).set_names(other.names)
+    found = [others.get(key, value) for key, value in zip(keys, values, strict=True)]
+    return pd.Index(found).set_names(other.names) if found else index
 
 
 def key_of(value: Any) -> Any:
@@ -222,51 +186,60 @@ def refuse_missing(index: Any, owner: str) -> None:
 
 def refuse_repeated(ids: Any, owner: str) -> None:
     """Refuse ids of which some are there twice, and name one of these."""
-    if ids.is_unique:
-        return
-    repeated = ids[ids.duplicated()]
+    if not ids.is_unique:
+        repeated = ids[ids.duplicated()]
+        raise ValueError(
+            f"{owner}: {len(repeated)} ids more than once, such as {_example(repeated)}: keep one "
+            f"row per id, as frame[~frame.index.duplicated()] does ({BY_ROW})"
+        )
+
+
+def refuse_disjoint(ids: Any, others: Any, who: str, whose: str) -> NoReturn:
+    """Refuse two indexes without a common id."""
+    differ = f" of the types {ids.dtype} and {others.dtype}" * (ids.dtype != others.dtype)
+    examples = " and ".join(_example(each) for each in (ids, others) if len(each))
+    advice = id_advice(ids, others) or "give the same samples the same ids"
     raise ValueError(
-        f"{owner}: {len(repeated)} ids more than once, such as "
-        f"{_example(repeated)}: they do not tell the samples apart. Keep one row per id, as "
-        f"frame[~frame.index.duplicated()] does ({BY_ROW})"
+        f"{who} and {whose} have no ids in common, such as {examples}{differ}: {advice} ({BY_ROW})"
     )
+
+
+def _example(ids: Any) -> str:
+    """Return the first id as a message shows it."""
+    return repr(ids[:1].tolist()[0])
 
 
 def spelling_difference(ids: Iterable[Any], others: Iterable[Any]) -> str:
     """Return a sentence on an id of each of two tables that are most likely one, or nothing."""
-    names, other_names = list(map(str, ids)), list(map(str, others))
-    known, own = set(other_names), set(names)
-    by_key = {_simplified(name): name for name in reversed(other_names) if name not in own}
+    names, other_names = dict.fromkeys(map(str, ids)), dict.fromkeys(map(str, others))
+
+    def simplified(name: str) -> str:
+        return _ZEROS.sub("", _SEPARATORS.sub("-", name.strip().casefold()))
+
+    by_key = {simplified(name): name for name in reversed(other_names) if name not in names}
     for name in names:
-        other = by_key.get(_simplified(name))
-        if other is not None and name not in known:
+        if name not in other_names and (other := by_key.get(simplified(name))) is not None:
             return f"{name!r} and {other!r} differ in spelling only: write them alike"
     return ""
 
 
 def id_advice(ids: Any, others: Any) -> str:
     """Return advice that would make ids of two tables match, empty if there is none."""
-    if alike := spelling_difference(ids, others):
-        return alike
     names, other_names = ids.tolist(), others.tolist()
+    if alike := spelling_difference(names, other_names):
+        return alike
     if not all(isinstance(name, str) for name in [*names, *other_names]):
         return ""
-    best, found = max(len({*names} & {*other_names}), min(len(names), len(other_names)) / 2, 1), ""
+    few = max(len({*names} & {*other_names}), min(len(names), len(other_names)) / 2, 1)
     for length in range(min(map(len, [*names, *other_names]), default=0), 1, -1):
         cut, others_cut = ({name[:length] for name in each} for each in (names, other_names))
+        common = cut & others_cut
         if len(cut) < len(names) or len(others_cut) < len(other_names):
             break  # they would no longer tell the samples apart
-        common = cut & others_cut
-        if len(common) > best and all(name[-1].isalnum() for name in common):
-            best = len(common)
-            found = (
-                f"{best} ids begin alike, such as with {min(common)!r}: keep {length} "
+        if len(common) > few and all(name[-1].isalnum() for name in common):
+            return (
+                f"{len(common)} ids begin alike, such as with {min(common)!r}: keep {length} "
                 f"characters by frame.index = frame.index.str[:{length}], or by --trim-ids "
                 f"{length} on the command line"
             )
-    return found
-
-
-def _simplified(name: str) -> str:
-    """Return an id without what people write differently: case, blanks, separators, zeros."""
-    return _ZEROS.sub("", _SEPARATORS.sub("-", name.strip().casefold()))
+    return ""

@@ -3,21 +3,23 @@
 from functools import partial
 
 import numpy as np
+import pandas as pd
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from scipy.sparse import issparse
 
-from mkclust import AverageKKM, KernelBank
+from mkclust import AverageKKM, KernelBank, SimpleMKKM
 from mkclust.data.options import TableOptions
 from mkclust.data.samples import read_views
 
-pandas = pytest.importorskip("pandas")
 MEDIAN = TableOptions(impute="median")
 N = 10
 
 
 def clinic():
     """Return a table of numbers, categories and truth values."""
-    return pandas.DataFrame(
+    return pd.DataFrame(
         {
             "age": np.arange(N) + 30.0,
             "sex": ["f", "m"] * (N // 2),
@@ -28,16 +30,10 @@ def clinic():
     )
 
 
-def libraries():
-    """Return the same table of both libraries."""
-    frame = clinic()
-    polars = pytest.importorskip("polars")
-    return [frame, polars.DataFrame({name: frame[name].tolist() for name in frame})]
-
-
 def test_categories_become_a_view_of_their_own():
-    for frame in libraries():
-        samples = read_views({"clinic": frame})
+    polars, frame = pytest.importorskip("polars"), clinic()
+    for table in (frame, polars.DataFrame({name: frame[name].tolist() for name in frame})):
+        samples = read_views({"clinic": table})
         assert samples.names == ("clinic", "clinic (categories)")
         assert samples.columns == {
             "clinic": ["age", "dose"],
@@ -47,12 +43,7 @@ def test_categories_become_a_view_of_their_own():
         assert marks[:2].tolist() == [[1, 0, 0, 1], [0, 1, 1, 0]]
         np.testing.assert_array_equal(samples.views["clinic"], clinic()[["age", "dose"]])
         assert "clinic: 10 samples, 2 columns" in samples.notes
-        kinds = KernelBank(rules="kind").fit(samples).rules_
-        assert kinds["clinic (categories)"] == "categories"
-
-
-def test_a_view_with_the_name_of_the_categories_of_another_is_refused():
-    with pytest.raises(ValueError, match=r"'clinic \(categories\)'.*rename"):
+    with pytest.raises(ValueError, match=r"one name.*'clinic \(categories\)'"):
         read_views({"clinic": clinic(), "clinic (categories)": np.ones((N, 1))})
 
 
@@ -63,19 +54,14 @@ def test_new_rows_have_the_levels_columns_and_order_of_the_fit():
     with pytest.warns(UserWarning, match=r"'sex': 1 new sample .*not seen \('x'\)"):
         samples = read_views({"clinic": new}, encodings=fitted.encodings)
     assert samples.columns == fitted.columns
-    assert samples.views["clinic (categories)"].tolist() == [
-        [0, 1, 0, 1],
-        [0, 1, 1, 0],
-        [0, 0, 1, 0],
-    ]
-    assert (
-        samples.views["clinic"].tolist() == clinic()[["age", "dose"]].iloc[:3].to_numpy().tolist()
-    )
+    marks = samples.views["clinic (categories)"]
+    assert marks.tolist() == [[0, 1, 0, 1], [0, 1, 1, 0], [0, 0, 1, 0]]
+    np.testing.assert_array_equal(samples.views["clinic"], clinic()[["age", "dose"]].iloc[:3])
 
 
 def test_columns_that_new_rows_lack_or_add_are_named():
     encodings = read_views({"clinic": clinic()}).encodings
-    with pytest.raises(ValueError, match="View 'clinic' lacks .*'dose'"):
+    with pytest.raises(ValueError, match="'clinic' lacks .*'dose'"):
         read_views({"clinic": clinic().drop(columns="dose")}, encodings=encodings)
     with pytest.warns(UserWarning, match="'clinic' .* 'weight', which the fit did not"):
         samples = read_views({"clinic": clinic().assign(weight=1.0)}, encodings=encodings)
@@ -86,11 +72,15 @@ def test_columns_that_new_rows_lack_or_add_are_named():
         bank.transform({"a": np.hstack([numbers, numbers[:, :1]])})
     with pytest.raises(TypeError, match="was a data frame with categories in the fit"):
         read_views({"clinic": np.ones((N, 4))}, encodings=encodings)
-    for columns in ([], [0, 1]):
-        with pytest.raises(ValueError, match="View 'clinic' lacks .*'sex'"):
-            read_views(
-                {"clinic": pandas.DataFrame(index=range(N), columns=columns)}, encodings=encodings
-            )
+    with pytest.raises(ValueError, match="'clinic' lacks .*'sex'"):
+        read_views({"clinic": pd.DataFrame(np.ones((N, 2)))}, encodings=encodings)
+    for values in (list("ab") * 5, list("abcdefghij")):
+        with pytest.raises(ValueError, match="'clinic' .*'dose'"):
+            read_views({"clinic": clinic().assign(dose=values)}, encodings=encodings)
+    frame = clinic().set_axis(["age", "sex", "age", "smoker"], axis=1).assign(dose=1.0)
+    for known in (None, encodings):
+        with pytest.raises(ValueError, match="'clinic' has several columns of the name 'age'"):
+            read_views({"clinic": frame}, encodings=known)
 
 
 @pytest.mark.parametrize(
@@ -99,24 +89,24 @@ def test_columns_that_new_rows_lack_or_add_are_named():
         [7, 3, 5],
         [0, 1, 2],
         [("x", 1), ("x", 2), ("y", 1)],
-        pandas.date_range("2020-01-30", periods=3).tolist(),
+        pd.date_range("2020-01-30", periods=3).tolist(),
     ],
 )
 def test_columns_are_matched_by_any_labels_that_tell_them_apart(labels):
     table = np.random.default_rng(0).normal(size=(N, 3))
-    frame = pandas.DataFrame(table)
+    frame = pd.DataFrame(table)
     if labels != [0, 1, 2]:
-        frame.columns = pandas.Index(labels)
+        frame.columns = pd.Index(labels)
     bank = KernelBank(widths=(1.0,), polynomials=(), linear=None)
     expected = bank.fit_transform({"a": frame})
     agree = partial(np.testing.assert_allclose, desired=expected, rtol=1e-12, atol=1e-12)
     agree(bank.transform({"a": frame.iloc[:, [2, 0, 1]]}))
     agree(bank.transform({"a": table}))
     if labels[0] == 7:  # other numbers
-        with pytest.raises(ValueError, match="'a' lacks the columns '7', '3' and '5'"):
-            bank.transform({"a": pandas.DataFrame(table)})
+        with pytest.raises(ValueError, match="'a' .* such as 7"):
+            bank.transform({"a": pd.DataFrame(table)})
     else:
-        agree(bank.transform({"a": pandas.DataFrame(table)}))
+        agree(bank.transform({"a": pd.DataFrame(table)}))
     if not isinstance(labels[0], tuple):  # as from a text file
         agree(bank.transform({"a": frame.rename(columns=str).iloc[:, [2, 0, 1]]}))
 
@@ -144,13 +134,9 @@ def test_masked_entries_are_missing(dtype):
     filled = read_views([table, np.ones((4, 2))], options=MEDIAN).views["view 0"]
     assert filled[1, 2] == np.median([2, 8, 11])
     assert str(filled.dtype) == ("float32" if dtype == "float32" else "float64")
-    other = np.ones((4, 2))
-    other[0, 0] = np.nan
     message = "'view 0' has .* 1 NaN .*column 2: 1.*'view 1' has .* 1 NaN .*impute='median'"
     with pytest.raises(ValueError, match=message):
-        _ = read_views([table, other]).views
-    complete = np.ma.masked_array(table.data, mask=False)
-    np.testing.assert_array_equal(read_views([complete]).views["view 0"], table.data)
+        _ = read_views([table, table]).views
 
 
 def test_infinity_is_never_imputed_and_a_column_without_values_is_named():
@@ -163,27 +149,10 @@ def test_infinity_is_never_imputed_and_a_column_without_values_is_named():
         read_views({"clinic": frame}, options=MEDIAN)
 
 
-@pytest.mark.parametrize("values", [list("ab") * 5, list("abcdefghij")])
-def test_a_column_of_numbers_that_comes_as_something_else_is_named(values):
-    encodings = read_views({"clinic": clinic()}).encodings
-    with pytest.raises(ValueError, match="'clinic' .*'dose'"):
-        read_views({"clinic": clinic().assign(dose=values)}, encodings=encodings)
-
-
-def test_columns_of_one_name_are_refused():
-    frame = clinic().set_axis(["age", "sex", "age", "smoker"], axis=1)
-    for X, title in (({"clinic": frame}, "View 'clinic'"), (frame, "X")):
-        with pytest.raises(ValueError, match=f"{title} has several columns of the name 'age'"):
-            read_views(X)
-    encodings = read_views({"clinic": clinic()}).encodings
-    with pytest.raises(ValueError, match="several columns of the name 'age'"):
-        read_views({"clinic": frame.assign(dose=1.0)}, encodings=encodings)
-
-
 @pytest.mark.parametrize("fill", [0, np.nan])
 def test_a_frame_of_sparse_columns_is_a_sparse_view(fill):
     table = np.diag(np.arange(1.0, 5))
-    frame = pandas.DataFrame(table).astype(pandas.SparseDtype("float64", fill))
+    frame = pd.DataFrame(table).astype(pd.SparseDtype("float64", fill))
     for X in (frame, frame.assign(s=list("abab"))):
         view = read_views({"a": X.add_prefix("g")}).views["a"]
         assert issparse(view) == (fill == 0)
@@ -191,22 +160,19 @@ def test_a_frame_of_sparse_columns_is_a_sparse_view(fill):
 
 
 NULLABLE = {
-    "Int64": lambda: pandas.array([1, 2, None, 4] * 10, dtype="Int64"),
-    "Float64": lambda: pandas.array([1.5, 2, None, 4] * 10, dtype="Float64"),
-    "boolean": lambda: pandas.array([True, False, None, True] * 10, dtype="boolean"),
-    "truth values beside NaN": lambda: pandas.Series([True, False, np.nan, True] * 10).array,
-    "string": lambda: pandas.array(["x", "y", None, "x"] * 10, dtype="string"),
-    "category": lambda: pandas.Categorical(["x", "y", None, "x"] * 10, categories=list("wxyz")),
-    "ordered": lambda: pandas.Categorical(
-        ["x", "y", None, "x"] * 10, ["z", "y", "x"], ordered=True
-    ),
+    "Float64": lambda: pd.array([1.5, 2, None, 4] * 10, dtype="Float64"),
+    "boolean": lambda: pd.array([True, False, None, True] * 10, dtype="boolean"),
+    "truth values beside NaN": lambda: pd.Series([True, False, np.nan, True] * 10).array,
+    "string": lambda: pd.array(["x", "y", None, "x"] * 10, dtype="string"),
+    "category": lambda: pd.Categorical(["x", "y", None, "x"] * 10, categories=list("wxyz")),
+    "ordered": lambda: pd.Categorical(["x", "y", None, "x"] * 10, ["z", "y", "x"], ordered=True),
 }
 
 
 @pytest.mark.parametrize("name", NULLABLE)
 def test_missing_cells_of_every_type_are_named_and_filled(name):
     numbers = np.random.default_rng(0).normal(size=(40, 2))
-    frame = pandas.DataFrame(numbers, columns=["a", "b"]).assign(c=NULLABLE[name]())
+    frame = pd.DataFrame(numbers, columns=["a", "b"]).assign(c=NULLABLE[name]())
     with pytest.raises(ValueError, match="'c(=\\w+)?': 10.*impute='median'"):
         AverageKKM(2).fit({"t": frame})
     model = AverageKKM(2, impute="median", random_state=0).fit({"t": frame})
@@ -216,21 +182,21 @@ def test_missing_cells_of_every_type_are_named_and_filled(name):
     if "t (categories)" in model.view_names_in_:
         assert model.bank_.views_["t (categories)"].shape == (40, 2)
     else:
-        fill = np.nanmedian(np.array([1, 2, 4] if name == "Int64" else [1.5, 2, 4]))
-        assert model.bank_.views_["t"][2, 2] == fill
+        assert model.bank_.views_["t"][2, 2] == 2
 
 
 @pytest.mark.parametrize("values", [["1.5", "2.5"], ["1,5", "2,5"], ["1", None]])
-@pytest.mark.parametrize("dtype", [object, "string"])
-def test_numbers_stored_as_text_are_refused_however_few_they_are(values, dtype):
-    doses = pandas.Series(values * 10, dtype=dtype)
-    frame = pandas.DataFrame({"a": np.arange(20.0), "dose": doses})
-    with pytest.raises(ValueError, match=r"'dose' .*pd\.to_numeric.*astype\('category'\)"):
-        read_views({"t": frame, "u": np.ones((20, 2))})
+def test_numbers_stored_as_text_are_refused_unless_they_are_declared_categories(values):
+    frame = pd.DataFrame({"a": np.arange(20.0), "dose": values * 10})
+    for dtype in (object, "string"):
+        with pytest.raises(ValueError, match=r"'dose' .*to_numeric.*astype\('category'\)"):
+            read_views({"t": frame.astype({"dose": dtype})})
+    samples = read_views({"t": frame.astype({"dose": "category"})})
+    assert ("t (categories)" in samples.names) == (None not in values)  # one category says nothing
 
 
 def test_a_few_cells_of_text_among_numbers_are_counted_and_shown():
-    frame = pandas.DataFrame({"a": np.arange(40.0), "dose": [f"{i / 7:.3f}" for i in range(40)]})
+    frame = pd.DataFrame({"a": np.arange(40.0), "dose": [f"{i / 7:.3f}" for i in range(40)]})
     frame.loc[[3, 5], "dose"] = "<0.5"
     for column in (frame["dose"], frame["dose"].where(frame["dose"] == "<0.5", 1.5)):
         with pytest.raises(ValueError, match="'dose' .*2 cells such as '<0.5'.*--missing"):
@@ -240,7 +206,17 @@ def test_a_few_cells_of_text_among_numbers_are_counted_and_shown():
         assert "t (categories)" in read_views({"t": frame}).names
 
 
-def test_digits_that_are_declared_categories_stay_categories():
-    frame = pandas.DataFrame({"a": np.arange(20.0)})
-    frame["code"] = pandas.Series(["1", "2"] * 10, dtype="category")
-    assert "t (categories)" in read_views({"t": frame, "u": np.ones((20, 2))}).names
+@pytest.mark.filterwarnings("ignore::UserWarning")
+@given(seed=st.integers(0, 999), library=st.sampled_from(["pandas", "polars"]))
+def test_the_order_of_columns_of_a_wide_frame_changes_no_label(seed, library):
+    rng, y = np.random.default_rng(seed), np.arange(36) % 3
+    numbers = 6 * rng.normal(size=(3, 3))[y] + rng.normal(size=(36, 3))
+    frame = pd.DataFrame(numbers, columns=["x_0", "x_1", "y_0"])
+    frame = frame.assign(y_sex=list("fmx") * 12, y_old=y > 0)
+    columns = rng.permutation(frame.columns).tolist()
+    if library == "polars":
+        frame = pytest.importorskip("polars").DataFrame(frame.to_dict("list"))
+    model = SimpleMKKM(3, views={"x": "x_", "y": ["y_0", "y_sex", "y_old"]}, random_state=0)
+    labels = model.fit(frame).labels_
+    np.testing.assert_array_equal(model.predict(frame[columns]), labels)
+    np.testing.assert_array_equal(model.fit(frame[columns]).labels_, labels)

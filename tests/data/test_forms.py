@@ -2,24 +2,15 @@ import numpy as np
 import pytest
 import scipy.sparse
 
-from mkclust.data.samples import read_views
-from mkclust.kernels import KernelBank
-
-
-@pytest.fixture
-def rng():
-    return np.random.default_rng(0)
+from mkclust import AverageKKM, KernelBank, SimpleMKKM
+from mkclust.data.samples import read_samples, read_views
+from mkclust.kernels import Nystroem
 
 
 @pytest.mark.parametrize("container", [list, tuple])
-def test_a_sequence_of_2d_items_is_a_sequence_of_views(rng, container):
-    found = read_views(
-        container([rng.normal(size=(3, 2)), [[1, 2, 3], [4, 5, 6], [7, 8, 9]]])
-    ).views
-    assert {name: view.shape for name, view in found.items()} == {
-        "view 0": (3, 2),
-        "view 1": (3, 3),
-    }
+def test_a_sequence_of_2d_items_is_a_sequence_of_views(container):
+    found = read_views(container([np.ones((2, 2)), [[1, 2, 3], [4, 5, 6]]])).views
+    assert {n: view.shape for n, view in found.items()} == {"view 0": (2, 2), "view 1": (2, 3)}
 
 
 @pytest.mark.parametrize(
@@ -27,7 +18,6 @@ def test_a_sequence_of_2d_items_is_a_sequence_of_views(rng, container):
     [
         np.arange(6).reshape(3, 2),
         [[0, 1], [2, 3], [4, 5]],
-        ([0, 1], [2, 3], [4, 5]),
         [np.array([0, 1]), np.array([2, 3]), np.array([4, 5])],
         np.arange(6).reshape(3, 2).astype(object),
     ],
@@ -46,8 +36,8 @@ def test_single_and_double_precision_are_kept_and_the_rest_becomes_double(dtype)
     assert read_views({"a": table}).views["a"].dtype == kept
 
 
-def test_views_of_floats_are_not_copied(rng):
-    table = rng.normal(size=(3, 2))
+def test_views_of_floats_are_not_copied():
+    table = np.ones((3, 2))
     assert np.shares_memory(read_views([table, table]).views["view 0"], table)
     assert np.shares_memory(read_views(table).views["table"], table)
 
@@ -82,3 +72,28 @@ def test_views_that_cannot_be_used_are_refused_by_name(X, error, message):
         _ = read_views(X).views
     with pytest.raises(error, match=message):
         KernelBank().fit(X)
+
+
+MODELS = {
+    "exact": SimpleMKKM(3, random_state=0),
+    "on the fly": AverageKKM(3, kernels="on-the-fly", random_state=0),
+    "features": AverageKKM(3, approximation=Nystroem(10, random_state=0), random_state=0),
+}
+
+
+@pytest.mark.parametrize("model", MODELS.values(), ids=MODELS)
+@pytest.mark.parametrize("kind", ["views", "table"])
+def test_samples_are_read_once_and_give_the_answers_of_what_they_were_read_from(model, kind):
+    rng, places = np.random.default_rng(0), 6 * np.eye(3, 4)[np.arange(40) % 3]
+    X = {name: places + rng.normal(size=(40, 4)) for name in "ab"}
+    X = X if kind == "views" else X["a"]
+    samples = read_samples(X)
+    assert samples.kind == kind
+    assert read_samples(samples) is samples
+    expected = model.fit(X)
+    weights, labels, rows = expected.weights_, expected.labels_, expected.transform(X)
+    model.fit(samples)
+    np.testing.assert_allclose(model.weights_, weights, rtol=1e-12, atol=1e-12)
+    assert np.array_equal(model.labels_, labels)
+    assert np.array_equal(model.predict(samples), labels)
+    np.testing.assert_allclose(model.transform(samples), rows, rtol=1e-12, atol=1e-12)

@@ -1,4 +1,6 @@
-"""Frames are joined by their ids as pandas joins them, on request only."""
+"""Frames are joined by their ids as pandas joins them, and samples are never doubled silently."""
+
+import warnings
 
 import numpy as np
 import pandas as pd
@@ -8,6 +10,7 @@ from hypothesis import strategies as st
 
 from mkclust.data.options import TableOptions
 from mkclust.data.samples import read_views
+from mkclust.exceptions import IdSpellingWarning
 
 IDS = {
     "numbers": pd.Index(np.arange(50, 62)),
@@ -15,7 +18,12 @@ IDS = {
     "dates": pd.date_range("2020-01-25", periods=12),
     "pairs": pd.MultiIndex.from_product([list("abc"), range(4)], names=["plate", "well"]),
 }
-INNER = TableOptions(join="inner")
+INNER, OUTER = TableOptions(join="inner"), TableOptions(join="outer")
+
+
+def frame(ids):
+    """Return a table whose one column counts its rows."""
+    return pd.DataFrame({"number": np.arange(1.0, len(ids) + 1)}, index=ids)
 
 
 def join(frames, how):
@@ -65,13 +73,46 @@ def test_a_join_is_that_of_pandas(kind, how, seed, n_tables):
 
 
 def test_samples_of_a_fit_are_found_again_among_more():
-    def frame(ids):
-        return pd.DataFrame({"number": [float(each[1:]) for each in ids]}, index=ids)
-
-    ids = IDS["text"]
-    fitted = read_views([frame(ids[:8]), frame(ids[3:])], options=INNER)
-    again = read_views([frame(ids[::-1]), frame(ids)], ids=fitted.ids, options=INNER)
+    ids, table = IDS["text"], frame(IDS["text"])
+    fitted = read_views([table[:8], table[3:]], options=INNER)
+    again = read_views([table[::-1], table], ids=fitted.ids, options=INNER)
     assert again.ids.tolist() == ids[3:8].tolist()
     np.testing.assert_array_equal(again.views["view 0"], fitted.views["view 0"])
     with pytest.raises(ValueError, match="model was fitted on"):
-        read_views([frame(ids[:6]), frame(ids)], ids=fitted.ids, options=INNER)
+        read_views([table[:6], table], ids=fitted.ids, options=INNER)
+
+
+def test_new_samples_need_have_no_id_in_common():
+    samples = read_views([frame(["x"]), frame(["y"])], options=OUTER, encodings={})
+    assert samples.missing.tolist() == [[False, True], [True, False]]
+    nobody = pd.DataFrame({"number": []})
+    samples = read_views([frame(["x"]), nobody], options=OUTER, encodings={})
+    assert samples.missing.tolist() == [[False, True]]
+
+
+def test_ids_that_differ_in_spelling_only_are_warned_of():
+    frames = {"a": frame(["p-1", "p-2", "p-3"]), "b": frame(["p-1", "p-2", "P_3"])}
+    with pytest.warns(IdSpellingWarning, match=r"'a' and view 'b' .*'p-3' and 'P_3' differ"):
+        samples = read_views(frames, options=OUTER)
+    assert samples.n_samples == 4
+    with warnings.catch_warnings(action="error"):
+        read_views({"a": frame(["p1", "P1", "x"]), "b": frame(["p1", "P1"])}, options=OUTER)
+
+
+def test_tables_without_ids_are_not_joined():
+    parts = {"a": np.ones((3, 2)), "b": pd.DataFrame(np.ones((4, 2)))}
+    with pytest.raises(ValueError, match="'a' .* 'b' .*set_index"):
+        read_views(parts, options=OUTER)
+    ids = IDS["text"]
+    parts = {"a": frame(ids[:4]), "b": frame(ids[2:6]), "c": np.ones((6, 1))}
+    with pytest.raises(ValueError, match="'c' has no ids"):
+        read_views(parts, options=OUTER)
+
+
+def test_frames_of_distances_are_joined_in_rows_and_columns():
+    values, ids = np.abs(np.subtract.outer(np.arange(4.0), np.arange(4.0))), IDS["text"]
+    distances = pd.DataFrame(values, index=ids[:4], columns=ids[:4])
+    samples = read_views({"b": frame(ids[1:6]), "d": distances.iloc[::-1]}, options=OUTER)
+    assert samples.ids.tolist() == [*ids[1:6], "s0"]
+    order = ["s1", "s2", "s3", "s0"]
+    np.testing.assert_array_equal(samples.parts[1], distances.loc[order, order])

@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from mkclust import AgreementKKM, AverageKKM, SimpleMKKM, suggest_n_clusters
+from mkclust import AgreementKKM, AverageKKM, SimpleMKKM
 from mkclust.kernels import KernelBank
 
 N, NEW = 60, 6
@@ -82,8 +82,3 @@ def test_what_is_not_a_kernel_is_refused(data):
     for wrong in (K + np.triu(np.ones((N, N))), K - 100 * np.eye(N), K.iloc[:, :40]):
         with pytest.raises(ValueError, match="'K'"):
             fit(AverageKKM, {"K": wrong, "blood": table})
-
-
-def test_the_number_of_clusters_is_suggested_with_a_kernel_beside_a_table(data):
-    K, table, *_ = data
-    assert suggest_n_clusters({"K": K, "blood": table}, kernels=GIVEN).n_clusters == 3

@@ -1,6 +1,7 @@
 """Samples may be missing from views: they are told once, and every view holds just its own."""
 
 import numpy as np
+import pandas as pd
 import pytest
 import scipy.sparse
 from hypothesis import given
@@ -10,17 +11,8 @@ from mkclust import AverageKKM
 from mkclust.data.options import TableOptions
 from mkclust.data.samples import read_samples, read_views
 
-pd = pytest.importorskip("pandas")
-OUTER = TableOptions(join="outer")
 IDS = [f"s{i}" for i in range(12)]
 NAN = np.nan
-
-
-def frame(ids, width=2):
-    """Return a table whose columns are the number in each id, and multiples of it."""
-    numbers = np.array([float(each[1:]) for each in ids])
-    columns = {f"c{j}": (j + 1) * numbers for j in range(width)}
-    return pd.DataFrame(columns, index=list(ids))
 
 
 def views(n=6):
@@ -62,7 +54,6 @@ def test_permuting_samples_permutes_what_is_missing(seed, n, m):
 def test_some_samples_carry_along_what_is_missing(numbers):
     samples = read_views(views())
     some = samples.take(np.array(numbers))
-    assert some.n_samples == len(numbers)
     full, part = as_arrays(samples), as_arrays(some)
     for name in full:
         np.testing.assert_array_equal(part[name], full[name][numbers])
@@ -98,29 +89,23 @@ def test_numbers_and_categories_of_a_frame_lack_the_same_samples():
     assert samples.names == ("t", "t (categories)", "b")
     assert samples.missing.tolist() == [[i == 2, i == 2, False] for i in range(6)]
     assert samples.views["t"].tolist() == [[1.0], [2.0], [4.0], [2.0], [2.0]]
-    assert samples.columns["t (categories)"] == ["kind=u", "kind=v", "flag=False", "flag=True"]
-    assert samples.encodings["t"].medians.tolist() == [2.0]
-    assert samples.encodings["t"].fill_levels == {1: "u", 2: True}
     new = pd.DataFrame({"x": [NAN] * 2, "kind": [None] * 2, "flag": [None] * 2})
     again = read_views({"t": new, "b": np.ones((2, 1))}, encodings=samples.encodings)
     assert [view.shape for view in again.views.values()] == [(0, 1), (0, 4), (2, 1)]
 
 
-@pytest.mark.parametrize(
-    "table",
-    [
-        np.array([[1, 2], [None, None], [3, 4]], dtype=object),
-        [[1, 2], [None, NAN], [3, 4]],
-        ([1, 2], [NAN, NAN], [3, 4]),
-        pd.DataFrame({"a": [1, None, 3], "b": [2, None, 4]}),
-        pd.DataFrame({"a": [1, None, 3], "b": [2, None, 4]}).astype("Int64"),
-        pd.DataFrame({"a": [1, None, 3], "b": [2, None, 4]}, dtype=object),
-        np.ma.masked_array([[1, 2], [9, 9], [3, 4]], mask=[[0, 0], [1, 1], [0, 0]]),
-        scipy.sparse.csr_array(np.array([[1, 2], [NAN, NAN], [3, 4]])),
-        scipy.sparse.coo_matrix(np.array([[1, 2], [NAN, NAN], [3, 4]])),
-    ],
-    ids=["objects", "lists", "tuples", "frame", "Int64", "object frame", "masked", "csr", "coo"],
-)
+FORMS = {
+    "objects": np.array([[1, 2], [None, None], [3, 4]], dtype=object),
+    "lists": [[1, 2], [None, NAN], [3, 4]],
+    "Int64": pd.DataFrame({"a": [1, None, 3], "b": [2, None, 4]}).astype("Int64"),
+    "object frame": pd.DataFrame({"a": [1, None, 3], "b": [2, None, 4]}, dtype=object),
+    "masked": np.ma.masked_array([[1, 2], [9, 9], [3, 4]], mask=[[0, 0], [1, 1], [0, 0]]),
+    "csr": scipy.sparse.csr_array(np.array([[1, 2], [NAN, NAN], [3, 4]])),
+    "coo": scipy.sparse.coo_matrix(np.array([[1, 2], [NAN, NAN], [3, 4]])),
+}
+
+
+@pytest.mark.parametrize("table", FORMS.values(), ids=FORMS)
 def test_empty_rows_are_told_in_tables_of_every_form(table):
     samples = read_views({"t": table, "b": np.ones((3, 1))})
     assert samples.missing.tolist() == [[False, False], [True, False], [False, False]]
@@ -131,6 +116,8 @@ def test_empty_rows_are_told_in_tables_of_every_form(table):
 
 def test_squares_of_pairs_lose_the_columns_of_what_they_lack():
     distances = np.abs(np.subtract.outer(np.arange(5.0), np.arange(5.0)))
+    mask = np.arange(5)[:, None] != [2, 9]
+    assert read_views({"d": distances, "b": np.ones((5, 2))}, observed=mask).n_features[0] == 4
     distances[2], distances[:, 2] = NAN, NAN
     samples = read_views({"d": distances, "b": np.ones((5, 2))})
     assert samples.views["d"].shape == (4, 4)
@@ -143,33 +130,24 @@ def test_a_mask_says_who_is_missing_whatever_is_there():
     arrays = {"a": rng.normal(size=(5, 2)), "b": scipy.sparse.csr_array(rng.normal(size=(5, 3)))}
     mask = np.ones((5, 2), dtype=bool)
     mask[0, 0] = mask[3, 1] = False
-    for observed in (
-        mask,
-        {"a": mask[:, 0], "b": mask[:, 1].tolist()},
-        pd.DataFrame(mask, columns=["a", "b"]),
-        mask.astype(int),
-    ):
-        samples = read_views(arrays, observed=observed)
-        np.testing.assert_array_equal(samples.missing, ~mask)
-        np.testing.assert_array_equal(samples.views["a"], arrays["a"][1:])
-        np.testing.assert_array_equal(
-            samples.views["b"].toarray(), arrays["b"].toarray()[[0, 1, 2, 4]]
-        )
-    short = {"a": arrays["a"][1:], "b": arrays["b"]}
-    np.testing.assert_array_equal(read_views(short, observed=mask).views["a"], arrays["a"][1:])
-    np.testing.assert_array_equal(
-        read_samples(read_views(arrays), observed=mask).views["a"], arrays["a"][1:]
-    )
-    arrays["a"][0] = np.inf  # never looked at
+    by_name = {"a": mask[:, 0], "b": mask[:, 1].tolist()}
+    for observed in (mask, by_name, pd.DataFrame(mask, columns=["a", "b"]), mask.astype(int)):
+        for given_views in (arrays, arrays | {"a": arrays["a"][1:]}, read_views(arrays)):
+            samples = read_samples(given_views, observed=observed)
+            np.testing.assert_array_equal(samples.missing, ~mask)
+            np.testing.assert_array_equal(samples.views["a"], arrays["a"][1:])
+            b = arrays["b"].toarray()[[0, 1, 2, 4]]
+            np.testing.assert_array_equal(samples.views["b"].toarray(), b)
+    arrays["a"][0] = np.inf  # is not used
     assert read_views(arrays, observed=mask).views["a"].shape == (4, 2)
 
 
 def test_a_mask_of_another_form_is_refused():
     arrays = {"a": np.ones((5, 2)), "b": np.ones((5, 3))}
     for observed, message in (
-        (np.ones((5, 3), bool), r"shape \(5, 3\), and there are 2 views"),
+        (np.ones((5, 3), bool), r"shape \(5, 3\)"),
         (np.ones(5, bool), r"shape \(5,\)"),
-        (np.ones((4, 2), bool), "observed has 4 rows, and there are 5|has 5 rows, and observed"),
+        (np.ones((4, 2), bool), "5 rows, and observed"),
         (np.full((5, 2), 0.5), "True if a view has a sample"),
         ({"c": np.ones(5, bool)}, "'c'.*'a' and 'b'"),
         ({"a": np.ones(5, bool), "b": np.ones(4, bool)}, "shapes"),
@@ -179,13 +157,12 @@ def test_a_mask_of_another_form_is_refused():
 
 
 def test_further_columns_of_new_samples_do_not_make_them_seen():
-    frames = {"a": frame(IDS[:4]), "b": frame(IDS[:4])}
-    fitted = read_views(frames)
-    new = frame(IDS[4:6])
-    lacking = new.copy()
+    table = pd.DataFrame({"x": [1.0, 2.0], "y": [3.0, 4.0]}, index=["s", "t"])
+    fitted, lacking = read_views({"a": table, "b": table}), table.copy()
     lacking.iloc[0] = NAN
+    new = {"a": table, "b": lacking.assign(batch=1.0)}
     with pytest.warns(UserWarning, match="'batch', which the fit did not have"):
-        samples = read_views({"a": new, "b": lacking.assign(batch=1.0)}, encodings=fitted.encodings)
+        samples = read_views(new, encodings=fitted.encodings)
     assert samples.missing.tolist() == [[False, True], [False, False]]
 
 
@@ -195,8 +172,7 @@ def test_arrays_of_other_libraries_are_masked_and_taken_from(library):
     arrays = {name: xp.asarray(view) for name, view in views().items()}
     samples = read_views(arrays)
     assert samples.missing.sum() == 2
-    some = samples.take(np.array([0, 4, 5]))
-    assert tuple(some.parts[1].shape) == (2, 2)
+    assert tuple(samples.take(np.array([0, 4, 5])).parts[1].shape) == (2, 2)
     mask = np.ones((6, 2), bool)
     mask[0, 1] = False
     assert tuple(read_views(arrays, observed=xp.asarray(mask)).parts[1].shape) == (4, 2)
@@ -207,7 +183,7 @@ def test_arrays_of_other_libraries_are_masked_and_taken_from(library):
 
 
 @pytest.mark.parametrize("kernels", [False, True])
-@pytest.mark.parametrize("n_observed", [1, 2, 5])
+@pytest.mark.parametrize("n_observed", [1, 5])
 def test_a_view_that_is_observed_for_very_few_samples_is_named(n_observed, kernels):
     rng = np.random.default_rng(0)
     arrays = {name: rng.normal(size=(40, 3)) for name in "abc"}
@@ -217,12 +193,9 @@ def test_a_view_that_is_observed_for_very_few_samples_is_named(n_observed, kerne
     arrays["c"][n_observed:] = NAN
     model = AverageKKM(3, kernels="precomputed" if kernels else "auto", random_state=0)
     said = rf"'c' is observed for {n_observed} of 40 samples"
-    if n_observed == 1:
-        with pytest.raises(ValueError, match=said):
-            model.fit(arrays)
-    else:
-        with pytest.warns(UserWarning, match=said):
-            model.fit(arrays)
+    refused = n_observed == 1
+    with pytest.raises(ValueError, match=said) if refused else pytest.warns(match=said):
+        model.fit(arrays)
 
 
 def test_a_mask_of_frames_that_lost_their_first_rows_is_matched_by_id():

@@ -3,7 +3,6 @@
 import numpy as np
 import pytest
 
-from mkclust import AverageKKM
 from mkclust.methods import solve_average_kkm, solve_mkkm, solve_mkkm_mir
 from problems import leading, projector, random_kernels, raw, unexplained
 
@@ -54,14 +53,6 @@ def test_partition_and_weights_are_best_for_each_other_at_the_end(n, reg):
     assert solution.objective == pytest.approx(gradient @ solution.weights / 2, rel=1e-8)
 
 
-def test_without_regularization_it_is_mkkm():
-    stack = raw(random_kernels(50, 4))
-    found = solve_mkkm_mir(stack, 3, reg=0, tol=1e-13, max_iter=500)
-    plain = solve_mkkm(stack, 3, tol=1e-13, max_iter=500)
-    np.testing.assert_allclose(found.weights, plain.weights, atol=1e-5)
-    assert found.objective == pytest.approx(plain.objective, rel=1e-9)
-
-
 def test_a_large_regularization_gives_the_least_overlapping_mix():
     kernels = random_kernels(50, 4)
     solution = solve_mkkm_mir(raw(kernels), 3, reg=1e8)
@@ -76,12 +67,3 @@ def test_the_golden_average_is_reproduced(golden):
     assert solution.objective == pytest.approx(float(golden["avg_obj"]), rel=1e-12)
     np.testing.assert_allclose(solution.relaxation.eigenvalues[:5], golden["avg_eigs"], rtol=1e-10)
     np.testing.assert_allclose(projector(solution.partition), projector(golden["avg_H"]), atol=1e-9)
-
-
-@pytest.mark.parametrize("n", [40, 260])
-def test_the_partition_is_that_of_the_mean_matrix(n):
-    kernels = random_kernels(n, 3, seed=1)
-    model = AverageKKM(4, center=False, normalize=False, random_state=0).fit(kernels)
-    values, vectors = np.linalg.eigh(kernels.mean(axis=0))
-    assert model.objective_ == pytest.approx(values[-4:].sum(), rel=1e-9)
-    np.testing.assert_allclose(projector(model.embedding_), projector(vectors[:, -4:]), atol=1e-5)

@@ -42,6 +42,7 @@ def test_a_cycle_is_noticed_and_the_better_half_returned_whatever_the_cap(golden
 def test_the_saddle_lies_between_every_weight_and_every_partition(n, seed):
     kernels = random_kernels(n, 4, seed)
     solution = solve_mkkm_mm_saddle(raw(kernels), 3)
+    assert solve_mkkm_mm(raw(kernels), 3).objective >= solution.objective * (1 - 1e-8)
     assert solution.converged
     assert solution.gap <= 1e-8
     assert np.all(np.diff(solution.history) >= 0)
@@ -53,13 +54,6 @@ def test_the_saddle_lies_between_every_weight_and_every_partition(n, seed):
         assert np.trace(K) - np.linalg.eigvalsh(K)[-3:].sum() <= solution.objective * (1 + 1e-7)
         H = leading(K, 3)
         assert np.linalg.norm(unexplained(kernels, H)) >= solution.objective * (1 - 1e-7)
-
-
-def test_the_alternation_never_beats_the_saddle():
-    for seed in range(5):
-        stack = raw(random_kernels(50, 4, seed))
-        saddle = solve_mkkm_mm_saddle(stack, 3)
-        assert solve_mkkm_mm(stack, 3).objective >= saddle.objective * (1 - 1e-8)
 
 
 def test_kernels_that_are_explained_entirely_keep_uniform_weights():

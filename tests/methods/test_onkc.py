@@ -6,11 +6,9 @@ import pytest
 from conftest import gaussian_kernels
 from mkclust.methods.onkc import ONKC, find_nearby_kernel, solve_onkc
 from mkclust.stack import as_stack
-from problems import projector, symmetrized
+from problems import projector, raw, row_normalized_gram, symmetrized
 
 RAW = {"center": False, "normalize": False}
-# Settings of the loop that never stop it early, so that a number of iterations can be asked for.
-ENDLESS = {"tol": 1e-300}
 
 
 def learned_kernel(stack, solution, proximity=1.0):
@@ -18,50 +16,21 @@ def learned_kernel(stack, solution, proximity=1.0):
     return find_nearby_kernel(stack, solution.weights, solution.partition, proximity).kernel
 
 
-def dense_objective(stack, solution, reg, proximity):
-    """Return the objective of the returned triple from its definition."""
-    kernels, G = stack.among().entries, learned_kernel(stack, solution, proximity)
-    H, gamma = solution.partition, solution.weights
-    distance = np.linalg.norm(G - np.tensordot(gamma, kernels, 1)) ** 2
-    M = np.einsum("pij,qij->pq", kernels, kernels)
-    unexplained = np.trace(G) - np.trace(H.T @ G @ H)
-    return unexplained + proximity / 2 * distance + reg / 2 * gamma @ M @ gamma
-
-
-def clipped(B):
-    """Return the positive semidefinite part by NumPy's eigensolver."""
-    values, vectors = np.linalg.eigh((B + B.T) / 2)
-    return (vectors * np.maximum(values, 0)) @ vectors.T
-
-
-def vanishing_directions(n=30):
-    """Return two kernels, the second of which loses its weight and with it one direction.
-
-    The second is the first and something orthogonal, so that a large regularization drops it.
-    """
-    Q = np.linalg.qr(np.random.default_rng(0).normal(size=(n, 3)))[0]
-    first = (Q[:, :2] * [5.0, 4.0]) @ Q[:, :2].T
-    return symmetrized([first, first + 6 * np.outer(Q[:, 2], Q[:, 2])]), Q
-
-
 @pytest.mark.data
 @pytest.mark.parametrize("setting", [1, 2, 3])
 def test_the_authors_code_is_reproduced(golden, setting):
     rho, reg = golden["onkc_rho_lambda"][setting - 1]
-    stack = as_stack(golden["K"], **RAW)
+    stack = raw(golden["K"])
     solution = solve_onkc(stack, 4, reg=reg, proximity=rho)
-    G = learned_kernel(stack, solution, rho)
-    expected = {
-        name: golden[f"onkc_{setting}_{name}"] for name in ("gamma", "obj", "Hrownorm", "G_eigs")
-    }
+    G, name = learned_kernel(stack, solution, rho), f"onkc_{setting}"
     assert solution.converged
-    np.testing.assert_allclose(solution.history, expected["obj"], rtol=1e-10)
-    np.testing.assert_allclose(solution.weights, expected["gamma"], atol=1e-10)
-    rows = solution.partition / np.linalg.norm(solution.partition, axis=1, keepdims=True)
-    np.testing.assert_allclose(rows @ rows.T, projector(expected["Hrownorm"]), atol=1e-10)
-    values = np.linalg.eigvalsh(G)
-    np.testing.assert_allclose(values, np.sort(expected["G_eigs"]), atol=1e-11)
-    assert solution.learned["kernel_rank_"] == (expected["G_eigs"] > 1e-8).sum()
+    np.testing.assert_allclose(solution.history, golden[f"{name}_obj"], rtol=1e-10)
+    np.testing.assert_allclose(solution.weights, golden[f"{name}_gamma"], atol=1e-10)
+    cosines = projector(golden[f"{name}_Hrownorm"])
+    np.testing.assert_allclose(row_normalized_gram(solution.partition), cosines, atol=1e-10)
+    values = np.sort(golden[f"{name}_G_eigs"])
+    np.testing.assert_allclose(np.linalg.eigvalsh(G), values, atol=1e-11)
+    assert solution.learned["kernel_rank_"] == (values > 1e-8).sum()
     if setting == 1:
         np.testing.assert_allclose(G, golden["onkc_1_G"], atol=1e-12)
 
@@ -71,9 +40,11 @@ def test_the_reported_objective_is_that_of_the_returned_triple(reg, proximity):
     kernels, _ = gaussian_kernels(np.random.default_rng(0), n=60, k=3, strengths=(2, 1, 0))
     stack = as_stack(kernels)
     solution = solve_onkc(stack, 3, reg=reg, proximity=proximity)
-    assert len(solution.history) == solution.n_iter
-    again = dense_objective(stack, solution, reg, proximity)
-    assert again == pytest.approx(solution.objective, rel=1e-10)
+    G, H, gamma = learned_kernel(stack, solution, proximity), solution.partition, solution.weights
+    distance = np.linalg.norm(G - np.tensordot(gamma, stack.among().entries, 1)) ** 2
+    overlap = gamma @ stack.gram() @ gamma
+    expected = np.trace(G) - np.trace(H.T @ G @ H) + proximity / 2 * distance + reg / 2 * overlap
+    assert solution.objective == pytest.approx(expected, rel=1e-10)
 
 
 @pytest.mark.parametrize("proximity", [0.05, 1, 50])
@@ -81,7 +52,7 @@ def test_each_step_is_the_exact_minimizer_for_the_other_two_fixed(proximity):
     kernels, _ = gaussian_kernels(np.random.default_rng(1), n=70, k=3, strengths=(2, 1, 0, 0))
     stack, reg = as_stack(kernels), 0.7
     entries, M = stack.among().entries, stack.gram()
-    run = {"reg": reg, "proximity": proximity, **ENDLESS}
+    run = {"reg": reg, "proximity": proximity, "tol": 1e-300}  # which never stops it early
     before, after = (solve_onkc(stack, 3, max_iter=count, **run) for count in (4, 5))
     G = learned_kernel(stack, before, proximity)
     leading = np.linalg.eigh(G)[1][:, -3:]
@@ -94,11 +65,16 @@ def test_each_step_is_the_exact_minimizer_for_the_other_two_fixed(proximity):
     mixed = np.tensordot(after.weights, entries, 1)
     B = mixed - (np.eye(70) - projector(after.partition)) / proximity
     found = learned_kernel(stack, after, proximity)
-    np.testing.assert_allclose(found, clipped(B), atol=1e-12 / proximity + 1e-11)
+    values, vectors = np.linalg.eigh((B + B.T) / 2)
+    expected = (vectors * np.maximum(values, 0)) @ vectors.T
+    np.testing.assert_allclose(found, expected, atol=1e-12 / proximity + 1e-11)
 
 
 def test_a_direction_that_lost_its_kernel_stays_in_the_partition_with_a_warning():
-    kernels, Q = vanishing_directions()
+    # The second kernel is the first and something orthogonal: a large regularization drops it.
+    Q = np.linalg.qr(np.random.default_rng(0).normal(size=(30, 3)))[0]
+    first = (Q[:, :2] * [5.0, 4.0]) @ Q[:, :2].T
+    kernels = symmetrized([first, first + 6 * np.outer(Q[:, 2], Q[:, 2])])
     with pytest.warns(UserWarning, match=r"rank 2, too low for n_clusters=3.*proximity"):
         model = ONKC(3, reg=100, proximity=0.1, random_state=0, **RAW).fit(kernels)
     np.testing.assert_allclose(model.weights_, [1, 0], atol=1e-12)

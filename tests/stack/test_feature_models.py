@@ -63,7 +63,7 @@ def test_what_has_no_features_is_refused():
             fitted(views, wrong)
     with pytest.raises(ValueError, match="kernels='precomputed'"):
         SimpleMKKM(3, kernels="precomputed", approximation=Nystroem(20)).fit(kernels)
-    with pytest.raises(ValueError, match="approximation=None"):
+    with pytest.raises(ValueError, match="kernels='precomputed'"):
         fitted(kernels, Nystroem(20))
     with pytest.raises(ValueError, match="n_clusters=20.*6 directions"):
         SimpleMKKM(20, approximation=Nystroem(2)).fit(views)

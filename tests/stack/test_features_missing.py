@@ -7,7 +7,7 @@ from sklearn.kernel_approximation import RBFSampler
 from conftest import blob_views
 from given_kernels import standardized, written_out
 from libraries import LIBRARIES, as_library
-from mkclust.data.blocks import Blocks, check_finite
+from mkclust.data.blocks import check_finite
 from mkclust.data.samples import as_blocks
 from mkclust.kernels import Linear, Nystroem
 from mkclust.linalg import place, to_host
@@ -134,19 +134,10 @@ def test_incomplete_views_on_a_device_give_the_kernels_of_the_host(library, keep
 
 
 @pytest.mark.parametrize("library", LIBRARIES)
-def test_cells_are_refused_and_samples_in_no_view_are_named(library):
+def test_cells_that_are_not_finite_are_refused(library):
     views, observed = incomplete()
     check_finite(as_blocks(as_library(library, views)).take(np.arange(N)), 0)
     first, second = np.flatnonzero(observed[:, 1])[:2]
     views["view 1"][[first, second], -1] = np.inf
     with pytest.raises(ValueError, match=rf"'view 1' .* 2 of .* sample {first};"):
         check_finite(as_blocks(as_library(library, views)).take(np.arange(N)), 0)
-    views = {name: as_library(library, np.ones((9, 2))) for name in "ab"}
-    observed = np.ones((9, 2), bool)
-    observed[[4, 6]] = False
-    for held in (views, {name: view[:7, :] for name, view in views.items()}):
-        blocks = Blocks(held, observed)
-        with pytest.raises(ValueError, match="every view: 11 and 13; drop"):
-            check_finite(blocks.take(np.arange(9)), 7)
-        with pytest.raises(ValueError, match="every view: 4 and 6; drop"):
-            compress(blocks, Linear(), **STANDARD)

@@ -12,9 +12,8 @@ from sklearn import config_context, get_config
 
 from mkclust.data.check import as_floats, in_memory, memory_map
 from mkclust.linalg import device, free_bytes, is_foreign, namespace, ranges, select, to_host
-from mkclust.linalg.sparse_rows import finite_rows, missing_rows, row_width
+from mkclust.linalg.sparse_rows import finite_rows, row_width
 from mkclust.linalg.threads import n_threads, one_thread
-from mkclust.text import join_words
 from mkclust.types import Array
 
 # A function of a block and the number of its first sample.
@@ -28,10 +27,8 @@ FEWEST_ROWS, MOST_ROWS = 256, 8192
 DEVICE_BYTES, DEVICE_SHARE, MOST_DEVICE_ROWS = 512 << 20, 0.05, 1 << 17
 # Blocks of files are whole chunks, to read none twice, unless a chunk is larger than this.
 CHUNK_BYTES = 32 << 20
-# More threads would take more memory than they save time.
-MOST_THREADS = 16
-# Bytes of the results of blocks that wait for their turn; larger ones are made one by one.
-WAITING_BYTES = 256 << 20
+# More threads would take more memory than they save time, and so would larger results of blocks.
+MOST_THREADS, WAITING_BYTES = 16, 256 << 20
 # Bytes read at a time to check whether a file still holds the same numbers.
 DIGEST_BYTES = 4 << 20
 
@@ -70,44 +67,21 @@ class Blocks:
     Reading a block overlaps with computing those before it if there are several threads. A pass
     that fails or is interrupted raises, and its threads end.
 
-    Parameters
-    ----------
-    tables : mapping of str to array-like
-        Views with ``shape``, ``dtype`` and slices by rows: of all samples, or of those that they
-        have. If there are several, a row of a file that is all NaN is a sample that the view lacks.
-    observed : ndarray of bool of shape (n_samples, n_views) or None, default=None
-        Which samples each view has; None if all have all.
-    block_rows : int or None, default=None
-        Samples of a block; None chooses.
-    is_unread : bool, default=False
-        Whether the views come from files, although they are in memory.
+    The tables have ``shape``, ``dtype`` and slices by rows, of the samples that they have;
+    `observed`, (n_samples, n_views) of bool, says which, None if all have all.
     """
 
-    def __init__(
-        self,
-        tables: Mapping[str, Any],
-        observed: Any = None,
-        block_rows: Any = None,
-        is_unread: bool = False,
-    ):
-        self._tables, self._observed = dict(tables), observed
+    def __init__(self, tables: Mapping[str, Any], observed: Any = None, block_rows: Any = None):
+        self._tables, self.observed = dict(tables), observed
         first = next(iter(self._tables.values()))
         self.names = tuple(self._tables)
         self.n_samples = int(first.shape[0] if observed is None else len(observed))
         self.n_features = tuple(int(table.shape[1]) for table in self._tables.values())
-        # Where the row of a sample is, for views that hold those of some samples only.
-        self._ranks: dict[str, np.ndarray] = {}
-        for name, table in self._tables.items():
-            if table.shape[0] != self.n_samples:
-                has = observed[:, self.names.index(name)]
-                self._ranks[name] = np.append(0, np.cumsum(has))
+        # Where the row of a sample is, (n_samples, n_views).
+        self._ranks: Any = None if observed is None else np.cumsum(observed, axis=0) - 1
         self._height = int(block_rows or self._choose_height(first))
         self._is_foreign = is_foreign(first)
         self._files = [n for n, t in self._tables.items() if not (in_memory(t) or self._is_foreign)]
-        # The views of which only reading shows which samples are missing.
-        unread = list(self.names) if is_unread else self._files
-        several = len(self.names) > 1
-        self._on_disk = [name for name in unread if several and name not in self._ranks]
 
     def total(self, function: BlockFunction) -> Any:
         """Return the sum of a function over all blocks: an array or a tuple of arrays."""
@@ -128,77 +102,51 @@ class Blocks:
 
     def take(self, samples: np.ndarray) -> Block:
         """Return some samples, given by sorted indices, in memory."""
-        everyone = len(samples) == self.n_samples
-        observed = self._observed if self._observed is None else self._observed[samples]
+        observed = None if self.observed is None else self.observed[samples]
         parts = {}
         for number, name in enumerate(self.names):
-            own = samples if observed is None else samples[observed[:, number]]
-            if name in self._ranks:
-                own = self._ranks[name][own]
-            is_all = everyone and len(own) == self._tables[name].shape[0]
-            rows = slice(0, len(own)) if is_all else own  # not copied
+            rows = samples
+            if observed is not None:
+                rows = self._ranks[samples[observed[:, number]], number]
             parts[name] = self._take_rows(name, rows)
-        return self._block(parts, len(samples), observed)
-
-    def observed(self) -> np.ndarray | None:
-        """Return which samples each view has, (n_samples, n_views); None if all have all.
-
-        Views in files are read for that.
-        """
-        observed = self._observed
-        if self._on_disk:
-            observed = self.map(_observed_in_block)
-        return None if observed is None or observed.all() else observed
+        return Block(parts, len(samples), observed)
 
     def with_features(self, features: Array, widths: Mapping[str, int]) -> "Blocks":
         """Return blocks of the columns of an array, given their number for each view."""
-        ends, tables, start = np.cumsum(list(widths.values())).tolist(), {}, 0
-        for name, end in zip(widths, ends, strict=True):
-            tables[name], start = features[:, start:end], end
-        return Blocks(tables, self.observed())
+        tables, start = {}, 0
+        for number, (name, width) in enumerate(widths.items()):
+            tables[name], start = features[:, start : start + width], start + width
+            if self.observed is not None:
+                tables[name] = select(tables[name], np.flatnonzero(self.observed[:, number]))
+        return Blocks(tables, self.observed)
 
     def __iter__(self) -> Iterator[tuple[int, Block]]:
         """Yield the blocks in order, with the number of the first sample of each."""
         for rows in ranges(self.n_samples, self._height):
-            yield rows.start, self._read_block(rows)
+            yield rows.start, self.take(np.arange(rows.start, rows.stop))
 
     def _results(self, function: BlockFunction) -> Iterator[tuple[int, Any]]:
         """Yield a function of every block, in order, with the number of the first sample."""
-        if self._is_foreign or self.n_samples <= self._height:  # threads save nothing
-            for start, block in self:
-                yield start, function(block, start)
-            return
-        yield from _map_blocks(iter(self), function)
+        blocks = iter(self)
+        for start, block in blocks:
+            part = function(block, start)
+            yield start, part
+            if self._is_foreign:  # a device computes asynchronously anyway
+                continue
+            n_bytes = sum(
+                int(each.nbytes) for each in (part if isinstance(part, tuple) else [part])
+            )
+            threads = min(n_threads(), MOST_THREADS, WAITING_BYTES // max(1, n_bytes))
+            if threads > 1:
+                with one_thread():
+                    yield from _map_together(blocks, function, threads)
 
-    def _read_block(self, rows: slice) -> Block:
-        """Read the samples of a slice."""
-        observed = None if self._observed is None else self._observed[rows]
-        parts = {}
-        for number, name in enumerate(self.names):
-            if name in self._ranks:
-                start, stop = self._ranks[name][[rows.start, rows.stop]].tolist()
-                parts[name] = self._read(name, slice(start, stop))
-            else:
-                parts[name] = self._read(name, rows)
-                if observed is not None and not observed[:, number].all():
-                    parts[name] = select(parts[name], np.flatnonzero(observed[:, number]))
-        return self._block(parts, rows.stop - rows.start, observed)
-
-    def _block(self, parts: dict[str, Array], n_rows: int, observed: Any) -> Block:
-        """Return a block without the rows of files that are all NaN."""
-        for name in self._on_disk:
-            empty = to_host(missing_rows(parts[name]), None)
-            if empty.any():
-                shape = (n_rows, len(self.names))
-                observed = np.ones(shape, bool) if observed is None else observed.copy()
-                column = observed[:, self.names.index(name)]
-                column[np.flatnonzero(column)[empty]] = False
-                parts[name] = select(parts[name], np.flatnonzero(~empty))
-        return Block(parts, n_rows, observed)
-
-    def _take_rows(self, name: str, rows: Any) -> Array:
+    def _take_rows(self, name: str, rows: np.ndarray) -> Array:
         """Return some rows of one view; of files those between them are read along, in blocks."""
-        if isinstance(rows, slice) or name not in self._files or not len(rows):
+        first = int(rows[0]) if len(rows) else 0
+        if len(rows) == 0 or rows[-1] == first + len(rows) - 1:
+            return self._read(name, slice(first, first + len(rows)))  # not copied
+        if name not in self._files:
             return self._read(name, rows)
         parts = []
         for some in np.split(rows, np.flatnonzero(np.diff(rows // self._height)) + 1):
@@ -208,19 +156,16 @@ class Blocks:
 
     def _read(self, name: str, rows: Any) -> Array:
         """Return some rows of one view as floats, and say which could not be read."""
-        table = self._tables[name]
         if self._is_foreign:
-            block = table[rows, :] if isinstance(rows, slice) else select(table, rows)
-            return as_floats(block, f"View {name!r}")
+            return as_floats(select(self._tables[name], rows), f"View {name!r}")
+        first, last = (rows.start, rows.stop - 1) if isinstance(rows, slice) else rows[[0, -1]]
         try:
-            part = table[rows]
-            expected = rows.stop - rows.start if isinstance(rows, slice) else len(rows)
-            if part.shape[0] != expected:
-                raise OSError(f"there are {part.shape[0]} rows instead of {expected}")
+            part = self._tables[name][rows]
+            if isinstance(rows, slice) and part.shape[0] != rows.stop - rows.start:
+                raise OSError(f"there are {part.shape[0]} rows")
             # A copy of a memory map, which would otherwise be read when it is computed with.
             return as_floats(np.array(part) if name in self._files else part, name)
         except (OSError, RuntimeError, KeyError, IndexError) as error:
-            first, last = (rows.start, rows.stop - 1) if isinstance(rows, slice) else rows[[0, -1]]
             raise OSError(
                 f"View {name!r} could not be read, at the rows {first} to {last}: {error}"
             ) from error
@@ -239,24 +184,6 @@ class Blocks:
         return step if 8 * step * width <= CHUNK_BYTES else height
 
 
-def _map_blocks(
-    blocks: Iterator[tuple[int, Any]], function: Callable[[Any, int], Any]
-) -> Iterator[tuple[int, Any]]:
-    """Yield a function of blocks in order, several computed together, with the first sample."""
-    threads = min(n_threads(), MOST_THREADS)
-    if threads > 1:
-        with one_thread():
-            for start, block in blocks:
-                part = function(block, start)
-                yield start, part
-                parts = part if isinstance(part, tuple) else (part,)
-                if threads * sum(int(each.nbytes) for each in parts) <= WAITING_BYTES:
-                    yield from _map_together(blocks, function, threads)
-                break
-    for start, block in blocks:
-        yield start, function(block, start)
-
-
 def _map_together(
     blocks: Iterator[tuple[int, Any]], function: Callable[[Any, int], Any], threads: int
 ) -> Iterator[tuple[int, Any]]:
@@ -267,8 +194,7 @@ def _map_together(
         with config_context(**config):  # a new thread has not the settings of the caller
             return context.run(function, block, start)
 
-    pool = ThreadPoolExecutor(threads, "mkclust-block")
-    try:
+    with ThreadPoolExecutor(threads, "mkclust-block") as pool:
         for start, block in blocks:
             waiting.append((start, pool.submit(call, copy_context(), block, start)))
             del block
@@ -277,8 +203,6 @@ def _map_together(
                 yield first, future.result()
         for first, future in waiting:
             yield first, future.result()
-    finally:
-        pool.shutdown(cancel_futures=True)
 
 
 def device_bytes(like: Any) -> int | None:
@@ -297,7 +221,7 @@ def add(total: Any, part: Any) -> Any:
 
 
 def check_finite(block: Block, samples: int | np.ndarray) -> None:
-    """Refuse entries that are not finite, and samples, by number, that no view has."""
+    """Refuse entries that are not finite, and name the view and the first sample."""
     numbers = samples + np.arange(block.n_rows) if np.ndim(samples) == 0 else np.asarray(samples)
     for name, rows in block.items():
         finite = finite_rows(rows)
@@ -310,12 +234,6 @@ def check_finite(block: Block, samples: int | np.ndarray) -> None:
             f"samples, first in sample {bad[0]}; fill them, as impute='median' does for tables in "
             "memory, or drop these samples from every view."
         )
-    if block.observed is not None and not block.observed.any(axis=1).all():
-        lost = numbers[~block.observed.any(axis=1)]
-        raise ValueError(
-            f"{len(lost)} of {len(numbers)} samples are missing from every view: "
-            f"{join_words(map(str, lost))}; drop these samples."
-        )
 
 
 def fingerprint(view: Any) -> str | None:
@@ -326,8 +244,3 @@ def fingerprint(view: Any) -> str | None:
     for rows in ranges(view.shape[0], max(1, DIGEST_BYTES // max(1, view[:1].nbytes))):
         digest.update(np.ascontiguousarray(view[rows]).data)
     return digest.hexdigest()
-
-
-def _observed_in_block(block: Block, _: int) -> np.ndarray:
-    """Return which samples of a block each view has, (n_rows, n_views)."""
-    return np.ones((block.n_rows, len(block)), bool) if block.observed is None else block.observed

@@ -37,7 +37,7 @@ def n_dims(item: Any) -> int:
 
 def n_rows(table: Any) -> int:
     """Return how many samples a table or kernel has, zero if it is not one, or does not know."""
-    shape = getattr(table, "shape", (getattr(table, "n_samples", 0), 0))
+    shape = tuple(getattr(table, "shape", ()))
     return int(shape[0]) if len(shape) == 2 and shape[0] == shape[0] else 0
 
 
@@ -74,27 +74,27 @@ def check_masks(table: Any, title: str) -> None:
 
 def check_view(view: Any, title: str, *, may_lack_rows: bool = False) -> Any:
     """Return a view of numbers, frames as arrays and sparse as CSR; files are not read."""
+    if title == "X" and isinstance(view, np.ndarray | pd.DataFrame) and n_dims(view) < 3:
+        # One table is refused in the words of scikit-learn.
+        view = check_array(view, input_name="X", ensure_all_finite=False)
     if is_sparse_tensor(view):
         raise TypeError(
             f"{title} is a sparse tensor: pass a scipy.sparse.csr_array, or a dense one."
         )
     if n_dims(view) != 2:
         raise ValueError(
-            f"{title} has {n_dims(view)} dimensions, but a view has 2, samples by features; "
-            "turn a single feature into a column with reshape(-1, 1)."
+            f"{title} has {n_dims(view)} dimensions, but a view has 2, samples by features: pass "
+            "views as a list, kernels with kernels='precomputed', one feature as reshape(-1, 1)."
         )
     if 0 in view.shape[int(may_lack_rows) :]:
         raise ValueError(f"{title} is empty, of shape {tuple(view.shape)}; leave it out.")
     if is_dask(view) and np.isnan(np.concatenate(view.chunks)).any():
         raise ValueError(f"{title} has chunks of unknown size: call compute_chunk_sizes() on it.")
+    if isinstance(view, np.ndarray | pd.DataFrame):
+        view = as_numbers(view, title)
     if issparse(view):
         check_type(view.dtype, title)
-        try:
-            return as_csr(view)
-        except (ValueError, IndexError) as error:
-            raise ValueError(f"{title} is a damaged sparse matrix ({error}).") from error
-    if isinstance(view, np.ndarray | pd.DataFrame):
-        return as_numbers(view, title)
+        return as_csr(view)
     if is_foreign(view):
         as_floats(view[:0, :], title)  # refuses what is not a number
     elif hasattr(view, "dtype"):
@@ -102,26 +102,15 @@ def check_view(view: Any, title: str, *, may_lack_rows: bool = False) -> Any:
     return view
 
 
-def check_as_sklearn(X: Any) -> Any:
-    """Return one table; other input is refused with the messages of scikit-learn."""
-    if not (issparse(X) or is_foreign(X)):
-        if n_dims(X) > 2:
-            raise ValueError(
-                f"X has {n_dims(X)} dimensions, but a table has 2; pass several views as a list or "
-                "a dict of 2-D arrays."
-            )
-        X = check_array(X, input_name="X", ensure_all_finite=False)
-    return check_view(X, "X")
-
-
 def as_numbers(view: Any, title: str) -> Any:
     """Return a data frame or an array as an array of numbers, objects converted."""
-    if issparse(view) or (isinstance(view, np.ndarray) and view.dtype.kind in "biuf"):
+    if isinstance(view, np.ndarray) and view.dtype.kind in "biuf":
         return view
+    options: dict[str, Any] = {"ensure_min_samples": 0, "ensure_min_features": 0}
     try:
-        array = check_array(
-            view, ensure_all_finite=False, ensure_min_samples=0, ensure_min_features=0
-        )
+        if any(getattr(dtype, "fill_value", 0) != 0 for dtype in getattr(view, "dtypes", ())):
+            view = view.astype(float)  # sparse columns, but not of zeros
+        array = check_array(view, accept_sparse="csr", ensure_all_finite=False, **options)
         array = array.astype(np.float64) if array.dtype == object else array  # decimals
     except (TypeError, ValueError) as error:
         kind = TypeError if isinstance(error, TypeError) else ValueError
@@ -142,12 +131,12 @@ def check_together(views: Mapping[str, Any], *, same_length: bool = True) -> Non
                 f"{view.shape[0]}; pass the same samples, or data frames whose index holds ids "
                 "(set_index), which are joined by id."
             )
-    others_than_dask = [name for name, view in views.items() if not is_dask(view)]
-    if 0 < len(others_than_dask) < len(views):
-        names = join_words(map(repr, others_than_dask))
-        raise TypeError(f"View {names} is not a dask array, as others are: pass arrays of one kind")
-    titles = [f"View {first!r}", *(f"view {name!r}" for name, _ in others)]
-    check_one_place(list(views.values()), titles)
+    held = [repr(name) for name, view in views.items() if not is_dask(view)]
+    if 0 < len(held) < len(views):
+        raise TypeError(
+            f"View {held[0]} is not a dask array, as others are: pass arrays of one kind"
+        )
+    check_one_place(list(views.values()), [f"View {name!r}" for name in views])
 
 
 def check_observed(missing: np.ndarray | None, names: Sequence[str]) -> None:

@@ -27,15 +27,17 @@ class DaskBlocks(Blocks):
 
     def __init__(self, tables: Mapping[str, Any], observed: Any = None, block_rows: Any = None):
         super().__init__(tables, observed, block_rows or MOST_ROWS)
-        complete = [table for name, table in self._tables.items() if name not in self._ranks]
+        complete = [each for each in self._tables.values() if each.shape[0] == self.n_samples]
         heights = [_ROWS] * (self.n_samples // _ROWS) + [self.n_samples % _ROWS]
         if complete:
             heights = min((table.chunks[0] for table in complete), key=max)
         # Filters leave chunks without rows.
         self._starts = np.cumsum([0, *(height for height in heights if height)])
         self._chunks = []
-        for name, table in self._tables.items():
-            ends = self._ranks[name][self._starts] if name in self._ranks else self._starts
+        for number, table in enumerate(self._tables.values()):
+            ends = self._starts
+            if observed is not None:
+                ends = np.append(0, self._ranks[:, number] + 1)[ends]
             cut = table.rechunk({0: tuple(np.diff(ends).tolist()), 1: -1})
             self._chunks.append(cut.to_delayed().ravel().tolist())
 
@@ -69,7 +71,7 @@ class DaskBlocks(Blocks):
         tasks = []
         for number, start in enumerate(self._starts[:-1].tolist()):
             stop = int(self._starts[number + 1])
-            observed = None if self._observed is None else self._observed[start:stop]
+            observed = None if self.observed is None else self.observed[start:stop]
             chunks = [each[number] for each in self._chunks]
             rows = (start, stop, self._height)
             tasks.append(task(shared, self.names, chunks, observed, rows))
@@ -85,15 +87,14 @@ def _compute_chunk(
 ) -> Any:
     """Return a function of one chunk, some rows at a time."""
     (function, combine), (start, stop, height) = shared, rows
-    counts = np.full(len(names), stop - start) if observed is None else observed.sum(axis=0)
-    for name, chunk, count in zip(names, chunks, counts.tolist(), strict=True):
-        if chunk.shape[0] not in (count, stop - start):
-            raise ValueError(
-                f"View {name!r}: the chunk of the samples {start} to {stop - 1} has "
-                f"{chunk.shape[0]} rows; call compute_chunk_sizes() on the dask array"
-            )
     tables = dict(zip(names, chunks, strict=True))
-    blocks = Blocks(tables, observed, height, is_unread=True)
+    counts = np.full(len(names), stop - start) if observed is None else observed.sum(axis=0)
+    for (name, chunk), count in zip(tables.items(), counts.tolist(), strict=True):
+        if chunk.shape[0] != count:
+            raise ValueError(
+                f"View {name!r} has chunks of other sizes: call compute_chunk_sizes()."
+            )
+    blocks = Blocks(tables, observed, height)
     return combine(function(block, start + first) for first, block in blocks)
 
 

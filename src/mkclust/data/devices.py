@@ -6,15 +6,13 @@ import numpy as np
 import pandas as pd
 from scipy.sparse import issparse
 
-from mkclust.data.check import as_numbers, check_masks, is_dask
+from mkclust.data.check import as_numbers, is_dask
 from mkclust.data.samples import read_views
 from mkclust.data.tables import TABLE, as_table, by_name
 from mkclust.linalg import is_foreign, namespace, place
 from mkclust.linalg import to_device as to_same_device
 from mkclust.linalg.arrays import detached, is_on_accelerator, is_sparse_tensor, on_torch_device
 from mkclust.types import Array
-
-COMPUTED = ("float32", "float64")
 
 
 def to_device(X: Any, device: Any = None, *, like: Any = None, dtype: Any = None) -> Any:
@@ -59,12 +57,11 @@ def to_device(X: Any, device: Any = None, *, like: Any = None, dtype: Any = None
     elif not hasattr(like, "dtype"):
         raise TypeError(f"like={like!r} is not an array: pass one, or a device by device={like!r}")
     name = None if dtype is None else getattr(dtype, "__name__", str(dtype)).split(".")[-1]
-    if name not in (None, *COMPUTED):
+    if name not in (None, "float32", "float64"):
         raise ValueError(f"dtype={dtype!r}: pass 'float32', 'float64', or None to keep the type")
     given = by_name(X)
     has_frames = any(isinstance(each, pd.DataFrame) for each in given.values())
-    if not (named := read_views(X).tables if has_frames else given):
-        raise ValueError(f"X is an empty {type(X).__name__}: pass at least one kernel or view")
+    named = read_views(X).by_name if has_frames else given
     parts = {key: _copy(part, like, name, f"{key!r}") for key, part in named.items()}
     if len(parts) > len(given):  # categories are a view of their own
         return parts
@@ -79,7 +76,6 @@ def _copy(part: Any, like: Any, dtype: str | None, title: str) -> Array:
     """Return one array beside ``like``, the same one if it is there in that type."""
     if issparse(part) or is_sparse_tensor(part) or is_dask(part):
         raise TypeError(f"{title} is sparse, or a dask array: pass a dense array, or leave it here")
-    check_masks(part, title)
     is_host = not is_foreign(part)
     if is_host:
         part = as_numbers(np.asarray(as_table(part, title).values), title)
@@ -87,8 +83,6 @@ def _copy(part: Any, like: Any, dtype: str | None, title: str) -> Array:
     part = detached(part)
     if len(part.shape) < 2:
         raise ValueError(f"{title} has the shape {tuple(part.shape)}: pass kernels or views")
-    if "complex" in str(part.dtype):
-        raise TypeError(f"{title} has the type {part.dtype}: pass real kernels or views")
     if dtype is not None:
         xp = namespace(part)
         part = xp.astype(part, getattr(xp, dtype), copy=False)

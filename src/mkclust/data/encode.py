@@ -9,9 +9,9 @@ import numpy as np
 import pandas as pd
 from scipy.sparse import issparse
 
-from mkclust.data.check import as_numbers, check_view, in_memory, n_dims, n_rows
+from mkclust.data.check import check_view, in_memory, n_dims, n_rows
 from mkclust.data.tables import Column, Table, are_numbers, read_column
-from mkclust.index import find, key_of, whole_numbers
+from mkclust.index import has_ids, key_of, match_rows
 from mkclust.text import count, join_words
 from mkclust.types import Float
 
@@ -24,6 +24,15 @@ REMEDY = (
     "samples into the index by frame.set_index(column), and dates into days since the first; or "
     "drop these columns by frame.drop(columns=[...])"
 )
+
+
+class EncodedView(NamedTuple):
+    """A view of numbers: its name, array, names of columns, if any, and a note on these."""
+
+    name: str
+    array: Any
+    columns: list[str] | None
+    note: str
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,135 +54,98 @@ class TableEncoder:
             return table
         _refuse_duplicates(table, title)
         names, fitted = pd.Index(list(table.columns)), pd.Index(list(self.names))
-        if not set(names) >= set(fitted):  # a text file makes text of numbers and of dates
-            keys = [pd.Index(list(map(key_of, each))) for each in (names, fitted)]
-            names, fitted = keys if all(each.is_unique for each in keys) else (names, fitted)
-        places = find(names, fitted)
-        if (places < 0).any():
-            counted = list(range(len(fitted)))
-            is_counted = counted in (list(table.columns), list(self.names))
-            if is_counted and None in map(whole_numbers, (names, fitted)):
-                return table  # in their order, as those of arrays
-            lacking = join_words(map(repr, fitted[places < 0]))
+        if has_ids(names) and has_ids(fitted) and not set(names) >= set(fitted):
+            # A text file makes text of numbers and of dates.
+            names, fitted = (pd.Index(list(map(key_of, each))) for each in (names, fitted))
+        if len(names) < len(fitted):
+            lacking = join_words(repr(name) for name in fitted if name not in names)
             raise ValueError(f"{title} lacks the columns {lacking} of the fit: pass all of these.")
+        who = f"the header of {title}"
+        places = match_rows(names, fitted, who, "the columns of the fit", every=True)
         if len(names) > len(fitted):
-            others = join_words(map(repr, names[find(fitted, names) < 0]))
+            others = join_words(map(repr, np.delete(np.array(names, object), places)))
             warnings.warn(
                 f"{title} has the columns {others}, which the fit did not have: left out.",
                 stacklevel=2,
             )
         return table.take_columns(places.tolist())
 
-    def encode(self, table: Table, name: str, title: str, is_new: bool) -> Iterator["EncodedView"]:
+    def encode(
+        self, table: Table, name: str, title: str, is_new: bool, may_lack_rows: bool
+    ) -> Iterator[EncodedView]:
         """Yield a view of the numbers and one of the categories, if there are any."""
+        n = f"{n_rows(table.values):,} samples"
         if self.numbers is None or self.numbers:
-            columns = table.columns
+            chosen = table if self.numbers is None else table.take_columns(self.numbers)
+            columns, array = chosen.columns, self._impute(chosen.values, title)
+            array = check_view(array, title, may_lack_rows=may_lack_rows)
             if columns is not None and not all(isinstance(column, str) for column in columns):
                 columns = None
-            if columns is not None and self.numbers is not None:
-                columns = [columns[place] for place in self.numbers]
-            numbers = self._impute(self.take_numbers(table), title)
-            width = int(numbers.shape[1]) if n_dims(numbers) == 2 else 0
-            yield EncodedView(name, name, numbers, columns, count(width, "column"))
+            note = f"{name}: {n}, {count(int(array.shape[1]), 'column')}"
+            yield EncodedView(name, array, columns, note)
         if self.levels:
             view = f"{name} (categories)" if self.numbers else name
             one_hot, columns = self._one_hot(table.values, title, is_new), list(self.sources())
-            note = f"{count(len(self.levels), 'column')} of categories with {len(columns)} values"
-            yield EncodedView(view, name, one_hot, columns, note)
-
-    def take_numbers(self, table: Table) -> Any:
-        """Return the numeric columns of a table; sparse ones of pandas as a CSR matrix."""
-        values = table.values if self.numbers is None else table.take_columns(self.numbers).values
-        if not isinstance(values, pd.DataFrame):
-            return values
-        fills = {getattr(dtype, "fill_value", None) for dtype in values.dtypes}
-        if not fills or None in fills:
-            return values
-        return values.sparse.to_coo().tocsr() if fills == {0} else values.sparse.to_dense()
+            held = f"{count(len(self.levels), 'column')} of categories with {len(columns)} values"
+            yield EncodedView(view, one_hot, columns, f"{view}: {n}, {held}")
 
     def _impute(self, numbers: Any, title: str) -> Any:
         """Return numbers with medians for NaN, if the columns are those learned."""
         if self.medians is None:
             return numbers
+        from sklearn.impute import SimpleImputer  # takes long to import
+
         numbers = check_view(numbers, title, may_lack_rows=True)
-        is_nan = np.isnan(numbers.data if issparse(numbers) else numbers)
-        if numbers.shape[1] != len(self.medians) or not is_nan.any():
+        if numbers.shape[1] != len(self.medians) or not numbers.shape[0]:
             return numbers
-        if not issparse(numbers):
-            return np.where(is_nan, self.medians.astype(numbers.dtype), numbers)
-        filled = numbers.copy()
-        filled.data[is_nan] = self.medians[filled.indices[is_nan]]
-        return filled
+        return SimpleImputer(strategy="median").fit(self.medians[None]).transform(numbers)
 
     def _one_hot(self, frame: pd.DataFrame, title: str, is_new: bool) -> Float:
         """Return one-hot categories of every row, NaN if a category is missing."""
         blocks = []
         for place, levels in self.levels.items():
             column = read_column(frame, place)
-            values, missing = column.values, column.missing
-            if place in self.fill_levels:
-                values = np.where(missing, np.array([self.fill_levels[place]], object), values)
-            codes = pd.Categorical(values, categories=list(levels)).codes
-            if is_new and len(unknown := column.values[(codes < 0) & ~missing]):
+            codes = pd.Categorical(column.values, categories=list(levels)).codes.astype(int)
+            if is_new and len(unknown := column.values[(codes < 0) & ~column.missing]):
                 shown = join_words(map(repr, sorted(set(unknown.tolist()), key=str)))
                 warnings.warn(
                     f"{title}, column {column.name!r}: {count(len(unknown), 'new sample')} with "
                     f"values that the fit has not seen ({shown}), which count as different.",
                     stacklevel=2,
                 )
+            if place in self.fill_levels:
+                codes[column.missing] = levels.index(self.fill_levels[place])
             block = (codes[:, None] == np.arange(len(levels))).astype(np.float64)
             if place not in self.fill_levels:
-                block[missing] = np.nan
+                block[column.missing] = np.nan
             blocks.append(block)
         return np.hstack(blocks)
 
-    @property
-    def labels(self) -> list[Any]:
-        """What its columns are called."""
-        return list(self.names or [f"column {place}" for place in range(self.n_columns)])
-
     def sources(self) -> dict[str, Hashable]:
         """Return the names of the one-hot columns, and those of the columns they come from."""
-        return {
-            f"{self.labels[place]}={level}": self.labels[place]
-            for place, levels in self.levels.items()
-            for level in levels
-        }
-
-
-class EncodedView(NamedTuple):
-    """A view of numbers: its array, the names of its columns, if any, and a note on these."""
-
-    name: str
-    table: str
-    array: Any
-    columns: list[str] | None
-    note: str
+        names = self.names or [f"column {place}" for place in range(self.n_columns)]
+        every = [(names[place], level) for place, found in self.levels.items() for level in found]
+        return {f"{name}={level}": name for name, level in every}
 
 
 def encode_tables(
     tables: Mapping[str, Table],
     titles: Mapping[str, str],
     encoders: Mapping[str, TableEncoder],
-    *,
+    missing: np.ndarray | None,
     is_new: bool,
-    may_lack_rows: bool,
-) -> list[EncodedView]:
-    """Return views of numbers."""
-    views = []
-    for name, table in tables.items():
-        encoder, title = encoders.get(name, TableEncoder(0)), titles[name]
-        for view in encoder.encode(table, name, title, is_new):
-            if view.name != name and view.name in tables:
-                raise ValueError(
-                    f"{title} has categories, which make the view {view.name!r}: rename it"
-                )
-            array = view.array
-            if title != "X" or encoder.levels:  # scikit-learn checks one table, in its own words
-                array = check_view(array, title, may_lack_rows=may_lack_rows)
-            note = f"{view.name}: {n_rows(array):,} samples, {view.note}"
-            views.append(view._replace(array=array, note=note))
-    return views
+) -> tuple[list[EncodedView], np.ndarray | None]:
+    """Return views of numbers, and which samples each lacks, given the same for tables."""
+    views: list[EncodedView] = []
+    places: list[int] = []
+    for place, (name, table) in enumerate(tables.items()):
+        encoder, options = encoders.get(name, TableEncoder(0)), (is_new, missing is not None)
+        views += encoder.encode(table, name, titles[name], *options)
+        places += [place] * (len(views) - len(places))
+    if len({view.name for view in views}) < len(views):
+        names = [view.name for view in views]
+        raise ValueError(f"two views have one name, for categories have a view: {names}")
+    return views, None if missing is None else missing[:, places]
 
 
 def fit_encoders(
@@ -204,34 +176,30 @@ def _learn_columns(table: Table, title: str) -> tuple[TableEncoder, list[Column]
     if names is not None and len(set(names)) == len(names):
         plain = (n if isinstance(n, str | float | int) else key_of(n) for n in names)
         encoder = replace(encoder, names=tuple(plain))
-    if not table.is_frame:
+    if not table.is_frame or all(are_numbers(table.values)):
         return encoder, []
     # The type of a column says whether it holds numbers: there may be many columns.
-    others = [place for place, is_one in enumerate(are_numbers(table.values)) if not is_one]
-    columns = {place: read_column(table.values, place) for place in others}
-    unusable = [column for column in columns.values() if column.content]
-    numbers = tuple(
-        p for p in range(encoder.n_columns) if p not in columns or columns[p].kind == "number"
-    )
-    if encoder.n_columns == len(numbers):
-        return encoder, unusable
-    for place, column in columns.items():
+    numbers, levels, unusable = [], {}, []
+    for place, is_number in enumerate(are_numbers(table.values)):
+        column = None if is_number else read_column(table.values, place)
+        if column is None or column.kind == "number":
+            numbers.append(place)
+        elif column.content:
+            unusable.append(column)
+        elif len(column.levels) > 1:  # one value says nothing of how alike samples are
+            levels[place] = tuple(column.levels)
         is_declared = isinstance(table.values.dtypes.iloc[place], pd.CategoricalDtype)
-        if column.kind == "category" and not is_declared and column.mixed:
+        if column is not None and column.kind == "category" and not is_declared and column.mixed:
             warnings.warn(
                 f"{title}, column {column.name!r}: {column.mixed}; its values are taken for "
                 f"categories: {EMPTY}.",
                 stacklevel=2,
             )
-    # One value says nothing of how alike samples are.
-    levels = {
-        place: tuple(column.levels)
-        for place, column in columns.items()
-        if column.kind in ("boolean", "category") and len(column.levels) > 1
-    }
     if not (numbers or levels or unusable):
         raise ValueError(f"{title} has only columns of one value, {join_words(names or [])}.")
-    return replace(encoder, numbers=numbers, levels=levels), unusable
+    if len(numbers) < encoder.n_columns:
+        encoder = replace(encoder, numbers=tuple(numbers), levels=levels)
+    return encoder, unusable
 
 
 def _with_fills(encoder: TableEncoder, table: Table, title: str) -> TableEncoder:
@@ -240,22 +208,21 @@ def _with_fills(encoder: TableEncoder, table: Table, title: str) -> TableEncoder
     for place, levels in encoder.levels.items():
         column = read_column(table.values, place)
         fill_levels[place] = max(levels, key=column.values[~column.missing].tolist().count)
-    encoder, numbers = replace(encoder, fill_levels=fill_levels), encoder.take_numbers(table)
-    if not in_memory(numbers) or not numbers.shape[1]:
+    encoder = replace(encoder, fill_levels=fill_levels)
+    chosen = table if encoder.numbers is None else table.take_columns(encoder.numbers)
+    if not in_memory(chosen.values) or not chosen.values.shape[1]:
         return encoder
-    numbers = as_numbers(numbers, title)
+    numbers = check_view(chosen.values, title)
     if np.isinf(numbers.data if issparse(numbers) else numbers).any():
         return encoder  # which is refused with its columns by whoever uses the numbers
     from sklearn.impute import SimpleImputer  # takes long to import
 
     medians = SimpleImputer(strategy="median").fit(numbers).statistics_
     if len(empty := np.flatnonzero(np.isnan(medians))):
-        names = [encoder.labels[p] for p in empty]
-        if encoder.numbers is not None:
-            names = [encoder.labels[encoder.numbers[p]] for p in empty]
+        names = chosen.columns or [f"column {place}" for place in range(len(medians))]
         raise ValueError(
             f"{title} has {count(len(empty), 'column')} without any value (NaN), so there is no "
-            f"median: frame.drop(columns={list(map(str, names[:10]))!r})."
+            f"median: frame.drop(columns={[str(names[p]) for p in empty[:10]]!r})."
         )
     return replace(encoder, medians=medians)
 

@@ -2,20 +2,21 @@
 
 import warnings
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from typing import Any, NoReturn
+from dataclasses import replace
+from typing import Any, NamedTuple, NoReturn
 
 import numpy as np
 import pandas as pd
+from scipy.sparse.csgraph import connected_components
 
 from mkclust.data.check import is_symmetric
-from mkclust.data.missing import take_rows
+from mkclust.data.missing import take
 from mkclust.data.tables import Table
 from mkclust.exceptions import IdSpellingWarning
 from mkclust.index import (
     BY_ROW,
     FITTED,
-    count_as_ids,
+    are_matched_by_id,
     find,
     has_ids,
     id_advice,
@@ -29,25 +30,18 @@ from mkclust.index import (
 from mkclust.text import join_words
 
 
-@dataclass(frozen=True, eq=False)
-class Alignment:
+class Alignment(NamedTuple):
     """Where the samples are in each of several tables."""
 
-    # The rows of those samples that each table has, in the common order; None: as they are.
-    rows: list[np.ndarray | None]
-    # The index of the samples; None for arrays, and if the only table has an id twice.
-    index: Any = None
-    # Whether the index holds ids.
-    by_id: bool = False
-    # Which samples (rows) are missing from which table (columns); None if none is.
-    missing: np.ndarray | None = None
-    # The labels of tables without ids beside others with ids, paired with these by position.
-    without_ids: Sequence[str] = ()
+    rows: list[np.ndarray | None]  # of the samples that a table has, in order; None: as they are
+    index: Any = None  # of the samples; None for arrays, and if the only table has an id twice
+    missing: np.ndarray | None = None  # which samples (rows) lack which table; None if none does
+    without_ids: Sequence[str] = ()  # labels of tables that are paired with others by position
 
     @property
     def ids(self) -> np.ndarray | None:
         """The ids of the samples, None if there are none."""
-        if not self.by_id:
+        if not has_ids(self.index):
             return None
         # NumPy counts nanoseconds, and a person means a day.
         is_time = getattr(self.index.dtype, "kind", "O") in "mM"
@@ -69,28 +63,28 @@ def align(
     The index of an array is None. An inner join has the order of the first table with ids, an outer
     one has its ids, then the others of the next, and so on. New samples may be in any table.
     """
-    for index, label in zip(indexes, labels, strict=True):
-        if index is not None:
-            refuse_missing(index, label)
-    named = [place for place, index in enumerate(indexes) if has_ids(index)]
-    defaults = [index for index in indexes if index is not None and not has_ids(index)]
+    given = {place: index for place, index in enumerate(indexes) if index is not None}
+    for place, index in given.items():
+        refuse_missing(index, labels[place])
+    defaults = [index for index in given.values() if not has_ids(index)]
     same = len({len(index) for index in defaults}) == 1
     as_they_are = Alignment([None] * len(indexes), defaults[0] if same else None)
-    if not named:
+    if len(defaults) == len(given):
         return as_they_are
-    first, title = indexes[named[0]], labels[named[0]]
-    for place, index in enumerate(indexes):
-        if index is not None and place not in named:
-            is_empty = join == "outer" and not len(index)
-            if is_empty or count_as_ids(index, first, labels[place], title):
-                named = sorted([*named, place])
-    first, title = indexes[named[0]], labels[named[0]]
-    if len(named) == 1 and not first.is_unique:
+    first = next(place for place, index in given.items() if has_ids(index))
+    named = {}
+    for place, index in given.items():
+        is_empty = join == "outer" and not len(index)
+        pair = index, indexes[first], labels[place], labels[first]
+        if place == first or is_empty or are_matched_by_id(*pair):
+            named[place] = index
+    first = next(iter(named))
+    if len(named) == 1 and not named[first].is_unique:
         return as_they_are  # there is nothing to pair
-    pairs = [(written_like(indexes[place], first), labels[place]) for place in named]
+    pairs = [(written_like(index, named[first]), labels[place]) for place, index in named.items()]
     for index, label in pairs:
         refuse_repeated(index, label)
-    ids = first
+    ids = named[first]
     if join != "exact":
         ids = _common(pairs) if join == "inner" else _union(pairs, is_new)
     rows: list[np.ndarray | None] = [None] * len(indexes)
@@ -99,16 +93,16 @@ def align(
         where = find(index, ids)
         missing[:, place], order = where < 0, where[where >= 0]
         if join == "exact" and not len(order) == len(ids) == len(index):
-            _refuse_others(index, first, label, title)
+            _refuse_others(index, ids, label, labels[first])
         if not np.array_equal(order, np.arange(len(index))):
             rows[place] = order
     without = [label for place, label in enumerate(labels) if place not in named]
-    if without and (missing[:, named].any() or any(order is not None for order in rows)):
+    if without and (missing.any() or any(order is not None for order in rows)):
         raise ValueError(
             f"{without[0]} has no ids, and other tables have different ids, or ids in different "
             f"orders: give {without[0]} an index of ids"
         )
-    return Alignment(rows, ids, True, missing if missing.any() else None, without)
+    return Alignment(rows, ids, missing if missing.any() else None, without)
 
 
 def align_tables(
@@ -119,17 +113,14 @@ def align_tables(
     is_new: bool,
 ) -> tuple[list[Table], Alignment]:
     """Bring tables to one order of samples; the columns of square ones are also samples."""
-    aligned = list(tables)
-    for place, label in enumerate(labels):
-        if square[place]:
-            values, index = columns_like_rows(tables[place].values, label)
-            aligned[place] = Table(values, index)
-    indexes = [table.index for table in aligned]
-    found = align(indexes, labels, join=join, is_new=is_new)
+    aligned = [
+        _columns_like_rows(table, label) if is_square else table
+        for table, label, is_square in zip(tables, labels, square, strict=True)
+    ]
+    found = align([table.index for table in aligned], labels, join=join, is_new=is_new)
     for place, rows in enumerate(found.rows):
         if rows is not None:
-            table, values = aligned[place], aligned[place].values
-            values = values.iloc[rows, rows] if square[place] else take_rows(values, rows)
+            table, values = aligned[place], take(aligned[place].values, rows, square[place])
             aligned[place] = replace(table, values=values, index=table.index[rows])
     return aligned, found
 
@@ -138,23 +129,22 @@ def training_columns(
     kernels: Sequence[Any], labels: Sequence[str], training: Any, join: str
 ) -> list[Any]:
     """Bring the columns of kernels of new samples to the order of the training samples."""
-    frames = [K.columns for K in kernels if isinstance(K, pd.DataFrame)]
-    if training is None and any(not frames[0].equals(each) for each in frames):
+    frames = {p: K for p, K in enumerate(kernels) if isinstance(K, pd.DataFrame)}
+    headers = [K.columns for K in frames.values()]
+    if training is None and any(not headers[0].equals(each) for each in headers):
         raise ValueError(
             f"the columns of {join_words(labels)} are not in one order, and the model was fitted "
             "on samples without ids: pass their order"
         )
-    found = []
-    for K, label in zip(kernels, labels, strict=True):
-        is_frame = training is not None and isinstance(K, pd.DataFrame)
-        if is_frame and (has_ids(K.columns) or len(K.columns) == len(training)):
-            who = f"the header of {label}"
+    found = list(kernels)
+    for p, K in frames.items() if training is not None else ():
+        if has_ids(K.columns) or len(K.columns) == len(training):
+            who = f"the header of {labels[p]}"
             order = match_rows(K.columns, training, who, every=join != "outer")
             order = order[order >= 0]
             if others := len(K.columns) - len(order):
                 raise ValueError(f"{who} has {others} ids that are not among {FITTED}: drop them")
-            K = K.take(order, axis=1)
-        found.append(K)
+            found[p] = K.take(order, axis=1)
     return found
 
 
@@ -173,26 +163,23 @@ def looks_like_kernel(X: Any) -> bool:
     return is_symmetric(X) or (columns_are_ids(X) and len(X) > 1)
 
 
-def columns_like_rows(frame: Any, label: str) -> tuple[Any, Any]:
+def _columns_like_rows(table: Table, label: str) -> Table:
     """Return a square frame with its columns in the order of its rows, and the index of both."""
-    labels = [f"the {axis} of {label}" for axis in ("rows", "columns")]
+    labels, frame = [f"the {axis} of {label}" for axis in ("rows", "columns")], table.values
     order = align([frame.index, frame.columns], labels).rows[1]
     if order is not None:
         frame = frame.iloc[:, order]
-    return frame, frame.index if has_ids(frame.index) or order is not None else frame.columns
+    return Table(frame, frame.index if has_ids(frame.index) or order is not None else frame.columns)
 
 
 def _common(pairs: Sequence[tuple[Any, str]]) -> Any:
     """Return the ids that all indexes have, in the order of the first."""
-    (first, title), *others = pairs
-    common = first
+    (common, who), *others = pairs
     for index, label in others:
-        if not (find(index, first) >= 0).any():
-            _refuse_others(index, first, label, title)
-        common = common[find(index, common) >= 0]
-    if not len(common):
-        tables = ", ".join(label for _, label in pairs)
-        raise ValueError(f"there is no id that all of {tables} have: leave one out ({BY_ROW})")
+        kept = common[find(index, common) >= 0]
+        if not len(kept):
+            refuse_disjoint(common, index, who, label)
+        common, who = kept, f"{who}, {label}"
     return common
 
 
@@ -202,14 +189,11 @@ def _union(pairs: Sequence[tuple[Any, str]], is_new: bool) -> Any:
     union = first
     for index, _ in others:
         union = union.append(index[find(union, index) < 0])
-    linked = first
-    while others and not is_new:  # each must have an id in common with another
-        near = [pair for pair in others if (find(linked, pair[0]) >= 0).any()]
-        if not near:
-            _refuse_others(others[0][0], linked, others[0][1], title)
-        for index, _ in near:
-            linked = linked.append(index[find(linked, index) < 0])
-        others = [pair for pair in others if not any(pair is each for each in near)]
+    common = [[(find(index, other) >= 0).any() for other, _ in pairs] for index, _ in pairs]
+    _, group = connected_components(np.array(common))
+    if not is_new and group.any():  # ids in common must lead from each table to every other
+        index, label = pairs[int(group.argmax())]
+        refuse_disjoint(first, index, title, label)
     for place, (index, label) in enumerate(pairs):
         for other, owner in pairs[:place]:
             only_here, only_there = index[find(other, index) < 0], other[find(index, other) < 0]

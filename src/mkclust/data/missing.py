@@ -7,8 +7,10 @@ import numpy as np
 import pandas as pd
 from scipy.sparse import issparse
 
+from mkclust.data.blocks import Blocks
 from mkclust.data.check import in_memory, is_dask, is_symmetric, memory_map, n_dims, n_rows
-from mkclust.data.row_source import RowSource, RowSubset, take_source
+from mkclust.data.dask import DaskBlocks
+from mkclust.data.row_source import RowSubset
 from mkclust.index import has_ids, index_of, match_rows
 from mkclust.linalg import is_foreign, is_sparse, namespace, select, to_host
 from mkclust.linalg.arrays import is_sparse_tensor
@@ -19,16 +21,21 @@ from mkclust.text import count, join_words
 MOST_NAMED = 5
 
 
-def take_rows(table: Any, rows: np.ndarray) -> Any:
-    """Return some rows of a table, in the given order; rows of files stay there."""
-    if isinstance(table, pd.DataFrame):
-        return table.iloc[rows]
+def take(table: Any, rows: np.ndarray, is_kernel: bool = False) -> Any:
+    """Return some rows of a table, or rows and columns of a kernel; those of files stay there."""
     if isinstance(table, RowSubset):
         return table.take(rows)
-    if is_sparse(table):
-        return table.tocsr()[rows]
-    is_held = in_memory(table) or is_foreign(table) or is_dask(table)
-    return select(table, rows) if is_held else RowSubset(table, rows)
+    if isinstance(table, pd.DataFrame):
+        return table.iloc[rows, rows if is_kernel else slice(None)]
+    if is_sparse(table):  # SciPy's, of any format, or known by sparse factors
+        part = (table.tocsr() if hasattr(table, "tocsr") else table)[rows, :]
+        return part[:, rows] if is_kernel else part
+    if in_memory(table) or is_foreign(table) or is_dask(table):
+        part = select(table, rows)
+        return select(part, rows, axis=1) if is_kernel else part
+    if not hasattr(table, "shape"):
+        raise TypeError("X is known by its rows alone: pass kernels as arrays to use some samples")
+    return RowSubset(table, rows, is_kernel)
 
 
 def take_columns(table: Any, places: np.ndarray) -> Any:
@@ -37,27 +44,8 @@ def take_columns(table: Any, places: np.ndarray) -> Any:
     return table.iloc[:, places] if is_frame else select(table, places, axis=1)
 
 
-def take_block(kernel: Any, places: np.ndarray) -> Any:
-    """Return the rows and columns of some samples of a kernel; those of files stay there."""
-    if isinstance(kernel, RowSubset):
-        return kernel.take(places)
-    if isinstance(kernel, RowSource):
-        return take_source(kernel, places)
-    if is_sparse(kernel):  # SciPy's, of any format, or known by sparse factors
-        rows = kernel.tocsr() if hasattr(kernel, "tocsr") else kernel
-        return rows[places, :][:, places]
-    if is_foreign(kernel):
-        return select(select(kernel, places), places, axis=1)
-    if isinstance(kernel, np.ndarray) and memory_map(kernel) is None:
-        return kernel[np.ix_(places, places)]
-    return RowSubset(kernel, places, is_kernel=True)
-
-
 def single_kernels(whole: Any) -> list[Any]:
-    """Return the kernels of an array or dataset of shape (m, n, n), or of a source, one by one."""
-    if isinstance(whole, RowSource):
-        everyone = np.arange(whole.n_samples)
-        return [take_source(whole, everyone, p) for p in range(whole.n_kernels)]
+    """Return the kernels of an array or dataset of shape (m, n, n), one by one."""
     if isinstance(whole, np.ndarray) or is_foreign(whole):
         return [whole[p, ...] for p in range(whole.shape[0])]
     n_kernels, n, n_columns = whole.shape
@@ -79,37 +67,36 @@ def cut_missing(
     New samples (`is_new`) may all lack a view, and the columns of their kernels are not samples.
     """
     who, square = ("kernel" if is_kernels else "view"), is_kernels and not is_new
-    take, empty_of = (take_block, empty_samples) if square else (take_rows, empty_rows)
-    lengths = {name: n_rows(part) for name, part in parts.items()}
+    lengths = [n_rows(part) for part in parts.values()]
+    if observed is None and absent is None and len(set(lengths)) > 1:
+        return dict(parts), None  # refused elsewhere
+    held = np.ones((lengths[0], len(parts)), bool) if absent is None else ~absent
+    missing = ~held
     if observed is not None:
         missing = read_mask(observed, list(parts), index)
-    elif absent is not None:
-        missing = absent.copy()
-    elif len(set(lengths.values())) == 1:
-        missing = np.zeros((next(iter(lengths.values())), len(parts)), bool)
-    else:
-        return dict(parts), None  # refused elsewhere
-    held = np.ones(missing.shape, bool) if absent is None else ~absent
-    if len(held) != len(missing):
-        found_rows = count(len(missing), "row")
-        raise ValueError(f"observed has {found_rows}, and there are {len(held):,} samples")
-    missing |= ~held
+        held = held if absent is not None else np.ones(missing.shape, bool)
+        if len(held) != len(missing):
+            found_rows = count(len(missing), "row")
+            raise ValueError(f"observed has {found_rows}, and there are {len(held):,} samples")
+        missing |= ~held
     found = dict(parts)
     for place, (name, part) in enumerate(parts.items()):
         samples, kept = np.flatnonzero(held[:, place]), np.flatnonzero(~missing[:, place])
-        samples = samples if lengths[name] == len(samples) else kept
-        if lengths[name] != len(samples):
+        samples = samples if lengths[place] == len(samples) else kept
+        if lengths[place] != len(samples):
             raise ValueError(
-                f"{who.capitalize()} {name!r} has {count(lengths[name], 'row')}, and observed says "
-                f"that {len(kept):,} of {len(missing):,} samples are in it: pass all, or these."
+                f"{who.capitalize()} {name!r} has {count(lengths[place], 'row')}, and observed "
+                f"says that {len(kept):,} of {len(missing):,} samples are in it: pass all, or "
+                "these."
             )
-        empty = empty_of(part) if len(parts) > 1 else None
-        if empty is not None:
+        if len(parts) > 1:
+            empty = _empty_samples(part) if square else _empty_rows(part, name)
             missing[samples[empty], place] = True
         if (lacks := missing[samples, place]).any():
-            found[name] = take(part, np.flatnonzero(~lacks))
-            if not is_kernels and observed is not None and in_memory(part) and is_symmetric(part):
-                found[name] = take_columns(found[name], np.flatnonzero(~lacks))
+            rows = np.flatnonzero(~lacks)
+            found[name] = take(part, rows, square)
+            if not is_kernels and _has_pairs(part, lacks, observed is not None):
+                found[name] = take_columns(found[name], rows)
     if not missing.any():
         return found, None
     if len(unseen := np.flatnonzero(missing.all(axis=1))):
@@ -120,48 +107,59 @@ def cut_missing(
     if not is_new and missing.all(axis=0).any():
         names = [repr(name) for name, lacks in zip(found, missing.T, strict=True) if lacks.all()]
         raise ValueError(f"{who.capitalize()} {join_words(names)} has no sample: leave it out.")
-    if not is_kernels:
-        pairs = zip(found.items(), missing.T, strict=True)
-        found = {name: _without_empty_columns(part, lacks) for (name, part), lacks in pairs}
     return found, missing
 
 
-def empty_rows(table: Any) -> np.ndarray | None:
-    """Return which rows of a table in memory have no entry at all, None if there is none."""
-    if not (in_memory(table) or is_foreign(table)) or n_dims(table) != 2 or 0 in table.shape:
-        return None
+def _has_pairs(table: Any, lacks: np.ndarray, is_masked: bool) -> bool:
+    """Return whether columns are samples: those that are missing are empty, or all symmetric."""
+    if tuple(table.shape) != (len(lacks), len(lacks)) or lacks.all():
+        return False
+    if not in_memory(table) and not is_foreign(table):
+        return False
+    if is_masked and is_symmetric(table):
+        return True
+    rows, columns = np.flatnonzero(~lacks), np.flatnonzero(lacks)
+    return not issparse(table) and bool(_is_nan(take_columns(take(table, rows), columns)).all())
+
+
+def _empty_rows(table: Any, name: str) -> np.ndarray:
+    """Return which rows of a table have no entry at all; files are read once for that."""
+    none = np.zeros(n_rows(table), bool)
+    if n_dims(table) != 2 or 0 in table.shape or is_sparse_tensor(table):
+        return none
     if issparse(table):
         entries = table.tocoo()
         rows = entries.coords[0][np.isnan(entries.data)]
-        empty = np.bincount(rows, minlength=table.shape[0]) >= table.shape[1]
-    else:  # the first entry decides for most rows
-        empty = _is_missing(take_columns(table, np.arange(1)))[:, 0]
-        if empty.any():
-            rows = np.flatnonzero(empty)
-            empty[rows] = _is_missing(take_rows(table, rows)).all(axis=1)
-    return empty if empty.any() else None
+        return np.bincount(rows, minlength=len(none)) >= table.shape[1]
+    if not (in_memory(table) or is_foreign(table)):
+        blocks = (DaskBlocks if is_dask(table) else Blocks)({name: table})
+        return blocks.map(lambda block, _: _is_nan(block[name]).all(axis=1))
+    empty = _is_nan(take_columns(table, np.arange(1)))[:, 0]  # decides for most rows
+    if empty.any():
+        rows = np.flatnonzero(empty)
+        empty[rows] = _is_nan(take(table, rows)).all(axis=1)
+    return empty
 
 
-def _is_missing(values: Any) -> np.ndarray:
+def _empty_samples(kernel: Any) -> np.ndarray:
+    """Return which samples of a kernel are all NaN; for a memory map the diagonal decides."""
+    if n_dims(kernel) != 2 or kernel.shape[0] != kernel.shape[1]:
+        return np.zeros(n_rows(kernel), bool)
+    if memory_map(kernel) is not None:
+        return _is_nan(kernel.diagonal())
+    if not (in_memory(kernel) or is_foreign(kernel)):
+        return np.zeros(n_rows(kernel), bool)
+    empty = _empty_rows(kernel, "")
+    return empty & _empty_rows(kernel.T, "") if empty.any() else empty
+
+
+def _is_nan(values: Any) -> np.ndarray:
     """Return which entries are NaN or None, on the host."""
     if not is_foreign(values):
         return np.array(pd.isna(values))
     xp = namespace(values)
     is_float = xp.isdtype(values.dtype, "real floating")
     return to_host(xp.isnan(values), None) if is_float else np.zeros(values.shape, bool)
-
-
-def empty_samples(kernel: Any) -> np.ndarray | None:
-    """Return which samples of a kernel are all NaN; for a memory map the diagonal decides."""
-    if n_dims(kernel) != 2 or kernel.shape[0] != kernel.shape[1] or is_sparse_tensor(kernel):
-        return None
-    if isinstance(kernel, np.ndarray) and memory_map(kernel) is not None:
-        empty = _is_missing(kernel.diagonal())
-        return empty if empty.any() else None
-    rows, columns = empty_rows(kernel), None
-    if rows is not None:
-        columns = empty_rows(kernel.T)
-    return None if columns is None else rows & columns
 
 
 def zero_samples(kernel: Any, cross: bool) -> np.ndarray | None:
@@ -176,16 +174,6 @@ def zero_samples(kernel: Any, cross: bool) -> np.ndarray | None:
             return None
     zero = zero_rows(kernel.tocsr() if issparse(kernel) else kernel)
     return zero if zero.any() else None
-
-
-def _without_empty_columns(table: Any, lacks: np.ndarray) -> Any:
-    """Return a view of pairs of samples without the empty columns of samples that it lacks."""
-    is_held = (in_memory(table) or is_foreign(table)) and not issparse(table)
-    shape = (int((~lacks).sum()), len(lacks))
-    if not is_held or shape[0] in (0, len(lacks)) or tuple(table.shape) != shape:
-        return table
-    is_empty = _is_missing(take_columns(table, np.flatnonzero(lacks))).all()
-    return take_columns(table, np.flatnonzero(~lacks)) if is_empty else table
 
 
 def read_mask(observed: Any, names: Sequence[str], index: Any) -> np.ndarray:

@@ -36,22 +36,7 @@ TABLE_RULES = {
 
 @dataclass(frozen=True, eq=False)
 class TableOptions:
-    """How tables become views of the same samples.
-
-    Parameters
-    ----------
-    views : mapping of str to (list, slice or str) or None, default=None
-        Takes one wide table apart: names of views to lists of columns, by name or by number, to
-        slices of columns, or to the prefix that their names begin with.
-    join : {"exact", "inner", "outer"}, default="exact"
-        Whether data frames must have the same ids, or the samples that all of them have are kept,
-        or all samples are, those included that are missing from some frames.
-    impute : {None, "median"}, default=None
-        ``"median"`` fills missing cells with the median of their column, and those of categories
-        with the most frequent one; without it they are refused.
-    missing_views : {None, "learn", "zero", "rescale"}, default=None
-        How a view counts for a sample that it lacks; None is ``"rescale"``.
-    """
+    """How tables become views of the same samples: the parameters of these names of a method."""
 
     views: Mapping[str, Any] | None = None
     join: str = "exact"

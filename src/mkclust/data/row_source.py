@@ -5,7 +5,6 @@ from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
-from mkclust.linalg import select
 from mkclust.types import Array
 
 
@@ -13,10 +12,8 @@ from mkclust.types import Array
 class RowSource(Protocol):
     """Kernels over the same samples, known by their rows.
 
-    Rows are asked for from one thread at a time, which need not be the one that made the source. A
-    source whose rows are arrays of another library than NumPy has the ``dtype`` of that library,
-    and is asked from the thread that asks the stack. A source that knows more than its rows, such
-    as its diagonal, is a subclass of `mkclust.stack.Source`.
+    Rows are asked for from one thread at a time, which need not be the one that made the source;
+    those of another library than NumPy from the thread that asks the stack.
     """
 
     @property
@@ -35,34 +32,6 @@ class RowSource(Protocol):
         """Return the rows from start to stop of every kernel, m blocks (stop - start, n)."""
 
 
-class ObservedRows:
-    """Some kernels of a source, of some samples, given by sorted indices."""
-
-    def __init__(self, source: RowSource, samples: np.ndarray, kernels: Sequence[int]):
-        self.source, self.samples, self.kernels = source, samples, tuple(kernels)
-        self.n_kernels, self.n_samples = len(self.kernels), len(samples)
-        self.dtype, self.like = source.dtype, getattr(source, "like", None)
-
-    def rows(self, start: int, stop: int) -> Sequence[Array]:
-        """Return the rows from start to stop of every kernel, (stop - start, n_v) each."""
-        where = self.samples[start:stop]
-        first, last = (int(where[0]), int(where[-1]) + 1) if len(where) else (0, 0)
-        blocks = self.source.rows(first, last)
-        return [
-            select(select(blocks[p], where - first), self.samples, axis=1) for p in self.kernels
-        ]
-
-
-def take_source(source: RowSource, samples: np.ndarray, kernel: int | None = None) -> Any:
-    """Return a source of one kernel, or of all, of some samples, given by sorted indices."""
-    if kernel is not None and hasattr(source, "only"):
-        source, kernel = source.only([kernel]), None
-    if kernel is None and len(samples) == source.n_samples:
-        return source
-    kernels = range(source.n_kernels) if kernel is None else [kernel]
-    return ObservedRows(source, samples, kernels)
-
-
 class RowSubset:
     """Some rows of a table in a file, or rows and columns of a kernel, read on demand."""
 
@@ -72,7 +41,6 @@ class RowSubset:
         self.array, self.rows, self.is_kernel, self.kernel = array, rows, is_kernel, kernel
         self.shape = (len(rows), len(rows) if is_kernel else int(array.shape[-1]))
         self.dtype = np.dtype(array.dtype)
-        self.nbytes = self.shape[0] * self.shape[1] * self.dtype.itemsize
 
     def __len__(self) -> int:
         return len(self.rows)

@@ -7,31 +7,17 @@ from typing import Any, Literal
 
 import numpy as np
 import pandas as pd
-from scipy.sparse import issparse
 
 from mkclust.data.blocks import Blocks
-from mkclust.data.check import (
-    check_as_sklearn,
-    check_entries,
-    check_together,
-    check_view,
-    is_dask,
-    n_rows,
-)
+from mkclust.data.check import check_entries, check_together, is_dask, n_rows
 from mkclust.data.dask import DaskBlocks
 from mkclust.data.encode import TableEncoder, encode_tables, fit_encoders
 from mkclust.data.join import align_tables, columns_are_ids, looks_like_kernel, training_columns
-from mkclust.data.missing import (
-    cut_missing,
-    single_kernels,
-    take_block,
-    take_rows,
-)
+from mkclust.data.missing import cut_missing, single_kernels, take
 from mkclust.data.options import AS_THEY_ARE, TableOptions
 from mkclust.data.row_source import RowSource
-from mkclust.data.tables import TABLE, Table, as_table, by_name, split_columns
-from mkclust.index import FITTED, key_of, make_index, match_rows
-from mkclust.linalg import select
+from mkclust.data.tables import TABLE, as_table, by_name, split_columns
+from mkclust.index import FITTED, make_index, match_rows
 from mkclust.text import join_words
 from mkclust.types import Array
 
@@ -100,7 +86,7 @@ class Samples:
     @property
     def n_features(self) -> tuple[int, ...]:
         """Number of columns of each view."""
-        return tuple(int(table.shape[1]) for table in self.tables.values())
+        return tuple(int(part.shape[1]) for part in self.parts)
 
     @property
     def is_lazy(self) -> bool:
@@ -108,17 +94,10 @@ class Samples:
         return any(map(is_dask, self.parts))
 
     @cached_property
-    def tables(self) -> dict[str, Any]:
-        """The views by name, sliceable by rows; none of their rows is read."""
-        return {TABLE: check_view(self.parts[0], "X")} if self.kind == "table" else self.by_name
-
-    @cached_property
     def views(self) -> dict[str, Array]:
         """The views by name, in memory: finite arrays of floats, all on one device."""
-        if self.kind == "table":
-            X = {TABLE: check_as_sklearn(self.parts[0])}
-            return check_entries(X, {TABLE: "X"}, self.columns)
-        return check_entries(self.tables, _titles(self.names), self.columns)
+        titles = _titles(self.names, is_table=self.kind == "table")
+        return check_entries(self.by_name, titles, self.columns)
 
     def only(self, names: Sequence[str]) -> "Samples":
         """Return the parts of these names, in this order."""
@@ -133,12 +112,13 @@ class Samples:
         """Return some samples, by their indices: their rows, and for kernels also their columns."""
         numbers = np.asarray(numbers)
         ids = None if self.ids is None else self.ids[numbers]
-        take = take_block if self.kind == "kernels" else take_rows
         places, missing = [numbers] * len(self.parts), None
         if self.missing is not None:
             ranks, missing = (~self.missing).cumsum(axis=0) - 1, self.missing[numbers]
             places = [rank[numbers][~lacks] for rank, lacks in zip(ranks.T, missing.T, strict=True)]
-        return replace(self, parts=tuple(map(take, self.parts, places)), missing=missing, ids=ids)
+        pairs, is_kernels = zip(self.parts, places, strict=True), self.kind == "kernels"
+        parts = tuple(take(part, rows, is_kernels) for part, rows in pairs)
+        return replace(self, parts=parts, missing=missing, ids=ids)
 
     def check_columns(self, fitted: Mapping[str, list[str]], who: str) -> None:
         """Refuse data frames whose columns are not those of a fit, in order."""
@@ -176,17 +156,13 @@ def read_samples(
         How tables become views.
     observed : array-like of bool of shape (n_samples, n_views), data frame or mapping, default=None
         True if a view, or kernel, has a sample, in the order of the samples or by id; or such a
-        column by the name of each. Samples that it marks as missing are not read, and may
-        be left out; others without an entry are also missing.
-
-    Returns
-    -------
-    Samples
+        column by the name of each. Samples that it marks as missing may be left out; others
+        without an entry are also missing.
 
     Examples
     --------
     >>> import numpy as np
-    >>> from mkclust.data.samples import read_samples
+    >>> from mkclust.data import read_samples
     >>> samples = read_samples({"shape": np.ones((4, 2)), "color": np.ones((4, 3))})
     >>> samples.kind, samples.names, samples.n_samples
     ('views', ('shape', 'color'), 4)
@@ -197,54 +173,37 @@ def read_samples(
         return _read_again(X, expected, ids, observed)
     if options.views is not None and expected == "precomputed":
         raise ValueError("views= takes a table apart, and kernels='precomputed' expects kernels")
-    kind = "table" if options.views is not None else _kind_of(X, expected)
-    if kind == "kernels":
+    if options.views is None and _holds_kernels(X, expected):
         return read_kernels(X, ids=ids, cross=cross, options=options, observed=observed)
     samples = read_views(X, ids=ids, options=options, observed=observed)
-    if kind == "views" and expected == "auto":
-        _refuse_square(samples)
-    return samples
-
-
-def _kind_of(X: Any, expected: Expected) -> Kind:
-    """Return what X is by its form, given what is expected."""
-    named = _named(X)
-    several = named.get(TABLE) is not X
-    is_stack = not several and (isinstance(X, RowSource) or getattr(X, "ndim", 2) == 3)
-    if expected == "precomputed" and not (several or is_stack):
-        raise ValueError(
-            "kernels='precomputed' expects an array of shape (m, n, n) or a list or dict of n x n "
-            f"matrices, got {type(X).__name__}: pass K[None] for one kernel, or a list"
-        )
-    if expected == "views" and is_stack:
-        raise ValueError("X holds kernels: pass views, or kernels='precomputed'")
-    if expected == "auto" and not several and looks_like_kernel(X):
-        raise ValueError(
-            f"X is one symmetric {X.shape[0]} x {X.shape[0]} matrix: if it is a kernel, pass [K] "
-            "and kernels='precomputed'; if it is a table of features, pass kernels=KernelBank()"
-        )
-    if is_stack or expected == "precomputed":
-        return "kernels"
-    return "views" if several else "table"
-
-
-def _named(X: Any) -> dict[str, Any]:
-    """Return several views or kernels by name, or one table."""
-    if named := by_name(X):
-        return named
-    raise ValueError(f"X is an empty {type(X).__name__}: pass at least one kernel or view")
-
-
-def _refuse_square(samples: Samples) -> None:
-    """Refuse square matrices of one size, which could be kernels or views."""
     shapes = [np.shape(view) for view in samples.parts]
-    # Rows that a mask takes out are gone, and the columns of these samples may be there.
-    if all(width in (height, samples.n_samples) for height, width in shapes):
+    is_square = all(width in (height, samples.n_samples) for height, width in shapes)
+    if options.views is None and not _is_table(X) and expected == "auto" and is_square:
         raise ValueError(
             f"X holds square matrices only, {samples.n_samples} x {samples.n_samples}: pass "
             "kernels='precomputed' if they are kernels, kernels='from_distances' for distances, or "
             "kernels=KernelBank() for views of features"
         )
+    return samples
+
+
+def _is_table(X: Any) -> bool:
+    """Return whether X is one table, or kernels in one array, rather than several by name."""
+    return by_name(X).get(TABLE) is X
+
+
+def _holds_kernels(X: Any, expected: Expected) -> bool:
+    """Return whether X is to be read as kernels, given what is expected."""
+    is_one = _is_table(X)
+    is_stack = is_one and (isinstance(X, RowSource) or getattr(X, "ndim", 2) == 3)
+    if expected == "views" and is_stack:
+        raise ValueError("X holds kernels: pass views, or kernels='precomputed'")
+    if expected == "auto" and is_one and looks_like_kernel(X):
+        raise ValueError(
+            f"X is one symmetric {X.shape[0]} x {X.shape[0]} matrix: if it is a kernel, pass [K] "
+            "and kernels='precomputed'; if it is a table of features, pass kernels=KernelBank()"
+        )
+    return is_stack or expected == "precomputed"
 
 
 def read_kernels(
@@ -262,24 +221,15 @@ def read_kernels(
     """
     if isinstance(X, Samples):
         return _read_again(X, "precomputed", None if cross else ids, observed)
-    if isinstance(X, RowSource) and observed is None:
-        return Samples("kernels", (), (X,))
-    if isinstance(X, RowSource) or not isinstance(X, Mapping | list | tuple) or issparse(X):
-        parts = _single_kernels(X, cross)
-        names = tuple(f"kernel {p}" for p in range(len(parts)))
-        return _without_missing(Samples("kernels", names, tuple(parts)), observed, cross)
+    if isinstance(X, RowSource):
+        return _cut(Samples("kernels", (), (X,)), observed, cross)
     is_named = isinstance(X, Mapping)
-    named = by_name(X) if is_named else {f"kernel {p}": K for p, K in enumerate(X)}
+    named = by_name(X) if is_named else {f"kernel {p}": K for p, K in enumerate(_listed(X, cross))}
     labels = [f"kernel {p}{f' ({name!r})' * is_named}" for p, name in enumerate(named)]
-    tables = [
-        Table(K) if isinstance(K, RowSource) else as_table(K, label)
-        for K, label in zip(named.values(), labels, strict=True)
+    tables = [as_table(K, label) for K, label in zip(named.values(), labels, strict=True)]
+    square = [
+        not cross and table.is_frame and len(set(table.values.shape)) == 1 for table in tables
     ]
-    # What should be square and is not is refused elsewhere.
-    shapes = [table.values.shape if table.is_frame else (0, 1) for table in tables]
-    square = [not cross and n_rows == n_columns for n_rows, n_columns in shapes]
-    if not cross:
-        tables = [t if s else Table(t.values) for t, s in zip(tables, square, strict=True)]
     tables, found = align_tables(tables, labels, square, options.join, is_new=cross)
     parts = [table.values for table in tables]
     if cross:
@@ -292,46 +242,39 @@ def read_kernels(
         index_names=found.names,
         missing=found.missing,
     )
-    samples = _without_missing(samples, observed, cross)
+    samples = _cut(samples, observed, cross)
     if cross:
         return replace(samples, ids=None, index_names=None)
     return _in_order(samples, ids, options.join, found.without_ids)
 
 
-def _single_kernels(X: Any, cross: bool) -> list[Any]:
-    """Return the kernels of an array, a dataset or a source, or refuse other shapes."""
-    if isinstance(X, RowSource):
-        return single_kernels(X)
-    shape = tuple(getattr(X, "shape", ()))
-    if len(shape) not in (2, 3) or not shape[0]:
-        kind = ValueError if shape else TypeError
+def _listed(X: Any, cross: bool) -> Sequence[Any]:
+    """Return the kernels of a list, an array or a dataset, or refuse other shapes."""
+    is_list, shape = isinstance(X, list | tuple), tuple(getattr(X, "shape", ()))
+    if is_list and len(X):
+        return X
+    is_last = len(shape) == 3 and shape[0] == shape[1] != shape[2] and not cross
+    if len(shape) != 3 or not shape[0] or is_last:
+        kind = ValueError if shape or is_list else TypeError
         raise kind(
-            f"no kernels in {type(X).__name__}{list(shape) or ''}: pass an array of shape "
-            "(m, n, n), or a list or dict of n x n matrices"
-        )
-    if len(shape) == 2:
-        raise ValueError(f"one matrix of shape {shape}, not several kernels: pass K[None]")
-    if not cross and shape[0] == shape[1] != shape[2]:
-        raise ValueError(
-            f"an array of shape {shape}, samples x samples x kernels as in MATLAB: pass "
-            "np.moveaxis(K, 2, 0)"
+            f"no kernels in {type(X).__name__}{list(shape) or ''}: pass K[None] for one kernel K, "
+            "np.moveaxis(K, 2, 0) if kernels come last, as in MATLAB, an array of shape (m, n, n), "
+            "or a list or dict of n x n matrices"
         )
     return single_kernels(X)
 
 
-def _without_missing(samples: Samples, observed: Any, is_new: bool = False) -> Samples:
+def _cut(samples: Samples, observed: Any, is_new: bool) -> Samples:
     """Return views or kernels without the rows of samples that they lack; the same if none."""
-    is_kernels = samples.kind == "kernels"
-    named = samples.by_name if samples.names else {}
-    matrices = [part for part in named.values() if not isinstance(part, RowSource)]
-    if not (named and all(len(getattr(each, "shape", ())) == 2 for each in matrices)):
-        return replace(samples, missing=None)  # refused elsewhere
-    parts, missing = cut_missing(
-        named, samples.missing, observed, samples.index, is_kernels=is_kernels, is_new=is_new
+    if any(isinstance(part, RowSource) for part in samples.parts):
+        if observed is None:
+            return samples
+        raise TypeError("observed= needs kernels as arrays, and X is known by its rows alone")
+    is_kernels, parts = samples.kind == "kernels", samples.by_name
+    cut, missing = cut_missing(
+        parts, samples.missing, observed, samples.index, is_kernels=is_kernels, is_new=is_new
     )
-    if missing is None:
-        return samples
-    return replace(samples, parts=tuple(parts.values()), missing=missing)
+    return replace(samples, parts=tuple(cut.values()), missing=missing)
 
 
 def read_views(
@@ -349,25 +292,25 @@ def read_views(
     is_new = encodings is not None and ids is None
     if isinstance(X, Samples):
         return _read_again(X, "views", ids, observed, is_new)
-    named = _named(X)
-    is_table = list(named) == [TABLE] and named[TABLE] is X
+    is_table = _is_table(X)
     if options.views is not None and not is_table:
         raise TypeError(
             f"views={list(options.views)} takes one table apart, and X is a {type(X).__name__}: "
             "pass one data frame or 2-D array, or views=None"
         )
-    titles = {TABLE: "X"} if is_table else _titles(named)
+    named = by_name(X)
+    titles = _titles(named, is_table)
     tables = {name: as_table(view, titles[name]) for name, view in named.items()}
-    labels = ["X"] if is_table else [f"view {name!r}" for name in tables]
     # A frame whose columns are the ids of its rows, as one of distances, keeps these alike; new
     # samples have the columns of a fit instead.
     square = [not is_new and columns_are_ids(table.values) for table in tables.values()]
-    before = [n_rows(table.values) for table in tables.values()]
+    sizes = [n_rows(table.values) for table in tables.values()]
+    labels = [title.replace("View", "view", 1) for title in titles.values()]
     aligned, found = align_tables(list(tables.values()), labels, square, options.join, is_new)
     tables, notes = dict(zip(tables, aligned, strict=True)), []
-    if before != [n_rows(table.values) for table in aligned]:
-        sizes = join_words(f"{n:,}" for n in before)
-        notes = [f"join keeps {n_rows(aligned[0].values):,} of {sizes} samples"]
+    if sizes != [n_rows(table.values) for table in aligned]:
+        before = join_words(f"{n:,}" for n in sizes)
+        notes = [f"join keeps {n_rows(aligned[0].values):,} of {before} samples"]
     if options.views is not None:
         tables, unused = split_columns(tables[TABLE], options.views)
         titles, is_table, notes = _titles(tables), False, [*notes, *unused]
@@ -378,16 +321,11 @@ def read_views(
     values, missing = cut_missing(held, found.missing, observed, found.index, is_new=is_new)
     tables = {name: replace(table, values=values[name]) for name, table in tables.items()}
     encoders = fit_encoders(tables, titles, options.impute) if encodings is None else encodings
-    is_read = encodings is not None
-    encoded = encode_tables(
-        tables, titles, encoders, is_new=is_read, may_lack_rows=missing is not None
-    )
-    is_table = is_table and [view.name for view in encoded] == [TABLE]  # without categories
-    if missing is not None:
-        missing = missing[:, [list(tables).index(view.table) for view in encoded]]
+    encoded, missing = encode_tables(tables, titles, encoders, missing, encodings is not None)
+    names = tuple(view.name for view in encoded)
     samples = Samples(
-        "table" if is_table else "views",
-        tuple(view.name for view in encoded),
+        "table" if is_table and names == (TABLE,) else "views",
+        names,
         tuple(view.array for view in encoded),
         ids=found.ids,
         index_names=found.names,
@@ -396,8 +334,7 @@ def read_views(
         encodings=dict(encoders),
         table_notes=(*notes, *(view.note for view in encoded)),
     )
-    if not is_table:
-        check_together(samples.by_name, same_length=missing is None)
+    check_together(samples.by_name, same_length=missing is None)
     return _in_order(samples, ids, options.join, found.without_ids)
 
 
@@ -409,45 +346,25 @@ def _read_again(
     if (expected == "precomputed" and not is_kernels) or (expected == "views" and is_kernels):
         wanted = "views, samples x features" if is_kernels else "kernels"
         raise ValueError(f"X holds {samples.kind}, and kernels={expected!r} expects {wanted}")
-    return _in_order(
-        samples if observed is None else _without_missing(samples, observed, is_new), ids
-    )
+    samples = samples if observed is None else _cut(samples, observed, is_new)
+    return _in_order(samples, ids, "exact", ["X"])
 
 
 def as_blocks(X: Any, *, block_rows: int | None = None) -> Blocks:
-    """Return views in any accepted form as blocks of samples, without reading them.
+    """Return views in any accepted form as blocks of samples, of a chosen height if None.
 
-    Parameters
-    ----------
-    X : mapping, list, tuple or table
-        Views of shape (n_samples, n_features): arrays, sparse matrices, data frames, memory maps,
-        HDF5 data sets, whatever has a shape and can be sliced by rows; or dask arrays, all of them;
-        or arrays of another library such as torch or CuPy, all on one device, where their blocks
-        stay.
-    block_rows : int or None, default=None
-        Samples of a block; None chooses, on a device large ones.
-
-    Returns
-    -------
-    Blocks
-
-    Examples
-    --------
     >>> import numpy as np
-    >>> from mkclust.data import as_blocks
     >>> blocks = as_blocks({"a": np.ones((5, 2)), "b": np.ones((5, 3))}, block_rows=2)
     >>> blocks.total(lambda block, start: block["a"].T @ block["b"]).tolist()
     [[5.0, 5.0, 5.0], [5.0, 5.0, 5.0]]
     """
     samples = read_views(X)
     observed = None if samples.missing is None else ~samples.missing
-    return (DaskBlocks if samples.is_lazy else Blocks)(samples.tables, observed, block_rows)
+    return (DaskBlocks if samples.is_lazy else Blocks)(samples.by_name, observed, block_rows)
 
 
-def _in_order(
-    samples: Samples, ids: Any, join: str = "exact", without_ids: Sequence[str] = ()
-) -> Samples:
-    """Return samples in the order of ids, if these are given and the samples have some."""
+def _in_order(samples: Samples, ids: Any, join: str, fixed: Sequence[str]) -> Samples:
+    """Return samples in the order of ids, if both are there and no table has a fixed order."""
     if ids is None or samples.index is None:
         return samples
     order = match_rows(samples.index, make_index(ids, None, 0), "X", every=True)
@@ -458,22 +375,14 @@ def _in_order(
         )
     if np.array_equal(order, np.arange(samples.n_samples)):
         return samples
-    if without_ids:
+    if fixed:
         raise ValueError(
-            f"{without_ids[0]} has no ids, and others have them in another order than {FITTED}: "
-            "pass all in the order of the fit, or with ids"
+            f"{fixed[0]} has no ids, or was read before, and the order of {FITTED} is another: "
+            "pass all tables in this order, or with ids"
         )
-    found = samples.take(order)
-    parts = found.by_name
-    for name, part in samples.by_name.items():
-        encoder = samples.encodings.get(name)
-        names = None if encoder is None or samples.missing is not None else encoder.names
-        # Columns that are the ids of the rows stay in their order.
-        if names and list(map(key_of, names)) == list(map(key_of, samples.index.tolist())):
-            parts[name] = select(select(part, order), order, axis=1)
-    return replace(found, parts=tuple(parts.values()), ids=samples.index[order].to_numpy())
+    return replace(samples.take(order), ids=samples.index[order].to_numpy())
 
 
-def _titles(names: Any) -> dict[str, str]:
+def _titles(names: Any, is_table: bool = False) -> dict[str, str]:
     """Return what messages call views."""
-    return {name: f"View {name!r}" for name in names}
+    return {name: "X" if is_table else f"View {name!r}" for name in names}

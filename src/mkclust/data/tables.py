@@ -60,7 +60,11 @@ def as_table(thing: Any, title: str) -> Table:
     if isinstance(thing, pd.DataFrame):
         return Table(thing, thing.index)
     if all(hasattr(thing, name) for name in ("X", "obs_names", "var_names")):
-        return _of_anndata(thing)
+        thing = thing.to_memory() if getattr(thing, "isbacked", False) else thing
+        if thing.X is None:
+            raise ValueError(f"{title} is AnnData without a matrix X: pass one that has it")
+        matrix = thing.X.tocsr() if issparse(thing.X) else np.asarray(thing.X)
+        return Table(matrix, thing.obs_names, list(thing.var_names))
     if isinstance(native := nw.from_native(thing, pass_through=True), nw.LazyFrame):
         raise TypeError(f"{title} is a LazyFrame: pass the data frame that collect() returns")
     if isinstance(native, nw.DataFrame):
@@ -80,19 +84,12 @@ def as_table(thing: Any, title: str) -> Table:
             f"{title} is a {type(thing).__name__}: pass a 2-D array or a data frame, such as "
             "series.to_frame()"
         )
+    if not hasattr(thing, "shape"):
+        thing = np.asarray(thing)
     if isinstance(thing, np.ma.MaskedArray):
         precision = thing.dtype if thing.dtype.kind == "f" else np.float64
         thing = np.ma.filled(thing.astype(precision), np.nan)
     return Table(thing)
-
-
-def _of_anndata(thing: Any) -> Table:
-    """Return the matrix of AnnData with its names."""
-    thing = thing.to_memory() if getattr(thing, "isbacked", False) else thing
-    if thing.X is None:
-        raise ValueError("X holds AnnData without a matrix X: pass one that has it")
-    matrix = thing.X.tocsr() if issparse(thing.X) else np.asarray(thing.X)
-    return Table(matrix, thing.obs_names, list(thing.var_names))
 
 
 def _as_pandas(frame: Any) -> pd.DataFrame:
@@ -112,6 +109,8 @@ def _as_pandas(frame: Any) -> pd.DataFrame:
 
 def by_name(X: Any) -> dict[str, Any]:
     """Return several views by their names, and all else as one table."""
+    if isinstance(X, Mapping | list | tuple) and not issparse(X) and not len(X):
+        raise ValueError(f"X is an empty {type(X).__name__}: pass at least one kernel or view")
     if hasattr(X, "mod") and isinstance(X.mod, Mapping):  # MuData
         X = X.mod
     if isinstance(X, Mapping) and not issparse(X):  # one of SciPy's sparse formats is a dict
@@ -119,7 +118,7 @@ def by_name(X: Any) -> dict[str, Any]:
         if len(named) < len(X):
             raise ValueError(f"two have the same name, among {list(X)}: rename one of them")
         return named
-    if isinstance(X, list | tuple) and (len(X) == 0 or any(n_dims(item) > 1 for item in X)):
+    if isinstance(X, list | tuple) and any(n_dims(item) > 1 for item in X):
         return {f"view {i}": view for i, view in enumerate(X)}
     return {TABLE: X}
 
@@ -145,23 +144,23 @@ def split_columns(
 def _places(view: str, choice: Any, names: list[Any] | None, width: int) -> list[int]:
     """Return the places of the columns of a view, or say which column there is not."""
     if isinstance(choice, slice):
-        places = list(range(*choice.indices(width)))
+        places = list(range(width))[choice]
     elif isinstance(choice, str):
         places = [p for p, name in enumerate(names or []) if str(name).startswith(choice)]
     else:
-        places = []
+        places, counts = [], Counter(names or [])
+        known = {name: place for place, name in enumerate(names or [])}
         for column in choice.tolist() if isinstance(choice, np.ndarray) else choice:
-            found = [p for p, name in enumerate(names or []) if name == column]
-            if not found and type(column) is int and -width <= column < width:
-                found = [column % width]
-            if len(found) != 1:
+            is_number = type(column) is int and -width <= column < width
+            place = known.get(column, column % width if is_number else None)
+            if place is None or counts[column] > 1:
                 near = did_you_mean(str(column), map(str, names or []))
-                known = "have no names" if names is None else f"are {join_words(names)}"
+                held = "have no names" if names is None else f"are {join_words(names)}"
                 raise ValueError(
                     f"views asks for the column {column!r} in {view!r}, of which there are "
-                    f"{len(found)}{near}: the columns {known}"
+                    f"{counts[column]}{near}: the columns {held}"
                 )
-            places += found
+            places.append(place)
     if not places:
         raise ValueError(f"views asks for no column in {view!r}: no column matches {choice!r}")
     return places

@@ -1,13 +1,10 @@
 """Whether what kernels share may come from the order of their rows alone.
 
-The p-values of `mkclust.engine.agreement` hold for exchangeable rows. Rows in time order are not
-exchangeable: neighbors are alike in two independent series, and so are the kernels of both. Rows
-sorted by group also have similar neighbors, but their kernels no longer agree if the rows of one
-are shifted against those of the other. Shifted series are as much alike as before.
-
-References
-----------
-.. [1] K. Chwialkowski, A. Gretton. A Kernel Independence Test for Random Processes. ICML 2014.
+The p-values of `mkclust.engine.agreement` hold for exchangeable rows. Rows in time order are not:
+neighbors are alike in two independent series, and so are the kernels of both. Kernels of rows
+sorted by group no longer agree if the rows of one are shifted against those of the other; shifted
+series are as much alike as before (K. Chwialkowski, A. Gretton. A Kernel Independence Test for
+Random Processes. ICML 2014).
 """
 
 import numpy as np
@@ -30,11 +27,10 @@ def neighboring_rows(n_rows: int) -> np.ndarray:
 
 
 def neighbor_p_values(entries: Float) -> Float:
-    """Return the p-values of how alike neighboring rows are, (m,).
+    """Return the p-values of how alike neighboring rows are, (m,), by (m, s, s) entries.
 
-    The entries are those among the rows of `neighboring_rows`, (m, s, s). Each kernel is compared
-    with one that links neighbors, within windows: larger groups of rows do not count. Each is
-    taken to have one direction only, which makes the p-value larger.
+    Each kernel is compared with one that links neighbors, within windows: larger groups of rows do
+    not count. Each is taken to have one direction only, which makes the p-value larger.
     """
     s = entries.shape[1]
     windows = np.array_split(np.arange(s), max(s // WINDOW, 1))
@@ -51,10 +47,7 @@ def neighbor_p_values(entries: Float) -> Float:
 
 
 def alike_if_shifted(entries: Float, n_windows: int) -> np.ndarray:
-    """Return which kernels are as much alike if the rows of one are shifted, (m, m) of bool.
-
-    The entries are those among the rows of `neighboring_rows`.
-    """
+    """Return which kernels are as much alike if the rows of one are shifted, (m, m) of bool."""
     m, length = len(entries), entries.shape[1] // n_windows
     shifts = [shift for shift in SHIFTS if 4 * shift <= length]
     if not shifts:
@@ -62,7 +55,6 @@ def alike_if_shifted(entries: Float, n_windows: int) -> np.ndarray:
     whole = entries.reshape(m, n_windows, length, n_windows, length)
 
     def part(shift: int) -> Float:
-        """Return the entries among rows that are shifted."""
         rows = slice(shifts[-1] + shift, length - shifts[-1] + shift)
         return whole[:, :, rows, :, rows].reshape(m, -1)
 

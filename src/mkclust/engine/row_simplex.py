@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from mkclust.linalg import is_foreign, namespace
+from mkclust.linalg import namespace
 from mkclust.types import Array
 
 # The gap at which to stop, relative to the minimum.
@@ -26,12 +26,9 @@ class RowMinimum(NamedTuple):
     value: float  # the quadratic there
     gap: float  # how far the value lies above the minimum at most
     converged: bool  # whether the gap is as small as asked for
-    n_products: int  # number of products with the matrices
 
 
-def minimize_over_rows(
-    product: Callable[[Array], Array], bound: Array, start: Array, *, tol: float = TOLERANCE
-) -> RowMinimum:
+def minimize_over_rows(product: Callable[[Array], Array], bound: Array, start: Array) -> RowMinimum:
     r"""Minimize a sum of convex quadratics, one per column, over rows on the simplex.
 
     .. math:: \min_{\Theta \ge 0,\, \Theta 1 = 1} \tfrac12 \sum_p \theta_p^\top Q_p \theta_p,
@@ -43,13 +40,12 @@ def minimize_over_rows(
     the minimum.
 
     ``product(Theta)`` returns the (n, m) matrix with columns ``Q_p theta_p``, and the bound has
-    columns ``d_p``, nonnegative, zero only if the matrices are. What is returned is never worse
-    than the start. If the quadratic falls below zero, some matrix is not positive semidefinite:
-    that is an ArithmeticError.
+    columns ``d_p``. The result is never worse than the start. If the quadratic falls below zero,
+    some matrix is not positive semidefinite: that is an ArithmeticError.
     """
     xp = namespace(bound)
     smallest = float(np.finfo(np.float64).eps) * float(xp.max(bound)) or 1.0
-    d = _by_columns(xp.maximum(bound, smallest))
+    d = xp.maximum(bound, smallest)
 
     def evaluate(x: Array) -> tuple[Array, Array, float, float, bool]:
         gradient = product(x)
@@ -62,13 +58,14 @@ def minimize_over_rows(
         value = max(value, 0.0)
         # No minimum is below zero either.
         gap = min(2 * value - float(xp.sum(xp.min(gradient, axis=1))), value)
-        return x, gradient, value, gap, gap <= tol * value + VANISHING * size
+        return x, gradient, value, gap, gap <= TOLERANCE * value + VANISHING * size
 
-    first = now = evaluate(_by_columns(start))
-    ahead, slope, t, n_products = now[0], now[1], 1.0, 1
-    while not now[-1] and n_products < MAX_PRODUCTS:
+    first = now = evaluate(start)
+    ahead, slope, t = now[0], now[1], 1.0
+    for _ in range(MAX_PRODUCTS):
+        if now[-1]:
+            break
         (x, gradient), now = now[:2], evaluate(_gradient_step(ahead, slope, d))
-        n_products += 1
         step = now[0] - x
         if float(xp.sum(d * (ahead - now[0]) * step)) > 0:  # the momentum leads up
             t = 1.0
@@ -77,7 +74,7 @@ def minimize_over_rows(
         ahead = now[0] + momentum * step
         slope = now[1] + momentum * (now[1] - gradient)
     x, _, value, gap, done = now if now[2] <= first[2] else first
-    return RowMinimum(x, value, gap, done, n_products)
+    return RowMinimum(x, value, gap, done)
 
 
 def _gradient_step(x: Array, gradient: Array, d: Array) -> Array:
@@ -91,9 +88,4 @@ def _gradient_step(x: Array, gradient: Array, d: Array) -> Array:
     tau = (xp.cumulative_sum(ordered, axis=1) - 1) / xp.cumulative_sum(ease, axis=1)
     n_kept = xp.sum(xp.astype(ordered > tau * ease, xp.int64), axis=1, keepdims=True)
     x = xp.maximum(y - xp.take_along_axis(tau, n_kept - 1, axis=1) / d, 0.0)
-    return _by_columns(x / xp.sum(x, axis=1, keepdims=True))
-
-
-def _by_columns(x: Array) -> Array:
-    """Return a matrix with contiguous columns on a host, for products with them."""
-    return x if is_foreign(x) else np.asfortranarray(x)
+    return x / xp.sum(x, axis=1, keepdims=True)

@@ -82,18 +82,6 @@ def zero_rows(rows: Array) -> np.ndarray:
     return to_host(~namespace(rows).any(rows != 0, axis=1), None)
 
 
-def missing_rows(rows: Array) -> Array:
-    """Return which rows stand for samples that a view lacks, on their device.
-
-    Inside a block such a row is all NaN; a sparse one holds NaN, once at least, and nothing else.
-    """
-    if issparse(rows):
-        held = np.diff(rows.indptr)
-        return (held > 0) & (_counts(rows, np.isnan(rows.data)) == held)
-    xp = namespace(rows)
-    return xp.all(xp.isnan(rows), axis=1)
-
-
 def _counts(rows: Any, flags: np.ndarray) -> np.ndarray:
     """Return how many of the entries that each sparse row holds are flagged."""
     counts = np.append(0, np.cumsum(flags))

@@ -3,13 +3,11 @@
 from dataclasses import replace
 from typing import Any, ClassVar, Literal
 
-import numpy as np
 from sklearn.metrics import adjusted_rand_score
 
-from mkclust.engine.certificate import rounding_of_entries, search_key
+from mkclust.engine.certificate import rounding_of_entries
 from mkclust.engine.eigen import Relaxation, relax
-from mkclust.engine.search import Search, search
-from mkclust.linalg import select, sum_of_squares, to_device, to_host, zeros
+from mkclust.linalg import sum_of_squares, to_device, zeros
 from mkclust.methods.agreement_kkm import (
     AgreementKKM,
     Compromise,
@@ -17,16 +15,15 @@ from mkclust.methods.agreement_kkm import (
     find_compromise,
     names_set_aside,
 )
-from mkclust.methods.documentation import LARGE_WEIGHT
 from mkclust.methods.inductive import InductiveClusterer
 from mkclust.methods.mixture import EIGEN_TOLERANCE
 from mkclust.methods.out_of_sample import inverse
-from mkclust.methods.simple_mkkm import CertifiedClusterer, SimpleMKKM, solution_of
+from mkclust.methods.simple_mkkm import CertifiedClusterer, SimpleMKKM, solve_simple_mkkm
 from mkclust.methods.solution import Solution
 from mkclust.parameters import Allowed, Choice, Either, Number
 from mkclust.stack import Factored, Stack
 from mkclust.stack.discretize import discretize
-from mkclust.types import Array, Float
+from mkclust.types import Array
 
 # The anchors that "auto" tries, in this order.
 ANCHORS = (0.0, 0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 16.0)
@@ -49,8 +46,7 @@ def solve_anchored_mkkm(
 ) -> Solution:
     """Minimize the objective of `AnchoredMKKM` to a certified relative gap.
 
-    See `AnchoredMKKM` for the objective and the parameters; ``n_init`` is the number of k-means
-    starts by which ``anchor="auto"`` compares clusters.
+    ``n_init`` is the number of k-means starts by which ``anchor="auto"`` compares clusters.
     """
     compromise = find_compromise(stack)
     included = compromise.stack
@@ -63,26 +59,21 @@ def solve_anchored_mkkm(
         if strength:  # the last kernel is c H_0 H_0^T
             kernels = *included.kernels, Factored(strength**0.5 * H_0)
             anchored = Stack(kernels, (*included.names, "anchor"), (*included.views, -1))
-        result = search(
+        solution = solve_simple_mkkm(
             anchored,
             n_clusters,
             tol=tol,
             max_iter=max_iter,
-            n_fixed=1 if strength else 0,
-            start=baseline.vectors,
             prove=prove,
-            key=search_key(random_state),
+            start=baseline,
+            n_fixed=int(strength > 0),
+            random_state=random_state,
         )
-        n_passes += result.n_passes
-        solution = solution_of(result)
+        n_passes += solution.n_passes
         if n_clusters == 1 or _keeps(stack, solution.partition, baseline, n_init):
             break
     weights = compromise.scatter(solution.weights)
-    projections, learned = None, {"anchor_": factor}
-    if strength:
-        projections = _projections(compromise, result, baseline, strength)
-        if stack.features is None:
-            learned["_anchor_rows"] = strength**0.5 * H_0
+    projections = _projections(compromise, solution, baseline, strength) if strength else None
     return replace(
         solution,
         weights=weights,
@@ -93,7 +84,7 @@ def solve_anchored_mkkm(
         included=compromise.indices,
         n_passes=n_passes,
         stack=activate(stack, compromise.indices),
-        learned=learned,
+        learned={"anchor_": factor},
     )
 
 
@@ -113,22 +104,22 @@ def _keeps(stack: Stack, partition: Array, baseline: Relaxation, n_init: int) ->
 
 
 def _projections(
-    compromise: Compromise, result: Search, baseline: Relaxation, strength: float
+    compromise: Compromise, solution: Solution, baseline: Relaxation, strength: float
 ) -> list[Array]:
     """Return an anchored partition as a function of similarities."""
     precision = rounding_of_entries(compromise.stack)
 
-    def over_eigenvalues(found: Relaxation) -> Array:
+    def over_eigenvalues(found: Any) -> Array:
         H = found.vectors[:, : found.n_clusters]
         values = found.eigenvalues[: found.n_clusters]
         return H * to_device(inverse(values, H.shape[0], precision), H)
 
     # H_0 is a function of the compromise, which the anchor adds to the mix: H_0 = K H_0 / L_0.
-    H, H_0 = over_eigenvalues(result.relaxation), baseline.vectors[:, : baseline.n_clusters]
+    H, H_0 = over_eigenvalues(solution.relaxation), baseline.vectors[:, : baseline.n_clusters]
     shared = over_eigenvalues(baseline) @ (strength * (H_0.T @ H))
     coefficients = compromise.coefficients / len(compromise.indices)
     projections = [zeros(tuple(H.shape), H) for _ in compromise.agreement.names]
-    for p, weight, c in zip(compromise.indices, result.weights, coefficients, strict=True):
+    for p, weight, c in zip(compromise.indices, solution.weights, coefficients, strict=True):
         projections[p] = float(weight) ** 2 * H + float(c) * shared
     return projections
 
@@ -139,10 +130,9 @@ class AnchoredMKKM(CertifiedClusterer, InductiveClusterer):
     .. math:: \min_{\gamma \in \Delta} \max_{H^\top H = I_k}
               \mathrm{Tr}((K_\gamma + c H_0 H_0^\top) H H^\top)
 
-    SimpleMKKM gives the largest weight to the kernel that agrees least, so views that share nothing
-    with the others mislead it. Here these are set aside, as by `AgreementKKM`, and the partition is
-    drawn to that of the others' compromise, :math:`H_0`. The problem stays convex, and every fit
-    comes with a certificate as SimpleMKKM's does.
+    SimpleMKKM gives the largest weight to the kernel that agrees least. Here views that share
+    nothing with the others are set aside, as by `AgreementKKM`, and the partition is drawn to that
+    of the others' compromise, :math:`H_0`. The problem stays convex and certified.
 
     Parameters
     ----------
@@ -150,17 +140,16 @@ class AnchoredMKKM(CertifiedClusterer, InductiveClusterer):
     anchor : float or "auto", default="auto"
         How strongly the partition is drawn to that of the compromise, in units of its mean leading
         eigenvalue over the number of views that are included, up to 1000. Zero is SimpleMKKM over
-        these views. "auto" tries 0, 1/4, 1/2, 1, ..., 16, and takes the first at which the
-        partition keeps 98 % of the compromise's leading k - 1 directions, and its clusters to an
-        adjusted Rand index of 0.95.
+        these views. "auto" takes the first of 0, 1/4, 1/2, 1, ..., 16 at which the partition keeps
+        98 % of the compromise's leading k - 1 directions, and its clusters to an adjusted Rand
+        index of 0.95.
     {proof}
     {seeds}
     {attributes}
     weights_ : ndarray of shape (n_kernels,)
         Mixing weights, summing to one. Not importance: a large weight means little agreement with
         the consensus, zero that a view was set aside, or has no part in the minimum.
-    coefficients_ : ndarray of shape (n_kernels,)
-        Squares of the weights: the mixed kernel is ``sum_p coefficients_p K_p``.
+    {coefficients}
     set_aside_ : tuple of str
         Names of the kernels without clear agreement with those that are included.
     anchor_ : float
@@ -168,8 +157,6 @@ class AnchoredMKKM(CertifiedClusterer, InductiveClusterer):
     objective_ : float
         ``Tr((K + c H_0 H_0^T) H H^T)``, the minimum over the weights.
     {certificate}
-    history_ : ndarray of shape (n_iter_,)
-        Best objective after each iteration: non-increasing upper bounds, residual errors included.
     {notes}
 
     Examples
@@ -186,12 +173,9 @@ class AnchoredMKKM(CertifiedClusterer, InductiveClusterer):
 
     anchor: float | Literal["auto"] = "auto"
 
-    SUMMARY: ClassVar[str] = (
-        "which mixes the kernels that agree with another one by the squares of "
-        "weights on the simplex, the partition drawn to that of their compromise"
-    )
-    REFERENCES: ClassVar[tuple[str, ...]] = (*SimpleMKKM.REFERENCES, AgreementKKM.REFERENCES[0])
-    WEIGHT_MEANING: ClassVar[str] = LARGE_WEIGHT
+    SUMMARY = "SimpleMKKM over the kernels that agree, drawn to the partition of their compromise"
+    WARNS = "never"
+    REFERENCES = (*SimpleMKKM.REFERENCES, AgreementKKM.REFERENCES[0])
     ALLOWED: ClassVar[dict[str, Allowed]] = CertifiedClusterer.ALLOWED | {
         # Beyond this the weights have no measurable share in the objective.
         "anchor": Either(Number(0, 1000), Choice(("auto",))),
@@ -202,14 +186,3 @@ class AnchoredMKKM(CertifiedClusterer, InductiveClusterer):
         solution = solve_anchored_mkkm(stack, self.n_clusters, **options)
         aside = names_set_aside(stack, solution)
         return replace(solution, learned={**solution.learned, "set_aside_": aside})
-
-    def _compromise(self, stack: Stack, solution: Solution) -> Relaxation | None:
-        return solution.baseline
-
-    def _mixed_among(self, stack: Stack, samples: np.ndarray | None) -> Float:
-        mixed = to_host(super()._mixed_among(stack, samples))
-        rows = getattr(self, "_anchor_rows", None)
-        if rows is None:
-            return mixed
-        rows = to_host(rows if samples is None else select(rows, samples))
-        return mixed + rows @ rows.T

@@ -1,7 +1,5 @@
 """Avg-KKM: kernel k-means on the plain average of the kernels."""
 
-from typing import ClassVar
-
 from mkclust.methods.inductive import InductiveClusterer
 from mkclust.methods.learned_fill import AlignedFills, learn_fills
 from mkclust.methods.mixture import Mixture
@@ -10,10 +8,7 @@ from mkclust.stack import Stack
 
 
 def solve_average_kkm(stack: Stack, n_clusters: int, *, learn_missing: bool = False) -> Solution:
-    """Solve relaxed kernel k-means on the average of the kernels, see `AverageKKM`.
-
-    ``learn_missing`` says whether to learn the values imputed for missing samples.
-    """
+    """Solve `AverageKKM`; ``learn_missing`` says whether to learn values for missing samples."""
 
     def relax(stack: Stack, previous: Solution | None = None) -> Solution:
         mixture = Mixture(stack, n_clusters)
@@ -41,8 +36,7 @@ class AverageKKM(InductiveClusterer):
     {attributes}
     weights_ : ndarray of shape (n_kernels,)
         One over the number of kernels.
-    coefficients_ : ndarray of shape (n_kernels,)
-        The same: the mixed kernel is ``sum_p coefficients_p K_p``.
+    {coefficients}
     objective_ : float
         ``Tr(K H H^T)``, the sum of the k largest eigenvalues of the average kernel.
     history_ : ndarray of shape (1,)
@@ -59,14 +53,13 @@ class AverageKKM(InductiveClusterer):
     array([0.25, 0.25, 0.25, 0.25])
     """
 
-    SUMMARY: ClassVar[str] = "relaxed kernel k-means of the average of the kernels"
-    REFERENCES: ClassVar[tuple[str, ...]] = (
+    SUMMARY = "relaxed kernel k-means of the average of the kernels"
+    REFERENCES = (
         "H. Zha, X. He, C. Ding, M. Gu, H. D. Simon. Spectral Relaxation for K-means Clustering. "
         "NIPS, 2001.",
     )
-    LEARNS_MISSING: ClassVar[bool] = True
+    LEARNS_MISSING = True
 
     def _solve(self, stack: Stack) -> Solution:
-        """Solve on the average kernel."""
         learn = self._learns_missing(stack)
         return solve_average_kkm(stack, self.n_clusters, learn_missing=learn)

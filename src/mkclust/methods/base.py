@@ -240,7 +240,7 @@ class MultipleKernelClusterer(ClusterMixin, Parameters):
         if self.approximation is not None:
             sentence += "; approximated by features"
         if getattr(self, "anchor_", 0):
-            sentence += f"; {'with' if hasattr(self, '_anchor_rows') else 'without'} the anchor"
+            sentence += "; without the anchor"
         return sentence + ")"
 
     def _mixed_among(self, stack: Stack, samples: np.ndarray | None) -> Array:

@@ -104,6 +104,14 @@ alignments_ : ndarray of shape (n_kernels,)
     to about 0.002. Read it beside the weights.
 embedding_ : array of shape (n_samples, n_clusters)
     The orthonormal H, unique up to a rotation.""",
+    "coefficients": """\
+coefficients_ : ndarray of shape (n_kernels,)
+    The mixed kernel is ``sum_p coefficients_p K_p``: the weights, or their squares, as above.""",
+    "descent": """\
+objective_ : float
+    The objective of the final weights and partition.
+history_ : ndarray of shape (n_iter_ + 1,)
+    The objective in each iteration, and at the end, falling.""",
     "certificate": """\
 duality_gap_ : float
     An upper bound on the relative distance of the objective to its global minimum (that of the
@@ -126,7 +134,9 @@ baseline_labels_ : ndarray of shape (n_samples,)
 baseline_agreement_ : float
     Adjusted Rand index between ``labels_`` and ``baseline_labels_``.
 n_passes_ : int
-    How often every kernel was read while solving.""",
+    How often every kernel was read while solving.
+history_ : ndarray of shape (n_iter_,), with the start before it for the reduced gradient
+    Best objective after each iteration: non-increasing upper bounds, residual errors included.""",
     "notes": """\
 converged_ : bool
     Whether the stopping rule was met within ``max_iter``.
@@ -174,9 +184,9 @@ def fill(docstring: str | None, references: Sequence[str] = ()) -> str | None:
     papers = [f".. [{number}] {text}" for number, text in enumerate(references, 1)]
     listed = "\n".join(fill_lines(paper, 96, subsequent_indent="   ") for paper in papers)
     docstring = cleandoc(docstring)
-    if papers and "{references}" not in docstring:
-        heading = "References\n----------\n{references}\n\nExamples\n"
+    if papers:
+        heading = f"References\n----------\n{listed}\n\nExamples\n"
         docstring = docstring.replace("Examples\n", heading, 1)
-    for name, text in (SECTIONS | {"references": listed}).items():
+    for name, text in SECTIONS.items():
         docstring = docstring.replace(f"{{{name}}}\n", f"{text}\n")
     return docstring

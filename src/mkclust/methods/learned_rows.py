@@ -1,24 +1,22 @@
 r"""Rows of the embedding of samples that some kernels lack, if these were learned.
 
-`LearnedRows` adds what the kernels that have a sample predict of the others. If enough samples are
-in the kernels S that a sample is in, and in more, the row is that of kernel ridge regression on S,
-learned from these,
+`LearnedRows` adds what the kernels that have a sample predict of the others. If enough samples T
+are in its kernels S and in others, the row is that of kernel ridge regression on S,
 
 .. math:: h(x) = \sum_{i \in T} \bar k_S(x, x_i)\, \alpha_i, \qquad
           \alpha = (\bar K_S + \lambda I)^{-1} H_T,
 
-where T are samples that all kernels of S and others have, :math:`\bar K_S` is the mean of the
-kernels of S among these, and :math:`H_T` are their rows of the embedding, all of one length.
+where :math:`\bar K_S` is the mean of the kernels of S among T, and :math:`H_T` are the rows of T in
+the embedding, all of one length.
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 import scipy.linalg
 
-from mkclust.linalg import namespace, select, to_device, to_host
+from mkclust.linalg import to_device, to_host
 from mkclust.stack import Stack
 from mkclust.stack.compare import draw
 from mkclust.stack.discretize import normalize_rows
@@ -57,14 +55,12 @@ class LearnedRows:
 
     .. math:: h(x) = b(x) \Big(I - \tau \sum_{p\ \mathrm{lacks}\ x} H^\top K_p P_p\Big)^{-1}.
 
-    A sample that no kernel lacks keeps its b(x), and a sample in kernels for which there is a
-    regression is embedded by that.
+    A sample in exactly the kernels of a regression is embedded by that instead.
     """
 
     # H^T K_p P_p for every kernel, (n_kernels, k, k).
     predictions: Float
-    # Patterns of kernels, (m,) of bool, each with a regression for samples that exactly these
-    # kernels have.
+    # The patterns of kernels, (m,) of bool, for which there are regressions.
     patterns: Sequence[np.ndarray] = ()
     # The kernels that are mixed at all: whether others have a sample does not matter.
     active: np.ndarray | None = None
@@ -74,31 +70,17 @@ class LearnedRows:
 
         That is (n_new, k + k * n_regressions): the embedding, and what each regression predicts.
         """
-        k = self.predictions.shape[1]
-        completed = self._complete(select(rows, slice(0, k), axis=1), seen)
+        k, given = self.predictions.shape[1], to_host(rows)
+        completed = given[:, :k].copy()
+        found, of_row = np.unique(seen, axis=0, return_inverse=True)
+        for number, pattern in enumerate(found):
+            is_pattern = of_row.ravel() == number
+            lacking = self.predictions[~pattern].sum(axis=0)
+            completed[is_pattern] @= np.linalg.inv(np.eye(k) - TRUST * lacking)
         for number, pattern in enumerate(self.patterns, start=1):
-            is_pattern = ((seen & self.active) == pattern).all(axis=1).astype(np.float64)
-            predicted = select(rows, slice(number * k, (number + 1) * k), axis=1)
-            chosen = to_device(is_pattern, rows)[:, None]
-            completed = completed + chosen * (predicted - completed)
-        return completed
-
-    def _complete(self, rows: Array, seen: np.ndarray) -> Array:
-        """Return rows with what they predict of the kernels that lack them, (n_new, k)."""
-        patterns, of_row = np.unique(seen, axis=0, return_inverse=True)
-        order = np.argsort(of_row.ravel(), kind="stable")
-        ends = np.cumsum(np.bincount(of_row.ravel(), minlength=len(patterns)))
-        groups = np.split(order, ends[:-1]) if len(patterns) else []
-        parts: list[Any] = [
-            select(rows, group) @ to_device(self._matrix(pattern), rows)
-            for pattern, group in zip(patterns, groups, strict=True)
-        ]
-        return select(namespace(rows).concat(parts), np.argsort(order)) if parts else rows
-
-    def _matrix(self, seen: np.ndarray) -> Float:
-        """Return what rows are multiplied with if some kernels lack them, (k, k)."""
-        identity = np.eye(self.predictions.shape[1])
-        return np.linalg.inv(identity - TRUST * self.predictions[~seen].sum(axis=0))
+            is_pattern = ((seen & self.active) == pattern).all(axis=1)
+            completed[is_pattern] = given[is_pattern, number * k : (number + 1) * k]
+        return to_device(completed, rows)
 
 
 def learn_regressions(
@@ -108,8 +90,7 @@ def learn_regressions(
 
     H is the embedding, and observed says which of the kernels that are mixed have which samples.
     Returned are patterns, (m,) of bool, each with what every training sample contributes by its
-    similarity, (n_samples, k), zero for those not learned from. Patterns with too few samples to
-    learn from are left out.
+    similarity, (n_samples, k). Patterns with too few samples to learn from are left out.
     """
     rows, n_seen = to_host(H), observed.sum(axis=1)
     incomplete = (n_seen > 0) & (n_seen < n_seen.max())

@@ -9,7 +9,7 @@ from mkclust.engine.eigen import relax
 from mkclust.linalg import namespace, polar_factor, side_by_side, to_device, to_host
 from mkclust.methods.documentation import COSINES
 from mkclust.methods.inductive import InductiveClusterer
-from mkclust.methods.mixture import EIGEN_TOLERANCE, Mixture
+from mkclust.methods.mixture import EIGEN_TOLERANCE
 from mkclust.methods.out_of_sample import inverse
 from mkclust.methods.solution import Solution
 from mkclust.parameters import Allowed, Number
@@ -26,8 +26,7 @@ class Fusion(NamedTuple):
     partition: Array  # F, (n, k)
     weights: Float  # b, (m,)
     rotations: Float  # W, (m, k, k)
-    shares: Float  # A, (m, k, k): total = sum_p H_p A_p + lambda H_0
-    total: Array  # (n, k)
+    total: Array  # sum_p b_p H_p W_p + lambda H_0, (n, k)
     history: Float
     converged: bool
 
@@ -35,40 +34,32 @@ class Fusion(NamedTuple):
 def solve_lf_mvc(
     stack: Stack, n_clusters: int, *, reg: float = 2.0, tol: float = 1e-6, max_iter: int = 100
 ) -> Solution:
-    """Maximize the objective of `LFMVC` over consensus, rotations and weights in turns.
-
-    After the m + 1 eigenproblems no kernel is read any more. The solution has no combined kernel,
-    but projections.
-    """
-    mixture = Mixture(stack, n_clusters)
-    average = mixture.relax(mixture.uniform)
-    single = [relax(kernel, n_clusters, tol=EIGEN_TOLERANCE) for kernel in stack.kernels]
-    n, rounding = stack.n_samples, rounding_of_entries(stack)
-    # H_p = K_p H_p Lambda^-1. Columns in the null space of a kernel of rank below k become zeros:
-    # which of these vectors an eigensolver returns must not matter.
-    inverses = [inverse(r.eigenvalues[:n_clusters], n, rounding) for r in (average, *single)]
-    H_0, *H = (
-        relaxation.vectors[:, :n_clusters] * to_device(values > 0, relaxation.vectors, "float64")
-        for relaxation, values in zip((average, *single), inverses, strict=True)
-    )
+    """Maximize the objective of `LFMVC` over consensus, rotations and weights in turns."""
+    k, n, rounding = n_clusters, stack.n_samples, rounding_of_entries(stack)
+    average = stack.mix(np.full(stack.n_kernels, 1 / stack.n_kernels))
+    found = [relax(kernel, k, tol=EIGEN_TOLERANCE) for kernel in (average, *stack.kernels)]
+    inverses = [inverse(each.eigenvalues[:k], n, rounding) for each in found]
+    pairs = list(zip((each.vectors[:, :k] for each in found), inverses, strict=True))
+    # Columns in the null space of a kernel of rank below k become zeros: which of these vectors an
+    # eigensolver returns must not matter.
+    H_0, *H = (vectors * to_device(values > 0, vectors, "float64") for vectors, values in pairs)
     fusion = fuse(H, H_0, reg=float(reg), tol=tol, max_iter=max_iter)
     R = to_host(namespace(fusion.total).linalg.qr(fusion.total)[1])
     _, lengths, Vt = np.linalg.svd(R)
     root = (Vt.T * inverse(lengths, n, rounding)) @ Vt  # (X^T X)^(-1/2)
-    turns = [reg / stack.n_kernels * root, *(A_p @ root for A_p in fusion.shares)]
-    shared, *own = (
-        V @ to_device(values[:, None] * turn, V)
-        for V, values, turn in zip((H_0, *H), inverses, turns, strict=True)
-    )
+    V_0, *V = (vectors * to_device(values, vectors) for vectors, values in pairs)  # H_p = K_p V_p
+    shared = V_0 @ to_device(reg / stack.n_kernels * root, V_0)
+    parts = zip(V, fusion.weights, fusion.rotations, strict=True)
+    projections = [V_p @ to_device(b * W @ root, V_p) + shared for V_p, b, W in parts]
     return Solution(
         partition=fusion.partition,
         weights=fusion.weights,
         objective=float(fusion.history[-1]),
         history=fusion.history,
         converged=fusion.converged,
-        projections=[part + shared for part in own],
+        projections=projections,
         n_iter=len(fusion.history) - 1,
-        n_passes=mixture.n_passes + 1,
+        n_passes=2,
     )
 
 
@@ -95,14 +86,14 @@ def fuse(
     W = np.stack([polar_factor(M_p) if align else np.eye(k) for M_p in overlaps(H_0)])
     b, history, converged = np.full(m, 1 / m), list[float](), False
     while True:
-        A = b[:, None, None] * W
-        X = partitions @ to_device(A.reshape(m * k, k), partitions) + reg * H_0
+        A = (b[:, None, None] * W).reshape(m * k, k)
+        X = partitions @ to_device(A, partitions) + reg * H_0
         F = polar_factor(X)
         M, anchored = overlaps(F), reg * float(xp.sum(F * H_0))
         if converged or len(history) == max_iter:
             # F once more, so that partition, rotations and weights belong together.
             history.append(float(b @ np.sum(M * W, axis=(1, 2))) + anchored)
-            return Fusion(F, b, W, A, X, np.array(history), converged)
+            return Fusion(F, b, W, X, np.array(history), converged)
         for p in np.flatnonzero(b > SMALLEST_WEIGHT):
             W[p] = polar_factor(M[p])
         # Nuclear norms, except for rotations that were kept, which may give negative numbers.
@@ -120,21 +111,20 @@ class LFMVC(InductiveClusterer):
               + \lambda\, \mathrm{Tr}(F^\top H_0), \qquad
               F^\top F = W_p^\top W_p = I_k, \quad \|b\|_2 = 1, \quad b \ge 0
 
-    Every kernel is clustered alone, into its k leading eigenvectors :math:`H_p`; what is mixed are
-    these partitions, each turned by a rotation :math:`W_p`, not the kernels. The consensus F also
-    stays near the partition :math:`H_0` of the average kernel. F, the rotations and the weights b
-    are each the exact maximizer for the others fixed, so the objective rises, to a stationary point
-    of at most :math:`k (\sqrt m + \lambda)`. After one eigenproblem per kernel and that of their
-    average, an iteration takes time linear in the samples. The rotations start by turning every
-    partition towards :math:`H_0`: the result does not depend on the signs of eigenvectors.
+    Every kernel is clustered alone, into its k leading eigenvectors :math:`H_p`; these partitions
+    are mixed, not the kernels, each turned by a rotation :math:`W_p`. The consensus F also stays
+    near the partition :math:`H_0` of the average kernel. Maximizing over F, the rotations and the
+    weights b in turns, the objective rises to a stationary point of at most
+    :math:`k (\sqrt m + \lambda)`. After m + 1 eigenproblems, an iteration takes time linear in the
+    samples. The rotations start by turning every partition towards :math:`H_0`: the result does not
+    depend on the signs of eigenvectors.
 
     Parameters
     ----------
     {inductive}
     reg : float, default=2.0
-        The paper's :math:`\lambda`, at least zero: how much the average kernel's partition counts.
-        Its authors search powers of two from 2^-15 to 2^15 (``GRID``). Small values may need
-        more iterations.
+        The paper's lambda, not negative: how much the average kernel's partition counts. The
+        authors search 2^-15, ..., 2^15 (``GRID``). Small values may need more iterations.
     tol : float, default=1e-6
         Relative change of the objective at which to stop.
     max_iter : int, default=100
@@ -142,13 +132,12 @@ class LFMVC(InductiveClusterer):
     {seeds}
     {attributes}
     weights_ : ndarray of shape (n_kernels,)
-        Mixing weights b of the partitions, of unit length (their squares sum to one). Not
-        importance: a large weight means that the kernel's own partition agrees with the consensus.
+        Mixing weights b of the partitions, of unit l2 norm. Not importance: a large weight means
+        that the kernel's own partition agrees with the consensus.
     objective_ : float
         ``Tr(F^T sum_p b_p H_p W_p) + reg Tr(F^T H_0)``.
     history_ : ndarray of shape (n_iter_ + 1,)
-        The objective after each update of the weights, rising; the last is that of the final
-        partition, rotations and weights.
+        The objective after each update of the weights, and at the end, rising.
     {notes}
 
     Examples
@@ -165,16 +154,13 @@ class LFMVC(InductiveClusterer):
     tol: float = 1e-6
     max_iter: int = 100
 
-    SUMMARY: ClassVar[str] = (
-        "which fuses the relaxed partitions of the single kernels: a consensus is aligned with "
-        "their weighted, rotated sum and with the partition of the average kernel"
-    )
-    REFERENCES: ClassVar[tuple[str, ...]] = (
+    SUMMARY = "which aligns a consensus with rotated partitions of all kernels and of their average"
+    REFERENCES = (
         "S. Wang, X. Liu, E. Zhu, C. Tang, J. Liu, J. Hu, J. Xia, J. Yin. Multi-view Clustering "
         "via Late Fusion Alignment Maximization. IJCAI, 2019.",
     )
     GRID: ClassVar[dict[str, list]] = {"reg": [2.0**e for e in range(-15, 16)]}
-    SIMILARITIES: ClassVar[str] = COSINES
+    SIMILARITIES = COSINES
     ALLOWED: ClassVar[dict[str, Allowed]] = {"reg": Number(0)}
 
     def _solve(self, stack: Stack) -> Solution:

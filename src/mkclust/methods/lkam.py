@@ -3,22 +3,11 @@
 from dataclasses import replace
 from typing import ClassVar
 
-import numpy as np
-
-from mkclust.methods.base import MultipleKernelClusterer
-from mkclust.methods.localize import (
-    NeighborhoodSize,
-    Neighbors,
-    localize,
-    mix_among_neighbors,
-    neighborhood_mask,
-    neighborhood_size,
-)
+from mkclust.methods.localize import LocalizedClusterer, Neighbors, localize
 from mkclust.methods.mkkm_mir import descend_regularized
 from mkclust.methods.solution import Solution
 from mkclust.parameters import Allowed, Number
 from mkclust.stack import Stack
-from mkclust.types import Float
 
 
 def solve_lkam(
@@ -30,19 +19,14 @@ def solve_lkam(
     tol: float = 1e-6,
     max_iter: int = 10,
 ) -> Solution:
-    """Minimize the objective of `LKAM`: that of `MKKMMiR` for kernels among neighbors.
-
-    These are stored: m + 1 matrices of n x n in addition to the kernels.
-    """
-    size = neighborhood_size(neighbors, stack.n_samples, n_clusters)
-    local, correlations = localize(stack, neighborhood_mask(stack, size))
-    solution = descend_regularized(
-        local, n_clusters, reg * correlations, tol=tol, max_iter=max_iter
-    )
+    """Minimize the objective of `LKAM`: that of `MKKMMiR` for kernels among neighbors."""
+    local, correlations, size = localize(stack, n_clusters, neighbors)
+    overlap = reg * correlations
+    solution = descend_regularized(local, n_clusters, overlap, tol=tol, max_iter=max_iter)
     return replace(solution, learned={"n_neighbors_": size})
 
 
-class LKAM(MultipleKernelClusterer):
+class LKAM(LocalizedClusterer):
     r"""Multiple kernel clustering with local kernel alignment maximization [1]_.
 
     .. math:: \min_{\gamma \in \Delta,\, H^\top H = I_k} \sum_p \gamma_p^2\, z_p(H)
@@ -61,9 +45,8 @@ class LKAM(MultipleKernelClusterer):
     reg : float, default=1.0
         The paper's lambda, not negative. The authors search 2^-15, ..., 2^15 (``GRID``).
     neighbors : float, int or "auto", default=0.5
-        The size of a neighborhood. A float is the paper's tau, above 0 and at most 1, a share of
-        the samples: the authors search 0.05, 0.15, ..., 0.95. An integer of at least 2 is a
-        count, and "auto" the rule of `LocalizedSimpleMKKM`.
+        The size of a neighborhood. A float is the paper's tau, a share of the samples: the authors
+        search 0.05, 0.15, ..., 0.95. For others see `LocalizedSimpleMKKM`.
     tol : float, default=1e-6
         Relative change of the objective at which to stop.
     max_iter : int, default=10
@@ -76,10 +59,7 @@ class LKAM(MultipleKernelClusterer):
         Squares of the weights: ``sum_p coefficients_p K_p`` is masked and clustered.
     n_neighbors_ : int
         How many samples a neighborhood has.
-    objective_ : float
-        The objective of the final weights and partition.
-    history_ : ndarray of shape (n_iter_ + 1,)
-        The objective of each weights with their partition, falling.
+    {descent}
     {notes}
 
     Examples
@@ -97,27 +77,18 @@ class LKAM(MultipleKernelClusterer):
     tol: float = 1e-6
     max_iter: int = 10
 
-    SUMMARY: ClassVar[str] = (
-        "which aligns the mixed kernel with the partition among the nearest neighbors of each "
-        "sample only"
-    )
-    REFERENCES: ClassVar[tuple[str, ...]] = (
+    SUMMARY = "which aligns the mixed kernel with the partition among nearest neighbors only"
+    REFERENCES = (
         "M. Li, X. Liu, L. Wang, Y. Dou, J. Yin, E. Zhu. Multiple Kernel Clustering with Local "
         "Kernel Alignment Maximization. IJCAI, 2016.",
     )
-    SLOWNESS: ClassVar[int] = 10
+    SLOWNESS = 10
     GRID: ClassVar[dict[str, list]] = {
         "reg": [2.0**e for e in range(-15, 16)],
         "neighbors": [round(0.05 + 0.1 * i, 2) for i in range(10)],
     }
-    ALLOWED: ClassVar[dict[str, Allowed]] = {"reg": Number(0), "neighbors": NeighborhoodSize()}
-    SIMILARITIES: ClassVar[str] = "the sum of the kernels by their coefficients, among neighbors"
-    MATRICES: ClassVar[int] = 2
-    COPIES: ClassVar[int] = 1
+    ALLOWED: ClassVar[dict[str, Allowed]] = LocalizedClusterer.ALLOWED | {"reg": Number(0)}
 
     def _solve(self, stack: Stack) -> Solution:
         options = self._options("reg", "neighbors", "tol", "max_iter")
         return solve_lkam(stack, self.n_clusters, **options)
-
-    def _mixed_among(self, stack: Stack, samples: np.ndarray | None) -> Float:
-        return mix_among_neighbors(stack, self.coefficients_, samples, self.n_neighbors_)

@@ -1,24 +1,19 @@
 """Kernels that count similarities between neighbors only: what the localized methods share."""
 
-import numbers
-from typing import Any, Literal
+from numbers import Integral
+from typing import ClassVar, Literal
 
 import numpy as np
 
+from mkclust.exceptions import warn
 from mkclust.kernels.neighbors import kth_smallest
-from mkclust.linalg import (
-    astype,
-    empty,
-    namespace,
-    select,
-    set_diagonal,
-    to_host,
-    zeros,
-)
-from mkclust.parameters import Allowed, Choice, Number, Rule
+from mkclust.linalg import astype, empty, namespace, select, set_diagonal, to_host, zeros
+from mkclust.methods.base import MultipleKernelClusterer
+from mkclust.parameters import Allowed, Choice, Count, Either, Rule
 from mkclust.stack import Mix, Stack
 from mkclust.stack.kernel import row_blocks
 from mkclust.stack.stack import HeldStack
+from mkclust.text import join_words
 from mkclust.types import Array, Float
 
 # neighbors="auto" takes this part of the samples that a cluster has on average. Measured on seven
@@ -30,46 +25,22 @@ AUTO_FEWEST = 20
 AUTO_PART_OF_ALL = 1 / 3
 
 Neighbors = float | int | Literal["auto"]
-MaskKind = Literal["counts", "published", "cosine"]
-
-
-def NeighborhoodSize() -> Allowed:
-    """Allow a count of samples, a share of them, or "auto"."""
-
-    def test(value: Any) -> bool:
-        """Return whether a value is a size: integers are counts, other numbers shares."""
-        if isinstance(value, numbers.Integral) and not isinstance(value, bool):
-            return int(value) >= 2
-        return Choice(("auto",)).holds(value) or Number(0, 1, open_low=True).holds(value)
-
-    return Rule(
-        test,
-        "pass a share of the samples, a float between 0 and 1 (0 excluded; 1.0 is all of them), a "
-        "count, an integer of at least 2, or 'auto'",
-    )
+MaskKind = Literal["counts", "published"]
 
 
 def neighborhood_size(neighbors: Neighbors, n_samples: int, n_clusters: int) -> int:
-    """Return how many samples a neighborhood has, for a share of them, a count, or "auto".
-
-    Examples
-    --------
-    >>> from mkclust.methods.localize import neighborhood_size
-    >>> [neighborhood_size("auto", n, 10) for n in (30, 200, 2000)], neighborhood_size(0.1, 200, 10)
-    ([10, 20, 133], 20)
-    """
+    """Return how many samples a neighborhood has, for a share of them, a count, or "auto"."""
     if neighbors == "auto":
         wanted = max(AUTO_FEWEST, AUTO_PART_OF_CLUSTER * n_samples / n_clusters)
         return max(1, int(min(wanted, AUTO_PART_OF_ALL * n_samples) + 0.5))
-    if isinstance(neighbors, numbers.Integral):
-        if neighbors >= n_samples:
-            raise ValueError(
-                f"neighbors={neighbors} with n_samples={n_samples}: a sample has "
-                f"{n_samples - 1} others; pass a count of at most that, a share of the samples, "
-                "or 'auto'"
-            )
-        return int(neighbors)
-    return max(1, int(np.floor(neighbors * n_samples + 0.5)))
+    if not isinstance(neighbors, Integral):
+        return max(1, int(np.floor(neighbors * n_samples + 0.5)))
+    if neighbors >= n_samples:
+        raise ValueError(
+            f"neighbors={neighbors} with n_samples={n_samples}: pass a count below that, a share "
+            "of the samples, or 'auto'"
+        )
+    return int(neighbors)
 
 
 def neighborhood_mask(stack: Stack, size: int, kind: MaskKind = "published") -> Array:
@@ -80,18 +51,13 @@ def neighborhood_mask(stack: Stack, size: int, kind: MaskKind = "published") -> 
     n, m = stack.n_samples, stack.n_kernels
     average = Mix(np.full(m, 1 / m), stack.kernels).dense()
     set_diagonal(average, -np.inf if kind == "published" else np.inf)
-    if kind != "published":
+    if kind == "counts":
         size = min(size + 1, n)
     # Counts are exact in single precision up to 2^24 samples.
     members = empty((n, n), average, "float32")
     for part in row_blocks(stack.kernels):
         members[part, :] = astype(_nearest(average[part, :], size), "float32")
-    mask = astype(members.T @ members, "float64")
-    if kind != "cosine":
-        return mask / n
-    xp = namespace(mask)
-    roots = xp.sqrt(xp.linalg.diagonal(mask))
-    return mask / roots / roots[:, None]
+    return astype(members.T @ members, "float64") / n
 
 
 def _nearest(similarities: Array, size: int) -> Array:
@@ -103,8 +69,20 @@ def _nearest(similarities: Array, size: int) -> Array:
     return is_above | (is_equal & (xp.cumulative_sum(astype(is_equal, "int32"), axis=1) <= n_left))
 
 
-def localize(stack: Stack, mask: Array) -> tuple[Stack, Float]:
-    """Return the kernels times a mask B, written out, and ``sum_ab B_ab K_p,ab K_q,ab``."""
+def localize(
+    stack: Stack, n_clusters: int, neighbors: Neighbors, kind: MaskKind = "published"
+) -> tuple[Stack, Float, int]:
+    """Return the kernels times the mask B, ``sum_ab B_ab K_p,ab K_q,ab``, and the neighbors."""
+    size = neighborhood_size(neighbors, stack.n_samples, n_clusters)
+    mask = neighborhood_mask(stack, size, kind)
+    isolated = np.flatnonzero(to_host(namespace(mask).linalg.diagonal(mask)) == 0)
+    if len(isolated):
+        warn(
+            f"samples in no neighborhood: {join_words(isolated)}. They have no similarity to "
+            "others, and their clusters mean nothing; raise neighbors, or use "
+            "LocalizedSimpleMKKM(mask='counts')",
+            UserWarning,
+        )
     entries, m = stack.among().entries, stack.n_kernels
     xp, total = namespace(entries), zeros((m, m), entries)
     for part in row_blocks(stack.kernels):
@@ -119,18 +97,29 @@ def localize(stack: Stack, mask: Array) -> tuple[Stack, Float]:
                 f"{name} is zero between all samples that share a neighborhood: raise neighbors, "
                 "or leave it out"
             )
-    return HeldStack(entries, stack.names, stack.views), (correlations + correlations.T) / 2
+    local_stack = HeldStack(entries, stack.names, stack.views)
+    return local_stack, (correlations + correlations.T) / 2, size
 
 
-def mix_among_neighbors(
-    stack: Stack,
-    coefficients: Float,
-    samples: np.ndarray | None,
-    size: int,
-    kind: MaskKind = "published",
-) -> Array:
-    """Return the mix of kernels times a mask, all of it or among some samples."""
-    mask = neighborhood_mask(stack, size, kind)
-    index = np.arange(stack.n_samples) if samples is None else samples
-    mixed = Mix(coefficients, stack.kernels).rows(index) * select(mask, index)
-    return mixed if samples is None else select(mixed, samples, axis=1)
+# Integers are counts, other numbers shares of the samples.
+SHARE = Rule(
+    lambda value: isinstance(value, float | np.floating) and bool(0 < value <= 1),
+    "pass a share of the samples, a float above 0 and at most 1.0",
+)
+
+
+class LocalizedClusterer(MultipleKernelClusterer):
+    """Base of the methods for kernels among neighbors."""
+
+    ALLOWED: ClassVar[dict[str, Allowed]] = {
+        "neighbors": Either(Either(Count(least=2), SHARE), Choice(("auto",)))
+    }
+    SIMILARITIES = "the sum of the kernels by their coefficients, among neighbors"
+    MATRICES = 2
+    COPIES = 1
+
+    def _mixed_among(self, stack: Stack, samples: np.ndarray | None) -> Array:
+        mask = neighborhood_mask(stack, self.n_neighbors_, getattr(self, "mask", "published"))
+        index = np.arange(stack.n_samples) if samples is None else samples
+        mixed = Mix(self.coefficients_, stack.kernels).rows(index) * select(mask, index)
+        return mixed if samples is None else select(mixed, samples, axis=1)

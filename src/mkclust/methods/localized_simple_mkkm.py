@@ -1,28 +1,13 @@
 """LocalizedSimpleMKKM: SimpleMKKM that trusts similarities between neighbors only; certified."""
 
-from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, ClassVar
 
-import numpy as np
-
-from mkclust.exceptions import warn
-from mkclust.linalg import namespace, to_host
-from mkclust.methods.localize import (
-    MaskKind,
-    NeighborhoodSize,
-    Neighbors,
-    localize,
-    mix_among_neighbors,
-    neighborhood_mask,
-    neighborhood_size,
-)
-from mkclust.methods.simple_mkkm import SimpleClusterer, solve_simple_mkkm, warn_of_other_clusters
+from mkclust.methods.localize import LocalizedClusterer, MaskKind, Neighbors, localize
+from mkclust.methods.simple_mkkm import CertifiedClusterer, solve_simple_mkkm
 from mkclust.methods.solution import Solution
 from mkclust.parameters import Allowed, Choice
 from mkclust.stack import Stack
-from mkclust.text import join_words
-from mkclust.types import Array, Float
 
 
 def solve_localized_simple_mkkm(
@@ -31,22 +16,18 @@ def solve_localized_simple_mkkm(
     *,
     neighbors: Neighbors = "auto",
     mask: MaskKind = "counts",
-    solve: Callable[..., Solution] = solve_simple_mkkm,
     **options: Any,
 ) -> Solution:
-    """Solve `SimpleMKKM` for kernels among neighbors: the problem of `LocalizedSimpleMKKM`.
+    """Solve `LocalizedSimpleMKKM`; ``options`` are those of `solve_simple_mkkm`.
 
-    These are stored: m + 1 matrices of n x n in addition to the kernels. ``options`` are those of
-    ``solve``, which is called with the kernels and the number of clusters.
+    Kernels among neighbors are stored: m + 1 matrices of n x n in addition to the kernels.
     """
-    size = neighborhood_size(neighbors, stack.n_samples, n_clusters)
-    weights = neighborhood_mask(stack, size, mask)
-    _warn_of_isolated_samples(weights)
-    solution = solve(localize(stack, weights)[0], n_clusters, **options)
+    local, _, size = localize(stack, n_clusters, neighbors, mask)
+    solution = solve_simple_mkkm(local, n_clusters, **options)
     return replace(solution, learned={"n_neighbors_": size})
 
 
-class LocalizedSimpleMKKM(SimpleClusterer):
+class LocalizedSimpleMKKM(LocalizedClusterer, CertifiedClusterer):
     r"""Localized simple multiple kernel k-means [1]_, solved to certified global optimality.
 
     SimpleMKKM, with every kernel's similarities counted only between samples that are neighbors of
@@ -57,30 +38,22 @@ class LocalizedSimpleMKKM(SimpleClusterer):
 
     Similarities of distant samples say little. The neighborhoods are those of the average kernel,
     and stay as they are; with the mask B, kernels remain positive semidefinite, so that the problem
-    is convex as SimpleMKKM's is, and certified alike. Masked kernels are not centered: k clusters
-    show in k eigenvalues rather than k - 1. The method has no partition of new samples.
-
-    **What a weight means.** ``weights_`` are mixing weights, not importance: a large one means
-    little agreement with the consensus among neighbors. Views that do not agree with the others
-    mislead the neighborhoods as well as the weights: a `WeightsWarning` says so if the clusters are
-    not those that the views agree on. `AgreementKKM` and `AnchoredMKKM` set such views aside.
+    is convex and certified as SimpleMKKM's is. Masked kernels are not centered: k clusters show in
+    k eigenvalues rather than k - 1. The method has no partition of new samples. Views that do not
+    agree with the others mislead the neighborhoods as well as the weights, and a `WeightsWarning`
+    says so. `AgreementKKM` and `AnchoredMKKM` set such views aside.
 
     Parameters
     ----------
     {inputs}
     neighbors : float, int or "auto", default="auto"
-        The size of a neighborhood. A float is the paper's tau, above 0 and at most 1, a share of
-        the samples: the authors search 0.05, 0.10, ..., 0.95 (``GRID``). An integer of at least 2
-        is a count. "auto" is two thirds of the samples that a cluster has on average, but at least
-        20, and at most a third of all samples.
-    mask : {"counts", "published", "cosine"}, default="counts"
+        The size of a neighborhood. A float is the paper's tau, a share of the samples: the authors
+        search 0.05, 0.10, ..., 0.95 (``GRID``). An integer of at least 2 is a count. "auto" is two
+        thirds of a cluster's mean size, but at least 20, and at most a third of all samples.
+    mask : {"counts", "published"}, default="counts"
         With A_ab, the number of samples in whose neighborhood both a and b are, the mask B is
-        A / n for "counts", every sample being in its own neighborhood. "published" leaves every
-        sample out of its own; one that is in no other has then no similarity to any, and a warning
-        names it. "cosine" is A_ab / sqrt(A_aa A_bb), every sample being in its own neighborhood.
-        Use it for kernels with small entries off their diagonal, such as graphs repaired by
-        ``psd="shift"``.
-    {solver}
+        A / n, every sample being in its own neighborhood. "published" leaves every sample out of
+        its own; one that is in no other has then no similarity to any, and a warning names it.
     {proof}
     {seeds}
     {attributes}
@@ -94,8 +67,6 @@ class LocalizedSimpleMKKM(SimpleClusterer):
     objective_ : float
         ``Tr((B o K) H H^T)``, the minimum over the weights.
     {certificate}
-    history_ : ndarray of shape (n_iter_,), with the start before it for the reduced gradient
-        Best objective after each iteration: non-increasing upper bounds, residual errors included.
     {notes}
 
     Examples
@@ -111,51 +82,19 @@ class LocalizedSimpleMKKM(SimpleClusterer):
     neighbors: Neighbors = "auto"
     mask: MaskKind = "counts"
 
-    SUMMARY: ClassVar[str] = (
-        "which mixes the kernels by the squares of weights on the simplex, similarities counted by "
-        "the neighborhoods that two samples share; the weights minimize the alignment with a "
-        "relaxed partition that the partition maximizes"
-    )
-    REFERENCES: ClassVar[tuple[str, ...]] = (
+    SUMMARY = "SimpleMKKM with similarities counted by the neighborhoods that two samples share"
+    REFERENCES = (
         "X. Liu, S. Zhou, L. Liu, C. Tang, S. Wang, J. Liu, Y. Zhang. Localized Simple Multiple "
         "Kernel K-means. ICCV, 2021.",
     )
+    WARNS = "if views are set aside"  # other clusters are what neighborhoods are for
     GRID: ClassVar[dict[str, list]] = {"neighbors": [round(0.05 * i, 2) for i in range(1, 20)]}
-    ALLOWED: ClassVar[dict[str, Allowed]] = SimpleClusterer.ALLOWED | {
-        "neighbors": NeighborhoodSize(),
-        "mask": Choice(("counts", "published", "cosine")),
-    }
-    SIMILARITIES: ClassVar[str] = "the sum of the kernels by their coefficients, among neighbors"
-    MATRICES: ClassVar[int] = 2
-    COPIES: ClassVar[int] = 1
+    ALLOWED: ClassVar[dict[str, Allowed]] = (
+        CertifiedClusterer.ALLOWED
+        | LocalizedClusterer.ALLOWED
+        | {"mask": Choice(("counts", "published"))}
+    )
 
     def _solve(self, stack: Stack) -> Solution:
-        options = self._options("neighbors", "mask")
-        options["solve"] = lambda local, n_clusters: self._minimize(local)
+        options = self._options("neighbors", "mask", "tol", "max_iter", "prove", "random_state")
         return solve_localized_simple_mkkm(stack, self.n_clusters, **options)
-
-    def _learned(
-        self, stack: Stack, solution: Solution, labels: Array, *further: Array
-    ) -> dict[str, Any]:
-        learned = super()._learned(stack, solution, labels, *further)
-        # Other clusters are what neighborhoods are for, unless views of noise are in them.
-        if solution.agreement is not None and solution.agreement.set_aside:
-            warn_of_other_clusters(solution, learned["baseline_agreement_"])
-        return learned
-
-    def _mixed_among(self, stack: Stack, samples: np.ndarray | None) -> Float:
-        size, coefficients = self.n_neighbors_, self.coefficients_
-        return mix_among_neighbors(stack, coefficients, samples, size, self.mask)
-
-
-def _warn_of_isolated_samples(mask: Array) -> None:
-    """Say which samples are in no neighborhood."""
-    isolated = np.flatnonzero(to_host(namespace(mask).linalg.diagonal(mask)) == 0)
-    if len(isolated):
-        verb = "sample is" if len(isolated) == 1 else "samples are"
-        warn(
-            f"{len(isolated)} {verb} in no neighborhood ({join_words(isolated)}), without any "
-            "similarity to other samples: the cluster means nothing; raise neighbors, or pass "
-            "mask='counts'",
-            UserWarning,
-        )

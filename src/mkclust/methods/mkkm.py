@@ -1,7 +1,5 @@
 """MKKM: mix the kernels by how well a partition explains each."""
 
-from typing import ClassVar
-
 from mkclust.engine.simplex import best_response
 from mkclust.methods.inductive import InductiveClusterer
 from mkclust.methods.learned_fill import learn_fills, regressed_fills
@@ -43,16 +41,14 @@ class MKKM(InductiveClusterer):
     .. math:: \min_{\gamma \in \Delta,\, H^\top H = I_k}
               \mathrm{Tr}(K_\gamma (I - H H^\top)), \qquad K_\gamma = \sum_p \gamma_p^2 K_p
 
-    H is the leading eigenvectors of :math:`K_\gamma`, and :math:`\gamma_p \propto 1 / a_p` with
-    :math:`a_p = \mathrm{Tr}(K_p (I - H H^\top))`: each is the exact minimizer for the other fixed,
-    so the objective falls to a stationary point. The kernel that k directions explain best gets
-    most of the weight, which need not be the one with the best clusters; kernels of rank k or less
-    share all of it.
+    In turns, H is the leading eigenvectors of the mix, and :math:`\gamma_p \propto 1 / a_p`
+    with :math:`a_p = \mathrm{Tr}(K_p (I - H H^\top))`: the objective falls to a stationary point.
+    The kernel that k directions explain best gets most of the weight, which need not be the one
+    with the best clusters; kernels of rank k or less share all of it.
 
-    With ``missing_views="learn"``, the default, it is also minimized over what stands for samples
-    that are missing from views [2]_: their features are regressions of those observed on the
-    partition, found in turns with the rest. Turns end if the objective falls by 0.1 % or less,
-    or after 20.
+    With ``missing_views="learn"``, the default, features of samples that are missing from views are
+    regressions of those observed on the partition, found in turns with the rest (X. Liu et al.,
+    IEEE TPAMI 42(5), 2020). Turns end if the objective falls by 0.1 % or less, or after 20.
 
     Parameters
     ----------
@@ -66,19 +62,9 @@ class MKKM(InductiveClusterer):
     weights_ : ndarray of shape (n_kernels,)
         Mixing weights, summing to one. Not importance: a large weight means that k directions
         explain the kernel well.
-    coefficients_ : ndarray of shape (n_kernels,)
-        Squares of the weights: the mixed kernel is ``sum_p coefficients_p K_p``.
-    objective_ : float
-        ``Tr(K (I - H H^T))`` of the mixed kernel.
-    history_ : ndarray of shape (n_iter_ + 1,)
-        The objective after each update of the weights, falling; the last is that of the final pair.
+    {coefficients}
+    {descent}
     {notes}
-
-    References
-    ----------
-    {references}
-    .. [2] X. Liu, X. Zhu, M. Li, L. Wang, E. Zhu, T. Liu, M. Kloft, D. Shen, J. Yin, W. Gao.
-       Multiple Kernel k-Means with Incomplete Kernels. IEEE TPAMI 42(5), 2020.
 
     Examples
     --------
@@ -93,15 +79,12 @@ class MKKM(InductiveClusterer):
     tol: float = 1e-4
     max_iter: int = 50
 
-    SUMMARY: ClassVar[str] = (
-        "which mixes the kernels by the squares of weights on the simplex, found in turn with a "
-        "relaxed partition so that both leave least of the mixed kernel unexplained"
-    )
-    REFERENCES: ClassVar[tuple[str, ...]] = (
+    SUMMARY = "which mixes the kernels by squared weights, found in turn with a relaxed partition"
+    REFERENCES = (
         "H.-C. Huang, Y.-Y. Chuang, C.-S. Chen. Multiple Kernel Fuzzy Clustering. IEEE "
         "Transactions on Fuzzy Systems 20(1), 2012.",
     )
-    LEARNS_MISSING: ClassVar[bool] = True
+    LEARNS_MISSING = True
 
     def _solve(self, stack: Stack) -> Solution:
         if not self._learns_missing(stack):
@@ -109,7 +92,6 @@ class MKKM(InductiveClusterer):
         return learn_fills(stack, self._descend, regressed_fills, goal="falling")
 
     def _descend(self, stack: Stack, previous: Solution | None = None) -> Solution:
-        """Begin with the weights of an earlier solution, if there is one."""
         weights = None if previous is None else previous.weights
         options = self._options("tol", "max_iter")
         return solve_mkkm(stack, self.n_clusters, weights=weights, **options)

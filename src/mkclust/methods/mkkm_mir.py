@@ -78,12 +78,8 @@ class MKKMMiR(InductiveClusterer):
     {attributes}
     weights_ : ndarray of shape (n_kernels,)
         Mixing weights, summing to one; some may be zero. Not importance.
-    coefficients_ : ndarray of shape (n_kernels,)
-        Squares of the weights: the mixed kernel is ``sum_p coefficients_p K_p``.
-    objective_ : float
-        The objective of the final weights and partition.
-    history_ : ndarray of shape (n_iter_ + 1,)
-        The objective of each weights with their partition, falling.
+    {coefficients}
+    {descent}
     {notes}
 
     Examples
@@ -100,11 +96,8 @@ class MKKMMiR(InductiveClusterer):
     tol: float = 1e-6
     max_iter: int = 100
 
-    SUMMARY: ClassVar[str] = (
-        "multiple kernel k-means with a regularization by the products of the kernels, which keeps "
-        "kernels that say the same from being chosen together"
-    )
-    REFERENCES: ClassVar[tuple[str, ...]] = (
+    SUMMARY = "multiple kernel k-means with a regularization by the products of the kernels"
+    REFERENCES = (
         "X. Liu, Y. Dou, J. Yin, L. Wang, E. Zhu. Multiple Kernel k-Means Clustering with "
         "Matrix-Induced Regularization. AAAI, 2016.",
     )

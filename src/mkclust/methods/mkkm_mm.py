@@ -18,11 +18,7 @@ from mkclust.types import Float
 def solve_mkkm_mm(
     stack: Stack, n_clusters: int, *, tol: float = 1e-4, max_iter: int = 10
 ) -> Solution:
-    """Alternate between a partition and the weights that are worst for it, see `MKKMMM`.
-
-    The first iteration has uniform weights. The history is the objective of every iteration, and
-    that of the returned one if it is not the last.
-    """
+    """Alternate between a partition and the weights that are worst for it, see `MKKMMM`."""
     mixture = Mixture(stack, n_clusters)
 
     def respond(relaxation: Relaxation) -> tuple[Float, float]:
@@ -51,7 +47,7 @@ def solve_mkkm_mm_saddle(
 
     g is concave, the least of linear functions, so the planes :math:`a(H_j)` seen so far bound it
     from above: by the norm of the shortest vector in their convex hull, whose direction is the next
-    to try. The history is the best g so far, rising.
+    to try.
     """
     mixture = Mixture(stack, n_clusters)
     theta = _unit(mixture.uniform)
@@ -59,10 +55,9 @@ def solve_mkkm_mm_saddle(
     while True:
         relaxation = mixture.relax(theta)
         planes.append(mixture.unexplained(relaxation))
-        value = float(theta @ planes[-1])
-        if not history or value > history[-1]:
+        history.append(max([float(theta @ planes[-1]), *history[-1:]]))
+        if len(history) < 2 or history[-1] > history[-2]:
             best = (theta, relaxation)
-        history.append(max([value, *history[-1:]]))
         A = np.array(planes)
         shortest = minimize_quadratic(A @ A.T) @ A
         bound = float(np.linalg.norm(shortest))
@@ -103,8 +98,8 @@ class MKKMMM(InductiveClusterer):
     The kernels that the partition explains worst get the largest weights. The authors alternate
     between :math:`\theta = a(H) / \|a(H)\|_2` and the leading eigenvectors H of
     :math:`\sum_p \theta_p K_p`, which often ends in a cycle of two. ``converged_`` and a warning
-    say so, and the iterate with the least :math:`\|a(H)\|_2` is returned, the start left out.
-    ``solver="saddle"`` finds the true saddle point, certified.
+    say so, and the best iterate after the start is returned. ``solver="saddle"`` finds the true
+    saddle point, certified.
 
     Parameters
     ----------
@@ -113,8 +108,7 @@ class MKKMMM(InductiveClusterer):
         The authors' alternation, or the weights of the saddle point.
     tol : float, default=1e-4
         Change of the weights (l2 norm) at which the alternation stops. The saddle point stops at
-        a certified relative gap of ``tol**2``: the value moves by the square of a small error in
-        the weights.
+        a certified relative gap of ``tol**2``.
     max_iter : int, default=10
         Most iterations of the alternation; the saddle point may take ten times as many.
     {seeds}
@@ -122,19 +116,15 @@ class MKKMMM(InductiveClusterer):
     weights_ : ndarray of shape (n_kernels,)
         Mixing weights, of unit l2 norm. Not importance: a large weight means little agreement with
         the consensus.
-    coefficients_ : ndarray of shape (n_kernels,)
-        The same: the mixed kernel is ``sum_p coefficients_p K_p``.
+    {coefficients}
     objective_ : float
         What the partition leaves unexplained under the weights that are worst for it; for the
         saddle point, the value of its weights.
     history_ : ndarray of shape (n_iter_,) or (n_iter_ + 1,)
-        The objective of each iteration, neither falling nor rising, closed by that of the returned
-        one if it is not the last; for the saddle point the best so far, rising.
-    duality_gap_ : float
-        Only for the saddle point: relative distance of the objective to its maximum at most.
-    certificate_ : str
-        Only for the saddle point: how it is known that no eigenvector was missed, in the words
-        of SimpleMKKM.
+        The objective of each iteration, and that of the returned one if it is not the last; for the
+        saddle point the best so far, rising.
+    duality_gap_, certificate_ : float, str
+        Only for the saddle point, as for SimpleMKKM.
     {notes}
 
     Examples
@@ -151,24 +141,17 @@ class MKKMMM(InductiveClusterer):
     tol: float = 1e-4
     max_iter: int = 10
 
-    SUMMARY: ClassVar[str] = (
-        "which finds the relaxed partition that is best for the weights, of unit length, under "
-        "which most of the kernels is left unexplained"
-    )
-    REFERENCES: ClassVar[tuple[str, ...]] = (
+    SUMMARY = "which finds the relaxed partition that is best for the weights that are worst for it"
+    REFERENCES = (
         "S. Bang, Y. Yu, W. Wu. Robust Multiple Kernel k-means Clustering using Min-Max "
         "Optimization. arXiv:1803.02458, 2018.",
     )
-    WEIGHT_MEANING: ClassVar[str] = LARGE_WEIGHT
+    WEIGHT_MEANING = LARGE_WEIGHT
     ALLOWED: ClassVar[dict[str, Allowed]] = {"solver": Choice(("alternate", "saddle"))}
 
     def _solve(self, stack: Stack) -> Solution:
-        if self.solver == "saddle":
-            return solve_mkkm_mm_saddle(
-                stack,
-                self.n_clusters,
-                tol=self.tol**2,
-                max_iter=10 * self.max_iter,
-                random_state=self.random_state,
-            )
-        return solve_mkkm_mm(stack, self.n_clusters, tol=self.tol, max_iter=self.max_iter)
+        k, tol, max_iter = self.n_clusters, self.tol, self.max_iter
+        if self.solver == "alternate":
+            return solve_mkkm_mm(stack, k, tol=tol, max_iter=max_iter)
+        options = {"tol": tol**2, "max_iter": 10 * max_iter, **self._options("random_state")}
+        return solve_mkkm_mm_saddle(stack, k, **options)

@@ -6,10 +6,7 @@ from typing import Any
 import numpy as np
 
 from mkclust.exceptions import NeighborhoodsWarning, warn
-from mkclust.kernels.neighbors import (
-    Neighborhoods,
-    count_components,
-)
+from mkclust.kernels.neighbors import Neighborhoods, count_components
 from mkclust.text import join_words
 
 
@@ -27,8 +24,7 @@ def check_neighborhoods(
     if not found:
         return {}
     n = found[0][2].n_samples if observed is None else len(observed)
-    # The samples that each kernel has, those without a neighbor, and who has one somewhere.
-    parts, alone, is_connected = [], {}, np.zeros(n, bool)
+    parts, is_connected = [], np.zeros(n, bool)
     for p, name, each in found:
         if each.members.nnz == each.n_samples**2:
             raise ValueError(
@@ -36,21 +32,19 @@ def check_neighborhoods(
                 "nothing about clusters: pass fewer neighbors, or leave the kernel out"
             )
         samples = np.arange(n) if observed is None else np.flatnonzero(observed[:, p])
-        alone[name] = samples[each.isolated()]
-        is_connected[np.setdiff1d(samples, alone[name])] = True
         parts.append((each, samples))
+        is_connected[samples[~each.isolated()]] = True
     are_all, nowhere = len(found) == len(by_name), np.flatnonzero(~is_connected)
     if are_all and len(nowhere):
         raise ValueError(
-            f"{_listed(nowhere, ids)} no neighbor in any kernel (only similarities "
-            "above zero count), so no cluster can be found for such samples; drop them, "
-            "or add a kernel or view in which they are similar to others"
+            f"{_listed(nowhere, ids)} no neighbor in any kernel (only similarities above zero "
+            "count): drop such samples, or add a kernel or view in which they are similar to others"
         )
-    for name, isolated in alone.items():
-        if len(isolated):
+    for (_, name, each), (_, samples) in zip(found, parts, strict=True):
+        if len(isolated := samples[each.isolated()]):
             warn(
-                f"in {name}, {_listed(isolated, ids)} no neighbor (only similarities above "
-                "zero count): only the other kernels decide their clusters",
+                f"in {name}, {_listed(isolated, ids)} no neighbor (only similarities above zero "
+                "count): only the other kernels decide their clusters",
                 NeighborhoodsWarning,
             )
     if not are_all:
@@ -58,10 +52,9 @@ def check_neighborhoods(
     n_components = count_components(parts, n)
     if n_components > n_clusters:
         warn(
-            f"the neighborhoods of all kernels together form {n_components} groups that "
-            f"are not connected, and n_clusters={n_clusters}: the clusters join "
-            "unconnected groups arbitrarily; raise neighbors, or ask for as many clusters "
-            "as there are groups",
+            f"the neighborhoods of all kernels together form {n_components} groups that are not "
+            f"connected, and n_clusters={n_clusters}: the clusters join such groups arbitrarily; "
+            "raise neighbors, or ask for more clusters",
             NeighborhoodsWarning,
         )
     return {"n_components_": n_components}
@@ -69,7 +62,5 @@ def check_neighborhoods(
 
 def _listed(samples: np.ndarray, ids: np.ndarray | None) -> str:
     """Return 'sample 3 has' or '12 samples (1, 2, ...) have', by their ids if there are any."""
-    samples = samples if ids is None else ids[samples]
-    if len(samples) == 1:
-        return f"sample {samples[0]} has"
-    return f"{len(samples)} samples ({join_words(samples)}) have"
+    words = "sample {} has" if len(samples) == 1 else f"{len(samples)} samples ({{}}) have"
+    return words.format(join_words(samples if ids is None else ids[samples]))

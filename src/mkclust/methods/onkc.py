@@ -33,7 +33,7 @@ ZERO_SHARE = 1e-13
 
 
 class NearbyKernel(NamedTuple):
-    """The best kernel for a mixed kernel and a partition, with its leading eigenvectors."""
+    """The best kernel G for a mixed kernel and a partition."""
 
     kernel: Array  # G
     leading: Array  # its k leading eigenvectors
@@ -53,8 +53,6 @@ def solve_onkc(
     """Minimize the objective of `ONKC` over partition, weights and G in turns.
 
     An iteration takes one eigendecomposition of an n x n matrix and two passes over the kernels.
-    Partition, weights and G are those of the last iteration: the first two both made from the G
-    before, G made from them. The history is the objective after each iteration.
     """
     M, totals, proximity = stack.gram(), stack.traces(), float(proximity)
     gamma = np.full(stack.n_kernels, 1 / stack.n_kernels)
@@ -71,6 +69,12 @@ def solve_onkc(
         history.append(nearby.cost + reg / 2 * float(gamma @ M @ gamma))
         converged = history[-1] <= ZERO_SHARE * float(totals @ gamma) or (
             len(history) > 2 and abs(history[-2] - history[-1]) < tol * history[-2]
+        )
+    if nearby.rank < n_clusters:
+        warn(
+            f"the learned kernel has rank {nearby.rank}, too low for n_clusters={n_clusters}: "
+            f"raise proximity (now {proximity:g}), or ask for fewer clusters",
+            UserWarning,
         )
     return Solution(
         partition=H,
@@ -128,19 +132,18 @@ class ONKC(MultipleKernelClusterer):
     The samples are clustered by a kernel G of their own, near a mix of those given. In turns, H is
     the k leading eigenvectors of G, the weights solve a quadratic program on the simplex in which G
     enters by :math:`\mathrm{Tr}(K_p G)`, and G is the positive semidefinite part of
-    :math:`B = K_\gamma - (I - H H^\top) / \rho`. Each is the exact minimizer for the other two
-    fixed, so the objective falls to a stationary point. G is known on the samples only: the method
-    has no ``predict``. About four n x n matrices are held in addition to the kernels.
+    :math:`K_\gamma - (I - H H^\top) / \rho`. The objective falls to a stationary point. G is known
+    on the samples only: the method has no ``predict``.
 
     Parameters
     ----------
     {inputs}
     reg : float, default=1.0
-        Weight of the regularization, lambda in the paper, at least zero: the larger, the
-        less weight goes to kernels that are alike.
+        The paper's lambda, not negative: the larger, the less weight goes to kernels that are
+        alike. The authors search 2^-6, ..., 2^7 (``GRID``).
     proximity : float, default=1.0
-        How close G stays to the mixed kernel, rho in the paper, greater than zero: the smaller, the
-        lower is its rank.
+        The paper's rho, positive: how close G stays to the mixed kernel. The smaller, the lower is
+        its rank. The authors search 2^-7, ..., 2^9.
     tol : float, default=1e-3
         Relative change of the objective at which to stop.
     max_iter : int, default=50
@@ -148,17 +151,14 @@ class ONKC(MultipleKernelClusterer):
     {seeds}
     {attributes}
     weights_ : ndarray of shape (n_kernels,)
-        Mixing weights, summing to one. Not importance: the regularization favors kernels that are
-        unlike the others, noise among them.
-    coefficients_ : ndarray of shape (n_kernels,)
-        The same: the mixed kernel is ``sum_p coefficients_p K_p``.
+        Mixing weights, summing to one. Not importance: noise is unlike other kernels, and favored.
+    {coefficients}
     objective_ : float
         The objective of the final weights, partition and G.
     history_ : ndarray of shape (n_iter_,)
         The objective after each iteration, falling.
     kernel_rank_ : int
-        Rank of G, up to rounding. Below k, the last columns of the embedding are not directions of
-        G, and a warning says so.
+        Rank of G, up to rounding. A warning says if it is below k.
     {notes}
 
     Examples
@@ -176,15 +176,12 @@ class ONKC(MultipleKernelClusterer):
     tol: float = 1e-3
     max_iter: int = 50
 
-    SUMMARY: ClassVar[str] = (
-        "which learns a kernel in the neighborhood of a mix of the given ones, in turn with the "
-        "weights of the mix and a relaxed partition"
-    )
-    REFERENCES: ClassVar[tuple[str, ...]] = (
+    SUMMARY = "which learns a kernel near a mix of the given ones, in turn with a relaxed partition"
+    REFERENCES = (
         "X. Liu, S. Zhou, Y. Wang, M. Li, Y. Dou, E. Zhu, J. Yin. Optimal Neighborhood Kernel "
         "Clustering with Multiple Kernels. AAAI, 2017.",
     )
-    SLOWNESS: ClassVar[int] = 10
+    SLOWNESS = 10
     GRID: ClassVar[dict[str, list]] = {
         "proximity": [2.0**e for e in range(-7, 10)],
         "reg": [2.0**e for e in range(-6, 8)],
@@ -193,22 +190,12 @@ class ONKC(MultipleKernelClusterer):
         "reg": Number(0),
         "proximity": Number(0, open_low=True),
     }
-    SIMILARITIES: ClassVar[str] = "the kernel learned near the mix of the kernels"
-    MATRICES: ClassVar[int] = 4
+    SIMILARITIES = "the kernel learned near the mix of the kernels"
+    MATRICES = 4
 
     def _solve(self, stack: Stack) -> Solution:
         options = self._options("reg", "proximity", "tol", "max_iter")
-        solution = solve_onkc(stack, self.n_clusters, **options)
-        rank = solution.learned["kernel_rank_"]
-        if rank < self.n_clusters:
-            warn(
-                f"the learned kernel has rank {rank}, too low for n_clusters={self.n_clusters}: it "
-                f"says nothing about the embedding beyond the first {rank} columns; raise "
-                f"proximity (now {self.proximity:g}), or ask for fewer clusters if the kernels "
-                "given are of low rank themselves",
-                UserWarning,
-            )
-        return solution
+        return solve_onkc(stack, self.n_clusters, **options)
 
     def _mixed_among(self, stack: Stack, samples: np.ndarray | None) -> Array:
         H, rho = to_device(self.embedding_, stack.kernels[0].like), float(self.proximity)

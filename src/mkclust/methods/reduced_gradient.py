@@ -29,8 +29,7 @@ def solve_reduced_gradient(
 ) -> Solution:
     """Minimize the objective of `SimpleMKKM` by reduced gradient descent.
 
-    It is Theorem 1, Eqs. 6-9 and Algorithm 1 of the paper that `SimpleMKKM` cites, which also has
-    the objective and the parameters. The history begins with the uniform weights.
+    Theorem 1, Eqs. 6-9 and Algorithm 1 of its paper. The history begins with the uniform weights.
     """
     mixture = Mixture(stack, n_clusters)
     gamma = mixture.uniform
@@ -47,7 +46,11 @@ def solve_reduced_gradient(
             break
         gradient = 2 * gamma * alignments  # Theorem 1
         direction = reduced_direction(gamma, gradient)
-        step, reached = _armijo(mixture, gamma, direction, partition, gradient, step)
+        slope = float(direction @ gradient)
+        # The first guess moves no weight by more than a tenth; later ones start from the last step.
+        guess = 0.1 / (np.abs(direction).max() or 1.0) if step is None else 4 * step
+        guess = min(guess, longest_step(gamma, direction))
+        step, reached = _armijo(mixture, gamma, direction, partition, slope, guess)
         if step == 0:
             # Stationary: one kernel, or a kink from which no single gradient leads down.
             converged = stopping == "step"
@@ -76,25 +79,14 @@ def solve_reduced_gradient(
 
 
 def _armijo(
-    mixture: Mixture,
-    gamma: Float,
-    direction: Float,
-    partition: Relaxation,
-    gradient: Float,
-    last_step: float | None,
+    mixture: Mixture, gamma: Float, direction: Float, start: Relaxation, slope: float, step: float
 ) -> tuple[float, Relaxation]:
-    """Backtrack until the decrease is a fair share of what the slope promises."""
-    slope = float(direction @ gradient)
-    if slope >= 0:
-        return 0.0, partition
-    # The first guess moves no weight by more than a tenth; later ones start from the last step.
-    guess = 0.1 / np.abs(direction).max() if last_step is None else 4 * last_step
-    step = min(guess, longest_step(gamma, direction))
-    while step * np.abs(direction).max() > np.finfo(np.float64).eps:
+    """Shorten a step until the decrease is a fair share of what the slope promises."""
+    while slope < 0 and step * np.abs(direction).max() > np.finfo(np.float64).eps:
         reached = mixture.relax((gamma + step * direction) ** 2)
-        rise = reached.value - partition.value
+        rise = reached.value - start.value
         if rise <= 1e-4 * step * slope:
             return step, reached
         # The parabola through what is known has its minimum here.
         step *= float(np.clip(-slope * step / (2 * (rise - slope * step)), 0.1, 0.5))
-    return 0.0, partition
+    return 0.0, start

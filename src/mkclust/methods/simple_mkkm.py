@@ -1,15 +1,14 @@
 """SimpleMKKM: minimize over the weights the maximum over the partitions."""
 
-from dataclasses import replace
 from typing import Any, ClassVar, Literal
 
 import numpy as np
 
 from mkclust.engine.certificate import rounding_of_entries, search_key
 from mkclust.engine.eigen import Relaxation, relax
-from mkclust.engine.search import Search, search
+from mkclust.engine.search import search
 from mkclust.exceptions import WeightsWarning, warn
-from mkclust.linalg import precision_of
+from mkclust.methods.agreement_kkm import activate
 from mkclust.methods.base import MultipleKernelClusterer
 from mkclust.methods.documentation import LARGE_WEIGHT
 from mkclust.methods.inductive import InductiveClusterer
@@ -20,7 +19,6 @@ from mkclust.methods.solution import Solution
 from mkclust.metrics import agreement_of_labels
 from mkclust.parameters import Allowed, Choice, learned
 from mkclust.stack import Stack
-from mkclust.stack.observed import with_active
 from mkclust.text import join_words
 from mkclust.types import Array, Float
 
@@ -38,32 +36,28 @@ def solve_simple_mkkm(
     max_iter: int = 200,
     prove: bool | Literal["auto"] = "auto",
     start: Relaxation | None = None,
+    n_fixed: int = 0,
     random_state: Any = None,
 ) -> Solution:
     """Minimize the objective of `SimpleMKKM` to a certified relative gap.
 
-    Weights and eigenvectors are found together in a small subspace (`mkclust.engine.search`), ties
-    of the k-th and the next eigenvalue included (`mkclust.engine.cutting`). ``start`` is a
-    partition to begin with, such as that of similar kernels. See `SimpleMKKM` for the objective and
-    the other parameters.
+    Weights and eigenvectors are found together in a small subspace (`mkclust.engine.search`).
+    ``start`` is a partition to begin with, such as that of similar kernels. The last ``n_fixed``
+    kernels are added to the mix and have no weight. The other parameters are those of `SimpleMKKM`.
     """
     result = search(
         stack,
         n_clusters,
         tol=tol,
         max_iter=max_iter,
-        prove=prove,
+        n_fixed=n_fixed,
         start=None if start is None else start.vectors,
+        prove=prove,
         key=search_key(random_state),
     )
-    return solution_of(result)
-
-
-def solution_of(result: Search) -> Solution:
-    """Return what a search found as the solution of a method."""
     upper, lower = result.history.T
     return Solution(
-        partition=result.relaxation.vectors[:, : result.relaxation.n_clusters],
+        partition=result.relaxation.vectors[:, :n_clusters],
         weights=result.weights,
         objective=result.relaxation.value,
         # Early estimates may have been too low; the last one is the most accurate.
@@ -93,40 +87,30 @@ class CertifiedClusterer(MultipleKernelClusterer):
     eigengap_: float = learned()
     n_passes_: int = learned()
 
+    # Whether to warn of clusters that are not those that the views agree on.
+    WARNS: ClassVar[Literal["always", "if views are set aside", "never"]] = "always"
+    WEIGHT_MEANING = LARGE_WEIGHT
     ALLOWED: ClassVar[dict[str, Allowed]] = {"prove": Choice((True, False, "auto"))}
 
-    def _compromise(self, stack: Stack, solution: Solution) -> Relaxation | None:
-        """Return the partition of the views' compromise, None if there is one kernel only."""
-        agreement, start = solution.agreement, solution.relaxation
-        if agreement is None or start is None:
-            return None
-        kernels = with_active(stack.kernels, agreement.chosen)
-        is_same = all(new is old for new, old in zip(kernels, stack.kernels, strict=True))
-        included = stack if is_same else replace(stack, kernels=kernels)
-        held = included.held()
-        mixed = (held or included).mix(agreement.coefficients())
-        dtype = "float64" if held is None else precision_of(held.entries)
-        options: Any = {"start": start.vectors, "dtype": dtype}
-        return relax(mixed, self.n_clusters, tol=COMPARED_TOLERANCE, **options)
-
     def _explain_stop(self, solution: Solution) -> str:
-        """Say why the solver stopped before its rule was met, and what to do about it."""
         advice = "raise max_iter or tol"
         if solution.n_iter < self.max_iter:
-            advice = (
-                "no further progress: eigenvalues around the last one that counts lie too close "
-                "together, or rounding sets a limit; raise tol, pass kernels in float64 if they "
-                "are float32, or use solver='subspace'"
-            )
+            advice = "raise tol, or pass kernels in float64 (rounding, or a tie of eigenvalues)"
+            advice += "; solver='subspace' may get further" * hasattr(self, "solver")
         return (
             f"stopped after {solution.n_iter} iterations at a certified relative gap of "
             f"{solution.gap:.2g} (tol={self.tol:g}): {advice}"
         )
 
     def _further_rows(self, stack: Stack, solution: Solution) -> list[Array]:
-        """Return the rows of the compromise's partition."""
-        baseline = self._compromise(stack, solution)
-        return [] if baseline is None else [embedded_rows(baseline, rounding_of_entries(stack))]
+        """Return the rows of the partition of the views' compromise, if there are several views."""
+        agreement, start, baseline = solution.agreement, solution.relaxation, solution.baseline
+        if agreement is None or start is None:
+            return []
+        if baseline is None:
+            mix = activate(stack, agreement.chosen).mix(agreement.coefficients())
+            baseline = relax(mix, self.n_clusters, tol=COMPARED_TOLERANCE, start=start.vectors)
+        return [embedded_rows(baseline, rounding_of_entries(stack))]
 
     def _learned(
         self, stack: Stack, solution: Solution, labels: Array, *further: Array
@@ -135,6 +119,9 @@ class CertifiedClusterer(MultipleKernelClusterer):
         relaxation = solution.relaxation
         assert relaxation is not None
         baseline_labels = further[0] if further else labels
+        rand_index = agreement_of_labels(baseline_labels, labels)
+        if rand_index < OTHER_CLUSTERS:
+            self._warn_of_other_clusters(solution, rand_index)
         return {
             "duality_gap_": solution.gap,
             "certificate_": str(solution.certificate),
@@ -143,41 +130,32 @@ class CertifiedClusterer(MultipleKernelClusterer):
             "cluster_gap_": relaxation.cluster_gap,
             "n_passes_": solution.n_passes,
             "baseline_labels_": baseline_labels,
-            "baseline_agreement_": agreement_of_labels(baseline_labels, labels),
+            "baseline_agreement_": rand_index,
         }
 
-
-class SimpleClusterer(CertifiedClusterer):
-    """Base of SimpleMKKM and its localized form: the choice of the solver."""
-
-    solver: Literal["subspace", "reduced-gradient"] = "subspace"
-    stopping: Literal["gap", "step"] = "gap"
-
-    WEIGHT_MEANING: ClassVar[str] = LARGE_WEIGHT
-    ALLOWED: ClassVar[dict[str, Allowed]] = CertifiedClusterer.ALLOWED | {
-        "solver": Choice(("subspace", "reduced-gradient")),
-        "stopping": Choice(("gap", "step")),
-    }
-
-    def check_parameters(self) -> None:
-        """Refuse parameters that are invalid for all data."""
-        super().check_parameters()
-        if self.stopping == "step" and self.solver == "subspace":
-            raise ValueError(
-                "stopping='step' is the reduced gradient's rule: pass solver='reduced-gradient', "
-                "or stopping='gap' for the subspace solver"
+    def _warn_of_other_clusters(self, solution: Solution, rand_index: float) -> None:
+        """Warn if the weights find other clusters than the compromise."""
+        agreement = solution.agreement
+        if agreement is None or not agreement.any_share or self.WARNS == "never":
+            return
+        if self.WARNS == "if views are set aside" and not agreement.set_aside:
+            return
+        reason = "The views agree to different degrees, or another n_clusters may fit better"
+        if aside := agreement.set_aside:
+            share = solution.weights[[agreement.names.index(name) for name in aside]].sum()
+            reason = (
+                f"{share:.0%} of the weight is on views without clear agreement with the others "
+                f"({join_words(aside)})"
             )
-
-    def _minimize(self, stack: Stack, previous: Solution | None = None) -> Solution:
-        """Solve with the chosen solver, which may begin with an earlier solution."""
-        options = self._options("tol", "max_iter", "prove", "random_state")
-        if self.solver == "reduced-gradient":
-            return solve_reduced_gradient(stack, self.n_clusters, stopping=self.stopping, **options)
-        start = None if previous is None else previous.relaxation
-        return solve_simple_mkkm(stack, self.n_clusters, start=start, **options)
+        warn(
+            "the learned weights find other clusters than those that the views agree on: the "
+            f"adjusted Rand index between labels_ and baseline_labels_ is {rand_index:.2f}. "
+            f"{reason}; use AgreementKKM, or AnchoredMKKM, which stays near them",
+            WeightsWarning,
+        )
 
 
-class SimpleMKKM(SimpleClusterer, InductiveClusterer):
+class SimpleMKKM(CertifiedClusterer, InductiveClusterer):
     r"""Simple multiple kernel k-means [1]_, solved to certified global optimality.
 
     The weights minimize what the partition, the leading eigenvectors of the mix, maximizes:
@@ -185,23 +163,19 @@ class SimpleMKKM(SimpleClusterer, InductiveClusterer):
     .. math:: \min_{\gamma \in \Delta} \max_{H^\top H = I_k} \mathrm{Tr}(K_\gamma H H^\top),
               \qquad K_\gamma = \sum_p \gamma_p^2 K_p
 
-    **What "certified" means.** This relaxed problem is convex in the weights, and every fit comes
-    with a lower bound on its global minimum: ``duality_gap_`` bounds how far the result is from
-    it. It does not say that clusters exist, that ``n_clusters`` is right, that the kernels are
-    good, or that the k-means step that turns the relaxed partition into labels is optimal.
+    **What "certified" means.** This relaxed problem is convex in the weights, and ``duality_gap_``
+    bounds how far the result is from its global minimum. It does not say that clusters exist, that
+    ``n_clusters`` is right, that the kernels are good, or that the k-means step is optimal.
 
     **What a weight means.** ``weights_`` are mixing weights, not importance: at the optimum a
     weight is inversely proportional to the kernel's agreement with the consensus, so a kernel
-    without structure gets the largest. Read ``alignments_`` beside them. Views that do not agree
-    with the others can mislead the weights: a `WeightsWarning` says so if the clusters are not
-    those that the views agree on. `AgreementKKM` and `AnchoredMKKM` set such views aside.
+    without structure gets the largest. Read ``alignments_`` beside them. A `WeightsWarning` says if
+    the clusters are not those that the views agree on, which `AgreementKKM` finds.
 
     **Samples missing from views.** With ``missing_views="learn"``, the default, imputing missing
-    features alternates with clustering, and both maximize the same objective. The imputed features
-    of a sample are a combination of observed samples in the direction that the partition predicts;
-    their length is the mean length that it explains of observed ones. The alternation stops once
-    the objective (``fill_history_``) rises by 0.1 % or less, or after 20 turns. ``duality_gap_``
-    is that of the last solve, for the imputed features.
+    features in the direction that the partition predicts alternates with clustering; both maximize
+    the objective (``fill_history_``), until it rises by 0.1 % or less, or for 20 turns.
+    ``duality_gap_`` is that of the last solve, for the imputed features.
 
     Parameters
     ----------
@@ -213,13 +187,10 @@ class SimpleMKKM(SimpleClusterer, InductiveClusterer):
     weights_ : ndarray of shape (n_kernels,)
         Mixing weights, summing to one. Not importance: a large weight means little agreement with
         the consensus.
-    coefficients_ : ndarray of shape (n_kernels,)
-        Squares of the weights: the mixed kernel is ``sum_p coefficients_p K_p``.
+    {coefficients}
     objective_ : float
         ``Tr(K H H^T)``, the minimum over the weights.
     {certificate}
-    history_ : ndarray of shape (n_iter_,), with the start before it for the reduced gradient
-        Best objective after each iteration: non-increasing upper bounds, residual errors included.
     {notes}
 
     Examples
@@ -234,49 +205,38 @@ class SimpleMKKM(SimpleClusterer, InductiveClusterer):
     True
     """
 
-    SUMMARY: ClassVar[str] = (
-        "which mixes the kernels by the squares of weights on the simplex; the weights minimize "
-        "the alignment with a relaxed partition that the partition maximizes"
-    )
-    REFERENCES: ClassVar[tuple[str, ...]] = (
+    solver: Literal["subspace", "reduced-gradient"] = "subspace"
+    stopping: Literal["gap", "step"] = "gap"
+
+    SUMMARY = "whose squared weights minimize the alignment that a relaxed partition maximizes"
+    REFERENCES = (
         "X. Liu, E. Zhu, J. Liu, T. Hospedales, Y. Wang, M. Wang. SimpleMKKM: Simple Multiple "
         "Kernel K-means. ICML, 2020.",
     )
+    LEARNS_MISSING = True
+    ALLOWED: ClassVar[dict[str, Allowed]] = CertifiedClusterer.ALLOWED | {
+        "solver": Choice(("subspace", "reduced-gradient")),
+        "stopping": Choice(("gap", "step")),
+    }
 
-    LEARNS_MISSING: ClassVar[bool] = True
+    def check_parameters(self) -> None:
+        """Refuse parameters that are invalid for all data."""
+        super().check_parameters()
+        if self.stopping == "step" and self.solver == "subspace":
+            raise ValueError(
+                "stopping='step' is the reduced gradient's rule: pass solver='reduced-gradient', "
+                "or stopping='gap' for the subspace solver"
+            )
 
     def _solve(self, stack: Stack) -> Solution:
         if not self._learns_missing(stack):
             return self._minimize(stack)
         return learn_fills(stack, self._minimize, AlignedFills(), goal="rising")
 
-    def _learned(
-        self, stack: Stack, solution: Solution, labels: Array, *further: Array
-    ) -> dict[str, Any]:
-        learned = super()._learned(stack, solution, labels, *further)
-        warn_of_other_clusters(solution, learned["baseline_agreement_"])
-        return learned
-
-
-def warn_of_other_clusters(solution: Solution, rand_index: float) -> None:
-    """Warn if the weights find other clusters than the compromise; called by `_learned`."""
-    agreement = solution.agreement
-    if agreement is None or not agreement.any_share or rand_index >= OTHER_CLUSTERS:
-        return
-    aside = agreement.set_aside
-    reason = "The views agree to different degrees, or another n_clusters may fit better"
-    advice = "compare with AgreementKKM"
-    if aside:
-        share = solution.weights[[agreement.names.index(name) for name in aside]].sum()
-        reason = (
-            f"{share:.0%} of the weight is on views without clear agreement with the others "
-            f"({join_words(aside)})"
-        )
-        advice = "use AgreementKKM, which sets such views aside"
-    warn(
-        "the learned weights find other clusters than those that the views agree on: the "
-        "adjusted Rand index between labels_ and baseline_labels_, the clusters that the "
-        f"views agree on, is {rand_index:.2f}. {reason}; {advice}, or use AnchoredMKKM, "
-        "which stays near them",
-        WeightsWarning,
-    )
+    def _minimize(self, stack: Stack, previous: Solution | None = None) -> Solution:
+        """Solve with the chosen solver, which may begin with an earlier solution."""
+        options = self._options("tol", "max_iter", "prove", "random_state")
+        if self.solver == "reduced-gradient":
+            return solve_reduced_gradient(stack, self.n_clusters, stopping=self.stopping, **options)
+        start = None if previous is None else previous.relaxation
+        return solve_simple_mkkm(stack, self.n_clusters, start=start, **options)

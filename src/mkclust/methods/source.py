@@ -298,7 +298,7 @@ class FromFeatures(Source):
     def zero_rows(self, samples: Samples) -> dict[int, np.ndarray]:
         """Return which rows of a view count as empty, by its number, if it is in memory."""
         zero, maps = {}, self.features.maps
-        for number, (map_, table) in enumerate(zip(maps, samples.tables.values(), strict=True)):
+        for number, (map_, table) in enumerate(zip(maps, samples.parts, strict=True)):
             is_held = is_foreign(table) or in_memory(table)
             if is_held and isinstance(map_, PreparedMap) and map_.preparation.ignores_zeros:
                 zero[number] = map_.preparation.zero_rows(table)

@@ -9,7 +9,7 @@ import numpy as np
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
-from mkclust.data.check import check_as_sklearn, check_observed, n_dims
+from mkclust.data.check import check_observed
 from mkclust.data.join import looks_like_kernel
 from mkclust.data.samples import Samples, as_blocks, read_samples, read_views
 from mkclust.data.tables import TABLE
@@ -36,7 +36,7 @@ from mkclust.methods.out_of_sample import (
 )
 from mkclust.methods.solution import Solution
 from mkclust.methods.source import LAZY, FromFeatures, FromKernels, FromViews, some_rows
-from mkclust.stack import RowSource, Stack
+from mkclust.stack import Stack
 from mkclust.stack.discretize import count_clusters, discretize
 from mkclust.stack.features import compress
 from mkclust.text import count
@@ -73,8 +73,6 @@ def read_training(model: Any, X: Any, observed: Any = None) -> Samples:
     else:
         expected = expected_input(model.kernels)
         samples = read_samples(X, expected=expected, options=options, observed=observed)
-        if samples.kind == "table" and not samples.is_lazy:
-            samples = replace(samples, parts=(check_as_sklearn(samples.parts[0]),))
     check_observed(samples.missing, samples.names)
     return samples
 
@@ -138,10 +136,7 @@ def _compress(model: Any, samples: Samples) -> tuple[FromFeatures, Stack]:
             f"kernels={kernels!r} with an approximation: features stand for kernels of views; pass "
             "views and kernels='auto', 'gaussian' or kinds by name, or approximation=None"
         )
-    if all(
-        isinstance(part, RowSource) or n_dims(part) == 3 or looks_like_kernel(part)
-        for part in samples.parts
-    ):
+    if all(map(looks_like_kernel, samples.parts)):
         raise ValueError(
             "X holds kernels, and an approximation makes features of views, samples x features: "
             "pass the views, or approximation=None for kernels"

@@ -180,9 +180,7 @@ def draw_rows(blocks: Blocks, count: int, *, fewest: int = 1, seed: int = 0) -> 
     check_finite(block := blocks.take(numbers), numbers)
     found, few = dict(block), min(len(numbers), max(fewest, SCARCE * count))
     if len(numbers) < blocks.n_samples and any(rows.shape[0] < few for rows in block.values()):
-        observed = blocks.observed()
-        assert observed is not None
-        for name, has in zip(blocks.names, observed.T, strict=True):
+        for name, has in zip(blocks.names, blocks.observed.T, strict=True):
             if found[name].shape[0] < few:
                 own = np.flatnonzero(has)
                 own = own[draw(len(own), count, seed)]

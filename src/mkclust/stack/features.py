@@ -202,7 +202,7 @@ def compress(
         blocks=blocks,
         coordinate_map=coordinate_map,
         trace_errors=np.array(errors),
-        observed=blocks.observed() if min(counts) < blocks.n_samples else None,
+        observed=blocks.observed,
         kernels=tuple(range(len(means))),
     )
     small = [T[:, a:b] @ T[:, a:b].T for a, b in pairwise(ends)]
