@@ -116,7 +116,6 @@ def test_directions_are_medians_of_numbers_and_shares_of_categories():
             assert found.loc[("stage", f"share of {level}"), cluster] == pytest.approx(expected)
     assert found.loc[("treated", "share of True")].tolist() == [0, 0, 1]
     assert set(annotation.differences["variable"]) == {"age", "treated"}
-    assert "share of True" in str(annotation)
 
 
 def test_of_annotated_data_the_observations_are_tested():
@@ -128,23 +127,25 @@ def test_of_annotated_data_the_observations_are_tested():
         assert test.variable == "batch"
 
 
+def table_of(kind, rng):
+    """Return a variable that shares nothing with the clusters."""
+    return {
+        "number": lambda: {"x": rng.normal(size=60)},
+        "category": lambda: {"x": rng.choice(["a", "b"], size=60)},
+        "survival": lambda: {"time": rng.exponential(size=60), "event": rng.integers(2, size=60)},
+    }[kind]()
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", ["number", "category", "survival"])
 def test_p_values_of_variables_that_share_nothing_are_uniform(kind):
+    pytest.importorskip("statsmodels")
     rng = np.random.default_rng(3)
-    count, permutations = (60, 19) if kind == "survival" else (300, 39)
-    values = []
+    count, n_permutations = (60, 19) if kind == "survival" else (300, 39)
+    values = np.empty(count)
     for seed in range(count):
-        if kind == "number":
-            table = {"x": rng.normal(size=60)}
-        elif kind == "category":
-            table = {"x": rng.choice(["a", "b"], size=60)}
-        else:
-            pytest.importorskip("statsmodels")
-            table = {"time": rng.exponential(size=60), "event": rng.integers(2, size=60)}
-        (test,) = annotate(LABELS, table, n_permutations=permutations, random_state=seed).tests
-        values.append(test.p_value)
-    values = np.array(values)
+        options = {"n_permutations": n_permutations, "random_state": seed}
+        values[seed] = annotate(LABELS, table_of(kind, rng), **options).tests[0].p_value
     # Never too small more often than chance allows; and not far from uniform.
     for level in (0.05, 0.1, 0.25, 0.5):
         assert np.mean(values <= level) <= level + 3 * np.sqrt(level * (1 - level) / count)
@@ -206,22 +207,12 @@ def test_what_cannot_be_tested_is_reported_with_the_reason():
     assert found["few"].reason == "fewer than two clusters have 2 values"
     assert found["time, event"].reason == "no events"
     assert found["good"].p_adjusted == found["good"].p_value == 0.1
-    single = annotate(np.zeros(60, int), {"x": np.arange(60)}, n_permutations=9)
-    assert single.tests[0].reason == "fewer than two clusters have 2 values"
-
-
-def test_ids_of_labels_may_be_passed_beside_them():
-    frame = pd.DataFrame({"x": np.arange(60.0) % 7}, index=[f"p{i}" for i in range(60)])
-    expected = annotate(LABELS, frame).tests
-    assert annotate(LABELS, frame.iloc[::-1], ids=frame.index).tests == expected
 
 
 def test_an_annotation_is_printed_and_handed_on():
     table = {"x": np.arange(60.0)} | {f"one {i}": np.ones(60) for i in range(500)}
     annotation = annotate(LABELS, table, n_permutations=99)
-    lines = str(annotation).splitlines()
-    assert lines[1].split()[-1] == "0.01"
-    assert sum("constant" in line for line in lines) == 1
+    assert sum("constant" in line for line in str(annotation).splitlines()) == 1
     record = json.loads(json.dumps(annotation.to_dict(), allow_nan=False))
     assert record["tests"][1]["p_value"] is None
     assert record["by_cluster"][0]["variable"] == "x"
@@ -231,8 +222,6 @@ def test_wrong_labels_are_refused():
     table = {"x": np.arange(60.0)}
     with pytest.raises(ValueError, match="n_permutations"):
         annotate(LABELS, table, n_permutations=0)
-    with pytest.raises(ValueError, match="ids"):
-        annotate(LABELS, table, ids=range(59))
     for labels in (np.where(np.arange(60) == 3, np.nan, LABELS), LABELS[:, None]):
         with pytest.raises(ValueError, match="labels"):
             annotate(labels, table)

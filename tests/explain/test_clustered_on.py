@@ -72,11 +72,6 @@ def test_copies_under_other_names_are_recognized_with_few_samples(rng, n):
     assert names_tested(model, copies | {"new": rng.normal(size=n)}) == (["new"], ())
 
 
-def test_none_of_many_noise_categories_that_were_clustered_on_is_tested(rng):
-    table = pd.DataFrame({f"c{i}": rng.choice(list("abc"), size=N) for i in range(40)})
-    assert names_tested(fitted(table), table) == ([], ())
-
-
 @BY_APPROXIMATION
 def test_columns_are_recognized_under_other_names_and_in_other_codes(table, rng, approximation):
     table["dose"] = rng.integers(5, size=N)
@@ -176,12 +171,3 @@ def test_what_cannot_be_known_is_said(table, rng):
         assert names == (["iron"] if labels is paired else ["iron", "x"])
         assert word in note
         assert note in str(annotate(labels, {"iron": table["iron"]}, n_permutations=9))
-
-
-def test_of_dask_arrays_it_is_said_that_values_were_not_kept(rng):
-    array = pytest.importorskip("dask.array")
-    X = rng.normal(size=(N, 3))
-    model = fitted({"lazy": array.from_array(X, chunks=100)}, Nystroem(20))
-    names, (note,) = names_tested(model, {"x": X[:, 0]})
-    assert names == ["x"]
-    assert "'lazy'" in note

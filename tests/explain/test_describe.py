@@ -10,8 +10,6 @@ from scipy import sparse
 from conftest import blob_views
 from mkclust import AverageKKM, describe
 from mkclust.data import read_samples
-from mkclust.data.samples import read_views
-from mkclust.explain.tables import read_tables
 
 
 @pytest.fixture(scope="module")
@@ -124,47 +122,16 @@ def test_categories_and_truth_values_are_compared_by_shares(problem):
     assert rows[0, "sex=male"].effect == 1
     assert (0, "sex=female") not in rows  # which would say the same again
     assert rows[1, "sex=female"].effect == pytest.approx(first.sum() / (model.labels_ != 1).sum())
-    assert rows[0, "grade=I"].effect == 1
     assert rows[0, "smoker"].n_missing == 1
     assert {row.kind for row in description.effects} == {"share"}
     assert {row.view for row in description.effects} == {"clinic"}
     assert not any("one" in row.feature for row in description.effects)
-    (note,) = description.notes
-    assert "'letter' holds text, such as 'text 0'" in note
-    assert "'day' holds dates" in note
+    assert all(
+        word in description.notes[0] for word in ("'letter' holds text", "'day' holds dates")
+    )
     frame["age"] = np.arange(60.0)
     views = {row.view for row in describe(model, {"clinic": frame}).effects}
     assert views == {"clinic", "clinic (categories)"}
-
-
-def test_frames_may_add_samples_and_must_have_some(problem):
-    _, views = problem
-    left = pd.DataFrame(views["left"], index=[f"p{i}" for i in range(60)]).add_prefix("left")
-    model = AverageKKM(3, random_state=0).fit({"left": left, "right": views["right"]})
-    longer = pd.concat([left.rename(index=lambda i: f"x{i}"), left])
-    assert describe(model, {"left": longer}).effects == describe(model, {"left": left}).effects
-    with pytest.raises(ValueError, match="'left' .*'q0' and 'p0'"):
-        describe(model, {"left": left.rename(index=lambda i: i.replace("p", "q"))})
-    with pytest.raises(ValueError, match="'left'.*'p1'"):
-        describe(model, {"left": left.rename(index={"p2": "p1"})})
-    with pytest.raises(ValueError, match="59 rows.*60"):
-        describe(model, views["left"][1:])
-
-
-def test_frames_of_polars_and_annotated_matrices_are_described_alike(problem):
-    pd, pl = pytest.importorskip("pandas"), pytest.importorskip("polars")
-    anndata = pytest.importorskip("anndata")
-    model, views = problem
-    columns = [f"g{j}" for j in range(views["left"].shape[1])]
-    frame = pd.DataFrame(views["left"], columns=columns)
-    frame["kind"] = np.array(["a", "b", "c"])[model.labels_]
-    expected = describe(model, {"left": frame})
-    assert (
-        describe(model, {"left": pl.DataFrame(frame.to_dict("list"))}).effects == expected.effects
-    )
-    annotated = anndata.AnnData(views["left"], var=pd.DataFrame(index=columns))
-    numbers = [row for row in expected.effects if row.kind == "mean"]
-    assert describe(model, {"left": annotated}).effects == numbers
 
 
 def test_names_are_of_the_strongest_features_and_differ_between_clusters(problem):
@@ -182,31 +149,15 @@ def test_names_are_of_the_strongest_features_and_differ_between_clusters(problem
     assert (single.effects, single.names) == ([], ("nothing stands out",))
 
 
-def test_a_description_is_printed_and_handed_on(problem):
+def test_a_description_is_handed_on(problem):
     model, views = problem
     description = describe(model, views, n_features=2)
-    assert str(description).splitlines()[0].startswith("cluster 0, ")
-    assert len(description.table) == len(description.effects) == 3 * 3 * 2
     record = json.loads(json.dumps(description.to_dict(), allow_nan=False))
-    assert [c["name"] for c in record["clusters"]] == list(description.names)
-    assert sum(len(c["features"]) for c in record["clusters"]) == len(description.effects)
-
-
-def test_the_picture_shows_every_cluster_in_the_features_that_stand_out(problem):
+    assert sum(len(c["features"]) for c in record["clusters"]) == len(description.effects) == 18
     pytest.importorskip("matplotlib")
-    from matplotlib.figure import Figure
-
-    model, views = problem
-    description = describe(model, views)
-    ax = Figure().subplots()
-    display = description.plot(ax, n_features=2)
-    assert display.ax_ is ax
-    assert display.differences.shape == (len(display.features), 3)
-    first = description.strongest(1, 1)[0]
-    at = list(display.features).index(f"{first.view} {first.feature}")
+    display, first = description.plot(n_features=2), description.strongest(1, 1)[0]
+    at = display.features.index(f"{first.view} {first.feature}")
     assert display.differences[at, 1] == first.standardized
-    empty = describe(model, np.zeros((60, 1))).plot(Figure().subplots())
-    assert not empty.features
 
 
 def test_of_two_levels_that_a_fit_made_columns_of_the_more_frequent_is_named(problem):
@@ -217,12 +168,3 @@ def test_of_two_levels_that_a_fit_made_columns_of_the_more_frequent_is_named(pro
     assert read.names == given.names
     named = {(row.cluster, row.feature) for row in read.effects if row.feature.startswith("sex")}
     assert named == {(0, "sex=male"), (1, "sex=female"), (2, "sex=female")}
-
-
-def test_what_is_a_category_for_the_fit_is_one_for_the_description(problem):
-    texts = [f"ward {i % 30}" for i in range(60)]  # more than a category of text has
-    frame = pd.DataFrame({"ward": pd.Categorical(texts), "text": texts, "x": np.arange(60.0)})
-    (table,) = read_tables({"a": frame}, 60)
-    assert [name for name, _ in table.categories] == ["ward"]
-    assert table.skipped == {"text": "holds text, such as 'ward 0'"}
-    assert list(read_views({"a": frame.drop(columns="text")}).encodings["a"].levels) == [0]

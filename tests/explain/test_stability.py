@@ -6,12 +6,10 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from conftest import blob_views
-from mkclust import METHODS, AverageKKM, KernelBank, SimpleMKKM
+from mkclust import METHODS, AverageKKM, SimpleMKKM
 from mkclust.explain.stability import stability
 from mkclust.kernels import Linear, Nystroem
 from mkclust.metrics import adjusted_rand_index, clustering_accuracy
-
-ONE_GAUSSIAN = {"widths": (1.0,), "polynomials": (), "linear": None}
 
 pytestmark = [
     pytest.mark.slow,
@@ -27,11 +25,6 @@ def views():
 
 
 @pytest.fixture
-def kernels(views):
-    return KernelBank(**ONE_GAUSSIAN).fit_transform(views)
-
-
-@pytest.fixture
 def overlapping():
     """Return one cloud: wherever it is cut, the cut depends on the samples."""
     rng = np.random.default_rng(0)
@@ -42,17 +35,15 @@ def overlapping():
 def test_clear_clusters_stay_the_same_with_every_method(name, views):
     model = METHODS[name](3, random_state=0).fit(views)
     found = stability(model, views, n_resamples=3)
-    assert found.samples.shape == (90,)
     assert found.clusters.shape == (3,)
     assert found.mean > 0.8
-    assert found.method == METHODS[name].__name__
 
 
 def test_a_cloud_without_clusters_is_cut_elsewhere_each_time(overlapping):
     model = AverageKKM(4, random_state=0).fit(overlapping)
     found = stability(model, overlapping, n_resamples=5)
     assert found.mean < 0.6
-    assert "Low" in found.summary()
+    assert "Low" in str(found)
 
 
 def test_one_resample_is_one_refit_compared_with_the_model(overlapping):
@@ -76,14 +67,6 @@ def test_an_approximated_model_is_resampled_with_as_many_landmarks_as_there_are(
     assert found.mean > 0.9
 
 
-def test_samples_of_no_part_are_not_known(views):
-    model = AverageKKM(3, random_state=0).fit(views)
-    found = stability(model, views, n_resamples=2, max_samples=20)
-    assert found.size == 20
-    assert 50 <= np.isnan(found.samples).sum() < 90
-    assert not np.isnan(found.clusters).any()
-
-
 def test_the_seed_decides_even_for_a_model_without_one(overlapping):
     model = AverageKKM(3).fit(overlapping)
     first, second, other = (
@@ -103,12 +86,10 @@ def test_senseless_settings_are_refused(views, settings):
         stability(model, views, **settings)
 
 
-def test_other_samples_and_other_things_are_refused(views):
+def test_other_samples_are_refused(views):
     model = AverageKKM(3, random_state=0).fit(views)
     with pytest.raises(ValueError, match="X has 50 samples, the model was fitted on 90"):
         stability(model, [view[:50] for view in views])
-    with pytest.raises(TypeError, match="model is a str"):
-        stability("model", views)
 
 
 # Other landmarks ----------------------------------------------------------------------------------
@@ -130,8 +111,6 @@ def test_clear_clusters_need_few_landmarks_but_not_too_few(clear):
     assert many.agreements.shape == (5,)
     assert many.mean > 0.97
     assert few.mean < 0.9
-    assert "High" in str(many)
-    assert "raise n_components" in few.summary()
 
 
 @pytest.mark.parametrize(
@@ -155,7 +134,6 @@ def test_dask_arrays_are_compared_like_others(clear):
     lazy = {name: da.from_array(view, chunks=(60, -1)) for name, view in clear.items()}
     local, found = (landmarks(Nystroem(4), X, n_resamples=2) for X in (clear, lazy))
     np.testing.assert_allclose(found.agreements, local.agreements, atol=1e-12)
-    np.testing.assert_allclose(found.samples, local.samples)
 
 
 @pytest.mark.parametrize("approximation", [None, Linear()])

@@ -14,7 +14,7 @@ from mkclust.explain.clustered_on import clustered_views
 from mkclust.explain.fitted import check_fitted, fitted_index
 from mkclust.explain.survival_columns import named_survival, read_events, usual_survival
 from mkclust.explain.tables import AlignedTable, read_tables
-from mkclust.index import index_of, make_index
+from mkclust.index import index_of
 from mkclust.methods import MultipleKernelClusterer
 from mkclust.methods.out_of_sample import UNCOVERED
 from mkclust.parameters import Count, check_parameter
@@ -28,6 +28,8 @@ FEWEST_VALUES = 2
 ROUNDING = 1e-9
 # Adjusted p-values below this are shown with values by cluster, unless there are more clusters.
 SMALL_P, MAX_CLUSTERS = 0.05, 12
+COLUMNS = ["variable", "test", "statistic", "p_value", "p_adjusted", "n_samples", "n_missing"]
+COLUMNS += ["reason"]
 LONELY_TIME = "looks like a censored time without its events: name both by time and event"
 
 
@@ -82,12 +84,12 @@ class Annotation:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the tests as JSON takes them, unknown values as None."""
-        tests, values = (
-            each.astype(object).where(each.notna(), None).to_dict("records")
-            for each in (self.table, self.by_cluster)
-        )
-        found = {"tests": tests, "by_cluster": values, "n_permutations": self.n_permutations}
-        return found | {"notes": list(self.notes)}
+        frames = {"tests": self.table, "by_cluster": self.by_cluster}
+        found = {
+            name: frame.astype(object).where(frame.notna(), None).to_dict("records")
+            for name, frame in frames.items()
+        }
+        return found | {"n_permutations": self.n_permutations, "notes": list(self.notes)}
 
     def summary(self) -> str:
         """Return the tests as a text table, with the values of each cluster if they differ."""
@@ -113,9 +115,7 @@ class Annotation:
             lines.append(text_table(rows))
         return "\n".join([*lines, *map(printable, self.untested)])
 
-    def __str__(self) -> str:
-        """Return the summary."""
-        return self.summary()
+    __str__ = summary
 
 
 @dataclass(frozen=True, eq=False)
@@ -136,7 +136,6 @@ def annotate(
     labels: Any,
     table: Any,
     *,
-    ids: Any = None,
     time: str | Sequence[str] | None = None,
     event: str | Sequence[str] | None = None,
     n_permutations: int = 999,
@@ -152,15 +151,14 @@ def annotate(
     Parameters
     ----------
     labels : MultipleKernelClusterer, array-like of int or pandas.Series of shape (n_samples,)
-        A fitted model, or its clusters; samples with the label -1 are left out. With a model,
+        A fitted model, or its clusters; a Series has the ids of the samples as its index. Samples
+        with the label -1 are left out. With a model,
         variables that it was clustered on are not tested: those with the ranks or the categories
         of its columns, whatever their names.
     table : data frame, mapping of columns, array, AnnData, or mapping or list of these
         The variables; of AnnData and MuData, ``obs``. Data frames, Series and AnnData are matched
         with the samples by their index, in any order of rows, and may lack some; all else is
         matched by position.
-    ids : array-like of shape (n_samples,), default=None
-        Ids of the samples; None takes those of the model, or the index of a Series.
     time, event : str or sequence of str, default=None
         Columns of times and of events: 0 or words such as "alive" for censored, 1 or "dead" for an
         event. Pairs with usual names are recognized: ``time`` and ``event``, ``OS.time`` and
@@ -188,7 +186,7 @@ def annotate(
     [('age', 'Kruskal-Wallis', True), ('sex', 'chi-square', False)]
     """
     check_parameter("n_permutations", n_permutations, Count())
-    clusters, names, index = _read_labels(labels, ids)
+    clusters, names, index = _read_labels(labels)
     tables, (views, note) = read_tables(_observations(table), index), clustered_views(labels)
     rows, by_cluster, survival = [], [], {}
     for name, variable in _variables(tables, len(clusters), time, event).items():
@@ -215,17 +213,16 @@ def annotate(
                 times=values[0], events=values[1], labels=clusters, time_name=variable.columns[0]
             )
         if not reason:
-            middles = _middles(variable, clusters, known, survival.get(name))
-            by_cluster += [(name, *each) for each in middles]
-    columns = ["variable", "test", "statistic", "p_value", "p_adjusted", "n_samples", "n_missing"]
-    frame = pd.DataFrame(rows, columns=[*columns, "reason"])
+            compared = _middles(variable, clusters, known, survival.get(name))
+            by_cluster += [(name, *each) for each in compared]
+    frame = pd.DataFrame(rows, columns=COLUMNS)
     made = frame["reason"] == ""
     if made.any():
         frame.loc[made, "p_adjusted"] = false_discovery_control(frame.loc[made, "p_value"])
+    middles = pd.DataFrame(by_cluster, columns=["variable", "value", *names])
     notes = [f"Not tested in {each.name!r}: {each.reasons}." for each in tables if each.skipped]
-    values_by_cluster = pd.DataFrame(by_cluster, columns=["variable", "value", *names])
     notes += [note] if note else []
-    return Annotation(frame, values_by_cluster, int(n_permutations), survival, tuple(notes))
+    return Annotation(frame, middles, int(n_permutations), survival, tuple(notes))
 
 
 def _observations(table: Any) -> Any:
@@ -237,7 +234,7 @@ def _observations(table: Any) -> Any:
     return table
 
 
-def _read_labels(labels: Any, ids: Any) -> tuple[np.ndarray, list[str], Any]:
+def _read_labels(labels: Any) -> tuple[np.ndarray, list[str], Any]:
     """Return clusters as numbers from zero, their names, and the index or number of samples."""
     index = index_of(labels)
     if isinstance(labels, MultipleKernelClusterer):
@@ -248,17 +245,10 @@ def _read_labels(labels: Any, ids: Any) -> tuple[np.ndarray, list[str], Any]:
         raise ValueError(f"labels have the shape {values.shape}: pass one cluster per sample")
     if n_missing := int(pd.isna(values).sum()):
         raise ValueError(f"labels: {n_missing} of {len(values)} are missing: drop these samples")
-    if ids is not None:
-        index = make_index(list(ids), None, 0)
-    elif index is None:
-        index = len(values)
-    if not isinstance(index, int) and len(index) != len(values):
-        raise ValueError(f"{len(index)} ids for {len(values)} labels: pass one id per label")
-    covered = values != UNCOVERED
-    names, numbers = np.unique(values[covered], return_inverse=True)
+    names, numbers = np.unique(values[values != UNCOVERED], return_inverse=True)
     clusters = np.full(len(values), -1)
-    clusters[covered] = numbers
-    return clusters, [str(name) for name in names], index
+    clusters[values != UNCOVERED] = numbers
+    return clusters, [str(name) for name in names], len(values) if index is None else index
 
 
 def _variables(
@@ -272,7 +262,7 @@ def _variables(
     for table in tables:
         for name, test, column, levels in _columns(table):
             values = np.full(n_samples, np.nan)
-            values[table.samples] = column
+            values[table.samples] = np.where(np.isfinite(column), column, np.nan)
             title = f"{table.name}: {name}" if name in single and len(tables) > 1 else name
             single[title] = _Variable((name,), test, (values,), levels)
     known = {name: (each.values[0], each.levels) for name, each in single.items()}
@@ -295,9 +285,8 @@ def _columns(table: AlignedTable) -> Iterator[tuple[str, str, Float, tuple[str, 
     """Yield the columns of a table with the tests that suit them, and levels of categories."""
     for place, name in enumerate(table.columns):
         column = table.numbers[:, [place]]
-        column = column.toarray() if issparse(column) else np.asarray(column, dtype=float)
-        values = np.where(np.isfinite(column[:, 0]), column[:, 0], np.nan)
-        is_binary = len(np.unique(values[~np.isnan(values)])) == 2
+        values = (column.toarray() if issparse(column) else np.asarray(column, dtype=float))[:, 0]
+        is_binary = len(np.unique(values[np.isfinite(values)])) == 2
         yield name, "chi-square" if is_binary else "Kruskal-Wallis", values, ()
     for name, category in table.categories:
         codes = np.where(category.codes < 0, np.nan, category.codes)
@@ -323,18 +312,14 @@ def _middles(
 
 
 def _permute(
-    statistic_of: Callable[[np.ndarray], float],
-    groups: np.ndarray,
-    rng: np.random.Generator,
-    n_permutations: int,
+    statistic_of: Callable[[np.ndarray], float], groups: np.ndarray, rng: Any, n_permutations: int
 ) -> tuple[float, float]:
     """Return the statistic of groups, and its p-value; NaN if there is none."""
     statistic = statistic_of(groups)
-    if not np.isfinite(statistic):
-        return np.nan, np.nan
     least = statistic - ROUNDING * abs(statistic)
     drawn = [statistic_of(rng.permutation(groups)) for _ in range(n_permutations)]
-    return statistic, (1 + sum(not each < least for each in drawn)) / (1 + n_permutations)
+    p_value = (1 + sum(not each < least for each in drawn)) / (1 + n_permutations)
+    return statistic, p_value if np.isfinite(statistic) else np.nan
 
 
 def _why_not(values: Sequence[Float], known: np.ndarray, groups: np.ndarray) -> str:

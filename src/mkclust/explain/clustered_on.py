@@ -39,6 +39,10 @@ class ClusteredView:
     samples: np.ndarray  # which samples its rows are
     rows: Array | None  # its values, or their ranks within the columns; None if they were not kept
 
+    def _entries(self, samples: np.ndarray, columns: np.ndarray | None = None) -> Float:
+        rows: Any = self.rows if columns is None else select(self.rows, columns, axis=1)
+        return np.asarray(to_host(dense_rows(select(rows, samples))), dtype=float)
+
     def reason(self, name: str, values: Float) -> str:
         """Return why a variable is not tested if it is one of this view, else nothing."""
         named = np.flatnonzero([source == name for source in self.sources])
@@ -50,19 +54,19 @@ class ClusteredView:
             values, return_index=True, return_inverse=True, return_counts=True
         )
         if len(counts) < 2:  # on the samples that were kept
-            entries = _on_host(select(select(self.rows, named, axis=1), known))
+            entries = self._entries(known, named)
             return REASON if entries.size and not np.ptp(entries, axis=0).any() else ""
         by_levels = 2 * len(counts) <= len(codes)
         few = np.argsort(codes, kind="stable")
         few = few[np.linspace(0, len(few) - 1, FEW_SAMPLES).astype(int)]
         few = np.union1d(few, firsts) if by_levels else np.unique(few)
-        entries = _on_host(select(self.rows, known[few]))
+        entries = self._entries(known[few])
         columns = np.flatnonzero(_explained(entries, codes[few], by_levels) >= SAME_OF_FEW)
         n_rivals = entries.shape[1]
         if by_levels:  # only columns with as few levels could agree by chance
             n_levels = 1 + np.count_nonzero(np.diff(np.sort(entries, axis=0), axis=0), axis=0)
             n_rivals = max(np.count_nonzero(n_levels <= len(counts)), 1)
-        entries = _on_host(select(select(self.rows, columns, axis=1), known))
+        entries = self._entries(known, columns)
         bits = (gammaln(len(known) + 1) - gammaln(counts + 1).sum()) / np.log(2)
         is_same = _explained(entries, codes, by_levels) >= SAME
         is_certain = is_same & (bits >= CERTAIN_BITS + np.log2(n_rivals))
@@ -116,10 +120,6 @@ def clustered_views(labels: Any) -> tuple[list[ClusteredView], str]:
         "whether variables under other names were clustered on."
     )
     return views, note if unknown else ""
-
-
-def _on_host(rows: Any) -> Float:
-    return np.asarray(to_host(dense_rows(rows)), dtype=float)
 
 
 def _explained(entries: Float, codes: np.ndarray, by_levels: bool) -> Float:

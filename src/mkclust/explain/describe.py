@@ -14,7 +14,7 @@ from mkclust.explain.tables import AlignedTable, read_tables
 from mkclust.kernels.kinds import RULES
 from mkclust.parameters import Count, check_parameter
 from mkclust.plots import DescriptionDisplay
-from mkclust.text import join_words, printable, text_table
+from mkclust.text import join_words, printable
 from mkclust.types import Float
 
 # Less than this is a small effect by Cohen's reading, too small for the name of a cluster.
@@ -72,19 +72,13 @@ class Description:
         names = [""] * len(self.sizes)
         for most in range(IN_NAME, MOST_IN_NAME + 1):
             for c in [c for c, name in enumerate(names) if names.count(name) > 1 or not name]:
-                names[c] = ", ".join(map(_phrase, self.strongest(c, most)))
-        names = [
-            name or ("nothing stands out" if size else "no samples")
-            for name, size in zip(names, self.sizes, strict=True)
-        ]
+                words = map(_phrase, self.strongest(c, most))
+                names[c] = ", ".join(words) or "nothing stands out"
         numbered = enumerate(names)
         return tuple(f"{name} ({c})" if names.count(name) > 1 else name for c, name in numbered)
 
     def strongest(self, cluster: int, most: int) -> list[Any]:
-        """Return the features of a cluster with a standardized difference of 0.2 or more.
-
-        They are rows of the table, the strongest over all views first, `most` of them at most.
-        """
+        """Return the rows of a cluster with the largest standardized differences, 0.2 or more."""
         rows = [row for row in self.effects if row.cluster == cluster]
         rows = [row for row in rows if abs(row.standardized) >= NOTEWORTHY]
         return sorted(rows, key=lambda row: -abs(row.standardized))[:most]
@@ -109,29 +103,16 @@ class Description:
 
     def summary(self, n_features: int = 3) -> str:
         """Return a line per cluster: its size, and the features that set it apart most."""
-        width = len(f"{max(self.sizes, default=0):,}")
+        width, digits = len(f"{max(self.sizes, default=0):,}"), len(str(len(self.sizes) - 1))
         lines = ["Clusters by what sets them apart (in standard deviations from the rest):"]
         for cluster, size in enumerate(self.sizes):
             rows = self.strongest(cluster, n_features)
             words = [f"{printable(_phrase(row))} ({row.standardized:+.1f})" for row in rows]
             what = ", ".join(words) or "nothing stands out"
-            lines.append(f"{cluster:>{len(str(len(self.sizes) - 1))}}  {size:>{width},}  {what}")
+            lines.append(f"{cluster:>{digits}}  {size:>{width},}  {what}")
         return "\n".join([*lines, *map(printable, self.notes)])
 
-    def __str__(self) -> str:
-        """Return the features of each cluster as a text table."""
-        lines: list[str] = []
-        for cluster, (name, size) in enumerate(zip(self.names, self.sizes, strict=True)):
-            cells = [["feature", "view", "effect", "inside", "outside"]]
-            for row in self.effects:
-                if row.cluster == cluster:
-                    form = ".0%" if row.kind == "share" else ".4g"
-                    means = format(row.mean_in, form), format(row.mean_out, form)
-                    names = printable(row.feature), printable(row.view)
-                    cells.append([*names, f"{row.effect:+.2f}", *means])
-            lines.append(f"cluster {cluster}, {size:,} samples: {printable(name)}")
-            lines += [text_table(cells), ""] if len(cells) > 1 else [""]
-        return "\n".join([*lines, *map(printable, self.notes)]).rstrip()
+    __str__ = summary
 
 
 def describe(model: Any, tables: Any, *, n_features: int = 10) -> Description:
@@ -274,9 +255,8 @@ def _contrast(table: Any, members: csr_array) -> tuple[np.ndarray, dict[str, Flo
     sparse = issparse(table)
     block: Any = csr_array(table, dtype=float, copy=True) if sparse else np.array(table, float)
     entries = block.data if sparse else block
-    unknown = ~np.isfinite(entries)
-    entries[unknown] = 0.0
-    missing: Any = unknown.astype(float)
+    missing: Any = ~np.isfinite(entries) * 1.0
+    entries[missing > 0] = 0.0
     if sparse:
         missing = csr_array((missing, block.indices, block.indptr), block.shape)
     n_in = members.sum(axis=1)[:, None] - _dense(members @ missing)
@@ -289,7 +269,7 @@ def _contrast(table: Any, members: csr_array) -> tuple[np.ndarray, dict[str, Flo
     if not sparse:
         # Shares are exact as they are.
         means = np.where(is_binary, 0.0, block.sum(axis=0) / np.maximum(n, 1))
-        block = np.where(unknown, 0.0, block - means)
+        block = np.where(missing, 0.0, block - means)
     sums, squares = _dense(members @ block), _dense(members @ (block * block))
     n_out, total_sum, total = n - n_in, sums.sum(axis=0), squares.sum(axis=0)
     with np.errstate(invalid="ignore", divide="ignore"):

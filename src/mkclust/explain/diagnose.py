@@ -146,9 +146,9 @@ class Diagnosis:
             return ["Too few samples or views to test which kernels agree."]
         if not noise:
             return ["Each kernel agrees with another one."]
-        several = len(noise) > 1
+        several, names = len(noise) > 1, join_words(map(repr, noise), most=len(noise))
         sentences = [
-            f"Kernel{'s' * several} {_listed(noise)} may be noise: no clear agreement with another "
+            f"Kernel{'s' * several} {names} may be noise: no clear agreement with another "
             "kernel. Or the structure is in no other kernel, or the agreement is too weak for this "
             "number of samples, or the samples are in another order."
         ]
@@ -177,13 +177,12 @@ def diagnose(
 ) -> Diagnosis:
     r"""Say what each kernel of a fitted model contributes: structure, agreement, a copy, or noise.
 
-    **When a kernel may be noise.** If it has no clear agreement with any other kernel, as
-    `mkclust.agreement` tests it: no p-value is below the limit, which is 1e-3 up to 100 samples and
-    1e-5 from 1000 on. Copies of a kernel (a redundancy above 0.99), and kernels that a bank made
-    from one view, prove nothing about each other. Labels, weights and the consensus, which noise
-    may have ruined, are not used, and neither are clusters of the kernel's own: a random category,
-    one-hot coded, has perfect ones. Such a kernel is noise, or has structure that no other has, or
-    agrees too weakly for this number of samples; the kernels alone cannot tell which.
+    A kernel **may be noise** if it has no clear agreement with any other kernel, as
+    `mkclust.agreement` tests it. Copies of a kernel (a redundancy above 0.99), and kernels that a
+    bank made from one view, prove nothing about each other. Labels, weights and the consensus,
+    which noise may have ruined, are not used, and neither are clusters of the kernel's own: a
+    random category, one-hot coded, has perfect ones. Such a kernel is noise, or has structure that
+    no other has, or agrees too weakly for this number of samples; the kernels cannot tell which.
 
     Parameters
     ----------
@@ -206,10 +205,9 @@ def diagnose(
     Everything is deterministic: if ``random_state`` is not an integer, k-means starts from the
     seed zero. With an approximation the kernels are those of the features that the model learned.
 
-    Limits of the rule. Any agreement counts, even that of a batch effect, and the more samples the
-    less of it is needed. Two unlike kernels that were precomputed from one noise view agree. With
-    too few samples, or if all kernels are from one view or copies, no kernel is called noise. If no
-    two kernels agree, all are named.
+    Any agreement counts, even that of a batch effect; two unlike kernels that were precomputed from
+    one noise view agree. With too few samples, or if all kernels are from one view or copies, no
+    kernel is called noise. If no two kernels agree, all are named.
 
     Examples
     --------
@@ -241,13 +239,14 @@ def diagnose(
         if n > max_samples or is_approximated(model):
             part = sample_clusters(labels, max_samples)
             diagnosed, samples = _refit(model, samples, part)
-        columns = _compare(diagnosed, open_again(diagnosed, samples), leave_one_out)
-    columns = {"weight": model.weights_, "alignment": model.alignments_, **columns}
-    columns["p_value"] = model.agreement_.p_values.min(axis=1)
+        table = _compare(diagnosed, open_again(diagnosed, samples), leave_one_out)
+    table.insert(0, "weight", model.weights_)
+    table.insert(1, "alignment", model.alignments_)
+    table["p_value"] = model.agreement_.p_values.min(axis=1)
     return Diagnosis(
         method=type(model).__name__,
         n_clusters=model.n_clusters,
-        table=pd.DataFrame(columns, pd.Index(model.kernel_names_)),
+        table=table,
         view_agreement=model.agreement_,
         missingness=getattr(model, "missingness_", None),
         n_samples=n,
@@ -277,33 +276,27 @@ def _refit(model: Any, samples: Any, part: np.ndarray) -> tuple[Any, Any]:
     return refitted, read_again(refitted.fit(X), X)
 
 
-def _compare(model: Any, stack: Stack, leave_one_out: bool) -> dict[str, Any]:
+def _compare(model: Any, stack: Stack, leave_one_out: bool) -> pd.DataFrame:
     """Return what each kernel shows alone, and how the clusters change without it."""
-    k, labels = model.n_clusters, model.labels_
-    relaxations = [relax(K, k, tol=EIGEN_TOLERANCE) for K in stack.kernels]
-    centered, traces = relaxations, stack.traces()
-    if not model.center:
-        kernels = tuple(map(_centered, stack.kernels))
-        centered = [relax(K, k, tol=EIGEN_TOLERANCE) for K in kernels]
-        traces = replace(stack, kernels=kernels).traces()
-    agreement = []
-    for p, relaxation in enumerate(relaxations):
+    k, rows = model.n_clusters, []
+    for p, kernel in enumerate(stack.kernels):
+        relaxation = centered = relax(kernel, k, tol=EIGEN_TOLERANCE)
+        if not model.center:
+            kernel = _centered(kernel)
+            centered = relax(kernel, k, tol=EIGEN_TOLERANCE)
+        trace = float(to_host(kernel.diagonal()).sum())
         # The rows that k-means clusters, as in fit: zero beyond the rank of a kernel.
         scale = inverse(relaxation.eigenvalues[:k], stack.n_samples, rounding_of_entries(stack))
-        rows = relaxation.products[:, :k] * to_device(scale, relaxation.products)
-        seen = _samples_of(model, [p])
-        agreement.append(agreement_of_labels(labels[seen], _discretize(model, select(rows, seen))))
-    each = range(len(relaxations))
-    return {
-        "agreement": agreement,
-        "leave_one_out": [
-            _compare_without(model, stack, p) if leave_one_out else np.nan for p in each
-        ],
-        "cluster_gap": [relaxation.cluster_gap for relaxation in centered],
-        "top_share": [
-            r.value / t if t > 0 else np.nan for r, t in zip(centered, traces, strict=True)
-        ],
-    }
+        embedded = relaxation.products[:, :k] * to_device(scale, relaxation.products)
+        rows.append(
+            {
+                "agreement": _agreement(model, embedded, [p]),
+                "leave_one_out": _compare_without(model, stack, p) if leave_one_out else np.nan,
+                "cluster_gap": centered.cluster_gap,
+                "top_share": centered.value / trace if trace > 0 else np.nan,
+            }
+        )
+    return pd.DataFrame(rows, pd.Index(model.kernel_names_))
 
 
 def _compare_without(model: Any, stack: Stack, p: int) -> float:
@@ -319,25 +312,19 @@ def _compare_without(model: Any, stack: Stack, p: int) -> float:
         rows, used = refitted._rows(others, solution)[0], rest
         if solution.coefficients is not None:
             used = [rest[q] for q in np.flatnonzero(solution.coefficients)]
-        seen = _samples_of(model, used)
-        return agreement_of_labels(model.labels_[seen], _discretize(model, select(rows, seen)))
+        return _agreement(model, rows, used)
     except ValueError:  # the other kernels may tell too few samples apart
         return np.nan
 
 
-def _samples_of(model: Any, kernels: Sequence[int]) -> np.ndarray:
-    """Return the indices of the samples that some of the kernels have."""
-    observed = observed_of_kernels(model)
-    if observed is None:
-        return np.arange(len(model.labels_))
-    return np.flatnonzero(observed[:, list(kernels)].any(axis=1))
-
-
-def _discretize(model: Any, rows: Array) -> Array:
-    """Return the clusters of rows, by the model's own settings."""
-    return discretize(
-        rows, model.n_clusters, n_init=model.n_init, random_state=integer_seed(model)
-    )[0]
+def _agreement(model: Any, rows: Array, kernels: Sequence[int]) -> float:
+    """Return how far clusters of rows agree with the model's, on samples that some kernels have."""
+    observed, seen = observed_of_kernels(model), np.arange(len(model.labels_))
+    if observed is not None:
+        seen = np.flatnonzero(observed[:, list(kernels)].any(axis=1))
+    options = {"n_init": model.n_init, "random_state": integer_seed(model)}
+    labels = discretize(select(rows, seen), model.n_clusters, **options)[0]
+    return agreement_of_labels(model.labels_[seen], labels)
 
 
 def _centered(kernel: Kernel) -> Kernel:
@@ -349,8 +336,3 @@ def _centered(kernel: Kernel) -> Kernel:
 def _number(value: float) -> str:
     """Return a value in two decimals, a dash for NaN."""
     return "-" if np.isnan(value) else f"{value:.2f}".replace("-0.00", "0.00")
-
-
-def _listed(names: Sequence[str]) -> str:
-    """Return all names, in quotes."""
-    return join_words([repr(name) for name in names], most=len(names))

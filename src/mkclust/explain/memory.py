@@ -82,7 +82,7 @@ def estimate_memory(
 ) -> MemoryEstimate:
     """Estimate how much memory a fit takes in addition to the data, within a factor of two.
 
-    A fit with exact kernels is refused by the same figures if they exceed what is available.
+    A fit with exact kernels is refused by the same figures.
 
     Parameters
     ----------
@@ -128,9 +128,10 @@ def estimate_memory(
         raise ValueError(f"method={method!r}: choose one of {', '.join(METHODS)}")
     n, m, k = n_samples, n_kernels, n_clusters
     kind, size = METHODS[method], np.dtype(dtype).itemsize
+    columns_read = {"dense": n_features, "on-the-fly": n_features, "streamed": 0}
     n_bytes = {
         storage: fit_bytes(kind, storage, n, m, k, itemsize=size, n_features=columns)
-        for storage, columns in (("dense", n_features), ("on-the-fly", n_features), ("streamed", 0))
+        for storage, columns in columns_read.items()
     }
     if not kind.NEEDS_ENTRIES:
         # Products of features, samples to learn from, partitions and the features themselves.

@@ -1,221 +1,151 @@
 """The mixed kernel of samples, and of random samples without clusters."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
-from typing import Any, Literal
+from dataclasses import replace
+from typing import Any
 
 import numpy as np
-from sklearn.base import clone
+from scipy.linalg import helmert
 
 from mkclust.data import Samples
-from mkclust.explain.spectral_path import centered
+from mkclust.explain.spectral_path import SpectralPath, centered, cluster_for_all_k
 from mkclust.kernels.kinds import RULES
-from mkclust.linalg import arrays_to_host, eigh, eigvalsh, is_sparse, to_host
-from mkclust.methods import AverageKKM
-from mkclust.methods.agreement_kkm import find_compromise
+from mkclust.linalg import arrays_to_host, eigvalsh, is_sparse, to_host
+from mkclust.methods.out_of_sample import observed_part
 from mkclust.methods.training import open_samples
 from mkclust.stack import Mix, Stack, as_stack
-from mkclust.stack.observed import FillRule, Observed, rescaling
+from mkclust.stack.observed import observed_samples
 from mkclust.types import Float
 
-# Directions of less than this share of the longest are rounding.
-RANK_TOLERANCE = 1e-9
+# The first draws tell whether the others are worth the time: not if this share of them shows
+# clearer clusters.
+FIRST_DRAWS, HOPELESS = 19, 0.2
 # A squared distance may differ from a Euclidean one by this share.
 EUCLIDEAN_TOLERANCE = 1e-6
-# Diagonals of kernels that are one in theory are so up to this.
+# Diagonals of kernels that are constant in theory are so up to this.
 SAME_DIAGONAL = 1e-6
 # Attempts to draw samples that can all be scaled.
 MAX_DRAWS = 20
 
 
-@dataclass(frozen=True)
-class Mixing:
-    """How samples become one kernel: as in ``fit``, then mixed by fixed coefficients."""
-
-    kernels: Any  # "precomputed" or a KernelBank
-    center: bool
-    normalize: bool
-    psd: Literal["error", "clip", "shift"]
-    fill: FillRule = "rescale"
-    coefficients: Float | None = None
-
-    def open(self, samples: Samples) -> tuple[Any, Any, Any]:
-        """Return a model, what it would be fitted on, and the kernels as they are."""
-        # In NumPy's arrays: many small steps follow.
-        samples = replace(samples, parts=arrays_to_host(samples.parts))
-        is_bank = self.kernels != "precomputed"
-        model = AverageKKM(
-            1,
-            kernels=clone(self.kernels).set_params(on_the_fly=False) if is_bank else "precomputed",
-            center=self.center,
-            normalize=self.normalize,
-            psd=self.psd,
-            missing_views=self.fill,
-        )
-        return model, *open_samples(model, samples)
-
-    def stack(self, samples: Samples) -> Stack:
-        """Return the kernels of some samples, centered and scaled as in ``fit``."""
-        model, source, kernels = self.open(samples)
-        return source.stack(model, kernels)
-
-    def learned(self, samples: Samples) -> "Mixing":
-        """Return the same with coefficients: what views share in the recommended method."""
-        if self.coefficients is not None:
-            return self
-        found = find_compromise(self.stack(samples))
-        return replace(self, coefficients=found.scatter(found.coefficients))
-
-    def shares(self, n_kernels: int) -> Float:
-        """Return the coefficients of the kernels, summing to one."""
-        assert self.coefficients is not None
-        if len(self.coefficients) != n_kernels:
-            raise ValueError(
-                f"{len(self.coefficients)} coefficients for {n_kernels} kernels: pass one for each"
-            )
-        return self.coefficients / self.coefficients.sum()
-
-    def mix(self, samples: Samples) -> Float:
-        """Return the mixed kernel of some samples, centered, (n, n)."""
-        return self.mix_stack(self.stack(samples))
-
-    def mix_stack(self, stack: Stack) -> Float:
-        """Return the mix of kernels, centered, (n, n)."""
-        return centered(to_host(Mix(self.shares(stack.n_kernels), stack.kernels).dense()))
+def open_stack(model: Any, samples: Samples) -> Stack:
+    """Return the kernels of samples, centered and scaled as in a fit, in NumPy's arrays."""
+    samples = replace(samples, parts=arrays_to_host(samples.parts))
+    source, kernels = open_samples(model, samples)
+    return source.stack(model, kernels)
 
 
-class ShuffledViews:
-    """Draws of the mix with the samples of every view shuffled on their own."""
-
-    def __init__(self, samples: Samples, mixing: Mixing):
-        # If views lack samples, the sum of the shuffled kernels is rescaled.
-        stack, n = replace(mixing, fill="zero").stack(samples), samples.n_samples
-        shares, view = mixing.shares(stack.n_kernels), np.asarray(stack.views)
-        missing = np.zeros((n, view.max() + 1), dtype=bool)
-        missing = missing if samples.missing is None else samples.missing
-        used = np.unique(view[shares > 0])
-        parts = [np.where(view == v, shares, 0) for v in used]
-        self.kernels = [to_host(Mix(part, stack.kernels).dense()) for part in parts]
-        self._orders = [np.flatnonzero(~missing[:, v]) for v in used]
-        scaled = mixing.fill == "rescale"
-        self._scale = rescaling(~missing[:, view], shares > 0) if scaled else np.ones(n)
-
-    def draw(self, rng: np.random.Generator) -> Float:
-        """Return the mix of one draw, centered, (n_samples, n_samples)."""
-        total = np.zeros_like(self.kernels[0])
-        for K, some in zip(self.kernels, self._orders, strict=True):
-            order = np.arange(len(K))
-            order[some] = rng.permutation(some)
-            total += K[np.ix_(order, order)]
-        return centered(np.outer(self._scale, self._scale) * total)
+def mix(stack: Stack, shares: Float) -> Float:
+    """Return the mix of kernels, centered, (n, n)."""
+    return centered(to_host(Mix(shares, stack.kernels).dense()))
 
 
-class Cloud:
-    """Draws of samples without clusters that have the mean and covariance of given ones.
+def compare_with_draws(
+    path: SpectralPath, draw_kernel: Callable[[], Float], k_values: Sequence[int], n_draws: int
+) -> tuple[list[SpectralPath], float]:
+    """Return draws without clusters, and the p-value of the samples among them."""
+    draws: list[SpectralPath] = []
+    for count in (min(FIRST_DRAWS, n_draws), n_draws):
+        draws += [cluster_for_all_k(draw_kernel(), k_values) for _ in range(len(draws), count)]
+        p_value = rank_p_value(path.silhouettes, np.array([each.silhouettes for each in draws]))
+        if p_value > HOPELESS:
+            break
+    return draws, p_value
 
-    What is linear in the samples, even if all views share it, stays; clusters are lost. Coordinates
-    are the columns of views. Counts, shares, links and distances cannot be drawn so without turning
-    negative: with such views, and with precomputed kernels, coordinates are those of the feature
-    space of each kernel, or if it could be Gaussian, those of the space of its distances. Samples
-    that views lack are drawn, and left out again.
+
+def rank_p_value(criterion: Float, drawn: Float) -> float:
+    """Return the share of (n_draws, s) draws, and the (s,) data, with the maximum of the data."""
+    # All are standardized together, so that the data are treated as any of the draws.
+    everything = np.vstack([criterion, drawn])
+    deviations = everything.std(axis=0)
+    standardized = (everything - everything.mean(axis=0)) / np.where(deviations > 0, deviations, 1)
+    largest = standardized.max(axis=1)
+    return float(np.mean(largest >= largest[0]))
+
+
+class NullDraws:
+    """Mixed kernels of random samples without clusters, drawn from given samples.
+
+    A cloud has the mean and the covariance of the samples, within views and between them: all
+    samples are rotated at random around their mean, so that what is linear in them stays, and
+    clusters are lost. The columns of views are rotated. Counts, shares, links and distances would
+    turn negative: with such views, and with precomputed kernels, the feature space of each kernel
+    is rotated, or if it could be Gaussian, the space of its distances.
     """
 
-    def __init__(self, samples: Samples, mixing: Mixing):
-        self._mixing, self._samples, self._missing = mixing, samples, samples.missing
-        self._gaussian: list[bool] = []
-        self._is_rows = _can_be_drawn(samples, mixing)
+    def __init__(self, samples: Samples, model: Any, shares: Float):
+        stack = open_stack(model, samples)
+        self._samples, self._model, self._shares = samples, model, shares
+        self._names, self._views = stack.names, stack.views
+        observed = observed_samples(stack.kernels)
+        self._kernels = [to_host(observed_part(each).kernel.dense()) for each in stack.kernels]
+        self._missing = missing = None if observed is None else ~observed
+        self.n_views = len({view for view, share in zip(stack.views, shares, strict=True) if share})
+        self._is_rows = _can_be_drawn(samples, model)
         if self._is_rows:
-            coordinates = [to_host(view) for view in samples.views.values()]
+            parts, missing = [to_host(view) for view in samples.views.values()], samples.missing
         else:
-            coordinates = self._coordinates_of_kernels()
-        if self._missing is not None:
-            # For the covariance alone, a sample that a view lacks gets the row of the most similar
-            # one that it has.
-            K = mixing.mix(samples)
-            coordinates = [
-                rows[_nearest(K, np.flatnonzero(~lacks))]
-                for rows, lacks in zip(coordinates, self._missing.T, strict=True)
-            ]
-        self._means = [view.mean(axis=0) for view in coordinates]
-        apart = [view - mean for view, mean in zip(coordinates, self._means, strict=True)]
-        # Of one size, so that no view is taken for the rounding of another.
-        self._sizes = [np.linalg.norm(view) or 1.0 for view in apart]
-        scaled = [view / size for view, size in zip(apart, self._sizes, strict=True)]
-        self._ends = np.cumsum([view.shape[1] for view in scaled])[:-1]
-        _, lengths, axes = np.linalg.svd(np.hstack(scaled), full_matrices=False)
-        has_length = lengths > RANK_TOLERANCE * lengths[0]
-        self._axes = lengths[has_length][:, None] * axes[has_length]
+            inner = [gaussian_inner_products(K) for K in self._kernels]
+            self._is_gaussian = [each is not None for each in inner]
+            parts = [K if G is None else G for K, G in zip(self._kernels, inner, strict=True)]
+        self._rotated, K = [], mix(stack, shares)
+        for v, part in enumerate(parts):
+            some = np.arange(len(K)) if missing is None else np.flatnonzero(~missing[:, v])
+            # For the covariance alone, a sample that a view lacks is the most similar one of it.
+            places = np.argmax(K[:, some], axis=1)
+            places[some] = np.arange(len(some))
+            block = part[places] if self._is_rows else part[np.ix_(places, places)]
+            self._rotated.append((some, block))
 
-    def draw(self, rng: np.random.Generator) -> Float:
-        """Return the mix of one draw, centered, (n_samples, n_samples)."""
+    def cloud(self, rng: np.random.Generator) -> Float:
+        """Return the mix of one cloud, centered, (n_samples, n_samples)."""
         # A sample at the very mean of a kernel has no length to be scaled by: rare in one draw, but
         # certain in some of many draws of few columns.
         for _ in range(MAX_DRAWS - 1):
             with suppress(ValueError):
-                return self._draw_once(rng)
-        return self._draw_once(rng)
+                return self._draw_cloud(rng)
+        return self._draw_cloud(rng)
 
-    def _draw_once(self, rng: np.random.Generator) -> Float:
-        """Return the mix of one draw; ValueError if its samples would be refused by a fit."""
-        rotated = rng.normal(size=(self._samples.n_samples, len(self._axes)))
-        rotated = np.linalg.qr(rotated - rotated.mean(axis=0))[0]
-        parts = np.split(rotated @ self._axes, self._ends, axis=1)
-        drawn = [
-            mean + size * part
-            for mean, size, part in zip(self._means, self._sizes, parts, strict=True)
-        ]
-        if self._missing is not None:
-            drawn = [part[~lacks] for part, lacks in zip(drawn, self._missing.T, strict=True)]
+    def _draw_cloud(self, rng: np.random.Generator) -> Float:
+        """Return the mix of one cloud; ValueError if its samples would be refused by a fit."""
+        normal = rng.normal(size=(self._samples.n_samples,) * 2)
+        normal[:, 0] = 1
+        Q, T = np.linalg.qr(normal)
+        # All rotations that keep the constant vector, and so the mean, are equally likely.
+        R = Q * np.sign(np.diag(T)) @ helmert(len(Q), full=True)
+        drawn = tuple(R[some] @ part for some, part in self._rotated)
         if self._is_rows:
-            return self._mixing.mix(replace(self._samples, parts=tuple(drawn)))
-        kernels = [_kernel_of(F, each) for F, each in zip(drawn, self._gaussian, strict=True)]
-        names = tuple(map(str, range(len(kernels))))
+            samples = replace(self._samples, parts=drawn)
+            return mix(open_stack(self._model, samples), self._shares)
+        products = (P @ R[some].T for P, (some, _) in zip(drawn, self._rotated, strict=True))
+        each = zip(products, self._kernels, self._is_gaussian, strict=True)
+        return self._mix([_gaussian(P, K[0, 0]) if gaussian else P for P, K, gaussian in each])
+
+    def shuffled(self, rng: np.random.Generator) -> Float:
+        """Return the mix with the samples of every view shuffled on their own, centered, (n, n)."""
+        sizes = {view: len(K) for view, K in zip(self._views, self._kernels, strict=True)}
+        orders = {view: rng.permutation(size) for view, size in sizes.items()}
+        each = zip(self._views, self._kernels, strict=True)
+        return self._mix([K[np.ix_(orders[view], orders[view])] for view, K in each])
+
+    def _mix(self, kernels: Sequence[Float]) -> Float:
+        symmetric = tuple((K + K.T) / 2 for K in kernels)
         stack = as_stack(
-            Samples("kernels", names, tuple(kernels), missing=self._missing),
-            center=self._mixing.center,
-            normalize=self._mixing.normalize,
+            Samples("kernels", self._names, symmetric, missing=self._missing),
+            center=self._model.center,
+            normalize=self._model.normalize,
             validate=False,
-            fill=self._mixing.fill,
+            fill=self._model.missing_views,
         )
-        return self._mixing.mix_stack(stack)
-
-    def _coordinates_of_kernels(self) -> list[Float]:
-        """Return coordinates of the samples for each kernel, and note which could be Gaussian."""
-        mixing = self._mixing
-        if mixing.kernels == "precomputed":
-            stack = replace(mixing, center=False, normalize=False).stack(self._samples)
-            kernels = [K.kernel if isinstance(K, Observed) else K for K in stack.kernels]
-            given = [to_host(K.dense()) for K in kernels]
-        else:
-            _, source, made = mixing.open(self._samples)
-            entries = [K for part in made for K in part]
-            given = [K.toarray() if is_sparse(K) else np.asarray(K) for K in entries]
-            if self._missing is not None:
-                self._missing = source.of_kernels(self._missing)
-        coordinates = []
-        for K in given:
-            inner = gaussian_inner_products(K)
-            self._gaussian.append(inner is not None)
-            if inner is None:
-                inner = centered(K) if mixing.center else K
-            values, vectors = eigh(inner)
-            coordinates.append(vectors * np.sqrt(np.maximum(values, 0)))
-        return coordinates
+        return mix(stack, self._shares)
 
 
-def _nearest(K: Float, observed: np.ndarray) -> np.ndarray:
-    """Return for every sample the position of the most similar observed one: itself if it is."""
-    positions = np.argmax(K[:, observed], axis=1)
-    positions[observed] = np.arange(len(observed))
-    return positions
-
-
-def _can_be_drawn(samples: Samples, mixing: Mixing) -> bool:
+def _can_be_drawn(samples: Samples, model: Any) -> bool:
     """Return whether the rules of all views take rows of any numbers."""
-    if mixing.kernels == "precomputed" or any(map(is_sparse, samples.parts)):
+    if samples.kind == "kernels" or any(map(is_sparse, samples.parts)):
         return False
-    bank = clone(mixing.kernels).fit(samples)
+    bank = model.kernels.fit(samples)
     asked = bank.rules if isinstance(bank.rules, Mapping) else {}
     return all(
         RULES[kind].takes_any_numbers and getattr(asked.get(name), "preprocess", None) is None
@@ -223,13 +153,10 @@ def _can_be_drawn(samples: Samples, mixing: Mixing) -> bool:
     )
 
 
-def _kernel_of(F: Float, is_gaussian: bool) -> Float:
-    """Return the kernel of coordinates: their inner products, or the Gaussian of distances."""
-    K = F @ F.T
-    if is_gaussian:
-        lengths = np.diag(K)
-        K = np.exp(K - lengths / 2 - lengths[:, None] / 2)
-    return (K + K.T) / 2
+def _gaussian(products: Float, scale: float) -> Float:
+    """Return the Gaussian kernel of points, by their inner products."""
+    halves = np.diag(products) / 2
+    return scale * np.exp(products - halves - halves[:, None])
 
 
 def gaussian_inner_products(K: Float) -> Float | None:

@@ -1,16 +1,16 @@
 """Which number of clusters fits best, and how strong the evidence of clusters is."""
 
 import warnings
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from numbers import Integral
+from functools import partial
 from typing import Any, Literal
 
 import numpy as np
 import pandas as pd
+from sklearn.base import clone
 
-from mkclust.data.options import TableOptions
-from mkclust.explain.null_draws import Cloud, Mixing, ShuffledViews
+from mkclust.explain.null_draws import NullDraws, compare_with_draws, mix, open_stack
 from mkclust.explain.parts import Parts
 from mkclust.explain.spectral_path import (
     SpectralPath,
@@ -19,26 +19,36 @@ from mkclust.explain.spectral_path import (
     count_at_borders,
 )
 from mkclust.explain.stability import check_resamples, draw, part_size, seeded
+from mkclust.methods import AverageKKM
+from mkclust.methods.agreement_kkm import find_compromise
 from mkclust.metrics import agreement_of_labels
 from mkclust.parameters import Count, Number, check_parameter
+from mkclust.stack import Stack
 from mkclust.text import join_words
 from mkclust.types import Float
 
 # Share of the samples in a resample.
 FRACTION = 0.8
-# The first draws without clusters tell whether the others are worth the time: not if this share of
-# them shows clearer clusters.
-FIRST_DRAWS, HOPELESS = 19, 0.2
 # Tests use this number of samples, or this number for each cluster.
 TESTED_SAMPLES, TESTED_PER_CLUSTER = 500, 20
-# P-values are shares of draws, and one may equal the level except for rounding.
-ROUNDING = 1e-9
 # With fewer samples than this no test could tell.
 FEWEST_SAMPLES = 20
 # Without k_values: up to this number of clusters, with this number of samples each at least.
 MOST_CLUSTERS, FEWEST_PER_CLUSTER = 25, 5
+# Parameters of estimators that say how X is read, and which kernels are made of it.
+OPTIONS = {"kernels", "center", "normalize", "psd", "views", "join", "impute"}
+OPTIONS |= {"missing_views", "scale"}
 # Quantiles of what draws without clusters show.
 BAND = (0.025, 0.975)
+
+# What the columns of the table are.
+CRITERIA = (
+    "Score: eigengap and excess of the silhouette over samples without clusters, each as a share "
+    "of its maximum, added. Eigengap: relative drop of the spectrum after the directions of k "
+    "clusters. Silhouette: how much nearer samples are to their own cluster than to the next. "
+    "Stability: agreement of the clusters with those of resamples (1: the same). Support: share of "
+    "the resamples with the highest score at k."
+)
 
 Evidence = Literal["none", "weak", "strong"]
 
@@ -61,11 +71,9 @@ class NumberOfClusters:
         The numbers that were tried, rising; the following arrays are in that order.
     eigengaps : ndarray of shape (s,)
         Relative gap between eigenvalues k - 1 and k of the mixed kernel, centered.
-    silhouettes : ndarray of shape (s,)
+    silhouettes, expected_silhouettes : ndarray of shape (s,)
         Mean silhouette of the k clusters in the k - 1 leading eigenvectors, by distances to the
-        centers.
-    expected_silhouettes : ndarray of shape (s,)
-        Mean silhouette of samples without clusters, of the same covariance: one cloud.
+        centers; and its mean for one cloud without clusters, of the same covariance.
     stabilities : ndarray of shape (s,)
         Mean adjusted Rand index of the clusters of a resample with those of all samples; NaN for
         more clusters than a resample has samples.
@@ -73,12 +81,9 @@ class NumberOfClusters:
         Share of the resamples in which each number has the highest score.
     null_silhouettes, null_eigengaps : ndarray of shape (2, s)
         The range that contains 95 % of the draws without clusters.
-    p_cloud : float
-        p-value against one cloud without clusters.
-    p_shuffled : float
-        p-value against views that share nothing; NaN for one view.
-    p_continuum : float
-        p-value against a continuum that is cut into parts, for ``n_clusters``.
+    p_cloud, p_shuffled, p_continuum : float
+        p-values against one cloud without clusters, against views that share nothing (NaN for one
+        view), and against a continuum that is cut into ``n_clusters`` parts.
     border_density, continuum_density : float
         How dense samples are at the borders between clusters, in units of that near the centers,
         and how dense they would be in a continuum, at least.
@@ -139,39 +144,19 @@ class NumberOfClusters:
         return pd.DataFrame(columns, index=pd.Index(self.k_values, name="k"))
 
     def verdict(self) -> str:
-        """Return both answers and the reasons, without the table.
-
-        Returns
-        -------
-        str
-        """
+        """Return both answers and the reasons, without the table."""
         return " ".join([f"{self._title()}.", *self._reasons()])
 
     def summary(self) -> str:
-        """Return the table of all numbers of clusters, and both answers in sentences.
-
-        Returns
-        -------
-        str
-        """
+        """Return the table of all numbers of clusters, and both answers in sentences."""
         rows = self.table.to_string(float_format="{:.2f}".format, na_rep="-")
-        criteria = (
-            "Score: eigengap and excess of the silhouette over samples without clusters, each as a "
-            "share of its maximum, added. Eigengap: relative drop of the spectrum after the "
-            "directions of k clusters. Silhouette: how much nearer samples are to their own "
-            "cluster than to the next. Stability: agreement of the clusters with those of "
-            "resamples (1: the same). Support: share of the resamples with the highest score at k."
-        )
-        return "\n".join([self._title(), "", rows, "", *self._reasons(), criteria])
+        return "\n".join([self._title(), "", rows, "", *self._reasons(), CRITERIA])
 
-    def __str__(self) -> str:
-        """Return the summary."""
-        return self.summary()
+    __str__ = summary
 
     def _title(self) -> str:
-        """Return both answers in one line."""
-        words = {"none": "no evidence", "weak": "weak evidence", "strong": "strong evidence"}
-        found = f"{words[self.evidence]} of clusters (p = {self.p_value:.2g})"
+        evidence = "no" if self.evidence == "none" else self.evidence
+        found = f"{evidence} evidence of clusters (p = {self.p_value:.2g})"
         return f"{self.n_clusters} clusters fit best; {found}"
 
     def _reasons(self) -> list[str]:
@@ -187,9 +172,8 @@ class NumberOfClusters:
             f"{next_best}.",
             self._say_evidence(),
         ]
-        # Two is the first number that is possible: nothing lies below.
-        if self.n_clusters == self.k_values[-1] or self.n_clusters == self.k_values[0] > 2:
-            end = "largest" if self.n_clusters == self.k_values[-1] else "smallest"
+        end = "smallest" if self.n_clusters == self.k_values[0] > 2 else ""
+        if end := "largest" if self.n_clusters == self.k_values[-1] else end:
             sentences.append(
                 f"{self.n_clusters} is the {end} number that was tried: pass k_values beyond it."
             )
@@ -204,12 +188,12 @@ class NumberOfClusters:
         """Say whether there are clusters at all, and why."""
         cloud, level = f"p = {self.p_cloud:.2g}", f"the limit is {self.level:g}"
         shuffled = f"p = {self.p_shuffled:.2g}"
-        if self.p_cloud > self.level + ROUNDING:
+        if self.p_cloud > self.level:
             return (
                 "No number of clusters is clearer than in one cloud of the same covariance "
                 f"({cloud}; {level})."
             )
-        if self.p_shuffled > self.level + ROUNDING:
+        if self.p_shuffled > self.level:
             return (
                 f"Clusters are clearer than in one cloud ({cloud}), but not clearer than in views "
                 f"that share nothing ({shuffled}; {level}): there is no evidence that the views "
@@ -237,21 +221,13 @@ def suggest_n_clusters(
     X: Any,
     k_values: Iterable[int] | None = None,
     *,
-    kernels: Any = "auto",
-    center: bool = True,
-    normalize: bool = True,
-    psd: Literal["error", "clip", "shift"] = "error",
-    views: Any = None,
-    join: Literal["exact", "inner", "outer"] = "exact",
-    impute: Literal["median"] | None = None,
-    missing_views: Literal["learn", "zero", "rescale"] | None = None,
-    scale: Any = "auto",
     coefficients: Any = None,
     n_resamples: int = 20,
     n_draws: int = 49,
     max_samples: int = 2000,
     level: float = 0.02,
     random_state: Any = 0,
+    **options: Any,
 ) -> NumberOfClusters:
     r"""Say which number of clusters fits best, and how strong the evidence of clusters is.
 
@@ -268,23 +244,23 @@ def suggest_n_clusters(
       than to the next one, relatively, for k-means on the k - 1 leading eigenvectors; minus its
       mean without clusters.
 
-    In addition, *stability* is the mean adjusted Rand index between the clusters of all samples and
-    those of resamples; it is shown, and favors few clusters.
+    *Stability*, the mean adjusted Rand index between the clusters of all samples and those of
+    resamples, is shown, but favors few clusters.
 
     **How strong the evidence is.** The test statistic is the largest standardized silhouette over
     all numbers, :math:`\max_k (s_k - \bar s_k) / \sigma_k`, with mean and deviation over the data
     and all draws together. There is no evidence if it is not larger than for (almost) all draws of
 
-    - *one cloud*: random samples of exactly the covariance that the samples have, within views and
-      between them.
+    - *one cloud*: the samples rotated at random around their mean, with exactly their covariance
+      within views and between them.
     - *shuffled views*, if there are several: each view keeps its values, but its samples are
       shuffled independently, so that views share nothing.
 
     With 49 draws the least possible p-value is 1/50, which is the level. The evidence is strong if
     samples are also sparser at the borders between clusters than in a continuum: significantly less
     than half as dense as near the centers for four clusters or more, 0.35 times as dense for two or
-    three, and that times d - 1 if clusters extend in d > 2 directions. Else it is weak: a curve or
-    a surface that views share, cut into parts, looks like that, and so do clusters that overlap.
+    three, and that times d - 1 if clusters extend in d > 2 directions. Else it is weak, as for a
+    curve or a surface that views share, cut into parts, and for clusters that overlap.
 
     Parameters
     ----------
@@ -293,10 +269,6 @@ def suggest_n_clusters(
     k_values : iterable of int, default=None
         Numbers of clusters to try, from 2 to n - 1; None tries 2 to 25, and less for fewer than 125
         samples.
-    kernels, center, normalize, psd, views, join, impute, missing_views, scale
-        As in every estimator; ``missing_views="learn"``, and None, are taken for ``"rescale"``,
-        because learned values depend on the number of clusters. Draws lack the samples that the
-        views lack.
     coefficients : array-like of shape (n_kernels,), default=None
         Coefficients of the kernels in the mix, such as a model's ``coefficients_``; None takes
         those of the recommended method.
@@ -312,6 +284,11 @@ def suggest_n_clusters(
         Limit of the p-values.
     random_state : int, RandomState instance or None, default=0
         Seed of samples, resamples and draws.
+    **options
+        ``kernels``, ``center``, ``normalize``, ``psd``, ``views``, ``join``, ``impute``,
+        ``missing_views`` and ``scale``, as in every estimator. ``missing_views="learn"``, the
+        default, is taken for ``"rescale"``, because learned values depend on the number of
+        clusters.
 
     Returns
     -------
@@ -333,39 +310,34 @@ def suggest_n_clusters(
     """
     check_resamples(n_resamples, FRACTION, max_samples)
     _check_draws(n_draws, level)
-    source = Parts(X, kernels, TableOptions(views, join, impute, missing_views), scale)
+    model, source = _open(X, options)
     n_used = min(source.n_samples, max_samples)
-    numbers = _check_k_values(k_values, source.n_samples, n_used)
+    numbers = _check_k_values(k_values, n_used)
     n_tested = min(n_used, max(TESTED_SAMPLES, TESTED_PER_CLUSTER * numbers[-1]))
-    # Learned values would depend on the number of clusters.
-    fill: Literal["zero", "rescale"] = "zero" if missing_views == "zero" else "rescale"
     rng = seeded(random_state)
     used = draw(rng, source.n_samples, n_used)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         part = source.take(used)
-        given = _check_coefficients(coefficients)
-        mixing = Mixing(source.kernels, center, normalize, psd, fill, given).learned(part)
-        K = mixing.mix(part)
+        stack = open_stack(model, part)
+        shares = _shares(stack, coefficients)
+        K = mix(stack, shares)
         path = tested = cluster_for_all_k(K, numbers)
         if n_tested < n_used:
             part = source.take(used[draw(rng, n_used, n_tested)])
-            tested = cluster_for_all_k(mixing.mix(part), numbers)
-        cloud = Cloud(part, mixing)
-        draws, p_cloud = _compare(tested, lambda: cloud.draw(rng), numbers, n_draws)
-        silhouettes = np.array([each.silhouettes for each in draws])
-        p_shuffled = float("nan")
-        shuffled = ShuffledViews(part, mixing)
-        if len(shuffled.kernels) > 1:
-            # The first draws are enough if there is no evidence already.
-            count = n_draws if p_cloud <= level + ROUNDING else min(FIRST_DRAWS, n_draws)
-            draws, p_shuffled = _compare(tested, lambda: shuffled.draw(rng), numbers, count)
+            tested = cluster_for_all_k(mix(open_stack(model, part), shares), numbers)
+        null = NullDraws(part, model, shares)
+        draws, p_cloud = compare_with_draws(tested, partial(null.cloud, rng), numbers, n_draws)
+        silhouettes, p_shuffled = np.array([each.silhouettes for each in draws]), float("nan")
+        if null.n_views > 1:
+            drawn = partial(null.shuffled, rng)
+            draws, p_shuffled = compare_with_draws(tested, drawn, numbers, n_draws)
         expected = silhouettes.mean(axis=0)
         stabilities, support = _resample(K, path, numbers, expected, n_resamples, rng)
     best = int(np.argmax(scores_of(path.eigengaps, path.silhouettes - expected)))
     borders = count_at_borders(path.coordinates(numbers[best]), path.labels[best])
-    is_none = np.nanmax([p_cloud, p_shuffled]) > level + ROUNDING
-    is_separate = borders.p_value <= level + ROUNDING
+    is_none = np.nanmax([p_cloud, p_shuffled]) > level
+    is_separate = borders.p_value <= level
     return NumberOfClusters(
         n_clusters=numbers[best],
         evidence="none" if is_none else "strong" if is_separate else "weak",
@@ -389,27 +361,37 @@ def suggest_n_clusters(
     )
 
 
-def _check_k_values(k_values: Any, n_samples: int, n_used: int) -> list[int]:
+def _open(X: Any, options: dict[str, Any]) -> tuple[AverageKKM, Parts]:
+    """Return a model whose kernels are mixed, and its input, of which samples can be taken."""
+    if unknown := sorted(set(options) - OPTIONS):
+        raise TypeError(f"suggest_n_clusters has no parameter {unknown[0]!r}")
+    model = AverageKKM(**options)
+    model.check_parameters()
+    source = Parts.of_fit(model, X)
+    # Learned values would depend on the number of clusters.
+    fill = "zero" if model.missing_views == "zero" else "rescale"
+    model.set_params(kernels=source.kernels, scale="auto", missing_views=fill)
+    if source.kernels != "precomputed":
+        model.set_params(kernels=clone(source.kernels).set_params(on_the_fly=False))
+    return model, source
+
+
+def _check_k_values(k_values: Any, n_used: int) -> list[int]:
     """Return the numbers of clusters to try, rising; None chooses."""
     if n_used < FEWEST_SAMPLES:
-        what = f"{n_samples} samples" if n_used == n_samples else f"max_samples={n_used}"
         raise ValueError(
-            f"{what}: too few to tell clusters from chance, which needs at least {FEWEST_SAMPLES}"
+            f"{n_used} samples are used, at most max_samples: {FEWEST_SAMPLES} are needed to tell "
+            "clusters from chance"
         )
     if k_values is None:
         return list(range(2, min(MOST_CLUSTERS, n_used // FEWEST_PER_CLUSTER) + 1))
-    values = [] if isinstance(k_values, str) or not np.iterable(k_values) else list(k_values)
-    if not values or not all(isinstance(k, Integral) and not isinstance(k, bool) for k in values):
-        raise ValueError(f"k_values={k_values!r}: pass numbers to try, such as [2, 3, 4]")
-    numbers = sorted({int(k) for k in values})
-    if numbers[0] < 2 or numbers[-1] > n_used - 1:
-        wrong = numbers[0] if numbers[0] < 2 else numbers[-1]
-        advice = "" if n_used == n_samples else ", or raise max_samples"
+    numbers = list(k_values) if np.iterable(k_values) else []
+    if not numbers or not all(Count(least=2).holds(k) and k < n_used for k in numbers):
         raise ValueError(
-            f"k_values holds {wrong}, and {n_used} samples are used: pass numbers from 2 to "
-            f"{n_used - 1}{advice}"
+            f"k_values={k_values!r}: pass integers from 2 to {n_used - 1}, less than the samples "
+            "used, at most max_samples"
         )
-    return numbers
+    return sorted({int(k) for k in numbers})
 
 
 def _check_draws(n_draws: Any, level: Any) -> None:
@@ -424,40 +406,20 @@ def _check_draws(n_draws: Any, level: Any) -> None:
         )
 
 
-def _check_coefficients(coefficients: Any) -> Float | None:
-    """Return coefficients as an array."""
+def _shares(stack: Stack, coefficients: Any) -> Float:
+    """Return coefficients that sum to one; None takes those of the recommended method."""
     if coefficients is None:
-        return None
-    array = np.asarray(coefficients, dtype=np.float64)
-    if array.ndim != 1 or not np.isfinite(array).all() or array.min() < 0 or array.sum() <= 0:
-        raise ValueError(
-            f"coefficients={coefficients!r}: pass one number per kernel, not negative and not all "
-            "zero"
-        )
-    return array
-
-
-def _compare(
-    path: SpectralPath, draw_kernel: Callable[[], Float], k_values: Sequence[int], n_draws: int
-) -> tuple[list[SpectralPath], float]:
-    """Return draws without clusters, and the p-value of the samples among them."""
-    draws: list[SpectralPath] = []
-    for count in (min(FIRST_DRAWS, n_draws), n_draws):
-        draws += [cluster_for_all_k(draw_kernel(), k_values) for _ in range(len(draws), count)]
-        p_value = rank_p_value(path.silhouettes, np.array([each.silhouettes for each in draws]))
-        if p_value > HOPELESS:
-            break
-    return draws, p_value
-
-
-def rank_p_value(criterion: Float, drawn: Float) -> float:
-    """Return the share of (n_draws, s) draws, and the (s,) data, with the maximum of the data."""
-    # All are standardized together, so that the data are treated as any of the draws.
-    everything = np.vstack([criterion, drawn])
-    deviations = everything.std(axis=0)
-    standardized = (everything - everything.mean(axis=0)) / np.where(deviations > 0, deviations, 1)
-    largest = standardized.max(axis=1)
-    return float(np.mean(largest >= largest[0]))
+        found = find_compromise(stack)
+        given = found.scatter(found.coefficients)
+    else:
+        given = np.asarray(coefficients, dtype=np.float64)
+        is_wrong = given.shape != (stack.n_kernels,) or not np.isfinite(given).all()
+        if is_wrong or given.min() < 0 or given.sum() <= 0:
+            raise ValueError(
+                f"coefficients={coefficients!r}: pass a number for each of the {stack.n_kernels} "
+                "kernels, not negative and not all zero"
+            )
+    return given / given.sum()
 
 
 def _resample(
@@ -476,7 +438,7 @@ def _resample(
     named = np.zeros(len(k_values))
     for index in range(n_resamples if numbers else 0):
         part = draw(rng, n, size)
-        found = cluster_for_all_k(centered(K[np.ix_(part, part)]), numbers, path.vectors[part])
+        found = cluster_for_all_k(centered(K[np.ix_(part, part)]), numbers)
         for position, labels in enumerate(found.labels):
             agreements[index, position] = agreement_of_labels(path.labels[position, part], labels)
         scores = scores_of(found.eigengaps, found.silhouettes - expected[: len(numbers)])

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from scipy.spatial.distance import cdist
 from sklearn.metrics import silhouette_samples
 
 from mkclust.explain.fitted import check_fitted
@@ -71,16 +72,13 @@ def sample_scores(model: Any, *, most_compared: int = MOST_COMPARED) -> SampleSc
     clusters, own = np.unique(labels[known], return_inverse=True)
     if len(clusters) < 2:
         return SampleScores(silhouette, margin)
-    rows = normalize_rows(to_host(model.embedding_)[known])
-    members = own == np.arange(len(clusters))[:, None]
-    centers = members @ rows / members.sum(axis=1, keepdims=True)
+    rows, sizes = normalize_rows(to_host(model.embedding_)[known]), np.bincount(own)
+    centers = np.array([rows[own == c].mean(axis=0) for c in range(len(clusters))])
     margin[known] = margins(rows, own, centers)
     if len(known) > most_compared:
-        squares = (rows**2).sum(axis=1)[:, None] + (centers**2).sum(axis=1) - 2 * rows @ centers.T
-        to_own, to_next = _own_and_nearest(np.sqrt(np.maximum(squares, 0)), own)
+        to_own, to_next = own_and_nearest(cdist(rows, centers), own)
         larger = np.maximum(np.maximum(to_own, to_next), np.finfo(float).tiny)
-        is_alone = members.sum(axis=1)[own] == 1
-        silhouette[known] = np.where(is_alone, 0.0, (to_next - to_own) / larger)
+        silhouette[known] = np.where(sizes[own] == 1, 0.0, (to_next - to_own) / larger)
     elif len(clusters) < len(known):
         silhouette[known] = silhouette_samples(rows, own)
     return SampleScores(silhouette, margin)
@@ -90,11 +88,11 @@ def margins(rows: Float, labels: np.ndarray, centers: Float) -> Float:
     """Return the cosine of unit rows to their own center minus that to the next; NaN for one."""
     if len(centers) < 2:
         return np.full(len(labels), np.nan)
-    to_own, to_next = _own_and_nearest(-rows @ normalize_rows(centers).T, labels)
+    to_own, to_next = own_and_nearest(-rows @ normalize_rows(centers).T, labels)
     return to_next - to_own
 
 
-def _own_and_nearest(distances: Float, own: np.ndarray) -> tuple[Float, Float]:
+def own_and_nearest(distances: Float, own: np.ndarray) -> tuple[Float, Float]:
     """Return the distances to the own center and to the nearest of the others."""
     others = distances.copy()
     others[np.arange(len(own)), own] = np.inf

@@ -5,11 +5,12 @@ from typing import NamedTuple
 
 import numpy as np
 import scipy.linalg
+from scipy.spatial.distance import cdist
 from scipy.stats import binom
 from sklearn.cluster import KMeans, kmeans_plusplus
 
-from mkclust.engine.eigen import block_width, relax, relax_whole
-from mkclust.linalg import orthonormalize
+from mkclust.engine.eigen import relax
+from mkclust.explain.sample_scores import own_and_nearest
 from mkclust.linalg.threads import one_thread_if_small
 from mkclust.stack import Array
 from mkclust.types import Float
@@ -55,31 +56,19 @@ def centered(K: Float) -> Float:
     return K - K.mean(axis=1)[:, None]
 
 
-def cluster_for_all_k(
-    K: Float, k_values: Sequence[int], start: Float | None = None
-) -> SpectralPath:
-    """Cluster the samples of a centered kernel into k clusters, by k - 1 eigenvectors, for each k.
-
-    ``start`` may hold vectors that the eigenvectors are close to.
-    """
-    most = max(k_values)
+def cluster_for_all_k(K: Float, k_values: Sequence[int]) -> SpectralPath:
+    """Cluster samples by the k - 1 leading eigenvectors of a centered kernel, for each k."""
     with one_thread_if_small(len(K)):
-        if block_width(len(K), most) >= len(K):
-            found = relax_whole(K, most)
-        else:
-            vectors = None if start is None else orthonormalize(start)
-            found = relax(Array(K), most, tol=EIGEN_TOLERANCE, start=vectors)
+        found = relax(Array(K), max(k_values), tol=EIGEN_TOLERANCE)
         values, V = found.eigenvalues, found.vectors
         lowest = RANK_TOLERANCE * max(values[0], 0)
         # Directions that the kernel does not have carry no information, and are left out.
         points = V * (values > lowest)
         clusterings = [cluster(points[:, : k - 1], k) for k in k_values]
-    gaps = []
-    for k in k_values:
-        above, below = values[k - 2], max(values[k - 1], 0)
-        gaps.append((above - below) / above if above > lowest else 0.0)
-    silhouettes, labels = [silhouette(*each) for each in clusterings], [c[0] for c in clusterings]
-    return SpectralPath(np.array(gaps), np.array(silhouettes), np.array(labels), V, values)
+    above, below = values[np.array(k_values) - 2], np.maximum(values[np.array(k_values) - 1], 0)
+    gaps = np.where(above > lowest, 1 - below / np.where(above > lowest, above, 1), 0)
+    silhouettes = np.array([silhouette(*each) for each in clusterings])
+    return SpectralPath(gaps, silhouettes, np.array([each[0] for each in clusterings]), V, values)
 
 
 def cluster(points: Float, n_clusters: int) -> tuple[np.ndarray, Float]:
@@ -100,7 +89,7 @@ def cluster(points: Float, n_clusters: int) -> tuple[np.ndarray, Float]:
         ),
         key=lambda found: found.inertia_,
     )
-    return best.labels_, best.transform(points)
+    return best.labels_, cdist(points, best.cluster_centers_)
 
 
 def silhouette(labels: np.ndarray, distances: Float) -> float:
@@ -108,10 +97,7 @@ def silhouette(labels: np.ndarray, distances: Float) -> float:
 
     It is zero for a sample alone, and in all if there are fewer clusters than asked for.
     """
-    everyone = np.arange(len(labels))
-    to_center, others = distances[everyone, labels], distances.copy()
-    others[everyone, labels] = np.inf
-    nearest = others.min(axis=1)
+    to_center, nearest = own_and_nearest(distances, labels)
     sizes = np.bincount(labels, minlength=distances.shape[1])
     if sizes.min() == 0 or nearest.min() <= SAME_CENTER * distances.max():
         return 0.0
@@ -125,16 +111,9 @@ class Borders(NamedTuple):
     # Samples near the centers beside these borders: of the two clusters at a border, twice as many
     # as the one has that has fewer.
     n_within: int
-    n_clusters: int
-    # In how many directions clusters extend, on average: the squared sum of their variances over
-    # the sum of the squares.
-    n_dimensions: float
-
-    @property
-    def sparse(self) -> float:
-        """The density below which borders are sparser than in a continuum."""
-        least = SPARSE_OF_FEW if self.n_clusters <= FEW_PARTS else SPARSE_OF_MANY
-        return least * max(1.0, self.n_dimensions - 1)
+    # The density, in units of that near centers, below which borders are sparser than in a
+    # continuum.
+    sparse: float
 
     @property
     def density(self) -> float:
@@ -159,35 +138,32 @@ def count_at_borders(points: Float, labels: np.ndarray) -> Borders:
     those of a surface or a body crowd at the borders. If density only falls, as at the edge of a
     cloud, a border is denser than the core of the sparser side, hence the sparser side counts.
     """
-    n, everyone = len(points), np.arange(len(points))
     labels = np.unique(labels, return_inverse=True)[1]
     k = int(labels.max()) + 1
-    if k == 1:
-        return Borders(0, 0, 1, 1.0)
-    members = np.zeros((n, k))
-    members[everyone, labels] = 1
-    centers = members.T @ points / members.sum(axis=0)[:, None]
-    apart = np.square(centers[:, None] - centers).sum(axis=-1)[labels]
-    squares = np.square(points[:, None] - centers).sum(axis=-1)
-    other = apart > 0
-    gained = squares[everyone, labels][:, None] - squares
-    positions = np.where(other, 0.5 + gained / (2 * np.where(other, apart, 1)), -np.inf)
+    centers = np.array([points[labels == c].mean(axis=0) for c in range(k)])
+    squares, apart = cdist(points, centers, "sqeuclidean"), cdist(centers, centers, "sqeuclidean")
+    apart[apart == 0] = np.inf  # of every center to itself
+    gained = np.take_along_axis(squares, labels[:, None], axis=1) - squares
+    positions = np.where(np.isinf(apart[labels]), -np.inf, 0.5 + gained / (2 * apart[labels]))
     neighbors, position = positions.argmax(axis=1), positions.max(axis=1)
     near = (position >= -ROUNDING) & (position < CORE)
     cores = np.zeros((k, k), dtype=np.int64)
     np.add.at(cores, (labels[near], neighbors[near]), 1)
     n_within = int(np.minimum(cores, cores.T).sum())  # every pair of clusters counts twice
-    n_between = int((position >= BORDER).sum())
-    return Borders(n_between, n_within, k, _dimensions(points - centers[labels], labels))
+    least = SPARSE_OF_FEW if k <= FEW_PARTS else SPARSE_OF_MANY
+    sparse = least * max(1.0, _dimensions(points - centers[labels], labels) - 1)
+    return Borders(int((position >= BORDER).sum()), n_within, sparse)
 
 
 def _dimensions(offsets: Float, labels: np.ndarray) -> float:
-    """Return in how many directions samples lie around their centers, on average."""
+    """Return in how many directions clusters extend around their centers, on average.
+
+    For each, it is the squared sum of their variances over the sum of the squares; one for copies
+    of one sample.
+    """
     total = 0.0
     for c in range(labels.max() + 1):
-        members = offsets[labels == c]
-        scatter = members.T @ members
+        scatter = offsets[labels == c].T @ offsets[labels == c]
         squares = np.square(scatter).sum()
-        # Copies of one sample extend in no direction.
-        total += len(members) * (np.trace(scatter) ** 2 / squares if squares > 0 else 1.0)
+        total += np.sum(labels == c) * (np.trace(scatter) ** 2 / squares if squares > 0 else 1.0)
     return float(total / len(labels))

@@ -78,17 +78,14 @@ class Stability:
 
     def verdict(self) -> str:
         """Return in a sentence how far the clusters are to be relied on."""
-        depends, advice = DEPENDS[self.vary], f"; {ADVICE[self.vary]}"
+        depends, advice = DEPENDS[self.vary], f"; {ADVICE[self.vary]}."
         if self.mean >= STABLE:
             return f"High: the clusters do not depend {depends}."
         if self.mean < UNSTABLE:
-            return f"Low: the clusters depend {depends}{advice}."
-        advice = advice if self.vary == "landmarks" else ""
-        return f"Middling: to which cluster some samples belong depends {depends}{advice}."
+            return f"Low: the clusters depend {depends}{advice}"
+        return f"Middling: to which cluster some samples belong depends {depends}{advice}"
 
-    def __str__(self) -> str:
-        """Return the summary."""
-        return self.summary()
+    __str__ = summary
 
 
 def stability(
@@ -154,18 +151,22 @@ def stability(
     rng, covered, n_all = seeded(random_state), model._covered, len(model.labels_)
     samples, model = read_again(model, X), only_covered(model)
     labels, n, k = to_host(model.labels_, None), samples.n_samples, model.n_clusters
-    parts, on_parts = Parts.of_fit(model, samples), vary == "samples"
-    size = part_size(n, fraction, max_samples) if on_parts else n
-    refitted = _on_parts(model, parts, size) if on_parts else _with_other_landmarks(model, parts)
+    parts, size = Parts.of_fit(model, samples), part_size(n, fraction, max_samples)
+    if vary == "samples":
+        refitted = _on_parts(model, parts, size)
+    else:
+        refitted, size = _with_other_landmarks(model, parts), n
     n_stayed, n_drawn, agreements = np.zeros(n), np.zeros(n), np.empty(n_resamples)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # the fit itself has warned
         for index in range(n_resamples):
-            part = draw(rng, n, size) if on_parts else np.arange(n)
-            if not on_parts:
+            part, given = np.arange(n), samples
+            if vary == "samples":
+                part = draw(rng, n, size)
+                given = parts.take(part)
+            else:
                 refitted.set_params(random_state=int(rng.integers(2**31 - 1)))
-            refitted.fit(parts.take(part) if on_parts else samples)
-            found = to_host(refitted.labels_, None)
+            found = to_host(refitted.fit(given).labels_, None)
             known = (labels[part] >= 0) & (found >= 0)
             part, found = part[known], found[known]
             n_stayed[part] += align_labels(found, labels[part]) == labels[part]
