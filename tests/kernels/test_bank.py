@@ -28,10 +28,9 @@ def views(rng):
     return {"pixels": rng.normal(size=(300, 4)) + 2, "words": rng.exponential(size=(300, 9))}
 
 
-def bank_by_scikit_learn(X, Y, widths, polynomials, linear, learned_from=None):
+def bank_by_scikit_learn(X, Y, widths, polynomials, linear):
     """Compute the kernels of rows X against training rows Y independently."""
-    known = Y if learned_from is None else learned_from
-    median, scale = np.median(pdist(known)), np.mean(np.sum(known**2, axis=1))
+    median, scale = np.median(pdist(Y)), np.mean(np.sum(Y**2, axis=1))
     yield from (rbf_kernel(X, Y, gamma=0.5 / (width * median) ** 2) for width in widths)
     for offset, degree in polynomials:
         yield polynomial_kernel(X, Y, gamma=1 / scale, coef0=offset, degree=degree)
@@ -65,31 +64,23 @@ def test_the_bank_learns_median_distances_and_mean_squared_norms(views):
     assert KernelBank(widths=()).fit(views).medians_ == {}
 
 
-@pytest.mark.parametrize("dtype", [np.float64, np.float32])
-@pytest.mark.parametrize("linear", ["linear", "cosine"])
-def test_kernels_of_the_training_views_are_symmetric_to_the_last_bit(views, dtype, linear):
-    views = {name: view.astype(dtype) for name, view in views.items()}
-    bank = KernelBank(linear=linear)
+def test_kernels_of_the_training_views_are_exactly_symmetric(views):
+    bank = KernelBank()
     kernels = bank.fit_transform(views)
-    copies = {name: view.copy() for name, view in reversed(views.items())}
-    for again in (bank.transform(views), bank.transform(copies)):
-        np.testing.assert_allclose(again, kernels, rtol=100 * np.finfo(dtype).eps)
     np.testing.assert_array_equal(kernels, kernels.transpose(0, 2, 1))
+    copies = {name: view.copy() for name, view in reversed(views.items())}
+    np.testing.assert_allclose(bank.transform(copies), kernels, rtol=1e-13)
     diagonals = np.diagonal(kernels, axis1=1, axis2=2)
-    np.testing.assert_allclose(
-        diagonals, bank.self_similarity(views), rtol=100 * np.finfo(dtype).eps
-    )
-    unit = [p for p, name in enumerate(bank.kernel_names_) if "gauss" in name or "cos" in name]
-    assert np.all(diagonals[unit] == 1)
+    np.testing.assert_allclose(diagonals, bank.self_similarity(views), rtol=1e-13)
+    assert np.all(diagonals[["gauss" in name for name in bank.kernel_names_]] == 1)
 
 
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
-@pytest.mark.parametrize("linear", ["linear", "cosine"])
-def test_kernels_on_the_fly_are_those_of_the_dense_bank(views, rng, dtype, linear):
+def test_kernels_on_the_fly_are_those_of_the_dense_bank(views, rng, dtype):
     views = {name: view.astype(dtype) for name, view in views.items()}
     views["words"][[5, 77]], views["words"][9] = views["words"][40], 0
     new = {name: rng.normal(size=(70, view.shape[1])).astype(dtype) for name, view in views.items()}
-    dense, lazy = KernelBank(linear=linear), KernelBank(linear=linear, on_the_fly=True)
+    dense, lazy = KernelBank(linear="cosine"), KernelBank(linear="cosine", on_the_fly=True)
     K, rows = dense.fit_transform(views), lazy.fit_transform(views)
     assert isinstance(rows, RowSource)
     assert (rows.n_kernels, rows.n_samples, rows.dtype) == (*K.shape[:2], K.dtype)
@@ -98,59 +89,34 @@ def test_kernels_on_the_fly_are_those_of_the_dense_bank(views, rng, dtype, linea
     np.testing.assert_allclose(rows.diagonal(), np.einsum("pii->pi", K), **close)
     np.testing.assert_allclose(rows.only([20, 0]).rows(2, 99), K[[20, 0], 2:99], **close)
     expected, cross = dense.transform(new), lazy.transform(new)
-    assert rows.of_training_samples
-    assert not cross.of_training_samples
     np.testing.assert_allclose(cross.rows(50, 10**6), expected[:, 50:], **close)
     blocks = np.concatenate([np.stack(block) for _, block in cross.blocks()], axis=1)
     np.testing.assert_allclose(blocks, expected, **close)
     stored = pickle.loads(pickle.dumps(rows))
-    np.testing.assert_allclose(stored.rows(0, 9), rows.rows(0, 9), **close)
+    np.testing.assert_allclose(stored.rows(0, 9), K[:, :9], **close)
 
 
-def test_self_similarity_is_the_kernel_of_a_row_with_itself(views, rng):
-    new = {name: rng.normal(size=(6, view.shape[1])) for name, view in views.items()}
-    new["words"][2] = 0
-    bank = KernelBank(linear="cosine").fit(views)
-    expected = [
-        np.diagonal(kernel)
-        for name, view in views.items()
-        for kernel in bank_by_scikit_learn(
-            new[name], new[name], bank.widths, bank.polynomials, "cosine", learned_from=view
-        )
-    ]
-    np.testing.assert_allclose(bank.self_similarity(new), expected, rtol=1e-10, atol=1e-12)
-
-
-@pytest.mark.parametrize("method", ["transform", "self_similarity"])
-def test_new_views_unlike_the_training_views_are_refused(views, method):
-    def use(X_train, X_new):
-        getattr(KernelBank().fit(X_train), method)(X_new)
-
+def test_new_views_unlike_the_training_views_are_refused(views):
     pixels, words = views.values()
     for fitted, new, message in (
         (views, {"pixels": pixels}, "fitted on .*'words': 9"),
         (views, [pixels, words], "'view 0': 4.*fitted on .*'pixels': 4"),
         (pixels, [pixels, words], "fitted on .*'table': 4"),
         (views, {"pixels": pixels, "words": pixels}, "'words': 4.*fitted on .*'words': 9"),
+        # The very words that scikit-learn's checks of estimators require.
+        (pixels, words, "X has 9 features, but KernelBank is expecting 4 features as input"),
     ):
         with pytest.raises(ValueError, match=message):
-            use(fitted, new)
-    # The very words that scikit-learn's checks of estimators require.
-    message = "X has 9 features, but KernelBank is expecting 4 features as input"
-    with pytest.raises(ValueError, match=message):
-        use(pixels, words)
+            KernelBank().fit(fitted).transform(new)
     with pytest.raises(NotFittedError):
-        getattr(KernelBank(), method)(views)
+        KernelBank().self_similarity(views)
 
 
 @pytest.mark.parametrize(
     ("parameters", "message"),
     [
         *(({"widths": value}, "widths=") for value in ((1.0, 0.0), (np.inf,), ("1",), 1.0)),
-        *(
-            ({"polynomials": value}, "polynomials=")
-            for value in (2, ((0, 2), (1,)), ((-1, 2),), ((1, 2.5),))
-        ),
+        *(({"polynomials": p}, "polynomials=") for p in (2, ((1,),), ((-1, 2),), ((1, 2.5),))),
         ({"linear": "quadratic"}, "linear='quadratic'"),
         ({"widths": (), "polynomials": (), "linear": None}, "leaves no kernel"),
     ],
@@ -167,7 +133,6 @@ def test_parameters_that_make_no_kernel_are_refused(views, parameters, message):
         ({"b": np.eye(5), "a": np.zeros((5, 2))}, "view 'a' are zero"),
         ({"b": np.eye(5), "a": 1e200 * np.eye(5)}, "view 'a' are too large"),
         (np.ones((1, 4)), "n_samples=1"),
-        ([np.ones((1, 4)), np.ones((1, 2))], "n_samples=1"),
     ],
 )
 def test_views_without_a_typical_distance_are_refused(X, message):

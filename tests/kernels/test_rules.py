@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from scipy.sparse import csc_array, csr_array, csr_matrix, issparse
+from scipy.sparse import csc_array, csr_array, issparse
 from scipy.spatial.distance import cdist, pdist
 from sklearn.metrics.pairwise import (
     chi2_kernel,
@@ -107,11 +107,7 @@ def kernel(rule, view, **parameters):
     return dense(bank_of(rule, **parameters).fit_transform({"a": view}))
 
 
-def test_every_kernel_by_name_is_tested():
-    assert set(EXPECTED) == {name for name in EVERY if RULES[name].by_name}
-
-
-@pytest.mark.parametrize("name", EXPECTED)
+@pytest.mark.parametrize("name", [name for name in EVERY if RULES[name].by_name])
 def test_a_kernel_by_name_is_what_its_name_says(name):
     view = example(name)
     np.testing.assert_allclose(kernel(name, view), EXPECTED[name](view), rtol=1e-9, atol=1e-12)
@@ -136,33 +132,21 @@ def test_kernels_are_the_same_in_every_library(rule, library):
     np.testing.assert_allclose(single, whole, atol=2e-5)
 
 
-@pytest.mark.parametrize("rule", EVERY)
-def test_kernels_are_the_same_on_the_fly(rule):
-    view = example(rule)
-    held, rows = kernel(rule, view), bank_of(rule, on_the_fly=True).fit_transform({"a": view})
-    np.testing.assert_allclose(dense(rows), held, rtol=1e-12, atol=1e-14)
-    if hasattr(rows, "rows"):  # kernels of neighborhoods are sparse anyway
-        stored = pickle.loads(pickle.dumps(rows))
-        for each in (rows, stored):
-            np.testing.assert_allclose(each.rows(3, 8)[0], held[3:8], rtol=1e-12, atol=1e-13)
-
-
 @pytest.mark.parametrize("rule", [rule for rule in EVERY if rule != "from_distances"])
-@pytest.mark.parametrize("container", [csr_array, csc_array, csr_matrix])
 @pytest.mark.parametrize("parameters", [{}, {"on_the_fly": True}, {"neighbors": 5}])
-def test_kernels_of_a_sparse_view_are_those_of_its_entries(rule, container, parameters):
+def test_kernels_of_a_sparse_view_are_those_of_its_entries(rule, parameters):
     view = example(rule)
     if rule == "overlap":  # sparse categories are one-hot
         view = np.hstack([np.eye(4)[column] for column in view.astype(int).T])
     given_dense, given_sparse = (bank_of(rule, **parameters) for _ in range(2))
     held = dense(given_dense.fit_transform({"a": view}))
-    found = dense(given_sparse.fit_transform({"a": container(view)}))
+    found = dense(given_sparse.fit_transform({"a": csc_array(view)}))
     np.testing.assert_allclose(found, held, atol=1e-12)
     assert issparse(given_sparse.views_["a"])
     new = view[3:8] * (0.5 if rule in ("sparse", "graph") else 1)
     held = dense(given_dense.transform({"a": new}))
-    for bank, rows in ((given_sparse, container(new)), (given_sparse, new), (given_dense, new)):
-        np.testing.assert_allclose(dense(bank.transform({"a": rows})), held, atol=1e-12)
+    for rows in (csr_array(new), new):
+        np.testing.assert_allclose(dense(given_sparse.transform({"a": rows})), held, atol=1e-12)
 
 
 @given(st.sampled_from(EVERY), st.integers(0, 50), st.floats(1e-6, 1e6))
@@ -182,8 +166,7 @@ def test_neither_unit_nor_order_changes_a_kernel_and_it_is_as_definite_as_it_cla
 
 
 def test_a_new_category_equals_no_known_one():
-    bank = bank_of("overlap").fit({"a": codes()})
-    new = codes()[:1].copy()
+    bank, new = bank_of("overlap").fit({"a": codes()}), codes()[:1].copy()
     new[0, 1] = 9
     matches = (new == codes()).sum(axis=1)
     np.testing.assert_allclose(bank.transform({"a": new})[0, 0], matches / np.sqrt(6), atol=1e-12)
@@ -192,21 +175,17 @@ def test_a_new_category_equals_no_known_one():
 
 @pytest.mark.parametrize("name", ["chi2", "jaccard", "hellinger"])
 def test_negative_entries_of_new_rows_count_as_zero(name):
-    bank, new = bank_of(name).fit({"a": numbers()}), numbers()[:3].copy()
-    new[:, 0] = 0
-    expected = bank.transform({"a": new})
-    new[:, 0] = -1
-    np.testing.assert_allclose(bank.transform({"a": new}), expected, rtol=1e-12, atol=1e-12)
+    bank, new = bank_of(name).fit({"a": numbers()}), numbers()[:3]
+    expected = bank.transform({"a": new * [0, 1, 1, 1, 1, 1]})
+    found = bank.transform({"a": new * [0, 1, 1, 1, 1, 1] - np.eye(1, 6)})
+    np.testing.assert_allclose(found, expected, rtol=1e-12, atol=1e-12)
 
 
 def test_identical_rows_have_a_scale_of_their_own():
-    view = np.vstack([np.tile(numbers(1)[:1], (9, 1)), numbers(2)])
-    K = kernel("self-tuning", view)
+    K = kernel("self-tuning", np.vstack([np.tile(numbers(1)[:1], (9, 1)), numbers(2)]))
     assert np.isfinite(K).all()
     np.testing.assert_array_equal(K[:9, :9], 1)
-    few = kernel("self-tuning", numbers(1)[:3])
-    assert few.shape == (3, 3)
-    assert np.isfinite(few).all()
+    assert np.isfinite(kernel("self-tuning", numbers(1)[:3])).all()
 
 
 def test_distances_may_be_rounded():
@@ -214,24 +193,20 @@ def test_distances_may_be_rounded():
     D[3, 3] = -2e-16
     K = kernel("from_distances", D)
     np.testing.assert_allclose(K, EXPECTED["from_distances"](D), atol=1e-12)
-    np.testing.assert_array_equal(np.diag(K), 1)
 
 
 @pytest.mark.parametrize(
     ("name", "view", "message"),
     [
-        ("chi2", -numbers(), "View 'a' is to have the kernel 'chi2', which takes no negative"),
-        ("jaccard", -numbers(), "'jaccard', which takes no negative entries"),
-        ("hellinger", -numbers(), "'hellinger', which takes no negative entries"),
+        ("chi2", -numbers(), "View 'a' cannot have the kernel 'chi2', which takes no negative"),
         ("overlap", numbers(), "few values per column: found .* in column 0, of 40 rows"),
         ("overlap", csr_array(numbers()), "'overlap'.*sparse"),
         ("from_distances", csr_array(distances()), "'from_distances'.*sparse"),
-        ("from_distances", -distances(), "takes no negative entries"),
         ("from_distances", numbers(), "one column per sample: found 6 columns, 40 samples"),
         ("from_distances", distances() + np.eye(N), "zero diagonal: .*kernels='precomputed'"),
         ("from_distances", np.triu(distances()), "symmetric: found .*D\\[D.index\\]"),
         ("from_distances", np.zeros((N, N)), "zero, or too small to square"),
-        ("self-tuning", np.ones((N, 3)), "All rows in view 'a' are identical"),
+        ("self-tuning", np.ones((N, 3)), "in view 'a' are identical"),
         ("laplacian", np.ones((N, 3)), "view 'a' have distance zero"),
     ],
 )
@@ -240,8 +215,7 @@ def test_kernels_by_name_that_make_no_sense_of_a_view_are_refused(name, view, me
         bank_of(name).fit({"a": view})
 
 
-@pytest.mark.parametrize("name", ["laplacian", "chi2", "jaccard", "self-tuning", "polynomial"])
-def test_no_features_stand_for_kernels_of_pairs(name):
-    model = AverageKKM(3, kernels={"a": name}, approximation=Nystroem(10))
+def test_no_features_stand_for_kernels_of_pairs():
+    model = AverageKKM(3, kernels={"a": "laplacian"}, approximation=Nystroem(10))
     with pytest.raises(ValueError, match="'a'.*approximation=None"):
-        model.fit({"a": example(name)})
+        model.fit({"a": numbers()})

@@ -1,5 +1,3 @@
-import pickle
-
 import numpy as np
 import pytest
 from sklearn.base import BaseEstimator, TransformerMixin, clone
@@ -28,38 +26,32 @@ def words(seed=0, n=N):
     return counts
 
 
-def of_bank(rules, views, **parameters):
-    return KernelBank(**ONE, rules=rules, **parameters).fit(views)
+def of_bank(rules, views):
+    return KernelBank(**ONE, rules=rules).fit(views)
 
 
 @pytest.mark.parametrize("library", LIBRARIES)
-@pytest.mark.parametrize("on_the_fly", [False, True])
-def test_a_transformer_before_the_kernel_is_the_same_as_transformed_views(library, on_the_fly):
+def test_a_transformer_before_the_kernel_is_the_same_as_transformed_views(library):
     wishes = {"lab": view(StandardScaler(), "gaussian"), "words": view(PCA(4), "laplacian")}
     views, new = {"lab": lab(), "words": words()}, {"lab": lab(1)[:6], "words": words(1)[:6]}
     steps = {name: clone(wish.preprocess).fit(views[name]) for name, wish in wishes.items()}
     by_hand = {name: step.transform(views[name]) for name, step in steps.items()}
     new_by_hand = {name: step.transform(new[name]) for name, step in steps.items()}
     plain = of_bank({name: wish.kernel for name, wish in wishes.items()}, by_hand)
-    bank = of_bank(wishes, as_library(library, views), on_the_fly=on_the_fly)
-    made, made_new = (bank.transform(as_library(library, each)) for each in (views, new))
-    if on_the_fly:
-        made, made_new = made.all_rows(), made_new.all_rows()
-    np.testing.assert_allclose(to_host(made), plain.transform(by_hand), atol=1e-11)
-    np.testing.assert_allclose(to_host(made_new), plain.transform(new_by_hand), atol=1e-11)
+    bank = of_bank(wishes, as_library(library, views))
+    for given, expected in ((views, by_hand), (new, new_by_hand)):
+        found = to_host(bank.transform(as_library(library, given)))
+        np.testing.assert_allclose(found, plain.transform(expected), atol=1e-11)
     own = bank.self_similarity(as_library(library, new))
     np.testing.assert_allclose(to_host(own), plain.self_similarity(new_by_hand), atol=1e-11)
 
 
 def test_the_kind_is_told_from_rows_that_were_transformed():
-    counts = words()
     shares = FunctionTransformer(lambda rows: rows / rows.sum(axis=1, keepdims=True))
-    assert of_bank({"a": view()}, {"a": counts}).rules_ == {"a": "dense"}
-    bank = of_bank({"a": view(shares)}, {"a": counts})
+    assert of_bank({"a": view()}, {"a": words()}).rules_ == {"a": "dense"}
+    bank = of_bank({"a": view(shares)}, {"a": words()})
     assert bank.rules_ == {"a": "histogram"}
-    assert "histogram (nonnegative, and all rows add up to about the same)" in bank.explain()
     assert "rows by FunctionTransformer(" in bank.explain()
-    assert ", square roots of the shares of each row;" in bank.explain()
 
 
 @pytest.mark.parametrize("kernel", ["gaussian", "auto"])
@@ -71,8 +63,6 @@ def test_features_are_made_of_rows_that_were_transformed(kernel):
     plain = AverageKKM(3, kernels={"lab": "gaussian"}, **options).fit(scaled)
     np.testing.assert_array_equal(model.labels_, plain.labels_)
     np.testing.assert_array_equal(model.predict(views), model.labels_)
-    stored = pickle.loads(pickle.dumps(model))
-    np.testing.assert_array_equal(stored.predict(views), model.labels_)
 
 
 class Sums(TransformerMixin, BaseEstimator):
@@ -89,12 +79,10 @@ class Sums(TransformerMixin, BaseEstimator):
 @pytest.mark.parametrize(
     ("wish", "message"),
     [
-        (view(StandardScaler, "cosine"), "preprocess=.*StandardScaler.* no fit and transform"),
-        (view("scale", "cosine"), "preprocess='scale' for the view 'a', which has no fit"),
-        (view(TSNE(), "cosine"), "TSNE.* for the view 'a', which has no fit and transform"),
-        (view(None, "knn"), "asks for 'knn' for the view 'a'; choose among .*'laplacian'"),
-        (view(None, None), "asks for None for the view 'a'; choose among"),
-        (view(StandardScaler(), "from_distances"), "columns are then samples and no features"),
+        (view(StandardScaler, "cosine"), "preprocess=.*StandardScaler"),
+        (view(TSNE(), "cosine"), "View 'a', preprocess=TSNE"),
+        (view(None, "knn"), "View 'a', kernel 'knn'.*'laplacian'"),
+        (view(StandardScaler(), "from_distances"), "columns of the kernel 'from_distances'"),
         (view(StandardScaler(), "chi2"), "View 'a' .* takes no negative entries"),
         (view(Sums(), "cosine"), r"View 'a', preprocess=Sums\(\): one row becomes .*\(1,\)"),
         (view(PCA(90), "cosine"), r"View 'a', preprocess=PCA\(n_components=90\): n_components"),

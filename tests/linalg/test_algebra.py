@@ -5,17 +5,11 @@ import numpy as np
 from mkclust.linalg import orthonormalize
 
 
-def test_orthonormalizing_keeps_the_span_and_nothing_else():
+def test_orthonormalizing_keeps_the_span_without_dependent_columns():
     X = np.random.default_rng(0).normal(size=(50, 6)) * 10.0 ** np.arange(6)
-    Q = orthonormalize(X)
+    Q = orthonormalize(np.hstack([X, X @ np.ones((6, 2)), np.zeros((50, 1))]))
     np.testing.assert_allclose(Q.T @ Q, np.eye(6), atol=1e-13)
     np.testing.assert_allclose(Q @ (Q.T @ X), X, rtol=1e-8)
-
-
-def test_dependent_and_zero_columns_are_dropped():
-    X = np.random.default_rng(0).normal(size=(50, 3))
-    Q = orthonormalize(np.hstack([X, X @ np.ones((3, 2)), np.zeros((50, 1))]))
-    assert Q.shape == (50, 3)
 
 
 def test_the_result_is_orthogonal_to_a_given_basis():

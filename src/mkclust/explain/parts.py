@@ -1,6 +1,5 @@
 """Some of the samples of an input, in a form that can be fitted again."""
 
-from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -11,8 +10,8 @@ from mkclust.data.options import AS_THEY_ARE, TableOptions
 from mkclust.data.samples import Samples, read_samples
 from mkclust.explain.fitted import integer_seed, is_approximated, unfitted_copy
 from mkclust.kernels import KernelBank, default_bank
-from mkclust.kernels.kinds import rule_of
-from mkclust.kernels.requested import expected_input, with_rules_by_name
+from mkclust.kernels.bank import expected_input, with_rules_by_name
+from mkclust.kernels.kinds import RULES
 from mkclust.linalg import select
 
 
@@ -33,9 +32,11 @@ class Parts:
             several = self.samples.kind == "views"
             is_bank = isinstance(kernels, KernelBank)
             bank = kernels if is_bank else default_bank(several, kernels, scale)
-            self.kernels = bank if self.samples.is_lazy else with_rules_by_name(bank, self.samples)
-            rules = self.kernels.rules if isinstance(self.kernels.rules, Mapping) else {}
-            self._pairs = [name for name, rule in rules.items() if rule_of(rule).of_pairs]
+            if bank.rules is not None and not self.samples.is_lazy:
+                bank = with_rules_by_name(bank, self.samples)
+                rules = bank.rules.items()
+                self._pairs = [name for name, rule in rules if RULES[rule.kernel].of_pairs]
+            self.kernels = bank
 
     @classmethod
     def of_fit(cls, model: Any, X: Any) -> "Parts":

@@ -2,22 +2,18 @@
 
 from collections.abc import Mapping, Sequence
 from copy import copy
+from dataclasses import replace
 from typing import Any, Self
 
 import numpy as np
-from sklearn.base import TransformerMixin
+from sklearn.base import TransformerMixin, clone
 from sklearn.utils.validation import check_is_fitted
 
 from mkclust.data.blocks import fingerprint
-from mkclust.data.samples import Samples, read_views
+from mkclust.data.samples import Expected, Samples, read_views
 from mkclust.data.tables import TABLE
 from mkclust.kernels.formulas import Formula, read_formulas
-from mkclust.kernels.kinds import (
-    check_rules,
-    check_scale,
-    choose_rules,
-    requests_of,
-)
+from mkclust.kernels.kinds import RULES, check_scale, choose_rules, requests_of, view
 from mkclust.kernels.neighbors import (
     NeighborCount,
     Neighborhoods,
@@ -27,7 +23,8 @@ from mkclust.kernels.neighbors import (
 from mkclust.kernels.preparations import LogTfIdf
 from mkclust.kernels.sanity import warn_of_kernels, warn_of_lost_digits
 from mkclust.kernels.view_kernels import ComputedKernels, ViewKernels
-from mkclust.linalg import copy_array, is_foreign, namespace, precision_of, to_host
+from mkclust.linalg import copy_array, free_bytes, is_foreign, namespace, precision_of, to_host
+from mkclust.linalg.memory import require_memory
 from mkclust.linalg.sparse_rows import are_equal_rows, as_csr, like_rows
 from mkclust.parameters import Flag, Parameters, check_parameter
 from mkclust.types import Array
@@ -48,19 +45,17 @@ class KernelBank(TransformerMixin, Parameters):
               \Bigl(a + \frac{x^\top y}{c}\Bigr)^b, \qquad \frac{x^\top y}{c}
 
     where :math:`s` is the median distance between two training rows and :math:`c` the mean
-    squared norm of a training row. Both are learned, so multiplying a view by a constant changes
-    none of its kernels.
+    squared norm of a training row, so that multiplying a view by a constant changes nothing.
 
     Parameters
     ----------
     widths : sequence of float, default=(1/8, 1/4, 1/2, 1, 2, 4, 8)
-        One Gaussian kernel for each: its standard deviation :math:`w`, in median distances.
+        The standard deviations :math:`w` of Gaussian kernels, in median distances.
     polynomials : sequence of (float, int), default=((0, 2), (0, 4), (1, 2), (1, 4))
-        One polynomial kernel for each: its offset :math:`a`, in units of the mean squared norm,
-        and its degree :math:`b`.
+        The offsets :math:`a` and degrees :math:`b` of polynomial kernels.
     linear : {"linear", "cosine"} or None, default="linear"
-        One more kernel: the inner product :math:`x^\top y / c`, or the cosine of the angle
-        between two rows (zero if a row is zero), or none.
+        One more kernel: :math:`x^\top y / c`, or the cosine of the angle between two rows (zero if
+        a row is zero), or none.
     rules : None, "kind", str, view or dict of str to str or view, default=None
         None makes these kernels of the rows of every view as they are. "kind" recognizes the kind
         of each view by its numbers, and makes the kernels that suit it: see the notes. The name of
@@ -105,26 +100,23 @@ class KernelBank(TransformerMixin, Parameters):
     The median is that of all pairs of at most 5,000 rows (fewer with more than 4,000 columns),
     drawn with a fixed seed; if it is zero, that is the mean of the positive distances.
 
-    Kinds of views, the first that fits at most 1,000 rows drawn with a fixed seed:
+    Kinds of views, the first that fits at most 1,000 rows drawn with a fixed seed, and their
+    kernels; "Gaussian" means those of the parameters:
 
-    - "categories": 0 and 1, in groups of columns with a single 1 in every row. One cosine kernel,
-      the share of equal categories.
-    - "distances": one column per sample, symmetric, with a zero diagonal and few other zeros.
-      Shared neighborhoods of the 20 nearest.
-    - "graph": one column per sample, symmetric, nonnegative and mostly zero. The cosine of the
-      links of two samples, each linked to itself by its largest link.
-    - "sparse": nonnegative, with less than 10 % of the entries not zero, as counts of words. Shared
-      neighborhoods of the 20 nearest by the cosine of logarithms, log(1 + x / u) with u the median
-      of the positive entries, weighted by the inverse document frequency of their columns.
-    - "binary": two values only. The kernels of the parameters.
-    - "histogram": nonnegative, with rows that add up to about the same. The kernels of the
-      parameters, of the square roots of each row's shares.
-    - "directions": all rows of one length, with entries of both signs. One cosine kernel.
-    - "table": at most 20 columns, or at most 100 whose spreads differ by a factor of 1,000 or more:
-      columns are likely to have units of their own. The kernels of the parameters; columns are
-      divided by their spread, so that units do not matter.
-    - "dense": all others. The kernels of the parameters; columns that vary more than twice as much
-      as the median column are scaled down to that.
+    - "categories" (groups of columns with a single 1 in every row): the cosine.
+    - "distances" (one column per sample, symmetric, with a zero diagonal): shared neighborhoods of
+      the 20 nearest.
+    - "graph" (one column per sample, symmetric, mostly zero): the cosine of the links.
+    - "sparse" (nonnegative, less than 10 % not zero): shared neighborhoods of the 20 nearest by
+      the cosine of log(1 + x / u), with u the median of the positive entries, weighted by the
+      inverse document frequency of the columns.
+    - "binary" (two values): Gaussian.
+    - "histogram" (nonnegative rows of about the same sum): Gaussian, of square roots of shares.
+    - "directions" (rows of one length, entries of both signs): the cosine.
+    - "table" (at most 20 columns, or at most 100 whose spreads differ by a factor of 1,000):
+      Gaussian, of columns divided by their spread.
+    - "dense" (all others): Gaussian; columns that vary more than twice as much as the median column
+      are scaled down to that.
 
     The kernel of a view that is "histogram", "directions", "table" or "dense" consists of its
     shared neighborhoods by a third, if it is the only one of the view. Kernels by name, each alone,
@@ -141,18 +133,16 @@ class KernelBank(TransformerMixin, Parameters):
     - "jaccard": :math:`\sum_j \min(x_j, y_j) / \sum_j \max(x_j, y_j)`, of nonnegative rows.
     - "overlap", or "categorical": the share of columns in which two rows are equal; for one-hot
       rows, that of equal groups of columns.
-    - "from_distances": :math:`\exp(-d^2 / (2 s^2))` of distances d that the view consists of, one
-      column per training sample. New rows hold the distances of new samples to these.
-    - "precomputed": the view is the kernel, one column per training sample. New rows hold the
-      similarities of new samples to these.
+    - "from_distances": :math:`\exp(-d^2 / (2 s^2))` of the distances d that the view consists of.
+    - "precomputed": the view is the kernel. In both, columns are the training samples, and new
+      rows hold the distances or similarities of new samples to these.
 
     All are positive semidefinite except "self-tuning", "from_distances" and "precomputed", which
-    models check.
-
-    Kernels are float32 if every training view is, and float64 otherwise; on the host they are
-    computed in float64. Sparse views of SciPy are never written out. Kernels of views of torch or
-    CuPy are arrays of that library on the device of the views, computed in the precision of each
-    view (float32: about 1e-6); those of neighborhoods alone, and pickled arrays, are on the host.
+    models check. Kernels are float32 if every training view is, and float64 otherwise; on the host
+    they are computed in float64. Sparse views of SciPy are never written out. Kernels of views of
+    torch or CuPy are arrays of that library on the device of the views, computed in the precision
+    of each view (float32: about 1e-6); those of neighborhoods alone, and pickled arrays, are on the
+    host.
 
     Examples
     --------
@@ -200,17 +190,18 @@ class KernelBank(TransformerMixin, Parameters):
             advice = "but the typical distance between samples takes at least two"
             raise ValueError(f"Found n_samples=1, {advice}.")
         learned = []
-        for name, (rule, preparation) in choose_rules(
-            self.rules, self.scale, samples.views
-        ).items():
+        chosen = choose_rules(self.rules, self.scale, samples.views)
+        for name, (rule, preparation) in chosen.items():
             view, columns = samples.views[name], samples.columns.get(name)
             warn_of_lost_digits(name, view, columns)
-            digest = fingerprint(view)
-            if isinstance(preparation, LogTfIdf) and not digest and _is_mostly_zero(view):
-                view = as_csr(view)
+            if (digest := fingerprint(view)) is None:
+                is_wide = isinstance(view, np.ndarray) and view.shape[1] > WIDE
+                is_weighted = isinstance(preparation, LogTfIdf) and is_wide
+                is_sparse = is_weighted and np.count_nonzero(view) < MOST_NONZERO * view.size
+                view = as_csr(view) if is_sparse else copy_array(view)
             each = ViewKernels(
                 name=name,
-                view=view if digest else copy_array(view),
+                view=view,
                 columns=columns,
                 fingerprint=digest,
                 kind=rule.kind,
@@ -225,7 +216,6 @@ class KernelBank(TransformerMixin, Parameters):
 
     def _read_parameters(self) -> tuple[Formula, ...]:
         """Return the kernels of a view that the parameters ask for, or refuse them."""
-        check_rules(self.rules)
         check_scale(self.scale)
         check_parameter("on_the_fly", self.on_the_fly, Flag())
         check_parameter("neighbors", self.neighbors, NeighborCount())
@@ -265,12 +255,7 @@ class KernelBank(TransformerMixin, Parameters):
     @property
     def is_definite(self) -> bool:
         """Whether every kernel is positive semidefinite by construction."""
-        return self.neighbors is not None or all(view.rule.is_definite for view in self._views)
-
-    @property
-    def only_neighborhoods(self) -> bool:
-        """Whether every kernel consists of neighborhoods."""
-        return all(view.share == 1 for view in self._views)
+        return all(view.share == 1 or view.rule.is_definite for view in self._views)
 
     def lone_neighborhoods(self) -> list[Neighborhoods | None]:
         """Return per kernel the neighborhoods that it consists of; None if of more."""
@@ -287,8 +272,7 @@ class KernelBank(TransformerMixin, Parameters):
     def empty_rows(self, views: Mapping[str, Array]) -> dict[str, np.ndarray]:
         """Return by view which rows, training or new, carry no information, (n_rows,) of bool.
 
-        These are rows that are zero after preparation, in views whose kernels compare directions
-        or entries that two rows have in common. In other views every row carries information.
+        Rows of zeros carry none in views whose kernels compare directions or common entries.
         """
         return {
             view.name: view.preparation.zero_rows(views[view.name])
@@ -302,9 +286,9 @@ class KernelBank(TransformerMixin, Parameters):
         Returns
         -------
         array of shape (n_kernels, n_samples, n_samples)
-            The kernels, exactly symmetric. On the fly, their rows: ``rows(start, stop)`` gives
-            those of all kernels, symmetric up to rounding. With `neighbors`, a sequence of
-            factored matrices, whose ``toarray()`` writes one out.
+            The kernels, exactly symmetric. On the fly, a source with ``rows(start, stop)`` and
+            ``blocks()``. With `neighbors`, a sequence of factored matrices, whose ``toarray()``
+            writes one out.
         """
         samples = read_views(X)
         if samples.missing is not None:
@@ -332,21 +316,15 @@ class KernelBank(TransformerMixin, Parameters):
         Returns
         -------
         array of shape (n_kernels, n_new, n_samples)
-            Cross kernels; exactly symmetric, with the diagonal that :meth:`self_similarity`
-            gives, if `X` holds the training views. On the fly, their rows: ``blocks()`` gives
-            them one after another, ``rows(start, stop)`` those of some samples. With `neighbors`,
-            a sequence of factored matrices, of shape (n_new, n_samples).
+            Cross kernels, in the form of :meth:`fit_transform`; its very kernels if `X` holds the
+            training views.
         """
         views = self._read_new(X)
         is_training = all(are_equal_rows(views[each.name], each.view) for each in self._views)
         return self._kernels(None if is_training else views)
 
     def self_similarity(self, X: Any) -> Array:
-        """Return each kernel between every new row and itself, an array (n_kernels, n_new).
-
-        These values k(x, x), of views as :meth:`transform` takes them, are needed to scale a kernel
-        to a unit diagonal.
-        """
+        """Return k(x, x) of every new row and kernel, (n_kernels, n_new), to scale kernels by."""
         views = self._read_new(X)
         values = [
             value
@@ -354,7 +332,7 @@ class KernelBank(TransformerMixin, Parameters):
             for value in each.self_similarity(views[each.name], self._precision)
         ]
         diagonals = namespace(*values).stack(values)
-        return to_host(diagonals) if self.only_neighborhoods else diagonals
+        return to_host(diagonals) if all(view.share == 1 for view in self._views) else diagonals
 
     def _read_new(self, X: Any) -> dict[str, Array]:
         """Return new views in the order and place of the training views, or say how they differ."""
@@ -395,10 +373,12 @@ class KernelBank(TransformerMixin, Parameters):
             return source
         # Sparse matrices are on the host: kernels on a device are all written out there.
         written = source if dense and is_foreign(known) else source.only(dense)
-        written.require_memory(
+        require_memory(
+            int(np.prod(written.shape)) * np.dtype(self._precision).itemsize,
             f"holding {written.n_kernels} kernels of {n_rows} x {n} entries",
             "pass on_the_fly=True to compute them when they are asked for"
             f"{'' if rows is None else ', or pass fewer new samples at a time'}",
+            available=free_bytes(known),
         )
         entries = written.all_rows()
         if written.n_kernels == len(kernels):
@@ -407,10 +387,9 @@ class KernelBank(TransformerMixin, Parameters):
         return [kernel.shared if kernel.share == 1 else next(following) for kernel in kernels]
 
     def announce(self, X: Any) -> tuple[int, int, np.dtype]:
-        """Return the number of kernels of views, of samples, and the number type of the kernels.
+        """Return the largest number of kernels of views, the number of samples, and their type.
 
-        Only the shapes of views are read, which need not be valid; by kind there may be fewer
-        kernels.
+        Only the shapes of views are read, which need not be valid.
         """
         formulas, samples = self._read_parameters(), read_views(X)
         dtypes = [getattr(part, "dtypes", [getattr(part, "dtype", "")]) for part in samples.parts]
@@ -420,39 +399,14 @@ class KernelBank(TransformerMixin, Parameters):
         return len(formulas) * len(samples.parts), samples.n_samples, dtype
 
     def explain(self) -> str:
-        r"""Say what was made of each view, and why: one line per view.
-
-        It names the kind and how that was recognized, what is done to rows, and the kernels with
-        the median distance that their widths are multiples of.
-
-        Examples
-        --------
-        >>> import numpy as np
-        >>> from mkclust.kernels import KernelBank
-        >>> rng = np.random.default_rng(0)
-        >>> colors = np.eye(3)[rng.integers(3, size=30)]
-        >>> views = {"pixels": rng.normal(size=(30, 5)), "color": colors}
-        >>> bank = KernelBank(widths=(1.0,), polynomials=(), linear=None, rules="kind")
-        >>> print(bank.fit(views).explain())  # doctest: +NORMALIZE_WHITESPACE
-        pixels: table (few columns, or columns whose spreads differ by orders of magnitude);
-        columns divided by their spread; gaussian x1 and shared neighborhoods of 10 neighbors,
-        median distance 3.1
-        color: categories (groups of columns with one mark in every row); rows as they are; cosine
-        """
+        """Say in a line per view how it was recognized, what is done to rows, and its kernels."""
         check_is_fitted(self)
         requests, lines = requests_of(self.rules, self.views_), []
-        for view in self._views:
-            by_kind = requests[view.name].kernel == "auto"
-            reason = view.rule.why if by_kind else "asked for"
-            lines.append(view.explain(None if self.rules is None else reason))
+        for each in self._views:
+            by_kind = requests[each.name].kernel == "auto"
+            reason = each.rule.why if by_kind else "asked for"
+            lines.append(each.explain(None if self.rules is None else reason))
         return "\n".join(lines)
-
-
-def _is_mostly_zero(view: Array) -> bool:
-    """Return whether a view of the host has many columns and few entries that are not zero."""
-    if not isinstance(view, np.ndarray) or view.shape[1] <= WIDE:
-        return False
-    return bool(np.count_nonzero(view) < MOST_NONZERO * view.size)
 
 
 def match_views(
@@ -470,3 +424,38 @@ def match_views(
         )
     samples.check_columns(columns, who)
     return samples.only(list(widths))
+
+
+def default_bank(several_views: bool, kernels: Any = "auto", scale: Any = "auto") -> KernelBank:
+    """Return the bank that ``kernels`` and ``scale`` of an estimator ask for by names.
+
+    Each of several views gets one kernel, and one table all kernels of the bank.
+    """
+    by_kind = isinstance(kernels, str) and kernels in ("auto", "on-the-fly")
+    rules = "kind" if by_kind else None if kernels == "gaussian" else kernels
+    parameters = {"rules": rules, "scale": scale, "on_the_fly": kernels == "on-the-fly"}
+    if several_views:
+        parameters |= {"widths": (1.0,), "polynomials": (), "linear": None}
+    return KernelBank(**parameters)
+
+
+def with_rules_by_name(bank: KernelBank, X: Any) -> KernelBank:
+    """Return the same bank with the kinds of views fixed, so that parts of them keep these."""
+    views = read_views(X).views
+    requests, chosen = requests_of(bank.rules, views), choose_rules(bank.rules, bank.scale, views)
+    rules = {name: replace(requests[name], kernel=chosen[name][0].kind) for name in views}
+    return clone(bank).set_params(rules=rules)
+
+
+def expected_input(kernels: Any) -> Expected:
+    """Return what input the parameter ``kernels`` of an estimator asks for, or refuse it."""
+    if isinstance(kernels, str) and kernels in ("auto", "precomputed"):
+        return "auto" if kernels == "auto" else "precomputed"
+    is_name = isinstance(kernels, str) and kernels in ("on-the-fly", *RULES)
+    if not is_name and not isinstance(kernels, KernelBank | Mapping | view):
+        raise ValueError(
+            f"kernels={kernels!r}: pass 'auto', 'gaussian', 'on-the-fly', 'precomputed', the name "
+            "of another kernel, such as 'cosine', a KernelBank instance, or a dict from names of "
+            "views to kinds or kernels, such as {'text': 'sparse', 'K': 'precomputed'}"
+        )
+    return "views"

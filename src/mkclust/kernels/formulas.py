@@ -1,8 +1,7 @@
-"""The formulas of kernels, each written once: for the host and for devices, stored or on the fly.
+"""The formulas of kernels, each written once for the host and for devices.
 
-A kernel is a function of a measure. A measure turns prepared rows of a view into points and
-compares the points of two sets of samples; a formula makes the entries of a kernel of the result.
-Kernels with the same measure share its points and comparisons.
+A measure turns prepared rows of a view into points, and compares the points of two sets of samples;
+a formula makes the entries of a kernel of the result. Kernels with the same measure share these.
 """
 
 from dataclasses import dataclass, field, replace
@@ -28,7 +27,7 @@ from mkclust.linalg import (
     is_foreign,
     namespace,
     precision_of,
-    ranges,
+    row_ranges,
     select,
     to_device,
     to_host,
@@ -41,8 +40,8 @@ from mkclust.types import Array, Float
 MEDIAN_ROWS = 2_000
 # The local scale of a sample is its distance to this neighbor (Zelnik-Manor and Perona, 2004).
 SCALE_NEIGHBOR = 7
-# Entries of distances, or of rows in float64, that are computed at a time.
-BLOCK_ENTRIES = 2**22
+# At least this number of rows is compared at a time.
+BLOCK_ROWS = 64
 # Relative tolerance for rounding from the order of summation.
 ROUNDING = 64 * float(np.finfo(np.float64).eps)
 
@@ -82,23 +81,10 @@ class Measure:
         xp, norms = namespace(rows), squared_norms(rows)
         return xp.ones_like(norms) if self.is_similarity else xp.zeros_like(norms)
 
-    def rounding(self, x: Points, y: Points, compared: Array) -> Array:
-        """Return by how much dissimilarities of points may be wrong."""
-        return ROUNDING * (1 + compared)
-
 
 def _precision(rows: Array) -> str:
     """Return in which precision points are compared: on the host always in double precision."""
     return precision_of(rows) if is_foreign(rows) else "float64"
-
-
-def _distances_of_points(x: Points, y: Points) -> Array:
-    """Return the squared distances between rows, given with their squared norms."""
-    norms = x[1][:, None] + y[1]
-    squared = row_products(x[0], y[0])
-    squared *= -2
-    squared += norms
-    return clip_rounding(squared, norms)
 
 
 @dataclass(frozen=True)
@@ -124,14 +110,12 @@ class SquaredDistance(Measure):
         return moved, astype(squared_norms(moved), precision)
 
     def compare(self, x: Points, y: Points) -> Array:
-        """Return squared distances."""
-        return _distances_of_points(x, y)
-
-    def rounding(self, x: Points, y: Points, compared: Array) -> Array:
-        """Return the rounding of squared norms, and of entries of rows, which is the origin's."""
-        offset = float(np.linalg.norm(self.origin)) / self.median
-        of_x, of_y = (ROUNDING * (norms + offset * norms**0.5) for norms in (x[1], y[1]))
-        return of_x[:, None] + of_y
+        """Return squared distances, by inner products."""
+        norms = x[1][:, None] + y[1]
+        squared = row_products(x[0], y[0])
+        squared *= -2
+        squared += norms
+        return clip_rounding(squared, norms)
 
 
 @dataclass(frozen=True)
@@ -176,7 +160,7 @@ class _OnHost(Measure):
     def compare(self, x: Points, y: Points) -> Array:
         """Compare all rows x and some rows y at a time."""
         A, B = to_host(dense_rows(x[0])), y[0]
-        parts = ranges(B.shape[0], max(1, BLOCK_ENTRIES // max(1, B.shape[1])))
+        parts = row_ranges(B.shape[0], B.shape[1], None, BLOCK_ROWS)
         blocks = (to_host(dense_rows(select(B, part))) for part in parts)
         compared = [self._compare_rows(A, block) for block in blocks]
         return to_device(np.concatenate(compared, axis=1), B)
@@ -188,8 +172,7 @@ class _OnHost(Measure):
 class Jaccard(_OnHost):
     """The sum of the smaller entries of two nonnegative rows divided by that of the larger ones.
 
-    For rows of zeros and ones that is the share of common ones among all. Two rows of zeros have
-    the similarity one.
+    Two rows of zeros have the similarity one.
     """
 
     is_similarity = ignores_zeros = True
@@ -280,36 +263,28 @@ def _diagonal(rows: Array) -> Float:
 
 
 @dataclass(frozen=True)
-class LocalDistance(Measure):
+class LocalDistance(SquaredDistance):
     """Squared distances divided by the local scales of both samples."""
 
-    origin: Float = field(repr=False)
-    scales: Float = field(repr=False)  # the local scales of the training samples
+    scales: Float = field(repr=False, kw_only=True)  # the local scales of the training samples
 
     @classmethod
     def learn(cls, name: str, rows: Array) -> "LocalDistance":
         """Learn the distance of every training sample to its seventh nearest other one."""
-        origin = middle(rows)
-        moved = rows_from(origin, rows)
-        scales = _local_scales(moved, moved)
-        if not np.isfinite(scales).all():
-            raise ValueError(
-                f"All rows in view {name!r} are identical, so it says nothing about the clusters; "
-                "leave it out."
-            )
-        return cls(to_host(origin), scales)
+        known = SquaredDistance.learn(name, rows)
+        moved = known.points(rows)[0]
+        return cls(known.origin, known.median, scales=_local_scales(moved, moved))
 
     def points(self, rows: Array, training: Points | None = None) -> Points:
-        """Return rows from the origin, with their norms and local scales, in float64."""
-        moved, scales = rows_from(to_device(self.origin, rows), rows), self.scales
+        """Return rows from the origin, with their norms and local scales."""
+        (moved, norms), scales = super().points(rows), self.scales
         if training is not None:
             scales = _local_scales(moved, training[0], known=scales)
-        norms = squared_norms(moved)
-        return moved, norms, to_device(scales, norms, "float64")
+        return moved, norms, to_device(scales, norms, precision_of(norms))
 
     def compare(self, x: Points, y: Points) -> Array:
         """Divide by one scale at a time, for their product may be too small."""
-        return _distances_of_points(x, y) / x[2][:, None] / y[2]
+        return super().compare(x, y) / x[2][:, None] / y[2]
 
 
 MEASURES: dict[str, type[Measure]] = {
@@ -365,6 +340,8 @@ def polynomial(offset: float, degree: int) -> Formula:
 
 
 LINEAR, COSINE = Formula("linear", "product"), Formula("cosine", "cosine")
+DISTANCES = Exponential("gaussian of these distances", "given distance", degree=2, rate=0.5)
+SIMILARITIES = Formula("similarities as they are", "given similarity")
 
 
 def _are_widths(value: Any) -> bool:
@@ -412,8 +389,9 @@ def _local_scales(rows: Array, training: Array, known: Any = None) -> Float:
     """
     n, scales = training.shape[0], []
     rank = max(1, min(SCALE_NEIGHBOR, n - 1)) - (known is not None)
-    for part in ranges(rows.shape[0], max(1, BLOCK_ENTRIES // n)):
-        squared = to_host(squared_distances(select(rows, part), training))
+    for part in row_ranges(rows.shape[0], n, training, BLOCK_ROWS):
+        some, others = (astype(each, "float64") for each in (select(rows, part), training))
+        squared = to_host(squared_distances(some, others))
         at_rank = np.partition(squared, rank, axis=1)[:, rank]
         positive = np.where(squared > 0, squared, np.inf).min(axis=1)
         found = np.sqrt(np.where(at_rank > 0, at_rank, positive))

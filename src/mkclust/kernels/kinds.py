@@ -1,12 +1,20 @@
-"""The rule of every view, asked for by name or recognized by its numbers, and what follows."""
+"""The rule of every view: its kernel and preparation, by name or recognized by its numbers."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
-from mkclust.kernels.formulas import COSINE, LINEAR, Exponential, Formula, polynomial
+from mkclust.kernels.formulas import (
+    COSINE,
+    DISTANCES,
+    LINEAR,
+    SIMILARITIES,
+    Exponential,
+    Formula,
+    polynomial,
+)
 from mkclust.kernels.preparations import (
     LimitColumnScale,
     LinkedToItself,
@@ -15,7 +23,6 @@ from mkclust.kernels.preparations import (
     Preparation,
     Preprocessed,
     Robust,
-    RowsAsTheyAre,
     ScaleColumns,
     SquareRootsOfShares,
     Standard,
@@ -24,7 +31,6 @@ from mkclust.kernels.preparations import (
     sampled_indices,
     sampled_rows,
 )
-from mkclust.kernels.view import view
 from mkclust.linalg import select, to_host
 from mkclust.linalg.factored import is_sparse as is_given_sparse
 from mkclust.linalg.sparse_rows import dense_rows
@@ -56,6 +62,37 @@ OF_PAIRS: dict[str, Any] = {"of_pairs": True, "is_nonnegative": True}
 MOST_LEVELS = 20
 # if they are more than this share of the rows.
 LEVELS_SHARE = 0.5
+
+
+@dataclass(frozen=True)
+class view:  # noqa: N801 - written like a function, as a value of the parameter ``kernels``
+    """What to make of one view: rows by a scikit-learn transformer, then a kernel by its name.
+
+    Parameters
+    ----------
+    preprocess : transformer or None, default=None
+        Anything with ``fit`` and ``transform``, such as ``StandardScaler()`` or a pipeline. A
+        clone of it is fitted on the training rows, and also transforms new rows.
+    kernel : str, default="auto"
+        The name of a kernel or the kind of a view, as `KernelBank` lists them; "auto" recognizes
+        the kind of the transformed rows by their numbers.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn.preprocessing import StandardScaler
+    >>> from mkclust import AverageKKM, view
+    >>> rng = np.random.default_rng(0)
+    >>> views = {"lab": rng.normal(size=(30, 4)) * [1, 10, 100, 1000], "text": rng.random((30, 9))}
+    >>> wishes = {"lab": view(StandardScaler(), "gaussian"), "text": "cosine"}
+    >>> model = AverageKKM(2, kernels=wishes, random_state=0).fit(views)
+    >>> print(model.bank_.explain())
+    lab: gaussian (asked for); rows by StandardScaler(); gaussian x1, median distance 2.71
+    text: cosine (asked for); rows of unit length; cosine
+    """
+
+    preprocess: Any = None
+    kernel: str = "auto"
 
 
 class ViewProfile:
@@ -143,15 +180,13 @@ class Rule:
     kind: str  # the kind, or the name of the kernel
     # Its one kernel; None for the kernels that the bank makes of every view.
     formula: Formula | None = None
-    preparation: type[Preparation] = RowsAsTheyAre  # how its rows are prepared
+    preparation: type[Preparation] = Preparation  # how its rows are prepared
     # Whether a profile is of this kind (checked in order); None for names.
     fits: Callable[[ViewProfile], bool] | None = None
     why: str = ""  # how views of this kind are recognized, in words that follow the name of a view
     neighbors: int | None = None  # number of neighbors, if its kernel contains neighborhoods
-    # The share of shared neighborhoods in its kernel; the rest is the formula.
-    neighborhood_share: float = 1.0
-    # Whether columns are the training samples, so that the rule takes all samples at once.
-    of_pairs: bool = False
+    neighborhood_share: float = 1.0  # the share of these in its kernel; the rest is the formula
+    of_pairs: bool = False  # whether columns are the training samples
     is_nonnegative: bool = False  # whether negative entries are refused
     is_definite: bool = True  # whether its kernels are positive semidefinite for all rows
 
@@ -168,7 +203,15 @@ class Rule:
     @property
     def has_features(self) -> bool:
         """Whether rows can be prepared so that features stand for its kernel."""
-        return self.formula in (None, LINEAR, COSINE)
+        return not self.of_pairs and self.formula in (None, LINEAR, COSINE)
+
+    @property
+    def has_units(self) -> bool:
+        """Whether columns are numbers whose units matter, so that they can be scaled."""
+        takes_rows_as_they_are = self.by_name and self.preparation is Preparation
+        return issubclass(self.preparation, ScaleColumns) or (
+            takes_rows_as_they_are and self.takes_any_numbers
+        )
 
 
 # Rules are tried in order; the first that fits is used.
@@ -183,9 +226,11 @@ RULES: dict[str, Rule] = {
         ),
         Rule(
             "distances",
+            DISTANCES,
             fits=ViewProfile.are_distances,
             why="a symmetric matrix with a zero diagonal, most of the others positive",
             neighbors=NEIGHBORS,
+            is_definite=False,
             **OF_PAIRS,
         ),
         Rule(
@@ -245,18 +290,8 @@ RULES: dict[str, Rule] = {
         Rule("hellinger", COSINE, SquareRootsOfShares, is_nonnegative=True),
         Rule("jaccard", Formula("jaccard", "jaccard"), is_nonnegative=True),
         Rule("overlap", COSINE, OneHot),
-        Rule(
-            "from_distances",
-            Exponential("gaussian of these distances", "given distance", degree=2, rate=0.5),
-            is_definite=False,
-            **OF_PAIRS,
-        ),
-        Rule(
-            "precomputed",
-            Formula("similarities as they are", "given similarity"),
-            of_pairs=True,
-            is_definite=False,
-        ),
+        Rule("from_distances", DISTANCES, is_definite=False, **OF_PAIRS),
+        Rule("precomputed", SIMILARITIES, of_pairs=True, is_definite=False),
     )
 }
 RULES["categorical"] = RULES["overlap"]  # another name
@@ -264,15 +299,8 @@ RULES["categorical"] = RULES["overlap"]  # another name
 SCALES: dict[str, type[Preparation]] = {
     "standard": Standard,
     "robust": Robust,
-    "none": RowsAsTheyAre,
+    "none": Preparation,
 }
-# The rules whose columns are numbers that can be scaled.
-SCALED = ("table", "dense", "gaussian", "self-tuning", "linear", "polynomial", "laplacian")
-
-
-def are_rules(asked: Any) -> bool:
-    """Return whether ``kernels`` of an estimator are rules of a bank: a name, `view` or dict."""
-    return isinstance(asked, Mapping | view) or (isinstance(asked, str) and asked in RULES)
 
 
 def kind_of(profile: ViewProfile) -> Rule:
@@ -280,48 +308,50 @@ def kind_of(profile: ViewProfile) -> Rule:
     return next(rule for rule in RULES.values() if rule.fits and rule.fits(profile))
 
 
-def as_view(asked: Any) -> view:
-    """Return a request for one view, given the name of a kernel or a `view`."""
-    return asked if isinstance(asked, view) else view(kernel=asked)
-
-
-def rule_of(asked: Any) -> Rule:
-    """Return the rule that a name or a `view` asks for; for "auto" that of views of no kind."""
-    name = as_view(asked).kernel
-    return RULES["dense" if name == "auto" else name]
-
-
-def check_rules(rules: Any, who: str = "rules") -> None:
-    """Refuse rules that are invalid for any views."""
-    if rules is None or (isinstance(rules, str) and rules == "kind"):
-        return
-    asked = rules.items() if isinstance(rules, Mapping) else [(None, rules)]
-    for name, request in ((name, as_view(each)) for name, each in asked):
-        whom = "all views" if name is None else f"the view {name!r}"
+def requests_of(rules: Any, names: Collection[str]) -> dict[str, view]:
+    """Return the request for each view by the rules of a `KernelBank`; "auto" uses its kind."""
+    if not isinstance(rules, Mapping):
+        asked = "gaussian" if rules is None else "auto" if rules == "kind" else rules
+        rules = dict.fromkeys(names, asked)
+    _check_names("rule", rules, names)
+    asked = {name: rules.get(name, "auto") for name in names}
+    requests = {name: a if isinstance(a, view) else view(kernel=a) for name, a in asked.items()}
+    for name, request in requests.items():
         transformer, kernel = request.preprocess, request.kernel
         if not isinstance(kernel, str) or kernel not in ("auto", *RULES):
-            names = ", ".join(map(repr, ["auto", *RULES]))
-            raise ValueError(f"{who} asks for {kernel!r} for {whom}; choose among {names}.")
+            kernels = ", ".join(map(repr, ["auto", *RULES]))
+            raise ValueError(f"View {name!r}, kernel {kernel!r}: choose among {kernels}.")
         if transformer is None:
             continue
         if isinstance(transformer, type) or not hasattr(transformer, "transform"):
             raise ValueError(
-                f"{who} asks for preprocess={transformer!r} for {whom}, which has no fit and "
-                "transform; pass an instance of a transformer, such as StandardScaler()."
+                f"View {name!r}, preprocess={transformer!r}: pass an instance of a transformer "
+                "with fit and transform, such as StandardScaler()."
             )
-        if rule_of(kernel).of_pairs:
+        if kernel != "auto" and RULES[kernel].of_pairs:
             raise ValueError(
-                f"{who} asks for {kernel!r} and preprocess={transformer!r} for {whom}, but columns "
-                "are then samples and no features; leave preprocess out."
+                f"View {name!r}, preprocess={transformer!r}: columns of the kernel {kernel!r} are "
+                "samples, not features; leave preprocess out."
+            )
+    return requests
+
+
+def _check_names(what: str, asked: Iterable[str], names: Collection[str]) -> None:
+    """Refuse a rule or scale for a view that does not exist."""
+    for name in asked:
+        if name not in names:
+            raise ValueError(
+                f"There is a {what} for the view {name!r}{did_you_mean(name, names)}, and the "
+                f"views are {', '.join(map(repr, names))}: name one of these, or leave it out."
             )
 
 
-def requests_of(rules: Any, names: Iterable[str]) -> dict[str, view]:
-    """Return the request for each view by the rules of a `KernelBank`; "auto" uses its kind."""
-    if not isinstance(rules, Mapping):
-        asked = "gaussian" if rules is None else "auto" if rules == "kind" else rules
-        return dict.fromkeys(names, as_view(asked))
-    return {name: as_view(rules.get(name, "auto")) for name in names}
+def check_scale(scale: Any, who: str = "scale") -> None:
+    """Refuse what ``scale`` cannot be for any views."""
+    for each in scale.values() if isinstance(scale, Mapping) else [scale]:
+        if not isinstance(each, str) or each not in ("auto", *SCALES):
+            names = ", ".join(map(repr, ["auto", *SCALES]))
+            raise ValueError(f"{who}={scale!r}: choose among {names}, for all views or by name.")
 
 
 def choose_rules(
@@ -331,28 +361,13 @@ def choose_rules(
 
     Rules and scale are those of a `KernelBank`; with `of_rows`, columns are never samples.
     """
-    for what, asked in (("rule", rules), ("scale", scale)):
-        for name in asked if isinstance(asked, Mapping) else ():
-            if name not in views:
-                names, near = ", ".join(map(repr, views)), did_you_mean(name, views)
-                raise ValueError(
-                    f"There is a {what} for the view {name!r}{near}, and the views are {names}: "
-                    "name one of these, or leave it out."
-                )
     scales = scale if isinstance(scale, Mapping) else dict.fromkeys(views, scale)
+    _check_names("scale", scales, views)
     chosen = {}
     for name, request in requests_of(rules, views).items():
         n_samples = None if of_rows else views[name].shape[0]
         chosen[name] = _choose(name, request, scales.get(name, "auto"), views[name], n_samples)
     return chosen
-
-
-def check_scale(scale: Any, who: str = "scale") -> None:
-    """Refuse what ``scale`` cannot be for any views."""
-    for each in scale.values() if isinstance(scale, Mapping) else [scale]:
-        if not isinstance(each, str) or each not in ("auto", *SCALES):
-            names = ", ".join(map(repr, ["auto", *SCALES]))
-            raise ValueError(f"{who}={scale!r}: choose among {names}, for all views or by name.")
 
 
 def _choose(
@@ -369,18 +384,15 @@ def _choose(
         if preprocessed is not None and rule.kind == "table":
             rule = RULES["dense"]  # columns are scaled as the transformer leaves them
     else:
-        rule = rule_of(request)
-        _check_asked(name, rule, ViewProfile(rows, n_samples))
-    is_scaled = scale in SCALES and rule.kind in SCALED
+        rule = RULES[request.kernel]
+        problem, advice = _problem(rule, ViewProfile(rows, n_samples))
+        if problem:
+            raise ValueError(
+                f"View {name!r} cannot have the kernel {rule.kind!r}, which {problem}; {advice}."
+            )
+    is_scaled = scale in SCALES and rule.has_units
     preparation = (SCALES[scale] if is_scaled else rule.preparation).learn(rows)
     return rule, replace(preprocessed, then=preparation) if preprocessed else preparation
-
-
-def rules_of(asked: Any) -> Any:
-    """Return the rules of a bank that ``kernels`` of an estimator asks for by names."""
-    if isinstance(asked, str) and asked == "gaussian":
-        return None
-    return asked if are_rules(asked) else "kind"
 
 
 def learn_preparations(
@@ -391,27 +403,15 @@ def learn_preparations(
     return {name: each for name, (_, each) in chosen.items() if each.changes_rows}
 
 
-def _check_asked(name: str, rule: Rule, profile: ViewProfile) -> None:
-    """Refuse a rule that was asked for and does not suit a view."""
-    problem, advice = _problem(rule, profile)
-    if problem:
-        what = "have the kernel" if rule.by_name else "be of the kind"
-        advice = advice or f"choose another {'kernel' if rule.by_name else 'kind'}"
-        raise ValueError(f"View {name!r} is to {what} {rule.kind!r}, which {problem}; {advice}.")
-
-
 def _problem(rule: Rule, profile: ViewProfile) -> tuple[str, str]:
     """Return why a rule does not suit a view, "" if it does, and what to do about it."""
     n_columns, given_sparse = profile.view.shape[1], is_given_sparse(profile.view)
-    if profile.n_samples is None and (rule.of_pairs or not rule.has_features):
-        takes = "takes all samples at once" if rule.of_pairs else "is computed of pairs of samples"
-        return (
-            f"{takes}, and an approximation makes features of rows",
-            "choose another kernel, or approximation=None",
-        )
+    another = "choose another kernel"
+    if profile.n_samples is None and not rule.has_features:
+        return "compares samples, not rows of features", f"{another}, or approximation=None"
     if rule.of_pairs and n_columns != profile.n_samples:
         found = f"found {n_columns} columns, {profile.n_samples} samples"
-        return f"has one column per sample: {found}", ""
+        return f"has one column per sample: {found}", another
     if rule.kind == "from_distances" and given_sparse:
         return (
             "takes all distances: found a sparse matrix, in which some may be missing",
@@ -419,7 +419,7 @@ def _problem(rule: Rule, profile: ViewProfile) -> tuple[str, str]:
         )
     # Distances may be rounded.
     if rule.is_nonnegative and profile.rows.min() < (-SYMMETRIC if rule.of_pairs else 0):
-        return f"{'takes' if rule.by_name else 'has'} no negative entries: found some", ""
+        return "takes no negative entries: found some", another
     if rule.of_pairs and rule.by_name and not profile.is_symmetric:
         return (
             "is symmetric: found entries that differ from their mirror images",
@@ -427,22 +427,16 @@ def _problem(rule: Rule, profile: ViewProfile) -> tuple[str, str]:
             "(D + D.T) / 2 if the two directions are meant to differ",
         )
     if rule.kind == "from_distances" and np.abs(profile.diagonal).max() > SYMMETRIC:
-        return (
-            "has a zero diagonal: found other entries there",
-            "pass similarities with kernels='precomputed'",
-        )
+        found = "has a zero diagonal: found other entries there"
+        return found, "pass similarities with kernels='precomputed'"
     if rule.preparation is OneHot and given_sparse and not is_one_hot(profile.raw_rows):
-        return (
-            "has a column of zeros and ones for each category of a sparse view: found others",
-            "pass its .toarray() if columns are categories",
-        )
+        found = "has a column of zeros and ones for each category of a sparse view: found others"
+        return found, "pass its .toarray() if columns are categories"
     if rule.preparation is OneHot and not given_sparse:
         most = max(MOST_LEVELS, LEVELS_SHARE * len(profile.rows))
         for column, values in enumerate(profile.raw_rows.T):
             if (levels := len(np.unique(values))) > most:
                 found = f"found {levels} in column {column}, of {len(profile.rows)} rows"
-                return (
-                    f"has few values per column: {found}",
-                    "choose a kernel of numbers, such as 'gaussian', or bin the column",
-                )
+                advice = "choose a kernel of numbers, such as 'gaussian', or bin the column"
+                return f"has few values per column: {found}", advice
     return "", ""

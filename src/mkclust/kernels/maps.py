@@ -26,10 +26,8 @@ from mkclust.linalg.sparse_rows import as_csr, dense_rows, row_products, rows_fr
 from mkclust.parameters import Choice, Count, Number, Parameters, check_parameter
 from mkclust.types import Array
 
-# Largest number of rows from which landmarks by k-means are learned,
-KMEANS_ROWS = 20_000
-# or number per landmark, if that is more.
-ROWS_PER_LANDMARK = 10
+# Landmarks by k-means are learned from this number of rows, or this number per landmark if more.
+KMEANS_ROWS, ROWS_PER_LANDMARK = 20_000, 10
 # Number of rows for the median distance of more than 5,000, not to take longer than the features.
 MEDIAN_ROWS = 1_000
 # Directions of the landmarks' kernel below this share of the largest are rounding; for features in
@@ -38,10 +36,7 @@ RANK_TOLERANCE = 1e-12
 
 
 class _FeatureMap(TransformerMixin, Parameters):
-    """What feature maps share: checked rows in, rows of the same precision out.
-
-    Learned arrays are NumPy's for all rows; features are computed on the device of the rows.
-    """
+    """Checked rows in, features of the same precision out, on the device of the rows."""
 
     def _check(self, X: Any, *, reset: bool) -> Array:
         """Return rows as float32 or float64, checked by scikit-learn or in its words."""
@@ -133,9 +128,8 @@ class Nystroem(_FeatureMap):
         if self.landmarks == "uniform":
             self.landmarks_ = X[np.sort(rng.choice(n, self.n_components, replace=False))]
         else:
-            some = X
-            if n > (most := max(KMEANS_ROWS, ROWS_PER_LANDMARK * self.n_components)):
-                some = X[np.sort(rng.choice(n, most, replace=False))]
+            most = min(n, max(KMEANS_ROWS, ROWS_PER_LANDMARK * self.n_components))
+            some = X if most == n else X[np.sort(rng.choice(n, most, replace=False))]
             means = KMeans(self.n_components, n_init=1, random_state=rng).fit(some)
             self.landmarks_ = means.cluster_centers_
         # In float64: small eigenvalues decide about the rank.
@@ -151,11 +145,12 @@ class Nystroem(_FeatureMap):
         They are in the precision of the rows, with at most one column per landmark.
         """
         X, Z = self._check(X, reset=False), self.landmarks_
+        precision = precision_of(X)
         if self._origin.any():
             X, Z = dense_rows(X), np.subtract(Z, self._origin)
-            X = X - _to_same_device(self._origin, X)
-        S = self._similarities(X, _to_same_device(Z, X))
-        return S @ _to_same_device(self._whitening, S)
+            X = X - to_device(self._origin, X, precision)
+        S = self._similarities(X, to_device(Z, X, precision))
+        return S @ to_device(self._whitening, S, precision)
 
     def _similarities(self, X: Array, Z: Array) -> Array:
         """Return the Gaussian kernel between rows measured from the origin, in their precision."""
@@ -190,8 +185,3 @@ class Linear(_FeatureMap):
     def self_similarity(self, X: Any) -> Array:
         """Return k(x, x) of rows."""
         return squared_norms(X)
-
-
-def _to_same_device(learned: np.ndarray, X: Array) -> Array:
-    """Return a learned array on the device of rows, in their precision."""
-    return to_device(learned, X, precision_of(X))

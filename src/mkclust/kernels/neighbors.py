@@ -21,12 +21,9 @@ from scipy.sparse.csgraph import connected_components
 
 from mkclust.linalg import (
     FactoredMatrix,
-    astype,
     is_foreign,
-    is_sparse,
     namespace,
-    ranges,
-    rounding_of,
+    row_ranges,
     select,
     set_diagonal,
     to_device,
@@ -41,19 +38,18 @@ from mkclust.types import Array, Float
 AUTO_NEIGHBORS = 20
 # For few samples it takes this share of them, or neighborhoods would be larger than clusters.
 AUTO_SHARE = 1 / 3
-# Number of roundings up to which similarities are equal: sums may be in another order.
-ROUNDINGS = 64
+# Dissimilarities are equal if they differ by less than this share,
+TIE = 1e-9
+# or by less than this: similarities and median distances are about one.
+ROUNDING = 64 * float(np.finfo(np.float64).eps)
 # Up to this number of samples, neighborhoods contain all ties.
 LARGEST_WITH_ALL_TIES = 5000
 # Beyond that, they contain on average at most this multiple of the neighbors asked for.
 LONGEST_TIMES = 16
-LARGEST = float(np.finfo(np.float64).max)
-# Entries of a block of similarities on the host, and on a device.
-BLOCK_ENTRIES, BLOCK_ENTRIES_ON_DEVICE = 2**18, 2**25
-
-# Dissimilarities of some samples to all training samples, new arrays of float64, infinite if
-# samples have nothing in common, and by how much they may be wrong.
-Block = tuple[Array, Any]
+# Samples with nothing in common are infinitely far from each other, and others less far than this.
+FAR = 1e300
+# At least this number of rows of similarities are computed at a time.
+BLOCK_ROWS = 64
 
 
 def NeighborCount() -> Allowed:
@@ -83,7 +79,7 @@ class Neighborhoods:
     """The neighborhoods of all samples by one kernel."""
 
     members: Any = field(repr=False)  # sparse array of bool: row a, column i if a is in N(i)
-    # Of every sample to its last neighbor, infinite if it has fewer: others up to it are neighbors.
+    # Of every sample to its last neighbor, FAR if it has fewer: others up to it are neighbors.
     last_dissimilarity: Float = field(repr=False)
     size: int  # number of neighbors that were asked for
 
@@ -102,7 +98,7 @@ class Neighborhoods:
         """Return the similarities of all samples, (n_samples, n_samples)."""
         return FactoredMatrix.symmetric(self._memberships)
 
-    def cross(self, blocks: Iterable[Block], samples: np.ndarray) -> Any:
+    def cross(self, blocks: Iterable[Array], samples: np.ndarray) -> Any:
         """Return the similarities of new samples to the training samples, (n_new, n_samples).
 
         Blocks are theirs, and `samples` says which training samples they are, -1 for none: those
@@ -111,10 +107,10 @@ class Neighborhoods:
         factor, n, is_new = self._memberships, self.n_samples, samples < 0
         # Whose neighborhoods they join, and who is in their own.
         joined, own = ([scipy.sparse.csr_array((0, n), dtype=bool)] for _ in range(2))
-        for dissimilarities, rounding in blocks:
-            own.append(_within(dissimilarities, rounding, kth_smallest(dissimilarities, self.size)))
+        for dissimilarities in blocks:
+            own.append(_within(dissimilarities, kth_smallest(dissimilarities, self.size)))
             last = to_device(self.last_dissimilarity, dissimilarities)
-            joined.append(_within(dissimilarities, rounding, last))
+            joined.append(_within(dissimilarities, last))
         joins = scipy.sparse.vstack(joined, "csr")
         scale = scipy.sparse.diags_array(is_new / np.sqrt(np.diff(joins.indptr) + 1.0))
         known = np.flatnonzero(~is_new)
@@ -131,38 +127,28 @@ class Neighborhoods:
         return (np.diff(self.members.indptr) == 1) & (in_lists == 1)
 
 
-class NeighborSearch:
-    """The neighborhoods of a size of training samples, whose blocks come one after another."""
+def find_neighborhoods(size: int, blocks: Iterable[Array]) -> Neighborhoods:
+    """Return the neighborhoods of all samples, whose dissimilarities come in blocks of rows.
 
-    def __init__(self, size: int):
-        self.size = size
-        self._lists: list[Any] = []
-        self._last: list[Float] = []
-
-    def add(self, dissimilarities: Array, rounding: Any) -> None:
-        """Take the next block, which is overwritten."""
-        start = sum(map(len, self._last))
-        own = slice(start, start + dissimilarities.shape[0])
+    Blocks are in float64, and overwritten. Of neighborhoods that ties make too long some are left
+    out as wholes, at regular intervals, so that equal samples stay in the same ones.
+    """
+    found, lasts, start = [], [], 0
+    for dissimilarities in blocks:
+        own = slice(start, start := start + dissimilarities.shape[0])
         set_diagonal(dissimilarities[:, own], float("inf"))
-        last = kth_smallest(dissimilarities, self.size)
-        self._lists.append(_within(dissimilarities, rounding, last))
-        self._last.append(to_host(last)[:, 0])
-
-    def result(self) -> Neighborhoods:
-        """Return the neighborhoods of all samples.
-
-        Of those that ties make too long some are left out as wholes, at regular intervals, so that
-        equal samples stay in the same neighborhoods.
-        """
-        others = scipy.sparse.vstack(self._lists, "csr")
-        n, lengths = others.shape[1], np.diff(others.indptr)
-        longest = max(LONGEST_TIMES * (self.size + 1), LARGEST_WITH_ALL_TIES**2 // max(n, 1))
-        times, ranks = -(-lengths // longest), np.cumsum(lengths > longest)
-        is_kept = (lengths <= longest) | (ranks % np.maximum(times, 1) == 0)
-        kept = scipy.sparse.diags_array(is_kept.astype(np.float64)) @ others
-        lists = scipy.sparse.csr_array(kept + scipy.sparse.eye_array(n), dtype=bool)
-        last = np.where(is_kept, np.concatenate(self._last), -np.inf)
-        return Neighborhoods(lists.T.tocsr(), last, self.size)
+        last = kth_smallest(dissimilarities, size)
+        found.append(_within(dissimilarities, last))
+        lasts.append(to_host(last)[:, 0])
+    others = scipy.sparse.vstack(found, "csr")
+    n, lengths = others.shape[1], np.diff(others.indptr)
+    longest = max(LONGEST_TIMES * (size + 1), LARGEST_WITH_ALL_TIES**2 // max(n, 1))
+    times, ranks = -(-lengths // longest), np.cumsum(lengths > longest)
+    is_kept = (lengths <= longest) | (ranks % np.maximum(times, 1) == 0)
+    kept = scipy.sparse.diags_array(is_kept.astype(np.float64)) @ others
+    lists = scipy.sparse.csr_array(kept + scipy.sparse.eye_array(n), dtype=bool)
+    last_dissimilarity = np.where(is_kept, np.minimum(np.concatenate(lasts), FAR), -FAR)
+    return Neighborhoods(lists.T.tocsr(), last_dissimilarity, size)
 
 
 def kth_smallest(rows: Array, k: int) -> Array:
@@ -175,18 +161,13 @@ def kth_smallest(rows: Array, k: int) -> Array:
     return xp.sort(rows, axis=1)[:, k - 1 : k]
 
 
-def _within(dissimilarities: Array, rounding: Any, last: Array) -> Any:
+def _within(dissimilarities: Array, last: Array) -> Any:
     """Return which samples are as near as the last neighbor, and not infinitely far."""
-    finite = namespace(last).where(last < float("inf"), last, LARGEST)
-    near = dissimilarities - rounding <= finite
-    places = tuple(to_host(each, np.int64) for each in namespace(near).nonzero(near))
+    xp = namespace(last)
+    last = xp.where(last < FAR, last, FAR)
+    near = dissimilarities <= last + TIE * xp.abs(last) + ROUNDING
+    places = tuple(to_host(each, np.int64) for each in xp.nonzero(near))
     return scipy.sparse.csr_array((np.ones(len(places[0]), bool), places), tuple(near.shape))
-
-
-def block_ranges(n_rows: int, n_columns: int, like: Any = None) -> Iterator[slice]:
-    """Cut rows into blocks of at most the number of entries computed at a time."""
-    entries = BLOCK_ENTRIES_ON_DEVICE if is_foreign(like) else BLOCK_ENTRIES
-    return ranges(n_rows, max(1, entries // max(1, n_columns)))
 
 
 def lengths_of(self_similarity: Array) -> Array:
@@ -195,23 +176,13 @@ def lengths_of(self_similarity: Array) -> Array:
     return xp.sqrt(xp.where(self_similarity > 0, self_similarity, float("inf")))
 
 
-def by_similarity(similarities: Array, rounding: Any) -> Block:
-    """Return dissimilarities that fall with similarities, infinite for those not above zero."""
-    xp = namespace(similarities)
-    return xp.where(similarities > rounding, -similarities, float("inf")), rounding
+def by_similarity(similarities: Array, unit: float = 1.0) -> Array:
+    """Return dissimilarities that fall with similarities, infinite for those not above zero.
 
-
-def by_kernel_rows(rows: Any, row_lengths: Float | None, lengths: Float | None) -> Block:
-    """Return the dissimilarities of samples by rows of a kernel.
-
-    Similarities are divided by lengths, the roots of the self-similarities, if these are given.
+    The unit is the similarity of every sample to itself.
     """
-    similarities = astype(rows.toarray() if is_sparse(rows) else rows, "float64")
-    if row_lengths is not None and lengths is not None:
-        similarities = similarities / to_device(row_lengths, similarities)[:, None]
-        similarities = similarities / to_device(lengths, similarities)
-    largest = namespace(similarities).max(similarities, axis=1, keepdims=True)
-    return by_similarity(similarities, ROUNDINGS * rounding_of(rows) * abs(largest))
+    is_positive = similarities > ROUNDING * unit
+    return namespace(similarities).where(is_positive, -similarities, float("inf"))
 
 
 def linked_neighborhoods(view: Array) -> Neighborhoods:
@@ -228,8 +199,7 @@ def count_components(
 
     The neighborhoods by each kernel come with the indices of the samples that it has.
     """
-    every = {id(each): (each.members, samples) for each, samples in neighborhoods}.values()
-    edges = [[samples[ends] for ends in members.nonzero()] for members, samples in every]
+    edges = [[samples[ends] for ends in each.members.nonzero()] for each, samples in neighborhoods]
     rows, columns = (np.concatenate(parts) for parts in zip(*edges, strict=True))
     shape = (n_samples, n_samples)
     graph = scipy.sparse.coo_array((np.ones(len(rows), bool), (rows, columns)), shape)
@@ -240,9 +210,8 @@ def find_training_samples(
     new_views: Mapping[str, Array], training_views: Mapping[str, Array]
 ) -> np.ndarray:
     """Return which training samples new ones are, having the same rows in all views; else -1."""
-    indices: dict[int, int] = {}
-    for index, key in enumerate(_hashes(list(training_views.values()))):
-        indices.setdefault(key, index)
+    known = list(_hashes(list(training_views.values())))
+    indices = {key: index for index, key in reversed(list(enumerate(known)))}
     keys = _hashes([new_views[name] for name in training_views])
     return np.fromiter((indices.get(key, -1) for key in keys), np.int64)
 
@@ -250,6 +219,6 @@ def find_training_samples(
 def _hashes(views: Sequence[Array]) -> Iterator[int]:
     """Yield a hash of every sample's rows, the same for equal numbers."""
     n_columns = sum(view.shape[1] for view in views)
-    for part in block_ranges(views[0].shape[0], n_columns):
+    for part in row_ranges(views[0].shape[0], n_columns, None, BLOCK_ROWS):
         rows = np.hstack([to_host(dense_rows(select(view, part))) for view in views])
         yield from (hash(row.tobytes()) for row in rows + 0.0)  # -0 becomes 0

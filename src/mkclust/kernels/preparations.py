@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
+from scipy.sparse import diags_array
 from sklearn.base import clone
 from sklearn.preprocessing import OneHotEncoder
 from sklearn.utils.sparsefuncs import count_nonzero, mean_variance_axis, min_max_axis
@@ -35,7 +36,6 @@ from mkclust.linalg.sparse_rows import (
     over_rows,
     stored_entries,
     times_columns,
-    with_diagonal,
     zero_rows,
 )
 from mkclust.types import Array, Float
@@ -55,11 +55,9 @@ CONSTANT = 1e-12
 class Preparation:
     """The preparation of the rows of a view; the base class leaves them unchanged."""
 
+    text: str = "rows as they are"  # the preparation in words
     # Whether rows are scaled to unit length: then rows of zeros carry no information.
     ignores_zeros: bool = False
-    # Whether anything is done to rows.
-    changes_rows: bool = True
-    text: str = "rows as they are"  # the preparation in words
 
     @classmethod
     def learn(cls, view: Array) -> "Preparation":
@@ -78,14 +76,13 @@ class Preparation:
         """Return which rows are zero after preparation, on the host."""
         return zero_rows(self.apply(rows))
 
+    @property
+    def changes_rows(self) -> bool:
+        """Whether anything is done to rows."""
+        return type(self).apply is not Preparation.apply
+
     def __str__(self) -> str:
         return self.text
-
-
-class RowsAsTheyAre(Preparation):
-    """Leave rows as they are."""
-
-    changes_rows = False
 
 
 class UnitRows(Preparation):
@@ -160,8 +157,7 @@ def column_deviations(view: Array, limits: Float | None = None) -> Float:
         else:
             xp, rows = namespace(view), astype(view, "float64")
             if limits is not None:
-                low, high = (to_device(each, rows, "float64")[None, :] for each in limits)
-                rows = xp.where(rows < low, low, xp.where(rows > high, high, rows))
+                rows = xp.clip(rows, *(to_device(each, rows)[None, :] for each in limits))
             deviations = to_host(xp.std(rows, axis=0))
             largest = to_host(xp.max(xp.abs(view), axis=0))
     return np.where(deviations > CONSTANT * largest, deviations, 0.0)
@@ -178,15 +174,16 @@ class ScaleColumns(Preparation):
     factors: Float = field(repr=False)  # what every column is multiplied with
     text = "columns divided by their spread"
 
-    @classmethod
-    def learn(cls, view: Array) -> Preparation:
-        """Learn the spread of every column."""
+    @staticmethod
+    def spreads(view: Array) -> Float:
+        """Return the spread of every column."""
         limits = np.quantile(sampled_rows(view), CLIPPED, axis=0)
-        return cls.by(view, column_deviations(dense_rows(view), limits))
+        return column_deviations(dense_rows(view), limits)
 
     @classmethod
-    def by(cls, view: Array, spreads: Float) -> "ScaleColumns":
-        """Return the preparation that divides by spreads, by deviations if these are zero."""
+    def learn(cls, view: Array) -> Preparation:
+        """Learn the spreads, or deviations for those that are zero."""
+        spreads = cls.spreads(view)
         spreads = np.where(spreads > 0, spreads, column_deviations(view))
         return cls(1 / np.where((spreads > 0) & np.isfinite(spreads), spreads, 1.0))
 
@@ -199,23 +196,19 @@ class Standard(ScaleColumns):
     """Divide every column by its standard deviation."""
 
     text = "columns divided by their standard deviation"
-
-    @classmethod
-    def learn(cls, view: Array) -> Preparation:
-        """Learn the standard deviation of every column."""
-        return cls.by(view, column_deviations(view))
+    spreads = staticmethod(column_deviations)
 
 
 class Robust(ScaleColumns):
-    """Divide every column by the distance between its quartiles."""
+    """Divide every column by the distance between its quartiles in at most 1,000 rows."""
 
     text = "columns divided by the distance between their quartiles"
 
-    @classmethod
-    def learn(cls, view: Array) -> Preparation:
-        """Learn the quartiles of every column from at most 1,000 rows."""
+    @staticmethod
+    def spreads(view: Array) -> Float:
+        """Return the distance between quartiles, in deviations of a normal distribution."""
         low, high = np.quantile(sampled_rows(view), (0.25, 0.75), axis=0)
-        return cls.by(view, (high - low) / QUARTILES)
+        return (high - low) / QUARTILES
 
 
 class LimitColumnScale(ScaleColumns):
@@ -224,21 +217,16 @@ class LimitColumnScale(ScaleColumns):
     No column is ever amplified: what hardly varies is often noise.
     """
 
+    text = "columns that vary much more than the others scaled down"
+
     @classmethod
     def learn(cls, view: Array) -> Preparation:
         """Learn the standard deviation of every column."""
         deviations = column_deviations(view)
-        most = (
-            LARGEST_SCALE * float(np.median(deviations[deviations > 0])) if deviations.any() else 0
-        )
+        most = LARGEST_SCALE * np.median(deviations[deviations > 0]) if deviations.any() else 0
         if np.all(deviations <= most) or not np.all(np.isfinite(deviations)):
-            return RowsAsTheyAre()
+            return Preparation()
         return cls(most / np.maximum(deviations, most))
-
-    def __str__(self) -> str:
-        scaled = int(np.sum(self.factors < 1))
-        columns = "column that varies" if scaled == 1 else "columns that vary"
-        return f"{scaled} {columns} much more than the others brought down"
 
 
 class LinkedToItself(Preparation):
@@ -248,13 +236,13 @@ class LinkedToItself(Preparation):
     """
 
     text = "every sample linked to itself by its largest link"
-    changes_rows = False
 
     def apply_to_training(self, view: Array) -> Array:
         """Return the links with a new diagonal: 1 for a sample without any link."""
         if is_sparse(view):
             largest = view.max(axis=1).toarray().reshape(-1)
-            return with_diagonal(view, np.where(largest > 0, largest, 1.0))
+            change = np.where(largest > 0, largest, 1.0) - view.diagonal()
+            return as_csr(view + diags_array(change, dtype=view.dtype))
         xp, links = namespace(view), copy_array(view)
         largest = xp.max(links, axis=1)
         set_diagonal(links, xp.where(largest > 0, largest, xp.ones_like(largest)))
@@ -272,29 +260,27 @@ class Preprocessed(Preparation):
     def fitted(cls, transformer: Any, name: str, view: Array) -> "Preprocessed":
         """Fit a clone of a transformer on the training rows of a view."""
         try:
-            preprocessed = cls(clone(transformer).fit(arrays_to_host(view)), RowsAsTheyAre())
-            rows = preprocessed.transform(view[:1, :])
+            preprocessed = cls(clone(transformer).fit(arrays_to_host(view)), Preparation())
+            shape = tuple(preprocessed.transform(view[:1, :]).shape)
         except (ValueError, TypeError) as error:
             raise ValueError(f"View {name!r}, preprocess={transformer!r}: {error}") from error
-        if len(rows.shape) != 2 or rows.shape[0] != 1 or not rows.shape[1]:
+        if len(shape) != 2 or shape[0] != 1 or not shape[1]:
             raise ValueError(
                 f"View {name!r}, preprocess={transformer!r}: one row becomes an array of shape "
-                f"{tuple(rows.shape)}; pass a transformer that returns a row of features for each."
+                f"{shape}; pass a transformer that returns a row of features for each."
             )
         return preprocessed
 
     def transform(self, rows: Array) -> Array:
         """Return rows by the transformer alone, where they were and in their precision."""
-        transformed = self.transformer.transform(arrays_to_host(rows))
-        stays_sparse = is_sparse(transformed) and not is_foreign(rows)
-        made = as_csr(transformed) if stays_sparse else dense_rows(transformed)
+        made = self.transformer.transform(arrays_to_host(rows))
+        made = as_csr(made) if is_sparse(made) and not is_foreign(rows) else dense_rows(made)
         if not np.isfinite(stored_entries(made)).all():
             raise ValueError(
                 f"{self.transformer!r} makes rows with NaN or infinite entries of these; pass "
                 "another transformer, or other rows."
             )
-        precision = precision_of(rows)
-        return made.astype(precision) if stays_sparse else to_device(made, rows, precision)
+        return to_device(made, rows, precision_of(rows))
 
     def apply(self, rows: Array) -> Array:
         """Return prepared rows, where they live."""
@@ -317,9 +303,9 @@ class OneHot(Preparation):
     def learn(cls, view: Array) -> Preparation:
         """Learn the distinct values of every column, unless rows are one-hot already."""
         if is_one_hot(sampled_rows(view)):
-            return RowsAsTheyAre()
+            return Preparation()
         encoder = OneHotEncoder(handle_unknown="ignore", sparse_output=False)
-        return Preprocessed(encoder.fit(to_host(view)), RowsAsTheyAre())
+        return Preprocessed(encoder.fit(to_host(view)), Preparation())
 
 
 def is_one_hot(rows: Float) -> bool:
@@ -335,8 +321,8 @@ def is_one_hot(rows: Float) -> bool:
         choices = ends[(ones[0, ends] == group) & (ends >= end + 2)]
         if not len(choices):
             return False
-        end = int(choices[0])
-    return bool(ends.size and ends[-1] == rows.shape[1] - 1 and ones[0, -1] > 0)
+        end = choices[0]
+    return bool(ends.size and ends[-1] == rows.shape[1] - 1)
 
 
 def sampled_indices(view: Array) -> np.ndarray:

@@ -16,12 +16,11 @@ from mkclust.types import Array, Float
 FEWEST_SAMPLES = 20
 # Samples among which entries are computed: 80,000 pairs, whose quantiles are good to a percent.
 SAMPLED = 400
-# A kernel whose entries are nearly all above this differs from one by less than a thousandth: in
-# single precision a few digits are left of it after centering. Eight median distances, the widest
-# kernel of a bank, leave 0.992 at the median.
+# A kernel whose entries are nearly all above this is flat: few digits are left after centering. The
+# widest kernel of a bank has 0.992 at the median distance.
 FLAT = 0.999
-# If dissimilarities vary by less than this share of their mean, all samples are equally far from
-# each other, as with 5,000 columns of pure noise. Real views have shares of 0.1 and more.
+# If dissimilarities vary by less than this share of their mean, as with 5,000 columns of noise, all
+# samples are equally far from each other. Real views have shares of 0.1 and more.
 EQUALLY_FAR = 0.02
 # A kernel is nearly the identity if nearly all of its entries are below this.
 IDENTITY = 0.01
@@ -31,15 +30,10 @@ FAR_SHARE = 0.99
 LARGEST_SHARE = 0.5
 # With fewer columns, one of them always does.
 FEWEST_COLUMNS = 3
-# Counts have a heavy tail if the largest is this multiple of the median of the positive: images of
-# 256 shades stay below 10, counts of reads and words exceed 100.
-HEAVY_TAIL = 20.0
 # Values that differ by so few roundings have hardly a digit left.
 FEW_ROUNDINGS = 16
 # Equal values may have lost their digits if they are rounded more coarsely than this.
 COARSE = 1e-3
-# Measures in which columns of a large scale outweigh the others, unlike cosines and shares.
-OF_DIFFERENCES = ("distance", "product", "city block", "local distance")
 
 
 def warn_of_lost_digits(name: str, view: Array, columns: Sequence[str] | None) -> None:
@@ -73,29 +67,19 @@ def warn_of_kernels(view: ViewKernels) -> None:
 
 
 def _about_rows(view: ViewKernels) -> Iterator[str]:
-    """Yield what outweighs the rest in rows that are used as they are."""
-    kernel, name = f"the kernel {view.kind!r} takes the rows as they are", view.name
-    is_of_differences = view.formulas[0].measure in OF_DIFFERENCES
-    if not view.rule.by_name or view.preparation.changes_rows or not is_of_differences:
-        return
-    rows = sampled_rows(view.view)
-    if _are_raw_counts(rows):
-        yield (
-            f"it holds counts with a heavy tail (the largest is {rows.max():g}, the median of "
-            f"those above zero {np.median(rows[rows > 0]):g}), and {kernel}; pass "
-            f"kernels={{{name!r}: 'sparse'}}, which takes logarithms, or "
-            "view(preprocess=FunctionTransformer(np.log1p))."
-        )
+    """Yield which column outweighs the others in rows that are used as they are."""
+    has_units = view.rule.by_name and view.rule.has_units and not view.ignores_zeros
+    if not has_units or view.preparation.changes_rows:
         return
     with np.errstate(over="ignore", invalid="ignore"):
-        variances = rows.var(axis=0)
+        variances = sampled_rows(view.view).var(axis=0)
         share = float(variances.max() / variances.sum()) if variances.any() else 0.0
     if share > LARGEST_SHARE and len(variances) >= FEWEST_COLUMNS:
         yield (
             f"{_column_name(view.columns, int(variances.argmax()))} makes up {share:.0%} of the "
-            f"squared distance between rows, against {len(variances) - 1} other columns, and "
-            f"{kernel}; pass kernels='auto', which scales such columns down, or "
-            "view(preprocess=StandardScaler())."
+            f"squared distance between rows, against {len(variances) - 1} other columns, and the "
+            f"kernel {view.kind!r} takes the rows as they are; pass kernels='auto', which scales "
+            "such columns down, or view(preprocess=StandardScaler())."
         )
 
 
@@ -120,32 +104,22 @@ def _problem(entries: Float) -> str:
     """Return the problem of a kernel by its entries between two samples, or an empty string."""
     if np.quantile(entries, 1 - FAR_SHARE) > FLAT:
         return (
-            f"came out nearly flat: similarities between two samples are {entries.min():.4f} to "
-            f"{entries.max():.4f}; pass smaller widths, such as KernelBank(widths=(1.0,)), or "
-            "another kernel, such as 'self-tuning'."
+            f"is nearly flat: similarities between two samples are {entries.min():.4f} to "
+            f"{entries.max():.4f}; pass smaller widths, or another kernel, such as 'self-tuning'."
         )
     if np.quantile(entries, FAR_SHARE) < IDENTITY:
         return (
-            "came out nearly the identity: 99 of 100 similarities between two samples are "
-            f"below {IDENTITY}; pass larger widths, such as KernelBank(widths=(1.0,)), or "
-            "another kernel, such as 'cosine'."
+            "is nearly the identity: 99 of 100 similarities between two samples are below "
+            f"{IDENTITY}; pass larger widths, or another kernel, such as 'cosine'."
         )
     apart = 1 - entries
     if apart.std() < EQUALLY_FAR * apart.mean():
         return (
-            "came out nearly flat: all samples are about equally similar "
-            f"({entries.mean():.3f}, with a standard deviation of {entries.std():.1g}), as "
-            "happens with many noise columns; leave columns out, pass "
-            "view(preprocess=PCA(20)), or another kernel, such as 'cosine'."
+            "is nearly flat: all samples are about equally similar "
+            f"({entries.mean():.3f}, with a standard deviation of {entries.std():.1g}); leave "
+            "noise columns out, pass view(preprocess=PCA(20)), or another kernel, such as 'cosine'."
         )
     return ""
-
-
-def _are_raw_counts(rows: Float) -> bool:
-    """Return whether rows hold whole numbers, none negative, few of them very large."""
-    if rows.min() < 0 or not np.all(rows == np.round(rows)) or not rows.any():
-        return False
-    return bool(rows.max() > HEAVY_TAIL * np.median(rows[rows > 0]))
 
 
 def _column_name(names: Sequence[str] | None, column: int) -> str:

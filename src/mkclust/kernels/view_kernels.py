@@ -10,7 +10,6 @@ from mkclust.data.distances import mean_squared_norm
 from mkclust.data.tables import TABLE
 from mkclust.kernels.formulas import (
     MEASURES,
-    ROUNDING,
     Exponential,
     Formula,
     Measure,
@@ -19,11 +18,9 @@ from mkclust.kernels.formulas import (
 )
 from mkclust.kernels.kinds import RULES, Rule
 from mkclust.kernels.neighbors import (
-    Block,
     Neighborhoods,
-    NeighborSearch,
-    block_ranges,
     by_similarity,
+    find_neighborhoods,
     lengths_of,
     linked_neighborhoods,
 )
@@ -32,25 +29,19 @@ from mkclust.linalg import (
     arrays_to_host,
     astype,
     empty,
-    free_bytes,
     is_foreign,
     namespace,
     precision_of,
-    ranges,
+    row_ranges,
     set_diagonal,
     to_device,
 )
-from mkclust.linalg.in_triton import written_in_triton
-from mkclust.linalg.memory import require_memory
+from mkclust.linalg.in_triton import fused_products
 from mkclust.stack import Source
 from mkclust.types import Array
 
-# Entries of one kernel that are computed at a time on the host: few enough for a core's cache.
-TILE_ENTRIES = 2**17
-# Smallest number of rows, or products of matrices are slow.
-TILE_ROWS = 16
-# Bytes of one tile of one kernel on a device; about four are in use at a time.
-TILE_BYTES_ON_DEVICE = 2**28
+# At least this number of rows is computed at a time, or products of matrices are slow.
+TILE_ROWS = 64
 # With fewer samples, compiling a product that stores nothing takes longer than it saves.
 FEWEST_FUSED = 2**14
 
@@ -77,8 +68,6 @@ class ViewKernels:
         rows = self.prepared(self.view)
         scale = mean_squared_norm(self.name, rows)
         names = dict.fromkeys(formula.measure for formula in self.formulas)
-        if self.kind == "distances":  # neighbors are found by these
-            names["given distance"] = None
         measures = {each: MEASURES[each].learn(self.name, rows) for each in names}
         nothing = (None,) * len(self.formulas)
         return replace(self, measures=measures, scale=scale, neighborhoods=nothing)
@@ -133,40 +122,31 @@ class ViewKernels:
 
     def with_neighborhoods(self, size: int, share: float) -> "ViewKernels":
         """Find the neighborhoods of the training samples; kernels with the same ones share them."""
-        found = dict[Any, Neighborhoods]()
-        for formula in self.formulas:
-            if (key := self._searched_by(formula)) not in found:
-                search = NeighborSearch(size)
-                for block in self._dissimilarities(formula, self.view):
-                    search.add(*block)
-                found[key] = search.result()
-        every = tuple(found[self._searched_by(formula)] for formula in self.formulas)
-        return replace(self, share=share, neighborhoods=every)
+        # Kernels that fall with the same distances have the same neighbors.
+        keys = [
+            each if self.measures[each.measure].is_similarity else each.measure
+            for each in self.formulas
+        ]
+        found = {
+            key: find_neighborhoods(size, self._dissimilarities(formula, self.view))
+            for key, formula in dict(zip(keys, self.formulas, strict=True)).items()
+        }
+        return replace(self, share=share, neighborhoods=tuple(found[key] for key in keys))
 
-    def _searched_by(self, formula: Formula) -> Any:
-        """Return a key that kernels with the same neighbors share: a measure, or a kernel."""
-        if self.kind == "distances":
-            return "given distance"
-        return formula if self.measures[formula.measure].is_similarity else formula.measure
-
-    def _dissimilarities(self, formula: Formula, rows: Array) -> Iterator[Block]:
+    def _dissimilarities(self, formula: Formula, rows: Array) -> Iterator[Array]:
         """Yield the dissimilarities of rows to the training rows by a kernel."""
-        key = self._searched_by(formula)
-        measure = self.measures[key if isinstance(key, str) else formula.measure]
+        measure = self.measures[formula.measure]
         known, new = (astype(self.prepared(each), "float64") for each in (self.view, rows))
         y = measure.points(known)
         x = y if rows is self.view else measure.points(new, y)
-        if measure.is_similarity:  # lengths come with the points
-            own = [formula.entries(measure.compare_with_itself(each)) for each in (new, known)]
-            x, y = (*x, lengths_of(own[0])), (*y, lengths_of(own[1]))
-        for part in block_ranges(rows.shape[0], known.shape[0], known):
-            some = select_points(x, part)
-            compared = measure.compare(some, y)
+        own = [formula.entries(measure.compare_with_itself(each)) for each in (new, known)]
+        lengths, known_lengths = map(lengths_of, own)
+        for part in row_ranges(rows.shape[0], known.shape[0], known, TILE_ROWS):
+            compared = measure.compare(select_points(x, part), y)
             if measure.is_similarity:
-                similarities = formula.entries(compared) / some[-1][:, None] / y[-1]
-                yield by_similarity(similarities, ROUNDING)
-            else:
-                yield compared, measure.rounding(some, y, compared)
+                entries = formula.entries(compared)
+                compared = by_similarity(entries / lengths[part][:, None] / known_lengths)
+            yield compared
 
     def kernels(
         self, rows: Array | None, samples: np.ndarray | None, precision: str
@@ -212,8 +192,6 @@ class ViewKernels:
         width = "" if self.median is None else f", median distance {self.median:.3g}"
         if (found := self.neighborhoods[0]) is not None:
             near = f"shared neighborhoods of {found.size} neighbors"
-            if self.kind == "distances":
-                return f"{start}{near} by these distances"
             kernels = f"{near} by {kernels}" if self.share == 1 else f"{kernels} and {near}"
         return f"{start}{kernels}{width}"
 
@@ -236,10 +214,8 @@ class ComputedKernel:
 class ComputedKernels(Source):
     """The kernels of some samples against training samples, computed by blocks of rows.
 
-    Every block is computed anew from the views, so that memory is as long as the views and not
-    their square. The kernels of a view share its distances and its inner products. Rows are
-    computed where the views live. Rows of the training samples are symmetric up to rounding, with
-    an exact diagonal.
+    Every block is computed anew where the views live. The kernels of a view share its distances and
+    inner products. Rows of training samples are symmetric up to rounding, with an exact diagonal.
     """
 
     kernels: tuple[ComputedKernel, ...]
@@ -284,14 +260,14 @@ class ComputedKernels(Source):
         None if the product takes its rows: for samples on the host, in double precision, kernels
         that are not Gaussian, and kernels mixed with neighborhoods.
         """
-        kernel = self.kernels[index]
-        formula, fused = kernel.formula, written_in_triton("fused_products", X)
-        if fused is None or not isinstance(formula, Exponential) or kernel.shared is not None:
+        kernel, fused = self.kernels[index], fused_products(X)
+        formula = kernel.formula
+        if fused is None or not isinstance(formula, Exponential) or formula.measure != "distance":
             return None
-        assert kernel.y is not None
-        rows, is_gaussian = kernel.y[0], formula.measure == "distance"
-        is_large_single = rows.shape[0] >= FEWEST_FUSED and precision_of(rows) == "float32"
-        if kernel.x is not kernel.y or not is_gaussian or not is_large_single:
+        if kernel.y is None or kernel.x is not kernel.y or kernel.shared is not None:
+            return None
+        rows = kernel.y[0]
+        if rows.shape[0] < FEWEST_FUSED or precision_of(rows) != "float32":
             return None
         if id(rows) not in self._split:
             self._split[id(rows)] = fused.split_points(rows)
@@ -302,7 +278,7 @@ class ComputedKernels(Source):
         """Return the rows from start to stop of every kernel, (m, stop - start, n)."""
         stop = min(stop, self.n_samples)
         out = empty((self.n_kernels, stop - start, self.n_training), self.like, self.number_type)
-        for some in ranges(stop - start, self._tile_rows()):
+        for some in row_ranges(stop - start, self.n_training, self.like, TILE_ROWS):
             rows = slice(start + some.start, start + some.stop)
             for p, tile in self._tiles(rows, slice(0, self.n_training)):
                 out[p, some, :] = tile
@@ -314,7 +290,7 @@ class ComputedKernels(Source):
         if not self.of_training_samples:
             return self.rows(0, n)
         out = empty(self.shape, self.like, self.number_type)
-        for rows in ranges(n, self._tile_rows()):
+        for rows in row_ranges(n, n, self.like, TILE_ROWS):
             for p, tile in self._tiles(rows, slice(rows.start, n)):
                 xp, height = namespace(tile), rows.stop - rows.start
                 square = tile[:, :height]
@@ -322,27 +298,6 @@ class ComputedKernels(Source):
                 out[p, rows, rows.start :] = tile
                 out[p, rows.start :, rows] = tile.T
         return out
-
-    def entries(self, who: str) -> Array:
-        """Write the kernels out, (m, n, n), for a method that needs them, if they fit in memory."""
-        m, n = self.n_kernels, self.n_samples
-        self.require_memory(
-            f"{who} needs the entries of the kernels, and writing out {m} kernels of {n} samples",
-            "use fewer samples, or a method that needs products only, such as SimpleMKKM",
-        )
-        return self.all_rows()
-
-    def require_memory(self, purpose: str, advice: str) -> None:
-        """Refuse to write the kernels out if they do not fit in memory."""
-        n_bytes = int(np.prod(self.shape)) * np.dtype(self.number_type).itemsize
-        require_memory(n_bytes, purpose, advice, available=free_bytes(self.like))
-
-    def _tile_rows(self) -> int:
-        """Return how many rows are computed at a time."""
-        n = max(1, self.n_training)
-        if is_foreign(self.like):
-            return max(1, TILE_BYTES_ON_DEVICE // np.dtype(self.number_type).itemsize // n)
-        return max(TILE_ROWS, TILE_ENTRIES // n)
 
     def _tiles(self, rows: slice, columns: slice) -> Iterator[tuple[int, Array]]:
         """Yield some entries of every kernel, with its index; columns begin before the rows do."""

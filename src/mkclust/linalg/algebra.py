@@ -38,27 +38,13 @@ def sum_of_squares(array: Array) -> float:
 def eigh(M: Array) -> tuple[Float, Array]:
     """Return the eigenvalues of a symmetric matrix, rising, on the host, and the eigenvectors.
 
-    The eigenvectors are on the device of the matrix.
+    The eigenvectors are on the device of the matrix; if its library fails, the host finds them.
     """
-    if is_foreign(M):
-        return _eigh_on_device(M)
-    try:
-        return np.linalg.eigh(M)
-    except np.linalg.LinAlgError:
-        return scipy.linalg.eigh(M, driver="ev")
-
-
-def eigvalsh(M: Array) -> Float:
-    """Return the eigenvalues of a symmetric matrix, rising, computed on the host."""
-    M = to_host(M)
-    try:
-        return np.linalg.eigvalsh(M)
-    except np.linalg.LinAlgError:
-        return eigh(M)[0]
-
-
-def _eigh_on_device(M: Array) -> tuple[Float, Array]:
-    """Return the result of the array's own library, or of the host if that fails."""
+    if not is_foreign(M):
+        try:
+            return np.linalg.eigh(M)
+        except np.linalg.LinAlgError:
+            return scipy.linalg.eigh(M, driver="ev")
     try:
         values, vectors = namespace(M).linalg.eigh(M)
         if np.all(np.isfinite(values := to_host(values))):
@@ -71,13 +57,18 @@ def _eigh_on_device(M: Array) -> tuple[Float, Array]:
     return values, to_device(vectors, M)
 
 
+def eigvalsh(M: Array) -> Float:
+    """Return the eigenvalues of a symmetric matrix, rising, computed on the host."""
+    M = to_host(M)
+    try:
+        return np.linalg.eigvalsh(M)
+    except np.linalg.LinAlgError:
+        return eigh(M)[0]
+
+
 def top_eigenpairs(M: Array, count: int) -> tuple[Float, Array]:
     """Return the largest eigenvalues of a symmetric matrix, falling, on the host, and vectors."""
-    return _falling(*eigh(M), count)
-
-
-def _falling(values: Float, vectors: Array, count: int) -> tuple[Float, Array]:
-    """Return the last of rising eigenvalues, falling, and their vectors."""
+    values, vectors = eigh(M)
     first = max(len(values) - count, 0)
     # Copies, for not every library takes arrays in reverse.
     flipped = namespace(vectors).flip(vectors[:, first:], axis=1)
@@ -143,8 +134,9 @@ def psd_part(M: Array, *, count: int = 0) -> tuple[Array, Float, Array]:
     These are the positive eigenvalues, and at least the ``count`` largest, falling, on the
     host, and their eigenvectors.
     """
-    values, _ = pairs = eigh(M)
-    values, vectors = _falling(*pairs, max(count, int((values > 0).sum())))
+    values, vectors = top_eigenpairs(M, M.shape[0])
+    n_kept = max(count, int((values > 0).sum()))
+    values, vectors = values[:n_kept], vectors[:, :n_kept]
     root = vectors * to_device(np.sqrt(np.maximum(values, 0)), vectors)
     part = root @ root.T
     # NumPy knows such a product to be symmetric; other libraries round either side on its own.

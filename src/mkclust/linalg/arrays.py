@@ -15,12 +15,9 @@ from mkclust.types import Array
 DOUBLE_ROUNDING = float(np.finfo(np.float64).eps)
 # The functions for each type of array: they are asked for millions of times.
 _LIBRARIES: dict[type, Any] = {}
-# Entries that are computed at a time on a host: a block of rows stays in a core's cache.
-BLOCK_ENTRIES = 2**15
-# The same on a device, on which starting a step takes long.
-BLOCK_ENTRIES_ON_DEVICE = 2**25
-# Rows of the squares along a diagonal that are written at a time on a device.
-DIAGONAL_ROWS = 1024
+# Entries that are computed at a time on a host, so that a block of rows stays in a core's cache,
+# and on a device, on which starting a step takes long.
+BLOCK_ENTRIES, BLOCK_ENTRIES_ON_DEVICE = 2**15, 2**25
 
 
 def is_foreign(thing: Any) -> bool:
@@ -104,10 +101,7 @@ def free_bytes(like: Any) -> int | None:
 
 
 def to_host(array: Any, dtype: Any = np.float64) -> Any:
-    """Return an array as NumPy, float64 if nothing else is asked for; None keeps the type.
-
-    A sparse matrix is there already, and stays one.
-    """
+    """Return an array as NumPy, in float64; None keeps the type. A sparse matrix stays one."""
     if type(array) is np.ndarray:
         return np.asarray(array, dtype=dtype)
     if issparse(array):
@@ -124,10 +118,7 @@ def to_host(array: Any, dtype: Any = np.float64) -> Any:
 
 
 def to_device(array: Any, like: Any, dtype: str | None = None) -> Array:
-    """Return an array beside ``like``, by its library and on its device; not copied if it is there.
-
-    With a number type such as "float64" it is converted; None keeps the type of the array.
-    """
+    """Return an array in the library and on the device of ``like``; None keeps the number type."""
     if not is_foreign(like):
         return to_host(array, dtype)
     xp, target = namespace(like), device(like)
@@ -137,10 +128,7 @@ def to_device(array: Any, like: Any, dtype: str | None = None) -> Array:
 
 
 def arrays_to_host(thing: Any) -> Any:
-    """Return an array of another library as NumPy, in its own type, and all else as it is.
-
-    What is stored must not need the device that it was computed on.
-    """
+    """Return arrays of other libraries as NumPy, in their own type, to store them."""
     if isinstance(thing, list | tuple):
         return type(thing)(map(arrays_to_host, thing))
     return to_host(thing, None) if is_foreign(thing) else thing
@@ -202,7 +190,7 @@ def set_diagonal(M: Array, values: Any) -> None:
         np.fill_diagonal(M, values)
         return
     xp = namespace(M)
-    for rows in ranges(M.shape[0], DIAGONAL_ROWS):
+    for rows in ranges(M.shape[0], 1024):  # squares along the diagonal
         is_diagonal = xp.eye(rows.stop - rows.start, dtype=xp.bool, device=device(M))
         new = values[rows] if is_foreign(values) else float(values)
         M[rows, rows] = xp.where(is_diagonal, new, M[rows, rows])
@@ -236,7 +224,7 @@ def detached(array: Array) -> Array:
 def as_floats(array: Array, who: str) -> Array:
     """Return an array of another library in float32 or float64, or say why it cannot be."""
     xp, array = namespace(array), detached(array)
-    if xp.isdtype(array.dtype, "bool") or xp.isdtype(array.dtype, "integral"):
+    if xp.isdtype(array.dtype, ("bool", "integral")):
         return xp.astype(array, xp.float64)
     if not xp.isdtype(array.dtype, "real floating"):
         raise ValueError(
@@ -244,8 +232,7 @@ def as_floats(array: Array, who: str) -> Array:
             "convert it to float64 or float32"
         )
     # Half precision, in either of its forms, is too coarse to compute in.
-    narrow = xp.finfo(array.dtype).bits < 32
-    return xp.astype(array, xp.float32) if narrow else array
+    return xp.astype(array, xp.float32) if xp.finfo(array.dtype).bits < 32 else array
 
 
 def is_sparse_tensor(thing: Any) -> bool:

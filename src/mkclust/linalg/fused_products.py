@@ -6,7 +6,7 @@ as fast as float32; the product of two low parts is left out.
 """
 
 import math
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import torch
 import triton
@@ -14,18 +14,14 @@ import triton.language as tl
 
 from mkclust.types import Array
 
-# Rows of a tile.
-ROWS = 128
-# Columns of a tile.
-COLUMNS = 64
+# Rows and columns of a tile.
+ROWS, COLUMNS = 128, 64
 # Columns that are summed on their own: a sum of millions of float32 loses digits.
 SUMMED_COLUMNS = 4096
 # Features, and columns of the thin matrix, are padded to at least this number.
 FEWEST = 16
-# Features that a tile is computed with, at most.
-MOST_FEATURES = 128
-# Columns of the thin matrix that are multiplied at a time, at most.
-MOST_COLUMNS = 64
+# Features that a tile is computed with, and columns of the thin matrix, at most.
+MOST_FEATURES, MOST_COLUMNS = 128, 64
 # Up to this many features, a tile is computed by four warps.
 FEW_FEATURES = 32
 # Programs that keep a device busy.
@@ -85,29 +81,21 @@ def _multiply(
     tl.store(out + place[:, None] * width + thin[None, :], total)
 
 
-@dataclass(frozen=True)
-class SplitPoints:
-    """Rows of a view times ``unit``, a power of two, split into parts of half precision.
-
-    They are padded with zeros; ``halves`` are half the squared norms, and ``n_samples`` and
-    ``n_features`` are the sizes without padding.
-    """
+class SplitPoints(NamedTuple):
+    """Rows of a view times ``unit``, a power of two, in parts of half precision, zero-padded."""
 
     high: Array
     low: Array
-    halves: Array
+    halves: Array  # half the squared norms
     unit: float
-    n_samples: int
-    n_features: int
+    n_samples: int  # without padding
 
 
 def split_points(rows: Array) -> SplitPoints | None:
     """Split rows, (n, d); None if there are too many features, or all are zero."""
     n, d = rows.shape
-    if d > MOST_FEATURES or not n:
-        return None
-    largest = float(rows.abs().max())
-    if not 0 < largest < math.inf:
+    largest = float(rows.abs().max()) if n else 0.0
+    if d > MOST_FEATURES or not 0 < largest < math.inf:
         return None
     unit = SIZE / 2.0 ** math.ceil(math.log2(largest))
     shape = triton.cdiv(n, SUMMED_COLUMNS) * SUMMED_COLUMNS, _padded(d)
@@ -115,7 +103,7 @@ def split_points(rows: Array) -> SplitPoints | None:
     # Norms of the rounded factors, so that the distance of equal rows is zero.
     wide = high.to(torch.float64)
     halves = (wide * wide / 2 + wide * low).sum(dim=1) / unit**2
-    return SplitPoints(high, low, halves.to(torch.float32), unit, n, d)
+    return SplitPoints(high, low, halves.to(torch.float32), unit, n)
 
 
 def gaussian_products(points: SplitPoints, inverse_squared_width: float, X: Array) -> Array:
@@ -136,22 +124,15 @@ def _narrow_products(points: SplitPoints, inverse_squared_width: float, X: Array
     n_parts = min(n_sums, triton.cdiv(PROGRAMS, n_blocks))
     while n_sums % n_parts:
         n_parts -= 1
-    out = torch.empty(
-        (n_parts, n_blocks * ROWS, high.shape[1]), dtype=torch.float32, device=X.device
-    )
+    shape = n_parts, n_blocks * ROWS, high.shape[1]
+    out = torch.empty(shape, dtype=torch.float32, device=X.device)
     factor = inverse_squared_width * math.log2(math.e)
+    arrays = (out, points.high, points.low, points.halves, high, low)
+    numbers = (n_blocks * ROWS, padded // n_parts, factor, factor / points.unit**2)
     with torch.cuda.device(X.device):
         _multiply[(n_blocks, n_parts)](
-            out,
-            points.high,
-            points.low,
-            points.halves,
-            high,
-            low,
-            n_blocks * ROWS,
-            padded // n_parts,
-            factor,
-            factor / points.unit**2,
+            *arrays,
+            *numbers,
             n_features=points.high.shape[1],
             width=high.shape[1],
             rows=ROWS,

@@ -4,11 +4,8 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 
-# Where Linux says how much memory is free; other systems have none of these files.
-MEMINFO = Path("/proc/meminfo")
-# Where it lists the control groups of this process.
-OWN_GROUPS = Path("/proc/self/cgroup")
-# The folder of all control groups.
+# Files and folders in which Linux says how much memory is free, and for which control groups.
+MEMINFO, OWN_GROUPS = Path("/proc/meminfo"), Path("/proc/self/cgroup")
 GROUPS = Path("/sys/fs/cgroup")
 # Larger limits mean that there is no limit.
 NO_LIMIT = 2**60
@@ -17,8 +14,8 @@ NO_LIMIT = 2**60
 def available_bytes() -> int | None:
     """Return how much memory can be allocated, as far as the operating system says.
 
-    That is the memory that is free, or can be freed, within the limits of the control groups of
-    this process; all memory of the machine if only that is known; None if nothing is.
+    That is what is free within the limits of the control groups of this process; all memory of
+    the machine if only that is known; None if nothing is.
     """
     limits = [_free_in_system(), *_free_in_groups()]
     return min((n_bytes for n_bytes in limits if n_bytes is not None), default=None)
@@ -89,14 +86,10 @@ def fits(n_bytes: int, *, available: int | None = None) -> bool:
 def require_memory(
     n_bytes: int, purpose: str, advice: str, *, available: int | None = None
 ) -> None:
-    """Raise a MemoryError if fewer bytes are available, as far as that is known.
-
-    The purpose is the subject of a sentence, and the advice a remedy; ``available`` is the
-    memory of a device, None that of the host.
-    """
+    """Raise a MemoryError if fewer bytes are available, on a device or, by default, on the host."""
     memory = "memory" if available is None else "the device's memory"
     available = available_bytes() if available is None else available
-    if available is not None and not fits(n_bytes, available=available):
+    if available is not None and n_bytes > available:
         raise MemoryError(
             f"{purpose} takes {in_units(n_bytes)} of {memory}, and {in_units(available)} are "
             f"there: {advice}"

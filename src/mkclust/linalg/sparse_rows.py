@@ -69,21 +69,23 @@ def row_products(A: Array, B: Array) -> Array:
 
 def finite_rows(rows: Array) -> Array:
     """Return which rows have finite entries only."""
-    if not issparse(rows):
-        xp = namespace(rows)
-        return xp.all(xp.isfinite(rows), axis=1)
-    wrong = np.append(0, np.cumsum(~np.isfinite(rows.data)))
-    return wrong[rows.indptr[1:]] == wrong[rows.indptr[:-1]]
+    if issparse(rows):
+        return _counts(rows, ~np.isfinite(rows.data)) == 0
+    xp = namespace(rows)
+    return xp.all(xp.isfinite(rows), axis=1)
 
 
 def zero_rows(rows: Array) -> np.ndarray:
     """Return which rows have no entry but zeros, on the host."""
     if issparse(rows):
-        return np.asarray(abs(rows).sum(axis=1)).reshape(-1) == 0
-    zero = to_host(rows[:, 0] == 0, None)  # if no row begins with zero, one column is read
-    index = np.flatnonzero(zero)
-    zero[index] = to_host(~namespace(rows).any(select(rows, index) != 0, axis=1), None)
-    return zero
+        return _counts(rows, rows.data != 0) == 0
+    return to_host(~namespace(rows).any(rows != 0, axis=1), None)
+
+
+def _counts(rows: Any, flags: np.ndarray) -> np.ndarray:
+    """Return how many of the entries that each sparse row holds are flagged."""
+    counts = np.append(0, np.cumsum(flags))
+    return counts[rows.indptr[1:]] - counts[rows.indptr[:-1]]
 
 
 def spread_rows(rows: Array, index: np.ndarray, n_rows: int, value: float) -> Array:
@@ -108,23 +110,19 @@ def entrywise(function: Callable[[Array], Array], rows: Array) -> Array:
     """Apply a function to every entry; zero must stay zero."""
     if not issparse(rows):
         return function(rows)
-    return _with_data(rows, function(rows.data))
+    return scipy.sparse.csr_array((function(rows.data), rows.indices, rows.indptr), rows.shape)
 
 
 def times_columns(rows: Array, factors: Float) -> Array:
     """Multiply every column with a number, in the precision and on the device of the rows."""
     factors = to_device(factors, rows, precision_of(rows))
-    if not issparse(rows):
-        return rows * factors
-    return _with_data(rows, rows.data * factors[rows.indices])
+    return rows @ scipy.sparse.diags_array(factors) if issparse(rows) else rows * factors
 
 
 def over_rows(rows: Array, values: Array) -> Array:
     """Divide every row by a number, in the precision of the rows."""
     values = astype(values, precision_of(rows))
-    if not issparse(rows):
-        return rows / values[:, None]
-    return _with_data(rows, rows.data / np.repeat(values, np.diff(rows.indptr)))
+    return scipy.sparse.diags_array(1 / values) @ rows if issparse(rows) else rows / values[:, None]
 
 
 def rows_from(origin: Array, rows: Array) -> Array:
@@ -132,14 +130,3 @@ def rows_from(origin: Array, rows: Array) -> Array:
     if issparse(rows):
         return rows.astype(np.float64)
     return astype(rows, "float64") - origin
-
-
-def with_diagonal(matrix: Any, values: Float) -> Any:
-    """Return a square sparse matrix with another diagonal."""
-    others = matrix - scipy.sparse.diags_array(matrix.diagonal())
-    return as_csr((others + scipy.sparse.diags_array(values)).astype(matrix.dtype))
-
-
-def _with_data(rows: Any, data: np.ndarray) -> Any:
-    """Return sparse rows with other entries in the same places."""
-    return scipy.sparse.csr_array((data, rows.indices, rows.indptr), rows.shape)

@@ -28,8 +28,5 @@ def one_thread() -> AbstractContextManager[Any]:
 
 
 def one_thread_if_small(n_samples: int, few: int = FEW_SAMPLES) -> AbstractContextManager[Any]:
-    """Have the linear algebra compute on one thread if there are few samples.
-
-    A limit holds for the whole process, so it is set for milliseconds only.
-    """
+    """Have the linear algebra compute on one thread if there are few samples, for milliseconds."""
     return one_thread() if n_samples <= few else nullcontext()

@@ -15,14 +15,14 @@ import numpy as np
 
 from mkclust.engine.eigen import Relaxation, relax
 from mkclust.kernels.neighbors import (
-    NeighborSearch,
-    block_ranges,
-    by_kernel_rows,
+    BLOCK_ROWS,
+    by_similarity,
     count_components,
     count_neighbors,
+    find_neighborhoods,
     lengths_of,
 )
-from mkclust.linalg import eigh, namespace, to_device, to_host
+from mkclust.linalg import eigh, namespace, row_ranges, to_device, to_host
 from mkclust.stack import Kernel, as_stack
 from mkclust.types import Array
 
@@ -68,12 +68,13 @@ def follow_neighbors(K: Kernel, relaxation: Relaxation, n_neighbors: int) -> Fol
     n, k = K.n_samples, relaxation.n_clusters
     if n < FEWEST_SAMPLES or n_neighbors >= n - 1 or k == 1:
         return None
-    lengths, search = to_host(lengths_of(K.diagonal())), NeighborSearch(n_neighbors)
-    are_equal = np.ptp(lengths) <= 1e-9 * lengths.max()
-    for part in block_ranges(n, n, K.like):
-        divisors = (None, None) if are_equal else (lengths[part], lengths)
-        search.add(*by_kernel_rows(K.rows(part), *divisors))
-    found = search.result()
+    lengths, parts = lengths_of(K.diagonal()), row_ranges(n, n, K.like, BLOCK_ROWS)
+    on_host = to_host(lengths)
+    if np.ptp(on_host) <= 1e-9 * on_host.max():
+        blocks = (by_similarity(K.rows(part), float(on_host[0]) ** 2) for part in parts)
+    else:
+        blocks = (by_similarity(K.rows(part) / lengths[part][:, None] / lengths) for part in parts)
+    found = find_neighborhoods(n_neighbors, blocks)
     if count_components([(found, np.arange(n))], n) > k:
         return None
     (neighborhoods,) = as_stack([found.kernel()], normalize=False, validate=False).kernels

@@ -15,8 +15,9 @@ from mkclust.data.samples import Samples, as_blocks, read_samples, read_views
 from mkclust.data.tables import TABLE
 from mkclust.exceptions import FewerClustersWarning, MissingnessWarning, MissingViewsWarning, warn
 from mkclust.kernels import KernelBank, default_bank
-from mkclust.kernels.kinds import learn_preparations, rules_of
-from mkclust.kernels.requested import expected_input
+from mkclust.kernels.bank import expected_input
+from mkclust.kernels.kinds import learn_preparations
+from mkclust.kernels.view_kernels import ComputedKernels
 from mkclust.linalg import copy_array, select, to_host
 from mkclust.linalg.sparse_rows import spread_rows
 from mkclust.linalg.threads import one_thread_if_small
@@ -116,8 +117,8 @@ def _make_kernels(model: Any, samples: Samples) -> tuple[FromViews, list[Any]]:
     kernels: list[Any] = []
     for part, _ in source.parts:
         kernels.append(part.training_kernels())
-        if part.on_the_fly and model.NEEDS_ENTRIES and not part.only_neighborhoods:
-            kernels[-1] = kernels[-1].entries(type(model).__name__)
+        if isinstance(kernels[-1], ComputedKernels) and model.NEEDS_ENTRIES:
+            kernels[-1] = kernels[-1].all_rows()
     return source, kernels
 
 
@@ -149,7 +150,9 @@ def _compress(model: Any, samples: Samples) -> tuple[FromFeatures, Stack]:
         center=model.center,
         normalize=model.normalize,
         random_state=model.random_state,
-        learn_preparations=partial(learn_preparations, rules_of(kernels), model.scale),
+        learn_preparations=partial(
+            learn_preparations, default_bank(True, kernels).rules, model.scale
+        ),
         fill=model.table_options.fill_rule,
     )
     source = FromFeatures(
