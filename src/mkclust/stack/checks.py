@@ -30,7 +30,7 @@ from mkclust.linalg import (
 from mkclust.linalg.arrays import is_sparse_tensor
 from mkclust.linalg.memory import require_memory
 from mkclust.linalg.sparse_rows import as_csr
-from mkclust.stack.kernel import TILE, TILE_ON_DEVICE, Kernel, Shifted
+from mkclust.stack.kernel import Kernel, Shifted
 from mkclust.stack.kernel import Array as HeldKernel
 from mkclust.stack.standardized import Standardization, Standardized
 from mkclust.text import join_words
@@ -38,6 +38,10 @@ from mkclust.types import Array, Float
 
 # A difference between mirrored entries that is ignored, as a share of the largest entry.
 EXACT = 1e-13
+# Rows and columns of the tiles that are compared with their mirror images.
+TILE = 256
+# The same on a device, on which starting a step takes long.
+TILE_ON_DEVICE = 4096
 # Samples among which entries are examined.
 EXAMINED = 128
 # The largest self-distance by rounding, which squares and differences make large, as a share of the

@@ -103,10 +103,9 @@ def _entries(members: Members, rows: Any, columns: Any) -> list[Array]:
     """Return entries of every kernel among some of the compared samples."""
     entries = []
     for kernel, place in members:
-        if isinstance(rows, slice) and len(place) == kernel.n_samples:  # all samples
-            entries.append(kernel.block(rows, columns))
-        else:
-            entries.append(select(kernel.rows(place[rows]), place[columns], axis=1))
+        is_all = isinstance(rows, slice) and len(place) == kernel.n_samples
+        some, others = (rows, columns) if is_all else (place[rows], place[columns])
+        entries.append(select(kernel.rows(some), others, axis=1))
     return entries
 
 

@@ -15,7 +15,6 @@ from mkclust.linalg import (
     is_sparse,
     namespace,
     precision_of,
-    ranges,
     rounding_of,
     row_ranges,
     select,
@@ -26,12 +25,8 @@ from mkclust.types import Float
 # How entries are held; of several kernels together, as the first of these that one of them is.
 STORAGES = ("streamed", "dense", "sparse")
 
-# Fewest rows that are read or computed at a time if kernels are streamed.
-FEWEST_STREAMED_ROWS = 16
-# Rows and columns of the tiles that are copied to their mirror images.
-TILE = 256
-# The same on a device, on which starting a copy takes long.
-TILE_ON_DEVICE = 4096
+# Fewest rows that are read or computed at a time.
+FEWEST_ROWS = 16
 
 
 class Kernel:
@@ -61,34 +56,19 @@ class Kernel:
         parts = [self.rows(part) @ X for part in row_blocks([self])]
         return astype(xp.concat(parts), precision_of(V))
 
-    def block(self, rows: Any, columns: slice) -> AnyArray:
-        """Return the entries of some rows and columns, (s, t), in float64."""
-        return select(self.rows(rows), columns, axis=1)
-
-    def write(self, out: AnyArray) -> AnyArray:
-        """Write all entries to an array, (n, n), exactly symmetric, and return it."""
-        n, precision = self.n_samples, precision_of(out)
-        tile = TILE_ON_DEVICE if is_foreign(out) else TILE
+    def dense(self, precision: str = "float64", out: AnyArray | None = None) -> AnyArray:
+        """Write all entries to an array, (n, n), by default a new one, and return it."""
+        n = self.n_samples
+        out = empty((n, n), self.like, precision) if out is None else out
         for part in row_blocks([self]):
-            rest = slice(part.start - part.start % tile, n)
-            out[part, rest] = astype(self.block(part, rest), precision)
-        for part in ranges(n, tile):
-            square = out[part, part]
-            out[part, part] = (square + square.T) / 2
-            for others in ranges(part.start, tile):
-                out[part, others] = out[others, part].T
+            out[part, :] = astype(self.rows(part), precision_of(out))
         return out
-
-    def dense(self, precision: str = "float64") -> AnyArray:
-        """Write all entries out, (n, n), exactly symmetric, in memory of their own."""
-        return self.write(empty((self.n_samples,) * 2, self.like, precision))
 
 
 def row_blocks(kernels: Sequence[Kernel], n_rows: int | None = None) -> Iterator[slice]:
     """Cut rows of kernels, by default all, into slices that are computed at a time."""
-    n, is_streamed = kernels[0].n_samples, any(each.storage == "streamed" for each in kernels)
-    fewest = FEWEST_STREAMED_ROWS if is_streamed else 1
-    return row_ranges(n if n_rows is None else n_rows, n, kernels[0].like, fewest)
+    n = kernels[0].n_samples
+    return row_ranges(n if n_rows is None else n_rows, n, kernels[0].like, FEWEST_ROWS)
 
 
 @dataclass(frozen=True)
@@ -102,12 +82,6 @@ class Array(Kernel):
     def rows(self, index: Any) -> AnyArray:
         """Return some rows, (s, n), in float64; it may be a part of the matrix itself."""
         return _dense(select(self.matrix, index))
-
-    def block(self, rows: Any, columns: slice) -> AnyArray:
-        """Return the entries of some rows and columns, (s, t), in float64."""
-        if is_sparse(self.matrix):
-            return super().block(rows, columns)
-        return astype(select(select(self.matrix, rows), columns, axis=1), "float64")
 
     def diagonal(self) -> AnyArray:
         """Return the diagonal, (n,), in float64, in memory of its own."""
@@ -218,14 +192,10 @@ class Mix(Kernel):
 
     def rows(self, index: Any) -> AnyArray:
         """Return some rows, (s, n), in float64."""
-        return self.block(index, slice(0, self.n_samples))
-
-    def block(self, rows: Any, columns: slice) -> AnyArray:
-        """Return the entries of some rows and columns, (s, t), in float64."""
         (c, kernel), *others = self._terms()
-        total = c * kernel.block(rows, columns)
+        total = c * kernel.rows(index)
         for c, kernel in others:
-            total += c * kernel.block(rows, columns)
+            total += c * kernel.rows(index)
         return total
 
     def diagonal(self) -> AnyArray:

@@ -97,7 +97,7 @@ class Stack:
         entries = empty((m, count, count), like, precision)
         if samples is None:
             for p, kernel in enumerate(self.kernels):
-                kernel.write(entries[p, :, :])
+                kernel.dense(precision, entries[p, :, :])
             return HeldStack(entries, self.names, self.views)
         chosen, xp = to_device(np.asarray(samples), like), namespace(entries)
         for part in row_blocks(self.kernels, count):

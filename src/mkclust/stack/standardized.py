@@ -158,21 +158,16 @@ class Standardized(Wrapped):
         return V if scale is None else V * astype(scale, precision_of(V))[:, None]
 
     def rows(self, index: Any) -> Array:
-        """Return some rows, (s, n), in float64 and in memory of their own."""
-        return self.block(index, slice(0, self.n_samples))
-
-    def block(self, rows: Any, columns: slice) -> Array:
-        """Return the entries of some rows and columns, (s, t), in float64 and their own memory."""
-        means, scale = self.standardization.row_means, self.standardization.scale
-        part = self.kernel.block(rows, columns)
-        if means is None:
+        """Return some rows, (s, n), in float64 and in their own memory."""
+        part, own = self.kernel.rows(index), self.standardization
+        if own.row_means is None:
             part = part + 0.0
         else:
-            part = part - select(means, rows)[:, None]
-            part -= means[columns] - self.standardization.mean
-        if scale is not None:
-            part *= scale[columns]
-            part *= select(scale, rows)[:, None]
+            part = part - (select(own.row_means, index) - own.mean)[:, None]
+            part -= own.row_means
+        if own.scale is not None:
+            part *= own.scale
+            part *= select(own.scale, index)[:, None]
         return part
 
     def diagonal(self) -> Array:
