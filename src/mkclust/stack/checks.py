@@ -30,8 +30,8 @@ from mkclust.linalg import (
 from mkclust.linalg.arrays import is_sparse_tensor
 from mkclust.linalg.memory import require_memory
 from mkclust.linalg.sparse_rows import as_csr
-from mkclust.stack.kernel import Kernel, Shifted
 from mkclust.stack.kernel import Array as HeldKernel
+from mkclust.stack.kernel import Kernel, Shifted
 from mkclust.stack.standardized import Standardization, Standardized
 from mkclust.text import join_words
 from mkclust.types import Array, Float
