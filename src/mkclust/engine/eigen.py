@@ -106,11 +106,9 @@ def relax(
     orthogonal to `start` may never be found (`mkclust.engine.certificate.relax_from` searches for
     them). Arrays of length n use `dtype`; `block_width` is the number of vectors returned.
     """
-    n = K.n_samples
-    width = block_width(n, n_clusters)
-    if width >= n:
+    if block_width(K.n_samples, n_clusters) >= K.n_samples:
         return relax_whole(K.dense(), n_clusters)
-    vectors = _complete(K, start, width, dtype)
+    vectors = start_vectors(K, n_clusters, start, dtype)
     return improve(K, rayleigh_ritz(K, vectors, n_clusters), tol)
 
 
@@ -124,21 +122,13 @@ def block_width(n: int, n_clusters: int) -> int:
     return n if n <= 200 or 5 * width >= n else width
 
 
-def _complete(K: Any, start: Array | None, width: int, dtype: str) -> Array:
-    """Return ``width`` orthonormal vectors to start from."""
-    vectors = None if start is None else astype(start, dtype)
-    if vectors is None or vectors.shape[1] < width:
-        n_drawn = width if vectors is None else width - vectors.shape[1]
-        drawn = random_normal((K.n_samples, n_drawn), K.like, 0, dtype)
-        # Images of random vectors lean towards the leading eigenvectors; if the kernel has too low
-        # a rank for that, the random vectors themselves fill up.
-        for fresh in (K @ drawn, drawn):
-            new = orthonormalize(fresh, vectors)
-            vectors = new if vectors is None else side_by_side(vectors, new)
-            if vectors.shape[1] >= width:
-                break
-    assert vectors is not None
-    return vectors[:, :width]
+def start_vectors(K: Any, n_clusters: int, start: Array | None, dtype: str = "float64") -> Array:
+    """Return orthonormal vectors to iterate: those given first, then random ones."""
+    width = block_width(K.n_samples, n_clusters)
+    vectors = random_normal((K.n_samples, width), K.like, 0, dtype)
+    if start is not None:
+        vectors = side_by_side(astype(start, dtype), vectors)
+    return orthonormalize(vectors)[:, :width]
 
 
 def relax_whole(M: Array, n_clusters: int) -> Relaxation:
@@ -167,8 +157,8 @@ def ritz_vectors(n_clusters: int, vectors: Array, products: Array, values: Float
 def error_of_sum(values: Float, lengths: Float, n_clusters: int) -> float:
     """Return by how much a sum of Ritz values may be too small, by the lengths of residuals.
 
-    An eigenvalue lies within its residual, and within the square of that over the distance to the
-    part of the spectrum that the block does not hold, which begins about where the block ends.
+    An eigenvalue is at most a residual away, and at most its square over the distance to the
+    spectrum outside of the block, which begins about where the block ends.
     """
     outside, lengths = values[-1] + lengths[-1], lengths[:n_clusters]
     distance = np.maximum(values[:n_clusters] - outside, lengths)
@@ -176,10 +166,7 @@ def error_of_sum(values: Float, lengths: Float, n_clusters: int) -> float:
 
 
 def improve(K: Any, start: Relaxation, tol: float, *, max_products: int = 1000) -> Relaxation:
-    """Improve leading eigenvectors until the error of their sum is below a share of it.
-
-    All that is as long as the samples is in the number type of the vectors to start from.
-    """
+    """Improve leading eigenvectors until the error of their sum is below a share of it."""
     goal = max(tol, EPS) * start.value
     if start.error <= goal:
         return start
@@ -200,10 +187,8 @@ class Krylov:
     """A block Krylov space: an orthonormal basis Q with ``K Q = Q T`` but for its last block.
 
     ``K Q_last = Q T_last + rest``, so the residuals of all Ritz vectors are parts of the rest:
-    products with the basis are neither kept nor computed again. ``width`` is the number of vectors
-    that it was started from, and ``n_products`` how often a block was multiplied. It is restarted
-    if it has no memory for another block, ``most_vectors`` in all; other vectors to go on with than
-    the residuals of the start may be given.
+    products with the basis are neither kept nor computed again. It is restarted when it holds
+    ``most_vectors``. It begins with ``rest``, by default the residuals of the start.
     """
 
     def __init__(

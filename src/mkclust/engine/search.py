@@ -20,6 +20,7 @@ from mkclust.engine.eigen import (
     relax,
     relax_whole,
     ritz_vectors,
+    start_vectors,
 )
 from mkclust.linalg import (
     astype,
@@ -27,8 +28,6 @@ from mkclust.linalg import (
     inner_products,
     namespace,
     orthonormalize,
-    random_normal,
-    side_by_side,
     to_device,
     to_host,
     top_eigenpairs,
@@ -159,9 +158,8 @@ def _search_in_steps(stack: Any, problem: Problem, weights: Float, start: Array 
     """Search in single precision first, if that can be done, then on the kernels as they are."""
     n, k, tol = stack.n_samples, problem.n_clusters, problem.tol
     if not stack.in_memory:  # each product is a pass, so the vectors are improved in the basis
-        drawn = random_normal((n, block_width(n, k)), stack.kernels[0].like, 0)
-        start = orthonormalize(drawn if start is None else side_by_side(start, drawn))
-        return _search_subspace(stack, problem, weights, start[:, : drawn.shape[1]])
+        vectors = start_vectors(stack.kernels[0], k, start)
+        return _search_subspace(stack, problem, weights, vectors)
     is_large = n > FEW_SAMPLES and stack.n_kernels > 1 and tol >= LEAST_TOLERANCE_FROM_SINGLE
     single = is_large and stack.is_safe_in_single
     copy, dtype = (stack.held(True), "float32") if single else (None, "float64")

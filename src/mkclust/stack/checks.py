@@ -2,7 +2,6 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
-from itertools import combinations_with_replacement
 from typing import Any
 
 import numpy as np
@@ -20,7 +19,6 @@ from mkclust.linalg import (
     is_foreign,
     namespace,
     precision_of,
-    ranges,
     rounding_of,
     row_ranges,
     to_device,
@@ -31,17 +29,13 @@ from mkclust.linalg.arrays import is_sparse_tensor
 from mkclust.linalg.memory import require_memory
 from mkclust.linalg.sparse_rows import as_csr
 from mkclust.stack.kernel import Array as HeldKernel
-from mkclust.stack.kernel import Kernel, Shifted
+from mkclust.stack.kernel import Kernel, Shifted, mirrored_tiles
 from mkclust.stack.standardized import Standardization, Standardized
 from mkclust.text import join_words
 from mkclust.types import Array, Float
 
 # A difference between mirrored entries that is ignored, as a share of the largest entry.
 EXACT = 1e-13
-# Rows and columns of the tiles that are compared with their mirror images.
-TILE = 256
-# The same on a device, on which starting a step takes long.
-TILE_ON_DEVICE = 4096
 # Samples among which entries are examined.
 EXAMINED = 128
 # The largest self-distance by rounding, which squares and differences make large, as a share of the
@@ -176,8 +170,7 @@ def symmetrized(matrix: Array, who: str) -> Array:
 def _asymmetry(matrix: Array) -> float:
     """Return the largest difference between mirrored entries; NaN if one is not finite."""
     xp, found = namespace(matrix), [0.0]
-    tiles = list(ranges(matrix.shape[0], TILE_ON_DEVICE if is_foreign(matrix) else TILE))
-    for rows, columns in combinations_with_replacement(tiles, 2):
+    for rows, columns in mirrored_tiles(matrix):
         tile, mirrored = matrix[rows, columns], matrix[columns, rows].T
         if not xp.all(tile == mirrored):
             with np.errstate(invalid="ignore"):

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import combinations_with_replacement
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,7 @@ from mkclust.linalg import (
     is_sparse,
     namespace,
     precision_of,
+    ranges,
     rounding_of,
     row_ranges,
     select,
@@ -27,6 +29,10 @@ STORAGES = ("streamed", "dense", "sparse")
 
 # Fewest rows that are read or computed at a time.
 FEWEST_ROWS = 16
+# Rows and columns of the tiles that are compared with their mirror images.
+TILE = 256
+# The same on a device, on which starting a step takes long.
+TILE_ON_DEVICE = 4096
 
 
 class Kernel:
@@ -62,7 +68,17 @@ class Kernel:
         out = empty((n, n), self.like, precision) if out is None else out
         for part in row_blocks([self]):
             out[part, :] = astype(self.rows(part), precision_of(out))
+        # The rows of a source may be less symmetric than a certificate needs.
+        for rows, columns in mirrored_tiles(out) if self.storage == "streamed" else ():
+            out[rows, columns] = (out[rows, columns] + out[columns, rows].T) / 2
+            out[columns, rows] = out[rows, columns].T
         return out
+
+
+def mirrored_tiles(matrix: AnyArray) -> Iterator[tuple[slice, slice]]:
+    """Return the rows and columns of tiles that, with their mirror images, cover a matrix."""
+    tiles = ranges(matrix.shape[0], TILE_ON_DEVICE if is_foreign(matrix) else TILE)
+    return combinations_with_replacement(tiles, 2)
 
 
 def row_blocks(kernels: Sequence[Kernel], n_rows: int | None = None) -> Iterator[slice]:
