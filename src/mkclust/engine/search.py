@@ -63,7 +63,6 @@ PATIENCE = 5
 MOST_WHOLE = 2000
 # Alignments are rounded up by at most this many roundings of the kernels' entries.
 ALIGNMENT_ROUNDINGS = 2
-
 # The share of the tolerance that the weights may use; the rest is for the eigenvectors.
 WEIGHTS_SHARE = 0.3
 # A basis holds at most this many times the vectors that are iterated.
@@ -128,13 +127,11 @@ def search(
     by the leading eigenvectors of the mix just found, computed by products with that one matrix, or
     by their residuals if the kernels are not in memory. Alignments measured in V belong to vectors
     over all samples, so the surfaces that they make stay valid however V changes: the lower bound
-    is exact. The upper bound is the eigenvalue sum found plus what may be missing from it, which is
-    proved or searched for (`mkclust.engine.certificate`) before it is believed.
+    is exact. The upper bound is the eigenvalue sum found plus its error, which is proved or
+    searched for (`mkclust.engine.certificate`, with ``prove`` and ``key``).
 
-    The tolerance is the relative gap at which to stop. The last ``n_fixed`` kernels of the stack
-    are fixed: they have a coefficient of one. Orthonormal vectors to start from may be the
-    partition of similar kernels. ``prove="auto"`` proves if that is faster than a search, or if a
-    search is inconclusive; ``key`` is that of `mkclust.engine.certificate.search_key`.
+    ``tol`` is the relative gap at which to stop. The last ``n_fixed`` kernels of the stack have a
+    coefficient of one. ``start`` may be the orthonormal partition of similar kernels.
     """
     n, n_weights = stack.n_samples, stack.n_kernels - n_fixed
     problem = Problem(n_clusters, n_weights, n_fixed, tol, max_iter, prove, key)
@@ -156,12 +153,12 @@ def search(
 
 def _search_in_steps(stack: Any, problem: Problem, weights: Float, start: Array | None) -> Search:
     """Search in single precision first, if that can be done, then on the kernels as they are."""
-    n, k, tol = stack.n_samples, problem.n_clusters, problem.tol
+    k, tol = problem.n_clusters, problem.tol
     if not stack.in_memory:  # each product is a pass, so the vectors are improved in the basis
         vectors = start_vectors(stack.kernels[0], k, start)
         return _search_subspace(stack, problem, weights, vectors)
-    is_large = n > FEW_SAMPLES and stack.n_kernels > 1 and tol >= LEAST_TOLERANCE_FROM_SINGLE
-    single = is_large and stack.is_safe_in_single
+    pays = stack.n_samples > FEW_SAMPLES and stack.n_kernels > 1
+    single = pays and tol >= LEAST_TOLERANCE_FROM_SINGLE and stack.is_safe_in_single
     copy, dtype = (stack.held(True), "float32") if single else (None, "float64")
     mixes = Mixes(problem, copy or stack, dtype)
     X = relax(mixes(weights), k, tol=FIRST_TOLERANCE, start=start, dtype=dtype).vectors
@@ -189,11 +186,8 @@ class Mixes:
 
     def improved(self, mix: Any, relaxation: Relaxation, tol: float) -> Array:
         """Return better eigenvectors of a mix, by products with that one matrix."""
-        start = replace(
-            relaxation,
-            vectors=astype(relaxation.vectors, self.dtype),
-            residuals=astype(relaxation.residuals, self.dtype),
-        )
+        V, R = (astype(each, self.dtype) for each in (relaxation.vectors, relaxation.residuals))
+        start = replace(relaxation, vectors=V, residuals=R)
         return improve(mix, start, tol, max_products=INNER_PRODUCTS).vectors
 
     def rounding_error(self, mix: Any) -> float:
@@ -224,11 +218,9 @@ def _search_subspace(
     Mixes may be rounded; they are None for kernels that are not in memory. A search that is not to
     be certified is in their number type throughout.
     """
-    tol = problem.tol
+    tol, rounding = problem.tol, ALIGNMENT_ROUNDINGS * rounding_of_entries(stack)
     basis = Basis(stack, problem, "float64" if certified or mixes is None else mixes.dtype)
-    surfaces = CuttingSurfaces(
-        weights, ALIGNMENT_ROUNDINGS * rounding_of_entries(stack) if certified else 0.0
-    )
+    surfaces = CuttingSurfaces(weights, rounding if certified else 0.0)
     certificate, history = None, list[tuple[float, float]]()
     error, best_gap, n_waited, n_refinements, n_passes = 1e-2, np.inf, 0, 0, 0
     while True:
@@ -278,7 +270,6 @@ def _search_whole_space(stack: Any, problem: Problem, weights: Float) -> Search:
     k = problem.n_clusters
 
     def evaluate(gamma: Float) -> Evaluation:
-        """Solve the eigenproblem of some weights at full size."""
         relaxation = relax_whole(stack.mix(problem.coefficients(gamma)).dense(), k)
         H = relaxation.vectors[:, :k]
         return problem.evaluation(relaxation.value, inner_products(stack.apply(H), H), relaxation)
@@ -289,8 +280,7 @@ def _search_whole_space(stack: Any, problem: Problem, weights: Float) -> Search:
     certificate = Certificate("proved", float(np.sqrt(stack.n_samples) * EPS * best.value))
     relaxation = replace(best.state, error=certificate.error)
     converged = best.value - surfaces.lower_bound <= problem.tol * best.value
-    n_passes = 2 * len(history)
-    return Search(gamma, relaxation, np.array(history), converged, n_passes, certificate)
+    return Search(gamma, relaxation, np.array(history), converged, 2 * len(history), certificate)
 
 
 class Basis:
@@ -362,10 +352,7 @@ class Basis:
         return ritz_vectors(self.problem.n_clusters, vectors, products.T, values)
 
     def minimize(self, surfaces: CuttingSurfaces, error: float) -> Relaxation:
-        """Solve the problem restricted to the basis, to about the accuracy that this deserves.
-
-        ``error`` is the relative one of the eigenvectors before.
-        """
+        """Solve the problem restricted to the basis to about its error, at first the given one."""
         tol = self.problem.tol
         while True:
             small_tol = WEIGHTS_SHARE * max(tol, error)
