@@ -131,12 +131,3 @@ def test_clear_clusters_are_found_and_centers_are_their_means(library, dtype, to
     np.testing.assert_allclose(centers, means, atol=tolerance)
     far = centers_of(library, rows.astype(float) + 1e6, 3)
     np.testing.assert_allclose(np.sort(far - 1e6, 0), np.sort(centers, 0), atol=1e-4)
-
-
-@pytest.mark.parametrize("library", LIBRARIES)
-@pytest.mark.parametrize("spread", [0.5, 8.0])
-def test_starts_together_are_as_good_as_those_of_scikit_learn(library, spread):
-    rows, _ = make_blobs(1000, 8, centers=10, cluster_std=spread, random_state=0)
-    best = KMeans(10, n_init=10, random_state=0).fit(rows).inertia_
-    centers = centers_of(library, rows, 10)
-    assert np.sum(cdist(rows, centers).min(axis=1) ** 2) <= 1.01 * best
