@@ -151,11 +151,11 @@ def compress(
     """Learn feature maps, and compress the kernels of their features, in two passes.
 
     The `approximation`, a transformer in scikit-learn's manner, is cloned for each view and learns
-    from `fit_samples` samples (20,000 by default, or ten per landmark if these are more), with what
-    `learn_preparations` makes of rows of every view done to them first. Kernels are centered and
-    scaled by the samples that a view has; `fill` says how those count that it lacks (see
-    `Features`). If `keep`, which is so by default for features that take up to an eighth of the
-    free memory, features are computed once and not anew in every pass; never for dask arrays.
+    from `fit_samples` samples (20,000 by default, or ten per landmark if these are more), prepared
+    by what `learn_preparations` returns. Kernels are centered and scaled by the samples that a view
+    has; `fill` says how those count that it lacks (see `Features`). If `keep`, by default if they
+    take up to an eighth of the free memory, features are computed once and not anew in every pass;
+    never for dask arrays.
 
     Returns a stack of small matrices, on the host, with the `SampleFeatures` behind them.
     """
@@ -187,8 +187,8 @@ def compress(
         mean, floor = _center(origins[p], shift, square, center, where)
         means.append(mean)
         floors.append(floor)
-    standard = dict[str, Any](fill=fill, means=means if center else None)
-    standard["floors"] = floors if normalize else None
+    standard: Any = {"means": means if center else None, "floors": floors if normalize else None}
+    standard["fill"] = fill
     training = replace(of_blocks, **standard)
     products = to_host(blocks.total(partial(_multiply_block, training=training)))
     T, coordinate_map = _factor(products, ends)
