@@ -10,7 +10,7 @@ import numpy as np
 
 from mkclust.engine.agreement import OffDiagonalProducts
 from mkclust.linalg import namespace, row_ranges, select, set_diagonal, to_device, to_host, zeros
-from mkclust.stack.kernel import Kernel
+from mkclust.stack.kernel import FEWEST_ROWS, Kernel
 from mkclust.stack.observed import Observed
 from mkclust.stack.stack import Stack
 from mkclust.stack.standardized import Standardized
@@ -19,10 +19,8 @@ from mkclust.types import Array
 # Up to this many samples all are compared.
 ALL_COMPARED = 2048
 # If there are more, this many are drawn: enough to tell two kernels that share one percent of their
-# variation from chance, at a cost that grows no further.
+# variation from chance.
 SOME_COMPARED = 1024
-# Fewest rows of all kernels that are written out at a time.
-FEWEST_COMPARED = 32
 # Samples that are compared first, for each that must differ.
 COMPARED_EACH = 4
 
@@ -67,8 +65,8 @@ class Comparison:
 def compare(stack: Stack) -> list[Comparison]:
     """Return the products of every two kernels off their diagonals, on the samples both have.
 
-    Kernels with the same samples are compared together; if kernels lack samples, each is compared
-    as it is before these are filled in. Kernels of features are compared on some of their samples.
+    Kernels with the same samples are compared together, as they are before samples are filled in.
+    Kernels of features are compared on some of their samples.
     """
     kernels = stack.kernels if stack.features is None else stack.features.compared_kernels()
     groups: dict[bytes, tuple[np.ndarray, list[int]]] = {}
@@ -86,8 +84,7 @@ def compare(stack: Stack) -> list[Comparison]:
         comparisons.append(Comparison(members, members, _products(pairs), partial(_among, pairs)))
     for (first, a), (second, b) in combinations(groups.values(), 2):
         _, *common = np.intersect1d(first, second, assume_unique=True, return_indices=True)
-        # Every kernel is read for each of the others: fewer samples stand for all than if all
-        # kernels are read once, or many kernels would take longer than a complete fit.
+        # Every kernel is read for each of the others, so fewer samples stand for all.
         some = draw(len(common[0]), SOME_COMPARED)
         pairs = [(inner[p], common[0][some]) for p in a]
         pairs += [(inner[p], common[1][some]) for p in b]
@@ -119,7 +116,7 @@ def _products(members: Members) -> OffDiagonalProducts:
     """Return the products of every two kernels, in one pass over half of their entries."""
     n, m, like = len(members[0][1]), len(members), members[0][0].like
     xp, products, row_sums = namespace(like), zeros((m, m), like), zeros((m, n), like)
-    for rows in row_ranges(n, n, like, FEWEST_COMPARED):
+    for rows in row_ranges(n, n, like, FEWEST_ROWS):
         height = rows.stop - rows.start
         parts = _entries(members, rows, slice(rows.start, n))
         for p, part in enumerate(parts):
@@ -147,8 +144,7 @@ def count_distinct(stack: Stack, enough: int) -> int:
 def _count(stack: Stack, whole: Stack) -> int:
     """Count distinct products of a random mix with random vectors; `whole` gives their rounding.
 
-    Identical samples have identical rows in every kernel, and so identical products. Products with
-    one vector alone can agree by chance.
+    Identical samples have identical products. Those with one vector can agree by chance.
     """
     rng = np.random.default_rng(0)
     probe, mix = rng.standard_normal((stack.n_samples, 2)), rng.standard_normal(stack.n_kernels)

@@ -70,10 +70,7 @@ class SampleMap:
     scale: Array | None = None  # a factor of every sample; None for ones
     fill: Fill | None = None  # of missing samples; None for similarities of zero
 
-    @property
-    def n_observed(self) -> int:
-        """Number of observed samples."""
-        return len(self.samples)
+    n_observed = property(lambda self: len(self.samples))
 
     @cached_property
     def missing(self) -> np.ndarray:
@@ -209,9 +206,9 @@ def with_active(kernels: Sequence[Kernel], active: Sequence[int]) -> tuple[Kerne
 def rescaling(observed: np.ndarray, counted: np.ndarray | None = None) -> Float:
     """Return the factors that make up for kernels, or views, that lack a sample, (n_samples,).
 
-    With equal weights, a sample then has the total self-similarity of one that all of them have; it
-    is zero for samples that none of them has. Which samples they have is `observed`, bool of shape
-    (n_samples, m), and which of them count is `counted`, bool of shape (m,); None for all.
+    With equal weights, a sample then has the total self-similarity of one that all of them have;
+    zero for samples that none of them has. `observed`, bool of shape (n_samples, m), says which
+    samples they have, and `counted`, bool of shape (m,), which of them count; None for all.
     """
     observed = observed if counted is None else observed[:, counted]
     counts = observed.sum(axis=1)

@@ -110,7 +110,7 @@ class Stack:
         """Return the kernels written out, in single precision if they are large; kept for later.
 
         None if they do not fit into memory, are streamed, or float32 cannot hold them. By default
-        they are written for few samples only, or are those written before.
+        they are written for few samples only.
         """
         n, m = self.n_samples, self.n_kernels
         make = n <= MOST_WRITTEN if make is None else make
