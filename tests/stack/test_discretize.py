@@ -7,12 +7,10 @@ from sklearn.metrics import adjusted_rand_score
 from sklearn.preprocessing import normalize
 
 from libraries import LIBRARIES, as_library
-from mkclust.linalg import to_host
 from mkclust.stack.discretize import (
     assign,
     discretize,
     k_means,
-    nearest_center,
     normalize_rows,
 )
 
@@ -79,11 +77,11 @@ def test_neither_the_lengths_of_the_rows_nor_a_rotation_matter():
 @pytest.mark.parametrize("library", LIBRARIES)
 def test_of_centers_that_tie_the_first_is_taken_whatever_the_rounding(library):
     centers = np.array([[0.5, 0.5], [0.5, -0.5], [-0.5, 0.5]])
-    rows = np.array([[0, 0], [1, 0], [0, 1], [-1, 0], [0, -1]], dtype=float)
+    rows = np.array([[1, 0], [0, 1], [-1, 0], [0, -1]], dtype=float)
     rng = np.random.default_rng(0)
     for _ in range(20):
         noisy = as_library(library, rows + 1e-13 * rng.normal(size=rows.shape))
-        assert to_host(nearest_center(noisy, centers), None).tolist() == [0, 0, 0, 2, 1]
+        assert assign(noisy, centers).tolist() == [0, 0, 2, 1]
 
 
 @pytest.mark.parametrize("library", LIBRARIES)

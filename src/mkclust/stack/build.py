@@ -114,7 +114,11 @@ def as_stack(
     samples = read_kernels(kernels)
     parts = _parts(samples)
     counts = [part.n_kernels if isinstance(part, Source) else 1 for part in parts]
-    names = _named(samples, names, sum(counts))
+    count = sum(counts)
+    names = names or samples.names or [f"kernel {index}" for index in range(count)]
+    if len(names) != count:
+        raise ValueError(f"{len(names)} names for {count} kernels: give each one a name")
+    names = [str(name) for name in names]
     labels = [describe(p, name) for p, name in enumerate(names)]
     firsts = np.cumsum([0, *counts[:-1]]).tolist()  # the number of the first kernel of each part
     parts = [
@@ -164,15 +168,6 @@ def _parts(samples: Samples) -> list[Any]:
         GivenRows(part) if isinstance(part, RowSource) and not isinstance(part, Source) else part
         for part in samples.parts
     ]
-
-
-def _named(samples: Samples, names: Sequence[str] | None, count: int) -> list[str]:
-    """Return one name per kernel."""
-    if names is None:
-        names = samples.names or [f"kernel {index}" for index in range(count)]
-    if len(names) != count:
-        raise ValueError(f"{len(names)} names for {count} kernels: give each one a name")
-    return [str(name) for name in names]
 
 
 def _opened(parts: list[Any], streamed: bool | None, psd: str) -> list[Any]:

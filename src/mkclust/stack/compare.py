@@ -1,9 +1,8 @@
 """Products of pairs of kernels off their diagonals, on the samples that both have."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import partial
-from itertools import combinations
+from itertools import combinations_with_replacement
 from typing import Any
 
 import numpy as np
@@ -37,6 +36,10 @@ def compared_samples(n: int) -> np.ndarray:
     return draw(n, n if n <= ALL_COMPARED else SOME_COMPARED)
 
 
+# Kernels, each with the places of the compared samples among its own.
+Members = Sequence[tuple[Kernel, np.ndarray]]
+
+
 @dataclass(frozen=True)
 class Comparison:
     """Kernels that are compared with each other, on samples that all of them have.
@@ -48,8 +51,7 @@ class Comparison:
     first: tuple[int, ...]
     second: tuple[int, ...]
     products: OffDiagonalProducts  # of the kernels, in the order of `kernels`
-    # Takes the indices of s of these samples, and writes the kernels out among them, (c, s, s).
-    entries: Callable[[np.ndarray], Array]
+    members: Members  # the same kernels
 
     @property
     def kernels(self) -> tuple[int, ...]:
@@ -60,6 +62,11 @@ class Comparison:
     def n_samples(self) -> int:
         """On how many samples they are compared."""
         return self.products.n_samples
+
+    def entries(self, indices: np.ndarray) -> Array:
+        """Write the kernels out among some of these samples, (c, s, s)."""
+        parts = _entries(self.members, indices, indices)
+        return namespace(*parts).stack(parts)
 
 
 def compare(stack: Stack) -> list[Comparison]:
@@ -78,22 +85,15 @@ def compare(stack: Stack) -> list[Comparison]:
         inner.append(kernel)
         groups.setdefault(samples.tobytes(), (samples, []))[1].append(p)
     comparisons = []
-    for samples, numbers in groups.values():
-        members, place = tuple(numbers), compared_samples(len(samples))
-        pairs = [(inner[p], place) for p in members]
-        comparisons.append(Comparison(members, members, _products(pairs), partial(_among, pairs)))
-    for (first, a), (second, b) in combinations(groups.values(), 2):
+    for (first, a), (second, b) in combinations_with_replacement(groups.values(), 2):
         _, *common = np.intersect1d(first, second, assume_unique=True, return_indices=True)
-        # Every kernel is read for each of the others, so fewer samples stand for all.
-        some = draw(len(common[0]), SOME_COMPARED)
-        pairs = [(inner[p], common[0][some]) for p in a]
-        pairs += [(inner[p], common[1][some]) for p in b]
-        comparisons.append(Comparison(tuple(a), tuple(b), _products(pairs), partial(_among, pairs)))
+        n = len(common[0])
+        # With several groups every kernel is read for each of the others, so fewer samples do.
+        some = compared_samples(n) if a is b else draw(n, SOME_COMPARED)
+        members = [(inner[p], common[0][some]) for p in a]
+        members += [(inner[p], common[1][some]) for p in b if a is not b]
+        comparisons.append(Comparison(tuple(a), tuple(b), _products(members), members))
     return comparisons
-
-
-# Kernels, each with the places of the compared samples among its own.
-Members = Sequence[tuple[Kernel, np.ndarray]]
 
 
 def _entries(members: Members, rows: Any, columns: Any) -> list[Array]:
@@ -104,12 +104,6 @@ def _entries(members: Members, rows: Any, columns: Any) -> list[Array]:
         some, others = (rows, columns) if is_all else (place[rows], place[columns])
         entries.append(select(kernel.rows(some), others, axis=1))
     return entries
-
-
-def _among(members: Members, indices: np.ndarray) -> Array:
-    """Write kernels out among some of the compared samples, (c, s, s)."""
-    parts = _entries(members, indices, indices)
-    return namespace(*parts).stack(parts)
 
 
 def _products(members: Members) -> OffDiagonalProducts:

@@ -101,23 +101,16 @@ def discretize(
 
 
 def assign(rows: Array, centers: Float) -> Array:
-    """Return the number of the center nearest to the direction of each row, (n_samples,)."""
-    labels = [np.empty(0, np.intp)]
-    for some in ranges(rows.shape[0], BLOCK_ROWS):
-        nearest = nearest_center(normalize_rows(rows[some, :]), centers)
-        labels.append(to_host(nearest, np.intp))
-    return np.concatenate(labels)
-
-
-def nearest_center(rows: Array, centers: Float) -> Array:
-    """Return the number of the center nearest to each row of unit length, the first if some tie."""
-    xp = namespace(rows)
+    """Return the center nearest to the direction of each row, the first if some tie, (n,)."""
+    xp, labels = namespace(rows), [np.empty(0, np.intp)]
     if is_foreign(rows):
         centers = to_device(centers, rows, precision_of(rows))
-    distances = xp.sum(centers**2, axis=1) - 2 * rows @ centers.T
-    is_near = distances <= xp.min(distances, axis=1, keepdims=True) + TIE
-    # The standard has no argmax of truth values.
-    return xp.argmax(astype(is_near, "uint8"), axis=1)
+    for some in ranges(rows.shape[0], BLOCK_ROWS):
+        distances = xp.sum(centers**2, axis=1) - 2 * normalize_rows(rows[some, :]) @ centers.T
+        is_near = distances <= xp.min(distances, axis=1, keepdims=True) + TIE
+        # The standard has no argmax of truth values.
+        labels.append(to_host(xp.argmax(astype(is_near, "uint8"), axis=1), np.intp))
+    return np.concatenate(labels)
 
 
 def count_clusters(labels: Array) -> int:
