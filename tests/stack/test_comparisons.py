@@ -3,8 +3,6 @@
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from hypothesis import given
-from hypothesis import strategies as st
 
 from agreeing import written_out_agreement
 from given_kernels import Rows
@@ -95,15 +93,3 @@ def test_alignments_are_those_of_the_entries_that_both_kernels_have(missing):
         assert found.alignments[p, q] == pytest.approx(alignments[0, 1], abs=1e-10)
         if p == q:
             assert found.norms[p] == pytest.approx(norms[0], rel=1e-10)
-
-
-@given(st.integers(0, 10_000), st.sampled_from([0.2, 0.5]))
-def test_neither_the_order_of_views_nor_that_of_samples_matters(seed, missing):
-    rng, (kernels, _) = np.random.default_rng(seed), incomplete(seed, missing)
-    views, order = rng.permutation(M), rng.permutation(N)
-    first = measure_agreement(as_stack(kernels))
-    second = measure_agreement(as_stack(kernels[np.ix_(views, order, order)]))
-    both = np.ix_(views, views)
-    assert np.array_equal(first.pair_samples[both], second.pair_samples)
-    np.testing.assert_allclose(first.alignments[both], second.alignments, atol=1e-9)
-    np.testing.assert_allclose(first.p_values[both], second.p_values, rtol=1e-6, atol=1e-30)
