@@ -170,8 +170,8 @@ solve_seconds_, fit_seconds_ : float
     Time spent on solving, and on the whole fit.
 approximation_error_ : ndarray of shape (n_kernels,)
     With an approximation: the share of each kernel's trace, before any centering, that its
-    features miss, on some of the samples; NaN if the feature map does not know it. Random features
-    miss nothing on average; ``mkclust.stability`` says more.""",
+    features miss, on some of the samples; NaN if the feature map does not know it, as those of
+    scikit-learn. ``mkclust.stability`` says more.""",
 }
 # The input of the methods that also take features.
 SECTIONS["inductive"] = "\n".join(SECTIONS[name] for name in ("inputs", "approximation"))

@@ -9,7 +9,6 @@ from zlib import crc32
 import numpy as np
 from scipy.sparse import issparse
 from sklearn.base import clone
-from sklearn.kernel_approximation import Nystroem, RBFSampler
 
 from mkclust.data.blocks import Block, Blocks, check_finite, device_bytes
 from mkclust.data.distances import squared_norms
@@ -39,8 +38,6 @@ SCARCE = 0.1
 WORK_BYTES = 4 << 20
 # The features of at least this many samples are computed together.
 FEWEST_ROWS = 256
-# Kernels of scikit-learn's own Nystroem that are one between a sample and itself.
-UNIT_DIAGONAL = ("rbf", "laplacian")
 
 # Learns from some rows of every view the preparation of rows before they are mapped.
 LearnPreparations = Callable[[dict[str, Array]], Mapping[str, Any]]
@@ -176,15 +173,13 @@ def draw_rows(blocks: Blocks, count: int, *, fewest: int = 1, seed: int = 0) -> 
     numbers = draw(blocks.n_samples, count, seed)
     check_finite(block := blocks.take(numbers), numbers)
     found, few = dict(block), min(len(numbers), max(fewest, SCARCE * count))
-    if len(numbers) < blocks.n_samples and any(rows.shape[0] < few for rows in block.values()):
-        observed = blocks.observed()
-        assert observed is not None
-        for name, has in zip(blocks.names, observed.T, strict=True):
-            if found[name].shape[0] < few:
-                own = np.flatnonzero(has)
-                own = own[draw(len(own), count, seed)]
-                check_finite(block := blocks.take(own), own)
-                found[name] = block[name]
+    scarce = [name for name, rows in found.items() if rows.shape[0] < few]
+    observed: Any = blocks.observed() if scarce and len(numbers) < blocks.n_samples else None
+    for name in scarce if observed is not None else ():
+        own = np.flatnonzero(observed[:, blocks.names.index(name)])
+        own = own[draw(len(own), count, seed)]
+        check_finite(block := blocks.take(own), own)
+        found[name] = block[name]
     for name, rows in found.items():
         if not rows.shape[0]:
             raise ValueError(f"View {name!r} has no sample: all of its rows are NaN; leave it out.")
@@ -203,18 +198,13 @@ def n_components(map_: Any) -> list[int]:
 
 
 def trace_error(map_: Any, rows: Array, F: Array) -> float:
-    """Return the share of a kernel's trace that features of rows miss; NaN if unknown."""
+    """Return the share of a kernel's trace that features miss; NaN if the map does not know it."""
     if isinstance(map_, PreparedMap):
         return trace_error(map_.map_, map_.preparation.apply(rows), F)
-    if hasattr(map_, "self_similarity"):
-        lengths = map_.self_similarity(rows)
-        trace = float(namespace(lengths).sum(lengths))
-    elif isinstance(map_, RBFSampler) or (
-        isinstance(map_, Nystroem) and map_.kernel in UNIT_DIAGONAL
-    ):
-        trace = rows.shape[0]
-    else:
+    if not hasattr(map_, "self_similarity"):
         return float("nan")
+    lengths = map_.self_similarity(rows)
+    trace = float(namespace(lengths).sum(lengths))
     return 1 - float(namespace(F).sum(squared_norms(F))) / trace if trace else 0.0
 
 

@@ -96,11 +96,9 @@ class Array(Kernel):
     storage = property(lambda self: "sparse" if is_sparse(self.matrix) else "dense")
 
     def rows(self, index: Any) -> AnyArray:
-        """Return some rows, (s, n), in float64; it may be a part of the matrix itself."""
         return _dense(select(self.matrix, index))
 
     def diagonal(self) -> AnyArray:
-        """Return the diagonal, (n,), in float64, in memory of its own."""
         matrix = self.matrix
         if is_foreign(matrix):
             return astype(namespace(matrix).linalg.diagonal(matrix), "float64") + 0.0
@@ -126,11 +124,9 @@ class Factored(Kernel):
     like = property(lambda self: self.F)
 
     def rows(self, index: Any) -> AnyArray:
-        """Return some rows, (s, n), in float64."""
         return _dense(select(self.F, index) @ self.F.T)
 
     def diagonal(self) -> AnyArray:
-        """Return the diagonal, (n,), in float64."""
         if is_sparse(self.F):
             return np.asarray(self.F.multiply(self.F).sum(axis=1), dtype=np.float64).reshape(-1)
         return astype(namespace(self.F).sum(self.F * self.F, axis=1), "float64")
@@ -159,7 +155,6 @@ class Wrapped(Kernel):
         return V
 
     def after(self, Y: AnyArray, V: AnyArray) -> AnyArray:
-        """Return the product, given that of the inner kernel."""
         raise NotImplementedError(f"{type(self).__name__} must define after")
 
     def __matmul__(self, V: AnyArray) -> AnyArray:
@@ -174,11 +169,9 @@ class Shifted(Wrapped):
     shift: float
 
     def after(self, Y: AnyArray, V: AnyArray) -> AnyArray:
-        """Return the product, given that of the inner kernel."""
         return Y + self.shift * V
 
     def rows(self, index: Any) -> AnyArray:
-        """Return some rows, (s, n), in float64."""
         part = self.kernel.rows(index)
         xp = namespace(part)
         everyone = xp.arange(self.n_samples, device=device(part))
@@ -186,7 +179,6 @@ class Shifted(Wrapped):
         return part + self.shift * xp.astype(same, xp.float64)
 
     def diagonal(self) -> AnyArray:
-        """Return the diagonal, (n,), in float64."""
         return self.kernel.diagonal() + self.shift
 
 
@@ -207,7 +199,6 @@ class Mix(Kernel):
         return [(c, kernel) for c, kernel in pairs if c] or [(0.0, self.kernels[0])]
 
     def rows(self, index: Any) -> AnyArray:
-        """Return some rows, (s, n), in float64."""
         (c, kernel), *others = self._terms()
         total = c * kernel.rows(index)
         for c, kernel in others:
@@ -215,7 +206,6 @@ class Mix(Kernel):
         return total
 
     def diagonal(self) -> AnyArray:
-        """Return the diagonal, (n,), in float64."""
         return sum(c * kernel.diagonal() for c, kernel in self._terms())
 
     def __matmul__(self, V: AnyArray) -> AnyArray:
@@ -263,11 +253,9 @@ class Computed(Kernel):
     precision = property(lambda self: rounding_of(self.source))
 
     def rows(self, index: Any) -> AnyArray:
-        """Return some rows, (s, n), in float64."""
         return self.source.rows_of(self.index, index)
 
     def diagonal(self) -> AnyArray:
-        """Return the diagonal, (n,), in float64."""
         return self.self_similarities
 
     def __matmul__(self, V: AnyArray) -> AnyArray:

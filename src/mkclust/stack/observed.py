@@ -37,7 +37,6 @@ class Fill:
     right: Array  # over all samples, (n_samples, r); zero on the observed ones
 
     def __getstate__(self) -> dict[str, Any]:
-        """Return the state to store: arrays of the host."""
         return {name: arrays_to_host(value) for name, value in vars(self).items()}
 
     def beside(self, V: Array) -> tuple[Array, Array]:
@@ -105,7 +104,6 @@ class SampleMap:
         return V if self.scale is None else V * to_device(self.scale, Y, precision_of(Y))[:, None]
 
     def __getstate__(self) -> dict[str, Any]:
-        """Return the state to store: the attributes, as arrays of the host."""
         names = ("samples", "n_samples", "scale", "fill")
         return {name: arrays_to_host(getattr(self, name)) for name in names}
 
@@ -120,11 +118,9 @@ class Observed(Wrapped):
     n_samples = property(lambda self: self.map.n_samples)
 
     def before(self, V: Array) -> Array:
-        """Return the factor of the inner kernel: E V."""
         return self.map.gather(V)
 
     def after(self, Y: Array, V: Array) -> Array:
-        """Return the product, given that of the inner kernel: E^T Y."""
         return self.map.scatter(Y)
 
     @cached_property
@@ -134,7 +130,6 @@ class Observed(Wrapped):
         return self.kernel @ to_device(self.map.fill.left, self.like, "float64")
 
     def rows(self, index: Any) -> Array:
-        """Return some rows, (s, n), in float64."""
         index = index if isinstance(index, slice) else to_host(index, None)
         chosen, positions = np.arange(self.n_samples)[index], self.map.positions[index]
         is_observed = positions < self.map.n_observed
@@ -147,7 +142,6 @@ class Observed(Wrapped):
         return part if scale is None else part * select(to_device(scale, part), chosen)[:, None]
 
     def diagonal(self) -> Array:
-        """Return the diagonal, (n,), in float64."""
         inner, scale, fill = self.kernel.diagonal(), self.map.scale, self.map.fill
         xp = namespace(inner)
         diagonal = select(xp.concat([inner, zeros((1,), inner)]), self.map.positions)

@@ -145,7 +145,6 @@ class GivenRows(Source):
         self.like = first if is_foreign(first) else None
 
     def rows(self, start: int, stop: int) -> list[Array]:
-        """Return the rows from start to stop of these kernels."""
         blocks = _listed(self.source.rows(start, stop))
         return [blocks[p] for p in self.kernels]
 
@@ -161,7 +160,6 @@ class MatrixRows(Source):
         self.dtype = self.rows(0, 0)[0].dtype
 
     def rows(self, start: int, stop: int) -> list[Array]:
-        """Return the rows from start to stop, one block (stop - start, n)."""
         part = (slice(start, stop), ...) if is_foreign(self.matrix) else slice(start, stop)
         rows = self.matrix[part]
         rows = rows.toarray() if is_sparse(rows) else rows

@@ -166,7 +166,6 @@ class HeldStack(Stack):
     entries: AnyArray
 
     def held(self, make: bool | None = None) -> "HeldStack":
-        """Return the kernels written out: they are."""
         return self
 
     @cached_property

@@ -40,7 +40,6 @@ class Standardization:
     dropped: Array | None = None
 
     def __getstate__(self) -> dict[str, Any]:
-        """Return the state to store: arrays of the host."""
         names = ("diagonal", "row_means", "scale", "shift", "added", "dropped")
         return {name: arrays_to_host(getattr(self, name)) for name in names}
 
@@ -137,11 +136,9 @@ class Standardized(Wrapped):
         return own if self.given is None else replace(self.given, scale=own.scale)
 
     def before(self, V: Array) -> Array:
-        """Return the factor of the inner kernel: C D V."""
         return self._centered(self._scaled(V))
 
     def after(self, Y: Array, V: Array) -> Array:
-        """Return the product, given that of the inner kernel: D C Y."""
         return self._scaled(self._centered(Y))
 
     def _centered(self, V: Array) -> Array:
@@ -153,7 +150,6 @@ class Standardized(Wrapped):
         return V if scale is None else V * astype(scale, precision_of(V))[:, None]
 
     def rows(self, index: Any) -> Array:
-        """Return some rows, (s, n), in float64 and in their own memory."""
         part, own = self.kernel.rows(index), self.standardization
         if own.row_means is None:
             part = part + 0.0
@@ -166,6 +162,5 @@ class Standardized(Wrapped):
         return part
 
     def diagonal(self) -> Array:
-        """Return the diagonal, (n,), in float64."""
         lengths, scale = self.standardization.centered_diagonal(), self.standardization.scale
         return lengths if scale is None else lengths * scale**2
