@@ -77,10 +77,7 @@ class Relaxation:
         return self._gap(self.n_clusters - 1)
 
     def gap_above(self, lower_bound: float) -> float:
-        """Return how far, relatively, the value may lie above a lower bound of its minimum.
-
-        If value < bound, value is an underestimate; the residual error is added in full.
-        """
+        """Return how far, relatively, the value may lie above a lower bound of its minimum."""
         distance = max(self.value - lower_bound, 0.0) + self.error
         return distance / self.value if distance else 0.0  # both may be zero
 
@@ -115,8 +112,8 @@ def relax(
 def block_width(n: int, n_clusters: int) -> int:
     """Return how many vectors to iterate together, or n if the whole space is cheaper.
 
-    Guard vectors carry what follows in the spectrum: they speed up the convergence, shorten the
-    search for missed eigenvectors, and hold the other partners of a tie.
+    Guard vectors speed up the convergence, shorten the search for missed eigenvectors, and hold the
+    other partners of a tie.
     """
     width = n_clusters + max(8, n_clusters // 4)
     return n if n <= 200 or 5 * width >= n else width
@@ -203,7 +200,6 @@ class Krylov:
         self._begin(start, rest)
 
     def _begin(self, start: Relaxation, rest: Array | None = None) -> None:
-        """Begin with Ritz vectors and their residuals."""
         self.size, self._last = self.width, slice(0, self.width)
         self.rows[: self.size, :] = start.vectors.T
         self._rest: Any = start.residuals if rest is None else rest

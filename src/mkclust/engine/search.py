@@ -1,8 +1,7 @@
 """Weights and leading eigenvectors together, to a certified gap.
 
 The same search is run twice, on the kernels in single precision, and from its weights and vectors
-on the kernels as they are. All this asks of the kernels is products with thin matrices, and a mix
-of them if they are in memory.
+on the kernels as they are.
 """
 
 from dataclasses import dataclass, replace
@@ -213,10 +212,9 @@ def _search_subspace(
     *,
     certified: bool = True,
 ) -> Search:
-    """Search from some weights and vectors on.
+    """Search from some weights and vectors on, if not certified in the number type of the mixes.
 
-    Mixes may be rounded; they are None for kernels that are not in memory. A search that is not to
-    be certified is in their number type throughout.
+    Mixes may be rounded; they are None for kernels that are not in memory.
     """
     tol, rounding = problem.tol, ALIGNMENT_ROUNDINGS * rounding_of_entries(stack)
     basis = Basis(stack, problem, "float64" if certified or mixes is None else mixes.dtype)
@@ -294,7 +292,7 @@ class Basis:
         self.stack, self.problem, self.dtype = stack, problem, dtype
         self.width = block_width(n, problem.n_clusters)
         self._rows: Any = zeros((0, n), stack.kernels[0].like, dtype)
-        self._images: list[Array] = []  # (m, b, n) each
+        self._images: Any = zeros((stack.n_kernels, 0, n), stack.kernels[0].like, dtype)
         self._G = np.empty((stack.n_kernels, 0, 0))
 
     def expand(self, X: Array, weights: Float) -> bool:
@@ -307,8 +305,9 @@ class Basis:
             return False
         xp, size, G = namespace(new), old + new.shape[1], self._G
         self._rows = xp.concat([self._rows, new.T])
-        self._images.append(xp.permute_dims(self.stack.apply(new), (0, 2, 1)))
-        blocks = to_host(xp.matmul(self._images[-1], self._rows.T))
+        images = xp.permute_dims(self.stack.apply(new), (0, 2, 1))
+        self._images = xp.concat([self._images, images], axis=1)
+        blocks = to_host(xp.matmul(images, self._rows.T))
         self._G = np.empty((len(G), size, size))
         self._G[:, :old, :old], self._G[:, old:, :] = G, blocks
         self._G[:, :old, old:] = blocks[:, :, :old].transpose(0, 2, 1)
@@ -318,9 +317,8 @@ class Basis:
         """Keep the leading part of the basis only."""
         S = self._eigenpairs(weights)[1][:, : KEPT_BLOCKS * self.width]
         turn = to_device(np.ascontiguousarray(S.T), self._rows, self.dtype)
-        xp = namespace(turn)
         self._G, self._rows = S.T @ self._G @ S, turn @ self._rows
-        self._images = [xp.matmul(turn, xp.concat(self._images, axis=1))]
+        self._images = namespace(turn).matmul(turn, self._images)
 
     def _eigenpairs(self, weights: Float) -> tuple[Float, Float]:
         """Return the eigenpairs of a mix as seen from the basis."""
@@ -341,15 +339,10 @@ class Basis:
         values, S = (part[..., : self.width] for part in evaluation.state)
         turn = to_device(np.ascontiguousarray(S.T), self._rows, self.dtype)
         c = to_device(self.problem.coefficients(weights), self._rows, self.dtype)
-        start, xp = 0, namespace(turn)
-        products: Any = 0.0
-        for images in self._images:
-            m, b, n = images.shape
-            mixed = xp.reshape(c @ xp.reshape(images, (m, b * n)), (b, n))
-            products = products + turn[:, start : start + b] @ mixed
-            start += b
-        vectors = (turn @ self._rows).T
-        return ritz_vectors(self.problem.n_clusters, vectors, products.T, values)
+        xp, (m, b, n) = namespace(turn), self._images.shape
+        mixed = xp.reshape(c @ xp.reshape(self._images, (m, b * n)), (b, n))
+        vectors, products = (turn @ self._rows).T, (turn @ mixed).T
+        return ritz_vectors(self.problem.n_clusters, vectors, products, values)
 
     def minimize(self, surfaces: CuttingSurfaces, error: float) -> Relaxation:
         """Solve the problem restricted to the basis to about its error, at first the given one."""

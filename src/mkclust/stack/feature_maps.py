@@ -168,7 +168,7 @@ def learn_maps(
 def draw_rows(blocks: Blocks, count: int, *, fewest: int = 1, seed: int = 0) -> dict[str, Array]:
     """Return finite rows of every view: those that it has of samples drawn from all.
 
-    If a view has fewer of these than `fewest`, or a small share, samples are drawn that it has.
+    If a view has fewer of these than `fewest`, or a small share, its own samples are drawn.
     """
     numbers = draw(blocks.n_samples, count, seed)
     check_finite(block := blocks.take(numbers), numbers)

@@ -78,10 +78,7 @@ class SampleFeatures:
     # The numbers of the views whose kernels are in the stack.
     kernels: tuple[int, ...]
 
-    @property
-    def n_samples(self) -> int:
-        """Number of samples that the coordinates stand for."""
-        return self.blocks.n_samples
+    n_samples = property(lambda self: self.blocks.n_samples)
 
     def subset(self, indices: Sequence[int]) -> "SampleFeatures":
         """Return the same for some of the kernels, in the coordinates of all."""
@@ -103,7 +100,6 @@ class SampleFeatures:
 
     @cached_property
     def _some_samples(self) -> Block:
-        """Some samples that stand for all if clusters are only compared."""
         return self.blocks.take(draw(self.n_samples, COMPARED_SAMPLES))
 
     def lift_some(self, vectors: Array) -> Array:
@@ -215,7 +211,7 @@ def _center(
 ) -> tuple[Float, float]:
     """Return the mean of a view's features, and the squared length below which one is rounding.
 
-    `shift` is the mean from an origin, and `square` the mean squared length from there.
+    `shift` and `square` are the mean and the mean squared length, both from the origin.
     """
     if not np.isfinite(square):
         raise ValueError(
@@ -287,7 +283,7 @@ def _factor(gram: Float, ends: Sequence[int]) -> tuple[Float, Float]:
     """Return T with ``gram = T^T T``, and the map from features to coordinates, ``T^-1``.
 
     Each view is measured in its own unit, or the columns of a small one would be lost. Columns that
-    depend on others are left out of the inverse: with pivoting, their part of T says how.
+    depend on others are left out of the inverse.
     """
     largest = np.array([gram.diagonal()[a:b].max() for a, b in pairwise(ends)])
     # The largest columns of all views would be equal, and rounding must not choose among them.
