@@ -210,7 +210,8 @@ def by_kernel_rows(rows: Any, row_lengths: Float | None, lengths: Float | None) 
     if row_lengths is not None and lengths is not None:
         similarities = similarities / to_device(row_lengths, similarities)[:, None]
         similarities = similarities / to_device(lengths, similarities)
-    return by_similarity(similarities, ROUNDINGS * rounding_of(rows) * abs(similarities))
+    largest = namespace(similarities).max(similarities, axis=1, keepdims=True)
+    return by_similarity(similarities, ROUNDINGS * rounding_of(rows) * abs(largest))
 
 
 def linked_neighborhoods(view: Array) -> Neighborhoods:

@@ -39,7 +39,7 @@ MUCH_LESS_SHARE = 0.6
 # three levels has 1 or 2, tables mostly more than 4.
 FULL_WEIGHT_DIRECTIONS = 3.0
 # Samples for the leading direction of a kernel, and for simulated p-values.
-JUDGED_SAMPLES, SIMULATED_SAMPLES = 192, 512
+JUDGED_SAMPLES, SIMULATED_SAMPLES = 128, 512
 
 
 def p_value_limit(n_samples: Any) -> Any:
@@ -418,7 +418,7 @@ def _may_be_by_order(comparison: Comparison, likely: Float) -> np.ndarray:
     if not linked.any():
         return linked
     windows = neighboring_rows(comparison.n_samples)
-    entries = to_host(comparison.entries(windows.reshape(-1)))
+    entries = to_host(comparison.entries(windows.reshape(-1)), "float32")
     ordered = neighbor_p_values(entries) < 1e-5
     linked &= np.outer(ordered, ordered)
     return linked & alike_if_shifted(entries, len(windows)) if linked.any() else linked

@@ -5,6 +5,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from mkclust.engine.eigen import Relaxation
 from mkclust.exceptions import GroupsWarning, warn
 from mkclust.kernels.neighbors import NeighborCount
 from mkclust.methods.agreement import Agreement, measure_agreement
@@ -14,7 +15,7 @@ from mkclust.methods.mixture import Mixture
 from mkclust.methods.neighbor_step import count_mix_neighbors, follow_neighbors
 from mkclust.methods.solution import Solution
 from mkclust.parameters import Allowed
-from mkclust.stack import Stack
+from mkclust.stack import Kernel, Stack
 from mkclust.stack.observed import maps_of, with_active, with_maps
 from mkclust.types import Array, Float
 
@@ -72,10 +73,14 @@ def solve_agreement_kkm(
     weights = compromise.scatter(compromise.weights)
     coefficients = compromise.scatter(compromise.coefficients)
 
+    mixes: list[tuple[Relaxation, Kernel]] = []  # the latest, which may have been rejected
+
     def relax(included: Stack, previous: Solution | None = None) -> Solution:
         """Solve for the included kernels, as they are filled."""
         mixture = Mixture(included, n_clusters)
         found = mixture.relax(compromise.coefficients)
+        assert mixture.mixed is not None
+        mixes[:] = [(found, mixture.mixed)]
         return mixture.solution(found, weights, coefficients, [found.value], True, 1)
 
     active = activate(stack, compromise.indices)
@@ -92,14 +97,17 @@ def solve_agreement_kkm(
         solution = relax(compromise.stack)
     followed = None
     if neighbors is not None and stack.features is None:
-        included = compromise.stack if solution.stack is None else solution.stack
-        assert solution.relaxation is not None
         size = count_mix_neighbors(neighbors, stack.n_samples, n_clusters)
-        followed = follow_neighbors(included, compromise.coefficients, solution.relaxation, size)
+        found, mixed = mixes.pop()
+        if found is not solution.relaxation:
+            mixed = (solution.stack or compromise.stack).mix(compromise.coefficients)
+        assert solution.relaxation is not None
+        followed = follow_neighbors(mixed, solution.relaxation, size)
     if followed is not None:
         solution = replace(
             solution,
             partition=followed.partition,
+            rows=followed.partition,
             projections=[float(c) * followed.projection for c in coefficients],
             n_passes=solution.n_passes + followed.n_products,
         )

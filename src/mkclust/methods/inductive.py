@@ -131,6 +131,8 @@ class InductiveClusterer(
         is_precise = is_complete and not is_on_accelerator(solution.partition)
         if solution.projections is None and relaxation is not None and is_precise:
             return embedded_rows(relaxation, rounding_of_entries(stack)), extension
+        if solution.rows is not None and is_precise:
+            return solution.rows, extension
         if extension is not None:
             return extension.embed_training(stack), extension
         products = multiply(stack.kernels, projections)

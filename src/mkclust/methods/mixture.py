@@ -16,13 +16,13 @@ from mkclust.engine.certificate import (
 from mkclust.engine.eigen import Relaxation, relax
 from mkclust.linalg import inner_products, precision_of
 from mkclust.methods.solution import Solution
-from mkclust.stack import Stack
+from mkclust.stack import Kernel, Stack
 from mkclust.types import Array, Float
 
 # Relative error of the eigenvalue sums that iterations compare.
 EIGEN_TOLERANCE = 1e-12
 # Relative error of the sums used by `leading_shares`, which are shown with two digits.
-SHARE_TOLERANCE = 2e-3
+SHARE_TOLERANCE = 5e-3
 # An alternation is in a cycle if it returns to within this share of a step.
 REPEATED = 1e-3
 # Alternation stopped by max_iter is reported as a cycle within this share.
@@ -48,6 +48,7 @@ class Mixture:
 
     def __init__(self, stack: Stack, n_clusters: int):
         self.stack, self.n_clusters, self.n_passes = stack, n_clusters, 0
+        self.mixed: Kernel | None = None  # the latest mix
         self._start: Array | None = None
 
     @property
@@ -63,8 +64,9 @@ class Mixture:
     def relax(self, coefficients: Float) -> Relaxation:
         """Return the leading eigenvectors of one mix."""
         self.n_passes += 1
-        mix = self.stack.mix(coefficients)
-        relaxation = relax_from(mix, self.n_clusters, tol=EIGEN_TOLERANCE, start=self._start)
+        self.mixed = self.stack.mix(coefficients)
+        options: Any = {"tol": EIGEN_TOLERANCE, "start": self._start}
+        relaxation = relax_from(self.mixed, self.n_clusters, **options)
         self._start = relaxation.vectors
         return relaxation
 

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from mkclust.engine.eigen import Relaxation
+from mkclust.engine.eigen import Relaxation, relax
 from mkclust.kernels.neighbors import (
     NeighborSearch,
     block_ranges,
@@ -23,9 +23,8 @@ from mkclust.kernels.neighbors import (
     lengths_of,
 )
 from mkclust.linalg import eigh, namespace, to_device, to_host
-from mkclust.methods.mixture import Mixture
-from mkclust.stack import Kernel, Stack, as_stack
-from mkclust.types import Array, Float
+from mkclust.stack import Kernel, as_stack
+from mkclust.types import Array
 
 # Neighbors of a sample. On 18 data sets 10 were better than 8 and 12, and these than 5 and 20.
 MOST_NEIGHBORS = 10
@@ -35,6 +34,8 @@ SHARE_OF_CLUSTER = 0.5
 FEWEST_NEIGHBORS = 3
 # Fewer samples than this are too few for neighborhoods.
 FEWEST_SAMPLES = 30
+# Relative error of the eigenvalue sum of the neighborhoods.
+NEIGHBOR_TOLERANCE = 1e-6
 # The regression is solved up to this relative error, or for this number of products.
 RIDGE_TOLERANCE, MOST_PRODUCTS = 1e-2, 50
 # Directions of less than this share of the largest are rounding: the mix has too low a rank.
@@ -58,27 +59,25 @@ def count_mix_neighbors(neighbors: Any, n_samples: int, n_clusters: int) -> int:
     return max(FEWEST_NEIGHBORS, min(MOST_NEIGHBORS, share))
 
 
-def follow_neighbors(
-    stack: Stack, coefficients: Float, relaxation: Relaxation, n_neighbors: int
-) -> Followed | None:
+def follow_neighbors(K: Kernel, relaxation: Relaxation, n_neighbors: int) -> Followed | None:
     """Return the partition that follows the neighbors in a mix, given the mix's eigenvectors.
 
     None if neighbors cannot tell k clusters: there are too few samples, neighborhoods fall into
     more than k groups that nothing connects, or the mix has a rank below k.
     """
-    n, k = stack.n_samples, relaxation.n_clusters
+    n, k = K.n_samples, relaxation.n_clusters
     if n < FEWEST_SAMPLES or n_neighbors >= n - 1 or k == 1:
         return None
-    K = stack.mix(coefficients)
-    lengths = to_host(lengths_of(K.diagonal()))
-    search = NeighborSearch(n_neighbors)
+    lengths, search = to_host(lengths_of(K.diagonal())), NeighborSearch(n_neighbors)
+    are_equal = np.ptp(lengths) <= 1e-9 * lengths.max()
     for part in block_ranges(n, n, K.like):
-        search.add(*by_kernel_rows(K.rows(part), lengths[part], lengths))
+        divisors = (None, None) if are_equal else (lengths[part], lengths)
+        search.add(*by_kernel_rows(K.rows(part), *divisors))
     found = search.result()
     if count_components([(found, np.arange(n))], n) > k:
         return None
-    neighborhoods = as_stack([found.kernel()], normalize=False, validate=False)
-    U = Mixture(neighborhoods, k).relax(np.ones(1)).vectors[:, :k]
+    (neighborhoods,) = as_stack([found.kernel()], normalize=False, validate=False).kernels
+    U = relax(neighborhoods, k, tol=NEIGHBOR_TOLERANCE).vectors[:, :k]
     P, n_products = _ridge(K, to_device(U, K.like), relaxation)
     rows = K @ P
     values, vectors = eigh(to_host(rows.T @ rows))

@@ -36,6 +36,8 @@ class Solution:
     projections : sequence of m arrays of shape (n_samples, n_clusters), or None
         If the partition is not made of eigenvectors of a combined kernel, but still a function of
         similarities: its rows are ``sum_p k_p(x) projections_p``.
+    rows : array of shape (n_samples, n_clusters) or None
+        The training samples by these projections, if the solver has computed them.
     n_iter, n_passes : int
         Number of iterations, and how often every kernel was read.
     gap : float
@@ -73,6 +75,7 @@ class Solution:
     coefficients: Float | None = None
     relaxation: Relaxation | None = None
     projections: Sequence[Array] | None = None
+    rows: Array | None = None
     n_iter: int = 0
     n_passes: int = 0
     gap: float = float("nan")
