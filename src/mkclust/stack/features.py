@@ -62,7 +62,7 @@ RANK_TOLERANCE = 1e-13
 
 @dataclass(frozen=True)
 class SampleFeatures:
-    """The samples behind compressed kernels, and how vectors in coordinates become theirs."""
+    """The samples behind compressed kernels, and the map from coordinates to samples."""
 
     # The standardized features of any samples, given as views, and those of `blocks`.
     learned: Features = field(repr=False)

@@ -38,8 +38,8 @@ TILE_ON_DEVICE = 4096
 class Kernel:
     """A symmetric positive semidefinite matrix over n samples, which need not be written out.
 
-    A subclass answers ``rows`` and ``diagonal``; products follow from the rows unless it has
-    a cheaper way.
+    A subclass defines ``rows`` and ``diagonal``; products follow from the rows unless it has a
+    cheaper way.
     """
 
     like: Any  # an array of length n; vectors over the samples live on its device

@@ -31,7 +31,7 @@ FillRule = Literal["zero", "rescale"]
 
 @dataclass(frozen=True)
 class Fill:
-    """Missing samples as combinations: column j of ``left @ right^T`` is that for sample j."""
+    """Missing samples as combinations: column j of ``left @ right^T`` is that of sample j."""
 
     left: Array  # over the observed samples, (n_observed, r)
     right: Array  # over all samples, (n_samples, r); zero on the observed ones

@@ -39,8 +39,8 @@ SHARE_ON_DEVICE = 0.004
 class Source:
     """Kernels over the same samples, of which some rows are read or computed at a time.
 
-    A subclass answers ``n_kernels``, ``n_samples``, ``dtype`` and ``rows``, and overrides what it
-    knows better.
+    A subclass defines ``n_kernels``, ``n_samples``, ``dtype`` and ``rows``, and overrides the rest
+    if it has a cheaper way.
     """
 
     n_kernels: int  # m
