@@ -103,9 +103,18 @@ def relax(
     orthogonal to `start` may never be found (`mkclust.engine.certificate.relax_from` searches for
     them). Arrays of length n use `dtype`; `block_width` is the number of vectors returned.
     """
-    if block_width(K.n_samples, n_clusters) >= K.n_samples:
+    width = block_width(K.n_samples, n_clusters)
+    if width >= K.n_samples:
         return relax_whole(K.dense(), n_clusters)
-    vectors = start_vectors(K, n_clusters, start, dtype)
+    vectors = zeros((K.n_samples, 0), K.like, dtype) if start is None else astype(start, dtype)
+    if (n_drawn := width - vectors.shape[1]) > 0:
+        drawn = random_normal((K.n_samples, n_drawn), K.like, 0, dtype)
+        # Images of random vectors lean towards the leading eigenvectors; if the rank is too low for
+        # that, the random vectors themselves fill up.
+        for fresh in (K @ drawn, drawn):
+            if vectors.shape[1] < width:
+                vectors = side_by_side(vectors, orthonormalize(fresh, vectors))
+    vectors = vectors[:, :width]
     return improve(K, rayleigh_ritz(K, vectors, n_clusters), tol)
 
 
@@ -117,15 +126,6 @@ def block_width(n: int, n_clusters: int) -> int:
     """
     width = n_clusters + max(8, n_clusters // 4)
     return n if n <= 200 or 5 * width >= n else width
-
-
-def start_vectors(K: Any, n_clusters: int, start: Array | None, dtype: str = "float64") -> Array:
-    """Return orthonormal vectors to iterate: those given first, then random ones."""
-    width = block_width(K.n_samples, n_clusters)
-    vectors = random_normal((K.n_samples, width), K.like, 0, dtype)
-    if start is not None:
-        vectors = side_by_side(astype(start, dtype), vectors)
-    return orthonormalize(vectors)[:, :width]
 
 
 def relax_whole(M: Array, n_clusters: int) -> Relaxation:

@@ -19,7 +19,6 @@ from mkclust.engine.eigen import (
     relax,
     relax_whole,
     ritz_vectors,
-    start_vectors,
 )
 from mkclust.linalg import (
     astype,
@@ -27,6 +26,8 @@ from mkclust.linalg import (
     inner_products,
     namespace,
     orthonormalize,
+    random_normal,
+    side_by_side,
     to_device,
     to_host,
     top_eigenpairs,
@@ -154,8 +155,10 @@ def _search_in_steps(stack: Any, problem: Problem, weights: Float, start: Array 
     """Search in single precision first, if that can be done, then on the kernels as they are."""
     k, tol = problem.n_clusters, problem.tol
     if not stack.in_memory:  # each product is a pass, so the vectors are improved in the basis
-        vectors = start_vectors(stack.kernels[0], k, start)
-        return _search_subspace(stack, problem, weights, vectors)
+        width = block_width(stack.n_samples, k)
+        drawn = random_normal((stack.n_samples, width), stack.kernels[0].like, 0)
+        start = orthonormalize(drawn if start is None else side_by_side(start, drawn))
+        return _search_subspace(stack, problem, weights, start[:, :width])
     pays = stack.n_samples > FEW_SAMPLES and stack.n_kernels > 1
     single = pays and tol >= LEAST_TOLERANCE_FROM_SINGLE and stack.is_safe_in_single
     copy, dtype = (stack.held(True), "float32") if single else (None, "float64")
