@@ -1,11 +1,9 @@
 """Methods as users write them: outside the package, and in no registry."""
 
-from typing import ClassVar
-
 import numpy as np
 
-from mkclust.engine.eigen import relax
 from mkclust.methods import InductiveClusterer, MultipleKernelClusterer, Solution
+from mkclust.methods.mixture import Mixture
 
 
 class Powered(InductiveClusterer):
@@ -13,46 +11,28 @@ class Powered(InductiveClusterer):
 
     strength: float = 1.0
 
-    SUMMARY = "which weighs the kernels by a power of their leading eigenvalue sums"
-    REFERENCES = ("A. User. Powers of Kernels. 2026.",)
     WEIGHT_MEANING = "A large weight means much leading structure; it is not importance."
-    GRID: ClassVar = {"strength": [0.0, 1.0, 2.0]}
 
     def _solve(self, stack):
-        k = self.n_clusters
-        sums = np.array(
-            [relax(stack.kernels[p], k, tol=1e-8).value for p in range(stack.n_kernels)]
-        )
+        mixture = Mixture(stack, self.n_clusters)
+        sums = np.array([mixture.relax(one).value for one in np.eye(stack.n_kernels)])
         weights = sums**self.strength / (sums**self.strength).sum()
-        found = relax(stack.mix(weights), k, tol=1e-8)
-        return Solution(
-            partition=found.vectors[:, :k],
-            weights=weights,
-            objective=found.value,
-            history=np.array([found.value]),
-            converged=True,
-            coefficients=weights,
-            relaxation=found,
-            n_iter=1,
-        )
+        found = mixture.relax(weights)
+        return mixture.solution(found, weights, weights, [found.value], True, 1)
 
 
 class FirstKernel(MultipleKernelClusterer):
-    """The first kernel alone: no mix, nothing to say about new samples, and not a word on it."""
+    """The first kernel alone: no mix, no new samples, no class attributes."""
 
     def _solve(self, stack):
-        found = relax(stack.kernels[0], self.n_clusters, tol=1e-8)
-        return Solution(
-            partition=found.vectors[:, : self.n_clusters],
-            weights=np.eye(stack.n_kernels)[0],
-            objective=found.value,
-            history=np.array([found.value]),
-            converged=True,
-        )
+        one = np.eye(stack.n_kernels)[0]
+        found = Mixture(stack, self.n_clusters).relax(one)
+        history = np.array([found.value])
+        return Solution(found.vectors[:, : self.n_clusters], one, found.value, history, True)
 
 
 class Unfinished(InductiveClusterer):
-    """Says that it knows new samples, and returns nothing by which to know them."""
+    """Claims to embed new samples, and returns nothing to embed them by."""
 
     _solve = FirstKernel._solve
 

@@ -59,11 +59,10 @@ def test_models_of_dask_arrays_are_those_of_arrays(views, approximation):
         np.testing.assert_array_equal(each.predict(lazy(views)), fitted[0].labels_)
 
 
-def test_exact_kernels_of_dask_arrays_are_refused_and_predicted_from(views):
-    with pytest.raises(ValueError, match="approximation"):
-        SimpleMKKM(3).fit(lazy(views))
-    exact = SimpleMKKM(3, random_state=0).fit(views)
-    np.testing.assert_array_equal(exact.predict(lazy(views)), exact.labels_)
+def test_exact_kernels_of_dask_arrays_are_refused(views):
+    for use in (SimpleMKKM(3).fit, SimpleMKKM(3).fit(views).predict):
+        with pytest.raises(ValueError, match="approximation"):
+            use(lazy(views))
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,6 @@
 """What a model refuses: kernels, parameters and new samples, without being left half-fitted.
 
-What no kernels or views are is tested where these are read (tests/stack/test_build.py, tests/data).
+Other kernels and views that are refused are in tests/stack/test_build.py and tests/data.
 """
 
 import re
@@ -12,23 +12,20 @@ import scipy.sparse as sp
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
 
 from mkclust import KernelBank, SimpleMKKM
-from mkclust.kernels import Nystroem
 
 N = 30
 pytestmark = pytest.mark.filterwarnings("ignore::mkclust.exceptions.WeightsWarning")
 
 
-def sound_kernels(n=N, m=3, seed=0):
+def sound_kernels():
     """Return Gram matrices of full rank with diagonals that vary."""
-    X = np.random.default_rng(seed).normal(size=(m, n, n + 5))
-    return [x @ x.T / n for x in X]
+    return [x @ x.T / N for x in np.random.default_rng(0).normal(size=(3, N, N + 5))]
 
 
-def gaussian_kernels(n=N, m=3, seed=0):
+def gaussian_kernels():
     """Return Gaussian kernels, whose diagonals are one."""
-    rng = np.random.default_rng(seed)
-    bank = KernelBank(widths=(1.0,), polynomials=(), linear=None)
-    return bank.fit_transform([rng.normal(size=(n, 4)) for _ in range(m)])
+    X = np.random.default_rng(0).normal(size=(3, N, 4))
+    return np.exp(-np.square(X[:, :, None] - X[:, None]).sum(axis=-1) / 8)
 
 
 def fit_kernels(kernels, **options):
@@ -46,25 +43,20 @@ def with_entries(K, *entries):
 K0 = sound_kernels()[1]
 # One feature whose mean is zero, which is where the first and the last sample are.
 MIRRORED = np.concatenate([[0.0], np.arange(1, 15), -np.arange(1, 15), [0.0]])
-ASYMMETRIC = K0 + 0.25 * np.eye(N, k=3)
 BAD_KERNELS = {
-    "NaN": (with_entries(K0, (1, 2, np.nan), (4, 4, np.nan)), {}, "3 entries are NaN"),
-    "sparse NaN": (sp.csr_array(with_entries(K0, (1, 2, np.nan))), {}, "2 entries are NaN"),
-    "other size": (K0[:-1, :-1], {}, "kernel 0.*30 samples.*has 29"),
-    "not symmetric": (ASYMMETRIC, {}, r"not symmetric.*0\.25.*\(K \+ K\.T\) / 2"),
-    "sparse not symmetric": (sp.csc_matrix(ASYMMETRIC), {}, r"not symmetric.*0\.25"),
-    "negative diagonal": (with_entries(K0, (3, 3, -2.0)), {}, "psd='clip'.*psd='shift'"),
+    "sparse not symmetric": (
+        sp.csc_matrix(K0 + 0.25 * np.eye(N, k=3)),
+        {},
+        r"not symmetric.*0\.25",
+    ),
     "constant to rounding": (np.full((N, N), 0.1) + 1e-17 * np.eye(N), {}, "constant"),
-    "sparse constant": (sp.csr_array(np.ones((N, N))), {}, "constant"),
-    "zero uncentered": (np.zeros((N, N)), {"center": False, "normalize": False}, "zero"),
     "samples without self-similarity": (
         with_entries(K0, *[(i, j, 0.0) for i in (4, 9) for j in range(N)]),
         {"center": False},
-        "samples 4 and 9 have zero self-similarity.*normalize=False",
+        "samples 4 and 9 have zero self-similarity",
     ),
     "samples at the mean": (np.outer(MIRRORED, MIRRORED), {}, "samples 0 and 29 .*normalize=False"),
     "masked": (np.ma.masked_array(K0, mask=np.eye(N, k=1) > 0), {}, "masked|missing|NaN"),
-    "tiny": ((K0 * 1e-295), {"normalize": False}, "entries so small.*multiply it"),
 }
 
 
@@ -112,45 +104,21 @@ def test_a_bad_parameter_is_refused_by_name(parameter):
         assert vars(model) == before
 
 
-# Ambiguous and useless data --------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("wrap", [list, lambda K: dict(zip("abc", K, strict=True))])
-@pytest.mark.parametrize("kind", [np.asarray, sp.csr_array, np.ndarray.tolist])
-def test_square_matrices_are_kernels_or_views_only_if_kernels_says_so(wrap, kind):
-    X = wrap([kind(K) for K in sound_kernels()])
-    message = r"square.*30 x 30.*kernels='precomputed'.*kernels=KernelBank\(\)"
-    with pytest.raises(ValueError, match=message):
+@pytest.mark.parametrize("wrap", [list, lambda K: dict(enumerate(map(sp.csr_array, K)))])
+def test_square_matrices_are_kernels_or_views_only_if_kernels_says_so(wrap):
+    X = wrap(sound_kernels())
+    with pytest.raises(ValueError, match=r"kernels='precomputed'.*kernels=KernelBank\(\)"):
         SimpleMKKM(3).fit(X)
     assert SimpleMKKM(3, kernels="precomputed").fit(X).n_features_in_ == N
     assert SimpleMKKM(3, kernels=KernelBank()).fit(X).n_features_in_ == 3 * N
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("dtype", [np.float64, np.float32])
-@pytest.mark.parametrize("n", [30, 250])
-@pytest.mark.parametrize("kind", ["kernels", "views", "table"])
-def test_more_clusters_than_distinct_samples_are_refused(kind, n, dtype):
-    rng = np.random.default_rng(0)
-    table = rng.normal(size=(3, 4)).astype(dtype)[np.arange(n) % 3]
-    X = {"table": table, "views": [table, table[:, :2]]}.get(kind)
-    if X is None:
-        X = KernelBank(widths=(1.0, 2.0), polynomials=(), linear=None).fit_transform(table)
-    assert len(set(SimpleMKKM(3, random_state=0).fit(X).labels_)) == 3
-    with pytest.raises(ValueError, match=f"n_clusters=4.*only 3 of the {n}.*distinct.*fewer"):
-        SimpleMKKM(4, random_state=0).fit(X)
-
-
-@pytest.mark.filterwarnings("ignore::mkclust.exceptions.UncoveredSamplesWarning")
-def test_samples_without_any_similarity_belong_to_no_cluster_and_disturb_nothing():
-    K = np.zeros((2, 12, 12))
-    K[0, :3, :3] = K[1, 3:6, 3:6] = 500 * np.eye(3) + 5
-    for k in (2, 5):
-        model = SimpleMKKM(k, center=False, normalize=False, random_state=0).fit(K)
-        assert model.labels_[6:].tolist() == [-1] * 6
-        np.testing.assert_array_equal(model.predict(K), model.labels_)
-    with pytest.raises(ValueError, match="only 6 of 12 samples"):
-        SimpleMKKM(7, center=False, normalize=False, random_state=0).fit(K)
+@pytest.mark.parametrize(("n", "dtype"), [(30, np.float64), (250, np.float32)])
+def test_more_clusters_than_distinct_samples_are_refused(n, dtype):
+    X = np.random.default_rng(0).normal(size=(3, 4)).astype(dtype)[np.arange(n) % 3]
+    assert len(set(SimpleMKKM(3, random_state=0).fit([X, X[:, :2]]).labels_)) == 3
+    with pytest.raises(ValueError, match=f"n_clusters=4.*only 3 of the {n}"):
+        SimpleMKKM(4, random_state=0).fit([X, X[:, :2]])
 
 
 @pytest.mark.parametrize("seed", [1, 2, 11])
@@ -160,9 +128,6 @@ def test_distinct_samples_are_not_taken_for_equal_in_single_precision(seed):
         warnings.simplefilter("ignore", ConvergenceWarning)
         model = SimpleMKKM(199, n_init=1, max_iter=2, random_state=0).fit([X])
     assert len(set(model.labels_)) == 199
-
-
-# Nothing half-fitted ---------------------------------------------------------------------------
 
 
 def failing_fits():
@@ -200,9 +165,6 @@ def test_a_failed_fit_leaves_nothing_half_fitted_and_an_earlier_fit_whole(parame
     np.testing.assert_array_equal(model.predict(table), labels)
 
 
-# New samples -----------------------------------------------------------------------------------
-
-
 @pytest.fixture(scope="module")
 def models():
     """Return models that were fitted on kernels, a table and views."""
@@ -222,19 +184,15 @@ BAD_NEW = {
         (NEW[0], r"K\[None\]"),
         ({}, "empty|0 kernels"),
         (np.where(np.eye(4, N) > 0, np.nan, NEW), "kernel 0.*NaN"),
-        (NEW.astype(complex) * 1j, "kernel 0.*(complex|real)"),
-        (NEW.astype(str), "kernel 0.*(type|numbers)"),
     ],
     "table": [
         (np.ones((4, 3)), "3 features.*4 features"),
         (np.full((4, 4), np.nan), "NaN"),
         ([np.ones((4, 4))], "'view 0'.*'table'"),
-        (np.ones(4), "2D|dim"),
         (np.ones((0, 4)), "0 sample"),
     ],
     "views": [
         ({"a": np.ones((3, 4))}, "'b': 2"),
-        ({"a": np.ones((3, 4)), "b": np.ones((3, 3))}, "'b': 3.*'b': 2"),
         ({"a": np.ones((3, 4)), "b": np.ones((2, 2))}, "'a' has 3 rows.*'b' has 2"),
         ({"a": np.ones((3, 4)), "b": np.array([[1, np.nan]] * 3)}, "'b'.*NaN"),
         (np.ones((3, 6)), "'table': 6"),
@@ -278,20 +236,3 @@ def test_self_similarities_that_cannot_be_right_are_refused():
         own[1, 2] = value
         with pytest.raises(ValueError, match="self_similarity.*kernel 1 and new sample 2"):
             model.predict(K[:, :4], self_similarity=own)
-
-
-@pytest.mark.parametrize("options", [{}, {"approximation": Nystroem(10)}])
-def test_what_only_looks_like_input_is_refused(options):
-    table = np.random.default_rng(0).normal(size=(N, 4))
-    series = pytest.importorskip("pandas").Series(table[:, 0])
-    for X, message in [
-        (None, "X is a None"),
-        ({"a": table, "b": None}, "View 'b'"),
-        ((view for view in [table, table]), "X is a generator"),
-        ([[1.0, 2.0], [3.0]], "X is a list of rows"),
-        ({"a": table[:2], "b": [[1.0], [2.0, 3.0]]}, "View 'b' is a list"),
-        (series, r"X is a Series.*to_frame\(\)"),
-        ([table, series], r"View 'view 1' is a Series.*to_frame\(\)"),
-    ]:
-        with pytest.raises((ValueError, TypeError), match=message):
-            SimpleMKKM(3, **options).fit(X)

@@ -1,8 +1,7 @@
 """From data frames to clusters: ids, columns and categories go through every fit and predict."""
 
-import pickle
-
 import numpy as np
+import pandas
 import pytest
 from sklearn.base import clone
 from sklearn.metrics import adjusted_rand_score, make_scorer
@@ -13,7 +12,6 @@ from sklearn.preprocessing import StandardScaler
 from mkclust import AverageKKM, SimpleMKKM
 from mkclust.kernels import Nystroem
 
-pandas = pytest.importorskip("pandas")
 pytestmark = pytest.mark.filterwarnings("ignore::mkclust.exceptions.WeightsWarning")
 N = 45
 # Of different sizes, by which clusters are numbered.
@@ -32,15 +30,6 @@ def frames(seed=0):
     return {"genes": table, "clinic": clinic}
 
 
-def shuffled(frame, seed):
-    return frame.iloc[np.random.default_rng(seed).permutation(len(frame))]
-
-
-def by_id(model):
-    """Return the labels by the ids of their samples."""
-    return dict(zip(model.sample_ids_.tolist(), model.labels_.tolist(), strict=True))
-
-
 def wide():
     """Return both tables as one, the columns of one led by a prefix."""
     return frames()["genes"].join(frames()["clinic"][["m0", "m1", "m2"]].add_prefix("clinic_"))
@@ -49,24 +38,11 @@ def wide():
 VIEWS = {"genes": ["g0", "g1", "g2", "g3"], "clinic": "clinic_"}
 
 
-def test_two_frames_with_the_same_ids_in_different_orders_are_paired_by_id():
-    views = frames()
-    turned = {"genes": views["genes"], "clinic": shuffled(views["clinic"], 3)}
-    model, other = (AverageKKM(3, random_state=0).fit(X) for X in (views, turned))
-    assert by_id(model) == by_id(other)
-    assert adjusted_rand_score(Y, other.labels_) > 0.9
-    assert model.view_names_in_ == ("genes", "clinic", "clinic (categories)")
-    assert model.kernel_names_ == model.view_names_in_
-
-
 def test_new_samples_are_encoded_as_the_training_samples_were():
     views = frames()
     model = SimpleMKKM(3, random_state=0).fit(views)
-    loaded = pickle.loads(pickle.dumps(model))
-    new = {"genes": views["genes"].iloc[:9, ::-1], "clinic": shuffled(views["clinic"].iloc[:9], 1)}
-    for each in (model, loaded):
-        np.testing.assert_array_equal(each.predict(new), model.labels_[:9])
-    few = {name: frame.iloc[:1] for name, frame in views.items()}  # of one level each
+    assert model.view_names_in_ == ("genes", "clinic", "clinic (categories)")
+    few = {name: frame.iloc[:1] for name, frame in views.items()}  # one level per category
     np.testing.assert_array_equal(model.predict(few), model.labels_[:1])
     with pytest.raises(ValueError, match="View 'genes' lacks .*'g1'"):
         model.predict({**views, "genes": views["genes"].drop(columns="g1")})

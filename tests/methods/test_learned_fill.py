@@ -11,7 +11,7 @@ from mkclust import MKKM, SimpleMKKM
 from mkclust.data.samples import Samples
 from mkclust.engine.simplex import best_response
 from mkclust.linalg import inner_products, to_host
-from mkclust.methods.learned_fill import AlignedFills, RegressedFills
+from mkclust.methods.learned_fill import AlignedFills, regressed_fills
 from mkclust.methods.learned_rows import TRUST, LearnedRows, grams_of
 from mkclust.stack import as_stack
 from mkclust.stack.observed import observed_samples, with_maps
@@ -153,7 +153,7 @@ def test_regression_leaves_the_least_that_any_fill_leaves_unexplained(seed):
     H = np.linalg.qr(rng.normal(size=(n, k)))[0]
     observed = ~np.isin(np.arange(n), missing)
     stack = incomplete_stack((X @ X.T)[None], observed[:, None])
-    filled = dense_kernels(filled_by(RegressedFills(), stack, H))[0]
+    filled = dense_kernels(filled_by(regressed_fills, stack, H))[0]
 
     def unexplained(free):
         Phi = X.copy()

@@ -1,4 +1,4 @@
-"""Whether clusters that follow the missingness are told from those that do not."""
+"""Whether clusters that follow the missingness are recognized, and others are not."""
 
 import numpy as np
 import pytest
@@ -27,7 +27,7 @@ def test_false_alarms_are_as_seldom_as_the_level_says_with_rare_patterns(rate, s
     assert 1 <= np.sum(np.array(p_values) < 0.1) <= 35  # of 20 at most, on average
 
 
-def test_patterns_are_found_out_that_no_single_view_shows():
+def test_patterns_are_recognized_that_no_single_view_shows():
     first, second = (np.arange(400) % 2).astype(bool), (np.arange(400) // 2 % 2).astype(bool)
     observed = np.column_stack([np.ones(400, bool), first, second])
     missingness = measure_missingness((first ^ second).astype(int), observed, "abc")
@@ -73,10 +73,3 @@ def test_neither_the_order_of_samples_nor_of_views_nor_of_clusters_changes_anyth
     np.testing.assert_allclose(
         one.view_p_values[views], other.view_p_values, rtol=1e-12, atol=1e-12
     )
-
-
-def test_a_single_cluster_follows_nothing():
-    observed = np.array([[True, False], [True, True], [False, True]])
-    missingness = measure_missingness(np.zeros(3, dtype=int), observed, "ab")
-    assert not missingness.follows
-    assert "single cluster" in missingness.verdict()

@@ -18,9 +18,10 @@ needs_torch = pytest.mark.skipif(not TORCH, reason="torch is not installed")
 
 def test_nothing_of_the_kernels_stays_in_a_model():
     kernels, _ = gaussian_kernels(np.random.default_rng(0), n=240)
-    source = (model := SimpleMKKM(4, random_state=0).fit(kernels))._source
-    held = [model.embedding_, *source.extension.projections]
-    held += [standard.diagonal for standard in source.standardizations]
+    model = SimpleMKKM(4, random_state=0).fit(kernels)
+    extension = model._source.extension
+    held = [model.embedding_, *extension.projections]
+    held += [standard.diagonal for standard in extension.standardizations]
     for array in held:
         base = array if array.base is None else array.base
         assert base.nbytes <= 2 * array.nbytes

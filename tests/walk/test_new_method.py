@@ -100,5 +100,5 @@ def test_the_contract_tests_find_a_method_by_its_line_in_the_registry(library):
     options = ("-p", "no:cacheprovider", "-c", ROOT / "pyproject.toml", "--rootdir", ROOT)
     said = run(library, *tests, *options)
     (passed,) = re.findall(r"^(\d+) passed", said, re.MULTILINE)
-    assert int(passed) > 140
+    assert int(passed) > 110
     assert "failed" not in said

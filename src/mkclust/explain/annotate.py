@@ -16,7 +16,7 @@ from mkclust.explain.survival_columns import named_survival, read_events, usual_
 from mkclust.explain.tables import AlignedTable, read_tables
 from mkclust.index import index_of, make_index
 from mkclust.methods import MultipleKernelClusterer
-from mkclust.methods.uncovered import UNCOVERED
+from mkclust.methods.out_of_sample import UNCOVERED
 from mkclust.parameters import Count, check_parameter
 from mkclust.plots import SurvivalDisplay
 from mkclust.text import join_words, printable, text_table

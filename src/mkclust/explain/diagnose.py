@@ -27,9 +27,8 @@ from mkclust.methods.agreement import (
     p_text,
 )
 from mkclust.methods.missingness import Missingness
+from mkclust.methods.mixed_kernel import only_covered, open_again, read_again
 from mkclust.methods.out_of_sample import inverse
-from mkclust.methods.training import in_order_of_fit, open_again
-from mkclust.methods.uncovered import only_covered
 from mkclust.metrics import agreement_of_labels
 from mkclust.plots.sampling import sample_clusters
 from mkclust.stack import Kernel, Stack, Standardization, Standardized
@@ -236,10 +235,8 @@ def diagnose(
         )
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # the fit itself has warned
-        samples, model = in_order_of_fit(model, X), only_covered(model)
+        samples, model = read_again(model, X), only_covered(model)
         n, labels = len(model.labels_), to_host(model.labels_, None)
-        if samples.n_samples != n:
-            raise ValueError(f"X has {samples.n_samples} samples, the model was fitted on {n}")
         diagnosed, part = model, np.arange(n)
         if n > max_samples or is_approximated(model):
             part = sample_clusters(labels, max_samples)
@@ -277,7 +274,7 @@ def _refit(model: Any, samples: Any, part: np.ndarray) -> tuple[Any, Any]:
             scale="auto",
             random_state=integer_seed(model),
         )
-    return refitted, in_order_of_fit(refitted.fit(X), X)
+    return refitted, read_again(refitted.fit(X), X)
 
 
 def _compare(model: Any, stack: Stack, leave_one_out: bool) -> dict[str, Any]:

@@ -8,8 +8,8 @@ from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
 from mkclust.methods import MultipleKernelClusterer
+from mkclust.methods.mixed_kernel import only_covered
 from mkclust.methods.source import training_index
-from mkclust.methods.uncovered import only_covered
 
 
 def check_fitted(model: Any) -> None:

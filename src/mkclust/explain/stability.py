@@ -13,8 +13,7 @@ from mkclust.explain.fitted import check_fitted, is_approximated
 from mkclust.explain.parts import Parts
 from mkclust.linalg import to_host
 from mkclust.linalg.sparse_rows import spread_rows
-from mkclust.methods.training import in_order_of_fit
-from mkclust.methods.uncovered import only_covered
+from mkclust.methods.mixed_kernel import only_covered, read_again
 from mkclust.metrics import agreement_of_labels, align_labels
 from mkclust.parameters import Count, Number, check_parameter
 from mkclust.stack.feature_maps import seeds_of
@@ -153,10 +152,8 @@ def stability(
         n_resamples = 20 if vary == "samples" else 5
     check_resamples(n_resamples, fraction, max_samples)
     rng, covered, n_all = seeded(random_state), model._covered, len(model.labels_)
-    samples, model = in_order_of_fit(model, X), only_covered(model)
+    samples, model = read_again(model, X), only_covered(model)
     labels, n, k = to_host(model.labels_, None), samples.n_samples, model.n_clusters
-    if n != len(labels):
-        raise ValueError(f"X has {n} samples, the model was fitted on {len(labels)}")
     parts, on_parts = Parts.of_fit(model, samples), vary == "samples"
     size = part_size(n, fraction, max_samples) if on_parts else n
     refitted = _on_parts(model, parts, size) if on_parts else _with_other_landmarks(model, parts)
@@ -177,7 +174,7 @@ def stability(
     shares = np.divide(n_stayed, n_drawn, out=np.full(n, np.nan), where=n_drawn > 0)
     clusters = pd.Series(shares).groupby(labels).mean().reindex(range(k)).to_numpy()
     if covered is not None:
-        shares = spread_rows(shares[:, None], covered, n_all, np.nan)[:, 0]
+        shares = spread_rows(shares, covered, n_all, np.nan)
     return Stability(type(model).__name__, vary, shares, clusters, agreements, size)
 
 

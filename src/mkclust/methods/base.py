@@ -1,37 +1,65 @@
-"""What all methods share: a method stores its parameters and solves, and the base does the rest."""
+"""What all methods share.
+
+``fit`` reads its input (``read_training``), makes kernels of it (``open_training``),
+lets the method solve, and clusters the rows of the partition (``learn``). What new samples
+need is kept in ``_source`` (``Source``).
+"""
 
 import time
-from dataclasses import field
+from dataclasses import field, replace
 from typing import Any, ClassVar, Literal, Self, cast
 
 import numpy as np
 from sklearn.base import ClusterMixin
+from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from mkclust.data.check import n_dims
-from mkclust.data.options import TableOptions
+from mkclust.data.options import TABLE_RULES, TableOptions
+from mkclust.exceptions import ClusterNumberWarning, warn
+from mkclust.kernels import KernelBank
+from mkclust.kernels.kinds import check_scale
 from mkclust.linalg import arrays_to_host
 from mkclust.methods.agreement import Agreement
 from mkclust.methods.documentation import COSINES, MIXING_WEIGHT, SUM, fill
-from mkclust.methods.out_of_sample import Extension
-from mkclust.methods.parameter_checks import check_parameters
+from mkclust.methods.mixed_kernel import mixed_kernel
+from mkclust.methods.out_of_sample import Extension, observed_of
 from mkclust.methods.solution import Solution
-from mkclust.methods.training import learn, mixed_kernel, read_training, solve_timed
-from mkclust.methods.uncovered import observed_of
-from mkclust.parameters import Allowed, Parameters, learned
+from mkclust.methods.training import learn, read_training
+from mkclust.parameters import (
+    Allowed,
+    ClusterCount,
+    Count,
+    Flag,
+    Number,
+    Parameters,
+    check_parameter,
+    learned,
+)
 from mkclust.stack import Mix, Stack
+from mkclust.stack.compare import count_distinct
 from mkclust.text import printable, text_table
 from mkclust.types import Array, Float, Labels
 
+# What the parameters that many methods share may be.
+COMMON: dict[str, Allowed] = {
+    "n_clusters": ClusterCount(),
+    "center": Flag(),
+    "normalize": Flag(),
+    "n_init": Count(),
+    "max_iter": Count(),
+    "tol": Number(0, 1, open_low=True, open_high=True),
+} | TABLE_RULES
+
 
 class MultipleKernelClusterer(ClusterMixin, Parameters):
-    """Base of all methods: a child stores its parameters and solves; this does the rest.
+    """Base of all methods.
 
-    A child defines its parameters as annotated fields and ``_solve(stack) -> Solution``, and names
-    in ``ALLOWED`` what its own parameters may be. It may add what it has learned in
-    ``_learned(stack, solution, labels, *further)``, with the labels of further rows that it asked
-    for in ``_further_rows``. Its docstring may name sections of ``mkclust.methods.documentation``.
-    Pages, displays and the command line describe a method by the attributes of its class.
+    A child defines its parameters as annotated fields, their values in ``ALLOWED``, and
+    ``_solve(stack) -> Solution``. It may add attributes in ``_learned(stack, solution, labels,
+    *further)``, with the labels of further rows that it asked for in ``_further_rows``. Its
+    docstring may name sections of ``mkclust.methods.documentation``. Reports, displays and the
+    command line describe a method by the attributes of its class.
     """
 
     n_clusters: int = field(default=8, kw_only=False)
@@ -156,15 +184,13 @@ class MultipleKernelClusterer(ClusterMixin, Parameters):
         ((30, 3), (2,))
         """
         self.check_parameters()
-        return solve_timed(self, stack)
+        self._check_n_clusters(stack)
+        started = time.perf_counter()
+        solution = self._solve(stack)
+        return replace(solution, seconds=time.perf_counter() - started)
 
     def summary(self) -> str:
-        """Return what was understood of the input, and how every kernel counts.
-
-        Returns
-        -------
-        str
-        """
+        """Return how the input was read, and the weight and alignment of every kernel."""
         check_is_fitted(self)
         rows = [["kernel", "weight", "alignment"]]
         for name, *values in zip(self.kernel_names_, self.weights_, self.alignments_, strict=True):
@@ -176,18 +202,13 @@ class MultipleKernelClusterer(ClusterMixin, Parameters):
         """Return the similarities by which the samples are clustered, all or among some.
 
         For most methods that is ``sum_p coefficients_p K_p``, every kernel centered and scaled as
-        in the fit. LMKKM mixes by the weights of both samples; ONKC has a kernel of its own near
-        the mix; LKAM and LocalizedSimpleMKKM count the mix by the neighborhoods that two samples
-        have in common; LF-MVC has cosines between rows of its embedding; AnchoredMKKM adds its
-        anchor, except with an approximation, whose kernels are those of the features.
-
-        Nothing as large as the samples squared is made if few are asked for, except by ONKC,
-        LKAM and LocalizedSimpleMKKM, whose similarities of two samples depend on all others.
+        in the fit, or of their features; :meth:`describe_mixed_kernel` says what it is for
+        others.
 
         Parameters
         ----------
-        X : array of shape (m, n, n), list or dict of kernels or views, table, or Stack
-            What the model was fitted on; or its kernels, centered and scaled as in the fit.
+        X : array of shape (m, n, n), list or dict of kernels or views, or table of shape (n, d)
+            What the model was fitted on.
         samples : array-like of int of shape (s,), default=None
             Indices of the samples, in any order; None for all.
 
@@ -211,12 +232,7 @@ class MultipleKernelClusterer(ClusterMixin, Parameters):
         return mixed_kernel(self, X, samples)
 
     def describe_mixed_kernel(self) -> str:
-        """Return what :meth:`mixed_kernel` holds, in words that fit below a picture of it.
-
-        Returns
-        -------
-        str
-        """
+        """Return what :meth:`mixed_kernel` holds, in words for a caption."""
         done = [("centered", self.center), ("scaled to a unit diagonal", self.normalize)]
         standard = " and ".join(word for word, was in done if was) or "neither centered nor scaled"
         is_mixed = self._mixes_kernels or not hasattr(self, "labels_")
@@ -253,8 +269,8 @@ class MultipleKernelClusterer(ClusterMixin, Parameters):
         return []
 
     def _rows(self, stack: Stack, solution: Solution) -> tuple[Array, Extension | None]:
-        """Return the rows that k-means clusters, and what embeds new samples alike, if anything."""
-        return solution.partition, None
+        """Return the rows that k-means clusters, and what embeds new samples alike."""
+        return solution.partition, Extension.by(stack)
 
     def _explain_stop(self, solution: Solution) -> str:
         """Say why the solver stopped before its rule was met, and what to do about it."""
@@ -268,14 +284,59 @@ class MultipleKernelClusterer(ClusterMixin, Parameters):
         )
 
     def check_parameters(self) -> None:
-        """Refuse parameters that are invalid for all data.
+        """Raise ValueError or TypeError for parameters that are invalid for all data."""
+        parameters = self.get_params(deep=False)
+        for name, allowed in (COMMON | self.ALLOWED).items():
+            if name in parameters:
+                check_parameter(name, parameters[name], allowed)
+        try:
+            check_random_state(self.random_state)
+        except ValueError as error:
+            raise ValueError(f"random_state={self.random_state!r}: {error}") from None
+        check_scale(self.scale)
+        features = self.approximation
+        is_map = hasattr(features, "transform") and not isinstance(features, type | KernelBank)
+        if features is not None and not is_map:
+            raise ValueError(
+                f"approximation={features!r}: pass None, or a feature map such as "
+                "mkclust.kernels.Nystroem(n_components=200)"
+            )
+        if self.missing_views == "learn" and not self._can_learn:
+            raise ValueError(
+                "missing_views='learn': only SimpleMKKM, MKKM, AverageKKM and AgreementKKM with "
+                "exact kernels learn to fill in samples that are missing from views; use one of "
+                "these with approximation=None, or pass missing_views='rescale' or 'zero'"
+            )
 
-        Raises
-        ------
-        ValueError or TypeError
-            With the parameter, its value and what it may be.
-        """
-        check_parameters(self)
+    def _check_n_clusters(self, stack: Stack) -> None:
+        """Refuse as many clusters as samples, or distinct samples; warn of one and of too many."""
+        k, n, has_features = self.n_clusters, stack.n_samples, stack.features is not None
+        reason = None
+        if k > n and has_features:
+            # Features stand for samples by a number of directions.
+            reason = f"but the features span only {n} directions: pass more features"
+        elif k >= n and not has_features:
+            reason = f"with n_samples={n}: there must be fewer clusters than samples"
+        elif not has_features and k > 1 and (n_distinct := count_distinct(stack, k)) < k:
+            reason = f"but only {n_distinct} of the {n} samples are distinct"
+        if reason is not None:
+            raise ValueError(f"n_clusters={k}, {reason}; ask for fewer clusters")
+        if k == 1:
+            warn(
+                "n_clusters=1 puts all samples into one cluster: ask for 2 or more, or let "
+                "suggest_n_clusters choose the number",
+                ClusterNumberWarning,
+            )
+        elif 2 * k > n and not has_features:
+            warn(
+                f"n_clusters={k} with n_samples={n}: most clusters have one or two samples; ask "
+                "for fewer clusters",
+                ClusterNumberWarning,
+            )
+
+    @property
+    def _can_learn(self) -> bool:
+        return self.LEARNS_MISSING and self.approximation is None
 
     @property
     def _asks_to_learn(self) -> bool:
@@ -289,26 +350,15 @@ class MultipleKernelClusterer(ClusterMixin, Parameters):
     @property
     def table_options(self) -> TableOptions:
         """How tables become views."""
-        can_learn = self.LEARNS_MISSING and self.approximation is None
-        best = "learn" if can_learn else "rescale"
+        best = "learn" if self._can_learn else "rescale"
         return TableOptions(self.views, self.join, self.impute, self.missing_views or best)
-
-    def __copy__(self) -> "MultipleKernelClusterer":
-        """Return a model with the same arrays, not copied."""
-        other = type(self).__new__(type(self))
-        other.__dict__.update(self.__dict__)
-        return other
 
     def __getstate__(self) -> dict[str, Any]:
         """Return the state to store, with arrays on the host, which load anywhere."""
         return {name: arrays_to_host(value) for name, value in super().__getstate__().items()}
 
-    def __sklearn_is_fitted__(self) -> bool:
-        """Return whether there are labels."""
-        return hasattr(self, "labels_")
-
     def __sklearn_tags__(self) -> Any:
-        """Return scikit-learn's tags: kernels have three dimensions, tables may be sparse."""
+        """Return scikit-learn's tags: kernels are 3-D arrays, tables may be sparse."""
         tags = super().__sklearn_tags__()
         tags.input_tags.three_d_array = True
         tags.input_tags.sparse = True

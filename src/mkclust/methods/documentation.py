@@ -20,25 +20,23 @@ SECTIONS = {
 n_clusters : int, default=8
     Number of clusters, k.
 kernels : {"auto", "on-the-fly", "precomputed"}, str, view, dict or KernelBank, default="auto"
-    How X is read. "auto" takes a 3-D array as kernels, and gives each view of a list or dict the
-    kernel of its kind (``rules`` of `KernelBank`), recognized by its numbers; ``bank_.explain()``
-    says which and why. One table gets twelve kernels, or the one of its kind. A list of square
-    matrices of one size is refused as ambiguous. "precomputed" takes kernels only. A name makes
-    that kernel of each view: "gaussian" (twelve of a table), "self-tuning", "linear", "cosine",
-    "polynomial", "laplacian", "chi2", "hellinger", "jaccard", "overlap" (or "categorical"), or
-    "from_distances" for views of distances between samples. A dict from names of views to kernels
-    or kinds, such as ``{"text": "sparse", "K": "precomputed"}``, decides for these views; a
-    `mkclust.view` adds a transformer of rows. "on-the-fly" computes the kernels of "auto" whenever
-    they are used, and never stores them. A `KernelBank` gives full control. With an approximation,
-    names and a dict say how the rows of each view are prepared.
+    How X is read. "auto" takes a 3-D array as kernels, gives each view the kernel of its kind
+    (``rules`` of `KernelBank`; ``bank_.explain()`` says which and why), and one table twelve
+    kernels, or the one of its kind. It refuses a list of square matrices of one size as ambiguous.
+    "precomputed" takes kernels only. A name makes that kernel of each view: "gaussian" (twelve of
+    a table), "self-tuning", "linear", "cosine", "polynomial", "laplacian", "chi2", "hellinger",
+    "jaccard", "overlap" (or "categorical"), or "from_distances" for views of distances. A dict
+    such as ``{"text": "sparse", "K": "precomputed"}`` decides for the views that it names; a
+    `mkclust.view` adds a transformer of rows. "on-the-fly" is "auto" with kernels that are
+    computed whenever they are used, and never stored. A `KernelBank` gives full control. With an
+    approximation, names and a dict say how the rows of each view are prepared.
 center : bool, default=True
     Center every kernel in its feature space (on the fly; nothing is copied).
 normalize : bool, default=True
     Scale every kernel to a unit diagonal (on the fly; nothing is copied).
 psd : {"error", "clip", "shift"}, default="error"
-    What to do with an indefinite kernel: refuse it, drop its negative part, or add a multiple
-    of the identity. New samples are treated alike: dropped directions do not count, and a shift
-    is added to their similarities with themselves.""",
+    What to do with an indefinite kernel, also for new samples: refuse it, drop its negative part,
+    or add a multiple of the identity.""",
     "approximation": """\
 approximation : transformer or None, default=None
     A scikit-learn transformer, such as ``mkclust.kernels.Nystroem(200)``, cloned for each view: the
@@ -65,33 +63,30 @@ n_init : int, default=10
     Number of k-means starts on the embedding; the best is kept.
 random_state : int, RandomState instance or None, default=None
     Seed of the k-means starts (and of the rows they learn from beyond 100,000 samples), of an
-    approximation without a seed of its own, and of the search behind a certificate, which with None
-    always takes the same random vectors. The solvers themselves are deterministic.
+    approximation without its own seed, and of the search behind a certificate. The solvers are
+    deterministic.
 views : dict of str to (list, slice or str) or None, default=None
     Splits one wide data frame or array into views, each given by a list of columns (names or
     numbers), a slice of their numbers, or a prefix of their names, as in ``{"mrna": ["g1", "g2"],
-    "mirna": "mirna_"}``. Columns in no view are left out. It lets several views pass through
-    scikit-learn's pipelines and searches, which take one table.
+    "mirna": "mirna_"}``, for scikit-learn's pipelines and searches, which take one table. Columns
+    in no view are left out.
 
     Categorical and boolean columns of data frames, and text with at most 20 values that repeat,
-    become a view ``NAME (categories)``, in which the similarity of two samples is the share of
-    equal categories. Other text and dates are refused.
+    become a view ``NAME (categories)``, compared by the share of equal categories. Other text and
+    dates are refused.
 join : {"exact", "inner", "outer"}, default="exact"
-    Data frames are aligned by their ids (the index of pandas, the observations of AnnData); the
-    default index, polars and arrays mean the order of rows. "exact" requires the same ids, in any
-    order, "inner" takes the samples that all frames have, in the order of the first frame with
-    ids, and "outer" all samples, also those missing from some frames.
+    Data frames are aligned by their ids (the index of pandas, the observations of AnnData);
+    arrays, polars and the default index by the order of rows. "exact" requires the same ids, in any
+    order, "inner" takes the samples that all frames have, and "outer" all samples.
 impute : {None, "median"}, default=None
     Missing cells (NaN, None, masked entries) are refused, or filled with the median of their
-    column, categories with the most frequent one, also in new samples. Views on disk, of dask and
-    on devices are left as they are.
+    column, or the most frequent category, also in new samples; not on disk, in dask or on devices.
 missing_views : {None, "learn", "zero", "rescale"}, default=None
-    A sample that is missing from a view (not in its frame, a row of NaN, NaN in the whole row and
-    column of a kernel, or marked in ``observed``) has no part in the kernels of that view, which
-    are centered and scaled among the others. "zero" sets its similarities there to zero, the
-    average; "rescale" also scales it up to the self-similarity of samples in all views; "learn"
-    imputes values predicted by the clustering, in turns with it. None is "learn" for SimpleMKKM,
-    MKKM, AverageKKM and AgreementKKM with exact kernels, and "rescale" otherwise.
+    How to treat samples that are missing from a view (not in its frame, a row of NaN, NaN in the
+    whole row and column of a kernel, or marked in ``observed``). "zero" sets their similarities
+    there to zero, the average; "rescale" also scales them up to the self-similarity of samples in
+    all views; "learn" imputes values predicted by the clustering, in turns with it. None is "learn"
+    for SimpleMKKM, MKKM, AverageKKM and AgreementKKM with exact kernels, otherwise "rescale".
 scale : {"auto", "standard", "robust", "none"} or dict of str to these, default="auto"
     How columns of numbers are scaled, in all views or by the name of a view. "auto" divides those
     of a table (at most 20 columns, or at most 100 whose spreads differ by a factor of 1,000) by
@@ -111,14 +106,13 @@ embedding_ : array of shape (n_samples, n_clusters)
     The orthonormal H, unique up to a rotation.""",
     "certificate": """\
 duality_gap_ : float
-    An upper bound on the relative distance of the objective to its global minimum. It is certain
-    if ``certificate_`` is "proved", and otherwise fails with the probability stated there. With an
-    approximation it is the gap of the approximated problem.
+    An upper bound on the relative distance of the objective to its global minimum (that of the
+    approximated problem); certain if ``certificate_`` is "proved", and otherwise wrong with the
+    probability stated there.
 certificate_ : str
     How it is known that the eigensolver missed nothing: "proved" (by a factorization or a dense
-    eigendecomposition), "searched (missed with probability at most ...)" or, for streamed kernels
-    and those computed on the fly, "searched"; "open" if the solver stopped before a certificate
-    was obtained.
+    eigendecomposition), "searched (missed with probability at most ...)", "searched" for kernels
+    streamed or computed on the fly, or "open" if the solver stopped before.
 lower_bounds_ : ndarray of the shape of history_
     Certified lower bound after each iteration, rising.
 cluster_gap_ : float
@@ -141,37 +135,33 @@ n_iter_ : int
 kernel_names_ : tuple of str
     Names of the kernels.
 agreement_ : Agreement
-    Which kernels agree (`mkclust.agreement`), every two compared on the samples both have; not
-    there for one kernel alone.
+    Which kernels agree (`mkclust.agreement`), if there are several.
 uncovered_samples_ : ndarray
-    Ids, or else numbers, of the samples that have no entry in any view that is used
-    (`UncoveredSamplesWarning`), if there are any. They have the label -1.
+    Ids, or else numbers, of the samples that have no entry in any view that is used, and the label
+    -1, if there are any.
 fill_history_ : ndarray of shape (n_fills + 1,)
-    The objective without and with each of the fills of missing samples; only if
-    ``missing_views="learn"`` had something to learn. ``history_`` is that of the last solve.
+    The objective without and with each fill of missing samples, if any were learned;
+    ``history_`` is that of the last solve.
 missingness_ : Missingness
-    Whether the clusters follow which views samples are missing from, which `MissingnessWarning`
-    warns of; only if some are.
+    Whether the clusters follow which views samples are missing from; only if some are.
 n_components_ : int
-    If every kernel consists of neighborhoods, as those of text: into how many groups samples fall
-    that no neighborhood connects. More of these than clusters are warned of
-    (`NeighborhoodsWarning`).
+    If every kernel consists of neighborhoods, as for text: the number of groups of samples that no
+    neighborhood connects.
 bank_ : KernelBank
-    What made the kernels of views or a table; not there for precomputed kernels.
+    Source of the kernels of views or a table; not for precomputed kernels.
 sample_ids_ : ndarray of shape (n_samples,)
     The index of the data frames in X, in the order of ``labels_``; only if they have ids.
 observed_ : ndarray of bool of shape (n_samples, n_views)
     Which views, or precomputed kernels, have which samples; only if some are missing.
 view_names_in_ : tuple of str
-    Names of the views, those of categorical columns included; not there for precomputed kernels.
+    Names of the views, those of categorical columns included; not for precomputed kernels.
 n_features_in_ : int
     Columns of the table, or of all views together, or the number of samples for kernels.
 solve_seconds_, fit_seconds_ : float
     Time spent on solving, and on the whole fit.
 approximation_error_ : ndarray of shape (n_kernels,)
-    With an approximation: the share of each kernel's trace, before any centering, that its
-    features miss, on some of the samples; NaN if the feature map does not know it, as those of
-    scikit-learn. ``mkclust.stability`` says more.""",
+    With an approximation: the share of each kernel's trace, before centering, that its features
+    miss, on some of the samples; NaN if the feature map does not know it.""",
 }
 # The input of the methods that also take features.
 SECTIONS["inductive"] = "\n".join(SECTIONS[name] for name in ("inputs", "approximation"))
@@ -181,14 +171,12 @@ def fill(docstring: str | None, references: Sequence[str] = ()) -> str | None:
     """Write out the sections that a docstring names, and the references before its examples."""
     if docstring is None:  # optimized away by python -OO
         return None
-    papers = [
-        fill_lines(f".. [{number}] {text}", 96, subsequent_indent="   ")
-        for number, text in enumerate(references, 1)
-    ]
+    papers = [f".. [{number}] {text}" for number, text in enumerate(references, 1)]
+    listed = "\n".join(fill_lines(paper, 96, subsequent_indent="   ") for paper in papers)
     docstring = cleandoc(docstring)
     if papers and "{references}" not in docstring:
         heading = "References\n----------\n{references}\n\nExamples\n"
         docstring = docstring.replace("Examples\n", heading, 1)
-    for name, text in (SECTIONS | {"references": "\n".join(papers)}).items():
+    for name, text in (SECTIONS | {"references": listed}).items():
         docstring = docstring.replace(f"{{{name}}}\n", f"{text}\n")
     return docstring

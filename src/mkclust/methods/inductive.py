@@ -10,14 +10,20 @@ from sklearn.utils.validation import check_is_fitted
 
 from mkclust.data.samples import Samples
 from mkclust.engine.certificate import rounding_of_entries
-from mkclust.engine.eigen import Relaxation
 from mkclust.linalg import arrays_to_host, is_on_accelerator, to_device, to_host
 from mkclust.linalg.sparse_rows import spread_rows
 from mkclust.methods.base import MultipleKernelClusterer
-from mkclust.methods.learned_rows import LearnedRows, grams_of, learn_regressions
-from mkclust.methods.out_of_sample import Extension, embedded_rows, inverse
+from mkclust.methods.learned_rows import LearnedRows, learn_regressions
+from mkclust.methods.out_of_sample import (
+    UNCOVERED,
+    Extension,
+    embedded_rows,
+    inverse,
+    observed_of,
+    warn_of_uncovered,
+    without_entries,
+)
 from mkclust.methods.solution import Solution
-from mkclust.methods.uncovered import UNCOVERED, observed_of, uncovered_among_new, warn_of_uncovered
 from mkclust.stack import Stack
 from mkclust.stack.discretize import assign
 from mkclust.stack.kernel import multiply
@@ -59,9 +65,7 @@ class InductiveClusterer(
             The same as ``labels_`` for the training samples; -1 for samples that have no entry in
             any view that is used, which an `UncoveredSamplesWarning` names.
         """
-        check_is_fitted(self)
-        samples = self._source.read(self, X, observed, is_new=True)
-        rows, uncovered = self._embed(samples, self_similarity)
+        _, rows, uncovered = self._embed(X, self_similarity, observed)
         labels = assign(rows, self._centers)
         if len(uncovered):
             labels[uncovered] = UNCOVERED
@@ -87,9 +91,7 @@ class InductiveClusterer(
             Rows of data frames with ids are in the order of the first such frame; if
             ``set_output`` asks for a frame of pandas, its index holds the ids.
         """
-        check_is_fitted(self)
-        samples = self._source.read(self, X, observed, is_new=True)
-        rows, _ = self._embed(samples, self_similarity)
+        samples, rows, _ = self._embed(X, self_similarity, observed)
         asked = getattr(self, "_sklearn_output_config", {})
         form = asked.get("transform", get_config()["transform_output"])
         if samples.ids is None or form != "pandas":
@@ -98,21 +100,28 @@ class InductiveClusterer(
 
         return pd.DataFrame(to_host(rows), index=pd.Index(samples.ids))
 
-    def _embed(self, samples: Samples, self_similarity: Any) -> tuple[Float, np.ndarray]:
-        """Return rows of new samples, zero if nothing is known of one, and the numbers of those."""
-        source, n, uncovered = self._source, samples.n_samples, uncovered_among_new(self, samples)
+    def _embed(
+        self, X: Any, self_similarity: Any, observed: Any
+    ) -> tuple[Samples, Float, np.ndarray]:
+        """Return new samples, their rows, and the indices of those without entries: zero rows."""
+        check_is_fitted(self)
+        source = self._source
+        samples = source.read(self, X, observed, is_new=True)
         if self_similarity is not None and not source.given_kernels:
             raise ValueError("self_similarity belongs to precomputed kernels: leave it out")
+        n, uncovered = samples.n_samples, without_entries(source.empty(samples), self._used_kernels)
         if not len(uncovered):
-            return source.embed(self, samples, self_similarity), uncovered
+            return samples, source.embed(self, samples, self_similarity), uncovered
         warn_of_uncovered(uncovered, n, samples.ids)
         covered = np.delete(np.arange(n), uncovered)
         if not len(covered):
-            return np.zeros((n, self.n_clusters)), uncovered
+            return samples, np.zeros((n, self.n_clusters)), uncovered
         if self_similarity is not None:
             self_similarity = to_host(arrays_to_host(self_similarity))[:, covered]
-        rows = source.embed(self, source.take_new(samples, covered), self_similarity)
-        return spread_rows(rows, covered, n, 0.0), uncovered
+        # As views, since the columns of kernels are training samples.
+        part = replace(replace(samples, kind="views").take(covered), kind=samples.kind)
+        rows = source.embed(self, part, self_similarity)
+        return samples, spread_rows(rows, covered, n, 0.0), uncovered
 
     @property
     def _n_features_out(self) -> int:
@@ -120,13 +129,21 @@ class InductiveClusterer(
 
     def _rows(self, stack: Stack, solution: Solution) -> tuple[Array, Extension | None]:
         """Embed the training samples as new ones are, so that their labels agree."""
-        rule, relaxation = self.table_options.fill_rule, solution.relaxation
+        relaxation, observed = solution.relaxation, observed_of(stack)
         extension, projections = None, self._projections(stack, solution)
         if stack.features is None:
+            rule = self.table_options.fill_rule
             extension = Extension.by(stack, projections, rule, solution.included)
             if self._asks_to_learn:
-                extension = self._with_learned_rows(stack, solution, extension)
-        is_complete = stack.features is not None or observed_of(stack) is None
+                products = multiply(stack.kernels, projections)
+                learned = LearnedRows(
+                    np.stack([to_host(solution.partition.T @ each) for each in products])
+                )
+                extension = replace(extension, learned=learned)
+                if observed is not None:
+                    rows, seen = extension.embed_training(stack), observed & extension.active
+                    extension = extension.with_regressions(learn_regressions(stack, rows, seen))
+        is_complete = stack.features is not None or observed is None
         # On accelerators products are only as precise as the kernels.
         is_precise = is_complete and not is_on_accelerator(solution.partition)
         if solution.projections is None and relaxation is not None and is_precise:
@@ -149,33 +166,7 @@ class InductiveClusterer(
                 "coefficients and relaxation; return these from _solve, or derive "
                 f"{name} from MultipleKernelClusterer"
             )
-        projection = solution.partition * to_device(
-            _reciprocals(stack, solution.relaxation), solution.partition
-        )
+        values = solution.relaxation.eigenvalues[: self.n_clusters]
+        reciprocals = inverse(values, stack.n_samples, rounding_of_entries(stack))
+        projection = solution.partition * to_device(reciprocals, solution.partition)
         return [float(c) * projection for c in solution.coefficients]
-
-    def _with_learned_rows(
-        self, stack: Stack, solution: Solution, extension: Extension
-    ) -> Extension:
-        """Return an extension that has learned what makes up for kernels that lack a sample."""
-        if solution.projections is not None:
-            products = multiply(stack.kernels, solution.projections)
-            predictions = np.stack([to_host(solution.partition.T @ each) for each in products])
-        else:
-            c, grams, relaxation = solution.coefficients, solution.grams, solution.relaxation
-            assert c is not None
-            assert relaxation is not None
-            grams = grams_of(stack, solution.partition) if grams is None else grams
-            predictions = c[:, None, None] * grams * _reciprocals(stack, relaxation)
-        learned = LearnedRows(predictions)
-        if (observed := observed_of(stack)) is None:
-            return replace(extension, learned=learned)
-        rows = extension.embed_training(stack)
-        regressions = learn_regressions(stack, rows, observed & extension.active)
-        return extension.with_regressions(learned, regressions)
-
-
-def _reciprocals(stack: Stack, relaxation: Relaxation) -> Float:
-    """Return the reciprocals of the leading eigenvalues of a mix."""
-    values = relaxation.eigenvalues[: relaxation.n_clusters]
-    return inverse(values, stack.n_samples, rounding_of_entries(stack))

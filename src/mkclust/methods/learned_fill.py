@@ -66,24 +66,19 @@ MOST_FILLS = 20
 # A direction is rounding if it has less than this share of the squared length.
 SMALLEST_SHARE = 1e-8
 
-# From the kernels, as they are filled, and a partition to the next map of every kernel.
-NextMaps = Callable[[Stack, Array], Sequence[SampleMap | None]]
-
 
 def learn_fills(
     stack: Stack,
     solve: Callable[[Stack, Solution | None], Solution],
-    rule: NextMaps,
+    rule: Callable[[Stack, Array], Sequence[SampleMap | None]],
     *,
     goal: Literal["rising", "falling"],
 ) -> Solution:
     """Solve and fill in turns, beginning with similarities of zero for missing samples.
 
-    ``solve(stack, previous)`` returns the solution for kernels that are filled, beginning with the
-    solution for the fills before, or with None; ``rule(stack, partition)`` returns the next maps.
-    The goal is the direction in which fills move the objective: a fill that moves it the wrong way
-    is rejected and ends the loop. Returns the solution for the last accepted fills, with the filled
-    kernels and the objective after each fill. Its certificate holds for these fills.
+    ``solve(stack, previous)`` returns the solution for filled kernels, starting from the previous
+    one or None; ``rule(stack, partition)`` returns the next maps. A fill that moves the objective
+    against the goal is rejected and ends the loop. The certificate holds for the last fills.
     """
     sign = {"rising": 1.0, "falling": -1.0}[goal]
     plain = _each_map(stack, lambda before, kernels: _plain(before))
@@ -105,19 +100,16 @@ def learn_fills(
     return replace(solution, stack=stack, fill_history=np.array(history), n_passes=n_passes)
 
 
-class RegressedFills:
-    """Features of missing samples by regression of those observed on the partition."""
+def regressed_fills(stack: Stack, H: Array) -> list[SampleMap | None]:
+    """Fill in features of missing samples by regression of those observed on the partition."""
 
-    def __call__(self, stack: Stack, H: Array) -> list[SampleMap | None]:
-        """Return the map of each kernel for a partition."""
+    def regressed(before: SampleMap, kernels: Sequence[int]) -> SampleMap:
+        plain = _plain(before)
+        left = plain.gather(H)
+        right = _missing_rows(before, H) @ to_device(_inverse(to_host(left.T @ left)), H)
+        return replace(plain, fill=Fill(left, right))
 
-        def regressed(before: SampleMap, kernels: Sequence[int]) -> SampleMap:
-            plain = _plain(before)
-            left = plain.gather(H)
-            right = _missing_rows(before, H) @ to_device(_inverse(to_host(left.T @ left)), H)
-            return replace(plain, fill=Fill(left, right))
-
-        return _each_map(stack, regressed)
+    return _each_map(stack, regressed)
 
 
 class AlignedFills:
@@ -137,7 +129,11 @@ class AlignedFills:
         def aligned(before: SampleMap, kernels: Sequence[int]) -> SampleMap:
             gram = np.mean(grams[list(kernels)], axis=0)  # M^T M
             if kernels[0] not in self.lengths:
-                self.lengths[kernels[0]] = _explained_length(before, H, gram)
+                # The root mean square of what a regression on H explains of observed features.
+                observed = before.gather(H)
+                explained = np.sum(_inverse(to_host(observed.T @ observed)) * gram)
+                length = np.sqrt(max(explained, 0.0) / before.n_observed)
+                self.lengths[kernels[0]] = float(length)
             rows = _missing_rows(before, H)
             xp = namespace(rows)
             squares = xp.sum((rows @ to_device(gram, rows)) * rows, axis=1)
@@ -154,10 +150,7 @@ class AlignedFills:
 def _each_map(
     stack: Stack, change: Callable[[SampleMap, Sequence[int]], SampleMap]
 ) -> list[SampleMap | None]:
-    """Return the map of every kernel, changed; kernels that share one share what becomes of it.
-
-    A map that lacks no sample stays as it is but for its scale.
-    """
+    """Return the map of every kernel, changed if it lacks samples; shared maps stay shared."""
     maps = maps_of(stack.kernels)
     groups: dict[int, list[int]] = {}
     for p, each in enumerate(maps):
@@ -170,13 +163,6 @@ def _each_map(
         for p in kernels:
             maps[p] = after
     return maps
-
-
-def _explained_length(sample_map: SampleMap, H: Array, gram: Float) -> float:
-    """Return the root mean square of what a regression on H explains of observed features."""
-    observed = sample_map.gather(H)
-    explained = np.sum(_inverse(to_host(observed.T @ observed)) * gram)
-    return float(np.sqrt(max(explained, 0.0) / sample_map.n_observed))
 
 
 def _plain(sample_map: SampleMap) -> SampleMap:

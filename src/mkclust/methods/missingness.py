@@ -28,52 +28,31 @@ PERMUTATIONS_PER_TEST = 300
 ROUNDING = 1e-12
 # A verdict names this number of clusters, those whose share of missing samples differs most.
 MOST_NAMED = 3
-# From this share of missing samples on, learning what stands for them is worth its time
-# (benchmarks/missing_views.py).
-MUCH_MISSING = 0.1
-
-
-def advise_on_missing(observed: np.ndarray) -> str | None:
-    """Say what a method that cannot learn does to samples that views lack; None if few are."""
-    share = 1 - float(observed.mean())
-    if share < MUCH_MISSING:
-        return None
-    return (
-        f"on average samples lack {share:.0%} of the views, and are scaled up to make up for it; "
-        "in our measurements this gave worse clusters the more was missing, and learning the "
-        "missing similarities gave better ones: use AgreementKKM or SimpleMKKM with exact kernels, "
-        "which learn them, or pass missing_views='rescale' to keep scaling without this warning"
-    )
 
 
 @dataclass(frozen=True, eq=False)
 class Missingness:
-    """How the clusters and the missing views of samples go together.
+    """How the clusters and the missing views of samples are related.
 
-    The patterns, and each view alone, are compared with the clusters by their mutual information,
-    and that with its value if the patterns are permuted. It is adjusted for chance: 0 is the
-    value by chance, and 1 means that one determines the other.
+    The patterns of missing views, and each view alone, are compared with the clusters by adjusted
+    mutual information: 0 is the value by chance, and 1 means that one determines the other.
 
     Attributes
     ----------
     view_names : tuple of str
         Names of the views, or of precomputed kernels.
-    patterns : tuple of tuple of str
-        The views that samples are missing from, one pattern each, the commonest first; ``()`` are
-        the samples that all views have. No more than 31.
+    patterns : tuple of (tuple of str) or None
+        The views that samples are missing from, the commonest pattern first; ``()`` are samples in
+        all views, and None are all patterns after the first 31.
     counts : ndarray of int of shape (n_patterns, n_clusters)
         Samples of each pattern in each cluster.
-    other_counts : ndarray of int of shape (n_clusters,)
-        Samples of all rarer patterns together.
     view_counts : ndarray of int of shape (n_views, n_clusters)
         Samples of each cluster that are missing from each view.
-    agreement : float
-        Adjusted mutual information of patterns and clusters, in units of the smaller entropy.
-    p_value : float
-        How likely chance makes patterns and clusters go together as much.
+    agreement, p_value : float
+        Adjusted mutual information of patterns and clusters, in units of the smaller entropy, and
+        its p-value by permutations.
     view_agreements, view_p_values : ndarray of shape (n_views,)
-        The same of each view alone: samples that it lacks against those that it has. All p-values
-        are those of permutations, and corrected together by Benjamini and Hochberg.
+        The same for each view alone. All p-values are corrected together by Benjamini and Hochberg.
     n_permutations : int
         Number of permutations.
 
@@ -93,9 +72,8 @@ class Missingness:
     """
 
     view_names: tuple[str, ...]
-    patterns: tuple[tuple[str, ...], ...]
+    patterns: tuple[tuple[str, ...] | None, ...]
     counts: np.ndarray
-    other_counts: np.ndarray
     view_counts: np.ndarray
     agreement: float
     p_value: float
@@ -106,7 +84,7 @@ class Missingness:
     @property
     def sizes(self) -> np.ndarray:
         """Number of samples in each cluster, (n_clusters,)."""
-        return np.asarray(self.counts.sum(axis=0) + self.other_counts)
+        return np.asarray(self.counts.sum(axis=0))
 
     @property
     def followed_views(self) -> tuple[str, ...]:
@@ -138,18 +116,16 @@ class Missingness:
             finding = "are related to the missing views beyond chance, but too little to matter"
         else:
             finding = "do not follow which views are missing"
-        numbers = (
-            f"adjusted mutual information {round(agreement, 2) + 0:.2f}, p-value {p_value:.2g}"
-        )
-        return f"The clusters {finding} ({numbers}).{rest}"
+        numbers = f"mutual information {round(agreement, 2) + 0:.2f}, p-value {p_value:.2g}"
+        return f"The clusters {finding} (adjusted {numbers}).{rest}"
 
     def warning(self) -> str:
         """Return the verdict with what to do about it, for a warning."""
         return (
-            f"{self.verdict()} The clusters may be an effect of how missing samples are "
-            "treated: compare them with the clusters of the samples that all views have "
-            "(join='inner'), or with another value of missing_views. If samples of different "
-            "kinds were measured differently, the clusters may be right"
+            f"{self.verdict()} The clusters may be an effect of how missing samples are treated: "
+            "compare them with those of the samples that all views have (join='inner'), or with "
+            "another value of missing_views. If samples of different kinds were measured "
+            "differently, the clusters may be right"
         )
 
     def summary(self) -> str:
@@ -161,28 +137,22 @@ class Missingness:
     __str__ = summary
 
     def rows(self) -> list[tuple[str, np.ndarray]]:
-        """Return every pattern in words with its samples in each cluster, the rarer ones last."""
-        titles = [join_words(pattern) if pattern else "no view" for pattern in self.patterns]
-        rows = list(zip(titles, self.counts, strict=True))
-        return rows + ([("rarer patterns", self.other_counts)] if self.other_counts.any() else [])
+        """Return every pattern in words with its samples in each cluster."""
+        words: dict[Any, str] = {None: "rarer patterns", (): "no view"}
+        titles = [words.get(each) or join_words(each or ()) for each in self.patterns]
+        return list(zip(titles, self.counts, strict=True))
 
     def to_dict(self) -> dict[str, Any]:
         """Return it as JSON takes it; rarer patterns are missing from None."""
+        names = ("follows", "agreement", "p_value", "n_permutations")
         views = pd.DataFrame({"view": self.view_names, "n_missing": self.view_counts.sum(axis=1)})
         views = views.assign(agreement=self.view_agreements, p_value=self.view_p_values)
-        missing_from = [*map(list, self.patterns), None]
-        patterns = [
-            {"missing_from": names, "clusters": counts.tolist()}
-            for names, (_, counts) in zip(missing_from, self.rows(), strict=False)
-        ]
+        patterns = pd.DataFrame({"missing_from": self.patterns, "clusters": self.counts.tolist()})
         return {
             "verdict": self.verdict(),
-            "follows": self.follows,
-            "agreement": self.agreement,
-            "p_value": self.p_value,
-            "n_permutations": self.n_permutations,
+            **{name: getattr(self, name) for name in names},
             "views": views.to_dict("records"),
-            "patterns": patterns,
+            "patterns": patterns.to_dict("records"),
         }
 
     def _say_shares(self, view: int) -> str:
@@ -199,18 +169,25 @@ class Missingness:
 def measure_missingness(
     labels: Any, observed: np.ndarray, view_names: Sequence[str]
 ) -> Missingness:
-    """Return how clusters and the missing views of samples go together.
-
-    Labels are clusters from zero, and observed says which views have which samples, (n_samples,
-    n_views) of bool. The cost is one pass over the samples: permutations are tables of counts.
-    """
+    """Return how clusters, from zero, and missing views are related; observed is (n, n_views)."""
     names, missing = tuple(map(str, view_names)), ~np.asarray(observed, dtype=bool)
-    lacks, table = _count_patterns(np.asarray(labels), missing)
-    frequent, rare = table[:MOST_PATTERNS], table[MOST_PATTERNS:].sum(axis=0)
-    view_counts = lacks.T.astype(int) @ table
-    rest = table.sum(axis=0) - view_counts
-    tables = [np.vstack([frequent, rare]), *np.stack([view_counts, rest], axis=1)]
+    labels = np.asarray(labels)
+    found = pd.DataFrame(missing).assign(cluster=labels).value_counts().unstack(fill_value=0)
+    lacks = found.index.to_frame().to_numpy(dtype=bool)
+    counts = found.reindex(columns=range(int(labels.max()) + 1), fill_value=0).to_numpy()
+    order = np.lexsort([*lacks.T[::-1], lacks.sum(axis=1), -counts.sum(axis=1)])
+    lacks, counts = lacks[order], counts[order]
+    view_counts, sizes = lacks.T.astype(int) @ counts, counts.sum(axis=0)
+    patterns: list[tuple[str, ...] | None] = [
+        tuple(name for name, lacking in zip(names, row, strict=True) if lacking) for row in lacks
+    ]
+    if len(patterns) > MOST_PATTERNS:
+        patterns[MOST_PATTERNS:] = [None]
+        rare = counts[MOST_PATTERNS:].sum(axis=0)
+        counts = np.vstack([counts[:MOST_PATTERNS], rare])
+    tables = [counts, *np.stack([view_counts, sizes - view_counts], axis=1)]
     is_tested = np.append(True, lacks.any(axis=0) & ~lacks.all(axis=0))
+    # Permutations are drawn as tables of counts, so that the number of samples costs nothing.
     n_permutations = max(FEWEST_PERMUTATIONS, PERMUTATIONS_PER_TEST * int(is_tested.sum()))
     agreements, p_values = np.zeros(len(tables)), np.ones(len(tables))
     for number in np.flatnonzero(is_tested):
@@ -218,12 +195,8 @@ def measure_missingness(
     p_values[is_tested] = false_discovery_control(p_values[is_tested])
     return Missingness(
         view_names=names,
-        patterns=tuple(
-            tuple(name for name, lacking in zip(names, row, strict=True) if lacking)
-            for row in lacks[:MOST_PATTERNS]
-        ),
-        counts=frequent,
-        other_counts=rare,
+        patterns=tuple(patterns),
+        counts=counts,
         view_counts=view_counts,
         agreement=float(agreements[0]),
         p_value=float(p_values[0]),
@@ -231,15 +204,6 @@ def measure_missingness(
         view_p_values=p_values[1:],
         n_permutations=n_permutations,
     )
-
-
-def _count_patterns(labels: np.ndarray, missing: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return which views each pattern lacks, the commonest first, and its samples per cluster."""
-    found = pd.DataFrame(missing).assign(cluster=labels).value_counts().unstack(fill_value=0)
-    lacks = found.index.to_frame().to_numpy(dtype=bool)
-    table = found.reindex(columns=range(int(labels.max()) + 1), fill_value=0).to_numpy()
-    order = np.lexsort([*lacks.T[::-1], lacks.sum(axis=1), -table.sum(axis=1)])
-    return lacks[order], table[order]
 
 
 def _test(table: np.ndarray, n_permutations: int) -> tuple[float, float]:

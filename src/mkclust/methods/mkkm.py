@@ -4,7 +4,7 @@ from typing import ClassVar
 
 from mkclust.engine.simplex import best_response
 from mkclust.methods.inductive import InductiveClusterer
-from mkclust.methods.learned_fill import RegressedFills, learn_fills
+from mkclust.methods.learned_fill import learn_fills, regressed_fills
 from mkclust.methods.mixture import Mixture, descend
 from mkclust.methods.solution import Solution
 from mkclust.stack import Stack
@@ -106,7 +106,7 @@ class MKKM(InductiveClusterer):
     def _solve(self, stack: Stack) -> Solution:
         if not self._learns_missing(stack):
             return self._descend(stack)
-        return learn_fills(stack, self._descend, RegressedFills(), goal="falling")
+        return learn_fills(stack, self._descend, regressed_fills, goal="falling")
 
     def _descend(self, stack: Stack, previous: Solution | None = None) -> Solution:
         """Begin with the weights of an earlier solution, if there is one."""

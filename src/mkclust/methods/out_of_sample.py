@@ -1,4 +1,4 @@
-"""Embed samples that a model was not fitted on."""
+"""Embed samples that a model was not fitted on, and find those without entries in used views."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from mkclust.engine.eigen import Relaxation
+from mkclust.exceptions import UncoveredSamplesWarning, warn
 from mkclust.linalg import (
     arrays_to_host,
     astype,
@@ -23,9 +24,12 @@ from mkclust.methods.learned_rows import LearnedRows
 from mkclust.stack import Kernel, Observed, Source, Stack, Standardization, Standardized
 from mkclust.stack.checks import symmetrized
 from mkclust.stack.kernel import multiply
-from mkclust.stack.observed import FillRule, SampleMap, maps_of, rescaling
+from mkclust.stack.observed import FillRule, SampleMap, maps_of, observed_samples, rescaling
+from mkclust.text import count, join_words
 from mkclust.types import Array, Float
 
+# The label of samples of which nothing is known: they have no entry in any view that is used.
+UNCOVERED = -1
 # Self-similarities that differ by no more than this share are the same.
 SAME_DIAGONAL = 1e-6
 
@@ -41,6 +45,44 @@ def active_kernels(stack: Stack, active: Sequence[int] | None) -> np.ndarray:
     is_active = np.full(stack.n_kernels, active is None)
     is_active[list(active or ())] = True
     return is_active
+
+
+def used_kernels(
+    stack: Stack, coefficients: np.ndarray | None, active: Sequence[int] | None = None
+) -> np.ndarray:
+    """Return which kernels are used in a mix, (m,) of bool; all if a method mixes none."""
+    if coefficients is None:
+        return np.ones(stack.n_kernels, bool)
+    # What was learned of a sample counts for it in all kernels that are not set aside.
+    if any(each is not None and each.fill is not None for each in maps_of(stack.kernels)):
+        return active_kernels(stack, active)
+    return np.asarray(coefficients) != 0
+
+
+def observed_of(stack: Stack) -> np.ndarray | None:
+    """Return which kernels have which samples, (n, m) of bool; None if all have all."""
+    features = stack.features
+    return observed_samples(stack.kernels) if features is None else features.observed
+
+
+def without_entries(empty: np.ndarray, is_used: Any = slice(None)) -> np.ndarray:
+    """Return the sorted indices of samples without an entry in any used view, given (n, m)."""
+    used = empty[:, is_used]
+    return np.flatnonzero(used.all(axis=1)) if used.shape[1] else np.arange(0)
+
+
+def warn_of_uncovered(
+    uncovered: np.ndarray, n_samples: int, ids: np.ndarray | None, aside: Sequence[str] = ()
+) -> None:
+    """Warn of samples that have no entry in any view that is used, and name views set aside."""
+    have, them = ("has", "it") if len(uncovered) == 1 else ("have", "them")
+    named = join_words(uncovered if ids is None else ids[uncovered])
+    only = f", only in {join_words(aside)}, which a method such as AverageKKM uses" if aside else ""
+    warn(
+        f"{len(uncovered)} of {count(n_samples, 'sample')} {have} no entry in any view that is "
+        f"used{only}: {named}. Nothing is known of {them}, and the label is {UNCOVERED}",
+        UncoveredSamplesWarning,
+    )
 
 
 def embedded_rows(relaxation: Relaxation, precision: float) -> Array:
@@ -76,10 +118,11 @@ class Extension:
     names: Sequence[str]
     # How similarities by each kernel are centered and scaled, ...
     standardizations: Sequence[Standardization]
-    # ... and the matrices that they are then multiplied with, (n_observed, k).
+    # ... which training samples it has and how others are filled, None if it has all, ...
+    maps: Sequence[SampleMap | None]
+    # ... and the matrices that similarities are multiplied with, (n_observed, k); none if the
+    # method embeds no new samples.
     projections: Sequence[Array]
-    # The numbers of the training samples that each kernel has; None for all.
-    samples: Sequence[np.ndarray | None]
     # Which kernels count when samples are scaled up for those that lack them, (m,) of bool.
     active: np.ndarray
     rule: FillRule = "rescale"
@@ -90,41 +133,34 @@ class Extension:
     def by(
         cls,
         stack: Stack,
-        projections: Sequence[Array],
+        projections: Sequence[Array] = (),
         rule: FillRule = "rescale",
         active: Sequence[int] | None = None,
     ) -> "Extension":
         """Return the extension of ``sum_p K_p P_p``, samples scaled up by the active kernels."""
         maps = maps_of(stack.kernels)
-        if any(each is not None for each in maps):
-            is_active = active_kernels(stack, active)
-        else:
+        is_active = active_kernels(stack, active)
+        if all(each is None for each in maps):
             is_active = np.array([bool(namespace(P).any(P != 0)) for P in projections])
-        pairs = zip(maps, projections, strict=True)
-        return cls(
-            stack.names,
-            [observed_part(kernel).for_new_samples for kernel in stack.kernels],
-            [P if each is None else each.gather(P) for each, P in pairs],
-            [None if each is None else each.samples for each in maps],
-            is_active,
-            rule,
-        )
+        standards = [observed_part(kernel).for_new_samples for kernel in stack.kernels]
+        pairs = zip(maps, projections, strict=False)
+        gathered = [P if each is None else each.gather(P) for each, P in pairs]
+        return cls(stack.names, standards, maps, gathered, is_active, rule)
 
     def __getstate__(self) -> dict[str, Any]:
         """Return the state to store, with arrays on the host."""
         return {name: arrays_to_host(value) for name, value in vars(self).items()}
 
-    def with_regressions(
-        self, learned: LearnedRows, regressions: Sequence[tuple[np.ndarray, Float]]
-    ) -> "Extension":
+    def with_regressions(self, regressions: Sequence[tuple[np.ndarray, Float]]) -> "Extension":
         """Return a copy with the predictions of regressions in further columns."""
         projections = []
-        for p, (P, samples) in enumerate(zip(self.projections, self.samples, strict=True)):
-            every = slice(None) if samples is None else samples
-            further = [a[every] * (seen[p] / seen.sum()) for seen, a in regressions]
-            projections.append(side_by_side(P, *(to_device(each, P) for each in further)))
+        for p, (P, each) in enumerate(zip(self.projections, self.maps, strict=True)):
+            own = slice(None) if each is None else each.samples
+            further = [a[own] * (seen[p] / seen.sum()) for seen, a in regressions]
+            projections.append(side_by_side(P, *(to_device(a, P) for a in further)))
         patterns = [seen for seen, _ in regressions]
-        learned = replace(learned, patterns=patterns, active=self.active)
+        assert self.learned is not None
+        learned = replace(self.learned, patterns=patterns, active=self.active)
         return replace(self, projections=projections, learned=learned)
 
     def embed_training(self, stack: Stack) -> Array:
@@ -138,17 +174,14 @@ class Extension:
         else:
             products = multiply(kernels, thin)
         everyone = np.arange(stack.n_samples)
-        rows = [everyone if samples is None else samples for samples in self.samples]
+        rows = [everyone if each is None else each.samples for each in self.maps]
         parts = [([p], rows[p], product) for p, product in enumerate(products)]
         return self._sum(parts, stack.n_samples)
 
     def embed(self, similarities: Sequence[Similarities], n_new: int) -> Array:
         """Embed new samples, (n_new, k), on the device of their similarities."""
-        parts = [
-            (part.kernels, part.rows, self._embed_some(part))
-            for part in similarities
-            if len(part.rows) or not n_new
-        ]
+        found = [part for part in similarities if len(part.rows) or not n_new]
+        parts = [(part.kernels, part.rows, self._embed_some(part)) for part in found]
         if not parts:
             raise ValueError("X is empty, it has no samples: pass at least one")
         return self._sum(parts, n_new)
@@ -190,8 +223,18 @@ class Extension:
         xp = namespace(cross)
         if self_similarity is not None and bool(xp.any(xp.isnan(self_similarity[:1]))):
             self_similarity = None  # what follows from the fit is not passed
-        if self_similarity is None and how.scale is not None:
-            self_similarity = own_similarity(name, how, cross, is_known)
+        if self_similarity is None and how.scale is not None and is_known:
+            self_similarity = how.diagonal - how.shift
+        elif self_similarity is None and how.scale is not None:
+            constant = how.constant_self_similarity()
+            if constant is None:
+                raise ValueError(
+                    f"{name}: scaling new samples needs their similarity to themselves, and it is "
+                    "not constant for this kernel; pass self_similarity, an array of k(x, x) with "
+                    "a row for each kernel and a column for each new sample, or fit with "
+                    "normalize=False"
+                )
+            self_similarity = zeros((cross.shape[0],), cross) + constant
         return how.project(cross, self.projections[p], self_similarity, is_training=is_known)
 
 
@@ -217,17 +260,3 @@ def is_training(standardization: Standardization, cross: Array) -> bool:
     columns = to_device(probe, cross, precision_of(cross))
     left, right = to_host(cross @ columns), to_host(cross.T @ columns)
     return bool(np.abs(left - right).max() <= 1e-3 * np.abs(left).max())
-
-
-def own_similarity(name: str, how: Standardization, cross: Array, is_known: bool) -> Array:
-    """Return new samples' similarities to themselves: those of the fit, or all alike."""
-    if is_known:
-        return how.diagonal - how.shift
-    constant = how.constant_self_similarity()
-    if constant is None:
-        raise ValueError(
-            f"{name}: scaling new samples needs their similarity to themselves, and it is not "
-            "constant for this kernel; pass self_similarity, an array of k(x, x) with a row for "
-            "each kernel and a column for each new sample, or fit with normalize=False"
-        )
-    return zeros((cross.shape[0],), cross) + constant

@@ -22,7 +22,7 @@ from mkclust.text import join_words
 from mkclust.version import __version__, versions
 
 # Increase it by one when models that older releases have written can no longer be read.
-FORMAT = 4
+FORMAT = 5
 SUFFIX = ".skops"
 # Packages whose classes fitted models consist of; creating one runs nothing but this library.
 TRUSTED_PACKAGES = ("mkclust.kernels.", "mkclust.methods.", "mkclust.data.", "mkclust.stack.")
@@ -33,9 +33,9 @@ TRUSTED_TYPES = ("scipy.sparse._csr.csr_array", "scipy.sparse._csc.csc_array")
 def save_model(model: Any, path: str | os.PathLike[str]) -> Path:
     """Write a fitted model to a file, from which `load_model` reads it without running code.
 
-    The file holds the model with all that it needs for new samples: the training views if the
-    kernels were computed from views. It also holds the versions of mkclust, NumPy, SciPy and
-    scikit-learn. Arrays on devices become NumPy arrays.
+    The file holds all that predictions need, such as the training views if kernels were computed
+    from views, and the versions of mkclust, NumPy, SciPy and scikit-learn. Arrays on devices
+    become NumPy arrays.
 
     Parameters
     ----------
@@ -48,7 +48,6 @@ def save_model(model: Any, path: str | os.PathLike[str]) -> Path:
     Returns
     -------
     Path
-        The file.
 
     Examples
     --------
@@ -68,7 +67,7 @@ def save_model(model: Any, path: str | os.PathLike[str]) -> Path:
     if not isinstance(model, MultipleKernelClusterer):
         raise TypeError(f"model is a {type(model).__name__}: pass a fitted estimator of mkclust")
     check_is_fitted(model)
-    skops = import_skops()
+    skops = _import_skops()
     content = {"format": FORMAT, "versions": versions(), "model": model}
     data = skops.dumps(content)
     if nameless := [name for name in skops.get_untrusted_types(data=data) if "<" in name]:
@@ -84,14 +83,14 @@ def load_model(
 ) -> MultipleKernelClusterer:
     """Read a fitted model that `save_model` has written.
 
-    Loading runs no code from the file. A file of another format is refused, and one that names a
-    type that is neither part of models of this library nor trusted by skops. If mkclust, NumPy,
-    SciPy or scikit-learn had other versions, a `ModelVersionWarning` names them.
+    Loading runs no code from the file. A file of another format is refused, and one with a type
+    that is neither part of this library's models nor trusted by skops. A `ModelVersionWarning`
+    names mkclust, NumPy, SciPy and scikit-learn if they had other versions.
 
     Parameters
     ----------
     path : path
-        The file. Files of pickle and joblib, which can run any code, are not opened.
+        The file. Pickle and joblib files, which can run any code, are not opened.
     trusted : iterable of str, default=()
         Further types that may be created, such as ``"my_package.MyMethod"``: only types of which
         you know what creating them does, whatever arguments the file contains.
@@ -101,7 +100,7 @@ def load_model(
     MultipleKernelClusterer
         The model, with the same predictions as the one that was saved.
     """
-    path, skops = Path(path), import_skops()
+    path, skops = Path(path), _import_skops()
     try:
         names = skops.get_untrusted_types(file=path)
         foreign = sorted({n for n in names if not _is_own_class(n)} - {*TRUSTED_TYPES, *trusted})
@@ -132,12 +131,6 @@ def load_model(
         )
     if not isinstance(model, MultipleKernelClusterer) or not hasattr(model, "labels_"):
         raise ValueError(f"{path}: holds a {type(model).__name__}, not a fitted model of mkclust")
-    _warn_of_versions(path, saved)
-    return model
-
-
-def _warn_of_versions(path: Path, saved: Mapping[str, Any]) -> None:
-    """Warn if a model was saved with other versions of this library or its dependencies."""
     here = versions()
     others = [
         f"{name} {saved.get(name)} (here {here[name]})"
@@ -150,9 +143,10 @@ def _warn_of_versions(path: Path, saved: Mapping[str, Any]) -> None:
             "again if that matters",
             ModelVersionWarning,
         )
+    return model
 
 
-def import_skops() -> ModuleType:
+def _import_skops() -> ModuleType:
     """Return skops.io, or say how to install it."""
     try:
         return importlib.import_module("skops.io")

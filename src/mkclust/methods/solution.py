@@ -41,8 +41,7 @@ class Solution:
     n_iter, n_passes : int
         Number of iterations, and how often every kernel was read.
     gap : float
-        Relative distance to the global optimum at most, NaN if the method has no bound. It includes
-        what the residuals of the eigenvectors leave open.
+        Largest relative distance to the global optimum, NaN if the method has no bound.
     lower_bounds : ndarray of the shape of history, or None
         Certified lower bounds on the global minimum.
     certificate : Certificate or None
@@ -58,7 +57,7 @@ class Solution:
     stack : Stack or None
         The kernels that were solved, if samples missing from some were filled in or rescaled.
     fill_history : ndarray of shape (n_fills + 1,) or None
-        The objective without fills, and after each time that fills were learned.
+        The objective without fills, and after each fill.
     grams : ndarray of shape (n_kernels, n_clusters, n_clusters) or None
         ``H^T K_p H`` for every kernel; a fit computes them.
     seconds : float

@@ -1,19 +1,20 @@
 """What a model was fitted on: kernels, views of a bank, or views that features stand for.
 
-A model holds one source, which reads the same samples again and embeds new ones. Kernels, and views
-with features, are not stored: they are passed again, and must be the data that the model was
-fitted on: numbers of samples, names and shapes are always compared, and values if the model has
-something to compare them with.
+A model holds one source. It reads new samples in the form of the fit (`Source.read`), finds those
+of which nothing is known (`Source.empty`) and embeds the others (`Source.embed`).
 """
 
-from collections.abc import Sequence
+import warnings
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
 import numpy as np
+import pandas as pd
+from sklearn.utils.validation import validate_data
 
 from mkclust.data.blocks import Block, Blocks, check_finite
-from mkclust.data.check import in_memory
+from mkclust.data.check import check_masks, check_view, in_memory
 from mkclust.data.missing import single_kernels, zero_samples
 from mkclust.data.samples import Samples, as_blocks, read_samples, read_views
 from mkclust.data.tables import TABLE
@@ -28,26 +29,27 @@ from mkclust.linalg import (
     select,
     to_device,
     to_host,
+    zeros,
 )
 from mkclust.linalg.sparse_rows import row_width
 from mkclust.methods.memory_checks import require_memory_beside_kernels
-from mkclust.methods.out_of_sample import Extension, Similarities, observed_part
-from mkclust.methods.same_input import (
-    OTHER_SAMPLES,
-    check_self_similarity,
-    check_table,
-    count_parts,
-    match_kernels,
-    with_unused,
-)
-from mkclust.stack import RowSource, Stack, Standardization, as_numbers, as_stack, row_sums
+from mkclust.methods.out_of_sample import Extension, Similarities
+from mkclust.stack import RowSource, Stack, as_numbers, as_stack, row_sums
 from mkclust.stack.discretize import assign
 from mkclust.stack.feature_maps import PreparedMap
-from mkclust.stack.observed import SampleMap, maps_of
-from mkclust.types import Array
+from mkclust.types import Array, Float
 
-# Samples of a view that are kept beside features, at most and at least, and their entries at most.
-MOST_SAMPLES, FEWEST_SAMPLES, MOST_ENTRIES = 256, 32, 1 << 21
+# The refusal of dask arrays for exact kernels.
+LAZY = (
+    "X holds dask arrays, and exact kernels are computed in this process: pass NumPy arrays, or "
+    "fit with an approximation, such as mkclust.kernels.Nystroem(200)"
+)
+# The refusal of samples that differ from those of the fit.
+OTHER_SAMPLES = "X holds other samples than the model was fitted on: pass the same"
+# Largest and smallest number of samples of a view that are kept with features, ...
+MOST_SAMPLES, FEWEST_SAMPLES = 256, 32
+# ... and the largest number of their entries.
+MOST_ENTRIES = 1 << 21
 # The rising numbers of some samples, (s,), and their rows of a view, (s, n_columns).
 SomeRows = tuple[np.ndarray, Array]
 # Largest share of changed labels that is tolerated: rounding may change single ones.
@@ -56,80 +58,62 @@ CHANGED_SHARE = 0.02
 
 def training_index(model: Any) -> Any:
     """Return the index of the samples of a fit: ids, 0, 1, ... of frames, None of arrays."""
-    source = model._source
-    ids = source.given.ids if model._covered is None else getattr(model, "sample_ids_", None)
-    return make_index(ids, source.given.index_names, len(model.labels_))
+    ids = getattr(model, "sample_ids_", None)
+    return make_index(ids, model._source.given.index_names, len(model.labels_))
 
 
 @dataclass(frozen=True, kw_only=True)
 class Source:
-    """What all sources have in common; as it stands, for views."""
+    """What sources have in common; the defaults are for views."""
 
     # What was read, without its arrays: names, ids, missing samples, columns and notes.
     given: Samples
-    # How similarities are embedded; None if a method embeds no new samples.
-    extension: Extension | None = None
-    # How missing samples were filled, and how each kernel was centered and scaled.
-    maps: Sequence[SampleMap | None] = ()
-    standardizations: Sequence[Standardization] = ()
+    # How kernels were centered, scaled and filled, and similarities are embedded; set by the fit,
+    # None for features.
+    extension: Any = None
+    # The neighborhoods, or links, that every kernel consists of, by name; None if of more.
     neighborhoods: ClassVar[Any] = {}
+    # The numbers of the precomputed kernels, whose self-similarities can be passed.
+    given_kernels: ClassVar[Any] = ()
 
     def of_kernels(self, by_view: np.ndarray) -> np.ndarray:
         """Return columns of kernels, given those of views, (n, n_views) to (n, m)."""
         return by_view
 
     @property
-    def given_kernels(self) -> Sequence[int]:
-        """The numbers of the precomputed kernels, whose self-similarities can be passed."""
-        return ()
-
-    @property
     def observed(self) -> np.ndarray | None:
         """Which kernels have which samples, (n_samples, n_kernels) of bool; None if all."""
         return None if self.given.missing is None else self.of_kernels(~self.given.missing)
-
-    def extended(self, stack: Stack, rows: Array, extension: Extension | None) -> Any:
-        """Return the same with what embeds new samples."""
-        standards = [observed_part(kernel).for_new_samples for kernel in stack.kernels]
-        maps = maps_of(stack.kernels)
-        return replace(self, extension=extension, maps=maps, standardizations=standards)
-
-    def attributes(self, stack: Stack) -> dict[str, Any]:
-        """Return what a model shows of its input."""
-        given, names = self.given, self.given.columns.get(TABLE)
-        shown = {
-            "observed_": None if given.missing is None else ~given.missing,
-            "feature_names_in_": None if names is None else np.array(names, object),
-            "sample_ids_": given.ids,
-            "view_names_in_": None if given.kind == "kernels" else given.names,
-        }
-        return {name: value for name, value in shown.items() if value is not None}
 
     def read(
         self: Any, model: Any, X: Any, observed: Any = None, *, is_new: bool = False
     ) -> Samples:
         """Read views in the order of the fit, data frames in that of its labels, or refuse them."""
-        ids, options = None if is_new else training_index(model), model.table_options
         samples = read_views(
-            X, ids=ids, options=options, encodings=self.given.encodings, observed=observed
+            X,
+            ids=None if is_new else training_index(model),
+            options=model.table_options,
+            encodings=self.given.encodings,
+            observed=observed,
         )
         return self.match(model, samples, self.unused(model) if is_new else ())
 
+    def match(self: Any, model: Any, samples: Samples, unused: Sequence[str]) -> Samples:
+        """Return views in the order of the fit, or refuse others."""
+        samples = with_unused(samples, self.widths, unused)
+        return match_views(samples, self.widths, self.given.columns)
+
     def unused(self: Any, model: Any) -> list[str]:
         """Return the views, or kernels, that the embedding of new samples does not depend on."""
-        used, extension = np.asarray(model._used_kernels), self.extension
-        if extension is not None:
-            used = used | extension.active
+        used = np.asarray(model._used_kernels)
+        if self.extension is not None:
+            used = used | self.extension.active
         names = model.kernel_names_ if self.given.kind == "kernels" else self.given.names
         of_view = self.of_kernels(np.eye(len(names), dtype=bool))  # (n_views, n_kernels)
         return [name for name, own in zip(names, of_view, strict=True) if not used[own].any()]
 
-    def take_new(self, samples: Samples, numbers: np.ndarray) -> Samples:
-        """Return some new samples."""
-        return samples.take(numbers)
-
     def empty(self: Any, samples: Samples) -> np.ndarray:
-        """Return which views, or kernels, have nothing of which samples, (n, n_views) of bool."""
+        """Return which kernels have nothing of which samples, (n, m) of bool."""
         empty = np.zeros((samples.n_samples, count_parts(samples)), bool)
         if samples.missing is not None:
             empty |= samples.missing
@@ -137,7 +121,7 @@ class Source:
             seen = np.flatnonzero(~empty[:, number])
             if len(seen) == len(rows):  # kernels of other samples are refused elsewhere
                 empty[seen[rows], number] = True
-        return empty
+        return self.of_kernels(empty)
 
     def embed(self: Any, model: Any, samples: Samples, self_similarity: Any) -> Array:
         """Embed new samples."""
@@ -149,10 +133,7 @@ class Source:
 class FromKernels(Source):
     """Precomputed kernels: new samples come as their similarities to the training samples."""
 
-    @property
-    def given_kernels(self) -> Sequence[int]:
-        """The numbers of the precomputed kernels: all."""
-        return range(len(self.standardizations))
+    given_kernels = property(lambda self: range(len(self.extension.names)))
 
     def stack(self, model: Any, samples: Samples) -> Stack:
         """Return the kernels to fit on, if there is memory for a fit beside them."""
@@ -160,20 +141,21 @@ class FromKernels(Source):
         require_memory_beside_kernels(model, stack)
         return stack
 
-    def attributes(self, stack: Stack) -> dict[str, Any]:
-        """Return what a model shows of its input."""
-        return super().attributes(stack) | {"n_features_in_": stack.n_samples}
-
     def read(self, model: Any, X: Any, observed: Any = None, *, is_new: bool = False) -> Samples:
         """Read kernels in the order of the fit, columns in that of its samples, or refuse them."""
         ids = training_index(model)
         samples = read_samples(X, expected="precomputed", ids=ids, cross=is_new, observed=observed)
-        unused = self.unused(model) if is_new else ()
-        return match_kernels(samples, model.kernel_names_, unused, len(model.labels_))
-
-    def take_new(self, samples: Samples, numbers: np.ndarray) -> Samples:
-        """Return some new samples, with their similarities to all training samples."""
-        return replace(replace(samples, kind="views").take(numbers), kind="kernels")
+        names, n = model.kernel_names_, len(model.labels_)
+        if is_new and set(samples.names) < set(names):
+            unused = self.unused(model)
+            samples = with_unused(samples, dict.fromkeys(unused, n), unused)
+        if (count := count_parts(samples)) != len(names):
+            raise ValueError(f"X has {count} kernels, the model was fitted on {len(names)}")
+        if samples.names in ((), tuple(f"kernel {p}" for p in range(count))):  # no names given
+            return samples
+        if missing := [name for name in names if name not in samples.names]:
+            raise ValueError(f"X lacks the kernel {missing[0]!r}, it has {list(samples.names)}")
+        return samples.only(names)
 
     def zero_rows(self, samples: Samples) -> dict[int, np.ndarray]:
         """Return the samples for which a kernel has only zeros, by its number, if any."""
@@ -184,22 +166,19 @@ class FromKernels(Source):
         self, model: Any, samples: Samples, self_similarity: Any
     ) -> list[Similarities]:
         """Return the similarities of new samples to the training samples, kernel by kernel."""
-        names, missing = model.kernel_names_, samples.missing
+        names, missing, found = model.kernel_names_, samples.missing, []
         seen = np.ones((samples.n_samples, len(names)), bool) if missing is None else ~missing
-        rows = [np.flatnonzero(has) for has in seen.T]
-        named = zip(names, samples.parts, strict=True)
-        cross: list[Any] = [as_numbers(K, name) for name, K in named]
-        check_one_place(cross, names)
-        for p, name in enumerate(names):
-            cross[p] = self._training_columns(model, p, cross[p], len(rows[p]))
-            row_sums(cross[p], name)  # refuses what is not finite
         own: list[Any] = [None] * len(names)
         if self_similarity is not None:
-            own = check_self_similarity(names, self.standardizations, self_similarity, seen.T)
-        return [
-            Similarities([p], rows[p], [cross[p]], None if own[p] is None else own[p][None])
-            for p in range(len(names))
-        ]
+            own = check_self_similarity(self.extension, self_similarity, seen.T)
+        kernels = [as_numbers(K, name) for name, K in zip(names, samples.parts, strict=True)]
+        check_one_place(kernels, names)
+        for p, K in enumerate(kernels):
+            rows = np.flatnonzero(seen[:, p])
+            cross = self._training_columns(model, p, K, len(rows))
+            row_sums(cross, names[p])  # refuses what is not finite
+            found.append(Similarities([p], rows, [cross], None if own[p] is None else own[p][None]))
+        return found
 
     def _training_columns(self, model: Any, p: int, K: Array, n_new: int) -> Array:
         """Return the columns of the training samples that a kernel has, of these or of all."""
@@ -239,31 +218,32 @@ class FromViews(Source):
         """The neighborhoods, or links, that every kernel consists of; None if of more."""
         return dict(zip(self.bank.kernel_names_, self.bank.lone_neighborhoods(), strict=True))
 
+    @property
+    def widths(self) -> dict[str, int]:
+        """Numbers of columns of the views."""
+        return {name: view.shape[1] for name, view in self.bank.views_.items()}
+
+    @property
+    def parts(self) -> list[tuple[KernelBank, list[int]]]:
+        """The bank of each view, and the numbers of its kernels."""
+        views = np.asarray(self.bank.kernel_views_)
+        numbers = [np.flatnonzero(views == view).tolist() for view in range(len(self.bank.views_))]
+        return list(zip(map(self.bank.of_view, self.bank.views_), numbers, strict=True))
+
     def match(self, model: Any, samples: Samples, unused: Sequence[str]) -> Samples:
         """Return views in the order of the fit, or refuse others."""
-        widths = {name: view.shape[1] for name, view in self.bank.views_.items()}
-        is_held = not samples.is_lazy and not is_foreign(samples.parts[0])
-        if samples.kind == "table" and list(widths) == [TABLE] and is_held:
-            return check_table(model, samples, is_new=True)
-        used = [name for name in samples.names if name not in unused]
-        if used and not samples.is_lazy:  # what unused views hold must not matter
-            samples = samples.only(used)
-        return match_views(with_unused(samples, widths, unused), widths, self.bank.columns_)
+        if samples.is_lazy:
+            raise ValueError(LAZY)
+        if samples.kind == "table" and [*self.widths] == [TABLE]:
+            return check_new_table(model, samples)
+        if used := [name for name in samples.names if name not in unused]:
+            samples = samples.only(used)  # what unused views hold must not matter
+        return super().match(model, samples, unused)
 
     def zero_rows(self, samples: Samples) -> dict[int, np.ndarray]:
         """Return which rows of a view count as empty, by its number, as far as that is known."""
-        zero = {} if samples.is_lazy else self.bank.empty_rows(samples.views)
+        zero = self.bank.empty_rows(samples.views)
         return {samples.names.index(name): rows for name, rows in zero.items()}
-
-    def parts(self, by_view: bool) -> list[tuple[KernelBank, list[int]]]:
-        """Return the bank, or that of each view, and the numbers of its kernels."""
-        views = np.asarray(self.bank.kernel_views_)
-        if not by_view:
-            return [(self.bank, list(range(len(views))))]
-        return [
-            (self.bank.of_view(name), np.flatnonzero(views == number).tolist())
-            for number, name in enumerate(self.bank.views_)
-        ]
 
     def stack(self, model: Any, kernels: Sequence[Any]) -> Stack:
         """Return kernels as one stack, checked if one may not be positive semidefinite."""
@@ -278,52 +258,26 @@ class FromViews(Source):
         samples = Samples("kernels", names, tuple(parts), missing=missing)
         return _as_stack(model, samples, not self.bank.is_definite, views=views)
 
-    def attributes(self, stack: Stack) -> dict[str, Any]:
-        """Return what a model shows of its input."""
-        shown = super().attributes(stack)
-        return shown | {"n_features_in_": self.bank.n_features_in_, "bank_": self.bank}
-
-    def embed(self, model: Any, samples: Samples, self_similarity: Any) -> Array:
-        """Embed new samples, those of dask arrays in blocks."""
-        if not samples.is_lazy:
-            return super().embed(model, samples, self_similarity)
-        kind = samples.kind
-
-        def embed_block(block: Block, start: int) -> Array:
-            missing = None if block.observed is None else ~block.observed
-            part = Samples(kind, tuple(block), tuple(block.values()), missing=missing)
-            return self.embed(model, part, None)
-
-        return as_blocks(samples).map(embed_block)
-
     def similarities(
         self, model: Any, samples: Samples, self_similarity: Any
     ) -> list[Similarities]:
-        """Return the similarities of new samples, view by view if some views lack samples."""
-        names, given = self.bank.kernel_names_, {}
+        """Return the similarities of new samples, view by view."""
+        names, given, found = self.bank.kernel_names_, {}, []
         if self_similarity is not None:
             seen = np.zeros((len(names), samples.n_samples), bool)
-            for p in self.given_kernels:
-                seen[p] = True
-            values = check_self_similarity(names, self.standardizations, self_similarity, seen)
+            seen[list(self.given_kernels)] = True
+            values = check_self_similarity(self.extension, self_similarity, seen)
             given = {p: values[p] for p in self.given_kernels}
-
-        def similarities(bank: KernelBank, places: Any, part: Samples, rows: Any) -> Similarities:
+        for (bank, places), (name, rows) in zip(self.parts, samples.observed.items(), strict=True):
+            if not len(rows):
+                continue
+            part = replace(samples.only([name]), missing=None)
             own = bank.self_similarity(part)
             for place, p in enumerate(places):
                 if p in given:
                     own[place, :] = to_device(given[p][rows], own)
-            return Similarities(places, rows, bank.transform(part), own)
-
-        if self.given.missing is None and samples.missing is None:
-            everyone = np.arange(samples.n_samples)
-            return [similarities(self.bank, range(len(names)), samples, everyone)]
-        parts = zip(self.parts(True), samples.observed.items(), strict=True)
-        return [
-            similarities(bank, places, replace(samples.only([name]), missing=None), rows)
-            for (bank, places), (name, rows) in parts
-            if len(rows)
-        ]
+            found.append(Similarities(places, rows, bank.transform(part), own))
+        return found
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -334,17 +288,12 @@ class FromFeatures(Source):
     # The feature maps of the views, and the matrix from features to rows of the embedding.
     features: Any
     matrix: Array = None
-    # By which the columns of views can be recognized.
+    # Some rows of each view, to recognize its columns.
     rows: dict[str, SomeRows] = field(default_factory=dict)
 
     def __getstate__(self) -> dict[str, Any]:
         """Return the state to store, with arrays on the host."""
         return {name: arrays_to_host(value) for name, value in vars(self).items()}
-
-    def match(self, model: Any, samples: Samples, unused: Sequence[str]) -> Samples:
-        """Return views in the order of those that features were learned from, or refuse others."""
-        samples = with_unused(samples, self.widths, unused)
-        return match_views(samples, self.widths, self.given.columns)
 
     def zero_rows(self, samples: Samples) -> dict[int, np.ndarray]:
         """Return which rows of a view count as empty, by its number, if it is in memory."""
@@ -358,22 +307,6 @@ class FromFeatures(Source):
     def stack(self, model: Any, stack: Stack) -> Stack:
         """Return the compressed kernels themselves."""
         return stack
-
-    def extended(self, stack: Stack, rows: Array, extension: Extension | None) -> Any:
-        """Return the same with what embeds new samples."""
-        features = stack.features
-        matrix = features.coordinate_map @ to_host(rows)
-        return replace(self, features=features.learned, matrix=matrix)
-
-    def attributes(self, stack: Stack) -> dict[str, Any]:
-        """Return what a model shows of its input."""
-        shown = super().attributes(stack) | {
-            "n_features_in_": sum(self.widths.values()),
-            "approximation_error_": stack.features.trace_errors,
-        }
-        if stack.features.observed is not None:  # one kernel per view
-            shown["observed_"] = stack.features.observed
-        return shown
 
     def mixed_entries(self, model: Any, samples: Samples, indices: np.ndarray | None) -> Array:
         """Return the mixed kernel of features among some samples that the model was fitted on."""
@@ -418,3 +351,67 @@ def _as_stack(model: Any, kernels: Any, validate: bool, **options: Any) -> Stack
     """Return kernels centered, scaled and repaired as a model asks for."""
     options |= {"center": model.center, "normalize": model.normalize, "psd": model.psd}
     return as_stack(kernels, validate=validate, fill=model.table_options.fill_rule, **options)
+
+
+def with_unused(samples: Samples, widths: Mapping[str, int], unused: Collection[str]) -> Samples:
+    """Return samples with unused views, or kernels, that they lack, as missing from all samples."""
+    absent = {n: width for n, width in widths.items() if n in unused and n not in samples.names}
+    if not absent or samples.is_lazy or any(isinstance(p, RowSource) for p in samples.parts):
+        return samples
+    n, like = samples.n_samples, samples.parts[0]
+    like = like if is_foreign(like) else np.zeros(0)
+    missing = samples.missing
+    missing = np.zeros((n, len(samples.names)), bool) if missing is None else missing
+    return replace(
+        samples,
+        names=(*samples.names, *absent),
+        parts=(*samples.parts, *(zeros((0, width), like) for width in absent.values())),
+        missing=np.hstack([missing, np.ones((n, len(absent)), bool)]),
+    )
+
+
+def count_parts(samples: Samples) -> int:
+    """Return the number of views or kernels."""
+    return sum(part.n_kernels if isinstance(part, RowSource) else 1 for part in samples.parts)
+
+
+def check_new_table(model: Any, samples: Samples) -> Samples:
+    """Return one new table, compared with that of the fit as scikit-learn does."""
+    if is_foreign(samples.parts[0]):  # on a device, which scikit-learn does not know
+        return samples
+    options: dict[str, Any] = {"dtype": [np.float64, np.float32], "ensure_all_finite": False}
+    with warnings.catch_warnings():
+        if TABLE in samples.columns:  # an array of encoded columns, compared by name already
+            warnings.filterwarnings("ignore", "X does not have valid feature", UserWarning)
+        table = samples.parts[0]
+        table = validate_data(model, table, reset=False, accept_sparse="csr", **options)
+    return replace(samples, parts=(check_view(table, "X"),))
+
+
+def check_self_similarity(
+    extension: Extension, self_similarity: Any, seen: np.ndarray
+) -> list[Float]:
+    """Return the similarities to themselves of the new samples that each kernel has seen."""
+    if isinstance(self_similarity, pd.DataFrame):
+        raise TypeError(
+            "self_similarity is a data frame, whose ids are not compared with those of X: pass an "
+            "array, with rows in the order of the kernels and columns in that of the new samples"
+        )
+    check_masks(self_similarity, "self_similarity")
+    values = to_host(arrays_to_host(self_similarity))
+    if values.shape != seen.shape:
+        raise ValueError(
+            f"self_similarity has the shape {values.shape}, expected {seen.shape}: "
+            "one row per kernel, one column per new sample"
+        )
+    # A kernel that was repaired may have had negative ones.
+    least = [-np.inf if each.is_repaired else 0.0 for each in extension.standardizations]
+    wrong = seen & ~(np.isfinite(values) & (values >= np.array(least)[:, None]))
+    if np.any(wrong):
+        kernel, sample = np.argwhere(wrong)[0]
+        raise ValueError(
+            f"self_similarity is {values[kernel, sample]:g} for {extension.names[kernel]} and new "
+            f"sample {sample}, one of {int(wrong.sum())} entries that cannot be k(x, x): they are "
+            "NaN, infinite or negative"
+        )
+    return [own[has] for own, has in zip(values, seen, strict=True)]

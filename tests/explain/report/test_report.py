@@ -35,7 +35,7 @@ from mkclust.explain.report import report_html
 from mkclust.explain.report.collect import collect
 from mkclust.explain.stability import stability
 from mkclust.kernels import Nystroem
-from mkclust.methods.training import in_order_of_fit
+from mkclust.methods.mixed_kernel import read_again
 from mkclust.metrics import scores
 from mkclust.plots import ClassesDisplay
 
@@ -175,7 +175,7 @@ def test_every_number_about_the_clusters_is_the_librarys(page, problem, fitted):
     assert page.numbers(table, "Silhouette") == pytest.approx(means, abs=0.006)
     assert page.numbers(table, "Negative") == pytest.approx(100 * np.array(negative), abs=0.6)
     assert page.numbers(table, "Stability") == pytest.approx(found.clusters, abs=0.006)
-    effects = describe(fitted, in_order_of_fit(fitted, views))
+    effects = describe(fitted, read_again(fitted, views))
     assert page.column(table, "Set apart by") == list(effects.names)
     rows = fitted.embedding_ / np.linalg.norm(fitted.embedding_, axis=1, keepdims=True)
     silhouette = page.figures["separation: mean silhouette, -1 to 1"]

@@ -26,8 +26,7 @@ from mkclust.index import index_of, match_rows
 from mkclust.kernels import default_bank
 from mkclust.linalg import to_host
 from mkclust.methods import AgreementKKM
-from mkclust.methods.training import in_order_of_fit
-from mkclust.methods.uncovered import only_covered
+from mkclust.methods.mixed_kernel import only_covered, read_again
 from mkclust.metrics import agreement_of_labels, scores
 from mkclust.plots.sampling import sample_clusters
 
@@ -50,7 +49,7 @@ def collect(
     check_fitted(model)
     labels, several = np.asarray(model.labels_), len(model.kernel_names_) > 1
     # The model and its samples without those of which nothing is known.
-    covered, samples = only_covered(model), in_order_of_fit(model, X)
+    covered, samples = only_covered(model), read_again(model, X)
     data = SimpleNamespace(model=model, X=X, labels=labels, known=labels >= 0)
     data.y = None if y is None else _in_order(y, model)
     data.ids = [str(name) for name in getattr(model, "sample_ids_", range(len(labels)))]

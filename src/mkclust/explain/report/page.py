@@ -21,7 +21,7 @@ from mkclust.explain.stability import Stability
 from mkclust.files import write_atomically
 from mkclust.methods import AgreementKKM, AverageKKM, InductiveClusterer
 from mkclust.methods.agreement import p_text
-from mkclust.methods.parameter_checks import COMMON
+from mkclust.methods.base import COMMON
 from mkclust.methods.simple_mkkm import OTHER_CLUSTERS
 from mkclust.text import count, join_words, printable
 from mkclust.version import versions

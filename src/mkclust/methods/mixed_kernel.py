@@ -1,0 +1,130 @@
+"""The input of a fit, passed again: checked to be the same, and made into the same kernels."""
+
+import warnings
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from sklearn.base import clone
+
+from mkclust.data.samples import Samples
+from mkclust.linalg import arrays_to_host, select, to_host
+from mkclust.linalg.memory import require_memory
+from mkclust.methods.out_of_sample import observed_part
+from mkclust.methods.source import OTHER_SAMPLES
+from mkclust.methods.training import PER_SAMPLE, open_samples
+from mkclust.stack import Stack
+from mkclust.stack.discretize import normalize_rows
+from mkclust.stack.observed import with_maps
+from mkclust.types import Float
+
+# Differences below this share of the largest self-similarity are rounding, in float32.
+ROUNDING = 1e-5
+
+
+def read_again(model: Any, X: Any) -> Samples:
+    """Read the samples of a fit in its order, or refuse others: see also `only_covered`."""
+    samples, n = model._source.read(model, X), len(model.labels_)
+    if samples.n_samples != n:
+        raise ValueError(
+            f"X has {samples.n_samples} samples, the model was fitted on {n}: pass the same"
+        )
+    if model._covered is not None:
+        samples = samples.take(model._covered)
+    given, fitted = (
+        np.zeros(0) if each.missing is None else each.missing
+        for each in (samples, model._source.given)
+    )
+    if not np.array_equal(given, fitted):
+        raise ValueError(
+            "X lacks other samples than the model was fitted on, view by view: pass the same, with "
+            "observed as it was in the fit by way of mkclust.data.read_samples"
+        )
+    return samples
+
+
+def only_covered(model: Any) -> Any:
+    """Return a fitted model without the samples of which nothing is known; itself if none is."""
+    covered = model._covered
+    if covered is None:
+        return model
+    other = clone(model)
+    vars(other).update(vars(model))  # the same arrays, not copied
+    del other._covered, other.uncovered_samples_
+    for name in (*PER_SAMPLE, "sample_ids_", "observed_"):
+        if hasattr(model, name):
+            setattr(other, name, select(getattr(model, name), covered))
+    if "observed_" in vars(other) and other.observed_.all():
+        del other.observed_
+    if model._source.given.kind == "kernels":
+        other.n_features_in_ = len(covered)
+    return other
+
+
+def open_again(model: Any, samples: Samples) -> Stack:
+    """Return the kernels of samples that were read again, centered and scaled as in the fit."""
+    fitted = model._source.extension
+    with warnings.catch_warnings():  # which came in the fit
+        warnings.simplefilter("ignore")
+        again, kernels = open_samples(model, samples)
+        stack = again.stack(model, kernels)
+    for kernel, name, then in zip(stack.kernels, stack.names, fitted.standardizations, strict=True):
+        now = observed_part(kernel).for_new_samples
+        limit = ROUNDING * np.abs(to_host(then.diagonal)).max()
+        for new, old in ((now.diagonal, then.diagonal), (now.row_means, then.row_means)):
+            if old is not None and np.abs(to_host(new) - to_host(old)).max() > limit:
+                raise ValueError(
+                    f"{OTHER_SAMPLES}, in the same order: the diagonal of {name}, or its means "
+                    "over the samples, differ"
+                )
+    return replace(stack, kernels=with_maps(stack.kernels, fitted.maps))
+
+
+def mixed_kernel(model: Any, X: Any, samples: Any = None) -> Float:
+    """Return the similarities among some samples, zero for those that are not covered, (s, s)."""
+    indices = _check_samples(samples, len(model.labels_))
+    read, covered = read_again(model, X), model._covered
+    if covered is None:
+        return _entries(model, read, indices)
+    wanted = np.arange(len(model.labels_)) if indices is None else indices
+    places = np.flatnonzero(np.isin(wanted, covered))
+    entries = np.zeros((len(wanted), len(wanted)))
+    entries[np.ix_(places, places)] = _entries(
+        only_covered(model), read, np.searchsorted(covered, wanted[places])
+    )
+    return entries
+
+
+def _entries(model: Any, samples: Samples, indices: np.ndarray | None) -> Float:
+    """Return the similarities among some samples on the host, exactly symmetric."""
+    stack = None if model.approximation is not None else open_again(model, samples)
+    if not model._mixes_kernels:
+        rows = model.embedding_ if indices is None else select(model.embedding_, indices)
+        rows = normalize_rows(to_host(rows))
+        entries = rows @ rows.T
+    elif stack is not None:
+        entries = to_host(model._mixed_among(stack, indices))
+    else:
+        entries = to_host(model._source.mixed_entries(model, samples, indices))
+    return (entries + entries.T) / 2
+
+
+def _check_samples(samples: Any, n_samples: int) -> np.ndarray | None:
+    """Return the indices of some samples, None for all, or refuse them."""
+    indices = None
+    if samples is not None:
+        indices = np.asarray(arrays_to_host(samples))
+        is_list = indices.ndim == 1 and (indices.dtype.kind in "iu" or not indices.size)
+        if not is_list or np.any((indices < 0) | (indices >= n_samples)):
+            raise ValueError(
+                f"samples has the shape {indices.shape} and the type {indices.dtype}: pass a list "
+                f"of numbers from 0 to {n_samples - 1}, or np.flatnonzero(mask) for a mask"
+            )
+        indices = indices.astype(np.intp)
+    count = n_samples if indices is None else len(indices)
+    require_memory(
+        3 * 8 * count**2,
+        f"writing out the similarities of {count} samples",
+        "pass samples, the numbers of some of them",
+    )
+    return indices
