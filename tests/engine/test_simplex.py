@@ -5,7 +5,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
-from scipy.optimize import minimize
 
 from mkclust.engine.simplex import (
     best_mixture,
@@ -33,10 +32,9 @@ def test_kernels_with_no_alignment_share_all_the_weight():
 
 
 @given(
-    arrays(float, st.tuples(st.integers(1, 6), st.integers(1, 8)), elements=st.floats(0.01, 100)),
-    st.randoms(use_true_random=False),
+    arrays(float, st.tuples(st.integers(1, 6), st.integers(1, 8)), elements=st.floats(0.01, 100))
 )
-def test_no_mixture_has_a_better_bound_than_the_best(surfaces, random):
+def test_no_mixture_has_a_better_bound_than_the_best(surfaces):
     start = np.full(len(surfaces), 1 / len(surfaces))
     q = best_mixture(surfaces, start)
     assert q.min() >= 0
@@ -45,9 +43,6 @@ def test_no_mixture_has_a_better_bound_than_the_best(surfaces, random):
     assert bound >= best_response(start @ surfaces)[1] * (1 - 1e-12)
     # D is concave and homogeneous: its gradient's largest entry bounds it over all mixtures.
     assert np.max(surfaces @ gamma**2) <= bound * (1 + 1e-6)
-    for _ in range(5):
-        other = np.array([random.random() + 1e-3 for _ in surfaces])
-        assert best_response(other / other.sum() @ surfaces)[1] <= bound * (1 + 1e-9)
 
 
 def test_a_mixture_may_beat_every_single_surface():
@@ -102,21 +97,13 @@ def test_variables_of_very_different_units_are_minimized_too():
 
 
 @pytest.mark.parametrize("seed", range(30))
-def test_a_mixture_with_offsets_is_as_good_as_that_of_another_solver(seed):
+def test_no_mixture_with_offsets_has_a_better_bound_than_the_best(seed):
     rng = np.random.default_rng(seed)
     J, m = int(rng.integers(2, 10)), int(rng.integers(1, 8))
     A, b = rng.random((J, m)) + 1e-3, rng.random(J) * 10 ** rng.uniform(-3, 1)
-    value = lambda q: best_response(q @ A)[1] + q @ b  # noqa: E731
     q = best_mixture(A, np.full(J, 1 / J), b)
     assert np.all(q >= 0)
     assert q.sum() == pytest.approx(1)
-    gamma, _ = best_response(q @ A)
-    assert np.max(A @ gamma**2 + b) <= value(q) * (1 + 1e-7)  # no mixture reaches beyond this
-    other = minimize(
-        lambda q: -value(np.maximum(q, 0)),
-        np.full(J, 1 / J),
-        bounds=[(0, 1)] * J,
-        constraints={"type": "eq", "fun": lambda q: q.sum() - 1},
-        method="SLSQP",
-    )
-    assert value(q) >= -other.fun * (1 - 1e-6)
+    gamma, bound = best_response(q @ A)
+    # The largest entry of the gradient bounds what all mixtures reach.
+    assert np.max(A @ gamma**2 + b) <= (bound + q @ b) * (1 + 1e-7)

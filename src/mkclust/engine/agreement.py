@@ -1,8 +1,8 @@
 r"""What kernels share: unbiased alignments and their p-values.
 
 The diagonal of a kernel says nothing about which samples are alike, but for kernels of many
-dimensions it is most of ``Tr(K_p K_q)``, and makes noise look alike. Without the diagonals, and
-with what their absence leaves of the row means taken away (U-centered), the inner products are
+dimensions it is most of ``Tr(K_p K_q)``, and makes noise look alike. The inner products of kernels
+with zero diagonals that are centered accordingly (U-centered) are
 
 .. math:: u_{pq} = \frac{1}{n (n - 3)} \left[ \mathrm{Tr}(\tilde K_p \tilde K_q)
     + \frac{1^\top \tilde K_p 1 \; 1^\top \tilde K_q 1}{(n - 1)(n - 2)}
@@ -60,10 +60,9 @@ class OffDiagonalProducts:
 
 
 def debiased_alignments(products: OffDiagonalProducts) -> tuple[Float, Float]:
-    """Return how alike kernels are, without their diagonals, (m, m), and their norms, (m,).
+    """Return the alignments ``u_pq / sqrt(u_pp u_qq)``, (m, m), and the norms ``sqrt(u_pp)``, (m,).
 
-    Alignments ``u_pq / sqrt(u_pp u_qq)`` are from -1 to 1, zero for kernels of which nothing is
-    left. Norms ``sqrt(u_pp)`` are small for noise, large if few directions hold all there is.
+    Alignments with a kernel of norm zero are zero.
     """
     u = products.unbiased()
     norms = np.sqrt(np.maximum(np.diag(u), 0))
@@ -74,10 +73,10 @@ def debiased_alignments(products: OffDiagonalProducts) -> tuple[Float, Float]:
 
 
 def effective_directions(products: OffDiagonalProducts, norms: Float) -> Float:
-    """Return how many directions kernels have, (m,): about the number of equal eigenvalues.
+    """Return the squared traces of centered kernels over their squared norms, (m,).
 
-    It is the squared trace of the centered kernel over its squared norm: one for a column of two
-    levels, infinite for a kernel that is zero off its diagonal.
+    About the number of equal eigenvalues: one for a column of two levels, infinite for a kernel
+    that is zero off its diagonal.
     """
     n = products.n_samples
     sizes = products.traces / n - products.totals / max(n * (n - 1), 1)
@@ -85,11 +84,7 @@ def effective_directions(products: OffDiagonalProducts, norms: Float) -> Float:
 
 
 def permutation_scores(alignments: Float, n_samples: int) -> Float:
-    """Return alignments in standard deviations over all permutations, (m, m).
-
-    The mean over the permutations is zero and the variance ``2 / (n (n - 3))``, whatever the
-    kernels are.
-    """
+    """Return alignments in standard deviations over all permutations, (m, m)."""
     if n_samples < FEWEST_SAMPLES:
         return np.zeros_like(alignments)
     return alignments * np.sqrt(n_samples * (n_samples - 3) / 2)
@@ -98,8 +93,8 @@ def permutation_scores(alignments: Float, n_samples: int) -> Float:
 def leading_shares(entries: Array) -> Float:
     """Return the largest eigenvalue of U-centered kernels as a share of their norms, (m,).
 
-    One for a kernel of a single direction, near zero for very many directions; if anything, larger
-    among some of the samples than among all. The entries, (m, s, s), are U-centered in place.
+    One for a kernel of a single direction, near zero for very many. The entries, (m, s, s), are
+    U-centered in place.
     """
     centered = [u_centered(entries[p, :, :]) for p in range(entries.shape[0])]
     norms = np.array([sum_of_squares(each) ** 0.5 for each in centered])
@@ -127,11 +122,11 @@ def p_values(scores: Float, shares: Float, others: Float | None = None) -> Float
     (\xi_{ij}^2 - 1)` of the eigenvalues of both with standard normal :math:`\xi`. No such sum of
     unit variance has a larger moment generating function than one of equal terms, each as large as
     its largest. That sum has a gamma distribution: of shape 1/2 for two kernels of one direction
-    each, close to normal for kernels of many.
+    each, close to normal for kernels of many. If the weight of both kernels is on few samples
+    (`are_localized`) the terms are not normal: use `simulated_p_value`.
 
-    If the weight of both kernels is on few samples (`row_kurtoses`) the terms are not normal: use
-    `simulated_p_value`. Scores are those of `permutation_scores`, (m, m), and shares those of
-    `leading_shares`; scores with other kernels, (m, o), need the shares of these.
+    Scores are those of `permutation_scores`, (m, m), and shares those of `leading_shares`; scores
+    with other kernels, (m, o), need the shares of these.
     """
     shape = 1 / (2 * np.outer(shares, shares if others is None else others) ** 2)
     quantile = shape + scores * np.sqrt(shape)
@@ -141,8 +136,7 @@ def p_values(scores: Float, shares: Float, others: Float | None = None) -> Float
 def row_kurtoses(entries: Array) -> Float:
     """Return the excess kurtosis of the lengths of rows of U-centered kernels, (m,).
 
-    For a kernel of one direction, that of the entries of its eigenvector: zero if they are normal,
-    large if the weight of the kernel is on few samples, infinite for a kernel of zeros.
+    Zero if they are normal, large if the weight of a kernel is on few samples, infinite for zeros.
     """
     squared = to_host(namespace(entries).sum(entries * entries, axis=2))
     totals = squared.sum(axis=1, keepdims=True)
@@ -163,9 +157,8 @@ def are_localized(kurtoses: Float, n_samples: int) -> np.ndarray:
 def simulated_p_value(first: Float, second: Float) -> float:
     """Return the p-value of the alignment of two kernels by permutations of their samples.
 
-    It is the share of pairs of orders, one for each kernel, that make the leading directions as
-    alike as the given pair, itself included. For independent kernels each pair is equally likely to
-    be the most alike.
+    It is the share of pairs of orders, one for each kernel and the given pair included, in which
+    the leading directions are at least as much alike as in the given pair.
     """
     (V, left), (W, right) = _leading_directions(first), _leading_directions(second)
     rng, places = np.random.default_rng(0), np.arange(len(V))

@@ -1,15 +1,14 @@
 """Certificates: whether a sum of leading eigenvalues is known, by a search or by a proof.
 
-Residuals cannot tell: a subspace that a matrix maps into itself has none, whatever lies outside
-of it. Let V hold orthonormal vectors with Ritz values t_i and residuals R, and let no eigenvalue of
-the kernel K in the complement of V exceed s. Then, for all tau > s, by the Schur complement,
+Residuals cannot tell: an invariant subspace has none, whatever lies outside of it. Let V hold
+orthonormal vectors with Ritz values t_i and residuals R, and let no eigenvalue of the kernel K in
+the complement of V exceed s. Then, for all tau > s, by the Schur complement,
 
     K <= V (diag(t) + R^T R / (tau - s)) V^T + tau (I - V V^T),
 
 so the k largest eigenvalues of K sum to no more than the k largest of the matrix in parentheses and
-of tau, as often as there are further dimensions. A search bounds s but for a stated probability; a
-proof shows by a Cholesky factorization that a right side of this kind minus K is positive
-semidefinite.
+of copies of tau. A search bounds s but for a stated probability; a proof shows by a Cholesky
+factorization that a right side of this kind minus K is positive semidefinite.
 """
 
 from dataclasses import dataclass, replace
@@ -32,7 +31,6 @@ from mkclust.linalg import (
     orthonormalize,
     precision_of,
     random_normal,
-    ranges,
     set_diagonal,
     side_by_side,
     to_device,
@@ -65,8 +63,6 @@ CLAIMED = 0.99
 ROUNDINGS = 16
 # A sum of eigenvalues may be too small by this many roundings of the kernels' entries.
 SUM_ROUNDINGS = 2
-# Rows of a matrix that are changed at a time.
-ROWS = 512
 
 
 @dataclass(frozen=True)
@@ -74,13 +70,12 @@ class Certificate:
     """How the eigenvalue sum behind an upper bound is known.
 
     Proved by a factorization or a dense eigendecomposition, searched for missed eigenvectors, or
-    neither ("open"): the solver stopped before a certificate was obtained.
+    neither ("open"): the solver stopped before.
     """
 
     kind: Literal["proved", "searched", "open"]
     error: float  # by how much the sum of eigenvalues found may be too small at most
-    # Upper bound on the probability that a search missed a relevant eigenvalue; None if the search
-    # was too short to give one.
+    # Upper bound on the probability that a search missed a relevant eigenvalue; None if unknown.
     probability: float | None = None
 
     @property
@@ -98,7 +93,7 @@ class MissedSearch(NamedTuple):
     """The result of a search outside the known eigenvectors."""
 
     vectors: Array | None  # orthonormal ones that were missed, orthogonal to those known
-    probability: float  # without such vectors: of having missed an eigenvalue that matters, at most
+    probability: float  # if there are none: of having missed a relevant eigenvalue, at most
     n_products: int  # the number of blocks of vectors that were multiplied
 
 
@@ -130,33 +125,25 @@ def certify(
     """Prove that no leading eigenvector of a mix was missed, or search for those that were.
 
     By default a proof comes first if it is faster, and last if a search is inconclusive and the
-    kernels are in memory; ``prove=True`` proves in any case, False only searches. The search is by
-    products with ``mix``, whose eigenvalues may be off by ``mix_error``: then it is in single
-    precision. ``key`` and ``seed`` determine its random vectors.
-
-    If the kernels are in memory, a certificate has the probability that the search reached, up to
-    HIGHEST_PROBABILITY; of streamed kernels no probability is stated.
+    kernels are in memory; ``prove=True`` proves in any case, False only searches. The search has
+    the other options of `search_missed`. For streamed kernels no probability is stated.
     """
     if relaxation.residuals is None:  # of a dense eigendecomposition
         return Verdict(Certificate("proved", relaxation.error), None, 0)
     n, in_memory, rounding = stack.n_samples, stack.in_memory, rounding_of_entries(stack)
     # Eigenvalues found by products in single precision may be too small for that alone.
     rounded = SUM_ROUNDINGS * rounding * relaxation.value if rounding > EPS else 0.0
-    claimed, n_passes = CLAIMED * allowed_error, 0
+    claimed, V = CLAIMED * allowed_error, relaxation.vectors
     if claimed <= rounded:
         return Verdict(None, None, 0)
-    may_prove = prove is True or (
-        prove == "auto" and in_memory and fits(16 * n**2, available=free_bytes(relaxation.vectors))
-    )
-    on_accelerator = is_on_accelerator(relaxation.vectors)
-    is_fast = n <= (PROVED_FIRST_ON_ACCELERATOR if on_accelerator else PROVED_FIRST)
-    proves_first = may_prove and (prove is True or is_fast)
-    proved = Certificate("proved", claimed)
+    can_prove = prove == "auto" and in_memory and fits(16 * n**2, available=free_bytes(V))
+    is_fast = n <= (PROVED_FIRST_ON_ACCELERATOR if is_on_accelerator(V) else PROVED_FIRST)
+    proves_first = prove is True or (can_prove and is_fast)
 
     def has_proof() -> bool:
         return is_proved(stack.mix(coefficients).dense(), relaxation, claimed)
 
-    n_passes += proves_first
+    proved, n_passes = Certificate("proved", claimed), int(proves_first)
     if proves_first and has_proof():
         return Verdict(proved, None, n_passes)
     if mix is None:
@@ -177,13 +164,12 @@ def certify(
         return Verdict(None, found.vectors, n_passes)
     if not in_memory:
         return Verdict(Certificate("searched", claimed), None, n_passes)
-    if found.probability > PROBABILITY and may_prove and not proves_first:
+    if found.probability > PROBABILITY and can_prove and not proves_first:
         n_passes += 1
         if has_proof():
             return Verdict(proved, None, n_passes)
-    if found.probability > HIGHEST_PROBABILITY:
-        return Verdict(None, None, n_passes)
-    return Verdict(Certificate("searched", claimed, found.probability), None, n_passes)
+    searched = Certificate("searched", claimed, found.probability)
+    return Verdict(searched if found.probability <= HIGHEST_PROBABILITY else None, None, n_passes)
 
 
 def is_proved(M: Array, relaxation: Relaxation, allowed_error: float) -> bool:
@@ -195,9 +181,8 @@ def is_proved(M: Array, relaxation: Relaxation, allowed_error: float) -> bool:
 
     over the k leading vectors that succeeds shows that this matrix is positive semidefinite, and so
     that the k largest eigenvalues of K sum to at most :math:`\sum_{i \le k} t_i + d_i`. What the
-    rounding of the factorization may hide [1]_ is taken from tau beforehand.
-
-    M is the kernel in double precision; its entries are lost.
+    rounding of the factorization may hide [1]_ is taken from tau beforehand. M holds K in double
+    precision, and is overwritten.
 
     References
     ----------
@@ -225,15 +210,13 @@ def is_proved(M: Array, relaxation: Relaxation, allowed_error: float) -> bool:
     if not rounding < outside:
         return False
     M *= -1.0
-    weighted = V * to_device(gains, V)
-    for some in ranges(n, ROWS):
-        M[some, :] += weighted[some, :] @ V.T
+    M += (V * to_device(gains, V)) @ V.T
     set_diagonal(M, xp.linalg.diagonal(M) + (tau - rounding))
     return _is_positive_definite(M)
 
 
 def _is_positive_definite(M: Array) -> bool:
-    """Return whether a Cholesky factorization of a symmetric matrix succeeds; M is lost."""
+    """Return whether a Cholesky factorization of a symmetric matrix succeeds; M is overwritten."""
     try:
         if is_foreign(M):
             xp = namespace(M)
@@ -261,10 +244,10 @@ def search_missed(
 ) -> MissedSearch:
     """Search the complement of known vectors for eigenvalues that belong to the k largest.
 
-    Block Lanczos steps from Gaussian vectors, orthogonal to all that is known: `miss_probability`
-    says how likely they underestimate the largest eigenvalue that there is. An eigenvalue matters
-    if with it the sum may be too small by more than the allowed error; the search stops once the
-    ``probability`` of having missed one is reached, or after ``max_steps``.
+    Block Lanczos steps from Gaussian vectors, orthogonal to all that is known, underestimate the
+    largest eigenvalue there with `miss_probability`. The search stops when an eigenvalue with which
+    the sum would be too small by more than the allowed error was missed with at most the given
+    ``probability``, or after ``max_steps``.
 
     Products have a relative ``rounding``, and eigenvalues of K may be off by ``mix_error``: then
     the search is in single precision. The random vectors depend on ``seed``, the number of the
@@ -322,26 +305,23 @@ def largest_harmless(relaxation: Relaxation, allowed_error: float) -> float:
 def miss_probability(n: int, n_steps: int, share: float, n_probes: int) -> float:
     r"""Return how likely block Lanczos steps underestimate the largest eigenvalue by over a share.
 
-    Let A be positive semidefinite with the largest eigenvalue one, u its eigenvector, X a Gaussian
-    n x b matrix, and x = X X^T u / |X^T u|, of which all :math:`p(A) x` with polynomials p of
-    degree q - 1 are in the space that q steps reach. With :math:`1 - e = \cosh^{-2} \varphi` and
-    Chebyshev's :math:`p(t) = U_{2 q - 2}(\sqrt{t / (1 - e)})`, for which
-    :math:`(1 - e - t) p(t)^2 \le 1 - e` below 1 - e and
-    :math:`e\, p(1)^2 = (1 - e) \sinh^2((2 q - 1) \varphi)`, the Rayleigh quotient of
+    Let A be positive semidefinite of size n with the largest eigenvalue one, u its eigenvector, X a
+    Gaussian matrix of b columns (probes), and x = X X^T u / |X^T u|. All :math:`p(A) x` with
+    polynomials p of degree q - 1 are in the space that q steps reach. Let e be the share,
+    :math:`1 - e = \cosh^{-2} \varphi`, and :math:`p(t) = U_{2 q - 2}(\sqrt{t / (1 - e)})`
+    (Chebyshev), for which :math:`(1 - e - t) p(t)^2 \le 1 - e` below 1 - e and
+    :math:`e\, p(1)^2 = (1 - e) \sinh^2((2 q - 1) \varphi)`. Then the Rayleigh quotient of
     :math:`p(A) x` is at least 1 - e, whatever the spectrum is, unless
 
     .. math:: |x - u u^T x|^2 > \sinh^2((2 q - 1) \varphi)\, (u^T x)^2 .
 
     The left side has a chi-squared distribution with n - 1 degrees of freedom, :math:`(u^T x)^2` an
-    independent one with b. For b = 1 that is, but for a constant, a theorem of Kuczynski and
-    Wozniakowski [1]_.
-
-    Here n is the number of dimensions, q that of steps, e the share and b the number of probes.
+    independent one with b. For b = 1 that is, but for a constant, Theorem 4.2 of [1]_.
 
     References
     ----------
     .. [1] J. Kuczynski, H. Wozniakowski. Estimating the largest eigenvalue by the power and Lanczos
-       algorithms with a random start. SIAM J. Matrix Anal. Appl. 13 (1992), Theorem 4.2.
+       algorithms with a random start. SIAM J. Matrix Anal. Appl. 13 (1992).
     """
     if share <= 0:
         return 1.0
@@ -352,11 +332,10 @@ def miss_probability(n: int, n_steps: int, share: float, n_probes: int) -> float
 
 
 def search_key(random_state: Any) -> int:
-    """Return the key of the random vectors of searches, that of None always the same.
+    """Return the key of the random vectors of searches; the state of a generator is not changed.
 
-    A kernel made against the vectors that a search starts from can hide an eigenvector from it, so
-    the probability of a search is that of kernels that do not depend on its key. The state of a
-    generator is read, not changed.
+    A kernel made against these vectors can hide an eigenvector from a search, so that its
+    probability holds for kernels that do not depend on its key.
     """
     if random_state is None:
         return 0
@@ -368,8 +347,7 @@ def search_key(random_state: Any) -> int:
 def relax_from(K: Any, n_clusters: int, *, tol: float, start: Array | None) -> Relaxation:
     """Solve the relaxed problem of one kernel, from the vectors of a similar one if known.
 
-    Random vectors have something of every eigenvector; those of another kernel may miss some, which
-    are searched for.
+    These may be orthogonal to some eigenvectors, which are searched for.
     """
     relaxation = relax(K, n_clusters, tol=tol, start=start)
     if start is None or relaxation.residuals is None:

@@ -26,14 +26,13 @@ class CuttingSurfaces:
 
     Every evaluation of J yields an alignment vector ``a_p = <K_p, P>``, and with it a surface
     ``sum_p gamma_p^2 a_p + b`` that lies below J everywhere and touches it at the evaluated
-    weights; the offset b, zero but for an anchored problem, does not depend on the weights.
-    The mixture of all surfaces with the largest minimum gives a certified lower bound on the
-    global minimum of J, and the minimizer of that mixture is where J is evaluated next. No step
-    size, no Hessian and no eigengap is needed: if J has a kink (equal eigenvalues), the
-    optimal P is a mixture of projectors, and such a mixture is kept.
+    weights; the offset b, zero but for an anchored problem, does not depend on the weights. The
+    mixture of all surfaces with the largest minimum gives a certified lower bound on the global
+    minimum of J, and the minimizer of that mixture is where J is evaluated next. If J has a kink
+    (equal eigenvalues), the optimal P is a mixture of projectors, and such a mixture is kept.
 
-    Surfaces stay valid when J is evaluated better later on, so one instance can serve a whole
-    sequence of ever finer approximations of the same J from below.
+    Surfaces stay valid when J is evaluated better later on, so one instance can serve a sequence of
+    ever finer approximations of the same J from below.
     """
 
     # A surface with a smaller share is inactive; keeping it only slows the mixture down.

@@ -77,10 +77,7 @@ class Relaxation:
         return self._gap(self.n_clusters - 1)
 
     def gap_above(self, lower_bound: float) -> float:
-        """Return how far, relatively, the value may lie above a lower bound of its minimum.
-
-        If value < bound, value is an underestimate; the residual error is added in full.
-        """
+        """Return how far, relatively, the value may lie above a lower bound of its minimum."""
         distance = max(self.value - lower_bound, 0.0) + self.error
         return distance / self.value if distance else 0.0  # both may be zero
 
@@ -106,39 +103,29 @@ def relax(
     orthogonal to `start` may never be found (`mkclust.engine.certificate.relax_from` searches for
     them). Arrays of length n use `dtype`; `block_width` is the number of vectors returned.
     """
-    n = K.n_samples
-    width = block_width(n, n_clusters)
-    if width >= n:
+    width = block_width(K.n_samples, n_clusters)
+    if width >= K.n_samples:
         return relax_whole(K.dense(), n_clusters)
-    vectors = _complete(K, start, width, dtype)
+    vectors = zeros((K.n_samples, 0), K.like, dtype) if start is None else astype(start, dtype)
+    if (n_drawn := width - vectors.shape[1]) > 0:
+        drawn = random_normal((K.n_samples, n_drawn), K.like, 0, dtype)
+        # Images of random vectors lean towards the leading eigenvectors; if the rank is too low for
+        # that, the random vectors themselves fill up.
+        for fresh in (K @ drawn, drawn):
+            if vectors.shape[1] < width:
+                vectors = side_by_side(vectors, orthonormalize(fresh, vectors))
+    vectors = vectors[:, :width]
     return improve(K, rayleigh_ritz(K, vectors, n_clusters), tol)
 
 
 def block_width(n: int, n_clusters: int) -> int:
     """Return how many vectors to iterate together, or n if the whole space is cheaper.
 
-    Guard vectors carry what follows in the spectrum: they speed up the convergence, shorten the
-    search for missed eigenvectors, and hold the other partners of a tie.
+    Guard vectors speed up the convergence, shorten the search for missed eigenvectors, and hold the
+    other partners of a tie.
     """
     width = n_clusters + max(8, n_clusters // 4)
     return n if n <= 200 or 5 * width >= n else width
-
-
-def _complete(K: Any, start: Array | None, width: int, dtype: str) -> Array:
-    """Return ``width`` orthonormal vectors to start from."""
-    vectors = None if start is None else astype(start, dtype)
-    if vectors is None or vectors.shape[1] < width:
-        n_drawn = width if vectors is None else width - vectors.shape[1]
-        drawn = random_normal((K.n_samples, n_drawn), K.like, 0, dtype)
-        # Images of random vectors lean towards the leading eigenvectors; if the kernel has too low
-        # a rank for that, the random vectors themselves fill up.
-        for fresh in (K @ drawn, drawn):
-            new = orthonormalize(fresh, vectors)
-            vectors = new if vectors is None else side_by_side(vectors, new)
-            if vectors.shape[1] >= width:
-                break
-    assert vectors is not None
-    return vectors[:, :width]
 
 
 def relax_whole(M: Array, n_clusters: int) -> Relaxation:
@@ -167,8 +154,8 @@ def ritz_vectors(n_clusters: int, vectors: Array, products: Array, values: Float
 def error_of_sum(values: Float, lengths: Float, n_clusters: int) -> float:
     """Return by how much a sum of Ritz values may be too small, by the lengths of residuals.
 
-    An eigenvalue lies within its residual, and within the square of that over the distance to the
-    part of the spectrum that the block does not hold, which begins about where the block ends.
+    An eigenvalue is at most a residual away, and at most its square over the distance to the
+    spectrum outside of the block, which begins about where the block ends.
     """
     outside, lengths = values[-1] + lengths[-1], lengths[:n_clusters]
     distance = np.maximum(values[:n_clusters] - outside, lengths)
@@ -176,10 +163,7 @@ def error_of_sum(values: Float, lengths: Float, n_clusters: int) -> float:
 
 
 def improve(K: Any, start: Relaxation, tol: float, *, max_products: int = 1000) -> Relaxation:
-    """Improve leading eigenvectors until the error of their sum is below a share of it.
-
-    All that is as long as the samples is in the number type of the vectors to start from.
-    """
+    """Improve leading eigenvectors until the error of their sum is below a share of it."""
     goal = max(tol, EPS) * start.value
     if start.error <= goal:
         return start
@@ -200,10 +184,8 @@ class Krylov:
     """A block Krylov space: an orthonormal basis Q with ``K Q = Q T`` but for its last block.
 
     ``K Q_last = Q T_last + rest``, so the residuals of all Ritz vectors are parts of the rest:
-    products with the basis are neither kept nor computed again. ``width`` is the number of vectors
-    that it was started from, and ``n_products`` how often a block was multiplied. It is restarted
-    if it has no memory for another block, ``most_vectors`` in all; other vectors to go on with than
-    the residuals of the start may be given.
+    products with the basis are neither kept nor computed again. It is restarted when it holds
+    ``most_vectors``. It begins with ``rest``, by default the residuals of the start.
     """
 
     def __init__(
@@ -218,7 +200,6 @@ class Krylov:
         self._begin(start, rest)
 
     def _begin(self, start: Relaxation, rest: Array | None = None) -> None:
-        """Begin with Ritz vectors and their residuals."""
         self.size, self._last = self.width, slice(0, self.width)
         self.rows[: self.size, :] = start.vectors.T
         self._rest: Any = start.residuals if rest is None else rest

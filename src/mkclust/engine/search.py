@@ -1,8 +1,7 @@
 """Weights and leading eigenvectors together, to a certified gap.
 
 The same search is run twice, on the kernels in single precision, and from its weights and vectors
-on the kernels as they are. All this asks of the kernels is products with thin matrices, and a mix
-of them if they are in memory.
+on the kernels as they are.
 """
 
 from dataclasses import dataclass, replace
@@ -64,7 +63,6 @@ PATIENCE = 5
 MOST_WHOLE = 2000
 # Alignments are rounded up by at most this many roundings of the kernels' entries.
 ALIGNMENT_ROUNDINGS = 2
-
 # The share of the tolerance that the weights may use; the rest is for the eigenvectors.
 WEIGHTS_SHARE = 0.3
 # A basis holds at most this many times the vectors that are iterated.
@@ -129,13 +127,11 @@ def search(
     by the leading eigenvectors of the mix just found, computed by products with that one matrix, or
     by their residuals if the kernels are not in memory. Alignments measured in V belong to vectors
     over all samples, so the surfaces that they make stay valid however V changes: the lower bound
-    is exact. The upper bound is the eigenvalue sum found plus what may be missing from it, which is
-    proved or searched for (`mkclust.engine.certificate`) before it is believed.
+    is exact. The upper bound is the eigenvalue sum found plus its error, which is proved or
+    searched for (`mkclust.engine.certificate`, with ``prove`` and ``key``).
 
-    The tolerance is the relative gap at which to stop. The last ``n_fixed`` kernels of the stack
-    are fixed: they have a coefficient of one. Orthonormal vectors to start from may be the
-    partition of similar kernels. ``prove="auto"`` proves if that is faster than a search, or if a
-    search is inconclusive; ``key`` is that of `mkclust.engine.certificate.search_key`.
+    ``tol`` is the relative gap at which to stop. The last ``n_fixed`` kernels of the stack have a
+    coefficient of one. ``start`` may be the orthonormal partition of similar kernels.
     """
     n, n_weights = stack.n_samples, stack.n_kernels - n_fixed
     problem = Problem(n_clusters, n_weights, n_fixed, tol, max_iter, prove, key)
@@ -157,13 +153,14 @@ def search(
 
 def _search_in_steps(stack: Any, problem: Problem, weights: Float, start: Array | None) -> Search:
     """Search in single precision first, if that can be done, then on the kernels as they are."""
-    n, k, tol = stack.n_samples, problem.n_clusters, problem.tol
+    k, tol = problem.n_clusters, problem.tol
     if not stack.in_memory:  # each product is a pass, so the vectors are improved in the basis
-        drawn = random_normal((n, block_width(n, k)), stack.kernels[0].like, 0)
+        width = block_width(stack.n_samples, k)
+        drawn = random_normal((stack.n_samples, width), stack.kernels[0].like, 0)
         start = orthonormalize(drawn if start is None else side_by_side(start, drawn))
-        return _search_subspace(stack, problem, weights, start[:, : drawn.shape[1]])
-    is_large = n > FEW_SAMPLES and stack.n_kernels > 1 and tol >= LEAST_TOLERANCE_FROM_SINGLE
-    single = is_large and stack.is_safe_in_single
+        return _search_subspace(stack, problem, weights, start[:, :width])
+    pays = stack.n_samples > FEW_SAMPLES and stack.n_kernels > 1
+    single = pays and tol >= LEAST_TOLERANCE_FROM_SINGLE and stack.is_safe_in_single
     copy, dtype = (stack.held(True), "float32") if single else (None, "float64")
     mixes = Mixes(problem, copy or stack, dtype)
     X = relax(mixes(weights), k, tol=FIRST_TOLERANCE, start=start, dtype=dtype).vectors
@@ -191,11 +188,8 @@ class Mixes:
 
     def improved(self, mix: Any, relaxation: Relaxation, tol: float) -> Array:
         """Return better eigenvectors of a mix, by products with that one matrix."""
-        start = replace(
-            relaxation,
-            vectors=astype(relaxation.vectors, self.dtype),
-            residuals=astype(relaxation.residuals, self.dtype),
-        )
+        V, R = (astype(each, self.dtype) for each in (relaxation.vectors, relaxation.residuals))
+        start = replace(relaxation, vectors=V, residuals=R)
         return improve(mix, start, tol, max_products=INNER_PRODUCTS).vectors
 
     def rounding_error(self, mix: Any) -> float:
@@ -221,16 +215,13 @@ def _search_subspace(
     *,
     certified: bool = True,
 ) -> Search:
-    """Search from some weights and vectors on.
+    """Search from some weights and vectors on, if not certified in the number type of the mixes.
 
-    Mixes may be rounded; they are None for kernels that are not in memory. A search that is not to
-    be certified is in their number type throughout.
+    Mixes may be rounded; they are None for kernels that are not in memory.
     """
-    tol = problem.tol
+    tol, rounding = problem.tol, ALIGNMENT_ROUNDINGS * rounding_of_entries(stack)
     basis = Basis(stack, problem, "float64" if certified or mixes is None else mixes.dtype)
-    surfaces = CuttingSurfaces(
-        weights, ALIGNMENT_ROUNDINGS * rounding_of_entries(stack) if certified else 0.0
-    )
+    surfaces = CuttingSurfaces(weights, rounding if certified else 0.0)
     certificate, history = None, list[tuple[float, float]]()
     error, best_gap, n_waited, n_refinements, n_passes = 1e-2, np.inf, 0, 0, 0
     while True:
@@ -280,7 +271,6 @@ def _search_whole_space(stack: Any, problem: Problem, weights: Float) -> Search:
     k = problem.n_clusters
 
     def evaluate(gamma: Float) -> Evaluation:
-        """Solve the eigenproblem of some weights at full size."""
         relaxation = relax_whole(stack.mix(problem.coefficients(gamma)).dense(), k)
         H = relaxation.vectors[:, :k]
         return problem.evaluation(relaxation.value, inner_products(stack.apply(H), H), relaxation)
@@ -291,8 +281,7 @@ def _search_whole_space(stack: Any, problem: Problem, weights: Float) -> Search:
     certificate = Certificate("proved", float(np.sqrt(stack.n_samples) * EPS * best.value))
     relaxation = replace(best.state, error=certificate.error)
     converged = best.value - surfaces.lower_bound <= problem.tol * best.value
-    n_passes = 2 * len(history)
-    return Search(gamma, relaxation, np.array(history), converged, n_passes, certificate)
+    return Search(gamma, relaxation, np.array(history), converged, 2 * len(history), certificate)
 
 
 class Basis:
@@ -306,7 +295,7 @@ class Basis:
         self.stack, self.problem, self.dtype = stack, problem, dtype
         self.width = block_width(n, problem.n_clusters)
         self._rows: Any = zeros((0, n), stack.kernels[0].like, dtype)
-        self._images: list[Array] = []  # (m, b, n) each
+        self._images: Any = zeros((stack.n_kernels, 0, n), stack.kernels[0].like, dtype)
         self._G = np.empty((stack.n_kernels, 0, 0))
 
     def expand(self, X: Array, weights: Float) -> bool:
@@ -319,8 +308,9 @@ class Basis:
             return False
         xp, size, G = namespace(new), old + new.shape[1], self._G
         self._rows = xp.concat([self._rows, new.T])
-        self._images.append(xp.permute_dims(self.stack.apply(new), (0, 2, 1)))
-        blocks = to_host(xp.matmul(self._images[-1], self._rows.T))
+        images = xp.permute_dims(self.stack.apply(new), (0, 2, 1))
+        self._images = xp.concat([self._images, images], axis=1)
+        blocks = to_host(xp.matmul(images, self._rows.T))
         self._G = np.empty((len(G), size, size))
         self._G[:, :old, :old], self._G[:, old:, :] = G, blocks
         self._G[:, :old, old:] = blocks[:, :, :old].transpose(0, 2, 1)
@@ -330,9 +320,8 @@ class Basis:
         """Keep the leading part of the basis only."""
         S = self._eigenpairs(weights)[1][:, : KEPT_BLOCKS * self.width]
         turn = to_device(np.ascontiguousarray(S.T), self._rows, self.dtype)
-        xp = namespace(turn)
         self._G, self._rows = S.T @ self._G @ S, turn @ self._rows
-        self._images = [xp.matmul(turn, xp.concat(self._images, axis=1))]
+        self._images = namespace(turn).matmul(turn, self._images)
 
     def _eigenpairs(self, weights: Float) -> tuple[Float, Float]:
         """Return the eigenpairs of a mix as seen from the basis."""
@@ -353,21 +342,13 @@ class Basis:
         values, S = (part[..., : self.width] for part in evaluation.state)
         turn = to_device(np.ascontiguousarray(S.T), self._rows, self.dtype)
         c = to_device(self.problem.coefficients(weights), self._rows, self.dtype)
-        start, xp = 0, namespace(turn)
-        products: Any = 0.0
-        for images in self._images:
-            m, b, n = images.shape
-            mixed = xp.reshape(c @ xp.reshape(images, (m, b * n)), (b, n))
-            products = products + turn[:, start : start + b] @ mixed
-            start += b
-        vectors = (turn @ self._rows).T
-        return ritz_vectors(self.problem.n_clusters, vectors, products.T, values)
+        xp, (m, b, n) = namespace(turn), self._images.shape
+        mixed = xp.reshape(c @ xp.reshape(self._images, (m, b * n)), (b, n))
+        vectors, products = (turn @ self._rows).T, (turn @ mixed).T
+        return ritz_vectors(self.problem.n_clusters, vectors, products, values)
 
     def minimize(self, surfaces: CuttingSurfaces, error: float) -> Relaxation:
-        """Solve the problem restricted to the basis, to about the accuracy that this deserves.
-
-        ``error`` is the relative one of the eigenvectors before.
-        """
+        """Solve the problem restricted to the basis to about its error, at first the given one."""
         tol = self.problem.tol
         while True:
             small_tol = WEIGHTS_SHARE * max(tol, error)

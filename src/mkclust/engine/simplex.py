@@ -40,13 +40,12 @@ def best_mixture(surfaces: Float, start: Float, offsets: Float | None = None) ->
               \quad a(q) = \sum_j q_j a^{(j)}
 
     The bound is homogeneous, so the constraint that shares sum to one can be traded for a penalty
-    without moving the direction of the maximizer. The resulting problem over ``q >= 0`` has Newton
-    steps that are nonnegative least squares problems, which leave exact zeros for inactive
-    surfaces.
+    without moving the direction of the maximizer. The Newton steps over ``q >= 0`` are nonnegative
+    least squares problems, which leave exact zeros for inactive surfaces.
 
     Surfaces are the rows of a matrix, (n_surfaces, n_kernels), with nonnegative constant terms b
-    (``offsets``). The mixture to start from has no vanishing alignment if any has none, and the
-    result is never worse.
+    (``offsets``). The result is never worse than the start, which has no vanishing alignment if any
+    mixture has none.
     """
     b = np.zeros(len(start)) if offsets is None else offsets
     q, (gamma, bound) = start, best_response(start @ surfaces)
@@ -96,11 +95,8 @@ def minimize_quadratic(Q: Float, c: Float | None = None) -> Float:
 
     With ``Q = L^T L`` and ``c = -Q v`` this is ``|L (gamma - v)|^2``, and on the simplex
     ``gamma - v`` is the homogeneous ``(I - v 1^T) gamma``. So the constraint that the weights sum
-    to one moves no direction and can be traded for one more row: nonnegative least squares, an
-    active-set method that leaves exact zeros and copes with a singular Q.
-
-    If the weights fail a check of their optimality, Q is not positive semidefinite, or c not in its
-    range: that is an ArithmeticError.
+    to one can be traded for one more row: nonnegative least squares, which leaves exact zeros and
+    copes with a singular Q. Weights that fail a check of their optimality are an ArithmeticError.
     """
     m, unit = len(Q), float(np.abs(Q).max()) or 1.0
     Q = Q / unit
@@ -143,16 +139,12 @@ def drop_small(gamma: Float, threshold: float) -> Float:
 
 
 def reduced_direction(gamma: Float, gradient: Float, pivot: int | None = None) -> Float:
-    """Return the reduced-gradient descent direction on the simplex (Eqs. 7-9 of the paper).
-
-    The pivot is a largest weight, the first of them by default.
-    """
+    """Return the reduced-gradient descent direction on the simplex (Eqs. 7-9 of the paper)."""
     pivot = int(np.argmax(gamma)) if pivot is None else pivot
     direction = gradient[pivot] - gradient
     direction[(gamma <= 0) & (direction < 0)] = 0
     direction[pivot] = 0
-    # The pivot pays for the rest, so the weights still sum to one even if a blocked
-    # component was zeroed (the paper's formula for it forgets those).
+    # So that the weights sum to one even if a blocked component was zeroed, unlike in the paper.
     direction[pivot] = -direction.sum()
     return direction
 

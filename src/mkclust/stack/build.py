@@ -52,14 +52,12 @@ def as_stack(
     streamed: bool | None = None,
     fill: FillRule = "rescale",
 ) -> Stack:
-    """Check kernels and stack them, to be centered and scaled on the fly.
+    """Check kernels and stack them, to be centered, then scaled to a unit diagonal, on the fly.
 
     The kernels are neither copied nor changed (integer ones are converted, and ``(K + K.T) / 2``
-    stands for those that are not quite symmetric), and float32 kernels stay float32. Centering
-    comes first, then the scaling to a unit diagonal.
-
-    Kernels that do not fit into memory are streamed: read some rows at a time, as often as a
-    solver asks for products. Nothing of their size is allocated.
+    stands for those that are not quite symmetric), and float32 kernels stay float32. Kernels that
+    do not fit into memory are streamed: read some rows at a time, as often as a solver asks for
+    products.
 
     Parameters
     ----------
@@ -78,22 +76,20 @@ def as_stack(
     validate : bool, default=True
         Look for asymmetry, for distances in place of similarities (among 128 samples), and for
         negative eigenvalues with the diagonal and a few products per kernel. That is a check, not
-        a proof: a negative eigenvalue much smaller than the largest one can escape it. False skips
-        all of it, and repairs nothing. For streamed kernels, asymmetry is found by one random
-        product, and negative eigenvalues only by the diagonal (without centering, also by the
-        largest entry): products would take a pass over all kernels each.
+        a proof: a negative eigenvalue much smaller than the largest one can escape it. For streamed
+        kernels, asymmetry is found by one random product, and negative eigenvalues only by the
+        diagonal (without centering, also by the largest entry). False repairs nothing.
     names : sequence of str, default=None
         Names of the kernels; "kernel 0", "kernel 1", ... if not given.
     views : sequence of int, default=None
         The number of the view that each kernel is computed from; by default all differ.
         Kernels of one view prove nothing about each other (`mkclust.agreement`).
     streamed : bool, default=None
-        Whether to read the kernels some rows at a time rather than hold them, or a combination of
-        them, in memory. None streams sources of rows, and what is in files and large: memory maps
-        of which one kernel would take more than 2 GiB, or than a quarter of the memory there is,
-        and HDF5 datasets of which all kernels and one more would; smaller datasets are loaded.
-        Streamed kernels cannot be repaired: with psd="clip" or psd="shift" what is in files is
-        loaded, or refused if it does not fit, and sources of rows are refused.
+        Whether to read the kernels some rows at a time rather than hold them, or a mix of them, in
+        memory. None streams sources of rows, and files in which one memory-mapped kernel, or all
+        kernels of an HDF5 dataset and one more, take more than 2 GiB or than a quarter of the
+        memory there is. With psd="clip" or psd="shift" files are loaded if they fit, and sources of
+        rows are refused.
     fill : {"zero", "rescale"}, default="rescale"
         If kernels lack samples: whether these are similar to no other sample, or are also scaled
         up in the other kernels to the self-similarity of a sample that no kernel lacks.
@@ -118,7 +114,11 @@ def as_stack(
     samples = read_kernels(kernels)
     parts = _parts(samples)
     counts = [part.n_kernels if isinstance(part, Source) else 1 for part in parts]
-    names = _named(samples, names, sum(counts))
+    count = sum(counts)
+    names = names or samples.names or [f"kernel {index}" for index in range(count)]
+    if len(names) != count:
+        raise ValueError(f"{len(names)} names for {count} kernels: give each one a name")
+    names = [str(name) for name in names]
     labels = [describe(p, name) for p, name in enumerate(names)]
     firsts = np.cumsum([0, *counts[:-1]]).tolist()  # the number of the first kernel of each part
     parts = [
@@ -138,7 +138,7 @@ def as_stack(
             if validate:
                 refuse_distances(kernel, labels[p])
             if validate and kernel.storage == "streamed":
-                check_diagonal(kernel, centered.standardization, largest, labels[p])
+                check_diagonal(centered, largest, labels[p])
             elif validate:
                 centered = make_positive(centered, labels[p], psd)
             if normalize:
@@ -146,45 +146,28 @@ def as_stack(
                 scaled = replace(centered.standardization, scale=scale)
                 centered = replace(centered, standardization=scaled)
             standardized.append(centered)
-    if samples.missing is not None:
-        scale = np.ones(samples.n_samples) if fill == "rescale" else None
-        maps = [SampleMap(has, samples.n_samples, scale) for has in observed]
-        standardized = _over_all_samples(standardized, maps, views)
     numbers = range(len(names)) if views is None else views
-    return Stack(tuple(standardized), tuple(names), tuple(numbers))
-
-
-def _over_all_samples(
-    kernels: Sequence[Kernel], maps: Sequence[SampleMap], views: Sequence[int] | None
-) -> list[Kernel]:
-    """Return kernels over all samples, given those over the samples that each has.
-
-    Kernels of one view, or given ones with the same samples, share their map.
-    """
-    shared: dict[Any, SampleMap] = {}
-    wrapped = []
-    for p, (kernel, each) in enumerate(zip(kernels, maps, strict=True)):
-        key = None if views is None else views[p], each.samples.tobytes()
-        wrapped.append(Observed(kernel, shared.setdefault(key, each)))
-    return list(with_active(wrapped, range(len(wrapped))))
+    kernels = tuple(standardized)
+    if samples.missing is not None:
+        # Kernels of one view, or given ones with the same samples, share their map.
+        shared: dict[Any, SampleMap] = {}
+        scale = np.ones(samples.n_samples) if fill == "rescale" else None
+        for p, has in enumerate(observed):
+            key = None if views is None else views[p], has.tobytes()
+            each = shared.setdefault(key, SampleMap(has, samples.n_samples, scale))
+            standardized[p] = Observed(standardized[p], each)
+        kernels = with_active(standardized, range(len(names)))
+    return Stack(kernels, tuple(names), tuple(numbers))
 
 
 def _parts(samples: Samples) -> list[Any]:
     """Return kernels one by one, those in files unread, or sources of the rows of several."""
-    parts = list(samples.parts)
-    if not parts:
+    if not samples.parts:
         raise ValueError("no kernels: the list is empty; pass at least one n x n matrix")
-    is_given = [isinstance(part, RowSource) and not isinstance(part, Source) for part in parts]
-    return [GivenRows(part) if given else part for part, given in zip(parts, is_given, strict=True)]
-
-
-def _named(samples: Samples, names: Sequence[str] | None, count: int) -> list[str]:
-    """Return one name per kernel."""
-    if names is None:
-        names = samples.names or [f"kernel {index}" for index in range(count)]
-    if len(names) != count:
-        raise ValueError(f"{len(names)} names for {count} kernels: give each one a name")
-    return [str(name) for name in names]
+    return [
+        GivenRows(part) if isinstance(part, RowSource) and not isinstance(part, Source) else part
+        for part in samples.parts
+    ]
 
 
 def _opened(parts: list[Any], streamed: bool | None, psd: str) -> list[Any]:
@@ -201,12 +184,12 @@ def _opened(parts: list[Any], streamed: bool | None, psd: str) -> list[Any]:
         largest = LARGEST_SHARE_IN_MEMORY * (available_bytes() or np.inf)
         streamed = _bytes_needed(stored) > min(LARGEST_IN_MEMORY, largest)
     if streamed:
-        opened = []
-        for part in parts:
-            if not isinstance(part, Source | Kernel):
-                part = MatrixRows(part if _is_stored(part) else as_numbers(part, "X"))
-            opened.append(part)
-        return opened
+        return [
+            part
+            if isinstance(part, Source | Kernel)
+            else MatrixRows(part if _is_stored(part) else as_numbers(part, "X"))
+            for part in parts
+        ]
     if stored:
         require_memory(
             _bytes_needed(stored),
@@ -227,11 +210,11 @@ def _is_stored(part: Any) -> bool:
 def _bytes_needed(stored: list[Any]) -> int:
     """Return how much memory kernels in files and a mix of them take, without the files."""
     sizes = [8 * part.shape[-1] ** 2 for part in stored]
-    is_mapped = [
-        isinstance(part, np.memmap) and part.dtype in (np.float64, np.float32) for part in stored
-    ]
-    loaded = [0 if mapped else size for mapped, size in zip(is_mapped, sizes, strict=True)]
-    return max(sizes) + sum(loaded)
+    floats = (np.float64, np.float32)
+    mapped = [isinstance(part, np.memmap) and part.dtype in floats for part in stored]
+    return max(sizes) + sum(
+        size for size, is_read in zip(sizes, mapped, strict=True) if not is_read
+    )
 
 
 def _examined(

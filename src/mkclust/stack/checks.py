@@ -2,7 +2,6 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
-from itertools import combinations_with_replacement
 from typing import Any
 
 import numpy as np
@@ -20,7 +19,6 @@ from mkclust.linalg import (
     is_foreign,
     namespace,
     precision_of,
-    ranges,
     rounding_of,
     row_ranges,
     to_device,
@@ -30,8 +28,8 @@ from mkclust.linalg import (
 from mkclust.linalg.arrays import is_sparse_tensor
 from mkclust.linalg.memory import require_memory
 from mkclust.linalg.sparse_rows import as_csr
-from mkclust.stack.kernel import TILE, TILE_ON_DEVICE, Kernel, Shifted
 from mkclust.stack.kernel import Array as HeldKernel
+from mkclust.stack.kernel import Kernel, Shifted, mirrored_tiles
 from mkclust.stack.standardized import Standardization, Standardized
 from mkclust.text import join_words
 from mkclust.types import Array, Float
@@ -40,13 +38,10 @@ from mkclust.types import Array, Float
 EXACT = 1e-13
 # Samples among which entries are examined.
 EXAMINED = 128
-# The largest self-distance by rounding, which squares and differences make large, as a share of the
-# other distances.
+# The largest self-distance by rounding, as a share of the other distances.
 SELF_DISTANCE = 1e-2
 # A matrix with this share of zeros is a graph; only duplicates are at distance zero.
 MOST_ZEROS = 0.5
-# Some dissimilarities used in practice violate the triangle inequality for this share of triples.
-MOST_VIOLATIONS = 0.01
 # Skewness of eigenvalues (their cubes over their squares to the power 1.5) beyond chance, in
 # units of n^-1.5: for a matrix of independent noise its standard deviation is sqrt(6).
 CHANCE = 8.0
@@ -85,7 +80,7 @@ def check_shapes(
     kernels: Sequence[Any], labels: Sequence[str], observed: Sequence[np.ndarray | None]
 ) -> None:
     """Raise if kernels are not square matrices over the samples that they have, or have none."""
-    size = None
+    size = 0
     for kernel, who, has in zip(kernels, labels, observed, strict=True):
         n = getattr(kernel, "n_samples", None)  # of `Kernel` objects and sources
         shape = tuple(kernel.shape) if n is None else (n, n)
@@ -98,10 +93,7 @@ def check_shapes(
             )
         if not shape[0]:
             raise ValueError(f"{who} is empty, it has no samples: pass at least two")
-        if has is not None:
-            size = len(has)
-        elif size is None:
-            size = shape[0]
+        size = size or shape[0] if has is None else len(has)
         if shape[0] != size:
             raise ValueError(
                 f"kernels of different sizes: {labels[0]} has {size} samples, {who} has "
@@ -125,24 +117,20 @@ def row_sums(matrix: Array, who: str) -> Array:
 
 def entries_error(blocks: Iterable[Array], who: str, where: str = "") -> ValueError:
     """Return why sums of entries are not finite."""
-    n_nan = n_inf = 0
-    for block in blocks:
-        entries = to_host(block)
-        n_nan, n_inf = n_nan + int(np.isnan(entries).sum()), n_inf + int(np.isinf(entries).sum())
-    if n_nan + n_inf == 0:
+    n_bad = sum(int((~np.isfinite(to_host(block))).sum()) for block in blocks)
+    if not n_bad:
         return ValueError(f"{who} has entries so large that sums overflow: rescale it")
     return ValueError(
-        f"{who} contains NaN or infinity: {n_nan} entries are NaN and {n_inf} infinite{where}; "
-        "drop those samples or repair the kernel"
+        f"{who} contains NaN or infinity: {n_bad} entries are NaN or infinite{where}; drop those "
+        "samples or repair the kernel"
     )
 
 
 def symmetrized(matrix: Array, who: str) -> Array:
     """Return a kernel that is symmetric as it is, or ``(K + K^T) / 2``; raise if it is far off.
 
-    Products and factorizations read either half of a kernel, so asymmetry directly weakens the
-    bound of a certificate, also in single precision: only `EXACT` is ignored. Entries that are not
-    finite are left to other checks.
+    Products and factorizations read either half of a kernel, so asymmetry weakens the bound of a
+    certificate: only `EXACT` is ignored. Entries that are not finite are left to other checks.
     """
     if isinstance(matrix, FactoredMatrix):
         return matrix
@@ -172,8 +160,7 @@ def symmetrized(matrix: Array, who: str) -> Array:
 def _asymmetry(matrix: Array) -> float:
     """Return the largest difference between mirrored entries; NaN if one is not finite."""
     xp, found = namespace(matrix), [0.0]
-    tiles = list(ranges(matrix.shape[0], TILE_ON_DEVICE if is_foreign(matrix) else TILE))
-    for rows, columns in combinations_with_replacement(tiles, 2):
+    for rows, columns in mirrored_tiles(matrix):
         tile, mirrored = matrix[rows, columns], matrix[columns, rows].T
         if not xp.all(tile == mirrored):
             with np.errstate(invalid="ignore"):
@@ -187,7 +174,8 @@ def learn_centering(kernel: Kernel, row_means: Array, who: str, center: bool) ->
     standardization = Standardization(diagonal, row_means if center else None)
     xp, rounding = namespace(diagonal), 1e3 * kernel.precision
     typical = float(xp.mean(xp.abs(diagonal)))
-    left = float(xp.mean(xp.abs(standardization.centered_diagonal())))
+    # An indefinite kernel may have a zero diagonal and other nonzero entries.
+    sizes = standardization.centered_diagonal() if center else xp.abs(diagonal) + xp.abs(row_means)
     smallest = np.finfo(np.float32 if kernel.precision > 1e-10 else np.float64).smallest_normal
     # Entries much smaller than the diagonal must also keep their digits.
     if 0 < typical < float(smallest) / kernel.precision:
@@ -195,21 +183,13 @@ def learn_centering(kernel: Kernel, row_means: Array, who: str, center: bool) ->
             f"{who} has entries so small that digits are lost, self-similarities of "
             f"{typical:.3g} on average: multiply it with a constant"
         )
-    if left <= rounding * typical:
-        # An indefinite kernel may have a zero diagonal and other nonzero entries.
-        probe = np.random.default_rng(0).standard_normal((kernel.n_samples, 1))
-        image = to_host(kernel @ to_device(probe - probe.mean() if center else probe, diagonal))
-        rest = np.abs(image - image.mean() if center else image).max()
-        if rest <= rounding * np.abs(probe).sum() * typical:
-            raise ValueError(f"{who} is {nothing_left(typical if center else 0)} leave it out")
+    if float(xp.mean(xp.abs(sizes))) <= rounding * typical:
+        raise ValueError(f"{who} is {nothing_left(typical if center else 0)} leave it out")
     return standardization
 
 
 def learn_scale(lengths: Array, kernel: Kernel, who: str, numbers: np.ndarray | None) -> Array:
-    """Return the scale that makes a diagonal one, or say which samples forbid it.
-
-    Messages call samples by numbers if these are given, and by their places otherwise.
-    """
+    """Return the scale that makes a diagonal one, or name the samples, perhaps by numbers."""
     xp = namespace(lengths)
     rounding = 10 * kernel.precision * float(xp.mean(xp.abs(kernel.diagonal())))
     is_empty = lengths <= max(1e-10 * float(xp.mean(lengths)), rounding)
@@ -225,11 +205,9 @@ def learn_scale(lengths: Array, kernel: Kernel, who: str, numbers: np.ndarray | 
     return 1 / xp.sqrt(lengths)
 
 
-def check_diagonal(
-    kernel: Kernel, standardization: Standardization, largest: float, who: str
-) -> None:
-    """Raise if the diagonal of a kernel shows that it is indefinite."""
-    lengths, centered = standardization.centered_diagonal(), standardization.row_means is not None
+def check_diagonal(kernel: Standardized, largest: float, who: str) -> None:
+    """Raise if the diagonal of a centered kernel shows that it is indefinite."""
+    lengths, centered = kernel.diagonal(), kernel.standardization.row_means is not None
     rounding, xp = np.sqrt(kernel.precision) * largest, namespace(lengths)
     least, most = float(xp.min(lengths)), float(xp.max(lengths))
     # No entry of a positive semidefinite matrix exceeds its diagonal.
@@ -262,9 +240,8 @@ def _row_blocks(matrix: Array) -> Iterator[Array]:
 def refuse_distances(kernel: Kernel, who: str) -> None:
     """Raise if a kernel holds distances, plain or squared, rather than similarities.
 
-    Distances are positive with a zero diagonal, and they, or their square roots, satisfy the
-    triangle inequality; so may similarities without their diagonal. But the leading directions of
-    centered similarities have positive eigenvalues, those of centered distances negative ones,
+    Distances are positive with a zero diagonal; so may be similarities. But the leading directions
+    of centered similarities have positive eigenvalues, those of centered distances negative ones,
     whatever the diagonal.
     """
     n, diagonal = kernel.n_samples, kernel.diagonal()
@@ -279,30 +256,14 @@ def refuse_distances(kernel: Kernel, who: str) -> None:
     D = to_host(kernel.rows(samples))[:, samples]
     apart = D[~np.eye(len(D), dtype=bool)]
     rounding = SELF_DISTANCE * float(np.median(apart))
-    if rounding <= 0 or apart.min() < -rounding or largest_self > rounding:
-        return
-    D = np.maximum(D - np.diag(D.diagonal()), 0)
-    if np.mean(apart <= 0) >= MOST_ZEROS or _violations(np.sqrt(D)) > MOST_VIOLATIONS:
-        return
-    if not _leads_downward(D):
-        return
-    squared = _violations(D) > MOST_VIOLATIONS
-    distances = "np.sqrt(D)" if squared else "these distances"
-    power, width = ("", "np.median(D)") if squared else ("**2", "np.median(D)**2")
-    raise ValueError(
-        f"{who} looks like {'squared ' * squared}distances, not similarities: its diagonal "
-        "is zero, and its other entries are positive and larger for samples that are "
-        f"further apart; pass a kernel, such as np.exp(-D{power} / (2 * {width})), or with "
-        f"center=True, for Euclidean distances, -D{power} / 2; "
-        f"or have the kernel made of {distances}: kernels='from_distances' for "
-        f"all matrices, kernels={{NAME: 'from_distances'}} for one among views"
-    )
-
-
-def _violations(D: Float) -> float:
-    """Return the share of triples of samples in which the way through the third is shorter."""
-    slack = 1e-6 * D.max()
-    return float(np.mean([np.mean(via[:, None] + via + slack < D) for via in D]))
+    is_hollow = largest_self <= rounding and apart.min() >= -rounding
+    if rounding > 0 and is_hollow and np.mean(apart <= 0) < MOST_ZEROS and _leads_downward(D):
+        raise ValueError(
+            f"{who} looks like distances, not similarities: its diagonal is zero, and its other "
+            "entries are positive and larger for samples that are further apart; pass a kernel, "
+            "such as np.exp(-D**2 / (2 * np.median(D)**2)) for distances D, or have it computed: "
+            "kernels='from_distances' for all matrices, kernels={NAME: 'from_distances'} for one"
+        )
 
 
 def _leads_downward(D: Float) -> bool:
@@ -360,7 +321,8 @@ def _clip(kernel: Standardized, label: str) -> Standardized:
     clipped = (clipped + clipped.T) / 2
     negative = values < -n * np.finfo(np.float64).eps * np.abs(values).max()
     dropped = copy_array(vectors[:, : int(negative.sum())])  # eigenvalues rise
-    diagonal = HeldKernel(clipped).diagonal()
+    repaired = HeldKernel(clipped)
+    diagonal = repaired.diagonal()
     added = diagonal - kernel.diagonal()
     given = replace(kernel.standardization, added=added, dropped=dropped)
-    return Standardized(HeldKernel(clipped), Standardization(diagonal), given)
+    return Standardized(repaired, Standardization(diagonal), given)

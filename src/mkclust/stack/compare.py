@@ -1,16 +1,15 @@
 """Products of pairs of kernels off their diagonals, on the samples that both have."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import partial
-from itertools import combinations
+from itertools import combinations_with_replacement
 from typing import Any
 
 import numpy as np
 
 from mkclust.engine.agreement import OffDiagonalProducts
 from mkclust.linalg import namespace, row_ranges, select, set_diagonal, to_device, to_host, zeros
-from mkclust.stack.kernel import Kernel
+from mkclust.stack.kernel import FEWEST_ROWS, Kernel
 from mkclust.stack.observed import Observed
 from mkclust.stack.stack import Stack
 from mkclust.stack.standardized import Standardized
@@ -19,10 +18,8 @@ from mkclust.types import Array
 # Up to this many samples all are compared.
 ALL_COMPARED = 2048
 # If there are more, this many are drawn: enough to tell two kernels that share one percent of their
-# variation from chance, at a cost that grows no further.
+# variation from chance.
 SOME_COMPARED = 1024
-# Fewest rows of all kernels that are written out at a time.
-FEWEST_COMPARED = 32
 # Samples that are compared first, for each that must differ.
 COMPARED_EACH = 4
 
@@ -39,6 +36,10 @@ def compared_samples(n: int) -> np.ndarray:
     return draw(n, n if n <= ALL_COMPARED else SOME_COMPARED)
 
 
+# Kernels, each with the places of the compared samples among its own.
+Members = Sequence[tuple[Kernel, np.ndarray]]
+
+
 @dataclass(frozen=True)
 class Comparison:
     """Kernels that are compared with each other, on samples that all of them have.
@@ -50,8 +51,7 @@ class Comparison:
     first: tuple[int, ...]
     second: tuple[int, ...]
     products: OffDiagonalProducts  # of the kernels, in the order of `kernels`
-    # Takes the indices of s of these samples, and writes the kernels out among them, (c, s, s).
-    entries: Callable[[np.ndarray], Array]
+    members: Members  # the same kernels
 
     @property
     def kernels(self) -> tuple[int, ...]:
@@ -63,12 +63,17 @@ class Comparison:
         """On how many samples they are compared."""
         return self.products.n_samples
 
+    def entries(self, indices: np.ndarray) -> Array:
+        """Write the kernels out among some of these samples, (c, s, s)."""
+        parts = _entries(self.members, indices, indices)
+        return namespace(*parts).stack(parts)
+
 
 def compare(stack: Stack) -> list[Comparison]:
     """Return the products of every two kernels off their diagonals, on the samples both have.
 
-    Kernels with the same samples are compared together; if kernels lack samples, each is compared
-    as it is before these are filled in. Kernels of features are compared on some of their samples.
+    Kernels with the same samples are compared together, as they are before samples are filled in.
+    Kernels of features are compared on some of their samples.
     """
     kernels = stack.kernels if stack.features is None else stack.features.compared_kernels()
     groups: dict[bytes, tuple[np.ndarray, list[int]]] = {}
@@ -80,47 +85,32 @@ def compare(stack: Stack) -> list[Comparison]:
         inner.append(kernel)
         groups.setdefault(samples.tobytes(), (samples, []))[1].append(p)
     comparisons = []
-    for samples, numbers in groups.values():
-        members, place = tuple(numbers), compared_samples(len(samples))
-        pairs = [(inner[p], place) for p in members]
-        comparisons.append(Comparison(members, members, _products(pairs), partial(_among, pairs)))
-    for (first, a), (second, b) in combinations(groups.values(), 2):
+    for (first, a), (second, b) in combinations_with_replacement(groups.values(), 2):
         _, *common = np.intersect1d(first, second, assume_unique=True, return_indices=True)
-        # Every kernel is read for each of the others: fewer samples stand for all than if all
-        # kernels are read once, or many kernels would take longer than a complete fit.
-        some = draw(len(common[0]), SOME_COMPARED)
-        pairs = [(inner[p], common[0][some]) for p in a]
-        pairs += [(inner[p], common[1][some]) for p in b]
-        comparisons.append(Comparison(tuple(a), tuple(b), _products(pairs), partial(_among, pairs)))
+        n = len(common[0])
+        # With several groups every kernel is read for each of the others, so fewer samples do.
+        some = compared_samples(n) if a is b else draw(n, SOME_COMPARED)
+        members = [(inner[p], common[0][some]) for p in a]
+        members += [(inner[p], common[1][some]) for p in b if a is not b]
+        comparisons.append(Comparison(tuple(a), tuple(b), _products(members), members))
     return comparisons
-
-
-# Kernels, each with the places of the compared samples among its own.
-Members = Sequence[tuple[Kernel, np.ndarray]]
 
 
 def _entries(members: Members, rows: Any, columns: Any) -> list[Array]:
     """Return entries of every kernel among some of the compared samples."""
     entries = []
     for kernel, place in members:
-        if isinstance(rows, slice) and len(place) == kernel.n_samples:  # all samples
-            entries.append(kernel.block(rows, columns))
-        else:
-            entries.append(select(kernel.rows(place[rows]), place[columns], axis=1))
+        is_all = isinstance(rows, slice) and len(place) == kernel.n_samples
+        some, others = (rows, columns) if is_all else (place[rows], place[columns])
+        entries.append(select(kernel.rows(some), others, axis=1))
     return entries
-
-
-def _among(members: Members, indices: np.ndarray) -> Array:
-    """Write kernels out among some of the compared samples, (c, s, s)."""
-    parts = _entries(members, indices, indices)
-    return namespace(*parts).stack(parts)
 
 
 def _products(members: Members) -> OffDiagonalProducts:
     """Return the products of every two kernels, in one pass over half of their entries."""
     n, m, like = len(members[0][1]), len(members), members[0][0].like
     xp, products, row_sums = namespace(like), zeros((m, m), like), zeros((m, n), like)
-    for rows in row_ranges(n, n, like, FEWEST_COMPARED):
+    for rows in row_ranges(n, n, like, FEWEST_ROWS):
         height = rows.stop - rows.start
         parts = _entries(members, rows, slice(rows.start, n))
         for p, part in enumerate(parts):
@@ -148,8 +138,7 @@ def count_distinct(stack: Stack, enough: int) -> int:
 def _count(stack: Stack, whole: Stack) -> int:
     """Count distinct products of a random mix with random vectors; `whole` gives their rounding.
 
-    Identical samples have identical rows in every kernel, and so identical products. Products with
-    one vector alone can agree by chance.
+    Identical samples have identical products. Those with one vector can agree by chance.
     """
     rng = np.random.default_rng(0)
     probe, mix = rng.standard_normal((stack.n_samples, 2)), rng.standard_normal(stack.n_kernels)

@@ -60,10 +60,10 @@ def discretize(
 ) -> tuple[Array, Float]:
     """Cluster the row-normalized embedding, (n, d), by k-means with the best of several starts.
 
-    The centers are learned by scikit-learn on the host or, with init="k-means++", where the rows
-    are, for small problems and on accelerators: from all rows if there are up to `all_rows`
-    (100,000 by default), otherwise from a random sample of half this number, the same however the
-    rows are cut into chunks. All rows are assigned to the nearest center.
+    The centers are learned by scikit-learn or, on accelerators and for small problems with
+    init="k-means++", by `k_means`: from all rows if there are up to `all_rows` (100,000 by
+    default), otherwise from a random sample of half this number. All rows are assigned to the
+    nearest center.
 
     Return labels, (n,), with clusters numbered by falling size, and their centers, (k, d).
 
@@ -92,36 +92,25 @@ def discretize(
         centers = found.cluster_centers_
     # A row between two centers joins the first of them, so the order decides about sizes as sizes
     # do about the order; larger clusters only grow, which soon settles it.
-    for step in range(n_clusters + 1):
-        labels = assign(rows, centers)
-        order = _order_by_size(labels, n_clusters)
-        if step == n_clusters or np.array_equal(order, np.arange(n_clusters)):
+    for _ in range(n_clusters):
+        order = _order_by_size(assign(rows, centers), n_clusters)
+        if np.array_equal(order, np.arange(n_clusters)):
             break
         centers = centers[order]
-    return labels, centers
+    return assign(rows, centers), centers
 
 
 def assign(rows: Array, centers: Float) -> Array:
-    """Return the number of the center nearest to the direction of each row, (n_samples,).
-
-    The rows are an array of any library; the centers are those that :func:`discretize` found.
-    """
-    labels = [np.empty(0, np.intp)]
-    for some in ranges(rows.shape[0], BLOCK_ROWS):
-        nearest = nearest_center(normalize_rows(rows[some, :]), centers)
-        labels.append(to_host(nearest, np.intp))
-    return np.concatenate(labels)
-
-
-def nearest_center(rows: Array, centers: Float) -> Array:
-    """Return the number of the center nearest to each row of unit length, the first if some tie."""
-    xp = namespace(rows)
+    """Return the center nearest to the direction of each row, the first if some tie, (n,)."""
+    xp, labels = namespace(rows), [np.empty(0, np.intp)]
     if is_foreign(rows):
         centers = to_device(centers, rows, precision_of(rows))
-    distances = xp.sum(centers**2, axis=1) - 2 * rows @ centers.T
-    is_near = distances <= xp.min(distances, axis=1, keepdims=True) + TIE
-    # The standard has no argmax of truth values.
-    return xp.argmax(astype(is_near, "uint8"), axis=1)
+    for some in ranges(rows.shape[0], BLOCK_ROWS):
+        distances = xp.sum(centers**2, axis=1) - 2 * normalize_rows(rows[some, :]) @ centers.T
+        is_near = distances <= xp.min(distances, axis=1, keepdims=True) + TIE
+        # The standard has no argmax of truth values.
+        labels.append(to_host(xp.argmax(astype(is_near, "uint8"), axis=1), np.intp))
+    return np.concatenate(labels)
 
 
 def count_clusters(labels: Array) -> int:
@@ -140,8 +129,8 @@ def _order_by_size(labels: Array, n_clusters: int) -> np.ndarray:
 def k_means(rows: Array, n_clusters: int, *, n_init: int, random_state: int | None) -> Float:
     """Return the centers of the best of several starts by Lloyd's algorithm, (k, d), on the host.
 
-    For rows on a device, where scikit-learn does not compute. Starts draw their random numbers in
-    the order in which it does. A cluster that loses all of its rows keeps its center.
+    All starts are computed together, on the device of the rows. A cluster that loses all of its
+    rows keeps its center.
     """
     xp, n = namespace(rows), rows.shape[0]
     # Distances are differences of squared lengths, which round least around the mean.

@@ -9,7 +9,6 @@ from zlib import crc32
 import numpy as np
 from scipy.sparse import issparse
 from sklearn.base import clone
-from sklearn.kernel_approximation import Nystroem, RBFSampler
 
 from mkclust.data.blocks import Block, Blocks, check_finite, device_bytes
 from mkclust.data.distances import squared_norms
@@ -39,8 +38,6 @@ SCARCE = 0.1
 WORK_BYTES = 4 << 20
 # The features of at least this many samples are computed together.
 FEWEST_ROWS = 256
-# Kernels of scikit-learn's own Nystroem that are one between a sample and itself.
-UNIT_DIAGONAL = ("rbf", "laplacian")
 
 # Learns from some rows of every view the preparation of rows before they are mapped.
 LearnPreparations = Callable[[dict[str, Array]], Mapping[str, Any]]
@@ -62,17 +59,17 @@ class PreparedMap:
 class Features:
     """Standardized features of several views, whose products are or approximate the kernels.
 
-    A sample that a view lacks, whose row there is all NaN, has features of zeros: similarities that
-    are missing count as zero, which after centering is the average one. With ``fill="rescale"`` its
-    other features are also multiplied with ``sqrt(V / V_i)``, V_i of the V views having it, so
-    that its similarity to itself, summed over the views, is that of a complete one.
+    A sample that a view lacks has features of zeros: after centering, zero is the average
+    similarity. With ``fill="rescale"`` its other features are also multiplied with
+    ``sqrt(V / V_i)``, V_i of the V views having it, so that its similarity to itself, summed over
+    the views, is that of a complete one.
     """
 
     maps: Sequence[Any]  # one fitted feature map per view
     widths: Sequence[int]  # number of columns of each view's features
     means: Sequence[Float] | None = None  # of their columns; None if they are not centered
-    # The squared length of a sample's features below which it is rounding, for each view; None if
-    # features are not scaled to unit length.
+    # For each view, squared lengths of features below this are rounding; None if features are not
+    # scaled to unit length.
     floors: Sequence[float] | None = None
     fill: FillRule = "rescale"
 
@@ -153,14 +150,11 @@ def learn_maps(
         own = np.random.SeedSequence([seed, crc32(name.encode())]).generate_state(1)[0]
         map_.set_params(**dict.fromkeys(unset, int(own)))
         try:
-            # A copy, for a map may keep its training rows, and these may be the caller's array.
-            first = _transform(map_.fit(copy_array(rows)), rows[:1, :])
-        except (ValueError, TypeError) as error:
-            is_array = not (is_foreign(rows) or issparse(rows))
-            message = error if is_array or isinstance(error, ValueError) else _unfit(map_, rows)
+            first = _transform(map_, rows[:1, :], learned_from=rows)
+        except ValueError as error:
             n = rows.shape[0]
             lacks = f", observed in {n} of {count} samples" if n < count else ""
-            raise ValueError(f"View {name!r}{lacks}: {message}") from error
+            raise ValueError(f"View {name!r}{lacks}: {error}") from error
         if issparse(first):
             raise ValueError(
                 f"View {name!r}: {type(map_).__name__} gives sparse features, and their products "
@@ -174,18 +168,17 @@ def learn_maps(
 def draw_rows(blocks: Blocks, count: int, *, fewest: int = 1, seed: int = 0) -> dict[str, Array]:
     """Return finite rows of every view: those that it has of samples drawn from all.
 
-    If a view has fewer of these than `fewest`, or a small share, samples are drawn that it has.
+    If a view has fewer of these than `fewest`, or a small share, its own samples are drawn.
     """
     numbers = draw(blocks.n_samples, count, seed)
     check_finite(block := blocks.take(numbers), numbers)
     found, few = dict(block), min(len(numbers), max(fewest, SCARCE * count))
-    if len(numbers) < blocks.n_samples and any(rows.shape[0] < few for rows in block.values()):
-        for name, has in zip(blocks.names, blocks.observed.T, strict=True):
-            if found[name].shape[0] < few:
-                own = np.flatnonzero(has)
-                own = own[draw(len(own), count, seed)]
-                check_finite(block := blocks.take(own), own)
-                found[name] = block[name]
+    scarce = [name for name, rows in found.items() if rows.shape[0] < few]
+    for name in scarce if len(numbers) < blocks.n_samples else ():
+        own = np.flatnonzero(blocks.observed[:, blocks.names.index(name)])
+        own = own[draw(len(own), count, seed)]
+        check_finite(block := blocks.take(own), own)
+        found[name] = block[name]
     for name, rows in found.items():
         if not rows.shape[0]:
             raise ValueError(f"View {name!r} has no sample: all of its rows are NaN; leave it out.")
@@ -204,40 +197,34 @@ def n_components(map_: Any) -> list[int]:
 
 
 def trace_error(map_: Any, rows: Array, F: Array) -> float:
-    """Return the share of a kernel's trace that features of rows miss; NaN if unknown."""
+    """Return the share of a kernel's trace that features miss; NaN if the map does not know it."""
     if isinstance(map_, PreparedMap):
         return trace_error(map_.map_, map_.preparation.apply(rows), F)
-    if hasattr(map_, "self_similarity"):
-        lengths = map_.self_similarity(rows)
-        trace = float(namespace(lengths).sum(lengths))
-    elif isinstance(map_, RBFSampler) or (
-        isinstance(map_, Nystroem) and map_.kernel in UNIT_DIAGONAL
-    ):
-        trace = rows.shape[0]
-    else:
+    if not hasattr(map_, "self_similarity"):
         return float("nan")
+    lengths = map_.self_similarity(rows)
+    trace = float(namespace(lengths).sum(lengths))
     return 1 - float(namespace(F).sum(squared_norms(F))) / trace if trace else 0.0
 
 
-def _transform(map_: Any, rows: Array) -> Array:
-    """Return the features of rows, on their device."""
+def _transform(map_: Any, rows: Array, learned_from: Array | None = None) -> Array:
+    """Return the features of rows, on their device, after the map has learned, if it is to."""
+    F = None
     try:
+        if learned_from is not None:
+            # A copy, for a map may keep its training rows, and these may be the caller's array.
+            map_.fit(copy_array(learned_from))
         F = map_.transform(rows)
     except TypeError as error:
-        raise ValueError(_unfit(map_, rows)) from error
-    if is_foreign(rows) and place(F) != place(rows):
-        raise ValueError(_unfit(map_, rows))
+        if not (is_foreign(rows) or issparse(rows)):
+            raise ValueError(str(error)) from error
+    if F is None or (is_foreign(rows) and place(F) != place(rows)):
+        raise ValueError(
+            f"{type(getattr(map_, 'map_', map_)).__name__} computes with dense NumPy arrays only, "
+            f"and this is {'sparse' if issparse(rows) else f'one of {place(rows)}'}: pass Nystroem "
+            "of mkclust.kernels, or the views as dense NumPy arrays"
+        )
     return F if is_foreign(F) or issparse(F) else np.asarray(F)
-
-
-def _unfit(map_: Any, rows: Array) -> str:
-    """Return the message that a map takes NumPy arrays only."""
-    name = type(getattr(map_, "map_", map_)).__name__
-    kind = "sparse" if issparse(rows) else f"one of {place(rows)}"
-    return (
-        f"{name} computes with dense NumPy arrays only, and this is {kind}: pass Nystroem of "
-        "mkclust.kernels, or the views as dense NumPy arrays"
-    )
 
 
 def _unit_scale(F: Array, floor: float) -> Array:

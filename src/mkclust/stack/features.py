@@ -62,7 +62,7 @@ RANK_TOLERANCE = 1e-13
 
 @dataclass(frozen=True)
 class SampleFeatures:
-    """The samples behind compressed kernels, and how vectors in coordinates become theirs."""
+    """The samples behind compressed kernels, and the map from coordinates to samples."""
 
     # The standardized features of any samples, given as views, and those of `blocks`.
     learned: Features = field(repr=False)
@@ -78,10 +78,7 @@ class SampleFeatures:
     # The numbers of the views whose kernels are in the stack.
     kernels: tuple[int, ...]
 
-    @property
-    def n_samples(self) -> int:
-        """Number of samples that the coordinates stand for."""
-        return self.blocks.n_samples
+    n_samples = property(lambda self: self.blocks.n_samples)
 
     def subset(self, indices: Sequence[int]) -> "SampleFeatures":
         """Return the same for some of the kernels, in the coordinates of all."""
@@ -103,7 +100,6 @@ class SampleFeatures:
 
     @cached_property
     def _some_samples(self) -> Block:
-        """Some samples that stand for all if clusters are only compared."""
         return self.blocks.take(draw(self.n_samples, COMPARED_SAMPLES))
 
     def lift_some(self, vectors: Array) -> Array:
@@ -151,11 +147,11 @@ def compress(
     """Learn feature maps, and compress the kernels of their features, in two passes.
 
     The `approximation`, a transformer in scikit-learn's manner, is cloned for each view and learns
-    from `fit_samples` samples (20,000 by default, or ten per landmark if these are more), with what
-    `learn_preparations` makes of rows of every view done to them first. Kernels are centered and
-    scaled by the samples that a view has; `fill` says how those count that it lacks (see
-    `Features`). If `keep`, which is so by default for features that take up to an eighth of the
-    free memory, features are computed once and not anew in every pass; never for dask arrays.
+    from `fit_samples` samples (20,000 by default, or ten per landmark if these are more), prepared
+    by what `learn_preparations` returns. Kernels are centered and scaled by the samples that a view
+    has; `fill` says how those count that it lacks (see `Features`). If `keep`, by default if they
+    take up to an eighth of the free memory, features are computed once and not anew in every pass;
+    never for dask arrays.
 
     Returns a stack of small matrices, on the host, with the `SampleFeatures` behind them.
     """
@@ -187,8 +183,8 @@ def compress(
         mean, floor = _center(origins[p], shift, square, center, where)
         means.append(mean)
         floors.append(floor)
-    standard = dict[str, Any](fill=fill, means=means if center else None)
-    standard["floors"] = floors if normalize else None
+    standard: Any = {"means": means if center else None, "floors": floors if normalize else None}
+    standard["fill"] = fill
     training = replace(of_blocks, **standard)
     products = to_host(blocks.total(partial(_multiply_block, training=training)))
     T, coordinate_map = _factor(products, ends)
@@ -215,7 +211,7 @@ def _center(
 ) -> tuple[Float, float]:
     """Return the mean of a view's features, and the squared length below which one is rounding.
 
-    `shift` is the mean from an origin, and `square` the mean squared length from there.
+    `shift` and `square` are the mean and the mean squared length, both from the origin.
     """
     if not np.isfinite(square):
         raise ValueError(
@@ -287,7 +283,7 @@ def _factor(gram: Float, ends: Sequence[int]) -> tuple[Float, Float]:
     """Return T with ``gram = T^T T``, and the map from features to coordinates, ``T^-1``.
 
     Each view is measured in its own unit, or the columns of a small one would be lost. Columns that
-    depend on others are left out of the inverse: with pivoting, their part of T says how.
+    depend on others are left out of the inverse.
     """
     largest = np.array([gram.diagonal()[a:b].max() for a, b in pairwise(ends)])
     # The largest columns of all views would be equal, and rounding must not choose among them.

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import combinations_with_replacement
 from typing import Any
 
 import numpy as np
@@ -26,19 +27,19 @@ from mkclust.types import Float
 # How entries are held; of several kernels together, as the first of these that one of them is.
 STORAGES = ("streamed", "dense", "sparse")
 
-# Fewest rows that are read or computed at a time if kernels are streamed.
-FEWEST_STREAMED_ROWS = 16
-# Rows and columns of the tiles that are copied to their mirror images.
+# Fewest rows that are read or computed at a time.
+FEWEST_ROWS = 16
+# Rows and columns of the tiles that are compared with their mirror images.
 TILE = 256
-# The same on a device, on which starting a copy takes long.
+# The same on a device, on which starting a step takes long.
 TILE_ON_DEVICE = 4096
 
 
 class Kernel:
     """A symmetric positive semidefinite matrix over n samples, which need not be written out.
 
-    A subclass answers ``rows`` and ``diagonal``; products follow from the rows unless it has
-    a cheaper way.
+    A subclass defines ``rows`` and ``diagonal``; products follow from the rows unless it has a
+    cheaper way.
     """
 
     like: Any  # an array of length n; vectors over the samples live on its device
@@ -61,34 +62,29 @@ class Kernel:
         parts = [self.rows(part) @ X for part in row_blocks([self])]
         return astype(xp.concat(parts), precision_of(V))
 
-    def block(self, rows: Any, columns: slice) -> AnyArray:
-        """Return the entries of some rows and columns, (s, t), in float64."""
-        return select(self.rows(rows), columns, axis=1)
-
-    def write(self, out: AnyArray) -> AnyArray:
-        """Write all entries to an array, (n, n), exactly symmetric, and return it."""
-        n, precision = self.n_samples, precision_of(out)
-        tile = TILE_ON_DEVICE if is_foreign(out) else TILE
+    def dense(self, precision: str = "float64", out: AnyArray | None = None) -> AnyArray:
+        """Write all entries to an array, (n, n), by default a new one, and return it."""
+        n = self.n_samples
+        out = empty((n, n), self.like, precision) if out is None else out
         for part in row_blocks([self]):
-            rest = slice(part.start - part.start % tile, n)
-            out[part, rest] = astype(self.block(part, rest), precision)
-        for part in ranges(n, tile):
-            square = out[part, part]
-            out[part, part] = (square + square.T) / 2
-            for others in ranges(part.start, tile):
-                out[part, others] = out[others, part].T
+            out[part, :] = astype(self.rows(part), precision_of(out))
+        # The rows of a source may be less symmetric than a certificate needs.
+        for rows, columns in mirrored_tiles(out) if self.storage == "streamed" else ():
+            out[rows, columns] = (out[rows, columns] + out[columns, rows].T) / 2
+            out[columns, rows] = out[rows, columns].T
         return out
 
-    def dense(self, precision: str = "float64") -> AnyArray:
-        """Write all entries out, (n, n), exactly symmetric, in memory of their own."""
-        return self.write(empty((self.n_samples,) * 2, self.like, precision))
+
+def mirrored_tiles(matrix: AnyArray) -> Iterator[tuple[slice, slice]]:
+    """Return the rows and columns of tiles that, with their mirror images, cover a matrix."""
+    tiles = ranges(matrix.shape[0], TILE_ON_DEVICE if is_foreign(matrix) else TILE)
+    return combinations_with_replacement(tiles, 2)
 
 
 def row_blocks(kernels: Sequence[Kernel], n_rows: int | None = None) -> Iterator[slice]:
     """Cut rows of kernels, by default all, into slices that are computed at a time."""
-    n, is_streamed = kernels[0].n_samples, any(each.storage == "streamed" for each in kernels)
-    fewest = FEWEST_STREAMED_ROWS if is_streamed else 1
-    return row_ranges(n if n_rows is None else n_rows, n, kernels[0].like, fewest)
+    n = kernels[0].n_samples
+    return row_ranges(n if n_rows is None else n_rows, n, kernels[0].like, FEWEST_ROWS)
 
 
 @dataclass(frozen=True)
@@ -100,17 +96,9 @@ class Array(Kernel):
     storage = property(lambda self: "sparse" if is_sparse(self.matrix) else "dense")
 
     def rows(self, index: Any) -> AnyArray:
-        """Return some rows, (s, n), in float64; it may be a part of the matrix itself."""
         return _dense(select(self.matrix, index))
 
-    def block(self, rows: Any, columns: slice) -> AnyArray:
-        """Return the entries of some rows and columns, (s, t), in float64."""
-        if is_sparse(self.matrix):
-            return super().block(rows, columns)
-        return astype(select(select(self.matrix, rows), columns, axis=1), "float64")
-
     def diagonal(self) -> AnyArray:
-        """Return the diagonal, (n,), in float64, in memory of its own."""
         matrix = self.matrix
         if is_foreign(matrix):
             return astype(namespace(matrix).linalg.diagonal(matrix), "float64") + 0.0
@@ -136,11 +124,9 @@ class Factored(Kernel):
     like = property(lambda self: self.F)
 
     def rows(self, index: Any) -> AnyArray:
-        """Return some rows, (s, n), in float64."""
         return _dense(select(self.F, index) @ self.F.T)
 
     def diagonal(self) -> AnyArray:
-        """Return the diagonal, (n,), in float64."""
         if is_sparse(self.F):
             return np.asarray(self.F.multiply(self.F).sum(axis=1), dtype=np.float64).reshape(-1)
         return astype(namespace(self.F).sum(self.F * self.F, axis=1), "float64")
@@ -169,7 +155,6 @@ class Wrapped(Kernel):
         return V
 
     def after(self, Y: AnyArray, V: AnyArray) -> AnyArray:
-        """Return the product, given that of the inner kernel."""
         raise NotImplementedError(f"{type(self).__name__} must define after")
 
     def __matmul__(self, V: AnyArray) -> AnyArray:
@@ -184,11 +169,9 @@ class Shifted(Wrapped):
     shift: float
 
     def after(self, Y: AnyArray, V: AnyArray) -> AnyArray:
-        """Return the product, given that of the inner kernel."""
         return Y + self.shift * V
 
     def rows(self, index: Any) -> AnyArray:
-        """Return some rows, (s, n), in float64."""
         part = self.kernel.rows(index)
         xp = namespace(part)
         everyone = xp.arange(self.n_samples, device=device(part))
@@ -196,7 +179,6 @@ class Shifted(Wrapped):
         return part + self.shift * xp.astype(same, xp.float64)
 
     def diagonal(self) -> AnyArray:
-        """Return the diagonal, (n,), in float64."""
         return self.kernel.diagonal() + self.shift
 
 
@@ -217,19 +199,13 @@ class Mix(Kernel):
         return [(c, kernel) for c, kernel in pairs if c] or [(0.0, self.kernels[0])]
 
     def rows(self, index: Any) -> AnyArray:
-        """Return some rows, (s, n), in float64."""
-        return self.block(index, slice(0, self.n_samples))
-
-    def block(self, rows: Any, columns: slice) -> AnyArray:
-        """Return the entries of some rows and columns, (s, t), in float64."""
         (c, kernel), *others = self._terms()
-        total = c * kernel.block(rows, columns)
+        total = c * kernel.rows(index)
         for c, kernel in others:
-            total += c * kernel.block(rows, columns)
+            total += c * kernel.rows(index)
         return total
 
     def diagonal(self) -> AnyArray:
-        """Return the diagonal, (n,), in float64."""
         return sum(c * kernel.diagonal() for c, kernel in self._terms())
 
     def __matmul__(self, V: AnyArray) -> AnyArray:
@@ -277,11 +253,9 @@ class Computed(Kernel):
     precision = property(lambda self: rounding_of(self.source))
 
     def rows(self, index: Any) -> AnyArray:
-        """Return some rows, (s, n), in float64."""
         return self.source.rows_of(self.index, index)
 
     def diagonal(self) -> AnyArray:
-        """Return the diagonal, (n,), in float64."""
         return self.self_similarities
 
     def __matmul__(self, V: AnyArray) -> AnyArray:

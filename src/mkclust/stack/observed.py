@@ -31,13 +31,12 @@ FillRule = Literal["zero", "rescale"]
 
 @dataclass(frozen=True)
 class Fill:
-    """Missing samples as combinations: column j of ``left @ right^T`` is that for sample j."""
+    """Missing samples as combinations: column j of ``left @ right^T`` is that of sample j."""
 
     left: Array  # over the observed samples, (n_observed, r)
     right: Array  # over all samples, (n_samples, r); zero on the observed ones
 
     def __getstate__(self) -> dict[str, Any]:
-        """Return the state to store: arrays of the host."""
         return {name: arrays_to_host(value) for name, value in vars(self).items()}
 
     def beside(self, V: Array) -> tuple[Array, Array]:
@@ -70,10 +69,7 @@ class SampleMap:
     scale: Array | None = None  # a factor of every sample; None for ones
     fill: Fill | None = None  # of missing samples; None for similarities of zero
 
-    @property
-    def n_observed(self) -> int:
-        """Number of observed samples."""
-        return len(self.samples)
+    n_observed = property(lambda self: len(self.samples))
 
     @cached_property
     def missing(self) -> np.ndarray:
@@ -108,7 +104,6 @@ class SampleMap:
         return V if self.scale is None else V * to_device(self.scale, Y, precision_of(Y))[:, None]
 
     def __getstate__(self) -> dict[str, Any]:
-        """Return the state to store: the attributes, as arrays of the host."""
         names = ("samples", "n_samples", "scale", "fill")
         return {name: arrays_to_host(getattr(self, name)) for name in names}
 
@@ -123,11 +118,9 @@ class Observed(Wrapped):
     n_samples = property(lambda self: self.map.n_samples)
 
     def before(self, V: Array) -> Array:
-        """Return the factor of the inner kernel: E V."""
         return self.map.gather(V)
 
     def after(self, Y: Array, V: Array) -> Array:
-        """Return the product, given that of the inner kernel: E^T Y."""
         return self.map.scatter(Y)
 
     @cached_property
@@ -137,7 +130,6 @@ class Observed(Wrapped):
         return self.kernel @ to_device(self.map.fill.left, self.like, "float64")
 
     def rows(self, index: Any) -> Array:
-        """Return some rows, (s, n), in float64."""
         index = index if isinstance(index, slice) else to_host(index, None)
         chosen, positions = np.arange(self.n_samples)[index], self.map.positions[index]
         is_observed = positions < self.map.n_observed
@@ -150,7 +142,6 @@ class Observed(Wrapped):
         return part if scale is None else part * select(to_device(scale, part), chosen)[:, None]
 
     def diagonal(self) -> Array:
-        """Return the diagonal, (n,), in float64."""
         inner, scale, fill = self.kernel.diagonal(), self.map.scale, self.map.fill
         xp = namespace(inner)
         diagonal = select(xp.concat([inner, zeros((1,), inner)]), self.map.positions)
@@ -209,9 +200,9 @@ def with_active(kernels: Sequence[Kernel], active: Sequence[int]) -> tuple[Kerne
 def rescaling(observed: np.ndarray, counted: np.ndarray | None = None) -> Float:
     """Return the factors that make up for kernels, or views, that lack a sample, (n_samples,).
 
-    With equal weights, a sample then has the total self-similarity of one that all of them have; it
-    is zero for samples that none of them has. Which samples they have is `observed`, bool of shape
-    (n_samples, m), and which of them count is `counted`, bool of shape (m,); None for all.
+    With equal weights, a sample then has the total self-similarity of one that all of them have;
+    zero for samples that none of them has. `observed`, bool of shape (n_samples, m), says which
+    samples they have, and `counted`, bool of shape (m,), which of them count; None for all.
     """
     observed = observed if counted is None else observed[:, counted]
     counts = observed.sum(axis=1)

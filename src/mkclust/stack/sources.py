@@ -33,16 +33,14 @@ FEWEST_ROWS = 32
 # At most this share of all rows is read at a time, so that small problems stay small.
 LARGEST_SHARE = 1 / 32
 # On a device, rows of every kernel take at most this share of the free memory at a time.
-SHARE_ON_DEVICE = 0.01
-# And at most this many entries of each kernel.
-ENTRIES_ON_DEVICE = 2**27
+SHARE_ON_DEVICE = 0.004
 
 
 class Source:
     """Kernels over the same samples, of which some rows are read or computed at a time.
 
-    A subclass answers ``n_kernels``, ``n_samples``, ``dtype`` and ``rows``, and overrides what it
-    knows better.
+    A subclass defines ``n_kernels``, ``n_samples``, ``dtype`` and ``rows``, and overrides the rest
+    if it has a cheaper way.
     """
 
     n_kernels: int  # m
@@ -73,8 +71,7 @@ class Source:
         n, itemsize = max(1, self.n_samples), np.dtype(precision_of(self)).itemsize
         free = free_bytes(self.like)
         if free is not None:
-            rows = min(ENTRIES_ON_DEVICE // n, int(SHARE_ON_DEVICE * free / (n * itemsize)))
-            return min(max(1, rows), n)
+            return min(max(1, int(SHARE_ON_DEVICE * free / (n * itemsize))), n)
         rows = min(BLOCK_BYTES // (self.n_kernels * n * itemsize), int(LARGEST_SHARE * n))
         return min(max(FEWEST_ROWS, rows), n)
 
@@ -127,7 +124,6 @@ class Source:
         return astype(self._latest[1][index], "float64")
 
     def _read(self, part: slice) -> list[Array]:
-        """Return rows of every kernel as a list, however they came."""
         return _listed(self.rows(*part.indices(self.n_samples)[:2]))
 
     def _some(self, samples: np.ndarray) -> list[Array]:
@@ -149,7 +145,6 @@ class GivenRows(Source):
         self.like = first if is_foreign(first) else None
 
     def rows(self, start: int, stop: int) -> list[Array]:
-        """Return the rows from start to stop of these kernels."""
         blocks = _listed(self.source.rows(start, stop))
         return [blocks[p] for p in self.kernels]
 
@@ -165,7 +160,6 @@ class MatrixRows(Source):
         self.dtype = self.rows(0, 0)[0].dtype
 
     def rows(self, start: int, stop: int) -> list[Array]:
-        """Return the rows from start to stop, one block (stop - start, n)."""
         part = (slice(start, stop), ...) if is_foreign(self.matrix) else slice(start, stop)
         rows = self.matrix[part]
         rows = rows.toarray() if is_sparse(rows) else rows
@@ -178,9 +172,8 @@ def examine_rows(
     """Return row sums and self-similarities of m kernels, (m, n), and their largest entries, (m,).
 
     The largest entries are zero unless kernels are to be validated. Row sums are then those of the
-    symmetric part, for which a certificate holds, and symmetry is judged by
-    products of a kernel and of its transpose with one random vector: rows alone do not show an
-    entry beside its mirror image.
+    symmetric part, for which a certificate holds, and symmetry is judged by products of a kernel
+    and of its transpose with one random vector.
     """
     m, n, like = source.n_kernels, source.n_samples, source.like
     xp, known, largest = namespace(like), source.diagonal(), np.zeros(m)

@@ -97,7 +97,7 @@ class Stack:
         entries = empty((m, count, count), like, precision)
         if samples is None:
             for p, kernel in enumerate(self.kernels):
-                kernel.write(entries[p, :, :])
+                kernel.dense(precision, entries[p, :, :])
             return HeldStack(entries, self.names, self.views)
         chosen, xp = to_device(np.asarray(samples), like), namespace(entries)
         for part in row_blocks(self.kernels, count):
@@ -110,7 +110,7 @@ class Stack:
         """Return the kernels written out, in single precision if they are large; kept for later.
 
         None if they do not fit into memory, are streamed, or float32 cannot hold them. By default
-        they are written for few samples only, or are those written before.
+        they are written for few samples only.
         """
         n, m = self.n_samples, self.n_kernels
         make = n <= MOST_WRITTEN if make is None else make
@@ -166,7 +166,6 @@ class HeldStack(Stack):
     entries: AnyArray
 
     def held(self, make: bool | None = None) -> "HeldStack":
-        """Return the kernels written out: they are."""
         return self
 
     @cached_property

@@ -17,11 +17,8 @@ from mkclust.linalg import (
     to_device,
     zeros,
 )
-from mkclust.stack.kernel import Kernel, Wrapped
+from mkclust.stack.kernel import FEWEST_ROWS, Kernel, Wrapped
 from mkclust.types import Array
-
-# Fewest rows of similarities of new samples that are projected at a time.
-FEWEST_PROJECTED = 64
 
 
 @dataclass(frozen=True)
@@ -43,7 +40,6 @@ class Standardization:
     dropped: Array | None = None
 
     def __getstate__(self) -> dict[str, Any]:
-        """Return the state to store: arrays of the host."""
         names = ("diagonal", "row_means", "scale", "shift", "added", "dropped")
         return {name: arrays_to_host(getattr(self, name)) for name in names}
 
@@ -87,10 +83,10 @@ class Standardization:
     ) -> Array:
         """Multiply the standardized similarities of new samples to the training ones with P.
 
-        The similarities `cross`, (n_new, n), are neither centered nor scaled; what else is given is
-        brought to where they live. `P` is of shape (n, b), the result of shape (n_new, b). The new
-        samples' similarities to themselves, (n_new,), are needed only to scale. If the samples are
-        all training samples, in the order of the fit, a repair adds to these what it added then.
+        The similarities `cross`, (n_new, n), are neither centered nor scaled, `P` is of shape
+        (n, b), the result of shape (n_new, b). The new samples' similarities to themselves,
+        (n_new,), are needed only to scale. If the samples are all training samples, in the order of
+        the fit, a repair adds what it added then.
         """
         local, P, xp = self.to_same_device(cross), to_device(P, cross), namespace(cross)
         (n_new, n), is_centered = cross.shape, local.row_means is not None
@@ -102,7 +98,7 @@ class Standardization:
             P = P - xp.mean(P, axis=0)  # cancels the new samples' own means exactly
         thin = side_by_side(P, zeros((n, 1), cross) + 1 / n)
         products = empty((n_new, thin.shape[1]), cross)
-        fewest = max(1, n_new) if is_sparse(cross) else FEWEST_PROJECTED
+        fewest = max(1, n_new) if is_sparse(cross) else FEWEST_ROWS
         # In float64, dense similarities some rows at a time to save memory.
         for part in row_ranges(n_new, n, cross, fewest):
             products[part, :] = astype(cross[part, :], "float64") @ thin
@@ -140,42 +136,31 @@ class Standardized(Wrapped):
         return own if self.given is None else replace(self.given, scale=own.scale)
 
     def before(self, V: Array) -> Array:
-        """Return the factor of the inner kernel: C D V."""
         return self._centered(self._scaled(V))
 
     def after(self, Y: Array, V: Array) -> Array:
-        """Return the product, given that of the inner kernel: D C Y."""
         return self._scaled(self._centered(Y))
 
     def _centered(self, V: Array) -> Array:
-        """Return vectors without their means: C V."""
         is_centered = self.standardization.row_means is not None
         return V - namespace(V).mean(V, axis=0) if is_centered else V
 
     def _scaled(self, V: Array) -> Array:
-        """Return vectors, each sample scaled: D V."""
         scale = self.standardization.scale
         return V if scale is None else V * astype(scale, precision_of(V))[:, None]
 
     def rows(self, index: Any) -> Array:
-        """Return some rows, (s, n), in float64 and in memory of their own."""
-        return self.block(index, slice(0, self.n_samples))
-
-    def block(self, rows: Any, columns: slice) -> Array:
-        """Return the entries of some rows and columns, (s, t), in float64 and their own memory."""
-        means, scale = self.standardization.row_means, self.standardization.scale
-        part = self.kernel.block(rows, columns)
-        if means is None:
+        part, own = self.kernel.rows(index), self.standardization
+        if own.row_means is None:
             part = part + 0.0
         else:
-            part = part - select(means, rows)[:, None]
-            part -= means[columns] - self.standardization.mean
-        if scale is not None:
-            part *= scale[columns]
-            part *= select(scale, rows)[:, None]
+            part = part - (select(own.row_means, index) - own.mean)[:, None]
+            part -= own.row_means
+        if own.scale is not None:
+            part *= own.scale
+            part *= select(own.scale, index)[:, None]
         return part
 
     def diagonal(self) -> Array:
-        """Return the diagonal, (n,), in float64."""
         lengths, scale = self.standardization.centered_diagonal(), self.standardization.scale
         return lengths if scale is None else lengths * scale**2
