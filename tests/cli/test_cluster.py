@@ -135,6 +135,22 @@ def test_landmarks_approximate_the_kernels_if_asked_for(views):
 # --- what the views agree on ----------------------------------------------------------------------
 
 
+@pytest.mark.slow
+def test_workers_of_a_cluster_find_the_same_clusters(views):
+    distributed = pytest.importorskip("distributed")
+    files = [f"{name}.npy" for name in views]
+    for file, view in zip(files, views.values(), strict=True):
+        np.save(file, view)
+    succeed("cluster", *files, "-k", 3, "--landmarks", 20)
+    labels = read_labels()
+    options = {"n_workers": 2, "threads_per_worker": 1, "dashboard_address": ":0"}
+    with distributed.LocalCluster(processes=False, protocol="tcp", **options) as cluster:
+        address = cluster.scheduler_address
+        succeed("cluster", *files, "-k", 3, "--landmarks", 20, "--cluster", address)
+    np.testing.assert_array_equal(read_labels(), labels)
+    assert "a.csv" in fail("cluster", "a.csv", "-k", 3, "--cluster", address)
+
+
 def shared_views():
     """Return two views of three clusters, and one of noise."""
     rng, y = np.random.default_rng(0), np.arange(90) % 3

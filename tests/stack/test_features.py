@@ -14,7 +14,7 @@ from threadpoolctl import threadpool_limits
 from conftest import blob_views
 from given_kernels import standardized, written_out
 from libraries import FOREIGN, LIBRARIES, as_library
-from mkclust.data.blocks import Block, Blocks, check_finite
+from mkclust.data.blocks import Block, check_finite
 from mkclust.data.samples import as_blocks
 from mkclust.kernels import Linear, Nystroem
 from mkclust.linalg import is_foreign, place, to_host
@@ -260,19 +260,10 @@ def test_views_may_be_complete_or_have_five_samples(keep, map_):
 
 
 @pytest.mark.parametrize("library", LIBRARIES)
-def test_cells_are_refused_and_samples_in_no_view_are_named(library):
+def test_cells_that_are_not_finite_are_refused(library):
     views, observed = incomplete()
     check_finite(as_blocks(as_library(library, views)).take(np.arange(N)), 0)
     first, second = np.flatnonzero(observed[:, 1])[:2]
     views["b"][[first, second], -1] = np.inf
     with pytest.raises(ValueError, match=rf"'b' .* 2 of .* sample {first};"):
         check_finite(as_blocks(as_library(library, views)).take(np.arange(N)), 0)
-    views = {name: as_library(library, np.ones((9, 2))) for name in "ab"}
-    observed = np.ones((9, 2), bool)
-    observed[[4, 6]] = False
-    for held in (views, {name: view[:7, :] for name, view in views.items()}):
-        blocks = Blocks(held, observed)
-        with pytest.raises(ValueError, match="every view: 11 and 13; drop"):
-            check_finite(blocks.take(np.arange(9)), 7)
-        with pytest.raises(ValueError, match="every view: 4 and 6; drop"):
-            compress(blocks, Linear(), **STANDARD)

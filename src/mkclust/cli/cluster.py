@@ -47,7 +47,7 @@ DESCRIBED = 5
 N_REFITS = 10
 
 
-@takes(*FIT, "n_clusters", "method")
+@takes(*FIT, "n_clusters", "method", "address")
 def run(
     request: Request,
     *,

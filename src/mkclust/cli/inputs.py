@@ -78,6 +78,12 @@ class Data:
 
 def read_inputs(request: Request, progress: Progress) -> Data:
     """Read all inputs, and refuse those that would be taken for something else than they are."""
+    for text in request.inputs if request.address is not None else ():
+        if not file_name(text).lower().endswith((".npy", ".parquet")):
+            raise CommandError(
+                f"{text}: --cluster reads .npy and .parquet; store it as one of these"
+            )
+    progress.connect(request.address)
     progress.phase("reading")
     inputs = read_files(request)
     kinds = {each.data.precomputed: each.text for each in inputs}
@@ -110,7 +116,9 @@ def read_files(request: Request, fitted: Sequence[Mapping[str, Any]] = ()) -> li
         _, colons, names = before["input"].rpartition("::")
         selected = f"{text}::{names}" if colons and "::" not in text else text
         layout, record = layout_of(text, request, before["layout"]), _fingerprint(selected)
-        data = load_with(selected, layout, kernels=precomputed)
+        # Workers of a cluster read the files themselves.
+        on_disk = None if request.address is None else True
+        data = load_with(selected, layout, kernels=precomputed, on_disk=on_disk)
         record |= {"description": data.description, "layout": asdict(layout)}
         inputs.append(Input(selected, data, record))
     asked = {name for text in request.inputs for name in layout_of(text, request, {}).drop}

@@ -10,6 +10,7 @@ from mkclust.cli.errors import CommandError
 from mkclust.cli.inputs import Data
 from mkclust.cli.options import AUTO, OPTIONS, Request
 from mkclust.cli.progress import Progress
+from mkclust.data import as_dask
 from mkclust.explain.number_of_clusters import NumberOfClusters, suggest_n_clusters
 from mkclust.explain.stability import Stability, stability
 from mkclust.kernels import Nystroem, default_bank
@@ -114,6 +115,8 @@ def prepare(request: Request, model: Any, data: Data) -> Fit:
         model.set_params(approximation=Nystroem(n_components=landmarks))
         decision = f"{landmarks} landmarks per view approximate the kernels ({reason})."
         X = data.views
+    if request.address is not None:
+        X = as_dask(X)  # whose chunks the workers read
     return Fit(model, data, X, decision, landmarks)
 
 
@@ -121,11 +124,11 @@ def _reason_for_landmarks(request: Request, model: Any, data: Data) -> str:
     """Return why kernels are approximated; empty if they are exact."""
     exact = request.landmarks == "none" or request.asked_kernels == "on-the-fly"
     able, n = "approximation" in model.get_params(deep=False), data.n_samples
-    if isinstance(request.landmarks, int):
+    if request.address is not None or isinstance(request.landmarks, int):
         if exact or not able:
-            why = "on-the-fly is exact" if able else f"{request.method} needs all entries"
+            why = "exact ones are asked for" if able else f"{request.method} needs all entries"
             raise CommandError(
-                f"--landmarks {request.landmarks} approximates kernels, and {why}; leave one out"
+                f"--landmarks N and --cluster approximate kernels, and {why}; leave one out"
             )
         return "asked for"
     if exact or not able:

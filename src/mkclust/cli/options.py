@@ -60,6 +60,7 @@ _N_CLUSTERS = "Number of clusters; auto: the one that fits best."
 _METHOD = f"{RECOMMENDED} by default; anchored-mkkm, simplemkkm, avg-kkm, ... or module:Class."
 _LANDMARKS = "Approximate kernels; none: never. By default above 10,000 samples."
 _LEAVE_OUT = "Cluster again without each kernel in turn, which takes most of the time."
+_CLUSTER = "Scheduler of dask.distributed, such as tcp://host:8786, for .npy and .parquet files."
 _OWN_CODE = "If it names package.module:Class, that module is imported, which runs its code."
 OPTIONS: dict[str, Any] = {
     "inputs": typer.Argument(
@@ -89,6 +90,7 @@ OPTIONS: dict[str, Any] = {
     "missing_views": _option(ADVANCED, "learn|rescale|zero", "Samples that a table lacks."),
     "settings": _option(ADVANCED, "NAME=VALUE", "Any other parameter: tol=1e-4.", "--set"),
     "landmarks": _option(ADVANCED, "N|auto|none", _LANDMARKS, parser=number_or(AUTO, "none")),
+    "address": _option(ADVANCED, "ADDRESS", _CLUSTER, "--cluster"),
     "labels": _output("PATH", "Table of ids and clusters (.csv)."),
     "record": _output("PATH", "Record of the run; run.json beside the labels.", "--run"),
     "report": _output("PATH", "Page about the fit (.html)."),
@@ -130,6 +132,7 @@ class Request:
     missing_views: str | None = None
     settings: Sequence[str] = ()
     landmarks: Any = AUTO
+    address: str | None = None
     as_json: bool = False
     quiet: bool = False
     verbose: bool = False

@@ -3,7 +3,7 @@
 import time
 import warnings
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 
 import typer
 
@@ -17,7 +17,7 @@ def session(*, quiet: bool = False) -> Iterator["Progress"]:
     with warnings.catch_warnings(record=True) as log:
         warnings.simplefilter("always")
         progress = Progress(log, quiet)
-        with progress.live:
+        with progress.connections, progress.live:
             yield progress
             progress.phase("")
     for line in [] if quiet else progress.warnings:
@@ -35,6 +35,15 @@ class Progress:
         self.seconds: dict[str, float] = {}
         self.live = console.status("")
         self._log, self._phase, self._start = log, "", 0.0
+        self.connections = ExitStack()
+
+    def connect(self, address: str | None) -> None:
+        """Have dask compute on a cluster until the session ends, if there is an address."""
+        if address is not None:
+            from distributed import Client
+
+            self.phase(f"connecting to {address}")
+            self.connections.enter_context(Client(address))
 
     def phase(self, text: str) -> None:
         """Begin a phase, and end the one before it."""
