@@ -67,21 +67,12 @@ SUM_ROUNDINGS = 2
 
 @dataclass(frozen=True)
 class Certificate:
-    """How the eigenvalue sum behind an upper bound is known.
-
-    Proved by a factorization or a dense eigendecomposition, searched for missed eigenvectors, or
-    neither ("open"): the solver stopped before.
-    """
+    """How the eigenvalue sum behind an upper bound is known; "open" if the solver stopped early."""
 
     kind: Literal["proved", "searched", "open"]
     error: float  # by how much the sum of eigenvalues found may be too small at most
     # Upper bound on the probability that a search missed a relevant eigenvalue; None if unknown.
     probability: float | None = None
-
-    @property
-    def is_sure(self) -> bool:
-        """Whether it is proved, or has a failure probability of at most PROBABILITY."""
-        return (self.probability or 0.0) <= PROBABILITY
 
     def __str__(self) -> str:
         if self.kind == "searched" and self.probability is not None:
@@ -245,13 +236,11 @@ def search_missed(
     """Search the complement of known vectors for eigenvalues that belong to the k largest.
 
     Block Lanczos steps from Gaussian vectors, orthogonal to all that is known, underestimate the
-    largest eigenvalue there with `miss_probability`. The search stops when an eigenvalue with which
-    the sum would be too small by more than the allowed error was missed with at most the given
-    ``probability``, or after ``max_steps``.
-
-    Products have a relative ``rounding``, and eigenvalues of K may be off by ``mix_error``: then
-    the search is in single precision. The random vectors depend on ``seed``, the number of the
-    search in a solve, and on its `search_key`.
+    largest eigenvalue there with `miss_probability`. The search stops when an eigenvalue that is
+    not harmless was missed with at most the given ``probability``, or after ``max_steps``. Products
+    have a relative ``rounding``, and eigenvalues of K may be off by ``mix_error``: then the search
+    is in single precision. The random vectors depend on ``seed``, the number of the search in a
+    solve, and on its `search_key`.
     """
     values, (n, n_known) = relaxation.eigenvalues, relaxation.vectors.shape
     harmless = largest_harmless(relaxation, allowed_error) - mix_error

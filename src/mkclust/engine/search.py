@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from mkclust.engine.certificate import Certificate, certify, rounding_of_entries
+from mkclust.engine.certificate import PROBABILITY, Certificate, certify, rounding_of_entries
 from mkclust.engine.cutting import CuttingSurfaces, Evaluation
 from mkclust.engine.eigen import (
     EPS,
@@ -122,13 +122,12 @@ def search(
     .. math:: \min_{\gamma \in \Delta} \max_{H^\top H = I_k}
               \mathrm{Tr}(H^\top (\sum_p \gamma_p^2 K_p + K_{\mathrm{fixed}}) H)
 
-    A basis V is kept together with the products of every kernel with it. In each iteration the
-    problem restricted to V is solved to a tolerance matched to the error of V; then V is expanded
-    by the leading eigenvectors of the mix just found, computed by products with that one matrix, or
-    by their residuals if the kernels are not in memory. Alignments measured in V belong to vectors
-    over all samples, so the surfaces that they make stay valid however V changes: the lower bound
-    is exact. The upper bound is the eigenvalue sum found plus its error, which is proved or
-    searched for (`mkclust.engine.certificate`, with ``prove`` and ``key``).
+    In each iteration the problem restricted to a basis V is solved to a tolerance matched to the
+    error of V; then V is expanded by the leading eigenvectors of the mix just found, or by their
+    residuals if the kernels are not in memory. Alignments measured in V belong to vectors over all
+    samples, so their surfaces stay valid however V changes: the lower bound is exact. The upper
+    bound is the eigenvalue sum found plus its error, which is proved or searched for
+    (`mkclust.engine.certificate`, with ``prove`` and ``key``).
 
     ``tol`` is the relative gap at which to stop. The last ``n_fixed`` kernels of the stack have a
     coefficient of one. ``start`` may be the orthonormal partition of similar kernels.
@@ -215,10 +214,7 @@ def _search_subspace(
     *,
     certified: bool = True,
 ) -> Search:
-    """Search from some weights and vectors on, if not certified in the number type of the mixes.
-
-    Mixes may be rounded; they are None for kernels that are not in memory.
-    """
+    """Search from some weights and vectors on; mixes are None if kernels are not in memory."""
     tol, rounding = problem.tol, ALIGNMENT_ROUNDINGS * rounding_of_entries(stack)
     basis = Basis(stack, problem, "float64" if certified or mixes is None else mixes.dtype)
     surfaces = CuttingSurfaces(weights, rounding if certified else 0.0)
@@ -251,7 +247,8 @@ def _search_subspace(
             verdict = certify(stack, coefficients, relaxation, allowed, **options)
             n_passes += verdict.n_passes
             certificate, missed = verdict.certificate, verdict.missed
-            if certificate is not None and (certificate.is_sure or n_refinements >= REFINEMENTS):
+            is_sure = certificate is not None and (certificate.probability or 0.0) <= PROBABILITY
+            if is_sure or (certificate is not None and n_refinements >= REFINEMENTS):
                 break
             n_refinements += missed is None
         if n_refinements > REFINEMENTS or (is_last and (missed is None or n_waited >= PATIENCE)):
@@ -324,7 +321,6 @@ class Basis:
         self._images = namespace(turn).matmul(turn, self._images)
 
     def _eigenpairs(self, weights: Float) -> tuple[Float, Float]:
-        """Return the eigenpairs of a mix as seen from the basis."""
         m, size, _ = self._G.shape
         mixed = (self.problem.coefficients(weights) @ self._G.reshape(m, -1)).reshape(size, size)
         return top_eigenpairs((mixed + mixed.T) / 2, size)

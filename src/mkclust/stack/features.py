@@ -19,14 +19,7 @@ from sklearn.preprocessing import FunctionTransformer
 
 from mkclust.data.blocks import Block, Blocks, add, check_finite
 from mkclust.data.dask import DaskBlocks
-from mkclust.linalg import (
-    astype,
-    free_bytes,
-    namespace,
-    precision_of,
-    side_by_side,
-    to_host,
-)
+from mkclust.linalg import astype, free_bytes, namespace, precision_of, side_by_side, to_host
 from mkclust.linalg.memory import available_bytes, require_memory
 from mkclust.stack.checks import nothing_left
 from mkclust.stack.compare import compared_samples, draw
@@ -107,10 +100,7 @@ class SampleFeatures:
         return self.training.project(self._some_samples, self.coordinate_map @ to_host(vectors))
 
     def compared_kernels(self) -> list[Kernel]:
-        """Return the kernels of some samples by which they are compared, on the host.
-
-        If two kernels have few of the drawn samples in common, some more that they have are drawn.
-        """
+        """Return the kernels of some samples by which they are compared, on the host."""
         drawn = [compared_samples(self.n_samples)]
         observed = np.ones((self.n_samples, 1), bool) if self.observed is None else self.observed
         for p, q in combinations_with_replacement(range(observed.shape[1]), 2):
@@ -209,10 +199,7 @@ def compress(
 def _center(
     origin: Float, shift: Float, square: float, center: bool, where: str
 ) -> tuple[Float, float]:
-    """Return the mean of a view's features, and the squared length below which one is rounding.
-
-    `shift` and `square` are the mean and the mean squared length, both from the origin.
-    """
+    """Return the mean of a view's features, and the squared length below which one is rounding."""
     if not np.isfinite(square):
         raise ValueError(
             f"{where} makes features of it that are not finite, or too large to square and sum; "
@@ -265,7 +252,6 @@ def _sum_block(block: Block, start: int, *, shifted: Features, are_views: bool) 
 
 
 def _multiply_block(block: Block, start: int, *, training: Features) -> Array:
-    """Multiply a block's features with each other."""
     total = None
     for part, _ in training.parts(block, start):
         columns = side_by_side(*(astype(F, "float64") for F in training.of(part)))
@@ -274,17 +260,13 @@ def _multiply_block(block: Block, start: int, *, training: Features) -> Array:
 
 
 def _column_sums(F: Array) -> Array:
-    """Return the sum of every column, in float64, on the device of the features."""
     xp = namespace(F)
     return xp.sum(F, axis=0, dtype=xp.float64)
 
 
 def _factor(gram: Float, ends: Sequence[int]) -> tuple[Float, Float]:
-    """Return T with ``gram = T^T T``, and the map from features to coordinates, ``T^-1``.
-
-    Each view is measured in its own unit, or the columns of a small one would be lost. Columns that
-    depend on others are left out of the inverse.
-    """
+    """Return T with ``gram = T^T T``, and its inverse without columns that depend on others."""
+    # Each view is measured in its own unit, or the columns of a small one would be lost.
     largest = np.array([gram.diagonal()[a:b].max() for a, b in pairwise(ends)])
     # The largest columns of all views would be equal, and rounding must not choose among them.
     distinct = np.sqrt(largest) * (1 + 0.01 * np.arange(len(largest)))

@@ -137,7 +137,6 @@ class Factored(Kernel):
 
 
 def _dense(rows: Any) -> AnyArray:
-    """Return rows, sparse or not, as an array of float64."""
     return astype(rows.toarray() if is_sparse(rows) else rows, "float64")
 
 
@@ -194,7 +193,6 @@ class Mix(Kernel):
     precision = property(lambda self: max(kernel.precision for kernel in self.kernels))
 
     def _terms(self) -> list[tuple[float, Kernel]]:
-        """Return the coefficients that are not zero, and their kernels."""
         pairs = zip(map(float, self.coefficients), self.kernels, strict=True)
         return [(c, kernel) for c, kernel in pairs if c] or [(0.0, self.kernels[0])]
 

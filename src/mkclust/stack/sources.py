@@ -224,5 +224,4 @@ def examine_rows(
 
 
 def _listed(rows: Any) -> list[Array]:
-    """Return rows of every kernel as a list, from one array or a sequence."""
     return [rows[p, ...] for p in range(rows.shape[0])] if is_foreign(rows) else list(rows)
