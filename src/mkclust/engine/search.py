@@ -11,15 +11,7 @@ import numpy as np
 
 from mkclust.engine.certificate import PROBABILITY, Certificate, certify, rounding_of_entries
 from mkclust.engine.cutting import CuttingSurfaces, Evaluation
-from mkclust.engine.eigen import (
-    EPS,
-    Relaxation,
-    block_width,
-    improve,
-    relax,
-    relax_whole,
-    ritz_vectors,
-)
+from mkclust.engine.eigen import Relaxation, block_width, improve, relax, relax_whole, ritz_vectors
 from mkclust.linalg import (
     astype,
     free_bytes,
@@ -65,10 +57,8 @@ MOST_WHOLE = 2000
 ALIGNMENT_ROUNDINGS = 2
 # The share of the tolerance that the weights may use; the rest is for the eigenvectors.
 WEIGHTS_SHARE = 0.3
-# A basis holds at most this many times the vectors that are iterated.
-MOST_BLOCKS = 6
-# A restart keeps this many times the vectors that are iterated.
-KEPT_BLOCKS = 2
+# A basis holds at most, and a restart keeps, this many times the vectors that are iterated.
+MOST_BLOCKS, KEPT_BLOCKS = 6, 2
 
 
 @dataclass(frozen=True)
@@ -247,8 +237,9 @@ def _search_subspace(
             verdict = certify(stack, coefficients, relaxation, allowed, **options)
             n_passes += verdict.n_passes
             certificate, missed = verdict.certificate, verdict.missed
-            is_sure = certificate is not None and (certificate.probability or 0.0) <= PROBABILITY
-            if is_sure or (certificate is not None and n_refinements >= REFINEMENTS):
+            if certificate is not None and (
+                (certificate.probability or 0.0) <= PROBABILITY or n_refinements >= REFINEMENTS
+            ):
                 break
             n_refinements += missed is None
         if n_refinements > REFINEMENTS or (is_last and (missed is None or n_waited >= PATIENCE)):
@@ -275,7 +266,8 @@ def _search_whole_space(stack: Any, problem: Problem, weights: Float) -> Search:
     surfaces = CuttingSurfaces(weights, ALIGNMENT_ROUNDINGS * rounding_of_entries(stack))
     gamma, best, history = surfaces.minimize(evaluate, problem.tol, problem.max_iter)
     # A dense eigensolver is exact but for rounding.
-    certificate = Certificate("proved", float(np.sqrt(stack.n_samples) * EPS * best.value))
+    rounding = np.sqrt(stack.n_samples) * np.finfo(np.float64).eps
+    certificate = Certificate("proved", float(rounding * best.value))
     relaxation = replace(best.state, error=certificate.error)
     converged = best.value - surfaces.lower_bound <= problem.tol * best.value
     return Search(gamma, relaxation, np.array(history), converged, 2 * len(history), certificate)
@@ -314,7 +306,6 @@ class Basis:
         return True
 
     def _restart(self, weights: Float) -> None:
-        """Keep the leading part of the basis only."""
         S = self._eigenpairs(weights)[1][:, : KEPT_BLOCKS * self.width]
         turn = to_device(np.ascontiguousarray(S.T), self._rows, self.dtype)
         self._G, self._rows = S.T @ self._G @ S, turn @ self._rows

@@ -30,11 +30,7 @@ class FactoredMatrix:
 
     shape = property(lambda self: (self.left.shape[0], self.right.shape[1]))
     dtype = property(lambda self: self.left.dtype)
-
-    @property
-    def T(self) -> "FactoredMatrix":
-        """The transpose."""
-        return FactoredMatrix(self.right.T.tocsr(), self.left.T.tocsr())
+    T = property(lambda self: FactoredMatrix(self.right.T.tocsr(), self.left.T.tocsr()))
 
     def __matmul__(self, X: Array) -> Float:
         return self.left @ (self.right @ X)

@@ -40,7 +40,7 @@ WORK_BYTES = 4 << 20
 FEWEST_ROWS = 256
 
 # Learns from some rows of every view the preparation of rows before they are mapped.
-LearnPreparations = Callable[[dict[str, Array]], Mapping[str, Any]]
+Preparer = Callable[[dict[str, Array]], Mapping[str, Any]]
 
 
 @dataclass(frozen=True)
@@ -60,8 +60,7 @@ class Features:
 
     A sample that a view lacks has features of zeros: after centering, zero is the average
     similarity. With ``fill="rescale"`` its other features are also multiplied with
-    ``sqrt(V / V_i)``, V_i of the V views having it, so that its similarity to itself, summed over
-    the views, is that of a complete one.
+    ``sqrt(V / V_i)``, V_i of the V views having it, to keep its total self-similarity.
     """
 
     maps: Sequence[Any]  # one fitted feature map per view
@@ -131,7 +130,7 @@ def learn_maps(
     approximation: Any,
     random_state: Any,
     fit_samples: int | None = None,
-    learn_preparations: LearnPreparations | None = None,
+    learn_preparations: Preparer | None = None,
 ) -> Features:
     """Return one feature map per view, learned from some samples; features are not standardized."""
     n_landmarks = n_components(approximation)

@@ -23,13 +23,7 @@ from mkclust.linalg import astype, free_bytes, namespace, precision_of, side_by_
 from mkclust.linalg.memory import available_bytes, require_memory
 from mkclust.stack.checks import nothing_left
 from mkclust.stack.compare import compared_samples, draw
-from mkclust.stack.feature_maps import (
-    Features,
-    LearnPreparations,
-    draw_rows,
-    learn_maps,
-    trace_error,
-)
+from mkclust.stack.feature_maps import Features, Preparer, draw_rows, learn_maps, trace_error
 from mkclust.stack.kernel import Array as HeldKernel
 from mkclust.stack.kernel import Factored, Kernel
 from mkclust.stack.observed import FillRule, Observed, SampleMap
@@ -130,7 +124,7 @@ def compress(
     normalize: bool,
     fill: FillRule = "rescale",
     random_state: Any = None,
-    learn_preparations: LearnPreparations | None = None,
+    learn_preparations: Preparer | None = None,
     fit_samples: int | None = None,
     keep: bool | None = None,
 ) -> Stack:
@@ -138,12 +132,10 @@ def compress(
 
     The `approximation`, a transformer in scikit-learn's manner, is cloned for each view and learns
     from `fit_samples` samples (20,000 by default, or ten per landmark if these are more), prepared
-    by what `learn_preparations` returns. Kernels are centered and scaled by the samples that a view
-    has; `fill` says how those count that it lacks (see `Features`). If `keep`, by default if they
-    take up to an eighth of the free memory, features are computed once and not anew in every pass;
-    never for dask arrays.
-
-    Returns a stack of small matrices, on the host, with the `SampleFeatures` behind them.
+    by what `learn_preparations` returns. Samples that a view lacks count as `fill` says (see
+    `Features`). If `keep`, by default if they take up to an eighth of the free memory, features are
+    computed once and not anew in every pass; never for dask arrays. The small matrices of the stack
+    are on the host.
     """
     raw = learn_maps(blocks, approximation, random_state, fit_samples, learn_preparations)
     ends = np.cumsum([0, *raw.widths]).tolist()

@@ -29,10 +29,9 @@ STORAGES = ("streamed", "dense", "sparse")
 
 # Fewest rows that are read or computed at a time.
 FEWEST_ROWS = 16
-# Rows and columns of the tiles that are compared with their mirror images.
-TILE = 256
-# The same on a device, on which starting a step takes long.
-TILE_ON_DEVICE = 4096
+# Rows and columns of the tiles that are compared with their mirror images; on a device, on which
+# starting a step takes long, more.
+TILE, TILE_ON_DEVICE = 256, 4096
 
 
 class Kernel:
@@ -150,7 +149,6 @@ class Wrapped(Kernel):
     precision = property(lambda self: self.kernel.precision)
 
     def before(self, V: AnyArray) -> AnyArray:
-        """Return the factor of the inner kernel, by default the same."""
         return V
 
     def after(self, Y: AnyArray, V: AnyArray) -> AnyArray:

@@ -125,7 +125,7 @@ class Observed(Wrapped):
         chosen, positions = np.arange(self.n_samples)[index], self.map.positions[index]
         is_observed = positions < self.map.n_observed
         inner = self.kernel.rows(positions[is_observed])  # over the observed samples
-        part = SampleMap(np.flatnonzero(is_observed), len(chosen)).scatter(inner)
+        part = spread_rows(inner, np.flatnonzero(is_observed), len(chosen), 0.0)
         scale, fill = self.map.scale, self.map.fill
         if fill is not None:
             part = part + select(to_device(fill.right, part), chosen) @ self._filled.T

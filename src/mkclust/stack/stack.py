@@ -94,8 +94,7 @@ class Stack:
     def held(self, make: bool | None = None) -> "HeldStack | None":
         """Return the kernels written out, in single precision if they are large; kept for later.
 
-        None if they do not fit into memory, are streamed, or float32 cannot hold them. By default
-        they are written for few samples only.
+        None if memory or float32 cannot hold them. By default, only few samples are written out.
         """
         n, m = self.n_samples, self.n_kernels
         make = n <= MOST_WRITTEN if make is None else make
