@@ -214,19 +214,6 @@ def test_fits_in_parallel_threads_do_not_disturb_each_other(method):
         np.testing.assert_array_equal(first.labels_, second.labels_)
 
 
-# Forms of input --------------------------------------------------------------------------------
-
-
-def test_names_of_views_and_kernels_are_kept(method):
-    views = dict(zip(["pixels", "words"], overlapping_views(), strict=True))
-    assert method(3).fit(views).kernel_names_ == ("pixels", "words")
-    kernels = dict(zip(views, gaussian(list(views.values())), strict=True))
-    model = method(3, kernels="precomputed").fit(kernels)
-    assert model.kernel_names_ == ("pixels", "words")
-    assert method(3).fit(list(views.values())).kernel_names_ == ("view 0", "view 1")
-    assert len(method(3).fit(views["pixels"]).kernel_names_) == 12
-
-
 # Extreme shapes --------------------------------------------------------------------------------
 
 

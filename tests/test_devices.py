@@ -2,7 +2,6 @@
 
 import functools
 import pickle
-import sys
 import warnings
 
 import numpy as np
@@ -10,7 +9,7 @@ import pytest
 import scipy.sparse
 
 from libraries import FOREIGN, LIBRARIES, TORCH, as_library, kind_of
-from mkclust import METHODS, AnchoredMKKM, SimpleMKKM, diagnose, to_device
+from mkclust import METHODS, SimpleMKKM, diagnose, to_device
 from mkclust.explain.stability import stability
 from mkclust.kernels import Nystroem
 from mkclust.linalg import place, psd_part, to_host
@@ -82,21 +81,6 @@ def test_a_fit_is_that_of_numpy_and_its_embedding_stays_where_the_kernels_are(na
     assert type(model.labels_) is np.ndarray
     assert place(model.embedding_) == place(as_library(library, np.zeros(1)))
     assert to_host(model.embedding_, None).dtype == np.float64
-
-
-@over_libraries
-@pytest.mark.parametrize("n", SIZES)
-def test_an_anchor_holds_as_it_does_with_numpy(n, library):
-    K = kernels(n).copy()
-    X = np.random.default_rng(5).normal(size=(n, 40))
-    K[0] = X @ X.T  # which is set aside
-    options = {"tol": 1e-11, "random_state": 0, "n_init": 3}
-    model = AnchoredMKKM(K_CLUSTERS, **options).fit(as_library(library, K))
-    expected = AnchoredMKKM(K_CLUSTERS, **options).fit(K)
-    assert model.anchor_ == expected.anchor_
-    assert model.set_aside_ == expected.set_aside_ == ("kernel 0",)
-    assert_alike(model, expected)
-    np.testing.assert_array_equal(model.predict(K), model.labels_)
 
 
 @over_libraries
@@ -295,12 +279,6 @@ def test_torch_names_devices_and_its_sparse_tensors_are_refused():
         as_stack([dense, dense.to_sparse()])
     with pytest.raises(TypeError, match="'view 1' is sparse"):
         to_device([dense, dense.to_sparse()], "cpu")
-
-
-def test_without_torch_the_error_says_how_to_get_it(monkeypatch):
-    monkeypatch.setitem(sys.modules, "torch", None)
-    with pytest.raises(ImportError, match="pip install torch"):
-        to_device(kernels(20), "cuda")
 
 
 @pytest.mark.parametrize(
