@@ -53,17 +53,6 @@ def test_kernels_equal_those_of_scikit_learn(views, rng, linear):
         np.testing.assert_allclose(bank.transform(X), expected, rtol=1e-10, atol=1e-12)
 
 
-def test_the_bank_learns_median_distances_and_mean_squared_norms(views):
-    bank = KernelBank().fit(views)
-    for name, view in views.items():
-        assert bank.medians_[name] == pytest.approx(np.median(pdist(view)), rel=1e-12)
-        assert bank.scales_[name] == pytest.approx(np.mean(np.sum(view**2, axis=1)), rel=1e-12)
-        np.testing.assert_array_equal(bank.views_[name], view)
-        assert not np.shares_memory(bank.views_[name], view)
-    assert bank.n_features_in_ == 13
-    assert KernelBank(widths=()).fit(views).medians_ == {}
-
-
 def test_kernels_of_the_training_views_are_exactly_symmetric(views):
     bank = KernelBank()
     kernels = bank.fit_transform(views)

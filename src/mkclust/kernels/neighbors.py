@@ -85,7 +85,6 @@ class Neighborhoods:
 
     @property
     def n_samples(self) -> int:
-        """Number of samples, n."""
         return self.members.shape[0]
 
     @property
