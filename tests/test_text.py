@@ -20,8 +20,7 @@ def test_what_steers_a_terminal_is_shown_by_its_code(text, shown):
 
 
 @pytest.mark.parametrize(
-    "text",
-    ["", "RNA seq (batch 2)", "Größe", "数据集", "م\u200cخ", "👩\u200d🔬", r"C:\data", "'"],
+    "text", ["", "RNA seq (batch 2)", "Größe", "数据集", "م\u200cخ", "👩\u200d🔬", r"C:\data", "'"]
 )
 def test_ordinary_text_is_printed_as_it_is(text):
     assert printable(text) == text

@@ -4,12 +4,7 @@ import numpy as np
 import pytest
 from scipy.spatial.distance import pdist
 from sklearn.exceptions import NotFittedError
-from sklearn.metrics.pairwise import (
-    cosine_similarity,
-    linear_kernel,
-    polynomial_kernel,
-    rbf_kernel,
-)
+from sklearn.metrics.pairwise import cosine_similarity, linear_kernel, polynomial_kernel, rbf_kernel
 
 from mkclust.kernels import KernelBank
 from mkclust.stack import RowSource

@@ -296,11 +296,7 @@ RULES: dict[str, Rule] = {
 }
 RULES["categorical"] = RULES["overlap"]  # another name
 # How columns may be scaled instead of by the rule of a view; "auto" leaves it to the rule.
-SCALES: dict[str, type[Preparation]] = {
-    "standard": Standard,
-    "robust": Robust,
-    "none": Preparation,
-}
+SCALES: dict[str, type[Preparation]] = {"standard": Standard, "robust": Robust, "none": Preparation}
 
 
 def kind_of(profile: ViewProfile) -> Rule:

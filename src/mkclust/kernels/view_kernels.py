@@ -8,14 +8,7 @@ import numpy as np
 
 from mkclust.data.distances import mean_squared_norm
 from mkclust.data.tables import TABLE
-from mkclust.kernels.formulas import (
-    MEASURES,
-    Exponential,
-    Formula,
-    Measure,
-    Points,
-    select_points,
-)
+from mkclust.kernels.formulas import MEASURES, Exponential, Formula, Measure, Points, select_points
 from mkclust.kernels.kinds import RULES, Rule
 from mkclust.kernels.neighbors import (
     Neighborhoods,
