@@ -68,7 +68,6 @@ def transformed(kind, rng):
 
 
 def everyone(values, samples):
-    """Return values of samples in the order of all, NaN for those without one."""
     full = np.full(N, np.nan)
     full[samples] = values
     return full

@@ -43,7 +43,6 @@ def kernels(n):
 
 @functools.cache
 def fitted(name, library, n):
-    """Return a model fitted on kernels of a library."""
     method = METHODS[name]
     is_tight = name != "lmkkm" and "tol" in method().get_params()
     options = {"tol": 1e-12, "max_iter": 300} if is_tight else {}
@@ -54,7 +53,6 @@ def fitted(name, library, n):
 
 
 def assert_alike(model, expected, *, atol=1e-6, subspace=1e-5):
-    """Compare a model with one that NumPy has fitted."""
     np.testing.assert_allclose(model.weights_, expected.weights_, atol=atol)
     apart = np.abs(projector(to_host(model.embedding_)) - projector(expected.embedding_)).max()
     assert apart < subspace

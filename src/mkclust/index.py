@@ -205,7 +205,6 @@ def refuse_disjoint(ids: Any, others: Any, who: str, whose: str) -> NoReturn:
 
 
 def _example(ids: Any) -> str:
-    """Return the first id as a message shows it."""
     return repr(ids[:1].tolist()[0])
 
 

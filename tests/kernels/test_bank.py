@@ -24,7 +24,6 @@ def views(rng):
 
 
 def bank_by_scikit_learn(X, Y, widths, polynomials, linear):
-    """Compute the kernels of rows X against training rows Y independently."""
     median, scale = np.median(pdist(Y)), np.mean(np.sum(Y**2, axis=1))
     yield from (rbf_kernel(X, Y, gamma=0.5 / (width * median) ** 2) for width in widths)
     for offset, degree in polynomials:

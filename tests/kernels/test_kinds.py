@@ -25,7 +25,6 @@ KINDS = [kind for kind, rule in RULES.items() if not rule.by_name]
 
 
 def dense(kernels):
-    """Return kernels, each stored in its own way, as one array."""
     return np.stack([each.toarray() if hasattr(each, "toarray") else each for each in kernels])
 
 

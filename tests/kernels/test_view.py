@@ -16,7 +16,6 @@ N = 50
 
 
 def lab(seed=0, n=N):
-    """Return columns of very different sizes."""
     return np.random.default_rng(seed).normal(size=(n, 5)) * [1, 10, 100, 1e3, 1e4] + 7
 
 

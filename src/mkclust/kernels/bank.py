@@ -222,7 +222,6 @@ class KernelBank(TransformerMixin, Parameters):
         return read_formulas(self.widths, self.polynomials, self.linear)
 
     def _set_views(self, views: tuple[ViewKernels, ...]) -> None:
-        """Set the learned views and the public attributes."""
         self._views = views
         self.rules_ = {view.name: view.kind for view in views}
         self.scales_ = {view.name: view.scale for view in views}
@@ -237,19 +236,16 @@ class KernelBank(TransformerMixin, Parameters):
         self._precision = "float32" if single else "float64"
 
     def _with_neighborhoods(self, view: ViewKernels) -> ViewKernels:
-        """Return a view with the neighborhoods that the parameters or its rule ask for."""
         n = view.view.shape[0]
         if self.neighbors is not None:
             return view.with_neighborhoods(count_neighbors(self.neighbors, n), 1.0)
         # Several kernels of a view were asked for explicitly.
-        if view.rule.neighbors is None or len(view.formulas) > 1 or n < FEWEST_SAMPLES:
+        if not view.rule.neighborhood_share or len(view.formulas) > 1 or n < FEWEST_SAMPLES:
             return view
-        size = min(view.rule.neighbors, count_neighbors("auto", n))
-        return view.with_neighborhoods(size, view.rule.neighborhood_share)
+        return view.with_neighborhoods(count_neighbors("auto", n), view.rule.neighborhood_share)
 
     @property
     def views_(self) -> dict[str, Array]:
-        """The training views by name."""
         return {view.name: view.view for view in self._views}
 
     @property

@@ -243,7 +243,6 @@ class GivenSimilarity(GivenRows):
 
 
 def _diagonal(rows: Array) -> Float:
-    """Return the diagonal of a square matrix on the host."""
     if is_foreign(rows):
         return to_host(namespace(rows).linalg.diagonal(rows))
     return np.asarray(rows.diagonal(), np.float64)

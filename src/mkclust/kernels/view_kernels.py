@@ -123,7 +123,6 @@ class ViewKernels:
         return replace(self, share=share, neighborhoods=tuple(found[key] for key in keys))
 
     def _dissimilarities(self, formula: Formula, rows: Array) -> Iterator[Array]:
-        """Yield the dissimilarities of rows to the training rows by a kernel."""
         measure = self.measures[formula.measure]
         known, new = (astype(self.prepared(each), "float64") for each in (self.view, rows))
         y = measure.points(known)
