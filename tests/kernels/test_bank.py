@@ -83,9 +83,7 @@ def test_new_views_unlike_the_training_views_are_refused(views):
     pixels, words = views.values()
     for fitted, new, message in (
         (views, {"pixels": pixels}, "fitted on .*'words': 9"),
-        (views, [pixels, words], "'view 0': 4.*fitted on .*'pixels': 4"),
         (pixels, [pixels, words], "fitted on .*'table': 4"),
-        (views, {"pixels": pixels, "words": pixels}, "'words': 4.*fitted on .*'words': 9"),
         # The very words that scikit-learn's checks of estimators require.
         (pixels, words, "X has 9 features, but KernelBank is expecting 4 features as input"),
     ):

@@ -266,10 +266,7 @@ class KernelBank(TransformerMixin, Parameters):
         return other
 
     def empty_rows(self, views: Mapping[str, Array]) -> dict[str, np.ndarray]:
-        """Return by view which rows, training or new, carry no information, (n_rows,) of bool.
-
-        Rows of zeros carry none in views whose kernels compare directions or common entries.
-        """
+        """Return by view which rows are zero, if its kernels take no notice of these."""
         return {
             view.name: view.preparation.zero_rows(views[view.name])
             for view in self._views
@@ -383,10 +380,7 @@ class KernelBank(TransformerMixin, Parameters):
         return [kernel.shared if kernel.share == 1 else next(following) for kernel in kernels]
 
     def announce(self, X: Any) -> tuple[int, int, np.dtype]:
-        """Return the largest number of kernels of views, the number of samples, and their type.
-
-        Only the shapes of views are read, which need not be valid.
-        """
+        """Return the most kernels of views, the number of samples, and their type, by shapes."""
         formulas, samples = self._read_parameters(), read_views(X)
         dtypes = [getattr(part, "dtypes", [getattr(part, "dtype", "")]) for part in samples.parts]
         single = all(str(dtype).lower().endswith("float32") for each in dtypes for dtype in each)

@@ -193,10 +193,8 @@ class Rule:
     @property
     def has_units(self) -> bool:
         """Whether columns are numbers whose units matter, so that they can be scaled."""
-        takes_rows_as_they_are = self.by_name and self.preparation is Preparation
-        return issubclass(self.preparation, ScaleColumns) or (
-            takes_rows_as_they_are and self.takes_any_numbers
-        )
+        as_they_are = self.by_name and self.preparation is Preparation and self.takes_any_numbers
+        return as_they_are or issubclass(self.preparation, ScaleColumns)
 
 
 # Rules are tried in order; the first that fits is used.

@@ -142,10 +142,7 @@ class SquareRootsOfShares(Preparation):
 
 
 def column_deviations(view: Array, limits: Float | None = None) -> Float:
-    """Return the standard deviation of every column, zero if it is constant up to rounding.
-
-    With limits, (2, d), entries beyond those of their column are clipped.
-    """
+    """Return the deviation of every column, clipped at limits (2, d); zero if it is constant."""
     with np.errstate(over="ignore", invalid="ignore"):
         if is_sparse(view):
             deviations = np.sqrt(mean_variance_axis(view.astype(np.float64), axis=0)[1])
