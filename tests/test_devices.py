@@ -8,16 +8,16 @@ import numpy as np
 import pytest
 import scipy.sparse
 
-from libraries import FOREIGN, LIBRARIES, TORCH, as_library, kind_of
+from libraries import FOREIGN, TORCH, as_library, kind_of
 from mkclust import METHODS, SimpleMKKM, diagnose, to_device
 from mkclust.explain.stability import stability
 from mkclust.kernels import Nystroem
-from mkclust.linalg import place, psd_part, to_host
+from mkclust.linalg import place, to_host
 from mkclust.metrics import clustering_accuracy
 from mkclust.plots import EmbeddingDisplay, SortedKernelDisplay
 from mkclust.stack import as_stack
 from pairs import slow
-from problems import projector, random_kernels, symmetrized
+from problems import projector, random_kernels
 
 METHODS_TESTED = ("simplemkkm", "lmkkm", "lf-mvc")  # the others by slow tests
 INDUCTIVE = ("simplemkkm", "lf-mvc")
@@ -199,21 +199,6 @@ def test_kernels_in_two_places_are_refused(library):
 def test_arrays_that_are_not_kernels_are_refused(K, message, library):
     with pytest.raises(ValueError, match=message):
         SimpleMKKM(K_CLUSTERS).fit(as_library(library, K))
-
-
-@pytest.mark.parametrize("library", LIBRARIES)
-@pytest.mark.parametrize("count", [0, 5, 30])
-def test_the_positive_part_of_a_matrix_is_that_of_its_eigenvalues(count, library):
-    rng = np.random.default_rng(5)
-    Q = np.linalg.qr(rng.normal(size=(30, 30)))[0]
-    spectrum = np.r_[[7.0, 7, 7, 2], -rng.random(26)]
-    M = symmetrized([(Q * spectrum) @ Q.T])[0]
-    part, values, vectors = psd_part(as_library(library, M.copy()), count=count)
-    assert place(part) == place(vectors) == place(as_library(library, M))
-    np.testing.assert_allclose(to_host(part), (Q * np.maximum(spectrum, 0)) @ Q.T, atol=1e-12)
-    np.testing.assert_allclose(values, np.sort(spectrum)[::-1][: max(count, 4)], atol=1e-12)
-    V = to_host(vectors)
-    np.testing.assert_allclose(M @ V, V * values, atol=1e-11)
 
 
 @functools.cache

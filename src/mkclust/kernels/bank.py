@@ -266,7 +266,7 @@ class KernelBank(TransformerMixin, Parameters):
         return other
 
     def empty_rows(self, views: Mapping[str, Array]) -> dict[str, np.ndarray]:
-        """Return by view which rows are zero, if its kernels take no notice of these."""
+        """Return by view which rows are zero, if these carry no information for its kernels."""
         return {
             view.name: view.preparation.zero_rows(views[view.name])
             for view in self._views
