@@ -53,9 +53,6 @@ def read_run(path="run.json"):
         return json.load(file, parse_constant=refuse)
 
 
-# --- the labels of the estimator ------------------------------------------------------------------
-
-
 def test_views_of_a_file_have_the_labels_of_the_estimator_and_its_scores(views):
     _, y = three_clusters(60)
     result = succeed("cluster", "d.npz", "-k", 3)
@@ -110,9 +107,6 @@ def test_a_setting_that_cannot_be_is_refused_before_anything_is_read(method, set
     assert word in fail("cluster", "missing.npz", "-k", 3, "--method", method, "--set", setting)
 
 
-# --- landmarks ------------------------------------------------------------------------------------
-
-
 def test_landmarks_approximate_the_kernels_if_asked_for(views):
     succeed("cluster", "d.npz", "-k", 3, "--landmarks", 20, "--method", "simplemkkm", "-v")
     model = mkclust.SimpleMKKM(3, approximation=mkclust.kernels.Nystroem(20), random_state=0)
@@ -121,9 +115,6 @@ def test_landmarks_approximate_the_kernels_if_asked_for(views):
     record = read_run()
     assert record["landmarks"] == 20
     assert record["approximation_error"] == pytest.approx(model.approximation_error_.tolist())
-
-
-# --- what the views agree on ----------------------------------------------------------------------
 
 
 @pytest.mark.slow
@@ -152,9 +143,6 @@ def test_a_table_that_shares_nothing_is_named_with_its_p_value_and_recorded():
     assert record["agreement"]["set_aside"] == ["noise"]
     np.testing.assert_allclose(record["agreement"]["p_values"], model.agreement_.p_values)
     assert record["stability"] > 0.8
-
-
-# --- files ----------------------------------------------------------------------------------------
 
 
 def test_the_record_of_a_run_is_complete():
@@ -273,9 +261,6 @@ def test_warnings_are_plain_lines_and_are_kept_in_the_record(monkeypatch):
 )
 def test_a_wrong_argument_is_named(args, word):
     assert word in fail("cluster", *args)
-
-
-# --- other variables ------------------------------------------------------------------------------
 
 
 def test_variables_of_other_samples_cost_no_fit_and_unreadable_ones_are_refused_before_it():

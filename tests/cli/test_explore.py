@@ -29,9 +29,6 @@ def test_a_quiet_run_prints_nothing_and_json_is_the_record():
     assert Path("q.csv").read_bytes() == Path("labels.csv").read_bytes()
 
 
-# --- suggest --------------------------------------------------------------------------------------
-
-
 @pytest.mark.slow
 def test_suggest_prints_what_the_library_suggests_in_python():
     views, _ = three_clusters()
@@ -64,9 +61,6 @@ def test_k_auto_does_not_cluster_what_has_no_clusters():
     assert "no evidence" in fail("cluster", "noise.npz", "-k", "auto")
 
 
-# --- diagnose and compare -------------------------------------------------------------------------
-
-
 def test_diagnose_prints_what_the_library_says_in_python():
     views = dict(np.load("three.npz"))
     model = Recommended(3, random_state=0).fit(views)
@@ -91,9 +85,6 @@ def test_methods_that_cannot_take_the_options_are_left_out_with_the_reason():
     assert "Left out: lkam: --landmarks" in succeed(*args, "lkam,avg-kkm").stdout
     assert "no method gave clusters; lkam" in fail(*args, "lkam")
     assert "'lkam'" in fail(*args, "lkan")
-
-
-# --- rerun ----------------------------------------------------------------------------------------
 
 
 def test_a_recorded_command_gives_the_same_labels_and_writes_nothing():
