@@ -70,13 +70,6 @@ def test_a_sample_in_no_view_is_named():
         read_views(frames)
 
 
-def test_new_samples_may_all_lack_a_view():
-    for table in (np.full((3, 2), NAN), [[None, None]] * 3, pd.DataFrame(np.full((3, 2), NAN))):
-        samples = read_views({"a": np.ones((3, 2)), "b": table}, encodings={})
-        assert samples.missing.tolist() == [[False, True]] * 3
-        assert samples.views["b"].shape == (0, 2)
-
-
 def test_numbers_and_categories_of_a_frame_lack_the_same_samples():
     table = pd.DataFrame(
         {
