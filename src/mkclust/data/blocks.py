@@ -126,7 +126,6 @@ class Blocks:
             yield rows.start, self.take(np.arange(rows.start, rows.stop))
 
     def _results(self, function: BlockFunction) -> Iterator[tuple[int, Any]]:
-        """Yield a function of every block, in order, with the number of the first sample."""
         blocks = iter(self)
         for start, block in blocks:
             part = function(block, start)
@@ -155,7 +154,6 @@ class Blocks:
         return np.concatenate(parts)
 
     def _read(self, name: str, rows: Any) -> Array:
-        """Return some rows of one view as floats, and say which could not be read."""
         if self._is_foreign:
             return as_floats(select(self._tables[name], rows), f"View {name!r}")
         first, last = (rows.start, rows.stop - 1) if isinstance(rows, slice) else rows[[0, -1]]
@@ -171,7 +169,6 @@ class Blocks:
             ) from error
 
     def _choose_height(self, first: Any) -> int:
-        """Return how many samples make a block: whole chunks of files if that is possible."""
         width = max(1, sum(map(row_width, self._tables.values())))
         size, most = device_bytes(first), MOST_DEVICE_ROWS
         if size is None:
@@ -187,7 +184,6 @@ class Blocks:
 def _map_together(
     blocks: Iterator[tuple[int, Any]], function: Callable[[Any, int], Any], threads: int
 ) -> Iterator[tuple[int, Any]]:
-    """Yield a function of blocks, of which several are computed together."""
     config, waiting = get_config(), deque[tuple[int, Future]]()
 
     def call(context: Any, block: Any, start: int) -> Any:

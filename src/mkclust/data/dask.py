@@ -60,7 +60,6 @@ class DaskBlocks(Blocks):
         )
 
     def _take_rows(self, name: str, rows: Any) -> Array:
-        """Return some rows of one view; only these travel."""
         return as_floats(self._tables[name][rows].compute(), f"View {name!r}")
 
     def _tasks(self, function: BlockFunction, combine: Callable[[Iterable], Any]) -> list[Any]:
@@ -85,7 +84,6 @@ def _compute_chunk(
     observed: np.ndarray | None,
     rows: tuple[int, int, int],
 ) -> Any:
-    """Return a function of one chunk, some rows at a time."""
     (function, combine), (start, stop, height) = shared, rows
     tables = dict(zip(names, chunks, strict=True))
     counts = np.full(len(names), stop - start) if observed is None else observed.sum(axis=0)

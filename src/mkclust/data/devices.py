@@ -73,7 +73,6 @@ def to_device(X: Any, device: Any = None, *, like: Any = None, dtype: Any = None
 
 
 def _copy(part: Any, like: Any, dtype: str | None, title: str) -> Array:
-    """Return one array beside ``like``, the same one if it is there in that type."""
     if issparse(part) or is_sparse_tensor(part) or is_dask(part):
         raise TypeError(f"{title} is sparse, or a dask array: pass a dense array, or leave it here")
     is_host = not is_foreign(part)

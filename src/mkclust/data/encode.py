@@ -90,7 +90,6 @@ class TableEncoder:
             yield EncodedView(view, one_hot, columns, f"{view}: {n}, {held}")
 
     def _impute(self, numbers: Any, title: str) -> Any:
-        """Return numbers with medians for NaN, if the columns are those learned."""
         if self.medians is None:
             return numbers
         from sklearn.impute import SimpleImputer  # takes long to import
@@ -203,7 +202,6 @@ def _learn_columns(table: Table, title: str) -> tuple[TableEncoder, list[Column]
 
 
 def _with_fills(encoder: TableEncoder, table: Table, title: str) -> TableEncoder:
-    """Return the same with what missing cells are replaced by."""
     fill_levels = {}
     for place, levels in encoder.levels.items():
         column = read_column(table.values, place)
@@ -228,7 +226,6 @@ def _with_fills(encoder: TableEncoder, table: Table, title: str) -> TableEncoder
 
 
 def _refuse_duplicates(table: Table, title: str) -> None:
-    """Refuse columns of one name, which could be meant twice or be two."""
     names = pd.Series(table.columns, dtype=object)
     if names.duplicated().any():
         doubles = join_words(map(repr, names[names.duplicated()].unique()))

@@ -123,7 +123,6 @@ def _has_pairs(table: Any, lacks: np.ndarray, is_masked: bool) -> bool:
 
 
 def _empty_rows(table: Any, name: str) -> np.ndarray:
-    """Return which rows of a table have no entry at all; files are read once for that."""
     none = np.zeros(n_rows(table), bool)
     if n_dims(table) != 2 or 0 in table.shape or is_sparse_tensor(table):
         return none
@@ -154,7 +153,6 @@ def _empty_samples(kernel: Any) -> np.ndarray:
 
 
 def _is_nan(values: Any) -> np.ndarray:
-    """Return which entries are NaN or None, on the host."""
     if not is_foreign(values):
         return np.array(pd.isna(values))
     xp = namespace(values)
@@ -209,7 +207,6 @@ def _in_order(column: Any, index: Any, label: str) -> np.ndarray:
 
 
 def _as_truth(values: Any) -> np.ndarray:
-    """Return truth values on the host, or refuse other values."""
     array = to_host(values, None) if is_foreign(values) else np.asarray(values)
     if array.dtype == object and all(isinstance(x, bool | np.bool_) for x in array.ravel()):
         array = array.astype(bool)

@@ -55,7 +55,6 @@ def read_anndata(path: Path, selection: frozenset[str]) -> Dataset:
 
 
 def _parts(content: Any) -> dict[str, Any]:
-    """Return the matrix of AnnData, its layers, and what obsm holds, by name."""
     import anndata
 
     parts = {} if content.X is None else {"X": content}

@@ -108,7 +108,6 @@ def _read_mat(path: Path, keep: Callable[[str], bool], on_disk: bool | None) -> 
 
 
 def _from_mat(value: Any) -> Any:
-    """Turn MATLAB's structs into dicts and its cells into lists."""
     if scipy.sparse.issparse(value):
         return _checked(value)
     if fields := value.dtype.names:
@@ -157,7 +156,6 @@ def open_node(path: Path, group: Any, name: str) -> Any:
 
 
 def _from_hdf5(path: Path, node: Any, matlab: bool, on_disk: bool | None) -> Any:
-    """Return groups as dicts, MATLAB's cells as lists and data sets as arrays."""
     import h5py
 
     if "MATLAB_sparse" in node.attrs:

@@ -44,7 +44,6 @@ def digit_tables() -> tuple[dict[str, pd.DataFrame], pd.Series]:
 
 
 def _images() -> tuple[np.ndarray, np.ndarray]:
-    """Return the images of the digits, ink from 0 to 1, and what they show."""
     from sklearn.datasets import load_digits  # slow, and not needed if only kernels are clustered
 
     pixels, y = load_digits(return_X_y=True)
@@ -62,7 +61,6 @@ def _gradient_histograms(images: np.ndarray, bins: int = 8) -> np.ndarray:
 
 
 def _projections(images: np.ndarray) -> np.ndarray:
-    """Return the sums along rows, columns and both diagonals."""
     diagonals = [
         turned.trace(offset, axis1=1, axis2=2)
         for turned in (images, images[:, ::-1])

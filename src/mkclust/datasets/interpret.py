@@ -100,7 +100,6 @@ def _find_tables(
 
 
 def _numeric(content: Content, ndim: int) -> dict[str, Any]:
-    """Return the nonempty real arrays with this number of axes."""
     real = {name: a for name, a in content.arrays.items() if a.dtype.kind in "biuf"}
     return {name: a for name, a in real.items() if a.ndim == ndim and all(a.shape)}
 

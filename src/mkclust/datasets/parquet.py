@@ -87,7 +87,6 @@ class ParquetTable:
 
 
 def _as_array(batch: Any, columns: Sequence[str], dtype: np.dtype) -> np.ndarray:
-    """Return columns of pyarrow as rows of floats, missing entries as NaN."""
     import pyarrow
 
     table = np.empty((batch.num_rows, len(columns)), dtype)

@@ -131,7 +131,6 @@ def _is_row(cells: list[str], decimal: str) -> bool:
 
 
 def _as_typed(column: pd.Series, decimal: str, missing: frozenset[str]) -> pd.Series:
-    """Return a column of text as numbers or dates if all of it are."""
     text = column.mask(column.isin(missing), None)
     present = text.dropna()
     if all(is_number(cell, decimal) for cell in present):
@@ -162,7 +161,6 @@ def read_sheets(path: Path, selection: frozenset[str], layout: TableLayout) -> T
 
 
 def _sheet(path: Path, cells: pd.DataFrame) -> RawTable:
-    """Return the table of a sheet, whose first row that is not empty is the header."""
     cells = cells.mask(cells == "").dropna(how="all").dropna(axis=1, how="all")
     if len(cells) < 2:
         advice = "it should hold a header, and one row per sample"
