@@ -29,8 +29,6 @@ DEVICE_BYTES, DEVICE_SHARE, MOST_DEVICE_ROWS = 512 << 20, 0.05, 1 << 17
 CHUNK_BYTES = 32 << 20
 # More threads would take more memory than they save time, and so would larger results of blocks.
 MOST_THREADS, WAITING_BYTES = 16, 256 << 20
-# Bytes read at a time to check whether a file still holds the same numbers.
-DIGEST_BYTES = 4 << 20
 
 
 class Block(dict[str, Array]):
@@ -237,6 +235,6 @@ def fingerprint(view: Any) -> str | None:
     if memory_map(view) is None:
         return None
     digest = hashlib.blake2b(digest_size=16)
-    for rows in ranges(view.shape[0], max(1, DIGEST_BYTES // max(1, view[:1].nbytes))):
+    for rows in ranges(view.shape[0], max(1, BLOCK_BYTES // max(1, view[:1].nbytes))):
         digest.update(np.ascontiguousarray(view[rows]).data)
     return digest.hexdigest()

@@ -17,9 +17,6 @@ from mkclust.linalg.arrays import is_sparse_tensor
 from mkclust.linalg.sparse_rows import zero_rows
 from mkclust.text import count, join_words
 
-# Samples that a message names.
-MOST_NAMED = 5
-
 
 def take(table: Any, rows: np.ndarray, is_kernel: bool = False) -> Any:
     """Return some rows of a table, or rows and columns of a kernel; those of files stay there."""
@@ -101,7 +98,7 @@ def cut_missing(
         return found, None
     if len(unseen := np.flatnonzero(missing.all(axis=1))):
         ids = index if has_ids(index) else np.arange(len(missing))
-        named = join_words(map(repr, ids[unseen].tolist()), MOST_NAMED)
+        named = join_words(map(repr, ids[unseen].tolist()))
         found_samples = count(len(unseen), "sample")
         raise ValueError(f"{found_samples} missing from every {who}: {named}. Drop them.")
     if not is_new and missing.all(axis=0).any():

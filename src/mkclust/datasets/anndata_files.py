@@ -7,14 +7,7 @@ import numpy as np
 import pandas as pd
 
 from mkclust.datasets.arrays import open_node
-from mkclust.datasets.dataset import (
-    LABELS,
-    Dataset,
-    DatasetError,
-    as_labels,
-    check_memory,
-    missing_package,
-)
+from mkclust.datasets.dataset import LABELS, Dataset, DatasetError, as_labels, check_memory
 
 
 def read_anndata(path: Path, selection: frozenset[str]) -> Dataset:
@@ -22,12 +15,9 @@ def read_anndata(path: Path, selection: frozenset[str]) -> Dataset:
 
     The selection names modalities, or layers and ``obsm``; empty: all modalities, or X.
     """
-    try:
-        import anndata
-        import h5py
-        import mudata
-    except ImportError as error:
-        raise missing_package(path, "anndata and mudata", "anndata") from error
+    import anndata
+    import h5py
+    import mudata
 
     def check_links(group: Any) -> None:
         for name in group:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse
 
-from mkclust.datasets.dataset import LABELS, DatasetError, check_memory, missing_package
+from mkclust.datasets.dataset import LABELS, DatasetError, check_memory
 from mkclust.text import join_words
 
 # Data sets of an HDF5 file, and parquet files, above this size stay on disk by default.
@@ -131,10 +131,8 @@ def _checked(matrix: Any) -> Any:
 
 def _read_hdf5(path: Path, keep: Callable[[str], bool], on_disk: bool | None) -> tuple[Any, bool]:
     """Read an HDF5 file; what MATLAB wrote is always loaded, because its axes are reversed."""
-    try:
-        import h5py
-    except ImportError as error:
-        raise missing_package(path, "h5py", "hdf5") from error
+    import h5py
+
     with h5py.File(path, "r") as file:
         # MATLAB keeps the contents of its cells in groups named #...#.
         names = [name for name in file if keep(name) and not name.startswith("#")]

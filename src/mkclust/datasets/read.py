@@ -25,6 +25,12 @@ TABLES: dict[str, Callable[..., Tables]] = {
 }
 # All suffixes that can be read.
 SUFFIXES = (*TABLES, *arrays.READERS, ".h5ad", ".h5mu")
+# The extra of mkclust that installs what reads a suffix; "hdf5" for others.
+EXTRAS = {
+    **dict.fromkeys((".xlsx", ".xlsm"), "excel"),
+    **dict.fromkeys((".parquet", ".feather", ".arrow"), "parquet"),
+    **dict.fromkeys((".h5ad", ".h5mu"), "anndata"),
+}
 
 
 class Entry(NamedTuple):
@@ -158,6 +164,9 @@ def load_with(
         return table_dataset(path, tables, layout, selection=columns, kernels=kernels, notes=notes)
     except DatasetError:
         raise
+    except ImportError as error:
+        command = f'pip install "mkclust[{EXTRAS.get(suffix, "hdf5")}]"'
+        raise DatasetError(f"{path}: reading it needs {error.name or error}: {command}") from error
     except Exception as error:  # damaged files raise nearly anything
         reason = " ".join(f"{type(error).__name__}: {error}".split())
         advice = "check that it is complete, of the format of its suffix, and without objects"

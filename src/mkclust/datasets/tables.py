@@ -11,7 +11,7 @@ from typing import Any
 
 import pandas as pd
 
-from mkclust.datasets.dataset import DatasetError, check_memory, missing_package
+from mkclust.datasets.dataset import DatasetError, check_memory
 from mkclust.datasets.layout import ID_NAMES, RawTable, TableLayout, normalize_name, unique_names
 from mkclust.text import is_number
 
@@ -142,10 +142,8 @@ def _as_typed(column: pd.Series, decimal: str, missing: frozenset[str]) -> pd.Se
 
 def read_sheets(path: Path, selection: frozenset[str], layout: TableLayout) -> Tables:
     """Read the selected sheets of a workbook, or its first one."""
-    try:
-        import openpyxl  # noqa: F401 - used by pandas
-    except ImportError as error:
-        raise missing_package(path, "openpyxl", "excel") from error
+    import openpyxl  # noqa: F401 - used by pandas
+
     check_memory(path, CELL_BYTES * path.stat().st_size // 10)
     with pd.ExcelFile(path, engine="openpyxl") as book:
         sheets = list(map(str, book.sheet_names))
@@ -174,10 +172,8 @@ def _sheet(path: Path, cells: pd.DataFrame) -> RawTable:
 
 def read_frame(path: Path, selection: frozenset[str], layout: TableLayout) -> Tables:
     """Read a parquet, Feather or Arrow file; its index holds the ids if it was stored with it."""
-    try:
-        import pyarrow.parquet
-    except ImportError as error:
-        raise missing_package(path, "pyarrow", "parquet") from error
+    import pyarrow.parquet
+
     is_parquet, n_bytes = path.suffix.lower() == ".parquet", path.stat().st_size
     if is_parquet:
         metadata = pyarrow.parquet.read_metadata(path)
