@@ -85,8 +85,7 @@ def test_samples_of_a_fit_are_found_again_among_more():
 def test_new_samples_need_have_no_id_in_common():
     samples = read_views([frame(["x"]), frame(["y"])], options=OUTER, encodings={})
     assert samples.missing.tolist() == [[False, True], [True, False]]
-    nobody = pd.DataFrame({"number": []})
-    samples = read_views([frame(["x"]), nobody], options=OUTER, encodings={})
+    samples = read_views([frame(["x"]), pd.DataFrame({"x": []})], options=OUTER, encodings={})
     assert samples.missing.tolist() == [[False, True]]
 
 

@@ -16,7 +16,6 @@ NAN = np.nan
 
 
 def views(n=6):
-    """Return two views of some samples, each without one of them."""
     rng = np.random.default_rng(0)
     a, b = rng.normal(size=(n, 3)), rng.normal(size=(n, 2))
     a[1], b[4] = NAN, NAN

@@ -21,7 +21,6 @@ MASK[[0, 3], 1] = False
 
 
 def kernels(n=5, m=2, seed=0):
-    """Return some kernels, of shape (m, n, n)."""
     X = np.random.default_rng(seed).normal(size=(m, n, 3))
     return X @ X.transpose(0, 2, 1)
 
@@ -32,7 +31,6 @@ def without(K, p, sample):
 
 
 def block(K, p, samples):
-    """Return the rows and columns of some samples."""
     return K[p][np.ix_(samples, samples)]
 
 

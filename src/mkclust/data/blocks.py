@@ -51,10 +51,9 @@ class Block(dict[str, Array]):
         n_rows = rows.stop - rows.start
         if self.observed is None:
             return Block({name: view[rows, :] for name, view in self.items()}, n_rows)
-        ends = np.cumsum(np.insert(self.observed, 0, False, axis=0), axis=0)[
-            [rows.start, rows.stop]
-        ]
-        parts = {n: v[a:b, :] for (n, v), (a, b) in zip(self.items(), ends.T.tolist(), strict=True)}
+        firsts, ends = (self.observed[:row].sum(axis=0) for row in (rows.start, rows.stop))
+        spans = zip(self.items(), firsts.tolist(), ends.tolist(), strict=True)
+        parts = {name: view[first:end, :] for (name, view), first, end in spans}
         return Block(parts, n_rows, self.observed[rows])
 
 
@@ -130,9 +129,8 @@ class Blocks:
             yield start, part
             if self._is_foreign:  # a device computes asynchronously anyway
                 continue
-            n_bytes = sum(
-                int(each.nbytes) for each in (part if isinstance(part, tuple) else [part])
-            )
+            results = part if isinstance(part, tuple) else (part,)
+            n_bytes = sum(int(each.nbytes) for each in results)
             threads = min(n_threads(), MOST_THREADS, WAITING_BYTES // max(1, n_bytes))
             if threads > 1:
                 with one_thread():

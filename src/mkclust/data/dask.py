@@ -63,7 +63,6 @@ class DaskBlocks(Blocks):
         return as_floats(self._tables[name][rows].compute(), f"View {name!r}")
 
     def _tasks(self, function: BlockFunction, combine: Callable[[Iterable], Any]) -> list[Any]:
-        """Return one task for every chunk; the function is one object that all refer to."""
         import dask
 
         shared, task = dask.delayed((function, combine), pure=False), dask.delayed(_compute_chunk)
@@ -117,10 +116,6 @@ def as_dask(views: Mapping[str, Any]) -> dict[str, Any]:
     views : mapping of str to memory map, HDF5 dataset or ParquetTable
         Views of the same samples, as ``mkclust.datasets.load(path, on_disk=True)`` returns them.
         The workers need the files under the same paths.
-
-    Returns
-    -------
-    dict of str to dask array
     """
     try:
         import dask.array as da

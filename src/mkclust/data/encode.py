@@ -100,7 +100,6 @@ class TableEncoder:
         return SimpleImputer(strategy="median").fit(self.medians[None]).transform(numbers)
 
     def _one_hot(self, frame: pd.DataFrame, title: str, is_new: bool) -> Float:
-        """Return one-hot categories of every row, NaN if a category is missing."""
         blocks = []
         for place, levels in self.levels.items():
             column = read_column(frame, place)
@@ -112,11 +111,9 @@ class TableEncoder:
                     f"values that the fit has not seen ({shown}), which count as different.",
                     stacklevel=2,
                 )
-            if place in self.fill_levels:
-                codes[column.missing] = levels.index(self.fill_levels[place])
             block = (codes[:, None] == np.arange(len(levels))).astype(np.float64)
-            if place not in self.fill_levels:
-                block[column.missing] = np.nan
+            fill = self.fill_levels.get(place)  # levels are never None
+            block[column.missing] = np.nan if fill is None else [level == fill for level in levels]
             blocks.append(block)
         return np.hstack(blocks)
 

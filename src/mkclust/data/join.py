@@ -182,7 +182,6 @@ def _common(pairs: Sequence[tuple[Any, str]]) -> Any:
 
 
 def _union(pairs: Sequence[tuple[Any, str]], is_new: bool) -> Any:
-    """Return all ids: those of the first index, then the others of the next, and so on."""
     (first, title), *others = pairs = [pair for pair in pairs if len(pair[0])] or pairs
     union = first
     for index, _ in others:

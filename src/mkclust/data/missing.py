@@ -73,8 +73,7 @@ def cut_missing(
         missing = read_mask(observed, list(parts), index)
         held = held if absent is not None else np.ones(missing.shape, bool)
         if len(held) != len(missing):
-            found_rows = count(len(missing), "row")
-            raise ValueError(f"observed has {found_rows}, and there are {len(held):,} samples")
+            raise ValueError(f"observed has {len(missing):,} rows for {len(held):,} samples")
         missing |= ~held
     found = dict(parts)
     for place, (name, part) in enumerate(parts.items()):
@@ -99,8 +98,8 @@ def cut_missing(
     if len(unseen := np.flatnonzero(missing.all(axis=1))):
         ids = index if has_ids(index) else np.arange(len(missing))
         named = join_words(map(repr, ids[unseen].tolist()))
-        found_samples = count(len(unseen), "sample")
-        raise ValueError(f"{found_samples} missing from every {who}: {named}. Drop them.")
+        lost = count(len(unseen), "sample")
+        raise ValueError(f"{lost} missing from every {who}: {named}. Drop them.")
     if not is_new and missing.all(axis=0).any():
         names = [repr(name) for name, lacks in zip(found, missing.T, strict=True) if lacks.all()]
         raise ValueError(f"{who.capitalize()} {join_words(names)} has no sample: leave it out.")
@@ -139,11 +138,10 @@ def _empty_rows(table: Any, name: str) -> np.ndarray:
 
 def _empty_samples(kernel: Any) -> np.ndarray:
     """Return which samples of a kernel are all NaN; for a memory map the diagonal decides."""
-    if n_dims(kernel) != 2 or kernel.shape[0] != kernel.shape[1]:
-        return np.zeros(n_rows(kernel), bool)
-    if memory_map(kernel) is not None:
+    is_square = n_dims(kernel) == 2 and kernel.shape[0] == kernel.shape[1]
+    if is_square and memory_map(kernel) is not None:
         return _is_nan(kernel.diagonal())
-    if not (in_memory(kernel) or is_foreign(kernel)):
+    if not is_square or not (in_memory(kernel) or is_foreign(kernel)):
         return np.zeros(n_rows(kernel), bool)
     empty = _empty_rows(kernel, "")
     return empty & _empty_rows(kernel.T, "") if empty.any() else empty

@@ -166,8 +166,6 @@ def read_samples(
     >>> samples = read_samples({"shape": np.ones((4, 2)), "color": np.ones((4, 3))})
     >>> samples.kind, samples.names, samples.n_samples
     ('views', ('shape', 'color'), 4)
-    >>> read_samples(samples) is samples
-    True
     """
     if isinstance(X, Samples):
         return _read_again(X, expected, ids, observed)
@@ -360,7 +358,6 @@ def as_blocks(X: Any, *, block_rows: int | None = None) -> Blocks:
 
 
 def _in_order(samples: Samples, ids: Any, join: str, fixed: Sequence[str]) -> Samples:
-    """Return samples in the order of ids, if both are there and no table has a fixed order."""
     if ids is None or samples.index is None:
         return samples
     order = match_rows(samples.index, make_index(ids, None, 0), "X", every=True)

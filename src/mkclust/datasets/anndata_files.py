@@ -11,10 +11,7 @@ from mkclust.datasets.dataset import LABELS, Dataset, DatasetError, as_labels, c
 
 
 def read_anndata(path: Path, selection: frozenset[str]) -> Dataset:
-    """Read a ``.h5ad`` file, one view, or a ``.h5mu`` file, one view per modality.
-
-    The selection names modalities, or layers and ``obsm``; empty: all modalities, or X.
-    """
+    """Read X, layers or ``obsm`` of a ``.h5ad`` file, or modalities of a ``.h5mu`` file."""
     import anndata
     import h5py
     import mudata
@@ -51,8 +48,8 @@ def _parts(content: Any) -> dict[str, Any]:
     for name, layer in content.layers.items():
         parts[name] = anndata.AnnData(X=layer, obs=content.obs[[]], var=content.var[[]])
     for name, values in content.obsm.items():
-        columns = [f"{name} {i + 1}" for i in range(values.shape[1])]
-        is_frame = hasattr(values, "columns")
-        table = pd.DataFrame(np.asarray(values), content.obs_names, columns)
-        parts[name] = values if is_frame else table
+        if not hasattr(values, "columns"):
+            columns = [f"{name} {i + 1}" for i in range(values.shape[1])]
+            values = pd.DataFrame(np.asarray(values), content.obs_names, columns)
+        parts[name] = values
     return parts

@@ -92,7 +92,6 @@ def _read_numpy(path: Path, keep: Callable[[str], bool], on_disk: bool | None) -
 
 
 def _read_mat(path: Path, keep: Callable[[str], bool], on_disk: bool | None) -> tuple[Any, bool]:
-    """Read a MATLAB file of any version; since 7.3 they are HDF5 files."""
     with path.open("rb") as file:
         head = file.read(512 + len(HDF5_SIGNATURE))
     if head.startswith(HDF5_SIGNATURE) or head.endswith(HDF5_SIGNATURE):
@@ -117,7 +116,6 @@ def _from_mat(value: Any) -> Any:
 
 
 def _as_cell(items: list[Any]) -> Any:
-    """Return the items of a cell array; those of a cell array of strings as one array."""
     if all(isinstance(item, np.ndarray) and item.dtype.kind == "U" for item in items):
         return np.array(["".join(item.flat) for item in items], dtype=str)
     return items

@@ -20,11 +20,7 @@ def read_digits() -> Dataset:
 
 
 def digit_tables() -> tuple[dict[str, pd.DataFrame], pd.Series]:
-    """Return four tables of the digits, none of them sufficient alone, and the digit of each id.
-
-    They hold the ink of each row and of each column of an image, its frequencies, and the
-    directions of its strokes; the samples are in another order in each.
-    """
+    """Return four tables of the digits, each in its own order of samples, and the digits by id."""
     images, y = _images()
     ids = np.array([f"image{number:04d}" for number in range(len(images))])
     frequencies = [f"frequency {down}/{right}" for down in range(8) for right in range(5)]

@@ -13,9 +13,8 @@ from mkclust.index import has_ids
 from mkclust.text import did_you_mean, join_words
 
 # Names of a first column that holds the ids of the samples, as `normalize_name` writes them.
-ID_NAMES = frozenset(
-    ("id", "ids", "sample", "sampleid", "sampleids", "patient", "patientid", "barcode", "index")
-) | {"name", "key"}
+ID_NAMES = {"id", "ids", "sample", "sampleid", "sampleids", "patient", "patientid", "barcode"}
+ID_NAMES |= {"index", "name", "key"}
 
 
 @dataclass(frozen=True)
@@ -116,7 +115,6 @@ def _drop(frame: pd.DataFrame, layout: TableLayout, dropped: set[str]) -> pd.Dat
 
 
 def _id_column(path: Path, frame: pd.DataFrame, table: RawTable, layout: TableLayout) -> str | None:
-    """Return the column that holds the ids, or the names of features; None if no column does."""
     if layout.id is not None and layout.id in frame.columns:
         return layout.id
     if layout.id is not None and layout.samples_in == "rows":

@@ -99,21 +99,14 @@ def load(
     -------
     Dataset
         Arrays keep single precision; integers become float64. A view on disk has a shape, gives
-        rows (``view[:1000]``), and ``numpy.asarray(view)`` loads it.
-
-    Raises
-    ------
-    DatasetError
-        If there is no such file, or it cannot be read or understood, or does not fit into memory.
+        rows (``view[:1000]``), and ``numpy.asarray(view)`` loads it. What cannot be read, or does
+        not fit into memory, raises DatasetError.
 
     Examples
     --------
     >>> from mkclust.datasets import load
-    >>> data = load("digits")
-    >>> data
+    >>> load("digits")
     Dataset('digits': 4 views, 1797 samples, 10 classes)
-    >>> data.views["fourier"].shape
-    (1797, 40)
     """
     dropped = (drop,) if isinstance(drop, str) else tuple(drop)
     values = missing if np.iterable(missing) and not isinstance(missing, str) else (missing,)
