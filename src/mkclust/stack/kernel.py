@@ -69,8 +69,8 @@ class Kernel:
             out[part, :] = astype(self.rows(part), precision_of(out))
         # The rows of a source may be less symmetric than a certificate needs.
         for rows, columns in mirrored_tiles(out) if self.storage == "streamed" else ():
-            out[rows, columns] = (out[rows, columns] + out[columns, rows].T) / 2
-            out[columns, rows] = out[rows, columns].T
+            tile = (out[rows, columns] + out[columns, rows].T) / 2
+            out[rows, columns], out[columns, rows] = tile, tile.T
         return out
 
 
