@@ -128,7 +128,6 @@ def test_of_annotated_data_the_observations_are_tested():
 
 
 def table_of(kind, rng):
-    """Return a variable that shares nothing with the clusters."""
     return {
         "number": lambda: {"x": rng.normal(size=60)},
         "category": lambda: {"x": rng.choice(["a", "b"], size=60)},

@@ -7,7 +7,6 @@ import pandas as pd
 import pytest
 from scipy.sparse import csr_array
 
-from conftest import blob_views
 from mkclust import AverageKKM, SimpleMKKM, annotate, load_model, save_model
 from mkclust.data import as_blocks
 from mkclust.kernels import Nystroem
@@ -25,7 +24,6 @@ def rng():
 
 @pytest.fixture
 def table(rng):
-    """A table of numbers, categories, text and truth values."""
     return pd.DataFrame(
         {
             "age": np.round(rng.gamma(9, 6, size=N)),
@@ -45,7 +43,6 @@ def fitted(X, approximation=None, **options):
 
 
 def names_tested(model, table):
-    """Return the variables that were tested, and the notes."""
     annotation = annotate(model, table, n_permutations=9)
     return [test.variable for test in annotation.tests if not test.reason], annotation.notes
 
@@ -88,16 +85,6 @@ def test_columns_are_recognized_under_other_names_and_in_other_codes(table, rng,
             "new": rng.normal(size=N),
         }
     )
-    assert names_tested(model, others) == (["new"], ())
-
-
-@BY_APPROXIMATION
-def test_columns_of_views_that_were_passed_as_arrays_are_recognized(rng, approximation):
-    views, _ = blob_views(rng, n=N, k=3)
-    marks = np.eye(4)[rng.integers(4, size=N)]
-    model = fitted([*views, marks], approximation)
-    group = np.array(list("abcd"))[marks.argmax(axis=1)]
-    others = {"x": views[0][:, 0], "y": views[1][:, 1], "group": group, "new": rng.normal(size=N)}
     assert names_tested(model, others) == (["new"], ())
 
 

@@ -86,15 +86,6 @@ def test_a_fit_warns_of_clusters_that_follow_the_missingness():
         assert not hasattr(AverageKKM(3, random_state=0).fit(complete), "missingness_")
 
 
-def test_a_diagnosis_tells_what_each_kernel_brings_on_the_samples_that_it_has(joined):
-    model, frames = joined
-    diagnosis = diagnose(model, frames)
-    assert model.missingness_.verdict() in diagnosis.summary()
-    # Every view alone finds the clusters, of those samples that it has.
-    assert diagnosis.table["agreement"].min() > 0.95
-    assert diagnosis.table["leave_one_out"].min() > 0.9
-
-
 def test_effects_are_those_of_the_samples_that_a_view_has(joined):
     model, frames = joined
     observed = model.observed_

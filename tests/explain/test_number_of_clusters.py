@@ -1,5 +1,4 @@
 import numpy as np
-import pandas as pd
 import pytest
 
 from conftest import blob_views
@@ -87,13 +86,6 @@ def test_a_silhouette_is_the_mean_over_samples_of_one_minus_own_over_next_distan
     assert silhouette(labels, distances) == pytest.approx(np.mean(expected))
     alone = np.array([[0.0, 9.0], [9.0, 1.0], [9.0, 1.0]])  # no proof of a cluster
     assert silhouette(np.array([0, 1, 1]), alone) == pytest.approx(2 / 3 * (1 - 1 / 9))
-
-
-def test_an_indefinite_kernel_is_refused_or_repaired():
-    kernels = KernelBank(**ONE_GAUSSIAN).fit_transform(blobs(n=60, k=3)[0]) - 0.1 * np.eye(60)
-    with pytest.raises(ValueError, match="kernel 0 is indefinite"):
-        suggest_n_clusters(kernels, [2, 3, 4], **QUICK)
-    assert suggest_n_clusters(kernels, [2, 3, 4], psd="clip", **QUICK).n_clusters == 3
 
 
 def test_directions_that_a_kernel_lacks_play_no_part():
@@ -210,7 +202,6 @@ def test_planted_clusters_are_counted(k):
     assert found.support.sum() == pytest.approx(1)
     assert found.candidates[0] == k
     assert len(set(found.candidates)) == 3
-    assert found.null_silhouettes.shape == found.null_eigengaps.shape == (2, 7)
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -218,8 +209,6 @@ def test_noise_is_no_evidence_of_clusters(seed):
     found = suggest_n_clusters(noise(seed), FEW, **QUICK)
     assert found.evidence == "none"
     assert found.p_value > 0.05
-    assert found.n_clusters in FEW
-    assert "no evidence of clusters" in str(found)
 
 
 def test_one_view_is_compared_with_a_cloud_alone():
@@ -227,13 +216,6 @@ def test_one_view_is_compared_with_a_cloud_alone():
     assert (found.n_clusters, found.evidence) == (4, "strong")
     assert np.isnan(found.p_shuffled)
     assert suggest_n_clusters(noise(5)[0], FEW, **QUICK).evidence == "none"
-
-
-def test_a_gradual_change_that_views_share_is_no_evidence():
-    rng = np.random.default_rng(0)
-    t = rng.normal(size=150)
-    views = [np.outer(t, rng.normal(size=8)) + 0.5 * rng.normal(size=(150, 8)) for _ in range(2)]
-    assert suggest_n_clusters(views, FEW, random_state=1, **QUICK).evidence == "none"
 
 
 @pytest.mark.parametrize("shape", ["line", "circle", "swiss roll", "square"])
@@ -295,14 +277,6 @@ def test_of_many_samples_some_are_used():
     assert "200 of 600 samples" in found.summary()
 
 
-def test_the_seed_decides():
-    one, same, other = (
-        suggest_n_clusters(noise(), [2, 3], random_state=s, **QUICK) for s in (1, 1, 2)
-    )
-    np.testing.assert_allclose(one.null_silhouettes, same.null_silhouettes, rtol=1e-9)
-    assert not np.allclose(one.null_silhouettes, other.null_silhouettes)
-
-
 @pytest.mark.parametrize(
     "settings",
     [
@@ -322,13 +296,3 @@ def test_the_seed_decides():
 def test_senseless_settings_are_refused(settings):
     with pytest.raises((ValueError, TypeError), match=next(iter(settings))):
         suggest_n_clusters(noise(n=40), **settings)
-
-
-def test_tables_are_joined_and_filled_as_in_a_fit():
-    left, right = (
-        pd.DataFrame(view).add_prefix(c) for c, view in zip("lr", blobs()[0], strict=True)
-    )
-    left.iloc[3, 1] = np.nan
-    frames = {"left": left, "right": right.iloc[::-1].iloc[:-2]}
-    frames = {name: frame.set_axis(frame.index + 5) for name, frame in frames.items()}
-    assert suggest_n_clusters(frames, FEW, join="inner", impute="median", **QUICK).n_clusters == 4

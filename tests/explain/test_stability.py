@@ -67,15 +67,6 @@ def test_an_approximated_model_is_resampled_with_as_many_landmarks_as_there_are(
     assert found.mean > 0.9
 
 
-def test_the_seed_decides_even_for_a_model_without_one(overlapping):
-    model = AverageKKM(3).fit(overlapping)
-    first, second, other = (
-        stability(model, overlapping, n_resamples=2, random_state=seed) for seed in (1, 1, 2)
-    )
-    np.testing.assert_array_equal(first.samples, second.samples)
-    assert not np.array_equal(first.samples, other.samples)
-
-
 @pytest.mark.parametrize(
     "settings",
     [{"n_resamples": 0}, {"fraction": 1.0}, {"max_samples": 2}, {"random_state": "x"}],
@@ -84,12 +75,6 @@ def test_senseless_settings_are_refused(views, settings):
     model = AverageKKM(3, random_state=0).fit(views)
     with pytest.raises(ValueError, match=next(iter(settings))):
         stability(model, views, **settings)
-
-
-def test_other_samples_are_refused(views):
-    model = AverageKKM(3, random_state=0).fit(views)
-    with pytest.raises(ValueError, match="X has 50 samples, the model was fitted on 90"):
-        stability(model, [view[:50] for view in views])
 
 
 # Other landmarks ----------------------------------------------------------------------------------

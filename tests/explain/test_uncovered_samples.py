@@ -50,7 +50,6 @@ def frames(*seeds):
 
 
 def some(views, rows):
-    """Return some rows of views."""
     return {name: view[rows] for name, view in views.items()}
 
 
@@ -62,7 +61,6 @@ def fit(model, X, **options):
 
 @pytest.fixture(scope="module")
 def fitted():
-    """A model of two texts, and these."""
     X = frames(1, 2)
     return fit(SimpleMKKM(3, random_state=0), X), X
 

@@ -21,7 +21,6 @@ pytestmark = pytest.mark.slow
 
 @pytest.fixture(scope="module")
 def digits(tmp_path_factory):
-    """Return the report of some of the bundled digits, and the model."""
     data = load("digits")
     views = {name: view[:200] for name, view in data.views.items()}
     views["<b>static</b>"] = np.random.default_rng(0).normal(size=(200, 20))
@@ -57,13 +56,6 @@ def test_the_page_loads_without_error_and_asks_for_nothing_else(browser):
     ]
     assert all(url.startswith(("file://", "data:")) for url in asked), asked
     assert sum(url.startswith("file://") for url in asked) == 1
-
-
-def test_pictures_are_drawn_and_dots_have_titles(browser):
-    pictures = browser.find_elements(By.CSS_SELECTOR, "figure svg[role=img]")
-    assert len(pictures) == 7
-    assert all(min(found.size.values()) > 100 for found in pictures)
-    assert len(browser.find_elements(By.CSS_SELECTOR, "#map-picture use > title")) == 200
 
 
 def test_tables_are_sorted_by_mouse_and_keyboard(browser, digits):
