@@ -48,9 +48,7 @@ def names_tested(model, table):
 
 
 @BY_APPROXIMATION
-def test_columns_of_all_kinds_that_were_clustered_on_are_not_tested(
-    table, rng, approximation, tmp_path
-):
+def test_columns_of_all_kinds_are_recognized(table, rng, approximation, tmp_path):
     model = fitted(table, approximation)
     others = table.assign(noise=rng.normal(size=N), side=rng.choice(["l", "r"], size=N))
     assert names_tested(model, others.iloc[::-1]) == (["noise", "side"], ())
@@ -96,9 +94,7 @@ def test_other_columns_of_the_same_names_are_tested(table, rng, approximation):
 
 
 @BY_APPROXIMATION
-def test_columns_are_compared_on_the_samples_that_a_view_and_a_variable_have(
-    table, rng, approximation
-):
+def test_columns_are_compared_on_the_samples_with_values(table, rng, approximation):
     other = pd.DataFrame(rng.normal(size=(N, 3)), index=table.index).add_prefix("x")
     views = {"clinic": table[["age", "iron", "smoker"]].iloc[: N // 2], "other": other}
     model = fitted(views, approximation, join="outer", missing_views="rescale")
@@ -157,4 +153,3 @@ def test_what_cannot_be_known_is_said(table, rng):
         names, (note,) = names_tested(labels, {"iron": table["iron"], "x": points[:, 0]})
         assert names == (["iron"] if labels is paired else ["iron", "x"])
         assert word in note
-        assert note in str(annotate(labels, {"iron": table["iron"]}, n_permutations=9))

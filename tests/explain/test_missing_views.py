@@ -24,7 +24,6 @@ from mkclust.datasets import Dataset
 from mkclust.exceptions import MissingnessWarning
 from mkclust.explain.null_draws import NullDraws, mix, open_stack
 from mkclust.explain.parts import Parts
-from mkclust.explain.report import report_html
 from mkclust.explain.stability import stability
 from mkclust.kernels import default_bank
 from mkclust.metrics import adjusted_rand_index
@@ -51,7 +50,6 @@ def problem():
 
 
 def with_empty_rows(frames, observed):
-    """Return the same as arrays in which rows of missing samples are NaN."""
     views = {}
     for v, (name, frame) in enumerate(frames.items()):
         views[name] = np.full((N, frame.shape[1]), np.nan)
@@ -61,13 +59,11 @@ def with_empty_rows(frames, observed):
 
 @pytest.fixture(scope="module")
 def joined(problem):
-    """Return a model of frames that are joined by all their ids, and the frames."""
     return AgreementKKM(3, join="outer", scale="none", random_state=0).fit(problem[2]), problem[2]
 
 
 @pytest.fixture(scope="module")
 def with_gaps(problem):
-    """Return a model of arrays with empty rows, and the arrays."""
     views = with_empty_rows(problem[2], problem[1])
     return SimpleMKKM(3, random_state=0).fit(views), views
 
@@ -79,8 +75,6 @@ def test_a_fit_warns_of_clusters_that_follow_the_missingness():
     with pytest.warns(MissingnessWarning, match="'mirna' is missing from 33 % of the samples"):
         model = AverageKKM(3, random_state=0).fit(views)
     assert model.missingness_.follows
-    page = report_html(model, views, n_resamples=0)
-    assert "The clusters follow the missingness" in page.split("Before you read on")[1][:400]
     with warnings.catch_warnings():
         warnings.simplefilter("error", MissingnessWarning)
         assert not hasattr(AverageKKM(3, random_state=0).fit(complete), "missingness_")
@@ -171,16 +165,6 @@ def test_draws_without_clusters_lack_the_same_samples(with_gaps, problem, of_ker
         assert np.trace(K) == pytest.approx(problem[1].sum() / 3, rel=0.05)
 
 
-def test_a_report_counts_patterns_by_cluster(joined):
-    pytest.importorskip("jinja2")
-    model, frames = joined
-    page = " ".join(report_html(model, frames, n_resamples=2).split())
-    section = page.split('<section id="missing"')[1].split("</section>")[0]
-    for pattern, counts in model.missingness_.rows():
-        assert f">{pattern}</th>" in section
-        assert all(f">{count}</td>" in section for count in counts)
-
-
 def test_commands_take_files_that_lack_samples(problem, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     for name, frame in problem[2].items():
@@ -193,9 +177,6 @@ def test_commands_take_files_that_lack_samples(problem, tmp_path, monkeypatch):
     assert record["parameters"]["missing_views"] == "zero"
     labels = pd.read_csv("labels.csv", index_col="id")["cluster"].sort_index()
     assert adjusted_rand_index(labels.to_numpy(), problem[0]) > 0.95
-    assert "Same labels" in succeed("rerun", "run.json").output
-    told = succeed("diagnose", *files, "--json")
-    assert json.loads(told.stdout)["missingness"]["follows"] is False
 
 
 def test_labels_of_samples_that_a_file_lacks_are_those_of_another_file():

@@ -36,7 +36,6 @@ def blobs(seed=0, n=120, k=4, strengths=(1.5, 1.5)):
 
 
 def continuum(shape, n=120):
-    """Return two views of one shape that has no clusters."""
     rng = np.random.default_rng([7, 0])
     t, u = rng.random((2, n))
     angle, turn = 2 * np.pi * t, 1.5 * np.pi * (1 + 2 * t)
@@ -53,9 +52,6 @@ def continuum(shape, n=120):
 def noise(seed=0, n=120, columns=(6, 6)):
     rng = np.random.default_rng(seed)
     return [rng.normal(size=(n, d)) for d in columns]
-
-
-# The path ---------------------------------------------------------------------------------------
 
 
 def test_the_gaps_of_all_numbers_are_those_of_single_solves():
@@ -96,11 +92,7 @@ def test_directions_that_a_kernel_lacks_play_no_part():
     assert np.isfinite(path.silhouettes).all()
 
 
-# Draws without clusters -------------------------------------------------------------------------
-
-
 def drawn_from(X, kernels, normalize=True):
-    """Return the mix of two views or kernels, and draws without clusters."""
     samples = read_samples(X, expected="precomputed" if kernels == "precomputed" else "views")
     model = AverageKKM(kernels=kernels, normalize=normalize, missing_views="rescale")
     shares = np.full(2, 0.5)
@@ -155,9 +147,6 @@ def test_a_draw_whose_sample_is_at_the_mean_is_drawn_again():
     assert suggest_n_clusters(column, [2, 3], **QUICK).evidence == "none"
 
 
-# Borders between clusters -----------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("k", [2, 4, 8])
 @pytest.mark.parametrize("n_columns", [1, 2, 3])
 def test_borders_that_cut_evenly_spread_samples_are_not_sparse(k, n_columns):
@@ -187,9 +176,6 @@ def test_copies_are_at_their_center_and_one_cluster_has_no_border():
     borders = count_at_borders(y[:, None] / 3, y)
     assert (borders.n_between, borders.n_within) == (0, 40)
     assert count_at_borders(y[:, None] / 3, np.zeros(40, dtype=int)).p_value == 1
-
-
-# The suggestion ---------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("k", [3, 5])
@@ -240,14 +226,12 @@ def test_clusters_that_views_do_not_share_are_no_evidence():
     assert found.evidence == "none"
 
 
-def test_a_random_category_or_a_noise_view_beside_clusters_changes_nothing():
+def test_a_noise_view_beside_clusters_changes_nothing():
     views = dict(zip("ab", blobs(n=150)[0], strict=True))
     expected = suggest_n_clusters(views, FEW, **QUICK)
-    rng = np.random.default_rng(3)
-    for name, view in (("sex", np.eye(2)[rng.integers(2, size=150)]), ("noise", noise(4, 150)[0])):
-        found = suggest_n_clusters(views | {name: view}, FEW, **QUICK)
-        assert (found.n_clusters, found.evidence) == (4, "strong")
-        np.testing.assert_allclose(found.eigengaps, expected.eigengaps, atol=1e-6)
+    found = suggest_n_clusters(views | {"noise": noise(4, 150)[0]}, FEW, **QUICK)
+    assert (found.n_clusters, found.evidence) == (4, "strong")
+    np.testing.assert_allclose(found.eigengaps, expected.eigengaps, atol=1e-6)
 
 
 def test_the_best_number_has_the_highest_sum_of_shares():
@@ -274,7 +258,6 @@ def test_of_many_samples_some_are_used():
     found = suggest_n_clusters(views, [2, 3, 4], max_samples=200, **QUICK)
     assert (found.n_samples, found.n_used, found.n_tested) == (600, 200, 200)
     assert found.n_clusters == 3
-    assert "200 of 600 samples" in found.summary()
 
 
 @pytest.mark.parametrize(
@@ -287,8 +270,6 @@ def test_of_many_samples_some_are_used():
         {"coefficients": [1, -1]},
         {"coefficients": [1, 1, 1]},
         {"max_samples": 5},
-        {"kernels": "straight"},
-        {"join": "left"},
         {"n_clusters": 3},
     ],
     ids=str,

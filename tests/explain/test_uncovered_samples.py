@@ -34,7 +34,6 @@ Y = np.arange(N) % 3
 
 
 def counts(seed, empty=EMPTY):
-    """Return counts of words in three groups of documents, of which some hold no word."""
     rates = np.where(np.arange(300) // 40 == Y[:, None], 0.25, 0.01)
     words = np.random.default_rng(seed).poisson(rates).astype(float)
     words[empty] = 0
@@ -42,7 +41,6 @@ def counts(seed, empty=EMPTY):
 
 
 def frames(*seeds):
-    """Return such counts with ids and names of words."""
     return {
         f"text {seed}": pd.DataFrame(counts(seed), IDS).rename(columns=lambda j: f"w{j}")
         for seed in seeds
@@ -54,7 +52,6 @@ def some(views, rows):
 
 
 def fit(model, X, **options):
-    """Return a fitted model that has warned of samples without an entry."""
     with pytest.warns(UncoveredSamplesWarning):
         return model.fit(X, **options)
 
