@@ -2,14 +2,13 @@
 
 import json
 import warnings
-from dataclasses import replace
 
 import numpy as np
 import pandas as pd
 import pytest
 from sklearn.base import clone
 
-from command_line import succeed, three_clusters
+from command_line import succeed
 from mkclust import (
     AgreementKKM,
     AverageKKM,
@@ -18,9 +17,7 @@ from mkclust import (
     diagnose,
     suggest_n_clusters,
 )
-from mkclust.cli.inputs import common_labels
 from mkclust.data.samples import read_samples
-from mkclust.datasets import Dataset
 from mkclust.exceptions import MissingnessWarning
 from mkclust.explain.null_draws import NullDraws, mix, open_stack
 from mkclust.explain.parts import Parts
@@ -169,25 +166,16 @@ def test_commands_take_files_that_lack_samples(problem, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     for name, frame in problem[2].items():
         frame.to_csv(f"{name}.csv")
+    problem[2]["clinic"].assign(y=problem[0][problem[1][:, 2]]).to_csv("clinic.csv")
     files = [*(f"{name}.csv" for name in NAMES), "-k", "3", "--join", "outer"]
-    succeed("cluster", *files, "--impute", "median", "--missing-views", "zero")
+    result = succeed("cluster", *files, "--impute", "median", "--missing-views", "zero")
+    assert "no scores" in result.stderr  # the table with labels lacks samples
     record = json.loads((tmp_path / "run.json").read_text())
     patterns = record["missingness"]["patterns"]
     assert sum(sum(pattern["clusters"]) for pattern in patterns) == N
     assert record["parameters"]["missing_views"] == "zero"
     labels = pd.read_csv("labels.csv", index_col="id")["cluster"].sort_index()
     assert adjusted_rand_index(labels.to_numpy(), problem[0]) > 0.95
-
-
-def test_labels_of_samples_that_a_file_lacks_are_those_of_another_file():
-    views, y = three_clusters(60)
-    ids = pd.Index([f"P{i:02}" for i in range(60)])
-    left, right = pd.DataFrame(views["left"], ids)[:50], pd.DataFrame(views["right"], ids)[10:]
-    first = Dataset("a", {"a": left}, None, y[:50], ("a",))
-    second = Dataset("b", {"b": right}, None, y[10:], ("b",))
-    np.testing.assert_array_equal(common_labels([first, second], ids), y)
-    with pytest.warns(UserWarning, match="no scores: 10 of 60 samples"):
-        assert common_labels([first, replace(second, y=None)], ids) is None
 
 
 def test_refits_without_a_view_go_without_the_samples_that_only_it_has(with_gaps):

@@ -11,13 +11,7 @@ import pandas as pd
 from mkclust.data import Samples, as_blocks
 from mkclust.engine.certificate import rounding_of_entries
 from mkclust.engine.eigen import relax
-from mkclust.explain.fitted import (
-    check_fitted,
-    integer_seed,
-    is_approximated,
-    observed_of_kernels,
-    unfitted_copy,
-)
+from mkclust.explain.fitted import check_fitted, integer_seed, is_approximated, unfitted_copy
 from mkclust.explain.parts import Parts
 from mkclust.linalg import select, to_device, to_host
 from mkclust.methods.agreement import (
@@ -267,12 +261,8 @@ def _refit(model: Any, samples: Any, part: np.ndarray) -> tuple[Any, Any]:
         kernels = tuple(to_host(F @ F.T) for F in features)
         missing = None if block.observed is None else ~block.observed
         X = Samples("kernels", model.kernel_names_, kernels, missing=missing)
-        refitted = unfitted_copy(model).set_params(
-            approximation=None,
-            kernels="precomputed",
-            scale="auto",
-            random_state=integer_seed(model),
-        )
+        options = {"approximation": None, "kernels": "precomputed", "scale": "auto"}
+        refitted = unfitted_copy(model).set_params(**options)
     return refitted, read_again(refitted.fit(X), X)
 
 
@@ -305,7 +295,7 @@ def _compare_without(model: Any, stack: Stack, p: int) -> float:
     # The same kernels of the same views: read again, each kernel would be a view of its own.
     others = stack.subset(rest)
     others = replace(others, kernels=with_active(others.kernels, range(len(rest))))
-    refitted = unfitted_copy(model).set_params(random_state=integer_seed(model))
+    refitted = unfitted_copy(model)
     try:
         solution = refitted.solve(others)
         others = others if solution.stack is None else solution.stack
@@ -319,9 +309,11 @@ def _compare_without(model: Any, stack: Stack, p: int) -> float:
 
 def _agreement(model: Any, rows: Array, kernels: Sequence[int]) -> float:
     """Return how far clusters of rows agree with the model's, on samples that some kernels have."""
-    observed, seen = observed_of_kernels(model), np.arange(len(model.labels_))
+    observed, seen = getattr(model, "observed_", None), np.arange(len(model.labels_))
     if observed is not None:
-        seen = np.flatnonzero(observed[:, list(kernels)].any(axis=1))
+        if hasattr(model, "bank_"):
+            kernels = [model.bank_.kernel_views_[p] for p in kernels]
+        seen = np.flatnonzero(observed[:, kernels].any(axis=1))
     options = {"n_init": model.n_init, "random_state": integer_seed(model)}
     labels = discretize(select(rows, seen), model.n_clusters, **options)[0]
     return agreement_of_labels(model.labels_[seen], labels)

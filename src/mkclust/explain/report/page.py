@@ -115,6 +115,8 @@ def report_html(
     given = model._source.given
     about_views = (*(f"{name}:" for name in given.names), "precomputed")
     css, js = (files(__package__).joinpath(name).read_text() for name in ("page.css", "page.js"))
+    # The content security policy allows the style and the script by their hashes.
+    digests = [hashlib.sha256(text.encode()).digest() for text in (css, js)]
     return environment.get_template("page.html.j2").render(
         data=data,
         model=model,
@@ -136,7 +138,7 @@ def report_html(
         written=datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"),
         css=css,
         js=js,
-        hashes=[_sha256(text) for text in (css, js)],
+        hashes=[f"sha256-{base64.b64encode(digest).decode()}" for digest in digests],
     )
 
 
@@ -171,11 +173,6 @@ def _labels_csv(data: Any) -> str:
     # Quotes around all ids: some versions of Python leave a carriage return without them.
     text = table.to_csv(index=False, lineterminator="\n", quoting=csv.QUOTE_NONNUMERIC)
     return base64.b64encode(text.encode("utf-8", "backslashreplace")).decode("ascii")
-
-
-def _sha256(text: str) -> str:
-    """Return the hash by which a content security policy allows a script or a style."""
-    return "sha256-" + base64.b64encode(hashlib.sha256(text.encode()).digest()).decode("ascii")
 
 
 def _own_settings(model: Any) -> list[str]:
