@@ -145,9 +145,7 @@ def test_what_cannot_be_known_is_said(table, rng):
     points = rng.normal(size=(N, 2))
     distances = np.linalg.norm(points[:, None] - points, axis=2)
     paired = fitted(
-        {"far": distances, "near": points[:, :1]},
-        kernels={"far": "from_distances"},
-        psd="clip",
+        {"far": distances, "near": points[:, :1]}, kernels={"far": "from_distances"}, psd="clip"
     )
     for labels, word in ((kernels.labels_, "Labels"), (kernels, "kernels"), (paired, "'far'")):
         names, (note,) = names_tested(labels, {"iron": table["iron"], "x": points[:, 0]})

@@ -9,14 +9,7 @@ import pytest
 from sklearn.base import clone
 
 from command_line import succeed
-from mkclust import (
-    AgreementKKM,
-    AverageKKM,
-    SimpleMKKM,
-    describe,
-    diagnose,
-    suggest_n_clusters,
-)
+from mkclust import AgreementKKM, AverageKKM, SimpleMKKM, describe, diagnose, suggest_n_clusters
 from mkclust.data.samples import read_samples
 from mkclust.exceptions import MissingnessWarning
 from mkclust.explain.null_draws import NullDraws, mix, open_stack

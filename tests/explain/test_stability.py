@@ -68,8 +68,7 @@ def test_an_approximated_model_is_resampled_with_as_many_landmarks_as_there_are(
 
 
 @pytest.mark.parametrize(
-    "settings",
-    [{"n_resamples": 0}, {"fraction": 1.0}, {"max_samples": 2}, {"random_state": "x"}],
+    "settings", [{"n_resamples": 0}, {"fraction": 1.0}, {"max_samples": 2}, {"random_state": "x"}]
 )
 def test_senseless_settings_are_refused(views, settings):
     model = AverageKKM(3, random_state=0).fit(views)

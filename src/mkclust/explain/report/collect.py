@@ -116,7 +116,6 @@ def _agreed_ari(model: Any, samples: Any) -> float | None:
 
 
 def _stability(model: Any, X: Any, n_resamples: int | Stability | None) -> Stability | None:
-    """Return the stability under resampling; None if nothing could change, or is asked for."""
     if isinstance(n_resamples, Stability):
         return n_resamples
     n, k, most = len(model.labels_), model.n_clusters, refit_size(model)
@@ -129,7 +128,6 @@ def _stability(model: Any, X: Any, n_resamples: int | Stability | None) -> Stabi
 def _suggestion(
     model: Any, samples: Samples, alternatives: bool | NumberOfClusters
 ) -> NumberOfClusters | None:
-    """Compare numbers of clusters if asked for, as `suggest_n_clusters` does."""
     if isinstance(alternatives, NumberOfClusters):
         return alternatives
     if not alternatives or model.n_clusters == 1:
