@@ -3,7 +3,7 @@
 from mkclust.data.row_source import RowSource
 from mkclust.stack.build import as_stack
 from mkclust.stack.checks import as_numbers, row_sums
-from mkclust.stack.kernel import Array, Computed, Factored, Kernel, Mix, Shifted
+from mkclust.stack.kernel import Array, Factored, Kernel, Mix
 from mkclust.stack.observed import Observed
 from mkclust.stack.sources import Source
 from mkclust.stack.stack import Stack
@@ -11,13 +11,11 @@ from mkclust.stack.standardized import Standardization, Standardized
 
 __all__ = [
     "Array",
-    "Computed",
     "Factored",
     "Kernel",
     "Mix",
     "Observed",
     "RowSource",
-    "Shifted",
     "Source",
     "Stack",
     "Standardization",
