@@ -53,9 +53,7 @@ def test_numbers_far_from_zero_have_the_effects_of_those_near_it(problem):
         pd.testing.assert_frame_equal(other.table[columns], plain.table[columns], rtol=1e-5)
 
 
-def test_constant_features_are_not_listed_and_those_constant_in_a_cluster_have_finite_effects(
-    problem,
-):
+def test_features_that_are_constant_in_clusters_have_finite_effects_or_none(problem):
     model, _ = problem
     constant = np.full(60, 0.1)
     table = np.column_stack([constant, 5.0 + 2.0 * (model.labels_ == 0), 1e9 + 0 * constant])

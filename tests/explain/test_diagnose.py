@@ -21,60 +21,22 @@ pytestmark = [
 ]
 
 
-@pytest.fixture(params=METHODS)
-def method(request):
-    return METHODS[request.param]
-
-
 def views_of(seed, **settings):
-    """Return blob views without their classes."""
     return blob_views(np.random.default_rng(seed), **settings)[0]
 
 
 def kernels_of(seed, **settings):
-    """Return Gaussian kernels of blob views without their classes."""
     return gaussian_kernels(np.random.default_rng(seed), **settings)[0]
 
 
 def diagnosed(X, n_clusters=4, method=AverageKKM, **settings):
-    """Return the diagnosis of a method fitted on X, without refits and with one k-means start."""
     model = method(n_clusters, n_init=1, random_state=0, **settings).fit(X)
     return diagnose(model, X, leave_one_out=False)
 
 
-def assert_close(first, second, *, tolerance):
-    """Compare the tables of two diagnoses, numbers up to a tolerance."""
-    for name in first.table:
-        # The solver and the share of it that is found stop at tolerances of their own.
-        loose = 1e-3 if name in ("weight", "alignment") else tolerance
-        one, other = first.table[name], second.table[name]
-        np.testing.assert_allclose(one, other, rtol=loose, atol=loose, err_msg=name)
-    assert first.noise == second.noise
-
-
 def center(K):
-    """Return H K H, written out."""
     H = np.eye(len(K)) - 1 / len(K)
     return H @ K @ H
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("kind", ["kernels", "views", "table"])
-def test_every_method_can_be_diagnosed(method, kind):
-    views = views_of(0, n=60, k=3, strengths=(2, 2, 0), n_features=5)
-    bank = KernelBank(widths=(1.0,), polynomials=((1, 2),), linear="linear")
-    X = {"kernels": KernelBank(**ONE_GAUSSIAN).fit_transform(views), "views": views}
-    X = X.get(kind, np.hstack(views))
-    model = method(3, kernels=bank if kind == "table" else "auto", random_state=0).fit(X)
-    found = diagnose(model, X)
-    assert found.names == model.kernel_names_
-    np.testing.assert_array_equal(found.table["weight"], model.weights_)
-    np.testing.assert_array_equal(found.table["alignment"], model.alignments_)
-    for share in (found.table[["top_share", "cluster_gap", "p_value"]], np.abs(found.redundancy)):
-        assert np.all((share >= 0) & (share <= 1))
-    assert np.all(np.abs(found.table[["agreement", "leave_one_out"]]) <= 1)
-    expected = {"kernels": ("kernel 2",), "views": ("view 2",), "table": ()}
-    assert found.noise == expected[kind]
 
 
 @pytest.mark.slow
@@ -101,16 +63,16 @@ def test_agreement_is_that_of_each_kernel_clustered_alone(centered, normalize):
     X = kernels_of(3, strengths=(2, 0.7, 0))
     model = SimpleMKKM(4, center=centered, normalize=normalize, random_state=5).fit(X)
     found = diagnose(model, X, leave_one_out=False)
-    assert "leave one out" not in found.summary()
     for p, value in enumerate(found.table["agreement"]):
         alone = AverageKKM(4, center=centered, normalize=normalize, random_state=5).fit(X[[p]])
         assert value == pytest.approx(adjusted_rand_score(model.labels_, alone.labels_))
 
 
 @pytest.mark.slow
-def test_leaving_one_out_is_fitting_without_it(method):
+@pytest.mark.parametrize("name", METHODS)
+def test_leaving_one_out_is_fitting_without_it(name):
     X = kernels_of(4, n=80, strengths=(1, 0.7, 0))
-    model = method(4, random_state=3).fit(X)
+    model = METHODS[name](4, random_state=3).fit(X)
     for p, value in enumerate(diagnose(model, X).table["leave_one_out"]):
         others = clone(model).fit(np.delete(X, p, axis=0))
         assert value == pytest.approx(adjusted_rand_score(model.labels_, others.labels_))
@@ -136,18 +98,14 @@ def test_a_kernel_that_the_others_cannot_do_without_has_no_index():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("seed", range(3))
-def test_a_copy_of_noise_is_noise_and_a_copy_of_structure_is_not(seed):
-    good, other, noise = views_of(seed, strengths=(2, 2, 0))
+def test_a_copy_of_noise_is_noise_and_a_copy_of_structure_is_not():
+    good, other, noise = views_of(0, strengths=(2, 2, 0))
     found = diagnosed({"good": good, "other": other, "n": noise, "copy of n": 3 * noise})
     assert found.noise == ("n", "copy of n")
     assert found.duplicates == (("n", "copy of n"),)
     found = diagnosed({"good": good, "other": other, "copy": good - 1, "n": noise})
     assert found.noise == ("n",)
     assert found.duplicates == (("good", "copy"),)
-    # A copy proves nothing: one view and noise cannot be told apart.
-    found = diagnosed({"good": good, "copy": good - 1, "n": noise})
-    assert found.noise == ("good", "copy", "n")
 
 
 def test_a_kernel_that_is_constant_can_be_diagnosed():
@@ -164,8 +122,6 @@ def test_one_cluster_has_no_gap_and_full_agreement():
     assert np.isnan(found.table["cluster_gap"]).all()
     np.testing.assert_array_equal(found.table["agreement"], 1)
     np.testing.assert_array_equal(found.table["leave_one_out"], 1)
-    assert "'kernel 2' may be noise" in found.summary()
-    assert "cluster gap" not in found.summary()
 
 
 def test_a_single_column_that_decides_the_clusters_is_named():
@@ -202,8 +158,13 @@ def test_features_are_diagnosed_like_the_kernels_that_they_make(approximation, c
         F = clone(approximation).fit(view).transform(view)
         kernels[name] = F @ F.T
     dense = SimpleMKKM(4, kernels="precomputed", **settings).fit(kernels)
-    found = diagnose(model, views)
-    assert_close(found, diagnose(dense, kernels), tolerance=1e-6)
+    found, expected = diagnose(model, views), diagnose(dense, kernels)
+    for column in found.table:
+        # The solver and the share of it that is found stop at tolerances of their own.
+        tolerance = 1e-3 if column in ("weight", "alignment") else 1e-6
+        one, other = found.table[column], expected.table[column]
+        np.testing.assert_allclose(one, other, rtol=tolerance, atol=tolerance, err_msg=column)
+    assert found.noise == expected.noise
     assert "c" in found.noise
 
 

@@ -22,14 +22,11 @@ ONE_GAUSSIAN = {"widths": (1.0,), "polynomials": (), "linear": None}
 
 @pytest.fixture
 def free_memory(monkeypatch):
-    """Return a function that says how much memory is free from now on, in bytes."""
     return lambda n_bytes: monkeypatch.setattr(memory, "available_bytes", lambda: n_bytes)
 
 
 @pytest.fixture
 def nothing_starts(monkeypatch):
-    """Make everything that a refused fit must not reach fail."""
-
     def reached(*_, **__):
         raise AssertionError("a fit that does not fit was started")
 
@@ -72,9 +69,7 @@ def views_of(n, n_views=2, width=5, dtype=np.float64):
     ],
     ids=["system", "over its limit", "group around it", "first version of groups"],
 )
-def test_free_memory_is_what_the_system_and_control_groups_leave(
-    group, files, expected, tmp_path, monkeypatch
-):
+def test_control_groups_limit_free_memory(group, files, expected, tmp_path, monkeypatch):
     for name in ("MEMINFO", "OWN_GROUPS", "GROUPS"):
         monkeypatch.setattr(memory, name, tmp_path / name)
     (tmp_path / "MEMINFO").write_text("MemTotal: 9000 kB\nMemAvailable:    4000 kB\n")
@@ -86,9 +81,7 @@ def test_free_memory_is_what_the_system_and_control_groups_leave(
     assert available_bytes() == expected
 
 
-def test_if_free_memory_is_unknown_all_of_it_counts_and_else_nothing_is_refused(
-    tmp_path, monkeypatch
-):
+def test_if_free_memory_is_unknown_all_memory_counts(tmp_path, monkeypatch):
     monkeypatch.setattr(memory, "MEMINFO", tmp_path / "none")
     monkeypatch.setattr(memory, "OWN_GROUPS", tmp_path / "none")
     pages = {"SC_PAGE_SIZE": 4096, "SC_PHYS_PAGES": 100}
@@ -125,25 +118,20 @@ def test_an_estimate_is_within_a_factor_of_two_of_the_peak(method, strategy, opt
     assert peak / 2 <= expected <= 2 * peak
 
 
-def test_the_first_strategy_that_fits_is_named_and_printed():
+def test_the_first_strategy_that_fits_is_named():
     estimate = estimate_memory(50_000, 12, n_views=1)
     with pytest.raises(ValueError, match="n_clusters"):
         estimate_memory(100, 2, n_clusters=0)
     for name, n_bytes in list(estimate.n_bytes.items())[:4]:
         assert estimate.strategy(n_bytes) == name
     assert estimate.strategy(10**6) is None
-    assert "use on-the-fly: kernels=" in str(replace(estimate, available=16 * 2**30))
-    assert "none of these fits" in str(replace(estimate, available=2**20))
-    unknown = replace(estimate, available=None)
-    assert (unknown.strategy(), "unknown" in str(unknown)) == ("dense", True)
+    assert replace(estimate, available=None).strategy() == "dense"
     assert estimate_memory(50_001, 12).strategy(available=16 * 2**30) == "features"
     assert list(estimate_memory(900, 2, method="onkc").n_bytes) == list(estimate.n_bytes)[:3]
 
 
 @pytest.mark.parametrize("name", METHODS)
-def test_a_fit_that_does_not_fit_is_refused_with_its_size_and_what_to_do(
-    name, free_memory, nothing_starts
-):
+def test_a_fit_that_does_not_fit_is_refused_with_its_size(name, free_memory, nothing_starts):
     model, views = METHODS[name](30), views_of(260)
     needed = estimate_memory(260, 2, n_clusters=30, n_features=10, method=name).n_bytes["dense"]
     free_memory(needed)
@@ -158,9 +146,7 @@ def test_a_fit_that_does_not_fit_is_refused_with_its_size_and_what_to_do(
         model.set_params(kernels="precomputed").fit(np.stack([view @ view.T for view in views]))
 
 
-def test_kernels_on_the_fly_are_taken_where_the_same_kernels_held_are_refused(
-    free_memory, nothing_starts
-):
+def test_kernels_on_the_fly_fit_if_held_ones_are_refused(free_memory, nothing_starts):
     view, sizes = views_of(3000)[0], {"n_clusters": 4, "n_features": 5, "n_views": 1}
     free_memory(estimate_memory(3000, 12, **sizes).n_bytes["dense"] // 5)
     with pytest.raises(MemoryError, match="kernels='on-the-fly'"):

@@ -2,29 +2,18 @@
 
 import json
 import warnings
-from dataclasses import replace
 
 import numpy as np
 import pandas as pd
 import pytest
 from sklearn.base import clone
 
-from command_line import succeed, three_clusters
-from mkclust import (
-    AgreementKKM,
-    AverageKKM,
-    SimpleMKKM,
-    describe,
-    diagnose,
-    suggest_n_clusters,
-)
-from mkclust.cli.inputs import common_labels
+from command_line import succeed
+from mkclust import AgreementKKM, AverageKKM, SimpleMKKM, describe, diagnose, suggest_n_clusters
 from mkclust.data.samples import read_samples
-from mkclust.datasets import Dataset
 from mkclust.exceptions import MissingnessWarning
 from mkclust.explain.null_draws import NullDraws, mix, open_stack
 from mkclust.explain.parts import Parts
-from mkclust.explain.report import report_html
 from mkclust.explain.stability import stability
 from mkclust.kernels import default_bank
 from mkclust.metrics import adjusted_rand_index
@@ -51,7 +40,6 @@ def problem():
 
 
 def with_empty_rows(frames, observed):
-    """Return the same as arrays in which rows of missing samples are NaN."""
     views = {}
     for v, (name, frame) in enumerate(frames.items()):
         views[name] = np.full((N, frame.shape[1]), np.nan)
@@ -61,13 +49,11 @@ def with_empty_rows(frames, observed):
 
 @pytest.fixture(scope="module")
 def joined(problem):
-    """Return a model of frames that are joined by all their ids, and the frames."""
     return AgreementKKM(3, join="outer", scale="none", random_state=0).fit(problem[2]), problem[2]
 
 
 @pytest.fixture(scope="module")
 def with_gaps(problem):
-    """Return a model of arrays with empty rows, and the arrays."""
     views = with_empty_rows(problem[2], problem[1])
     return SimpleMKKM(3, random_state=0).fit(views), views
 
@@ -79,20 +65,9 @@ def test_a_fit_warns_of_clusters_that_follow_the_missingness():
     with pytest.warns(MissingnessWarning, match="'mirna' is missing from 33 % of the samples"):
         model = AverageKKM(3, random_state=0).fit(views)
     assert model.missingness_.follows
-    page = report_html(model, views, n_resamples=0)
-    assert "The clusters follow the missingness" in page.split("Before you read on")[1][:400]
     with warnings.catch_warnings():
         warnings.simplefilter("error", MissingnessWarning)
         assert not hasattr(AverageKKM(3, random_state=0).fit(complete), "missingness_")
-
-
-def test_a_diagnosis_tells_what_each_kernel_brings_on_the_samples_that_it_has(joined):
-    model, frames = joined
-    diagnosis = diagnose(model, frames)
-    assert model.missingness_.verdict() in diagnosis.summary()
-    # Every view alone finds the clusters, of those samples that it has.
-    assert diagnosis.table["agreement"].min() > 0.95
-    assert diagnosis.table["leave_one_out"].min() > 0.9
 
 
 def test_effects_are_those_of_the_samples_that_a_view_has(joined):
@@ -180,42 +155,20 @@ def test_draws_without_clusters_lack_the_same_samples(with_gaps, problem, of_ker
         assert np.trace(K) == pytest.approx(problem[1].sum() / 3, rel=0.05)
 
 
-def test_a_report_counts_patterns_by_cluster(joined):
-    pytest.importorskip("jinja2")
-    model, frames = joined
-    page = " ".join(report_html(model, frames, n_resamples=2).split())
-    section = page.split('<section id="missing"')[1].split("</section>")[0]
-    for pattern, counts in model.missingness_.rows():
-        assert f">{pattern}</th>" in section
-        assert all(f">{count}</td>" in section for count in counts)
-
-
 def test_commands_take_files_that_lack_samples(problem, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     for name, frame in problem[2].items():
         frame.to_csv(f"{name}.csv")
+    problem[2]["clinic"].assign(y=problem[0][problem[1][:, 2]]).to_csv("clinic.csv")
     files = [*(f"{name}.csv" for name in NAMES), "-k", "3", "--join", "outer"]
-    succeed("cluster", *files, "--impute", "median", "--missing-views", "zero")
+    result = succeed("cluster", *files, "--impute", "median", "--missing-views", "zero")
+    assert "no scores" in result.stderr  # the table with labels lacks samples
     record = json.loads((tmp_path / "run.json").read_text())
     patterns = record["missingness"]["patterns"]
     assert sum(sum(pattern["clusters"]) for pattern in patterns) == N
     assert record["parameters"]["missing_views"] == "zero"
     labels = pd.read_csv("labels.csv", index_col="id")["cluster"].sort_index()
     assert adjusted_rand_index(labels.to_numpy(), problem[0]) > 0.95
-    assert "Same labels" in succeed("rerun", "run.json").output
-    told = succeed("diagnose", *files, "--json")
-    assert json.loads(told.stdout)["missingness"]["follows"] is False
-
-
-def test_labels_of_samples_that_a_file_lacks_are_those_of_another_file():
-    views, y = three_clusters(60)
-    ids = pd.Index([f"P{i:02}" for i in range(60)])
-    left, right = pd.DataFrame(views["left"], ids)[:50], pd.DataFrame(views["right"], ids)[10:]
-    first = Dataset("a", {"a": left}, None, y[:50], ("a",))
-    second = Dataset("b", {"b": right}, None, y[10:], ("b",))
-    np.testing.assert_array_equal(common_labels([first, second], ids), y)
-    with pytest.warns(UserWarning, match="no scores: 10 of 60 samples"):
-        assert common_labels([first, replace(second, y=None)], ids) is None
 
 
 def test_refits_without_a_view_go_without_the_samples_that_only_it_has(with_gaps):

@@ -1,5 +1,4 @@
 import numpy as np
-import pandas as pd
 import pytest
 
 from conftest import blob_views
@@ -37,7 +36,6 @@ def blobs(seed=0, n=120, k=4, strengths=(1.5, 1.5)):
 
 
 def continuum(shape, n=120):
-    """Return two views of one shape that has no clusters."""
     rng = np.random.default_rng([7, 0])
     t, u = rng.random((2, n))
     angle, turn = 2 * np.pi * t, 1.5 * np.pi * (1 + 2 * t)
@@ -54,9 +52,6 @@ def continuum(shape, n=120):
 def noise(seed=0, n=120, columns=(6, 6)):
     rng = np.random.default_rng(seed)
     return [rng.normal(size=(n, d)) for d in columns]
-
-
-# The path ---------------------------------------------------------------------------------------
 
 
 def test_the_gaps_of_all_numbers_are_those_of_single_solves():
@@ -89,13 +84,6 @@ def test_a_silhouette_is_the_mean_over_samples_of_one_minus_own_over_next_distan
     assert silhouette(np.array([0, 1, 1]), alone) == pytest.approx(2 / 3 * (1 - 1 / 9))
 
 
-def test_an_indefinite_kernel_is_refused_or_repaired():
-    kernels = KernelBank(**ONE_GAUSSIAN).fit_transform(blobs(n=60, k=3)[0]) - 0.1 * np.eye(60)
-    with pytest.raises(ValueError, match="kernel 0 is indefinite"):
-        suggest_n_clusters(kernels, [2, 3, 4], **QUICK)
-    assert suggest_n_clusters(kernels, [2, 3, 4], psd="clip", **QUICK).n_clusters == 3
-
-
 def test_directions_that_a_kernel_lacks_play_no_part():
     X = np.random.default_rng(0).normal(size=(60, 2))
     path = cluster_for_all_k(centered(X @ X.T), [3, 4, 6])
@@ -104,11 +92,7 @@ def test_directions_that_a_kernel_lacks_play_no_part():
     assert np.isfinite(path.silhouettes).all()
 
 
-# Draws without clusters -------------------------------------------------------------------------
-
-
 def drawn_from(X, kernels, normalize=True):
-    """Return the mix of two views or kernels, and draws without clusters."""
     samples = read_samples(X, expected="precomputed" if kernels == "precomputed" else "views")
     model = AverageKKM(kernels=kernels, normalize=normalize, missing_views="rescale")
     shares = np.full(2, 0.5)
@@ -163,9 +147,6 @@ def test_a_draw_whose_sample_is_at_the_mean_is_drawn_again():
     assert suggest_n_clusters(column, [2, 3], **QUICK).evidence == "none"
 
 
-# Borders between clusters -----------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("k", [2, 4, 8])
 @pytest.mark.parametrize("n_columns", [1, 2, 3])
 def test_borders_that_cut_evenly_spread_samples_are_not_sparse(k, n_columns):
@@ -197,9 +178,6 @@ def test_copies_are_at_their_center_and_one_cluster_has_no_border():
     assert count_at_borders(y[:, None] / 3, np.zeros(40, dtype=int)).p_value == 1
 
 
-# The suggestion ---------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("k", [3, 5])
 def test_planted_clusters_are_counted(k):
     found = suggest_n_clusters(blobs(seed=k, n=150, k=k)[0], np.arange(2, 9))
@@ -210,7 +188,6 @@ def test_planted_clusters_are_counted(k):
     assert found.support.sum() == pytest.approx(1)
     assert found.candidates[0] == k
     assert len(set(found.candidates)) == 3
-    assert found.null_silhouettes.shape == found.null_eigengaps.shape == (2, 7)
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -218,8 +195,6 @@ def test_noise_is_no_evidence_of_clusters(seed):
     found = suggest_n_clusters(noise(seed), FEW, **QUICK)
     assert found.evidence == "none"
     assert found.p_value > 0.05
-    assert found.n_clusters in FEW
-    assert "no evidence of clusters" in str(found)
 
 
 def test_one_view_is_compared_with_a_cloud_alone():
@@ -227,13 +202,6 @@ def test_one_view_is_compared_with_a_cloud_alone():
     assert (found.n_clusters, found.evidence) == (4, "strong")
     assert np.isnan(found.p_shuffled)
     assert suggest_n_clusters(noise(5)[0], FEW, **QUICK).evidence == "none"
-
-
-def test_a_gradual_change_that_views_share_is_no_evidence():
-    rng = np.random.default_rng(0)
-    t = rng.normal(size=150)
-    views = [np.outer(t, rng.normal(size=8)) + 0.5 * rng.normal(size=(150, 8)) for _ in range(2)]
-    assert suggest_n_clusters(views, FEW, random_state=1, **QUICK).evidence == "none"
 
 
 @pytest.mark.parametrize("shape", ["line", "circle", "swiss roll", "square"])
@@ -258,14 +226,12 @@ def test_clusters_that_views_do_not_share_are_no_evidence():
     assert found.evidence == "none"
 
 
-def test_a_random_category_or_a_noise_view_beside_clusters_changes_nothing():
+def test_a_noise_view_beside_clusters_changes_nothing():
     views = dict(zip("ab", blobs(n=150)[0], strict=True))
     expected = suggest_n_clusters(views, FEW, **QUICK)
-    rng = np.random.default_rng(3)
-    for name, view in (("sex", np.eye(2)[rng.integers(2, size=150)]), ("noise", noise(4, 150)[0])):
-        found = suggest_n_clusters(views | {name: view}, FEW, **QUICK)
-        assert (found.n_clusters, found.evidence) == (4, "strong")
-        np.testing.assert_allclose(found.eigengaps, expected.eigengaps, atol=1e-6)
+    found = suggest_n_clusters(views | {"noise": noise(4, 150)[0]}, FEW, **QUICK)
+    assert (found.n_clusters, found.evidence) == (4, "strong")
+    np.testing.assert_allclose(found.eigengaps, expected.eigengaps, atol=1e-6)
 
 
 def test_the_best_number_has_the_highest_sum_of_shares():
@@ -292,15 +258,6 @@ def test_of_many_samples_some_are_used():
     found = suggest_n_clusters(views, [2, 3, 4], max_samples=200, **QUICK)
     assert (found.n_samples, found.n_used, found.n_tested) == (600, 200, 200)
     assert found.n_clusters == 3
-    assert "200 of 600 samples" in found.summary()
-
-
-def test_the_seed_decides():
-    one, same, other = (
-        suggest_n_clusters(noise(), [2, 3], random_state=s, **QUICK) for s in (1, 1, 2)
-    )
-    np.testing.assert_allclose(one.null_silhouettes, same.null_silhouettes, rtol=1e-9)
-    assert not np.allclose(one.null_silhouettes, other.null_silhouettes)
 
 
 @pytest.mark.parametrize(
@@ -313,8 +270,6 @@ def test_the_seed_decides():
         {"coefficients": [1, -1]},
         {"coefficients": [1, 1, 1]},
         {"max_samples": 5},
-        {"kernels": "straight"},
-        {"join": "left"},
         {"n_clusters": 3},
     ],
     ids=str,
@@ -322,13 +277,3 @@ def test_the_seed_decides():
 def test_senseless_settings_are_refused(settings):
     with pytest.raises((ValueError, TypeError), match=next(iter(settings))):
         suggest_n_clusters(noise(n=40), **settings)
-
-
-def test_tables_are_joined_and_filled_as_in_a_fit():
-    left, right = (
-        pd.DataFrame(view).add_prefix(c) for c, view in zip("lr", blobs()[0], strict=True)
-    )
-    left.iloc[3, 1] = np.nan
-    frames = {"left": left, "right": right.iloc[::-1].iloc[:-2]}
-    frames = {name: frame.set_axis(frame.index + 5) for name, frame in frames.items()}
-    assert suggest_n_clusters(frames, FEW, join="inner", impute="median", **QUICK).n_clusters == 4

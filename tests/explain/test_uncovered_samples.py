@@ -34,7 +34,6 @@ Y = np.arange(N) % 3
 
 
 def counts(seed, empty=EMPTY):
-    """Return counts of words in three groups of documents, of which some hold no word."""
     rates = np.where(np.arange(300) // 40 == Y[:, None], 0.25, 0.01)
     words = np.random.default_rng(seed).poisson(rates).astype(float)
     words[empty] = 0
@@ -42,7 +41,6 @@ def counts(seed, empty=EMPTY):
 
 
 def frames(*seeds):
-    """Return such counts with ids and names of words."""
     return {
         f"text {seed}": pd.DataFrame(counts(seed), IDS).rename(columns=lambda j: f"w{j}")
         for seed in seeds
@@ -50,19 +48,16 @@ def frames(*seeds):
 
 
 def some(views, rows):
-    """Return some rows of views."""
     return {name: view[rows] for name, view in views.items()}
 
 
 def fit(model, X, **options):
-    """Return a fitted model that has warned of samples without an entry."""
     with pytest.warns(UncoveredSamplesWarning):
         return model.fit(X, **options)
 
 
 @pytest.fixture(scope="module")
 def fitted():
-    """A model of two texts, and these."""
     X = frames(1, 2)
     return fit(SimpleMKKM(3, random_state=0), X), X
 

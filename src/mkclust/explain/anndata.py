@@ -9,6 +9,7 @@ from mkclust.explain.fitted import check_fitted, fitted_index
 from mkclust.explain.sample_scores import sample_scores
 from mkclust.index import match_rows
 from mkclust.linalg import to_host
+from mkclust.linalg.sparse_rows import spread_rows
 
 
 def to_anndata(model: Any, data: Any, key: str = "mkclust") -> None:
@@ -40,20 +41,14 @@ def to_anndata(model: Any, data: Any, key: str = "mkclust") -> None:
     check_fitted(model)
     if not all(hasattr(data, name) for name in ("obs", "obsm", "uns", "obs_names")):
         raise TypeError(f"data is a {type(data).__name__}: pass AnnData or MuData")
-    labels = np.asarray(model.labels_)
     rows = match_rows(data.obs_names, fitted_index(model), "data")
     there, n = rows >= 0, len(data.obs_names)
-    rows = rows[there]
-    numbers = np.full(n, -1)
-    numbers[rows] = labels[there]
-    silhouettes = np.full(n, np.nan)
-    silhouettes[rows] = sample_scores(model).silhouette[there]
-    embedding = np.full((n, model.embedding_.shape[1]), np.nan)
-    embedding[rows] = to_host(model.embedding_)[there]
+    rows, silhouettes = rows[there], sample_scores(model).silhouette[there]
+    numbers = spread_rows(np.asarray(model.labels_)[there], rows, n, -1)
     names = [str(cluster) for cluster in range(int(model.n_clusters))]
     data.obs[key] = pd.Categorical.from_codes(numbers, categories=names)
-    data.obs[f"{key}_silhouette"] = silhouettes
-    data.obsm[f"X_{key}"] = embedding
+    data.obs[f"{key}_silhouette"] = spread_rows(silhouettes, rows, n, np.nan)
+    data.obsm[f"X_{key}"] = spread_rows(to_host(model.embedding_)[there], rows, n, np.nan)
     # In types that files of annotated data hold.
     data.uns[key] = {
         "method": type(model).__name__,

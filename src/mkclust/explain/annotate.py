@@ -120,10 +120,7 @@ class Annotation:
 
 @dataclass(frozen=True, eq=False)
 class _Variable:
-    """A variable: its columns, its test, and its values, NaN if missing.
-
-    The values of a category are codes of its levels; survival has times and events.
-    """
+    """A variable; its values, NaN if missing, are numbers, codes of levels, or times and events."""
 
     columns: tuple[str, ...]
     test: str
@@ -152,9 +149,8 @@ def annotate(
     ----------
     labels : MultipleKernelClusterer, array-like of int or pandas.Series of shape (n_samples,)
         A fitted model, or its clusters; a Series has the ids of the samples as its index. Samples
-        with the label -1 are left out. With a model,
-        variables that it was clustered on are not tested: those with the ranks or the categories
-        of its columns, whatever their names.
+        with the label -1 are left out. With a model, variables that it was clustered on are not
+        tested: those with the ranks or the categories of its columns, whatever their names.
     table : data frame, mapping of columns, array, AnnData, or mapping or list of these
         The variables; of AnnData and MuData, ``obs``. Data frames, Series and AnnData are matched
         with the samples by their index, in any order of rows, and may lack some; all else is
@@ -254,10 +250,7 @@ def _read_labels(labels: Any) -> tuple[np.ndarray, list[str], Any]:
 def _variables(
     tables: Sequence[AlignedTable], n_samples: int, time: Any, event: Any
 ) -> dict[str, _Variable]:
-    """Return the variables by their names, survival first.
-
-    Names that two tables have are preceded by the name of their table.
-    """
+    """Return the variables by name, survival first; names in two tables also name the table."""
     single: dict[str, _Variable] = {}
     for table in tables:
         for name, test, column, levels in _columns(table):
@@ -282,7 +275,6 @@ def _variables(
 
 
 def _columns(table: AlignedTable) -> Iterator[tuple[str, str, Float, tuple[str, ...]]]:
-    """Yield the columns of a table with the tests that suit them, and levels of categories."""
     for place, name in enumerate(table.columns):
         column = table.numbers[:, [place]]
         values = (column.toarray() if issparse(column) else np.asarray(column, dtype=float))[:, 0]
@@ -323,7 +315,6 @@ def _permute(
 
 
 def _why_not(values: Sequence[Float], known: np.ndarray, groups: np.ndarray) -> str:
-    """Return why a variable cannot be tested, nothing if it can."""
     first, *events = (each[known] for each in values)
     if not len(first):
         return "no values"
@@ -358,7 +349,6 @@ def _chi_square(values: Float) -> Callable[[np.ndarray], float]:
 
 
 def _kruskal_wallis(values: Float) -> Callable[[np.ndarray], float]:
-    """Return the statistic of Kruskal and Wallis, corrected for ties."""
     ranks = rankdata(values)
     return _between_groups((ranks - ranks.mean())[:, None] / ranks.std(ddof=1))
 

@@ -1,8 +1,7 @@
-"""Tell variables that a model was clustered on: by their values, whatever their names are.
+"""Recognize variables that a model was clustered on by their values, whatever their names are.
 
-A variable is taken for one that was clustered on if it explains columns of a view up to rounding:
-their ranks or values if hardly two samples have the same value, and else their levels, which these
-columns have to tell apart.
+Such a variable explains columns of a view up to rounding: their ranks or values if hardly two
+samples have the same value, and else their levels, which these columns have to tell apart.
 """
 
 from dataclasses import dataclass
@@ -13,11 +12,12 @@ from scipy.sparse import csr_array
 from scipy.special import gammaln
 from scipy.stats import rankdata
 
-from mkclust.explain.fitted import fitted_samples, kernel_source
+from mkclust.explain.fitted import kernel_source, observed_samples
 from mkclust.kernels.kinds import RULES
 from mkclust.linalg import select, to_host
 from mkclust.linalg.sparse_rows import dense_rows
 from mkclust.methods import MultipleKernelClusterer
+from mkclust.methods.mixed_kernel import only_covered
 from mkclust.text import join_words
 from mkclust.types import Array, Float
 
@@ -94,8 +94,10 @@ def clustered_views(labels: Any) -> tuple[list[ClusteredView], str]:
         )
     if kernel_source(labels) == "bank":
         bank, columns = labels.bank_, labels.bank_.columns_
+        covered, observed = labels._covered, observed_samples(only_covered(labels))
+        everyone = np.arange(len(labels.labels_)) if covered is None else covered
         rows = {
-            view: (fitted_samples(labels, view), array)
+            view: (everyone[observed.get(view, slice(None))], array)
             for view, array in bank.views_.items()
             if not RULES[bank.rules_[view]].of_pairs
         }

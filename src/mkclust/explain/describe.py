@@ -121,8 +121,8 @@ def describe(model: Any, tables: Any, *, n_features: int = 10) -> Description:
     For numbers, the effect is the standardized mean difference between a cluster and the rest:
     Cohen's d with the pooled standard deviation. For categories, truth values and columns of
     zeros and ones it is the difference between the shares of samples, in the cluster and in the
-    rest. There are no p-values: the clusters were made to differ in what they were clustered on, so
-    that any test would find that they do. `annotate` tests variables that were not clustered on.
+    rest. There are no p-values, because clusters were made to differ in what they were clustered
+    on; `annotate` tests other variables.
 
     Parameters
     ----------
@@ -248,10 +248,7 @@ def _strongest(
 
 
 def _contrast(table: Any, members: csr_array) -> tuple[np.ndarray, dict[str, Float]]:
-    """Return which columns are binary, and compare the clusters with the rest in each column.
-
-    Squares of numbers that are scaled and, if they are dense, centered neither overflow nor cancel.
-    """
+    """Return which columns are binary, and compare the clusters with the rest in each column."""
     sparse = issparse(table)
     block: Any = csr_array(table, dtype=float, copy=True) if sparse else np.array(table, float)
     entries = block.data if sparse else block
@@ -262,6 +259,7 @@ def _contrast(table: Any, members: csr_array) -> tuple[np.ndarray, dict[str, Flo
     n_in = members.sum(axis=1)[:, None] - _dense(members @ missing)
     n = n_in.sum(axis=0)
     sizes = _dense(abs(block).max(axis=0)) if block.shape[0] else np.zeros(block.shape[1])
+    # Squares of numbers that are scaled and, if dense, centered neither overflow nor cancel.
     scales = np.where(sizes > 0, sizes, 1.0)
     block = block * (1 / scales)
     is_binary = (scales == 1) & (_dense(abs(block * block - block).sum(axis=0)) == 0)

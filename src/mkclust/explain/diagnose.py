@@ -11,27 +11,16 @@ import pandas as pd
 from mkclust.data import Samples, as_blocks
 from mkclust.engine.certificate import rounding_of_entries
 from mkclust.engine.eigen import relax
-from mkclust.explain.fitted import (
-    check_fitted,
-    integer_seed,
-    is_approximated,
-    observed_of_kernels,
-    unfitted_copy,
-)
+from mkclust.explain.fitted import check_fitted, integer_seed, is_approximated, unfitted_copy
 from mkclust.explain.parts import Parts
 from mkclust.linalg import select, to_device, to_host
-from mkclust.methods.agreement import (
-    COPY_ALIGNMENT,
-    FULL_WEIGHT_DIRECTIONS,
-    Agreement,
-    p_text,
-)
+from mkclust.methods.agreement import COPY_ALIGNMENT, FULL_WEIGHT_DIRECTIONS, Agreement, p_text
 from mkclust.methods.missingness import Missingness
 from mkclust.methods.mixed_kernel import only_covered, open_again, read_again
 from mkclust.methods.out_of_sample import inverse
 from mkclust.metrics import agreement_of_labels
 from mkclust.plots.sampling import sample_clusters
-from mkclust.stack import Kernel, Stack, Standardization, Standardized
+from mkclust.stack import Stack, Standardization, Standardized
 from mkclust.stack.discretize import discretize
 from mkclust.stack.observed import with_active
 from mkclust.text import count, join_words, text_table
@@ -112,7 +101,10 @@ class Diagnosis:
         shown = self.table.dropna(axis=1, how="all")
         rows = [["kernel", *(column.replace("_", " ") for column in shown)]]
         for name, *values, p_value in shown.itertuples():
-            rows.append([name, *map(_number, values), p_text(p_value)])
+            cells = [f"{value:.2f}".replace("-0.00", "0.00") for value in values]
+            rows.append(
+                [name, *("-" if cell == "nan" else cell for cell in cells), p_text(p_value)]
+            )
         verdict = self.view_agreement.verdict()
         lines = [title, "", verdict, "", text_table(rows), "", *self.sentences()]
         if self.missingness is not None:
@@ -160,7 +152,6 @@ class Diagnosis:
         return sentences
 
     def _about_single_columns(self) -> list[str]:
-        """Return which kernel of few directions has the clusters of the model."""
         alone = self.table["agreement"]
         few = self.view_agreement.directions < FULL_WEIGHT_DIRECTIONS
         if self.n_clusters == 1 or few.all() or not few[alone.argmax()] or alone.max() < DECIDES:
@@ -178,11 +169,10 @@ def diagnose(
     r"""Say what each kernel of a fitted model contributes: structure, agreement, a copy, or noise.
 
     A kernel **may be noise** if it has no clear agreement with any other kernel, as
-    `mkclust.agreement` tests it. Copies of a kernel (a redundancy above 0.99), and kernels that a
-    bank made from one view, prove nothing about each other. Labels, weights and the consensus,
-    which noise may have ruined, are not used, and neither are clusters of the kernel's own: a
-    random category, one-hot coded, has perfect ones. Such a kernel is noise, or has structure that
-    no other has, or agrees too weakly for this number of samples; the kernels cannot tell which.
+    `mkclust.agreement` tests it: it is noise, or has structure that no other has, or agrees too
+    weakly for this number of samples. Copies of a kernel (a redundancy above 0.99), and kernels
+    that a bank made from one view, prove nothing about each other. Labels, weights and the
+    consensus, which noise may have ruined, are not used.
 
     Parameters
     ----------
@@ -202,12 +192,11 @@ def diagnose(
 
     Notes
     -----
-    Everything is deterministic: if ``random_state`` is not an integer, k-means starts from the
-    seed zero. With an approximation the kernels are those of the features that the model learned.
+    If ``random_state`` is not an integer, k-means starts from the seed zero. With an approximation
+    the kernels are those of the features that the model learned.
 
-    Any agreement counts, even that of a batch effect; two unlike kernels that were precomputed from
-    one noise view agree. With too few samples, or if all kernels are from one view or copies, no
-    kernel is called noise. If no two kernels agree, all are named.
+    Any agreement counts, even that of a batch effect, or of two kernels precomputed from one noise
+    view. If all kernels are from one view or copies, or samples are too few, none is called noise.
 
     Examples
     --------
@@ -227,10 +216,7 @@ def diagnose(
     """
     check_fitted(model)
     if len(model.kernel_names_) < 2:
-        raise ValueError(
-            "the model was fitted on one kernel: there is nothing to compare it with; a diagnosis "
-            "takes two kernels or more"
-        )
+        raise ValueError("the model was fitted on one kernel: a diagnosis takes two or more")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # the fit itself has warned
         samples, model = read_again(model, X), only_covered(model)
@@ -267,22 +253,20 @@ def _refit(model: Any, samples: Any, part: np.ndarray) -> tuple[Any, Any]:
         kernels = tuple(to_host(F @ F.T) for F in features)
         missing = None if block.observed is None else ~block.observed
         X = Samples("kernels", model.kernel_names_, kernels, missing=missing)
-        refitted = unfitted_copy(model).set_params(
-            approximation=None,
-            kernels="precomputed",
-            scale="auto",
-            random_state=integer_seed(model),
-        )
+        options = {"approximation": None, "kernels": "precomputed", "scale": "auto"}
+        refitted = unfitted_copy(model).set_params(**options)
     return refitted, read_again(refitted.fit(X), X)
 
 
 def _compare(model: Any, stack: Stack, leave_one_out: bool) -> pd.DataFrame:
-    """Return what each kernel shows alone, and how the clusters change without it."""
     k, rows = model.n_clusters, []
     for p, kernel in enumerate(stack.kernels):
         relaxation = centered = relax(kernel, k, tol=EIGEN_TOLERANCE)
         if not model.center:
-            kernel = _centered(kernel)
+            n = kernel.n_samples
+            means = kernel @ to_device(np.full((n, 1), 1 / n), kernel.like)
+            standard = Standardization(kernel.diagonal(), row_means=means[:, 0])
+            kernel = Standardized(kernel, standard)
             centered = relax(kernel, k, tol=EIGEN_TOLERANCE)
         trace = float(to_host(kernel.diagonal()).sum())
         # The rows that k-means clusters, as in fit: zero beyond the rank of a kernel.
@@ -305,7 +289,7 @@ def _compare_without(model: Any, stack: Stack, p: int) -> float:
     # The same kernels of the same views: read again, each kernel would be a view of its own.
     others = stack.subset(rest)
     others = replace(others, kernels=with_active(others.kernels, range(len(rest))))
-    refitted = unfitted_copy(model).set_params(random_state=integer_seed(model))
+    refitted = unfitted_copy(model)
     try:
         solution = refitted.solve(others)
         others = others if solution.stack is None else solution.stack
@@ -319,20 +303,11 @@ def _compare_without(model: Any, stack: Stack, p: int) -> float:
 
 def _agreement(model: Any, rows: Array, kernels: Sequence[int]) -> float:
     """Return how far clusters of rows agree with the model's, on samples that some kernels have."""
-    observed, seen = observed_of_kernels(model), np.arange(len(model.labels_))
+    observed, seen = getattr(model, "observed_", None), np.arange(len(model.labels_))
     if observed is not None:
-        seen = np.flatnonzero(observed[:, list(kernels)].any(axis=1))
+        if hasattr(model, "bank_"):
+            kernels = [model.bank_.kernel_views_[p] for p in kernels]
+        seen = np.flatnonzero(observed[:, kernels].any(axis=1))
     options = {"n_init": model.n_init, "random_state": integer_seed(model)}
     labels = discretize(select(rows, seen), model.n_clusters, **options)[0]
     return agreement_of_labels(model.labels_[seen], labels)
-
-
-def _centered(kernel: Kernel) -> Kernel:
-    n = kernel.n_samples
-    means = kernel @ to_device(np.full((n, 1), 1 / n), kernel.like)
-    return Standardized(kernel, Standardization(kernel.diagonal(), row_means=means[:, 0]))
-
-
-def _number(value: float) -> str:
-    """Return a value in two decimals, a dash for NaN."""
-    return "-" if np.isnan(value) else f"{value:.2f}".replace("-0.00", "0.00")

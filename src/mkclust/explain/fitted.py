@@ -8,7 +8,6 @@ from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
 from mkclust.methods import MultipleKernelClusterer
-from mkclust.methods.mixed_kernel import only_covered
 from mkclust.methods.source import training_index
 
 
@@ -39,32 +38,16 @@ def is_approximated(model: Any) -> bool:
 
 def observed_samples(model: Any) -> dict[str, np.ndarray]:
     """Return the numbers of the samples of every view, or given kernel; nothing if all have all."""
-    observed = getattr(model, "observed_", None)
-    if observed is None:
+    if (observed := getattr(model, "observed_", None)) is None:
         return {}
     names = getattr(model, "view_names_in_", model.kernel_names_)
     return {name: np.flatnonzero(observed[:, v]) for v, name in enumerate(names)}
 
 
-def fitted_samples(model: Any, view: str) -> np.ndarray:
-    """Return the numbers of the samples of a view that a model was fitted on, rising."""
-    everyone = np.arange(len(model.labels_)) if model._covered is None else model._covered
-    return everyone[observed_samples(only_covered(model)).get(view, slice(None))]
-
-
-def observed_of_kernels(model: Any) -> np.ndarray | None:
-    """Return which kernels have which samples, (n, m) of bool; None if all have all."""
-    observed = getattr(model, "observed_", None)
-    if observed is None or kernel_source(model) != "bank":
-        return observed
-    return observed[:, list(model.bank_.kernel_views_)]
-
-
 def unfitted_copy(model: Any) -> Any:
-    """Return a copy to be fitted on views as they were understood."""
-    other = clone(model)
-    other.views = None
-    return other
+    """Return a copy to be fitted on views as they were understood, with an integer seed."""
+    # Seeds that change from call to call would also change the clusters.
+    return clone(model).set_params(views=None, random_state=integer_seed(model))
 
 
 def integer_seed(model: Any) -> int:

@@ -45,10 +45,10 @@ class MemoryEstimate:
     available: int | None
 
     def strategy(self, available: int | None = None) -> str | None:
-        """Return the first strategy that fits into some bytes, those of this machine by default.
+        """Return the first strategy that fits into this machine's, or other, available bytes.
 
-        None if there is none; if nothing is known of the memory, all fit. Beyond 50,000 samples,
-        kernels on the fly or in files would take hours, and are left out.
+        None if there is none; if the memory is unknown, all fit. Beyond 50,000 samples, kernels on
+        the fly or in files would take hours, and are left out.
         """
         limit = self.available if available is None else available
         slow = ("on-the-fly", "streamed") if self.n_samples > MOST_ON_THE_FLY else ()

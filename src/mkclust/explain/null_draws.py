@@ -67,11 +67,10 @@ def rank_p_value(criterion: Float, drawn: Float) -> float:
 class NullDraws:
     """Mixed kernels of random samples without clusters, drawn from given samples.
 
-    A cloud has the mean and the covariance of the samples, within views and between them: all
-    samples are rotated at random around their mean, so that what is linear in them stays, and
-    clusters are lost. The columns of views are rotated. Counts, shares, links and distances would
-    turn negative: with such views, and with precomputed kernels, the feature space of each kernel
-    is rotated, or if it could be Gaussian, the space of its distances.
+    A cloud has the mean and the covariance of the samples: all are rotated at random around their
+    mean. The columns of views are rotated; if there are counts, shares, links or distances, which
+    would turn negative, or precomputed kernels, the feature space of each kernel is rotated, or if
+    it could be Gaussian, the space of its distances.
     """
 
     def __init__(self, samples: Samples, model: Any, shares: Float):
@@ -142,7 +141,6 @@ class NullDraws:
 
 
 def _can_be_drawn(samples: Samples, model: Any) -> bool:
-    """Return whether the rules of all views take rows of any numbers."""
     if samples.kind == "kernels" or any(map(is_sparse, samples.parts)):
         return False
     bank = model.kernels.fit(samples)

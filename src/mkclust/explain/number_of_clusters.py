@@ -55,18 +55,15 @@ Evidence = Literal["none", "weak", "strong"]
 
 @dataclass(frozen=True, eq=False)
 class NumberOfClusters:
-    """Which number of clusters fits best, and how strong the evidence of clusters is.
-
-    The first is always named; whether there are any clusters is the second. ``print`` it.
+    """Which number of clusters fits best, and how strong the evidence of clusters is; ``print`` it.
 
     Attributes
     ----------
     n_clusters : int
         The number that fits best, with the highest score.
     evidence : {"none", "weak", "strong"}
-        "none" if samples without clusters may look as clear; "weak" if they do not, but samples are
-        hardly sparser between the clusters than within them, as in a continuum that is cut into
-        parts or in clusters that overlap; else "strong".
+        "none" if samples without clusters may be as clear; "weak" if they are not, but samples are
+        hardly sparser between the clusters than within them; else "strong".
     k_values : ndarray of int of shape (s,)
         The numbers that were tried, rising; the following arrays are in that order.
     eigengaps : ndarray of shape (s,)
@@ -160,7 +157,6 @@ class NumberOfClusters:
         return f"{self.n_clusters} clusters fit best; {found}"
 
     def _reasons(self) -> list[str]:
-        """Return the reasons of both answers, a sentence each."""
         best = self.table.loc[self.n_clusters]
         stable = "unknown" if np.isnan(best["stability"]) else f"{best['stability']:.2f}"
         others = [str(k) for k in self.candidates[1:]]
@@ -185,7 +181,6 @@ class NumberOfClusters:
         return sentences
 
     def _say_evidence(self) -> str:
-        """Say whether there are clusters at all, and why."""
         cloud, level = f"p = {self.p_cloud:.2g}", f"the limit is {self.level:g}"
         shuffled = f"p = {self.p_shuffled:.2g}"
         if self.p_cloud > self.level:
@@ -231,36 +226,30 @@ def suggest_n_clusters(
 ) -> NumberOfClusters:
     r"""Say which number of clusters fits best, and how strong the evidence of clusters is.
 
-    Both are found in the mixed kernel of the recommended method (views that it does not use play no
-    part), centered and scaled as in ``fit``. It does not depend on the number of clusters, so that
-    one eigendecomposition serves all numbers.
+    Both are found in the mixed kernel of the recommended method, centered and scaled as in ``fit``;
+    views that the method does not use play no part.
 
     **Which number fits best.** The number with the highest sum of two criteria, each as a share of
     its maximum:
 
-    - *Eigengap.* k clusters of a centered kernel span k - 1 directions: the relative gap between
-      eigenvalues k - 1 and k.
-    - *Excess of the silhouette.* How much nearer samples are to the center of their own cluster
-      than to the next one, relatively, for k-means on the k - 1 leading eigenvectors; minus its
-      mean without clusters.
+    - *Eigengap*: the relative gap between eigenvalues k - 1 and k, for k clusters of a centered
+      kernel span k - 1 directions.
+    - *Excess of the silhouette*, of k-means on the k - 1 leading eigenvectors: how much nearer
+      samples are to their own center than to the next one, minus its mean without clusters.
 
-    *Stability*, the mean adjusted Rand index between the clusters of all samples and those of
-    resamples, is shown, but favors few clusters.
+    *Stability* under resampling is shown, but favors few clusters.
 
     **How strong the evidence is.** The test statistic is the largest standardized silhouette over
     all numbers, :math:`\max_k (s_k - \bar s_k) / \sigma_k`, with mean and deviation over the data
     and all draws together. There is no evidence if it is not larger than for (almost) all draws of
 
-    - *one cloud*: the samples rotated at random around their mean, with exactly their covariance
-      within views and between them.
-    - *shuffled views*, if there are several: each view keeps its values, but its samples are
-      shuffled independently, so that views share nothing.
+    - *one cloud*: the samples rotated at random around their mean, with exactly their covariance.
+    - *shuffled views*, if there are several: the samples of each view shuffled independently.
 
-    With 49 draws the least possible p-value is 1/50, which is the level. The evidence is strong if
-    samples are also sparser at the borders between clusters than in a continuum: significantly less
-    than half as dense as near the centers for four clusters or more, 0.35 times as dense for two or
-    three, and that times d - 1 if clusters extend in d > 2 directions. Else it is weak, as for a
-    curve or a surface that views share, cut into parts, and for clusters that overlap.
+    The evidence is strong if samples are also sparser at the borders between clusters than in a
+    continuum: significantly less than half as dense as near the centers for four clusters or more,
+    0.35 times as dense for two or three, and that times d - 1 if clusters extend in d > 2
+    directions. Else it is weak, as for a continuum cut into parts, or clusters that overlap.
 
     Parameters
     ----------
@@ -275,8 +264,8 @@ def suggest_n_clusters(
     n_resamples : int, default=20
         Number of resamples, of four fifths of the samples each.
     n_draws : int, default=49
-        Number of draws without clusters; fewer are drawn if the first show that there is no
-        evidence.
+        Number of draws without clusters, fewer if the first show that there is no evidence. The
+        least possible p-value is 1 / (n_draws + 1).
     max_samples : int, default=2000
         Number of samples to use, drawn at random from more. The tests use 500 of them, or 20 for
         each cluster.
@@ -286,9 +275,8 @@ def suggest_n_clusters(
         Seed of samples, resamples and draws.
     **options
         ``kernels``, ``center``, ``normalize``, ``psd``, ``views``, ``join``, ``impute``,
-        ``missing_views`` and ``scale``, as in every estimator. ``missing_views="learn"``, the
-        default, is taken for ``"rescale"``, because learned values depend on the number of
-        clusters.
+        ``missing_views`` and ``scale``, as in every estimator, but ``missing_views="learn"`` is
+        taken for ``"rescale"``, because learned values depend on the number of clusters.
 
     Returns
     -------

@@ -8,7 +8,7 @@ import numpy as np
 from mkclust.data.check import check_view
 from mkclust.data.options import AS_THEY_ARE, TableOptions
 from mkclust.data.samples import Samples, read_samples
-from mkclust.explain.fitted import integer_seed, is_approximated, unfitted_copy
+from mkclust.explain.fitted import is_approximated, unfitted_copy
 from mkclust.kernels import KernelBank, default_bank
 from mkclust.kernels.bank import expected_input, with_rules_by_name
 from mkclust.kernels.kinds import RULES
@@ -61,8 +61,7 @@ class Parts:
 
     def unfitted(self, model: Any) -> Any:
         """Return a copy of a model that can be fitted on parts, with an integer seed."""
-        # Seeds that change from call to call would also change the clusters.
-        copy = unfitted_copy(model).set_params(random_state=integer_seed(model))
+        copy = unfitted_copy(model)
         if is_approximated(model):
             return copy
         return copy.set_params(kernels=self.kernels, scale="auto")  # a bank has its own

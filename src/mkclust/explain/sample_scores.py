@@ -37,18 +37,16 @@ class SampleScores:
 def sample_scores(model: Any, *, most_compared: int = MOST_COMPARED) -> SampleScores:
     """Return the silhouette and the margin of every sample of a fit.
 
-    Both are those of the row-normalized embedding, which k-means clusters. It has just made the
-    clusters as tight as it could there: the scores compare samples, and do not prove that
-    clusters exist.
+    Both are those of the row-normalized embedding, in which k-means has made the clusters as tight
+    as it could: the scores compare samples, and do not prove that clusters exist.
 
     Parameters
     ----------
     model : MultipleKernelClusterer
         A fitted estimator, any of ``METHODS``.
     most_compared : int, default=10_000
-        Up to this many samples the silhouette goes by the mean distances to the samples of the
-        clusters; beyond, by the distances to their centers (the simplified silhouette), which
-        takes time and memory in proportion to the samples.
+        Up to this many samples the silhouette uses the mean distances to the samples of the
+        clusters; beyond, the distances to their centers (the simplified silhouette).
 
     Returns
     -------

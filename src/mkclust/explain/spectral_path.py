@@ -28,10 +28,9 @@ SAME_CENTER = 1e-6
 CORE, BORDER = 0.25, 0.375
 # Positions of samples at the very center are zero up to this.
 ROUNDING = 1e-6
-# How dense a border of a continuum is at least, in units of the sparser of the two cores. A curve
-# cut into two or three parts is stretched in the middle if its kernel has a unit diagonal: 0.36 was
-# the least on curves and surfaces of a thousand samples, 0.53 for more parts. The more dimensions
-# parts have, the more of them lies at their borders: from the third on, each adds as much again.
+# How dense a border of a continuum is at least, in units of the sparser of the two cores: 0.36 was
+# the least on curves and surfaces of a thousand samples cut into two or three parts, 0.53 for more
+# parts. From the third on, each dimension of the parts adds as much again.
 FEW_PARTS, SPARSE_OF_FEW, SPARSE_OF_MANY = 3, 0.35, 0.5
 
 
@@ -72,31 +71,22 @@ def cluster_for_all_k(K: Float, k_values: Sequence[int]) -> SpectralPath:
 
 
 def cluster(points: Float, n_clusters: int) -> tuple[np.ndarray, Float]:
-    """Return k-means clusters of (n, k - 1) points, and all distances to the centers, (n, k).
-
-    Two sets of seeds are tried. With a constant beside them, points in k tight clusters are k
-    directions at right angles, so that a pivoted QR decomposition takes one point of each. If
-    clusters overlap it may take two of one; seeds drawn far apart fail in other cases.
-    """
+    """Return k-means clusters of (n, k - 1) points, and all distances to the centers, (n, k)."""
     n = len(points)
+    # With a constant beside them, points in k tight clusters are k directions at right angles, so
+    # that a pivoted QR decomposition takes one point of each, unless clusters overlap.
     with_constant = np.vstack([np.full(n, 1 / np.sqrt(n)), points.T])
     pivots = scipy.linalg.qr(with_constant, mode="r", pivoting=True, check_finite=False)[1]
     distant = kmeans_plusplus(points, n_clusters, random_state=0)[1]
-    best = min(
-        (
-            KMeans(n_clusters, init=points[seeds], n_init=1, max_iter=MAX_ITER, tol=0).fit(points)
-            for seeds in (pivots[:n_clusters], distant)
-        ),
-        key=lambda found: found.inertia_,
-    )
+    starts = (points[pivots[:n_clusters]], points[distant])
+    options = {"n_init": 1, "max_iter": MAX_ITER, "tol": 0}
+    found = [KMeans(n_clusters, init=start, **options).fit(points) for start in starts]
+    best = min(found, key=lambda each: each.inertia_)
     return best.labels_, cdist(points, best.cluster_centers_)
 
 
 def silhouette(labels: np.ndarray, distances: Float) -> float:
-    """Return the mean silhouette by the distances to the centers, (n_samples, k).
-
-    It is zero for a sample alone, and in all if there are fewer clusters than asked for.
-    """
+    """Return the mean silhouette by (n, k) distances to centers, zero if a cluster is empty."""
     to_center, nearest = own_and_nearest(distances, labels)
     sizes = np.bincount(labels, minlength=distances.shape[1])
     if sizes.min() == 0 or nearest.min() <= SAME_CENTER * distances.max():
@@ -108,12 +98,8 @@ class Borders(NamedTuple):
     """How many samples lie between neighboring clusters, and how many near their centers."""
 
     n_between: int  # samples at a border
-    # Samples near the centers beside these borders: of the two clusters at a border, twice as many
-    # as the one has that has fewer.
-    n_within: int
-    # The density, in units of that near centers, below which borders are sparser than in a
-    # continuum.
-    sparse: float
+    n_within: int  # samples near the centers: at each border, twice those of the sparser side
+    sparse: float  # a lower density than this is sparser than in a continuum
 
     @property
     def density(self) -> float:
@@ -134,9 +120,8 @@ def count_at_borders(points: Float, labels: np.ndarray) -> Borders:
     """Count samples at the borders between clusters of (n, d) points, and near the centers.
 
     Every sample has a position on the line from its own center to that of the neighbor whose border
-    it is nearest to, relatively. Evenly spread samples of a curve have evenly spread positions, and
-    those of a surface or a body crowd at the borders. If density only falls, as at the edge of a
-    cloud, a border is denser than the core of the sparser side, hence the sparser side counts.
+    it is nearest to, relatively. If density only falls, as at the edge of a cloud, a border is
+    denser than the core of the sparser side, hence the sparser side counts.
     """
     labels = np.unique(labels, return_inverse=True)[1]
     k = int(labels.max()) + 1
@@ -156,11 +141,7 @@ def count_at_borders(points: Float, labels: np.ndarray) -> Borders:
 
 
 def _dimensions(offsets: Float, labels: np.ndarray) -> float:
-    """Return in how many directions clusters extend around their centers, on average.
-
-    For each, it is the squared sum of their variances over the sum of the squares; one for copies
-    of one sample.
-    """
+    """Return the mean number of directions of clusters: (sum of variances)^2 / sum of squares."""
     total = 0.0
     for c in range(labels.max() + 1):
         scatter = offsets[labels == c].T @ offsets[labels == c]

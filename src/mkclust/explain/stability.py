@@ -105,8 +105,7 @@ def stability(
     samples as possible stay in their cluster.
 
     Stable clusters need not exist: an elongated cloud is cut in the same place every time. Unstable
-    clusters cannot be relied on: with other landmarks, either there are too few of them, or the
-    clusters are not clear.
+    clusters cannot be relied on; if they change with the landmarks, there may be too few of these.
 
     Parameters
     ----------
@@ -180,7 +179,6 @@ def stability(
 
 
 def _on_parts(model: Any, parts: Parts, size: int) -> Any:
-    """Return the estimator for parts of the samples."""
     if size < model.n_clusters:
         raise ValueError(
             f"a part of {size} of {parts.n_samples} samples cannot have {model.n_clusters} "
@@ -194,7 +192,6 @@ def _on_parts(model: Any, parts: Parts, size: int) -> Any:
 
 
 def _with_other_landmarks(model: Any, parts: Parts) -> Any:
-    """Return the estimator for other draws of the feature maps."""
     approximation = model.approximation
     if approximation is None or not seeds_of(approximation):
         raise ValueError(

@@ -69,7 +69,6 @@ def read_tables(
 
 
 def _is_column(thing: Any) -> bool:
-    """Return whether something is one column: a list, a 1-D array or a Series."""
     return not issparse(thing) and not hasattr(thing, "obs_names") and np.ndim(thing) == 1
 
 
@@ -99,7 +98,6 @@ def _read(
 
 
 def _numbers(table: Table, who: str) -> Any:
-    """Return a matrix of numbers in memory, sparse if it is."""
     values = table.values
     if issparse(values):
         return csr_array(values)
@@ -114,7 +112,6 @@ def _numbers(table: Table, who: str) -> Any:
 
 
 def _read_frame(name: str, frame: pd.DataFrame, samples: np.ndarray) -> AlignedTable:
-    """Return the columns of a data frame, with their types."""
     columns, numbers, categories, skipped = [], [], [], {}
     for place, label in enumerate(frame.columns):
         title = f"column {label}" if isinstance(label, int | np.integer) else str(label)

@@ -37,7 +37,6 @@ from mkclust.explain.stability import stability
 from mkclust.kernels import Nystroem
 from mkclust.methods.mixed_kernel import read_again
 from mkclust.metrics import scores
-from mkclust.plots import ClassesDisplay
 
 EMPTY = {"meta", "link", "br"}
 FETCHING = {"src", "href", "srcset", "poster", "data", "action", "xlink:href"}
@@ -49,7 +48,7 @@ class Page(HTMLParser):
     def __init__(self, text):
         super().__init__()
         self.tags, self.open, self.tables, self.figures = [], [], {}, {}
-        self.text, self.sections, self.titles, self.in_script = "", {"": ""}, [], ""
+        self.text, self.sections = "", {"": ""}
         self.section, self.rows, self.term = "", [], ""
         self.feed(text)
         self.close()
@@ -69,8 +68,6 @@ class Page(HTMLParser):
             self.rows.append([])
         if tag in ("th", "td"):
             self.rows[-1].append("")
-        if tag == "title":
-            self.titles.append("")
         if tag in ("dt", "caption"):
             self.term = ""
 
@@ -87,9 +84,7 @@ class Page(HTMLParser):
             return
         self.text += data
         self.sections[self.section] += data
-        if self.open[-1:] == ["title"]:
-            self.titles[-1] += data
-        elif {"th", "td"} & set(self.open):
+        if {"th", "td"} & set(self.open):
             self.rows[-1][-1] += data
         elif self.open[-1:] in (["dt"], ["caption"]):
             self.term += data
@@ -136,7 +131,6 @@ def fitted(problem):
 
 @pytest.fixture(scope="module")
 def found(problem, fitted):
-    """Other numbers of clusters, and tests of other variables."""
     rng, y = np.random.default_rng(0), problem[1]
     columns = {
         "age": rng.normal(size=60) + 3 * y,
@@ -178,17 +172,11 @@ def test_every_number_about_the_clusters_is_the_librarys(page, problem, fitted):
     silhouette = page.figures["separation: mean silhouette, -1 to 1"]
     assert silhouette == f"{silhouette_score(rows, fitted.labels_):.2f}"
     assert page.figures["stability: mean ARI of refits, 0 to 1"] == f"{found.mean:.2f}"
-    assert page.text.count(found.verdict()[-30:]) == 1
     table = "The least stable samples"
     worst = [views["left"].index.get_loc(name) for name in page.column(table, "Sample")]
     assert page.numbers(table, "Cluster") == fitted.labels_[worst].tolist()
     assert page.numbers(table, "Stability") == pytest.approx(found.samples[worst], abs=0.006)
     assert page.numbers(table, "Margin") == pytest.approx(fit_scores.margin[worst], abs=0.006)
-    assert page.numbers(table, "Silhouette") == pytest.approx(
-        fit_scores.silhouette[worst], abs=0.006
-    )
-    others = np.delete(found.samples, worst)
-    assert len(worst) == 25 or np.nanmin(others) == 1
     strongest = [row for c in range(3) for row in effects.strongest(c, 5)]
     table = "Features of the clusters"
     assert page.column(table, "Feature") == [row.feature for row in strongest]
@@ -215,9 +203,6 @@ def test_every_number_about_the_kernels_is_the_librarys(page, problem, fitted):
     assert page.column(table, "Closest to") == [shared.names[q] for q in closest]
     for name, matrix in {"Shared": shared.alignments, "Deviations": shared.scores}.items():
         assert page.numbers(table, name) == pytest.approx(matrix[range(3), closest], abs=0.06)
-    written = [float(cell) for cell in re.findall(r"\b\d\.\d\d\b", page.sections["agreement"])]
-    for value in shared.alignments.ravel():  # in the picture, whose text is text
-        assert any(abs(value - cell) < 0.006 for cell in written)
     assert fitted.WEIGHT_MEANING in words(page.sections["kernels"])
 
 
@@ -227,9 +212,6 @@ def test_every_other_number_is_the_librarys(page, problem, fitted, found):
     table = "Scores against the given classes"
     for name in ("ACC", "NMI", "Purity", "ARI"):
         assert page.numbers(table, name)[0] == pytest.approx(100 * expected[name.lower()], abs=0.06)
-    counts = ClassesDisplay(labels=fitted.labels_, y=problem[1]).counts.to_numpy()
-    written = re.findall(r"\d+", page.sections["classes"].partition("Share of each class")[0])
-    assert all(str(count) in written for count in counts.ravel() if count)
     table = "Numbers of clusters"
     for name, values in {
         "Clusters": suggestion.k_values,
@@ -240,8 +222,6 @@ def test_every_other_number_is_the_librarys(page, problem, fitted, found):
         "Resamples": suggestion.stabilities,
     }.items():
         assert page.numbers(table, name) == pytest.approx(values, abs=0.006)
-    answer, _, reasons = suggestion.verdict().partition(". ")
-    assert page.text.count(answer) == page.text.count(reasons) == 1
     table, tests = "Variables against the clusters", annotation.table.query("reason == ''")
     assert page.column(table, "Variable") == tests["variable"].tolist()
     for name, column in {"Statistic": "statistic", "p-value": "p_value"}.items():
@@ -263,14 +243,12 @@ def test_every_other_number_is_the_librarys(page, problem, fitted, found):
     assert f"certified relative gap {fitted.duality_gap_:.1e}" in page.sections["convergence"]
 
 
-def test_every_dot_of_the_map_names_its_sample_cluster_and_margin(page, problem, fitted):
+def test_every_dot_of_the_map_names_its_sample_cluster_and_margin(text, fitted):
     margins = sample_scores(fitted).margin
-    expected = {
+    assert sorted(re.findall("<title>(patient.*?)</title>", text)) == sorted(
         f"patient {i}, cluster {label}, margin {margins[i]:.2f}"
         for i, label in enumerate(fitted.labels_)
-    }
-    assert set(page.titles[1:]) == expected
-    assert len(page.titles[1:]) == 60
+    )
 
 
 def test_the_labels_of_all_samples_can_be_saved_from_the_page(problem):
@@ -345,10 +323,6 @@ def test_a_report_is_written_completely_or_not_at_all(problem, fitted, tmp_path)
     assert not (tmp_path / "bad.html").exists()
     with pytest.raises(ValueError, match="is a folder"):
         write_report(fitted, problem[0], tmp_path)
-    with pytest.raises(ValueError, match="other samples|not what the model"):
-        report_html(fitted, {name: view[::-1].to_numpy() for name, view in problem[0].items()})
-    with pytest.raises(TypeError, match="pass a fitted estimator"):
-        report_html("model", problem[0])
 
 
 @pytest.mark.parametrize("module", ["jinja2", "matplotlib"])
@@ -366,28 +340,8 @@ def test_views_that_share_nothing_are_said_at_the_top(problem):
     share = model.weights_[3] / model.weights_.sum()
     assert model.agreement_.verdict(sets_aside=False) in said
     assert said.index("Before you read on") < said.index(f"{share:.0%} of the weight is on views")
-    model = AgreementKKM(3, random_state=0).fit(views)
-    page = page_of(model, views)
+    page = page_of(AgreementKKM(3, random_state=0).fit(views), views)
     assert "Before you read on" not in page.text
-    assert "coin is not used: it agrees with no other view." in page.sections["kernels"]
-
-
-def test_verdicts_on_views_are_said_once_with_and_without_warnings(problem):
-    rng = np.random.default_rng(1)
-    order, (first, second) = rng.permutation(60), blob_views(rng, n=60, k=3)[0][:2]
-    views = {name: view.to_numpy() for name, view in problem[0].items()}
-    groups = views | {"up": first[order], "down": second[order]}
-    nothing = {name: rng.normal(size=(60, 5)) for name in ("left", "right")}
-    walks = {name: np.cumsum(rng.normal(size=(60, 3)), axis=0) for name in ("here", "there")}
-    for X in (groups, nothing, walks):
-        with warnings.catch_warnings(record=True) as caught:
-            warnings.simplefilter("always")
-            model = AgreementKKM(3, random_state=0).fit(X)
-        for warned in (None, [str(each.message) for each in caught]):
-            text = words(page_of(model, X, warned=warned).text)
-            for sentence in (model.agreement_.verdict(), *model.agreement_.order_sentences()):
-                assert text.count(sentence) == 1
-    assert model.agreement_.order_sentences()
 
 
 def test_other_clusters_than_the_views_agree_on_are_a_caution_for_every_method(problem):
@@ -430,11 +384,11 @@ def test_the_methods_paragraph_names_every_step_that_changed_the_data(problem):
     ):
         assert step in said
     assert page.tables["Views with missing samples"][3][:3] == ["top", "55", "5"]
+    rows = page.tables["Samples by missing views (rows) and cluster (columns)"][1:]
+    assert rows == [[name, *map(str, counts)] for name, counts in model.missingness_.rows()]
     kernels = np.stack([np.eye(20) + 1] * 2)
     given = AverageKKM(3, psd="clip", random_state=0).fit(kernels)
-    said = words(page_of(given, kernels).sections["run"])
-    assert "2 kernels were given" in said
-    assert "made positive semidefinite" in said
+    assert "2 kernels were given" in words(page_of(given, kernels).sections["run"])
 
 
 @pytest.mark.slow
@@ -452,7 +406,6 @@ def test_one_kernel_and_one_cluster_have_a_report(problem):
     views = {"left": problem[0]["left"]}
     for method in (AverageKKM, AnchoredMKKM):
         page = page_of(method(3, random_state=0).fit(views), views)
-        assert "There is only one kernel, so there is no diagnosis." in page.text
         assert "One kernel alone" in page.text
     page = page_of(AverageKKM(1, random_state=0).fit(problem[0]), *problem)
     assert len(page.tables["The clusters"]) == 2
@@ -460,14 +413,9 @@ def test_one_kernel_and_one_cluster_have_a_report(problem):
 
 
 def test_compressed_models_say_what_their_features_miss(problem):
-    views = problem[0] | {"top": problem[0]["top"].iloc[:55]}
-    model = SimpleMKKM(3, approximation=Nystroem(n_components=20), join="inner", random_state=0)
-    page = page_of(model.fit(views), views)
-    assert "Join keeps 55 of 60, 60 and 55 samples." in page.text
-    missed = page.numbers("The kernels", "Missed")
+    model = SimpleMKKM(3, approximation=Nystroem(n_components=20), random_state=0).fit(problem[0])
+    missed = page_of(model, problem[0]).numbers("The kernels", "Missed")
     assert missed == pytest.approx(model.approximation_error_, abs=5e-4)
-    assert "20 landmarks per view" in page.text
-    assert "left: columns divided by their spread" in words(page.text)
 
 
 @pytest.mark.slow

@@ -10,7 +10,7 @@ import pandas as pd
 from mkclust.data import Samples
 from mkclust.explain.annotate import Annotation
 from mkclust.explain.describe import describe, views_of_features
-from mkclust.explain.diagnose import Diagnosis, diagnose
+from mkclust.explain.diagnose import diagnose
 from mkclust.explain.fitted import check_fitted, fitted_index, is_approximated, observed_samples
 from mkclust.explain.number_of_clusters import NumberOfClusters, suggest_n_clusters
 from mkclust.explain.parts import Parts
@@ -57,31 +57,28 @@ def collect(
         warnings.simplefilter("ignore")  # the fit itself has warned
         data.scores, views = sample_scores(model), views_of_features(covered, samples)
         data.description = describe(covered, samples.only(views), n_features=5) if views else None
-        data.diagnosis = _diagnose(covered, samples) if several else None
+        data.diagnosis = None
+        if several:
+            n = min(len(covered.labels_), refit_size(model))
+            quick = (len(model.kernel_names_) * n) ** 2 * model.SLOWNESS <= 6e7
+            data.diagnosis = diagnose(covered, samples, leave_one_out=quick, max_samples=n)
         data.agreed_ari = _agreed_ari(covered, samples) if several else None
         data.stability = _stability(model, X, n_resamples)
         data.suggestion = _suggestion(covered, samples, alternatives)
-    data.clusters = _clusters(model, data)
-    data.class_scores = None if y is None else _class_scores(model, data)
+    known, data.class_scores = data.known, None
+    groups = pd.Series(data.scores.silhouette[known]).groupby(labels[known])
+    found = groups.agg(size="size", mean="mean", negative=lambda each: (each < 0).mean())
+    found = found.reindex(range(model.n_clusters)).fillna({"size": 0})
+    data.clusters = found.astype({"size": int})
+    if y is not None:
+        given = {"this model": labels}
+        if hasattr(model, "baseline_labels_"):
+            given["what the views agree on"] = np.asarray(model.baseline_labels_)
+        percent = {name: scores(data.y[known], each[known]) for name, each in given.items()}
+        data.class_scores = 100 * pd.DataFrame(percent).T
     shares = pd.Series([] if data.stability is None else data.stability.samples, dtype=float)
     data.least_stable = shares[shares < 1].sort_values(kind="stable").index[:25].tolist()
     return data
-
-
-def _clusters(model: Any, data: Any) -> pd.DataFrame:
-    """Return the size of each cluster, its mean silhouette, and the share of negative ones."""
-    groups = pd.Series(data.scores.silhouette[data.known]).groupby(data.labels[data.known])
-    found = groups.agg(size="size", mean="mean", negative=lambda each: (each < 0).mean())
-    return found.reindex(range(model.n_clusters)).fillna({"size": 0}).astype({"size": int})
-
-
-def _class_scores(model: Any, data: Any) -> pd.DataFrame:
-    """Return the scores against given classes in percent, by whose clusters they are."""
-    found = {"this model": data.labels}
-    if hasattr(model, "baseline_labels_"):
-        found["what the views agree on"] = np.asarray(model.baseline_labels_)
-    y, known = data.y[data.known], data.known
-    return 100 * pd.DataFrame({name: scores(y, each[known]) for name, each in found.items()}).T
 
 
 def refit_size(model: Any) -> int:
@@ -104,13 +101,6 @@ def _in_order(y: Any, model: Any) -> np.ndarray:
     return values
 
 
-def _diagnose(model: Any, samples: Any) -> Diagnosis:
-    """Return the diagnosis, with refits without each kernel if they are quick."""
-    n = min(len(model.labels_), refit_size(model))
-    quick = (len(model.kernel_names_) * n) ** 2 * model.SLOWNESS <= 6e7
-    return diagnose(model, samples, leave_one_out=quick, max_samples=n)
-
-
 def _agreed_ari(model: Any, samples: Any) -> float | None:
     """Return the ARI of a model's clusters with those that its views agree on, None if none."""
     if not model.agreement_.any_share or isinstance(model, AgreementKKM):
@@ -126,7 +116,6 @@ def _agreed_ari(model: Any, samples: Any) -> float | None:
 
 
 def _stability(model: Any, X: Any, n_resamples: int | Stability | None) -> Stability | None:
-    """Return the stability under resampling; None if nothing could change, or is asked for."""
     if isinstance(n_resamples, Stability):
         return n_resamples
     n, k, most = len(model.labels_), model.n_clusters, refit_size(model)
@@ -139,7 +128,6 @@ def _stability(model: Any, X: Any, n_resamples: int | Stability | None) -> Stabi
 def _suggestion(
     model: Any, samples: Samples, alternatives: bool | NumberOfClusters
 ) -> NumberOfClusters | None:
-    """Compare numbers of clusters if asked for, as `suggest_n_clusters` does."""
     if isinstance(alternatives, NumberOfClusters):
         return alternatives
     if not alternatives or model.n_clusters == 1:

@@ -56,15 +56,11 @@ def draw_all(data: Any) -> dict[str, Picture]:
 
 def _draw(name: str, plot: Callable[[Any], Display], data: Any) -> Picture:
     """Return what a function draws, as SVG whose ids begin with a name."""
-    settings: Any = {
-        "svg.fonttype": "none",
-        "svg.hashsalt": name,
-        "font.sans-serif": ["DejaVu Sans"],
-    }
+    style: Any = {"svg.fonttype": "none", "svg.hashsalt": name, "font.sans-serif": ["DejaVu Sans"]}
     file = io.BytesIO()
-    with matplotlib.rc_context(settings):
+    with matplotlib.rc_context(style):
         figure = Figure(layout="constrained")
-        display = plot(figure.subplots())
+        display: Any = plot(figure.subplots())
         figure.set_size_inches(display.figsize)
         # What the page says beside the picture.
         if name in ("map", "weights", "agreement"):
@@ -81,7 +77,12 @@ def _draw(name: str, plot: Callable[[Any], Display], data: Any) -> Picture:
     root.attrib["style"] = f"min-width: {0.65 * width:.0f}px"  # smaller text cannot be read
     del root.attrib["height"]
     if name == "map":
-        _add_titles(root, display, data)
+        dots = root.findall(".//{*}g[@id='samples']//{*}use")
+        for dot, sample in zip(dots, display.samples[display.drawn_order], strict=True):
+            margin = data.scores.margin[sample]
+            words = f"{printable(data.ids[sample])}, cluster {data.labels[sample]}"
+            words += f", margin {margin:.2f}" if np.isfinite(margin) else ""
+            ElementTree.SubElement(dot, f"{{{SVG}}}title").text = words  # which browsers show
     for element in root.iter():
         if HREF in element.attrib:
             element.attrib["href"] = element.attrib.pop(HREF)
@@ -89,13 +90,3 @@ def _draw(name: str, plot: Callable[[Any], Display], data: Any) -> Picture:
             value = f"{name}-{value}" if key == "id" else value
             element.attrib[key] = re.sub(r"^#(?=[^#]*$)|(?<=url\()#", f"#{name}-", value)
     return Picture(Markup(ElementTree.tostring(root, encoding="unicode")), display.caption)
-
-
-def _add_titles(root: ElementTree.Element, display: Any, data: Any) -> None:
-    """Give every dot of the map a title, which browsers show: id, cluster and margin."""
-    dots = root.findall(".//{*}g[@id='samples']//{*}use")
-    for dot, sample in zip(dots, display.samples[display.drawn_order], strict=True):
-        margin = data.scores.margin[sample]
-        words = f"{printable(data.ids[sample])}, cluster {data.labels[sample]}"
-        words += f", margin {margin:.2f}" if np.isfinite(margin) else ""
-        ElementTree.SubElement(dot, f"{{{SVG}}}title").text = words

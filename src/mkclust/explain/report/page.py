@@ -50,10 +50,9 @@ def write_report(
 ) -> Path:
     """Write the report of a fitted model: one HTML file that needs nothing but a browser.
 
-    It begins with a verdict and cautions. Then come the clusters, a map of the samples, weights and
-    alignments with the diagnosis of each kernel, what every two views share, the mixed kernel,
-    convergence and certificate, and a methods paragraph. Slow computations use some of the samples,
-    and the report says so.
+    It holds a verdict, cautions, the clusters, a map of the samples, weights and alignments with
+    the diagnosis of each kernel, what every two views share, the mixed kernel, convergence and
+    certificate, and a methods paragraph. If computations use some of the samples, it says so.
 
     Parameters
     ----------
@@ -115,6 +114,11 @@ def report_html(
     given = model._source.given
     about_views = (*(f"{name}:" for name in given.names), "precomputed")
     css, js = (files(__package__).joinpath(name).read_text() for name in ("page.css", "page.js"))
+    table = pd.DataFrame({"id": data.ids, "cluster": data.labels})
+    # Quotes around all ids: some versions of Python leave a carriage return without them.
+    text = table.to_csv(index=False, lineterminator="\n", quoting=csv.QUOTE_NONNUMERIC)
+    # The content security policy allows the style and the script by their hashes.
+    digests = [hashlib.sha256(each.encode()).digest() for each in (css, js)]
     return environment.get_template("page.html.j2").render(
         data=data,
         model=model,
@@ -127,7 +131,7 @@ def report_html(
         Column=Column,
         p_text=p_text,
         pictures=draw_all(data),
-        labels_csv=_labels_csv(data),
+        labels_csv=base64.b64encode(text.encode("utf-8", "backslashreplace")).decode(),
         notes=[note for note in given.table_notes if not note.startswith(about_views)],
         settings=_own_settings(model),
         parameters={k: _parameter_text(v) for k, v in model.get_params(deep=False).items()},
@@ -136,7 +140,7 @@ def report_html(
         written=datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"),
         css=css,
         js=js,
-        hashes=[_sha256(text) for text in (css, js)],
+        hashes=[f"sha256-{base64.b64encode(digest).decode()}" for digest in digests],
     )
 
 
@@ -165,21 +169,7 @@ def load_environment() -> Any:
     return environment
 
 
-def _labels_csv(data: Any) -> str:
-    """Return the cluster of every sample as CSV, in base64; ids as they are, to be joined by."""
-    table = pd.DataFrame({"id": data.ids, "cluster": data.labels})
-    # Quotes around all ids: some versions of Python leave a carriage return without them.
-    text = table.to_csv(index=False, lineterminator="\n", quoting=csv.QUOTE_NONNUMERIC)
-    return base64.b64encode(text.encode("utf-8", "backslashreplace")).decode("ascii")
-
-
-def _sha256(text: str) -> str:
-    """Return the hash by which a content security policy allows a script or a style."""
-    return "sha256-" + base64.b64encode(hashlib.sha256(text.encode()).digest()).decode("ascii")
-
-
 def _own_settings(model: Any) -> list[str]:
-    """Return the parameters that only this method has, with their values."""
     shared = {*InductiveClusterer().get_params(deep=False), *COMMON}
     own = {k: v for k, v in model.get_params(deep=False).items() if k not in shared}
     if getattr(model, "anchor_", None) is not None:
