@@ -3,7 +3,6 @@
 import numpy as np
 import pytest
 import scipy.linalg
-import scipy.sparse
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
@@ -95,24 +94,3 @@ def test_views_that_share_nothing_change_nothing(method, seed, n, n_others):
     model = method(3, random_state=0).fit(inserted(rng, views, others))
     assume(set(model.set_aside_) == set(others))  # by chance, less than 1% are used
     check_that_nothing_changed(model, without, others)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("dtype", [np.float64, np.float32])
-@pytest.mark.parametrize("n", [90, 260])
-def test_new_samples_are_told_apart_whatever_unrelated_views_say(n, dtype):
-    rng = np.random.default_rng(n)
-    views, y = named_blobs(rng, n=2 * n)
-    everyone = inserted(rng, views, strangers(rng, 2 * n))
-    train, new = (
-        {name: view[part].astype(dtype) for name, view in everyone.items()}
-        for part in (slice(n), slice(n, None))
-    )
-    model = AgreementKKM(3, random_state=0).fit(train)
-    without = AgreementKKM(3, random_state=0).fit({name: train[name] for name in views})
-    np.testing.assert_array_equal(model.predict(train), model.labels_)
-    np.testing.assert_array_equal(model.predict(new), without.predict({p: new[p] for p in views}))
-    assert adjusted_rand_index(y[n:], model.predict(new)) > 0.9
-    changed = new | {name: -3 * new[name] for name in model.set_aside_}
-    np.testing.assert_array_equal(model.predict(changed), model.predict(new))
-    np.testing.assert_allclose(model.transform(changed), model.transform(new), atol=1e-12)

@@ -9,7 +9,7 @@ from sklearn.model_selection import GridSearchCV, cross_validate
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from mkclust import AverageKKM, SimpleMKKM
+from mkclust import AverageKKM
 from mkclust.kernels import Nystroem
 
 pytestmark = pytest.mark.filterwarnings("ignore::mkclust.exceptions.WeightsWarning")
@@ -36,16 +36,6 @@ def wide():
 
 
 VIEWS = {"genes": ["g0", "g1", "g2", "g3"], "clinic": "clinic_"}
-
-
-def test_new_samples_are_encoded_as_the_training_samples_were():
-    views = frames()
-    model = SimpleMKKM(3, random_state=0).fit(views)
-    assert model.view_names_in_ == ("genes", "clinic", "clinic (categories)")
-    few = {name: frame.iloc[:1] for name, frame in views.items()}  # one level per category
-    np.testing.assert_array_equal(model.predict(few), model.labels_[:1])
-    with pytest.raises(ValueError, match="View 'genes' lacks .*'g1'"):
-        model.predict({**views, "genes": views["genes"].drop(columns="g1")})
 
 
 @pytest.mark.parametrize(
