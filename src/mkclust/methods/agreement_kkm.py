@@ -6,7 +6,6 @@ from typing import Any, ClassVar
 import numpy as np
 
 from mkclust.engine.eigen import Relaxation
-from mkclust.exceptions import GroupsWarning, warn
 from mkclust.kernels.neighbors import NeighborCount
 from mkclust.methods.agreement import Agreement, measure_agreement
 from mkclust.methods.inductive import InductiveClusterer
@@ -17,7 +16,7 @@ from mkclust.methods.solution import Solution
 from mkclust.parameters import Allowed
 from mkclust.stack import Kernel, Stack
 from mkclust.stack.observed import maps_of, with_active, with_maps
-from mkclust.types import Array, Float
+from mkclust.types import Float
 
 
 @dataclass(frozen=True)
@@ -35,6 +34,12 @@ class Compromise:
         scattered = np.zeros(len(self.agreement.names))
         scattered[self.indices] = values
         return scattered
+
+    @property
+    def set_aside(self) -> tuple[str, ...]:
+        """Names of the kernels that are not included."""
+        names = enumerate(self.agreement.names)
+        return tuple(name for p, name in names if p not in self.indices)
 
 
 def find_compromise(stack: Stack) -> Compromise:
@@ -76,7 +81,6 @@ def solve_agreement_kkm(
     mixes: list[tuple[Relaxation, Kernel]] = []  # the latest, which may have been rejected
 
     def relax(included: Stack, previous: Solution | None = None) -> Solution:
-        """Solve for the included kernels, as they are filled."""
         mixture = Mixture(included, n_clusters)
         found = mixture.relax(compromise.coefficients)
         assert mixture.mixed is not None
@@ -114,7 +118,10 @@ def solve_agreement_kkm(
     return replace(
         solution,
         agreement=compromise.agreement,
-        learned={"mix_neighbors_": None if followed is None else followed.n_neighbors},
+        learned={
+            "mix_neighbors_": None if followed is None else size,
+            "set_aside_": compromise.set_aside,
+        },
         included=compromise.indices,
         n_passes=solution.n_passes + 1,
         stack=active,
@@ -200,24 +207,7 @@ class AgreementKKM(InductiveClusterer):
     ALLOWED: ClassVar[dict[str, Allowed]] = {"neighbors": NeighborCount()}
 
     def _solve(self, stack: Stack) -> Solution:
-        """Solve on the compromise."""
         learn = self._learns_missing(stack)
         return solve_agreement_kkm(
             stack, self.n_clusters, neighbors=self.neighbors, learn_missing=learn
         )
-
-    def _learned(
-        self, stack: Stack, solution: Solution, labels: Array, *further: Array
-    ) -> dict[str, Any]:
-        """Return which kernels were set aside; warn if these agree among themselves."""
-        return {"set_aside_": names_set_aside(stack, solution)}
-
-
-def names_set_aside(stack: Stack, solution: Solution) -> tuple[str, ...]:
-    """Return the names of the kernels set aside; warn if these agree among themselves."""
-    agreement = solution.agreement
-    assert agreement is not None
-    assert solution.included is not None
-    if len(agreement.groups) > 1:
-        warn(agreement.verdict(), GroupsWarning)
-    return tuple(name for p, name in enumerate(stack.names) if p not in solution.included)

@@ -246,7 +246,6 @@ class MultipleKernelClusterer(ClusterMixin, Parameters):
         return hasattr(self, "coefficients_")
 
     def _solve(self, stack: Stack) -> Solution:
-        """Solve the method's relaxed problem."""
         raise NotImplementedError(f"{type(self).__name__} must define _solve")
 
     def _learned(

@@ -76,9 +76,8 @@ def learn_fills(
 ) -> Solution:
     """Solve and fill in turns, beginning with similarities of zero for missing samples.
 
-    ``solve(stack, previous)`` returns the solution for filled kernels, starting from the previous
-    one or None; ``rule(stack, partition)`` returns the next maps. A fill that moves the objective
-    against the goal is rejected and ends the loop. The certificate holds for the last fills.
+    ``solve`` takes filled kernels and the previous solution, ``rule`` returns the next maps. A fill
+    that moves the objective against the goal is rejected and ends the loop.
     """
     sign = {"rising": 1.0, "falling": -1.0}[goal]
     plain = _each_map(stack, lambda before, kernels: _plain(before))
@@ -113,13 +112,10 @@ def regressed_fills(stack: Stack, H: Array) -> list[SampleMap | None]:
 
 
 class AlignedFills:
-    """Features of missing samples along what the partition predicts, of a fixed length.
-
-    The lengths, by the first kernel of each map, are learned from the first partition that it is
-    asked for, when missing samples still have similarities of zero.
-    """
+    """Features of missing samples along what the partition predicts, of a fixed length."""
 
     def __init__(self) -> None:
+        # By the first kernel of each map, learned from the first partition.
         self.lengths: dict[int, float] = {}
 
     def __call__(self, stack: Stack, H: Array) -> list[SampleMap | None]:

@@ -88,9 +88,8 @@ def learn_regressions(
 ) -> list[tuple[np.ndarray, Float]]:
     """Learn to embed samples by the kernels that they are in, for every pattern of these.
 
-    H is the embedding, and observed says which of the kernels that are mixed have which samples.
-    Returned are patterns, (m,) of bool, each with what every training sample contributes by its
-    similarity, (n_samples, k). Patterns with too few samples to learn from are left out.
+    H is the embedding, and observed is for the kernels that are mixed. Returned are patterns, (m,)
+    of bool, each with what every training sample contributes by its similarity, (n_samples, k).
     """
     rows, n_seen = to_host(H), observed.sum(axis=1)
     incomplete = (n_seen > 0) & (n_seen < n_seen.max())

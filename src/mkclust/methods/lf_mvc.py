@@ -64,26 +64,16 @@ def solve_lf_mvc(
 
 
 def fuse(
-    H: list[Array],
-    H_0: Array,
-    *,
-    reg: float,
-    align: bool = True,
-    tol: float = 1e-6,
-    max_iter: int = 100,
+    H: list[Array], H_0: Array, *, reg: float, tol: float = 1e-6, max_iter: int = 100
 ) -> Fusion:
-    """Find the consensus of m orthonormal partitions H, starting near one of them, H_0.
-
-    With ``align``, every partition is turned towards ``H_0`` at the start, so that the result does
-    not depend on the signs of eigenvectors; without, the rotations start at the identity.
-    """
+    """Find the consensus of m orthonormal partitions H, all turned towards H_0 at the start."""
     m, k = len(H), H_0.shape[1]
     partitions, xp = side_by_side(*H), namespace(H_0)
 
     def overlaps(F: Array) -> Float:
         return to_host(partitions.T @ F).reshape(m, k, k)
 
-    W = np.stack([polar_factor(M_p) if align else np.eye(k) for M_p in overlaps(H_0)])
+    W = np.stack([polar_factor(M_p) for M_p in overlaps(H_0)])
     b, history, converged = np.full(m, 1 / m), list[float](), False
     while True:
         A = (b[:, None, None] * W).reshape(m * k, k)

@@ -85,7 +85,6 @@ def solve_mkkm_mm_saddle(
 
 
 def _unit(weights: Float) -> Float:
-    """Return weights scaled to unit l2 norm."""
     return weights / np.linalg.norm(weights)
 
 

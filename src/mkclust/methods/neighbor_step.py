@@ -47,7 +47,6 @@ class Followed(NamedTuple):
 
     partition: Array  # orthonormal, (n_samples, k)
     projection: Array  # (n_samples, k)
-    n_neighbors: int
     n_products: int  # with the mix
 
 
@@ -85,7 +84,7 @@ def follow_neighbors(K: Kernel, relaxation: Relaxation, n_neighbors: int) -> Fol
     if values[0] <= RANK_TOLERANCE * values[-1]:
         return None
     whitening = to_device((vectors / np.sqrt(values)) @ vectors.T, rows)
-    return Followed(rows @ whitening, P @ whitening, n_neighbors, n_products + 2)
+    return Followed(rows @ whitening, P @ whitening, n_products + 2)
 
 
 def _ridge(K: Kernel, U: Array, relaxation: Relaxation) -> tuple[Array, int]:

@@ -215,7 +215,6 @@ class Extension:
         return namespace(*embedded).concat(embedded)
 
     def _project(self, p: int, cross: Array, self_similarity: Array | None) -> Array:
-        """Return what one kernel contributes to samples, (n_seen, k)."""
         how, name = self.standardizations[p], self.names[p]
         is_known = is_training(how, cross)
         if is_known:

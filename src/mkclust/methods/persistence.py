@@ -33,9 +33,8 @@ TRUSTED_TYPES = ("scipy.sparse._csr.csr_array", "scipy.sparse._csc.csc_array")
 def save_model(model: Any, path: str | os.PathLike[str]) -> Path:
     """Write a fitted model to a file, from which `load_model` reads it without running code.
 
-    The file holds all that predictions need, such as the training views if kernels were computed
-    from views, and the versions of mkclust, NumPy, SciPy and scikit-learn. Arrays on devices
-    become NumPy arrays.
+    The file holds all that predictions need, such as training views, and the versions of mkclust,
+    NumPy, SciPy and scikit-learn. Arrays on devices become NumPy arrays.
 
     Parameters
     ----------
@@ -147,7 +146,6 @@ def load_model(
 
 
 def _import_skops() -> ModuleType:
-    """Return skops.io, or say how to install it."""
     try:
         return importlib.import_module("skops.io")
     except ImportError:

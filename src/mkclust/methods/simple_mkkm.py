@@ -115,7 +115,6 @@ class CertifiedClusterer(MultipleKernelClusterer):
     def _learned(
         self, stack: Stack, solution: Solution, labels: Array, *further: Array
     ) -> dict[str, Any]:
-        """Return the certificate, and what the compromise of the views finds."""
         relaxation = solution.relaxation
         assert relaxation is not None
         baseline_labels = further[0] if further else labels
@@ -134,7 +133,6 @@ class CertifiedClusterer(MultipleKernelClusterer):
         }
 
     def _warn_of_other_clusters(self, solution: Solution, rand_index: float) -> None:
-        """Warn if the weights find other clusters than the compromise."""
         agreement = solution.agreement
         if agreement is None or not agreement.any_share or self.WARNS == "never":
             return
@@ -234,7 +232,6 @@ class SimpleMKKM(CertifiedClusterer, InductiveClusterer):
         return learn_fills(stack, self._minimize, AlignedFills(), goal="rising")
 
     def _minimize(self, stack: Stack, previous: Solution | None = None) -> Solution:
-        """Solve with the chosen solver, which may begin with an earlier solution."""
         options = self._options("tol", "max_iter", "prove", "random_state")
         if self.solver == "reduced-gradient":
             return solve_reduced_gradient(stack, self.n_clusters, stopping=self.stopping, **options)

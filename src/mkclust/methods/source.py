@@ -348,7 +348,6 @@ def some_rows(blocks: Blocks) -> dict[str, SomeRows]:
 
 
 def _as_stack(model: Any, kernels: Any, validate: bool, **options: Any) -> Stack:
-    """Return kernels centered, scaled and repaired as a model asks for."""
     options |= {"center": model.center, "normalize": model.normalize, "psd": model.psd}
     return as_stack(kernels, validate=validate, fill=model.table_options.fill_rule, **options)
 

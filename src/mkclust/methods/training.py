@@ -13,7 +13,15 @@ from mkclust.data.check import check_observed
 from mkclust.data.join import looks_like_kernel
 from mkclust.data.samples import Samples, as_blocks, read_samples, read_views
 from mkclust.data.tables import TABLE
-from mkclust.exceptions import FewerClustersWarning, MissingnessWarning, MissingViewsWarning, warn
+from mkclust.exceptions import (
+    FewerClustersWarning,
+    GroupsWarning,
+    MissingnessWarning,
+    MissingViewsWarning,
+    NoAgreementWarning,
+    OrderWarning,
+    warn,
+)
 from mkclust.kernels import KernelBank, default_bank
 from mkclust.kernels.bank import expected_input
 from mkclust.kernels.kinds import learn_preparations
@@ -21,7 +29,7 @@ from mkclust.kernels.view_kernels import ComputedKernels
 from mkclust.linalg import copy_array, select, to_host
 from mkclust.linalg.sparse_rows import spread_rows
 from mkclust.linalg.threads import one_thread_if_small
-from mkclust.methods.agreement import measure_agreement, warn_of_agreement
+from mkclust.methods.agreement import measure_agreement
 from mkclust.methods.learned_rows import grams_of
 from mkclust.methods.memory_checks import require_memory_for_features, require_memory_for_views
 from mkclust.methods.missingness import measure_missingness
@@ -102,7 +110,6 @@ def open_samples(model: Any, samples: Samples) -> tuple[Any, Any]:
 
 
 def _make_kernels(model: Any, samples: Samples) -> tuple[FromViews, list[Any]]:
-    """Return the bank of views and their kernels."""
     if samples.is_lazy:
         raise ValueError(LAZY)
     if not isinstance(model.kernels, KernelBank):
@@ -128,7 +135,6 @@ def _without_arrays(samples: Samples, *notes: str) -> Samples:
 
 
 def _compress(model: Any, samples: Samples) -> tuple[FromFeatures, Stack]:
-    """Return the source of views with features, and the compressed kernels of these."""
     kernels = model.kernels
     expected_input(kernels)
     if isinstance(kernels, KernelBank) or kernels in ("precomputed", "on-the-fly"):
@@ -208,7 +214,6 @@ def _learn_labels(
     empty: np.ndarray,
     uncovered: np.ndarray,
 ) -> dict[str, Any]:
-    """Return the attributes learned from the source and the solution, labels included."""
     given, features, missing = source.given, stack.features, source.given.missing
     rows, extension = model._rows(stack, solution)
     vectors = solution.partition, rows, *model._further_rows(stack, solution)
@@ -269,10 +274,14 @@ def _cluster(
 
 
 def _warn_of_fit(model: Any, learned: dict[str, Any], solution: Solution) -> None:
-    """Warn of problems that a fit has found."""
     name, k = type(model).__name__, model.n_clusters
-    if "agreement_" in learned:
-        warn_of_agreement(learned["agreement_"])
+    if (agreement := solution.agreement) is not None:
+        if agreement.is_testable and not agreement.any_share:
+            warn(agreement.verdict(), NoAgreementWarning)
+        for sentence in agreement.order_sentences():
+            warn(sentence, OrderWarning)
+        if "set_aside_" in learned and len(agreement.groups) > 1:
+            warn(agreement.verdict(), GroupsWarning)
     if "missingness_" in learned:
         if learned["missingness_"].follows:
             warn(learned["missingness_"].warning(), MissingnessWarning)
