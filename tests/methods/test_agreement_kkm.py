@@ -16,7 +16,6 @@ from mkclust.stack.discretize import discretize
 from problems import projector
 
 ONE_GAUSSIAN = KernelBank(widths=(1.0,), polynomials=(), linear=None)
-METHODS_THAT_SET_ASIDE = [AgreementKKM, AnchoredMKKM]
 
 
 def kernels_of(views):
@@ -83,7 +82,7 @@ def test_if_no_two_views_agree_all_are_used_and_a_random_category_does_not_decid
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("method", METHODS_THAT_SET_ASIDE)
+@pytest.mark.parametrize("method", [AgreementKKM, AnchoredMKKM])
 @given(st.integers(0, 10_000), st.sampled_from([50, 61, 130]), st.integers(1, 4))
 def test_views_that_share_nothing_change_nothing(method, seed, n, n_others):
     rng = np.random.default_rng(seed)

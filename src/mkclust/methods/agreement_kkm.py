@@ -62,15 +62,10 @@ def activate(stack: Stack, indices: list[int]) -> Stack:
 
 
 def solve_agreement_kkm(
-    stack: Stack,
-    n_clusters: int,
-    *,
-    neighbors: Any = "auto",
-    learn_missing: bool = False,
+    stack: Stack, n_clusters: int, *, neighbors: Any = "auto", learn_missing: bool = False
 ) -> Solution:
-    """Solve relaxed kernel k-means on the compromise of the kernels that agree.
+    """Solve `AgreementKKM`, with coefficients that sum to one.
 
-    See `AgreementKKM` for the objective; the coefficients are scaled to sum to one.
     ``learn_missing`` says whether to learn values for samples missing from kernels; agreement is
     always measured on what was observed.
     """
@@ -145,15 +140,13 @@ class AgreementKKM(InductiveClusterer):
     leading eigenvectors of their shared neighborhoods, made a function of similarities by kernel
     ridge regression, so that new samples are embedded alike. Clusters need not be round for that.
 
-    **When it cannot help.** If no two views agree clearly, the data do not tell which is right: all
-    are used, and a `NoAgreementWarning` says so. Views that are made of one another
-    outweigh one that is not. If views form groups without clear agreement between them, the largest
-    is used, and a `GroupsWarning` says so.
+    **When it cannot help.** If no two views agree clearly, all are used, and a `NoAgreementWarning`
+    says so. Views that are made of one another outweigh one that is not. If views form groups
+    without clear agreement between them, the largest is used, and a `GroupsWarning` says so.
 
     Parameters
     ----------
-    {inputs}
-    {approximation}
+    {inductive}
     {seeds}
     neighbors : "auto", None, int or float, default="auto"
         Neighbors of every sample in the mix, or their share of all samples; "auto" takes 10, or

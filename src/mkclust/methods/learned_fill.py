@@ -9,7 +9,7 @@ features :math:`\Phi`: those observed, and for every missing sample j a combinat
 
 **MKKM** minimizes a sum of u over partition and weights; over the missing features, it is
 minimized by regression on the partition [1]_: :math:`\varphi_j = \Phi_c^\top H_c (H_c^\top H_c)^+
-h_j`, whatever the kernel. Each of the three moves is exact, so the objective never rises.
+h_j`. Each of the three moves is exact, so the objective never rises.
 
 **SimpleMKKM** minimizes over the weights the maximum over the partitions. As in other methods that
 maximize alignment [2]_, the fills side with the partition here: they maximize
@@ -35,9 +35,7 @@ and a fill that lowers G is rejected.
 regression on the first partition explains, on average. Longer ones would outweigh the observed
 samples, and the partition would only confirm itself.
 
-*New samples*, and training samples alike, are embedded by the kernels that have them. The
-contribution of a kernel that lacks x is predicted from h(x), so that h(x) solves a linear equation;
-with enough samples to learn from, a regression takes its place (`mkclust.methods.learned_rows`).
+New samples are embedded by `mkclust.methods.learned_rows`.
 
 References
 ----------

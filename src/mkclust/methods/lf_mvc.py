@@ -64,16 +64,25 @@ def solve_lf_mvc(
 
 
 def fuse(
-    H: list[Array], H_0: Array, *, reg: float, tol: float = 1e-6, max_iter: int = 100
+    H: list[Array],
+    H_0: Array,
+    *,
+    reg: float,
+    align: bool = True,
+    tol: float = 1e-6,
+    max_iter: int = 100,
 ) -> Fusion:
-    """Find the consensus of m orthonormal partitions H, all turned towards H_0 at the start."""
+    """Find the consensus of m orthonormal partitions H, starting near one of them, H_0.
+
+    With ``align``, every partition is turned towards ``H_0`` at the start.
+    """
     m, k = len(H), H_0.shape[1]
     partitions, xp = side_by_side(*H), namespace(H_0)
 
     def overlaps(F: Array) -> Float:
         return to_host(partitions.T @ F).reshape(m, k, k)
 
-    W = np.stack([polar_factor(M_p) for M_p in overlaps(H_0)])
+    W = np.stack([polar_factor(M_p) if align else np.eye(k) for M_p in overlaps(H_0)])
     b, history, converged = np.full(m, 1 / m), list[float](), False
     while True:
         A = (b[:, None, None] * W).reshape(m * k, k)
@@ -103,11 +112,10 @@ class LFMVC(InductiveClusterer):
 
     Every kernel is clustered alone, into its k leading eigenvectors :math:`H_p`; these partitions
     are mixed, not the kernels, each turned by a rotation :math:`W_p`. The consensus F also stays
-    near the partition :math:`H_0` of the average kernel. Maximizing over F, the rotations and the
-    weights b in turns, the objective rises to a stationary point of at most
-    :math:`k (\sqrt m + \lambda)`. After m + 1 eigenproblems, an iteration takes time linear in the
-    samples. The rotations start by turning every partition towards :math:`H_0`: the result does not
-    depend on the signs of eigenvectors.
+    near the partition :math:`H_0` of the average kernel. In turns over F, the rotations and the
+    weights b, the objective rises to a stationary point of at most :math:`k (\sqrt m + \lambda)`.
+    The rotations start by turning every partition towards :math:`H_0`: the result does not depend
+    on the signs of eigenvectors.
 
     Parameters
     ----------
@@ -115,10 +123,7 @@ class LFMVC(InductiveClusterer):
     reg : float, default=2.0
         The paper's lambda, not negative: how much the average kernel's partition counts. The
         authors search 2^-15, ..., 2^15 (``GRID``). Small values may need more iterations.
-    tol : float, default=1e-6
-        Relative change of the objective at which to stop.
-    max_iter : int, default=100
-        Most iterations.
+    {stopping}
     {seeds}
     {attributes}
     weights_ : ndarray of shape (n_kernels,)

@@ -144,10 +144,7 @@ class ONKC(MultipleKernelClusterer):
     proximity : float, default=1.0
         The paper's rho, positive: how close G stays to the mixed kernel. The smaller, the lower is
         its rank. The authors search 2^-7, ..., 2^9.
-    tol : float, default=1e-3
-        Relative change of the objective at which to stop.
-    max_iter : int, default=50
-        Most iterations.
+    {stopping}
     {seeds}
     {attributes}
     weights_ : ndarray of shape (n_kernels,)

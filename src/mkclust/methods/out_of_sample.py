@@ -148,7 +148,6 @@ class Extension:
         return cls(stack.names, standards, maps, gathered, is_active, rule)
 
     def __getstate__(self) -> dict[str, Any]:
-        """Return the state to store, with arrays on the host."""
         return {name: arrays_to_host(value) for name, value in vars(self).items()}
 
     def with_regressions(self, regressions: Sequence[tuple[np.ndarray, Float]]) -> "Extension":

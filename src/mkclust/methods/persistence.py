@@ -1,8 +1,4 @@
-"""Fitted models in files of skops, which are loaded without running code from the file.
-
-A file holds ``{"format": FORMAT, "versions": ..., "model": ...}``: arrays, numbers, texts and the
-names of types. A file that names a type that is not trusted is refused as a whole.
-"""
+"""Fitted models in files of skops, which are loaded without running code from the file."""
 
 import importlib
 import os
@@ -83,8 +79,7 @@ def load_model(
     """Read a fitted model that `save_model` has written.
 
     Loading runs no code from the file. A file of another format is refused, and one with a type
-    that is neither part of this library's models nor trusted by skops. A `ModelVersionWarning`
-    names mkclust, NumPy, SciPy and scikit-learn if they had other versions.
+    that is not trusted. A `ModelVersionWarning` names packages that had other versions.
 
     Parameters
     ----------
