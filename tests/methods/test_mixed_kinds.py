@@ -10,7 +10,6 @@ from mkclust.metrics import adjusted_rand_index
 
 pytestmark = pytest.mark.slow
 
-ALL = (AverageKKM, AgreementKKM, SimpleMKKM, LKAM, LFMVC)
 N, SOME = 90, [3, 1, 7]
 
 
@@ -46,7 +45,7 @@ def fit(method, X, **settings):
         return method(3, random_state=0, **settings).fit(X)
 
 
-@pytest.mark.parametrize("method", ALL)
+@pytest.mark.parametrize("method", [AverageKKM, AgreementKKM, SimpleMKKM, LKAM, LFMVC])
 def test_kernels_held_and_on_the_fly_give_the_same_clusters(method, views):
     _, y = mixed_views()
     held, computed = (fit(method, views, kernels=kernels) for kernels in ("auto", "on-the-fly"))

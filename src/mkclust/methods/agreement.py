@@ -201,10 +201,7 @@ class Agreement:
         return weights / weights.sum()
 
     def coefficients(self) -> Float:
-        """Return the coefficients of the compromise, (m,): weights over norms.
-
-        The kernels of one view alone are averaged.
-        """
+        """Return the coefficients of the compromise, (m,): weights over norms, or an average."""
         weights = self.weights()
         if self.n_independent_views == 1 or not self.norms.any():
             return weights

@@ -43,14 +43,12 @@ class Compromise:
 
 
 def find_compromise(stack: Stack) -> Compromise:
-    """Return the compromise of the kernels that agree.
-
-    It is found once more among these alone, and so does not depend on the others.
-    """
+    """Return the compromise of the kernels that agree, which does not depend on the others."""
     agreement = measure_agreement(stack)
     indices = agreement.chosen
     if len(indices) == stack.n_kernels:
         return Compromise(agreement, stack, indices, agreement.weights(), agreement.coefficients())
+    # Found once more among these alone.
     compromise = find_compromise(activate(stack, indices).subset(indices))
     included = [indices[p] for p in compromise.indices]
     return replace(compromise, agreement=agreement, indices=included)

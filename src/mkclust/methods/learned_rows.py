@@ -66,10 +66,7 @@ class LearnedRows:
     active: np.ndarray | None = None
 
     def complete(self, rows: Array, seen: np.ndarray) -> Array:
-        """Make up for kernels that lack samples, given the sum over the kernels that have them.
-
-        That is (n_new, k + k * n_regressions): the embedding, and what each regression predicts.
-        """
+        """Return the embedding, (n, k), of sums with k further columns for each regression."""
         k, given = self.predictions.shape[1], to_host(rows)
         completed = given[:, :k].copy()
         found, of_row = np.unique(seen, axis=0, return_inverse=True)

@@ -18,10 +18,7 @@ def solve_localized_simple_mkkm(
     mask: MaskKind = "counts",
     **options: Any,
 ) -> Solution:
-    """Solve `LocalizedSimpleMKKM`; ``options`` are those of `solve_simple_mkkm`.
-
-    Kernels among neighbors are stored: m + 1 matrices of n x n in addition to the kernels.
-    """
+    """Solve `LocalizedSimpleMKKM`; ``options`` are those of `solve_simple_mkkm`."""
     local, _, size = localize(stack, n_clusters, neighbors, mask)
     solution = solve_simple_mkkm(local, n_clusters, **options)
     return replace(solution, learned={"n_neighbors_": size})

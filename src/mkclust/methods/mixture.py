@@ -41,10 +41,7 @@ class Iterates(NamedTuple):
 
 
 class Mixture:
-    """The k leading eigenvectors of ``sum_p c_p K_p`` for one c after another.
-
-    Each solve starts from the eigenvectors of the last.
-    """
+    """The k leading eigenvectors of ``sum_p c_p K_p`` for one c after another, warm-started."""
 
     def __init__(self, stack: Stack, n_clusters: int):
         self.stack, self.n_clusters, self.n_passes = stack, n_clusters, 0

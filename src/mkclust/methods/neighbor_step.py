@@ -61,8 +61,7 @@ def count_mix_neighbors(neighbors: Any, n_samples: int, n_clusters: int) -> int:
 def follow_neighbors(K: Kernel, relaxation: Relaxation, n_neighbors: int) -> Followed | None:
     """Return the partition that follows the neighbors in a mix, given the mix's eigenvectors.
 
-    None if neighbors cannot tell k clusters: there are too few samples, neighborhoods fall into
-    more than k groups that nothing connects, or the mix has a rank below k.
+    None if there are too few samples, more than k groups that nothing connects, or a rank below k.
     """
     n, k = K.n_samples, relaxation.n_clusters
     if n < FEWEST_SAMPLES or n_neighbors >= n - 1 or k == 1:

@@ -50,10 +50,7 @@ def solve_onkc(
     tol: float = 1e-3,
     max_iter: int = 50,
 ) -> Solution:
-    """Minimize the objective of `ONKC` over partition, weights and G in turns.
-
-    An iteration takes one eigendecomposition of an n x n matrix and two passes over the kernels.
-    """
+    """Minimize the objective of `ONKC` over partition, weights and G in turns."""
     M, totals, proximity = stack.gram(), stack.traces(), float(proximity)
     gamma = np.full(stack.n_kernels, 1 / stack.n_kernels)
     H = relax(stack.mix(gamma), n_clusters, tol=EIGEN_TOLERANCE).vectors[:, :n_clusters]

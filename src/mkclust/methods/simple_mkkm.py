@@ -88,10 +88,7 @@ def solve_reduced_gradient(
     prove: bool | Literal["auto"] = "auto",
     random_state: Any = None,
 ) -> Solution:
-    """Minimize the objective of `SimpleMKKM` by reduced gradient descent on the weights.
-
-    Theorem 1, Eqs. 6-9 and Algorithm 1 of its paper. The history begins with the uniform weights.
-    """
+    """Minimize the objective of `SimpleMKKM` by its paper's Algorithm 1, from uniform weights."""
     mixture = Mixture(stack, n_clusters)
     gamma = mixture.uniform
     partition = mixture.relax(gamma**2)
