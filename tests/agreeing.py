@@ -6,7 +6,6 @@ from conftest import blob_views
 
 
 def one_hot(rng, n, levels):
-    """Return a random categorical column, coded by indicators."""
     return np.eye(levels)[rng.integers(levels, size=n)]
 
 

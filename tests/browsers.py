@@ -33,7 +33,6 @@ def open_browser(saved):
 
 
 def wait(browser, condition):
-    """Wait until something holds."""
     from selenium.webdriver.support.ui import WebDriverWait
 
     WebDriverWait(browser, PATIENCE, poll_frequency=0.1).until(lambda _: condition())

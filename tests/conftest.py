@@ -49,7 +49,6 @@ def pytest_collection_modifyitems(items):
 
 
 def reference_folder(variable):
-    """Return the folder an environment variable names, or skip the test."""
     folder = os.environ.get(variable)
     if not folder or not Path(folder).is_dir():
         pytest.skip(f"{variable} is not set")
@@ -69,7 +68,6 @@ def golden():
 
 @pytest.fixture(scope="session")
 def uci_digit():
-    """Return the three views of the UCI digits and their classes."""
     from mkclust.datasets import load
 
     data = load(reference_folder("MKCLUST_DATA") / "uci_digit" / "UCI.mat")
@@ -87,7 +85,6 @@ def blob_views(rng, n=240, k=4, strengths=(2.0, 2.0, 2.0), n_features=10):
 
 
 def gaussian_kernels(rng, **settings):
-    """Return Gaussian kernels of blob views, and the classes."""
     from mkclust import KernelBank
 
     views, y = blob_views(rng, **settings)
@@ -96,6 +93,5 @@ def gaussian_kernels(rng, **settings):
 
 @pytest.fixture
 def folder(tmp_path, monkeypatch):
-    """Run a test in a folder of its own."""
     monkeypatch.chdir(tmp_path)
     return tmp_path

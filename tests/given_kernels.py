@@ -36,7 +36,6 @@ def written_out(stack):
 
 
 def on_disk(K, folder, kind="load"):
-    """Return an array as a memory map."""
     path = folder / f"kernel{len(list(folder.iterdir()))}"
     if kind == "load":
         np.save(f"{path}.npy", K)

@@ -9,7 +9,6 @@ ONE_GAUSSIAN = {"widths": (1.0,), "polynomials": (), "linear": None}
 
 
 def raw(kernels):
-    """Return a stack of kernels as they are."""
     return as_stack(kernels, center=False, normalize=False)
 
 
@@ -47,7 +46,6 @@ FAMILIES = (commuting, block_ideal, fast_decaying, wishart, low_rank)
 
 
 def symmetrized(kernels):
-    """Return the kernels in one array, exactly symmetric."""
     K = np.stack(kernels)
     return (K + K.transpose(0, 2, 1)) / 2
 
@@ -59,7 +57,6 @@ def top_eigenvalue_sum(kernels, weights, k):
 
 
 def random_weights(rng, m):
-    """Return random weights on the simplex."""
     return rng.dirichlet(np.ones(m))
 
 
@@ -82,7 +79,6 @@ def projector(H):
 
 
 def row_normalized_gram(H):
-    """Return the cosines between the rows of H."""
     rows = H / np.linalg.norm(H, axis=1, keepdims=True)
     return rows @ rows.T
 
@@ -94,7 +90,6 @@ def unexplained(kernels, H):
 
 
 def leading(K, k):
-    """Return the k leading eigenvectors by a dense eigensolver."""
     return np.linalg.eigh(K)[1][:, -k:]
 
 
@@ -109,7 +104,6 @@ def golden_kernels(golden, kind):
 
 
 def blob_kernels(seed, n_noise=1, m=4, n=640, k=6):
-    """Return Gaussian kernels of blobs, the last of them noise."""
     rng = np.random.default_rng(seed)
     y, kernels = rng.integers(k, size=n), []
     for p in range(m):

@@ -68,16 +68,18 @@ def transformed(kind, rng):
 
 
 def everyone(values, samples):
-    """Return values of samples in the order of all, NaN for those without one."""
     full = np.full(N, np.nan)
     full[samples] = values
     return full
 
 
-def annotated(labels, table, frame, samples):
-    columns = {name: everyone(frame[name], samples) for name in table}
-    plain = np.asarray(getattr(labels, "labels_", labels))
-    pair = annotate(labels, table, n_permutations=1), annotate(plain, columns, n_permutations=1)
+def annotated(model, kind, frame, samples):
+    columns = {name: everyone(frame[name], samples) for name in frame}
+    labels = pd.Series(model.labels_, index=INDICES[kind]) if samples[0] % 2 else model
+    pair = [
+        annotate(labels, frame, n_permutations=1),
+        annotate(model.labels_, columns, n_permutations=1),
+    ]
     return [np.ravel([(test.statistic, test.n_missing) for test in each.tests]) for each in pair]
 
 
@@ -113,13 +115,7 @@ def predicted(model, kind, frame, samples):
 
 
 USES = {
-    "annotate": lambda model, kind, frame, samples: annotated(model, frame, frame, samples),
-    "columns": lambda model, kind, frame, samples: annotated(
-        model, {name: frame[name] for name in frame}, frame, samples
-    ),
-    "labels": lambda model, kind, frame, samples: annotated(
-        pd.Series(model.labels_, index=INDICES[kind]), frame, frame, samples
-    ),
+    "annotate": annotated,
     "describe": described,
     "observed": masked,
     "scores": scored,
@@ -177,7 +173,3 @@ def test_whole_numbers_beside_arrays_or_other_numbers_are_refused(models):
         annotate(pd.Series(Y).iloc[:-2], {"clinic": table.iloc[2:]})
     with pytest.raises(ValueError, match=r"'a'.*reset_index\(drop=True\)"):
         read_views({"a": table, "b": table.set_axis(range(50, 50 + N))})
-
-
-def test_labels_of_a_series_and_an_array_are_paired_by_position():
-    assert scores(pd.Series([0, 0, 1], index=[7, 8, 9]), [1, 1, 0])["acc"] == 1

@@ -7,11 +7,7 @@ import pytest
 
 from mkclust.files import write_atomically
 
-
-@pytest.fixture(autouse=True)
-def folder(tmp_path, monkeypatch):
-    """Run every test in a folder of its own."""
-    monkeypatch.chdir(tmp_path)
+pytestmark = pytest.mark.usefixtures("folder")
 
 
 def test_if_a_file_cannot_be_written_none_is():

@@ -42,7 +42,6 @@ def method(name):
 
 @pytest.fixture
 def inductive(method):
-    """Return a method that can tell the cluster of new samples."""
     if not hasattr(method(), "predict"):
         pytest.skip(f"{method.__name__} is transductive")
     return method
@@ -71,9 +70,6 @@ def gaussian(views):
 def gram(views):
     """Return linear kernels, whose diagonals vary."""
     return np.stack([X @ X.T for X in views])
-
-
-# scikit-learn ----------------------------------------------------------------------------------
 
 
 def of_few_iterations(method):
@@ -125,9 +121,6 @@ def test_a_bank_in_front_in_a_pipeline_equals_one_within(inductive):
     np.testing.assert_array_equal(pipeline.predict(new), within.predict(new))
     np.testing.assert_allclose(pipeline.transform(new), within.transform(new), atol=1e-12)
     assert adjusted_rand_score(y, within.labels_) == 1
-
-
-# What is learned -------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(("standard", "n"), first_quick(2, every_pair(STANDARDS, [230, 60])))
@@ -214,22 +207,6 @@ def test_fits_in_parallel_threads_do_not_disturb_each_other(method):
         np.testing.assert_array_equal(first.labels_, second.labels_)
 
 
-# Forms of input --------------------------------------------------------------------------------
-
-
-def test_names_of_views_and_kernels_are_kept(method):
-    views = dict(zip(["pixels", "words"], overlapping_views(), strict=True))
-    assert method(3).fit(views).kernel_names_ == ("pixels", "words")
-    kernels = dict(zip(views, gaussian(list(views.values())), strict=True))
-    model = method(3, kernels="precomputed").fit(kernels)
-    assert model.kernel_names_ == ("pixels", "words")
-    assert method(3).fit(list(views.values())).kernel_names_ == ("view 0", "view 1")
-    assert len(method(3).fit(views["pixels"]).kernel_names_) == 12
-
-
-# Extreme shapes --------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize(
     ("n_clusters", "standard", "kind"),
     first_quick(3, every_pair([1, 10, 19], STANDARDS, ["views", "gaussian", "gram"])),
@@ -256,9 +233,6 @@ def test_the_unit_of_a_normalized_kernel_does_not_matter(inductive, n, scale):
     np.testing.assert_array_equal(scaled.labels_, plain.labels_)
     np.testing.assert_allclose(scaled.weights_, plain.weights_, atol=1e-6)
     np.testing.assert_array_equal(scaled.predict(K * scale), plain.labels_)
-
-
-# New samples -----------------------------------------------------------------------------------
 
 
 def training_input(kind, n, dtype):
@@ -314,9 +288,6 @@ def test_samples_are_predicted_one_by_one_as_together(inductive, kernels):
     np.testing.assert_array_equal(np.hstack([*map(model.predict, single)]), model.predict(new))
     rows = np.vstack([*map(model.transform, single)])
     np.testing.assert_allclose(rows, model.transform(new), atol=1e-10)
-
-
-# Invariances -----------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(("n", "seed"), [(60, 0), *slow((60, 1), (230, 2))])
@@ -386,9 +357,6 @@ def test_what_did_not_converge_is_said_and_nothing_else_is(method):
             model = method(3, max_iter=1, random_state=0).fit(X)
         assert not model.converged_
         assert model.n_iter_ == 1
-
-
-# Refusals --------------------------------------------------------------------------------------
 
 
 def test_as_many_clusters_as_samples_are_refused_and_one_or_nearly_as_many_are_warned_of(method):

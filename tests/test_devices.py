@@ -2,23 +2,22 @@
 
 import functools
 import pickle
-import sys
 import warnings
 
 import numpy as np
 import pytest
 import scipy.sparse
 
-from libraries import FOREIGN, LIBRARIES, TORCH, as_library, kind_of
-from mkclust import METHODS, AnchoredMKKM, SimpleMKKM, diagnose, to_device
+from libraries import FOREIGN, TORCH, as_library, kind_of
+from mkclust import METHODS, SimpleMKKM, diagnose, to_device
 from mkclust.explain.stability import stability
 from mkclust.kernels import Nystroem
-from mkclust.linalg import place, psd_part, to_host
+from mkclust.linalg import place, to_host
 from mkclust.metrics import clustering_accuracy
 from mkclust.plots import EmbeddingDisplay, SortedKernelDisplay
 from mkclust.stack import as_stack
 from pairs import slow
-from problems import projector, random_kernels, symmetrized
+from problems import projector, random_kernels
 
 METHODS_TESTED = ("simplemkkm", "lmkkm", "lf-mvc")  # the others by slow tests
 INDUCTIVE = ("simplemkkm", "lf-mvc")
@@ -44,7 +43,6 @@ def kernels(n):
 
 @functools.cache
 def fitted(name, library, n):
-    """Return a model fitted on kernels of a library."""
     method = METHODS[name]
     is_tight = name != "lmkkm" and "tol" in method().get_params()
     options = {"tol": 1e-12, "max_iter": 300} if is_tight else {}
@@ -55,7 +53,6 @@ def fitted(name, library, n):
 
 
 def assert_alike(model, expected, *, atol=1e-6, subspace=1e-5):
-    """Compare a model with one that NumPy has fitted."""
     np.testing.assert_allclose(model.weights_, expected.weights_, atol=atol)
     apart = np.abs(projector(to_host(model.embedding_)) - projector(expected.embedding_)).max()
     assert apart < subspace
@@ -82,21 +79,6 @@ def test_a_fit_is_that_of_numpy_and_its_embedding_stays_where_the_kernels_are(na
     assert type(model.labels_) is np.ndarray
     assert place(model.embedding_) == place(as_library(library, np.zeros(1)))
     assert to_host(model.embedding_, None).dtype == np.float64
-
-
-@over_libraries
-@pytest.mark.parametrize("n", SIZES)
-def test_an_anchor_holds_as_it_does_with_numpy(n, library):
-    K = kernels(n).copy()
-    X = np.random.default_rng(5).normal(size=(n, 40))
-    K[0] = X @ X.T  # which is set aside
-    options = {"tol": 1e-11, "random_state": 0, "n_init": 3}
-    model = AnchoredMKKM(K_CLUSTERS, **options).fit(as_library(library, K))
-    expected = AnchoredMKKM(K_CLUSTERS, **options).fit(K)
-    assert model.anchor_ == expected.anchor_
-    assert model.set_aside_ == expected.set_aside_ == ("kernel 0",)
-    assert_alike(model, expected)
-    np.testing.assert_array_equal(model.predict(K), model.labels_)
 
 
 @over_libraries
@@ -219,21 +201,6 @@ def test_arrays_that_are_not_kernels_are_refused(K, message, library):
         SimpleMKKM(K_CLUSTERS).fit(as_library(library, K))
 
 
-@pytest.mark.parametrize("library", LIBRARIES)
-@pytest.mark.parametrize("count", [0, 5, 30])
-def test_the_positive_part_of_a_matrix_is_that_of_its_eigenvalues(count, library):
-    rng = np.random.default_rng(5)
-    Q = np.linalg.qr(rng.normal(size=(30, 30)))[0]
-    spectrum = np.r_[[7.0, 7, 7, 2], -rng.random(26)]
-    M = symmetrized([(Q * spectrum) @ Q.T])[0]
-    part, values, vectors = psd_part(as_library(library, M.copy()), count=count)
-    assert place(part) == place(vectors) == place(as_library(library, M))
-    np.testing.assert_allclose(to_host(part), (Q * np.maximum(spectrum, 0)) @ Q.T, atol=1e-12)
-    np.testing.assert_allclose(values, np.sort(spectrum)[::-1][: max(count, 4)], atol=1e-12)
-    V = to_host(vectors)
-    np.testing.assert_allclose(M @ V, V * values, atol=1e-11)
-
-
 @functools.cache
 def views(n=90):
     """Return three views of the same clusters, and one of noise."""
@@ -295,12 +262,6 @@ def test_torch_names_devices_and_its_sparse_tensors_are_refused():
         as_stack([dense, dense.to_sparse()])
     with pytest.raises(TypeError, match="'view 1' is sparse"):
         to_device([dense, dense.to_sparse()], "cpu")
-
-
-def test_without_torch_the_error_says_how_to_get_it(monkeypatch):
-    monkeypatch.setitem(sys.modules, "torch", None)
-    with pytest.raises(ImportError, match="pip install torch"):
-        to_device(kernels(20), "cuda")
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,6 @@ import inspect
 import re
 import subprocess
 import sys
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -50,10 +49,3 @@ def test_the_kernels_of_the_caller_are_left_alone():
     kernels.flags.writeable = False
     mkclust.SimpleMKKM(3, random_state=0).fit(kernels)
     assert kernels.tobytes() == before
-
-
-def test_the_links_of_the_readme_lead_to_files():
-    root = Path(__file__).parents[1]
-    text = (root / "README.md").read_text()
-    for target in re.findall(r"\]\(([^)#]+)\)|`(benchmarks/[\w./]+)`", text):
-        assert (root / "".join(target)).exists(), target

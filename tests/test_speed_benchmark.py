@@ -16,7 +16,6 @@ TINY = ["--shrink", "40", "--repetitions", "2", "--pause", "0"]
 
 @pytest.fixture(scope="module")
 def tiny(tmp_path_factory):
-    """Return what a tiny run writes, without any data set."""
     path = tmp_path_factory.mktemp("speed") / "x86_64.json"
     with pytest.MonkeyPatch.context() as patch:
         patch.delenv("MKCLUST_DATA", raising=False)

@@ -20,7 +20,6 @@ def unit_rows(X):
 
 
 def example(kind, seed=0):
-    """Return a view that is plainly of a kind."""
     rng = np.random.default_rng(seed)
     X = rng.normal(size=(N, 6))
     return {

@@ -98,7 +98,6 @@ _IMPORTED_LATER = {
 if not TYPE_CHECKING:  # otherwise type checkers accept any attribute
 
     def __getattr__(name: str) -> Any:
-        """Import a public name when it is first asked for, and remember it."""
         if name == "explain":
             return import_module("mkclust.explain")
         if name not in _IMPORTED_LATER:
@@ -109,5 +108,4 @@ if not TYPE_CHECKING:  # otherwise type checkers accept any attribute
 
 
 def __dir__() -> list[str]:
-    """Return the names that are there, and those that are imported later."""
     return sorted({*globals(), *_IMPORTED_LATER, "explain"})

@@ -11,24 +11,11 @@ from typing import Any
 
 
 def write_atomically(contents: Mapping[Path, bytes | Callable[[Path], Any]]) -> list[Path]:
-    """Write files so that each appears complete, and none before all are written.
+    """Write files so that each appears complete, and none before all are written; return them.
 
-    Parameters
-    ----------
-    contents : mapping of Path to bytes or callable
-        The content of each file, or a function that writes it to the path that it is given (a
-        temporary file in the same folder, with the same suffix). Missing folders are created;
-        existing files are replaced, also behind symbolic links.
-
-    Returns
-    -------
-    list of Path
-        The files, in the order given.
-
-    Raises
-    ------
-    ValueError
-        If the folder of a file is itself a file.
+    A content is bytes, or a function that writes to the path that it is given: a temporary file in
+    the same folder, with the same suffix. Missing folders are created; existing files are replaced,
+    also behind symbolic links.
     """
     drafts: list[tuple[Path, Path]] = []
     try:

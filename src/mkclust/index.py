@@ -52,10 +52,7 @@ def index_of(thing: Any) -> Any:
 
 
 def make_index(ids: Any, names: Any, n_samples: int) -> Any:
-    """Return the index of samples with these ids, or with names of the levels of an index only.
-
-    None without either, as for arrays.
-    """
+    """Return the index of samples by their ids, or by names of levels only; None for neither."""
     if ids is None:
         return None if names is None else pd.RangeIndex(n_samples)
     if isinstance(ids, pd.Index):
@@ -138,10 +135,7 @@ def whole_numbers(index: Any) -> list[int] | None:
 
 
 def written_like(index: Any, other: Any) -> Any:
-    """Return an index with its levels, and the types of its ids, as those of another.
-
-    Ambiguous ids stay as they are.
-    """
+    """Return an index with levels and types of ids as another's; ambiguous ids stay as they are."""
     if index.nlevels != other.nlevels:
         return index
     names = set(index.names) - {None}
@@ -205,7 +199,6 @@ def refuse_disjoint(ids: Any, others: Any, who: str, whose: str) -> NoReturn:
 
 
 def _example(ids: Any) -> str:
-    """Return the first id as a message shows it."""
     return repr(ids[:1].tolist()[0])
 
 

@@ -216,7 +216,6 @@ def _matched(labels: Any, others: Any, names: tuple[str, str], every: bool) -> n
 
 
 def _cluster_numbers(labels: Any, name: str) -> np.ndarray:
-    """Return labels as numbers of clusters, or refuse them."""
     _encode(labels, name)  # refuses labels that are empty, missing or not a column
     for label in np.asarray(labels).tolist():
         if not isinstance(label, int | float) or label != int(label) or label < 0:
@@ -231,7 +230,6 @@ def _encode_pair(y_true: Any, y_pred: Any) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _encode(labels: Any, name: str) -> np.ndarray:
-    """Encode labels from zero in order of appearance."""
     labels = np.asarray(labels)
     if labels.ndim != 1 or len(labels) == 0:
         raise ValueError(f"{name} has shape {labels.shape}: pass one label per sample")

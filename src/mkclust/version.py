@@ -1,7 +1,6 @@
 """The version of the library, in one place, and those of what it computes with."""
 
 import platform
-from functools import cache
 from importlib import metadata
 
 __version__ = "0.3.0"
@@ -9,11 +8,5 @@ __version__ = "0.3.0"
 
 def versions() -> dict[str, str]:
     """Return the versions on which results depend, by the names of the packages."""
-    others = {name: _installed(name) for name in ("numpy", "scipy", "scikit-learn")}
+    others = {name: metadata.version(name) for name in ("numpy", "scipy", "scikit-learn")}
     return {"mkclust": __version__, **others, "python": platform.python_version()}
-
-
-@cache
-def _installed(name: str) -> str:
-    """Return the version of an installed package, which is read from its files once."""
-    return metadata.version(name)

@@ -18,7 +18,6 @@ from mkclust.bench.tables import (
     score_table,
     time_table,
     weight_table,
-    write_tables,
 )
 
 BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
@@ -137,13 +136,6 @@ def test_seconds_are_medians_and_weights_stand_beside_alignments():
         ["x", 0.75, 0.5],
         ["y", 0.25, 0.125],
     ]
-
-
-def test_a_report_has_all_tables(tmp_path):
-    files = write_tables(BENCHMARKS / "results/released", tmp_path)
-    assert files[0].name == "README.md"
-    assert {"scores-default.csv", "times.csv", "weights.csv"} < {path.name for path in files}
-    assert "| Digit" in files[0].read_text()
 
 
 @pytest.fixture(scope="module")

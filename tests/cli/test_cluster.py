@@ -53,9 +53,6 @@ def read_run(path="run.json"):
         return json.load(file, parse_constant=refuse)
 
 
-# --- the labels of the estimator ------------------------------------------------------------------
-
-
 def test_views_of_a_file_have_the_labels_of_the_estimator_and_its_scores(views):
     _, y = three_clusters(60)
     result = succeed("cluster", "d.npz", "-k", 3)
@@ -78,15 +75,6 @@ def test_a_stack_of_kernels_and_square_matrices_are_clustered_as_kernels():
     np.savez("K.npz", **dict(zip("abc", kernels(), strict=True)))
     succeed("cluster", "K.npz", "-k", 3, "--kernels", "precomputed")
     assert read_run()["kernel_names"] == ["a", "b", "c"]
-    np.testing.assert_array_equal(read_labels(), model.labels_)
-
-
-def test_one_table_becomes_a_bank_of_kernels(views):
-    X = np.hstack(list(views.values()))
-    np.save("X.npy", X)
-    succeed("cluster", "X.npy", "-k", 3)
-    model = Recommended(3, random_state=0).fit(X)
-    assert len(read_run()["weights"]) == len(model.weights_) > 1
     np.testing.assert_array_equal(read_labels(), model.labels_)
 
 
@@ -119,9 +107,6 @@ def test_a_setting_that_cannot_be_is_refused_before_anything_is_read(method, set
     assert word in fail("cluster", "missing.npz", "-k", 3, "--method", method, "--set", setting)
 
 
-# --- landmarks ------------------------------------------------------------------------------------
-
-
 def test_landmarks_approximate_the_kernels_if_asked_for(views):
     succeed("cluster", "d.npz", "-k", 3, "--landmarks", 20, "--method", "simplemkkm", "-v")
     model = mkclust.SimpleMKKM(3, approximation=mkclust.kernels.Nystroem(20), random_state=0)
@@ -130,9 +115,6 @@ def test_landmarks_approximate_the_kernels_if_asked_for(views):
     record = read_run()
     assert record["landmarks"] == 20
     assert record["approximation_error"] == pytest.approx(model.approximation_error_.tolist())
-
-
-# --- what the views agree on ----------------------------------------------------------------------
 
 
 @pytest.mark.slow
@@ -151,34 +133,16 @@ def test_workers_of_a_cluster_find_the_same_clusters(views):
     assert "a.csv" in fail("cluster", "a.csv", "-k", 3, "--cluster", address)
 
 
-def shared_views():
-    """Return two views of three clusters, and one of noise."""
-    rng, y = np.random.default_rng(0), np.arange(90) % 3
-    views = {name: 3 * rng.normal(size=(3, 5))[y] + rng.normal(size=(90, 5)) for name in "ab"}
-    return views | {"noise": rng.normal(size=(90, 5))}
-
-
 def test_a_table_that_shares_nothing_is_named_with_its_p_value_and_recorded():
-    np.savez("three.npz", **shared_views())
+    views = three_clusters(90)[0] | {"noise": np.random.default_rng(1).normal(size=(90, 5))}
+    np.savez("three.npz", **views)
     text = succeed("cluster", "three.npz", "-k", 3).stdout
-    model = Recommended(3, random_state=0).fit(shared_views())
+    model = Recommended(3, random_state=0).fit(views)
     record, p_value = read_run(), model.agreement_.p_values[2, :2].min()
     assert f"Not used: noise: no clear agreement with these (p-value {p_value:.1g};" in text
     assert record["agreement"]["set_aside"] == ["noise"]
     np.testing.assert_allclose(record["agreement"]["p_values"], model.agreement_.p_values)
     assert record["stability"] > 0.8
-
-
-def test_weights_and_the_certificate_are_details_after_the_result():
-    np.savez("three.npz", **shared_views())
-    args = ("cluster", "three.npz", "-k", 3, "--method", "anchored-mkkm")
-    assert "Certificate" not in succeed(*args).stdout
-    text = succeed(*args, "-v").stdout
-    words = ["How stable", "Weight: how much a view counts", "Anchor: ", "Certificate: "]
-    assert sorted(words, key=text.index) == words
-
-
-# --- files ----------------------------------------------------------------------------------------
 
 
 def test_the_record_of_a_run_is_complete():
@@ -268,16 +232,6 @@ def test_expected_errors_of_a_fit_are_one_line_and_old_outputs_stay(error, monke
     assert Path("labels.csv").read_text() == "precious"
 
 
-def test_an_interrupted_run_is_one_line_and_leaves_nothing(monkeypatch):
-    def interrupted(self, X, y=None):
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(Recommended, "fit", interrupted)
-    result = invoke("cluster", "d.npz", "-k", 3)
-    assert (result.exit_code, result.stderr) == (130, "mkclust: interrupted\n")
-    assert os.listdir() == ["d.npz"]
-
-
 def test_warnings_are_plain_lines_and_are_kept_in_the_record(monkeypatch):
     fit = Recommended.fit
 
@@ -307,23 +261,6 @@ def test_warnings_are_plain_lines_and_are_kept_in_the_record(monkeypatch):
 )
 def test_a_wrong_argument_is_named(args, word):
     assert word in fail("cluster", *args)
-
-
-# --- other variables ------------------------------------------------------------------------------
-
-
-def test_clusters_are_tested_against_variables_and_survival_of_another_file():
-    pytest.importorskip("statsmodels")
-    _, y = three_clusters(60)
-    rng = np.random.default_rng(0)
-    clinic = {"months": rng.exponential(1 + 20 * y), "dead": rng.integers(2, size=60)}
-    pd.DataFrame(clinic | {"age": y + rng.normal(size=60)}).to_csv("clinic.csv", index=False)
-    options = ("--annotate", "clinic.csv", "--time", "months", "--event", "dead")
-    result = succeed("cluster", "d.npz", "-k", 3, *options)
-    assert "Clusters against the variables of clinic.csv:" in result.stdout
-    tests = {test["variable"]: test for test in read_run()["annotation"]["tests"]}
-    assert tests["months, dead"]["test"] == "log-rank"
-    assert tests["age"]["p_adjusted"] < 0.05
 
 
 def test_variables_of_other_samples_cost_no_fit_and_unreadable_ones_are_refused_before_it():

@@ -63,9 +63,6 @@ def typed(message):
     return re.search(r"pass (--[\w-]+ \S+)", message).group(1).rstrip(",;").split()
 
 
-# --- joining --------------------------------------------------------------------------------------
-
-
 def test_tables_in_different_orders_are_joined_by_id_and_the_join_is_printed():
     result = cluster("mrna.csv", "mirna.tsv")
     assert "mrna (mrna.csv): 60 samples x 3 columns, ids such as 'p00'" in result.stdout
@@ -116,9 +113,6 @@ def test_views_and_kernels_are_not_joined():
     assert "K.npy holds kernels but V.npz holds views" in refuse("V.npz", "K.npy")
 
 
-# --- mistakes that would pass silently ------------------------------------------------------------
-
-
 @pytest.mark.parametrize("with_ids", [True, False])
 def test_a_transposed_file_is_refused_with_the_option_that_turns_it(with_ids):
     cluster("mrna.csv", "mirna.tsv")
@@ -152,9 +146,6 @@ def test_a_kernel_is_not_taken_for_a_table():
     assert recovered() > 0.9
 
 
-# --- missing cells and samples --------------------------------------------------------------------
-
-
 def test_files_with_some_common_ids_are_inspected_and_joined_if_asked():
     left, right = tables()
     left.iloc[5:].to_csv("mrna.csv", index_label="patient")
@@ -169,9 +160,6 @@ def test_files_with_some_common_ids_are_inspected_and_joined_if_asked():
     files = ("mrna.csv", "mirna.tsv", "--join", "outer")
     report = json.loads(succeed("inspect", *files, "--json").stdout)
     assert report["patterns"][1] == {"lacks": ["mirna"], "samples": 8}
-
-
-# --- formats --------------------------------------------------------------------------------------
 
 
 EVIL = "\x1b[2J\x9b31m\u202eleft\n=1+1"

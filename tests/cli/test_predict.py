@@ -92,9 +92,6 @@ def test_a_foreign_file_is_refused_by_the_name_of_what_it_holds():
     model.agreement_ = os.system
     Path("model.skops").write_bytes(skops.io.dumps({"format": FORMAT, "model": model}))
     assert "system" in fail("predict", "model.skops", "new.npz", "--labels", "new.csv")
-    Path("model.skops").write_bytes(b"nothing of the kind")
-    message = fail("predict", "model.skops", "new.npz", "--labels", "new.csv")
-    assert "model.skops: is not a model" in message
 
 
 def write_patients(folder=".", rows=slice(None)):

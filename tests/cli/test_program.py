@@ -13,19 +13,16 @@ import pytest
 
 import mkclust
 from command_line import succeed, three_clusters
-from mkclust import cli
 
 posix = pytest.mark.skipif(sys.platform == "win32", reason="needs POSIX devices and signals")
 MAIN = "from mkclust.cli import main; main()"
 SLOW = """
-import signal, sys, time, mkclust, mkclust.cli
+import signal, time, mkclust, mkclust.cli
 signal.signal(signal.SIGINT, signal.default_int_handler)
-method, seconds = mkclust.METHODS[mkclust.RECOMMENDED], float(sys.argv.pop())
-fit = method.fit
+method = mkclust.METHODS[mkclust.RECOMMENDED]
 def slow(self, X, y=None):
     open('begun', 'w').close()
-    time.sleep(seconds)
-    return fit(self, X)
+    time.sleep(60)
 method.fit = slow
 mkclust.cli.main()
 """
@@ -63,7 +60,7 @@ def test_the_program_exits_with_0_or_2_and_without_typer_it_says_what_to_install
 @posix
 @pytest.mark.slow
 def test_control_c_ends_a_running_program_with_one_line():
-    command = [sys.executable, "-c", SLOW, "cluster", "d.npz", "-k", "3", "60"]
+    command = [sys.executable, "-c", SLOW, "cluster", "d.npz", "-k", "3"]
     process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
     for _ in range(600):
         if os.path.exists("begun") or process.poll() is not None:
@@ -75,22 +72,8 @@ def test_control_c_ends_a_running_program_with_one_line():
     assert sorted(os.listdir()) == ["begun", "d.npz"]
 
 
-@pytest.fixture
-def small_tables(monkeypatch):
-    """Have the demo start from four small tables of ten clusters, and return them."""
-    rng, digits = np.random.default_rng(0), np.arange(80) % 10
-    truth = pd.Series(digits, [f"s{i}" for i in range(80)])
-    tables = {}
-    for name in ("rows", "columns", "fourier", "gradients"):
-        values = 2 * rng.normal(size=(10, 4))[digits] + rng.normal(size=(80, 4))
-        frame = pd.DataFrame(values, truth.index, ["a", "b, c", "d", "e"])
-        tables[name] = frame.iloc[rng.permutation(80)]
-    monkeypatch.setattr(cli.demo, "digit_tables", lambda: (tables, truth))
-    return tables
-
-
 @pytest.mark.slow
-def test_the_demo_joins_files_explains_its_result_and_ends_with_a_command(small_tables):
+def test_the_demo_joins_files_explains_its_result_and_ends_with_a_command():
     pytest.importorskip("matplotlib")
     text = succeed("demo", "--out", "new/demo").stdout
     assert "Not used: shuffled" in text

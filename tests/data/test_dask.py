@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 from conftest import blob_views
-from mkclust import AverageKKM, SimpleMKKM
+from mkclust import SimpleMKKM
 from mkclust.data import as_blocks, as_dask
-from mkclust.kernels import Linear, Nystroem
+from mkclust.kernels import Nystroem
 
 da = pytest.importorskip("dask.array")
 
@@ -44,16 +44,6 @@ def test_sums_results_for_samples_and_rows_are_those_of_arrays(views):
     some = np.array([0, 5, 77, 199])
     for name, rows in there.take(some).items():
         np.testing.assert_array_equal(rows, views[name][some])
-
-
-@pytest.mark.parametrize("approximation", [Linear(), Nystroem(20)])
-def test_models_of_dask_arrays_are_those_of_arrays(views, approximation):
-    here, there = (
-        AverageKKM(3, approximation=approximation, random_state=0).fit(X)
-        for X in (views, lazy(views, 23))
-    )
-    np.testing.assert_array_equal(there.labels_, here.labels_)
-    np.testing.assert_array_equal(there.predict(lazy(views)), here.labels_)
 
 
 def test_exact_kernels_of_dask_arrays_are_refused(views):

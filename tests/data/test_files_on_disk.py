@@ -51,26 +51,3 @@ def test_memory_maps_are_clustered_as_arrays(tmp_path, dtype):
     view = load(tmp_path / "x.npy").views["x"]
     assert isinstance(view, np.memmap)
     assert_same_fits([view, view[:, :5]], [table, table[:, :5]])
-
-
-def test_empty_rows_of_memory_maps_are_missing_as_those_of_arrays(tmp_path):
-    views = {"a": X[:, :3].copy(), "b": X[:, 3:].copy()}
-    views["a"][::5], views["b"][1::7] = np.nan, np.nan
-    views["a"][[85, 155, 225, 15, 50, 120, 190]] = 0.0  # those that both would lack
-    for name, view in views.items():
-        np.save(tmp_path / f"{name}.npy", view)
-    assert_same_fits({n: np.load(tmp_path / f"{n}.npy", mmap_mode="r") for n in views}, views)
-
-
-def test_kernels_in_files_are_clustered_as_arrays(tmp_path):
-    h5py, squared = pytest.importorskip("h5py"), np.square(X[:, None] - X)
-    kernels = np.exp(-np.array([squared[..., :3].sum(-1), squared[..., 3:].sum(-1)]) / 30)
-    with h5py.File(tmp_path / "K.h5", "w") as file:
-        file["K"] = kernels
-    np.save(tmp_path / "K.npy", kernels)
-    expected = SimpleMKKM(3, kernels="precomputed", random_state=0).fit(kernels)
-    for name in ("K.h5", "K.npy"):
-        held = load(tmp_path / name, on_disk=True).kernels
-        model = SimpleMKKM(3, kernels="precomputed", random_state=0).fit(held)
-        np.testing.assert_allclose(model.weights_, expected.weights_, atol=1e-10)
-        np.testing.assert_array_equal(model.labels_, expected.labels_)

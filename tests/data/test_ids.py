@@ -20,14 +20,12 @@ BANK = {"widths": (1.0,), "polynomials": (), "linear": None}
 
 
 def clustered():
-    """Return three arrays of the same clusters, of different widths."""
     rng = np.random.default_rng(0)
     y = np.arange(N) % 3
     return [4 * rng.normal(size=(3, d))[y] + rng.normal(size=(N, d)) for d in (3, 4, 5)]
 
 
 def frames():
-    """Return the same as data frames."""
     return [pd.DataFrame(view, index=TEXT) for view in clustered()]
 
 

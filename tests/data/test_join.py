@@ -85,8 +85,7 @@ def test_samples_of_a_fit_are_found_again_among_more():
 def test_new_samples_need_have_no_id_in_common():
     samples = read_views([frame(["x"]), frame(["y"])], options=OUTER, encodings={})
     assert samples.missing.tolist() == [[False, True], [True, False]]
-    nobody = pd.DataFrame({"number": []})
-    samples = read_views([frame(["x"]), nobody], options=OUTER, encodings={})
+    samples = read_views([frame(["x"]), pd.DataFrame({"x": []})], options=OUTER, encodings={})
     assert samples.missing.tolist() == [[False, True]]
 
 
@@ -103,16 +102,3 @@ def test_tables_without_ids_are_not_joined():
     parts = {"a": np.ones((3, 2)), "b": pd.DataFrame(np.ones((4, 2)))}
     with pytest.raises(ValueError, match="'a' .* 'b' .*set_index"):
         read_views(parts, options=OUTER)
-    ids = IDS["text"]
-    parts = {"a": frame(ids[:4]), "b": frame(ids[2:6]), "c": np.ones((6, 1))}
-    with pytest.raises(ValueError, match="'c' has no ids"):
-        read_views(parts, options=OUTER)
-
-
-def test_frames_of_distances_are_joined_in_rows_and_columns():
-    values, ids = np.abs(np.subtract.outer(np.arange(4.0), np.arange(4.0))), IDS["text"]
-    distances = pd.DataFrame(values, index=ids[:4], columns=ids[:4])
-    samples = read_views({"b": frame(ids[1:6]), "d": distances.iloc[::-1]}, options=OUTER)
-    assert samples.ids.tolist() == [*ids[1:6], "s0"]
-    order = ["s1", "s2", "s3", "s0"]
-    np.testing.assert_array_equal(samples.parts[1], distances.loc[order, order])

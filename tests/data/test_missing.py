@@ -16,7 +16,6 @@ NAN = np.nan
 
 
 def views(n=6):
-    """Return two views of some samples, each without one of them."""
     rng = np.random.default_rng(0)
     a, b = rng.normal(size=(n, 3)), rng.normal(size=(n, 2))
     a[1], b[4] = NAN, NAN
@@ -68,13 +67,6 @@ def test_a_sample_in_no_view_is_named():
     frames = {name: pd.DataFrame(view, index=IDS[:6]) for name, view in arrays.items()}
     with pytest.raises(ValueError, match="missing from every view: 's1'"):
         read_views(frames)
-
-
-def test_new_samples_may_all_lack_a_view():
-    for table in (np.full((3, 2), NAN), [[None, None]] * 3, pd.DataFrame(np.full((3, 2), NAN))):
-        samples = read_views({"a": np.ones((3, 2)), "b": table}, encodings={})
-        assert samples.missing.tolist() == [[False, True]] * 3
-        assert samples.views["b"].shape == (0, 2)
 
 
 def test_numbers_and_categories_of_a_frame_lack_the_same_samples():

@@ -7,6 +7,7 @@ import scipy.sparse
 from hypothesis import given
 from hypothesis import strategies as st
 
+from given_kernels import Rows
 from mkclust.data.options import TableOptions
 from mkclust.data.row_source import RowSubset
 from mkclust.data.samples import read_kernels, read_samples
@@ -20,7 +21,6 @@ MASK[[0, 3], 1] = False
 
 
 def kernels(n=5, m=2, seed=0):
-    """Return some kernels, of shape (m, n, n)."""
     X = np.random.default_rng(seed).normal(size=(m, n, 3))
     return X @ X.transpose(0, 2, 1)
 
@@ -31,7 +31,6 @@ def without(K, p, sample):
 
 
 def block(K, p, samples):
-    """Return the rows and columns of some samples."""
     return K[p][np.ix_(samples, samples)]
 
 
@@ -105,20 +104,11 @@ def test_a_mask_takes_whole_kernels_or_their_blocks():
         read_kernels([K[0], K[1][:2, :2]], observed=MASK)
 
 
-class Rows:
-    """Kernels known by their rows alone."""
-
-    n_kernels, n_samples, dtype = 2, 5, np.dtype(float)
-
-    def rows(self, start, stop):
-        return list(kernels()[:, start:stop])
-
-
 def test_kernels_known_by_their_rows_are_neither_masked_nor_cut():
-    samples = read_kernels(Rows())
+    samples = read_kernels(Rows(kernels()))
     assert (samples.n_samples, samples.missing) == (5, None)
     with pytest.raises(TypeError, match="rows alone"):
-        read_kernels(Rows(), observed=MASK)
+        read_kernels(Rows(kernels()), observed=MASK)
     with pytest.raises(TypeError, match="rows alone"):
         samples.take(np.arange(3))
 

@@ -47,19 +47,10 @@ def same(actual, expected):
     pd.testing.assert_frame_equal(actual, expected, check_index_type=False, check_dtype=False)
 
 
-@pytest.mark.parametrize(
-    ("name", "pack"),
-    [
-        ("x.csv", bytes),
-        ("x.csv.gz", gzip.compress),
-        ("x.csv.bz2", bz2.compress),
-        ("x.csv.xz", lzma.compress),
-    ],
-)
-def test_a_packed_table_is_read_as_a_plain_one(tmp_path, frame, name, pack):
-    data = load(write(tmp_path / name, pack(TABLE.encode())))
-    assert list(data.views) == ["x"]
-    assert data.name == "x"
+@pytest.mark.parametrize(("suffix", "library"), [("gz", gzip), ("bz2", bz2), ("xz", lzma)])
+def test_a_packed_table_is_read_as_a_plain_one(tmp_path, frame, suffix, library):
+    data = load(write(tmp_path / f"x.csv.{suffix}", library.compress(TABLE.encode())))
+    assert (list(data.views), data.name) == (["x"], "x")
     same(data.views["x"], frame)
     assert "Ids: the column id." in data.description
 
@@ -95,21 +86,13 @@ def test_ids_are_text_as_they_are_written(tmp_path):
         assert list(view(tmp_path / f"x.{suffix}").index) == ["7", "8"]
 
 
-def test_any_column_can_hold_the_ids(tmp_path):
-    path = write(tmp_path / "x.csv", "a,code,b\n1,x,2\n3,y,4\n")
-    table = view(path, id="code")
-    assert list(table.index) == ["x", "y"]
-    assert list(table.columns) == ["a", "b"]
-    assert table["a"].tolist() == [1, 3]
-    assert "'code'" in complaint(path, id="Codes")
-
-
 def test_ids_that_are_there_twice_or_missing_are_refused_with_the_next_step(tmp_path):
     path = write(tmp_path / "x.csv", "patient,code,b\np1,x,2\np1,y,4\np2,z,5\n")
     message = complaint(path)
     assert "column patient" in message
     assert "'p1'; pass id='code'" in message
     assert list(view(path, id="code").index) == ["x", "y", "z"]
+    assert "'code'" in complaint(path, id="Codes")
     assert "row 2" in complaint(write(path, "id,b\ns1,1\n,2\n"))
 
 
@@ -187,9 +170,6 @@ def test_a_square_table_can_be_a_kernel(tmp_path):
     assert "x is 3 x 2" in complaint(write(tmp_path / "x.csv", TABLE), kernels=True)
 
 
-# --- sheets, Feather, parquet --------------------------------------------------------------------
-
-
 def test_a_sheet_is_a_table_and_others_are_named(tmp_path, frame):
     path = tmp_path / "book.xlsx"
     with pd.ExcelWriter(path) as book:
@@ -228,9 +208,6 @@ def test_a_package_that_is_not_installed_is_named_with_its_extra(
 ):
     monkeypatch.setitem(sys.modules, module, None)
     assert f'pip install "mkclust[{extra}]"' in complaint(write(tmp_path / name, "x"))
-
-
-# --- sparse matrices and AnnData -----------------------------------------------------------------
 
 
 def test_anndata_is_a_view_with_its_names(tmp_path):
@@ -277,8 +254,6 @@ def test_a_column_that_counts_rows_before_the_ids_is_ignored(tmp_path):
     for options in ({}, {"id": "code"}):
         same(view(path, **options), pd.DataFrame({"a": [5, 7]}, ["x", "y"]))
 
-
-# --- parquet files that are read by rows ---------------------------------------------------------
 
 N = 240
 RNG = np.random.default_rng(0)

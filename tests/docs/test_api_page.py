@@ -23,15 +23,6 @@ def names_on_the_page() -> set[str]:
     return names
 
 
-def functions_of(module) -> list[str]:
-    """Return the functions that a module defines for others."""
-    return [
-        name
-        for name, value in inspect.getmembers(module, inspect.isfunction)
-        if value.__module__ == module.__name__ and not name.startswith("_")
-    ]
-
-
 PUBLIC = {
     mkclust: mkclust.__all__,
     kernels: [name for name in kernels.__all__ if name not in mkclust.__all__],
@@ -42,7 +33,8 @@ PUBLIC = {
     # From counts, or for labels of the library itself.
     metrics: [
         name
-        for name in functions_of(metrics)
+        for name, value in inspect.getmembers(metrics, inspect.isfunction)
+        if value.__module__ == metrics.__name__ and not name.startswith("_")
         if name not in (*mkclust.__all__, "agreement_of_labels")
     ],
 }

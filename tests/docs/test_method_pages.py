@@ -4,11 +4,10 @@ import re
 from inspect import signature
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 from mkclust import METHODS
-from mkclust.methods import InductiveClusterer, MultipleKernelClusterer
+from mkclust.methods import InductiveClusterer
 from mkclust.methods.simple_mkkm import CertifiedClusterer
 
 FOLDER = Path(__file__).parents[2] / "docs" / "methods"
@@ -37,20 +36,9 @@ def test_the_page_of_a_method_names_its_parameters_its_references_and_an_example
     for name in signature(method).parameters:
         if name not in shared or name in method.GRID:
             assert f"`{name}`" in text, name
-    for grid in method.GRID.values():
-        ends = [min(grid), max(grid)]
-        powers = [f"2^{{{int(np.log2(end))}}}" for end in ends]
-        assert all(map(text.__contains__, powers)) or all(str(end) in text for end in ends)
     for reference in method.REFERENCES:
         first_author, year = reference.split(",")[0], reference.rstrip(".")[-4:]
         assert first_author in text, reference
         assert year in text, reference
     assert f"{{class}}`mkclust.{method.__name__}`" in text
     assert ">>> " in text
-    assert "## Failure modes" in text
-
-
-def test_only_methods_of_the_library_have_pages():
-    pages = {path.stem for path in FOLDER.glob("*.md")} - {"index"}
-    assert pages == METHODS.keys()
-    assert all(issubclass(method, MultipleKernelClusterer) for method in METHODS.values())

@@ -72,13 +72,9 @@ def test_over_all_permutations_the_mean_is_zero_and_the_variance_the_stated_one(
     assert z == pytest.approx(u[0, 1] / np.std(shuffled))
 
 
-def test_of_two_kernels_of_one_direction_each_p_values_are_those_of_a_squared_normal():
-    scores = np.array([[0.0, 3.0], [3.0, 0.0]])
-    assert p_values(scores, np.ones(2))[0, 1] == pytest.approx(chi2.sf(1 + 3 * np.sqrt(2), 1))
-
-
-def test_of_kernels_of_many_directions_p_values_are_those_of_a_normal():
+def test_p_values_are_those_of_a_squared_normal_for_one_direction_and_of_a_normal_for_many():
     scores = np.full((2, 2), 3.0)
+    assert p_values(scores, np.ones(2))[0, 1] == pytest.approx(chi2.sf(1 + 3 * np.sqrt(2), 1))
     assert p_values(scores, np.full(2, 1e-2))[0, 1] == pytest.approx(norm.sf(3), rel=0.02)
 
 

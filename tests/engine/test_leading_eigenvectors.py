@@ -19,9 +19,6 @@ def test_relaxing_finds_the_leading_eigenvalues(family, n, k):
     found = relax(Array(kernel), k, tol=1e-10)
     exact = np.linalg.eigvalsh(kernel)[::-1]
     assert found.value == pytest.approx(exact[:k].sum(), rel=1e-8)
-    H = found.vectors[:, :k]
-    np.testing.assert_allclose(H.T @ H, np.eye(k), atol=1e-9)
-    np.testing.assert_allclose(found.products, kernel @ found.vectors, atol=1e-8 * exact[0])
 
 
 @pytest.mark.parametrize("dtype", ["float64", "float32"])

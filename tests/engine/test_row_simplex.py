@@ -69,24 +69,12 @@ def test_the_minimizer_satisfies_the_optimality_conditions(seed, n, m, rank, sca
         assert value(Q, other) >= (found.value - found.gap) * (1 - 1e-9)
 
 
-@pytest.mark.parametrize("rank", [None, 3, 1])
-@pytest.mark.parametrize(("n", "m"), [(2, 2), (6, 3), (5, 8), (10, 4)])
-def test_small_problems_are_solved(n, m, rank):
-    assert solve(random_blocks(n * m + 1, n, m, rank)).converged
-
-
-def test_diagonal_blocks_have_a_closed_form():
-    diagonals = np.random.default_rng(0).uniform(0.1, 5, size=(4, 30))
-    found = solve(np.stack([np.diag(row) for row in diagonals]))
-    expected = (1 / diagonals / (1 / diagonals).sum(axis=0)).T
-    np.testing.assert_allclose(found.point, expected, atol=1e-9)
-
-
 @pytest.mark.parametrize("seed", range(10))
 def test_no_start_is_made_worse(seed):
     Q = random_blocks(seed, 15, 6, rank=3)
     start = np.random.default_rng(seed).dirichlet(np.full(6, 0.2), size=15)
     found = solve(Q, start)
+    assert found.converged
     assert solve(Q, found.point).value <= found.value <= value(Q, start)
 
 

@@ -12,14 +12,9 @@ from problems import blob_kernels, commuting, top_eigenvalue_sum
 RAW = {"center": False, "normalize": False, "validate": False}
 
 
-def entries_of(stack):
-    """Return all kernels written out, (m, n, n)."""
-    return np.stack([np.asarray(K.dense()) for K in stack.kernels])
-
-
 def true_gap(stack, found, k):
     """Return how far the objective, by a dense eigensolver, lies above the certified bound."""
-    J = top_eigenvalue_sum(entries_of(stack), found.weights, k)
+    J = top_eigenvalue_sum(stack.among().entries, found.weights, k)
     return (J - found.history[-1, 1]) / J
 
 
@@ -33,7 +28,7 @@ def claimed_gap(found):
 def test_the_search_matches_cutting_surfaces_on_the_whole_space(n, streamed):
     kernels, _ = gaussian_kernels(np.random.default_rng(2), n=n, k=4, strengths=(2, 1, 0.5, 0, 0))
     stack = as_stack(kernels, streamed=streamed)
-    entries = entries_of(stack)
+    entries = stack.among().entries
     found = search(stack, 4, tol=1e-9, max_iter=100)
     assert found.converged
     oracle = CuttingSurfaces(np.full(5, 0.2))
@@ -53,7 +48,7 @@ def test_the_search_matches_cutting_surfaces_on_the_whole_space(n, streamed):
 @pytest.mark.parametrize("k", [2, 6, 15])
 def test_certificates_of_a_search_through_single_precision_are_true(k, n_noise):
     stack = as_stack(blob_kernels(k, n_noise), validate=False)
-    entries = entries_of(stack)
+    entries = stack.among().entries
     found = search(stack, k, tol=1e-6, max_iter=200)
     value = top_eigenvalue_sum(entries, found.weights, k)
     assert found.relaxation.value <= value * (1 + 1e-12)
@@ -86,7 +81,7 @@ def test_a_kernel_of_fixed_coefficient_is_part_of_every_mix(n):
     found = search(stack, 3, tol=1e-7, max_iter=200, n_fixed=1)
     assert found.converged
     assert len(found.weights) == 3
-    entries = entries_of(stack)
+    entries = stack.among().entries
     mixed = np.tensordot(np.append(found.weights**2, 1.0), entries, 1)
     J = np.linalg.eigvalsh(mixed)[-3:].sum()
     assert -1e-10 <= (J - found.history[-1, 1]) / J <= claimed_gap(found) + 1e-10

@@ -22,7 +22,6 @@ pytestmark = [
 
 
 def blobs(n=60, k=3, seed=0):
-    """Return two views of clusters that overlap a little."""
     rng = np.random.default_rng(seed)
     y = np.arange(n) % k
     return [3 * np.eye(k, d)[y] + rng.normal(size=(n, d)) for d in (4, 6)]
@@ -46,7 +45,6 @@ def nearest(row, r):
 
 
 def shared(members):
-    """Return the kernel of memberships by its formula."""
     members = members.astype(float)
     counts = members.sum(axis=1)
     return members @ members.T / np.sqrt(np.outer(counts, counts))

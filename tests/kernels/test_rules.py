@@ -47,7 +47,6 @@ def distances(seed=0, n=N):
 
 
 def example(rule, seed=0):
-    """Return a view that a rule makes sense of."""
     if not RULES[rule].by_name:
         return example_of_kind(rule, seed)
     return {"overlap": codes, "from_distances": distances}.get(rule, numbers)(seed)
@@ -160,9 +159,6 @@ def test_neither_unit_nor_order_changes_a_kernel_and_it_is_as_definite_as_it_cla
     np.testing.assert_allclose(after, before[np.ix_(order, order)], atol=1e-9)
     values = np.linalg.eigvalsh(before)
     assert not RULES[rule].is_definite or values[0] > -1e-10 * values[-1]
-
-
-# What is special about some of them -------------------------------------------------------------
 
 
 def test_a_new_category_equals_no_known_one():

@@ -20,7 +20,6 @@ def blobs(n=N, d=6):
 
 
 def warned(X, **parameters):
-    """Return what a bank warns of."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         KernelBank(**(ONE | parameters)).fit(X)

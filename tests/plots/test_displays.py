@@ -7,7 +7,6 @@ import pytest
 
 pytest.importorskip("matplotlib")
 
-import matplotlib.pyplot as plt
 from matplotlib.figure import Figure
 from sklearn.cluster import KMeans
 from sklearn.exceptions import NotFittedError
@@ -84,17 +83,6 @@ def test_displays_show_what_a_model_has_learned(model, ax):
     assert weights.note == model.WEIGHT_MEANING
     np.testing.assert_array_equal(convergence.history, model.history_)
     np.testing.assert_array_equal(embedding.labels, model.labels_)
-
-
-def test_without_axes_a_figure_of_pyplot_is_made_and_with_axes_none(model, ax):
-    before = plt.get_fignums()
-    shown = KernelWeightsDisplay.from_estimator(model, ax=ax)
-    assert plt.get_fignums() == before
-    assert shown.ax_ is ax
-    assert shown.plot() is shown
-    (number,) = set(plt.get_fignums()) - set(before)
-    assert plt.figure(number) is shown.figure_
-    plt.close(shown.figure_)
 
 
 def test_models_that_are_not_fitted_or_of_other_libraries_are_refused():

@@ -60,20 +60,6 @@ def test_shifting_adds_just_the_smallest_eigenvalue(n, center):
     assert np.linalg.eigvalsh(found)[0] > -1e-12
 
 
-def test_names_come_from_the_dict_or_the_argument_or_the_numbers():
-    K = integer_kernels()
-    assert as_stack(K).names == ("kernel 0", "kernel 1", "kernel 2")
-    assert as_stack({"x": K[0], 7: K[1]}).names == ("x", "7")
-    assert as_stack(list(K), names=["a", "b", "c"]).names == ("a", "b", "c")
-
-
-@pytest.mark.parametrize("scale", [1e150, 1e-150])
-def test_the_scale_of_a_kernel_does_not_matter_if_it_is_scaled(scale):
-    kernels = integer_kernels()
-    found, expected = (as_stack(each).among().entries for each in (kernels * scale, kernels))
-    np.testing.assert_allclose(found, expected, atol=1e-11)
-
-
 @pytest.mark.parametrize("streamed", [False, True])
 def test_one_entry_that_differs_from_its_mirror_image_is_seen(streamed):
     X = np.random.default_rng(0).normal(size=(700, 4))
@@ -110,10 +96,7 @@ REFUSED = {
         ),
         "kernel 1 looks like distances",
     ),
-    "negative diagonal": (
-        lambda K: K.__setitem__((...,), -np.eye(N)),
-        "kernel 1 is indefinite",
-    ),
+    "negative diagonal": (lambda K: K.__setitem__((...,), -np.eye(N)), "kernel 1 is indefinite"),
 }
 
 
@@ -151,12 +134,6 @@ def test_what_is_no_set_of_kernels_is_refused_with_what_to_pass(kernels, message
 def test_rows_cannot_be_repaired_or_held(options):
     with pytest.raises(ValueError, match="needs the kernels in memory"):
         as_stack(Rows(integer_kernels()), **options)
-
-
-@pytest.mark.parametrize("option", ["center", "normalize", "validate", "streamed", "psd"])
-def test_an_option_that_is_none_is_named(option):
-    with pytest.raises(ValueError, match=option):
-        as_stack(integer_kernels(), **{option: "perhaps"})
 
 
 def test_memory_maps_are_streamed_if_a_mix_would_not_fit(tmp_path, monkeypatch):

@@ -7,12 +7,7 @@ from sklearn.metrics import adjusted_rand_score
 from sklearn.preprocessing import normalize
 
 from libraries import LIBRARIES, as_library
-from mkclust.stack.discretize import (
-    assign,
-    discretize,
-    k_means,
-    normalize_rows,
-)
+from mkclust.stack.discretize import assign, discretize, k_means, normalize_rows
 
 
 def noisy_rows(n=80, columns=4, seed=0):
@@ -25,15 +20,6 @@ def clear_rows(n=300):
     """Return rows in three directions, 3 : 2 : 1, and their clusters by falling size."""
     y = np.where(np.arange(n) % 6 < 3, 0, np.where(np.arange(n) % 6 < 5, 1, 2))
     return np.eye(3)[y] + 0.1 * np.random.default_rng(0).normal(size=(n, 3)), y
-
-
-@pytest.mark.parametrize("scale", [1, 1e150, 1e-6])
-def test_rows_are_scaled_to_unit_length_as_by_scikit_learn(scale):
-    rows = scale * noisy_rows()
-    before = rows.copy()
-    np.testing.assert_allclose(normalize_rows(rows), normalize(rows), atol=1e-14)
-    discretize(rows, 3, random_state=0)
-    np.testing.assert_array_equal(rows, before)
 
 
 def test_rows_of_mere_rounding_have_no_direction():

@@ -13,7 +13,6 @@ from mkclust.metrics import adjusted_rand_index
 WITH_FEATURES = [
     name for name, method in METHODS.items() if "approximation" in method().get_params()
 ]
-OTHERS = [name for name in METHODS if name not in WITH_FEATURES]
 
 
 def make_views(n=150):
@@ -63,38 +62,10 @@ def test_what_has_no_features_is_refused():
             fitted(views, wrong)
     with pytest.raises(ValueError, match="kernels='precomputed'"):
         SimpleMKKM(3, kernels="precomputed", approximation=Nystroem(20)).fit(kernels)
-    with pytest.raises(ValueError, match="kernels='precomputed'"):
-        fitted(kernels, Nystroem(20))
     with pytest.raises(ValueError, match="n_clusters=20.*6 directions"):
         SimpleMKKM(20, approximation=Nystroem(2)).fit(views)
     with pytest.raises(ValueError, match="View 'a': n_components=151 landmarks of 150 rows"):
         fitted(views, Nystroem(151))
-    with pytest.raises(TypeError, match="approximation"):
-        METHODS[OTHERS[0]](3, approximation=Nystroem(20))
-    model = fitted(views, Nystroem(20))
-    with pytest.raises(ValueError, match="the model was fitted on"):
-        model.predict({name: view[:, :3] for name, view in views.items()})
-
-
-def test_samples_may_lack_views_in_arrays_and_dask_arrays():
-    da = pytest.importorskip("dask.array")
-    views, rng = make_views(), np.random.default_rng(1)
-    observed = rng.random((150, 3)) > 0.3
-    observed[np.arange(150), rng.integers(3, size=150)] = True
-    X = {
-        name: np.where(seen[:, None], view, np.nan)
-        for (name, view), seen in zip(views.items(), observed.T, strict=True)
-    }
-    expected = fitted(X, Nystroem(20))
-    X = {name: da.from_array(view, chunks=(40, -1)) for name, view in X.items()}
-    views = {name: da.from_array(view, chunks=(40, -1)) for name, view in views.items()}
-    model = fitted(X, Nystroem(20))
-    for one in (model, fitted(views, Nystroem(20), observed=observed)):
-        np.testing.assert_allclose(one.weights_, expected.weights_, atol=1e-6)
-        np.testing.assert_array_equal(np.asarray(one.labels_), expected.labels_)
-        np.testing.assert_array_equal(one.observed_, observed)
-    np.testing.assert_array_equal(np.asarray(expected.predict(X)), expected.labels_)
-    np.testing.assert_allclose(np.asarray(model.transform(X)), expected.embedding_, atol=1e-8)
 
 
 def test_as_many_directions_as_centered_clusters_span_are_enough():

@@ -14,7 +14,7 @@ from threadpoolctl import threadpool_limits
 from conftest import blob_views
 from given_kernels import standardized, written_out
 from libraries import FOREIGN, LIBRARIES, as_library
-from mkclust.data.blocks import Block, check_finite
+from mkclust.data.blocks import Block
 from mkclust.data.samples import as_blocks
 from mkclust.kernels import Linear, Nystroem
 from mkclust.linalg import is_foreign, place, to_host
@@ -257,13 +257,3 @@ def test_views_may_be_complete_or_have_five_samples(keep, map_):
     assert np.isfinite(stack.features.trace_errors).all()
     with pytest.raises(ValueError, match="'c', observed in 5 of 90 .*n_components=6"):
         compress(as_blocks(views), Nystroem(6), **how)
-
-
-@pytest.mark.parametrize("library", LIBRARIES)
-def test_cells_that_are_not_finite_are_refused(library):
-    views, observed = incomplete()
-    check_finite(as_blocks(as_library(library, views)).take(np.arange(N)), 0)
-    first, second = np.flatnonzero(observed[:, 1])[:2]
-    views["b"][[first, second], -1] = np.inf
-    with pytest.raises(ValueError, match=rf"'b' .* 2 of .* sample {first};"):
-        check_finite(as_blocks(as_library(library, views)).take(np.arange(N)), 0)

@@ -6,13 +6,11 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from hypothesis import given
-from hypothesis import strategies as st
 
 from given_kernels import M, N, Rows, integer_kernels, on_disk, standardized
 from libraries import LIBRARIES, as_library, kind_of
 from mkclust.linalg import to_host
-from mkclust.stack import Array, Factored, Mix, Shifted, as_stack
+from mkclust.stack import Array, Factored, Mix, as_stack
 from mkclust.stack.kernel import multiply
 from mkclust.stack.observed import Fill, rescaling, with_active
 
@@ -176,25 +174,6 @@ def test_answers_live_where_the_kernels_do(library, incomplete):
     for found, wanted in ((stack.gram(), expected.gram()), (stack.traces(), expected.traces())):
         assert type(found) is np.ndarray
         agree(found, wanted)
-
-
-@given(st.integers(0, 2**32 - 1), st.floats(0, 10))
-def test_compositions_are_those_of_the_matrices(seed, shift):
-    rng = np.random.default_rng(seed)
-    K, F = integer_kernels(n=12, m=1, seed=seed % 1000)[0], rng.normal(size=(12, 2))
-    mix = Mix(np.array([1.0, 0.0, 3.0]), [Shifted(Array(K), shift), Array(K), Factored(F)])
-    expected = K + shift * np.eye(12) + 3 * F @ F.T
-    agree(mix.dense(), expected)
-    agree(mix @ F, expected @ F)
-    agree(mix.diagonal(), np.diag(expected))
-
-
-@pytest.mark.parametrize("form", ["array", "list of arrays", "list of Fortran arrays", "float32"])
-def test_dense_kernels_are_neither_copied_nor_converted(form, tmp_path):
-    given_kernels = FORMS[form](integer_kernels(), tmp_path)
-    for kernel, matrix in zip(as_stack(given_kernels).kernels, given_kernels, strict=True):
-        assert np.shares_memory(kernel.kernel.matrix, matrix)
-        assert kernel.kernel.matrix.dtype == matrix.dtype
 
 
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])

@@ -45,16 +45,6 @@ def test_gathering_and_scattering_are_products_with_one_matrix(library, rank, sc
     assert np.allclose(to_host(scattered), E.T @ Y, atol=1e-13)
 
 
-def test_a_filled_kernel_keeps_its_observed_block_and_stays_positive_semidefinite():
-    rng = np.random.default_rng(2)
-    sample_map, F = random_map(rng, 15, 9, rank=2), rng.normal(size=(9, 4))
-    filled = sample_map.scatter(F @ F.T @ sample_map.gather(np.eye(15)))
-    observed = np.ix_(sample_map.samples, sample_map.samples)
-    assert np.allclose(filled[observed], F @ F.T, atol=1e-12)
-    assert np.linalg.eigvalsh(filled)[0] > -1e-10
-    assert np.abs(filled[sample_map.missing]).max() > 0.1
-
-
 @pytest.mark.parametrize("library", LIBRARIES)
 def test_a_map_is_stored_with_arrays_of_the_host(library):
     rng = np.random.default_rng(4)

@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 import scipy.io
 
-from browsers import open_browser, show, wait
 from command_line import fail, succeed
 from documentation import blocks, commands
 from mkclust import AgreementKKM, load_model
@@ -124,25 +123,6 @@ def test_the_table_of_noise_is_named_first_and_the_clusters_are_described_by_col
         assert (walk.folder / name).stat().st_size > 0
 
 
-def test_the_page_opens_with_the_verdict_and_a_click_saves_the_clusters_of_all_patients(walk):
-    saved = walk.folder / "saved"
-    with open_browser(saved) as browser:
-        browser.get((walk.folder / "fit.html").as_uri())
-        verdict = browser.find_element("css selector", ".verdict")
-        assert verdict.is_displayed()
-        assert "survey" in verdict.text
-        assert verdict.rect["y"] + verdict.rect["height"] < 500  # seen without scrolling
-        link = browser.find_element("css selector", "#clusters a.download")
-        show(browser, link)
-        link.click()
-        wait(browser, (saved / "clusters.csv").exists)
-    clusters, written = (
-        pd.read_csv(path, index_col="id")["cluster"]
-        for path in (saved / "clusters.csv", "labels.csv")
-    )
-    assert clusters.to_dict() == written.to_dict()
-
-
 def test_the_command_and_python_give_every_patient_the_same_cluster():
     model = AgreementKKM(n_clusters=3, impute="median", random_state=0).fit(tables())
     written = pd.read_csv("labels.csv", index_col="id")["cluster"]
@@ -156,10 +136,6 @@ def test_the_guide_to_tables_reads_the_files_of_the_command_in_python():
     exec(example, names := {})
     for name, table in names["tables"].items():
         pd.testing.assert_frame_equal(table, tables()[name])
-
-
-def test_the_record_can_be_run_again():
-    assert json.loads(succeed("rerun", "run.json", "--json").stdout)["same_labels"]
 
 
 def test_new_patients_need_no_unused_table_and_have_the_clusters_of_the_model_in_python(walk):

@@ -44,8 +44,7 @@ class Prepared:
         if data.y is None:
             raise ValueError(f"{entry.name}: has no classes to compare with; store them as y")
         kernels, names = make_kernels(data)
-        pairs = zip(kernels, names, strict=True)
-        kernels = [symmetrized(kernel, str(name)) for kernel, name in pairs]
+        kernels = [symmetrized(K, str(name)) for K, name in zip(kernels, names, strict=True)]
         n_clusters = entry.n_clusters or int(data.n_classes or 0)
         return cls(data, data.views, kernels, tuple(names), data.y, n_clusters)
 

@@ -135,7 +135,6 @@ def execute(job: Job, prepared: Prepared) -> Iterator[Result]:
 
 
 def _do(job: Job, task: Task, prepared: Prepared) -> Result:
-    """Do a task; errors of the method are raised."""
     plan, rows, solves = job.plan, list[Row](), list[Row]()
     H: np.ndarray | None = None
     record: Row = {}
@@ -181,7 +180,6 @@ def _limited(seconds: float | None) -> Iterator[None]:
 
 
 def _solve(job: Job, task: Task, prepared: Prepared) -> tuple[np.ndarray, Row]:
-    """Return the relaxed partition of a setting, and a record of its solve."""
     parameters, stack, weights = task.parameters, prepared.stack, None
     if job.method.oracle:
         index = task.parameters["kernel"]
@@ -201,7 +199,6 @@ def _solve(job: Job, task: Task, prepared: Prepared) -> tuple[np.ndarray, Row]:
 
 
 def _fit(job: Job, task: Task, prepared: Prepared, seed: int) -> tuple[np.ndarray, Row]:
-    """Return the labels of a scikit-learn clusterer, and the seconds of its fit."""
     X = prepared.input(job.method.input)
     model = job.method.estimator()(**task.parameters)
     names = model.get_params()
@@ -215,7 +212,6 @@ def _fit(job: Job, task: Task, prepared: Prepared, seed: int) -> tuple[np.ndarra
 
 
 def _numbers(values: Any) -> list[float | None] | None:
-    """Return numbers that JSON can hold, with nine digits."""
     if values is None:
         return None
     return [float(f"{v:.9g}") if math.isfinite(v) else None for v in np.ravel(values)]

@@ -86,10 +86,7 @@ class MethodEntry:
         return METHODS.get(name) or import_class(name)
 
     def settings(self, max_settings: int | None, n_kernels: int) -> list[dict[str, Any]]:
-        """Return the settings to run, without repetition: the default first, then the grid.
-
-        A setting has the parameters that differ from the defaults of the class.
-        """
+        """Return the default setting and then the grid: the parameters that are not defaults."""
         if self.oracle:
             return [{"kernel": index} for index in range(n_kernels)]
         limits = [limit for limit in (max_settings, self.max_settings) if limit is not None]
@@ -175,10 +172,6 @@ def read_plan(path: str | Path) -> Plan:
     path : str or path-like
         The plan. ``datasets`` and ``methods`` are lists; an entry is a name or a table.
 
-    Returns
-    -------
-    Plan
-
     Raises
     ------
     PlanError
@@ -192,13 +185,10 @@ def read_plan(path: str | Path) -> Plan:
 
 
 def _plan(content: dict[str, Any], folder: Path) -> Plan:
-    """Return the plan that a file describes."""
     content = {"datasets": None, "methods": None} | content
     _check(content, Plan)
-    for key, short, kind in (
-        ("datasets", "name", DatasetEntry),
-        ("methods", "method", MethodEntry),
-    ):
+    kinds = {"datasets": ("name", DatasetEntry), "methods": ("method", MethodEntry)}
+    for key, (short, kind) in kinds.items():
         content[key] = [{short: item} if isinstance(item, str) else item for item in content[key]]
         for table in content[key]:
             if not isinstance(table, dict):
@@ -222,7 +212,6 @@ def _plan(content: dict[str, Any], folder: Path) -> Plan:
 
 
 def _check(table: Mapping[str, Any], kind: type) -> None:
-    """Refuse unknown keys, and values that their keys may not have."""
     hints = get_type_hints(kind, include_extras=True).items()
     rules = {name: hint.__metadata__[0] for name, hint in hints if hasattr(hint, "__metadata__")}
     for key, value in table.items():
@@ -253,7 +242,6 @@ def _method_name(table: dict[str, Any]) -> str:
 
 
 def _method(table: dict[str, Any], name: str) -> MethodEntry:
-    """Return a method with its class imported and its parameters checked."""
     entry = MethodEntry(**table | {"name": name})
     if entry.oracle:
         for key in table.keys() & {"parameters", "grid", "input", "max_settings"}:
@@ -283,7 +271,6 @@ def _method(table: dict[str, Any], name: str) -> MethodEntry:
 
 
 def _nearest(name: str, known: Collection[str]) -> str:
-    """Return the advice for a wrong name: the nearest known ones, or all."""
     return did_you_mean(name, known).strip(" ()") or f"choose among {', '.join(known)}"
 
 

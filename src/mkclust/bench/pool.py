@@ -5,7 +5,6 @@ import os
 import signal
 import threading
 import warnings
-from dataclasses import dataclass
 from typing import Any
 
 from mkclust.bench.data import Prepared
@@ -14,24 +13,17 @@ from mkclust.bench.plan import import_loaders
 from mkclust.bench.rows import Row
 
 
-@dataclass
 class Worker:
-    """A process that does a job, and the pipe from it."""
+    """A process that does a job and reports through a pipe."""
 
-    job: Job
-    process: Any
-    pipe: Any
-
-    @classmethod
-    def start(cls, job: Job) -> "Worker":
-        """Start a process that does a job and reports through a pipe."""
+    def __init__(self, job: Job):
         # Not forked: libraries with threads of their own do not survive that.
-        context = multiprocessing.get_context("spawn")
-        pipe, other_end = context.Pipe(duplex=False)
-        process = context.Process(target=work, args=(other_end, job), daemon=True)
-        process.start()
+        context: Any = multiprocessing.get_context("spawn")
+        self.job = job
+        self.pipe, other_end = context.Pipe(duplex=False)
+        self.process = context.Process(target=work, args=(other_end, job), daemon=True)
+        self.process.start()
         other_end.close()
-        return cls(job, process, pipe)
 
     def kill(self) -> None:
         """End the process."""
@@ -91,7 +83,6 @@ def work(pipe: Any, job: Job) -> None:
 
 
 def _end_with_parent() -> None:
-    """End this process soon after its parent, however that ended."""
     parent = multiprocessing.parent_process()
     assert parent is not None
     parent.join()

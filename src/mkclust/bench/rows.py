@@ -31,11 +31,6 @@ def read_rows(path: str | Path) -> list[Row]:
         A folder with ``rows.jsonl`` or ``rows.jsonl.gz``, or such a file. A last line that a killed
         run left incomplete is ignored.
 
-    Returns
-    -------
-    list of dict
-        One per line.
-
     Raises
     ------
     ValueError
@@ -94,7 +89,6 @@ def parse_lines(path: Path, content: bytes) -> tuple[list[Row], int]:
 
 
 def _read(path: Path) -> list[Row] | None:
-    """Return the rows of a file or of its compressed copy, None if there is neither."""
     path = path if path.exists() else path.with_name(f"{path.name}.gz")
     try:
         content = path.read_bytes()

@@ -61,10 +61,6 @@ def run_plan(
         Called about every second with how many pairs of a data set and a method are done and
         are left, and which are running.
 
-    Returns
-    -------
-    Summary
-
     Raises
     ------
     ValueError
@@ -113,14 +109,13 @@ def _find_datasets(plan: Plan) -> tuple[list[DatasetEntry], list[str]]:
 def _work(
     jobs: list[Job], n_processes: int, rows: Journal, solves: Journal, watcher: Watcher | None
 ) -> None:
-    """Do all jobs, several at a time, and write their results as they come."""
     used = ", ".join(f"{name} {version}" for name, version in versions().items())
     stamp = {"versions": used, "machine": machine()}
     queue, workers = jobs.copy(), dict[Any, Worker]()
     try:
         while queue or workers:
             while queue and len(workers) < n_processes:
-                worker = Worker.start(queue.pop(0))
+                worker = Worker(queue.pop(0))
                 workers[worker.pipe] = worker
             for pipe in connection.wait(list(workers), 1.0):
                 worker = workers[pipe]
@@ -171,7 +166,6 @@ def row_key(row: Row) -> tuple[Any, ...]:
 
 
 def _check_protocol(plan: Plan, folder: Path) -> None:
-    """Refuse a folder whose rows cannot be compared with those of this plan."""
     file = folder / "protocol.json"
     if not file.exists():
         write_atomically({file: f"{json.dumps(plan.protocol, indent=1)}\n".encode()})

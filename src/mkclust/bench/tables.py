@@ -29,8 +29,6 @@ BOLD = (
 )
 # Scores that differ by less are equal up to rounding.
 SCORE_ROUNDING = 1e-10
-# The smallest number of pairs for a paired test.
-MIN_PAIRS = 3
 
 
 def outcomes(rows: Iterable[Row], selection: str = "default") -> pd.DataFrame:
@@ -79,8 +77,7 @@ def outcomes(rows: Iterable[Row], selection: str = "default") -> pd.DataFrame:
     by_method = frame.groupby(["dataset", "score"])["values"]
     best = set[int]().union(*(not_worse(values.to_dict()) for _, values in by_method))
     frame["not_worse"] = frame.index.isin(best)
-    order = _order(frame["method"])
-    frame["method"] = pd.Categorical(frame["method"], order)
+    frame["method"] = pd.Categorical(frame["method"], _order(frame["method"]))
     frame = frame.sort_values(["label", "method", "score"], ignore_index=True)
     return frame.astype({"method": str}).drop(columns="values")
 
@@ -92,7 +89,6 @@ def _order(methods: Iterable[str]) -> list[str]:
 
 
 def _group_outcomes(rows: pd.DataFrame, selection: str) -> Iterator[dict[str, Any]]:
-    """Yield the mean of every score of one method on one data set."""
     best = best_settings(rows)
     scored = rows[(rows["status"] == "ok") & rows["repetition"].notna()]
     # Some repetitions chose the settings to repeat in full; all repetitions choose among these.
@@ -121,7 +117,6 @@ def _group_outcomes(rows: pd.DataFrame, selection: str) -> Iterator[dict[str, An
 
 
 def _problem(failed: pd.DataFrame, n_scored: int) -> str:
-    """Return why repetitions have no scores."""
     if failed.empty:
         return "" if n_scored else "not run"
     words = min(failed["status"] + ": " + failed["message"].fillna("")).strip(": ")
@@ -150,7 +145,7 @@ def not_worse(scores: Mapping[Any, Any], alpha: float = 0.05) -> set[Any]:
     p_values = {}
     for pair in itertools.combinations(frame, 2):
         differences = (frame[pair[0]] - frame[pair[1]]).dropna().to_numpy()
-        if len(differences) < MIN_PAIRS:
+        if len(differences) < 3:
             continue
         if np.ptp(differences) <= SCORE_ROUNDING:  # the sign decides, since t has no variance
             p_values[pair] = float(abs(differences[0]) <= SCORE_ROUNDING)
@@ -181,10 +176,6 @@ def rank_methods(scores: pd.DataFrame) -> Ranking:
     scores : DataFrame
         Data sets by methods, larger being better. If scores are missing, the method or data set
         with the largest share of missing ones is left out, until none is missing.
-
-    Returns
-    -------
-    Ranking
 
     References
     ----------
@@ -302,7 +293,12 @@ def write_tables(path: str | Path, folder: str | Path | None = None) -> list[Pat
     """
     rows, solves = read_rows(path), read_solves(path)
     folder = Path(path) / "report" if folder is None else Path(folder)
-    parts, files = ["# Benchmark", _circumstances(rows)], {}
+    table, files = pd.DataFrame(rows), {}
+    words = [f"{len(table):,} rows, {(table['status'] == 'ok').sum():,} of them with scores"]
+    for key in ("machine", "versions"):
+        if key in table:
+            words.append(f"{key}: {' / '.join(sorted(table[key].dropna().unique()))}")
+    parts = ["# Benchmark", f"{'; '.join(words)}."]
     for selection in SELECTIONS:
         try:
             frame = outcomes(rows, selection)
@@ -339,13 +335,3 @@ def _score_parts(
         parts += ["### Average ranks by ACC", ranking.summary, text]
     problems = frame.loc[frame["problem"] != "", ["label", "method", "problem"]]
     return parts + [f"- {' | '.join(row)}" for row in problems.drop_duplicates().to_numpy()]
-
-
-def _circumstances(rows: list[Row]) -> str:
-    """Return how much was run, on which machines, and with which versions."""
-    frame = pd.DataFrame(rows)
-    words = [f"{len(frame):,} rows, {(frame['status'] == 'ok').sum():,} of them with scores"]
-    for key in ("machine", "versions"):
-        if key in frame:
-            words.append(f"{key}: {' / '.join(sorted(frame[key].dropna().unique()))}")
-    return "; ".join(words) + "."

@@ -11,17 +11,9 @@ from mkclust.cli.options import takes
 from mkclust.cli.progress import session
 from mkclust.text import count
 
-# How many different failures are printed.
-MAX_FAILURES = 20
-
 
 @takes()
-def run(
-    plan: Path,
-    out: Path | None = None,
-    jobs: int | None = None,
-    retry: bool = False,
-) -> None:
+def run(plan: Path, out: Path | None = None, jobs: int | None = None, retry: bool = False) -> None:
     """Run a benchmark plan; a second run continues where the first one stopped."""
     folder = Path("bench") / plan.stem if out is None else out
     start = time.perf_counter()
@@ -37,7 +29,7 @@ def run(
     reasons = Counter(
         f"{r['dataset']} {r['method']}: {r['status']}: {r['message']}" for r in summary.failures
     )
-    for reason, number in reasons.most_common(MAX_FAILURES):
+    for reason, number in reasons.most_common(20):
         lines.append(f"No result ({count(number, 'setting')}): {one_line(reason)}")
     if summary.n_rows == len(summary.failures):
         echo("\n".join(lines))

@@ -41,11 +41,6 @@ from mkclust.kernels.kinds import RULES
 from mkclust.methods.persistence import save_model
 from mkclust.text import count, did_you_mean, join_words
 
-# Features of each cluster and view in the record of a run.
-DESCRIBED = 5
-# Refits that measure the stability of the clusters.
-N_REFITS = 10
-
 
 @takes(*FIT, "n_clusters", "method", "address")
 def run(
@@ -85,7 +80,7 @@ def run(
             fit=fitted,
             method=request.method,
             sample_scores=sample_scores(fitted.model),
-            stability=measure_stability(fitted, N_REFITS),
+            stability=measure_stability(fitted, n_resamples=10),
             scores=all_scores(fitted.model, y),
             description=_describe(fitted),
             annotation=_annotate(fitted.model, variables, time, event),
@@ -120,7 +115,6 @@ def _read_variables(text: str, request: Request) -> dict[str, Any]:
 
 
 def _check_survival(variables: dict[str, Any] | None, time: str | None, event: str | None) -> None:
-    """Refuse names of columns that the file of --annotate does not have."""
     if variables is None and (time or event):
         raise CommandError("--time and --event name columns of --annotate FILE: give the file, too")
     if (time is None) != (event is None):
@@ -145,7 +139,6 @@ def _annotate(model: Any, variables: Any, time: Any, event: Any) -> Annotation |
 
 
 def _describe(fitted: Fit) -> Description | None:
-    """Describe the clusters by the columns that have names, if there are any."""
     model = fitted.model
     if fitted.landmarks or model.n_clusters == 1 or not hasattr(model, "bank_"):
         return None
@@ -156,7 +149,7 @@ def _describe(fitted: Fit) -> Description | None:
         # The columns of distances and links are samples.
         if (rule := RULES.get(model.bank_.rules_.get(name, ""))) is None or not rule.of_pairs
     }
-    return describe(model, tables, n_features=DESCRIBED) if tables else None
+    return describe(model, tables, n_features=5) if tables else None
 
 
 def _write_more(
@@ -192,7 +185,6 @@ def _write_more(
 
 
 def _summary(outcome: Outcome, verbose: bool, annotate: str | None) -> list[str]:
-    """Return the result: tables, clusters, how clear and stable they are; and the details."""
     fitted, model = outcome.fit, outcome.fit.model
     size, clusters = count(len(model.labels_), "sample"), count(model.n_clusters, "cluster")
     lines = [*fitted.data.lines, *views_used(model)]

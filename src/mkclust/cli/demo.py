@@ -2,9 +2,7 @@
 
 import gzip
 import time
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -56,10 +54,13 @@ def run(out: Path = Path("demo")) -> None:
         description = describe(model, data.views, n_features=3)
         progress.phase("the same without mkclust, to compare")
         average = METHODS["avg-kkm"](N_CLUSTERS, random_state=0).fit(data.views)
+        views = [data.views[name].loc[model.sample_ids_] for name in data.views]
+        columns = np.hstack([StandardScaler().fit_transform(view) for view in views])
+        by_k_means = KMeans(N_CLUSTERS, n_init=10, random_state=0).fit_predict(columns)
         scores = {
             "mkclust": metrics.scores(y, model.labels_),
             "plain average": metrics.scores(y, average.labels_),
-            "k-means": metrics.scores(y, _k_means(data.views, model.sample_ids_)),
+            "k-means": metrics.scores(y, by_k_means),
         }
         progress.phase("drawing")
         figure, table = plots.plot_fit(model, y), fitted_labels(model)
@@ -82,9 +83,3 @@ def _content(path: Path, frame: pd.DataFrame) -> bytes:
     separator = "\t" if path.suffix == ".tsv" else ","
     text = frame.to_csv(sep=separator, index_label="id", float_format="%.6g").encode()
     return gzip.compress(text, mtime=0) if path.suffix == ".gz" else text
-
-
-def _k_means(views: Mapping[str, pd.DataFrame], ids: Any) -> Any:
-    """Return the clusters of k-means on all standardized columns side by side."""
-    columns = [StandardScaler().fit_transform(view.loc[ids]) for view in views.values()]
-    return KMeans(N_CLUSTERS, n_init=10, random_state=0).fit_predict(np.hstack(columns))

@@ -18,10 +18,6 @@ class CommandError(Exception):
     """An expected error; its message is the one line that the user sees."""
 
 
-# Exceptions that reading, fitting and writing are known to raise.
-EXPECTED = (CommandError, ValueError, TypeError, ImportError, ArithmeticError)
-
-
 class Commands(TyperGroup):
     """Commands that exit with 0 if done, 2 after an error, and 130 if interrupted."""
 
@@ -31,7 +27,11 @@ class Commands(TyperGroup):
         try:
             code = super().main(*args, **(options | {"standalone_mode": False}))
         except UsageError as error:
-            code = echo_error(_usage(error))
+            context, message = getattr(error, "ctx", None), error.format_message().rstrip(".")
+            if "'-k'" in message and "Missing" in message:
+                message += "; mkclust suggest INPUT finds a number"
+            path = "mkclust" if context is None else context.command_path
+            code = echo_error(f"{message} (see: {path} --help)")
         except BrokenPipeError:
             pass  # the reader, such as head, wants no more
         except MemoryError as error:
@@ -40,35 +40,20 @@ class Commands(TyperGroup):
         except OSError as error:
             where = f"{error.filename}: " if error.filename else ""
             code = echo_error(f"{where}{error.strerror or error}")
-        except EXPECTED as error:
+        except (CommandError, ValueError, TypeError, ImportError, ArithmeticError) as error:
             code = echo_error(str(error) or type(error).__name__)
         except (KeyboardInterrupt, typer.Abort):
             code = 130
         if code == 130:
             typer.echo("mkclust: interrupted", err=True)
         for stream in (sys.stdout, sys.stderr):
-            _flush(stream)
+            try:
+                stream.flush()
+            except OSError:  # it has no reader any more, and drops the rest
+                os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
+            except (AttributeError, ValueError):
+                pass  # there is no such stream, or it is closed
         sys.exit(code if isinstance(code, int) else 0)
-
-
-def _usage(error: Any) -> str:
-    """Return what is wrong with the arguments, and where the help is."""
-    context = getattr(error, "ctx", None)
-    path = "mkclust" if context is None else context.command_path
-    message = error.format_message().rstrip(".")
-    if "'-k'" in message and "Missing" in message:
-        message += "; mkclust suggest INPUT finds a number"
-    return f"{message} (see: {path} --help)"
-
-
-def _flush(stream: Any) -> None:
-    """Write the rest of a stream, or drop it if the stream has no reader."""
-    try:
-        stream.flush()
-    except OSError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
-    except (AttributeError, ValueError):
-        return  # there is no such stream, or it is closed
 
 
 def one_line(text: Any) -> str:

@@ -94,7 +94,6 @@ def compare(request: Request, *, methods: str | None = None, n_resamples: int = 
 def _try_method(
     request: Request, data: Data, n_resamples: int
 ) -> tuple[np.ndarray, dict[str, Any]]:
-    """Return the clusters of a method, and what is compared of it."""
     start = time.perf_counter()
     fitted = models.fit(request, data, Progress([], quiet=True))
     seconds, model = time.perf_counter() - start, fitted.model

@@ -78,12 +78,14 @@ class Data:
 
 def read_inputs(request: Request, progress: Progress) -> Data:
     """Read all inputs, and refuse those that would be taken for something else than they are."""
-    for text in request.inputs if request.address is not None else ():
-        if not file_name(text).lower().endswith((".npy", ".parquet")):
-            raise CommandError(
-                f"{text}: --cluster reads .npy and .parquet; store it as one of these"
-            )
-    progress.connect(request.address)
+    if request.address is not None:
+        from distributed import Client
+
+        for text in request.inputs:
+            if not file_name(text).lower().endswith((".npy", ".parquet")):
+                raise CommandError(f"{text}: --cluster reads .npy and .parquet; convert it")
+        progress.phase(f"connecting to {request.address}")
+        progress.connections.enter_context(Client(request.address))
     progress.phase("reading")
     inputs = read_files(request)
     kinds = {each.data.precomputed: each.text for each in inputs}
@@ -175,7 +177,6 @@ def row_ids(view: Any) -> Any:
 
 
 def _refuse_transposed(views: Sequence[View]) -> None:
-    """Refuse a table whose columns are the samples of the other inputs."""
     found = []
     for view in views:
         others = [other for other in views if other is not view]
@@ -197,7 +198,6 @@ def _refuse_transposed(views: Sequence[View]) -> None:
 
 
 def _refuse_square(views: Sequence[View]) -> None:
-    """Refuse kernels and distances that would be taken for tables."""
     for view in views:
         if looks_like_kernel(view.array):
             whose = "" if len(views) == 1 else f"{view.name}="
@@ -209,7 +209,6 @@ def _refuse_square(views: Sequence[View]) -> None:
 
 
 def _warn_of_pairs(views: Sequence[View]) -> None:
-    """Warn of inputs that are paired by row, although ids are there."""
     for view in views:
         unread = [*getattr(view.array, "unread_ids", ())]
         others = any(other.ids is not None for other in views)
@@ -229,7 +228,6 @@ def _joined(indices: Sequence[Any], join: str | None) -> Any:
 
 
 def _join_lines(views: Sequence[View], indices: Sequence[Any], kept: int) -> list[str]:
-    """Return what each table contributes, and how many samples are kept, a line each."""
     lines = []
     for view in views if indices else []:
         size = f"{view.array.shape[0]} samples x {view.array.shape[1]} columns"
@@ -244,7 +242,6 @@ def _join_lines(views: Sequence[View], indices: Sequence[Any], kept: int) -> lis
 
 
 def _fingerprint(text: str) -> dict[str, Any]:
-    """Return an input's name, and the size and hash of its file."""
     entry: dict[str, Any] = {"input": text, "bytes": None, "sha256": None}
     path = input_path(text)
     if path is not None and path.is_file():

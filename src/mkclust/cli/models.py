@@ -20,10 +20,6 @@ from mkclust.text import did_you_mean, join_words
 
 # Exact kernels are computed up to this number of samples, and this share of the memory.
 MOST_EXACT_SAMPLES, LARGEST_SHARE = 10_000, 0.5
-# Samples on which stability is measured, at most.
-MOST_RESAMPLED = 1000
-# The number of landmarks beyond that.
-LANDMARKS = 200
 # Parameters of a model that decide on its kernels.
 OF_KERNELS = ("kernels", "scale", "center", "normalize", "psd", "join", "impute", "missing_views")
 
@@ -60,22 +56,17 @@ def new_model(request: Request) -> Any:
             others = [key for key, each in METHODS.items() if name in each().get_params()]
             near = f"; only {join_words(others)} has it" if others else did_you_mean(name, known)
             raise CommandError(f"--set {name}: {request.method} has no such parameter{near}")
-        parameters[name] = parse_value(text)
+        try:
+            parameters[name] = ast.literal_eval(text)
+        except (ValueError, SyntaxError):
+            words = {"true": True, "false": False, "none": None}
+            parameters[name] = words.get(text.lower(), text)
     model.set_params(**parameters)
     model.check_parameters()
     return model
 
 
-def parse_value(text: str) -> Any:
-    """Return the value that a text spells in Python, true, false and none included, or itself."""
-    try:
-        return ast.literal_eval(text)
-    except (ValueError, SyntaxError):
-        return {"true": True, "false": False, "none": None}.get(text.lower(), text)
-
-
 def _estimator(name: str) -> Any:
-    """Return a method by its name, or of the class that package.module:Class names."""
     if ":" not in name:
         check_method(name)
         return METHODS[name]()
@@ -111,7 +102,7 @@ def prepare(request: Request, model: Any, data: Data) -> Fit:
     reason = _reason_for_landmarks(request, model, data)
     if reason:
         asked_for = request.landmarks
-        landmarks = asked_for if isinstance(asked_for, int) else min(LANDMARKS, data.n_samples)
+        landmarks = asked_for if isinstance(asked_for, int) else min(200, data.n_samples)
         model.set_params(approximation=Nystroem(n_components=landmarks))
         decision = f"{landmarks} landmarks per view approximate the kernels ({reason})."
         X = data.views
@@ -145,9 +136,8 @@ def measure_stability(fitted: Fit, n_resamples: int) -> Stability | None:
     """Return how far clusters of parts of the samples agree with a model's, None if unknown."""
     if n_resamples == 0 or fitted.model.n_clusters == 1:
         return None
-    options: Any = {"n_resamples": n_resamples, "max_samples": MOST_RESAMPLED}
     try:
-        return stability(fitted.model, fitted.X, **options)
+        return stability(fitted.model, fitted.X, n_resamples=n_resamples, max_samples=1000)
     except ValueError:
         return None  # a part of the samples may be too small for the number of clusters
 

@@ -188,13 +188,11 @@ def _parameter(name: str, kind: Any, default: Any) -> inspect.Parameter:
 
 
 def _panel(parameter: inspect.Parameter) -> int:
-    """Return the place of an option's panel in the help; arguments come first."""
     panels = [None, INPUT, METHOD, OUTPUT, ADVANCED]
     return panels.index(OPTIONS[parameter.name].rich_help_panel)
 
 
 def _by_view(option: str, values: Sequence[str]) -> str | dict[str, str]:
-    """Return one value for all views, or values by the names of views."""
     pairs = [(name, value) for name, _, value in (each.rpartition("=") for each in values)]
     if len(pairs) == 1 and not pairs[0][0]:
         return pairs[0][1]

@@ -27,8 +27,6 @@ from mkclust.explain.sample_scores import SampleScores, sample_scores
 from mkclust.explain.stability import Stability
 from mkclust.version import versions
 
-# What the second row of a table of scores is of: the clusters of AgreementKKM.
-COMPROMISE = "what the views agree on"
 # Attributes of a fitted model in the record of a run, there without the underscore.
 ATTRIBUTES = (
     "certificate_", "objective_", "cluster_gap_", "eigengap_", "anchor_", "baseline_agreement_",
@@ -214,7 +212,7 @@ def all_scores(model: Any, y: Any) -> dict[str, dict[str, float]]:
         return {}
     labels = {type(model).__name__: np.asarray(model.labels_)}
     if hasattr(model, "baseline_labels_"):
-        labels[COMPROMISE] = np.asarray(model.baseline_labels_)
+        labels["what the views agree on"] = np.asarray(model.baseline_labels_)
     known = np.asarray(model.labels_) >= 0
     try:
         return {name: metrics.scores(y[known], each[known]) for name, each in labels.items()}

@@ -21,12 +21,7 @@ from mkclust.text import count, join_words
 
 
 @takes(*FILES, "join", "as_json", "quiet")
-def run(
-    request: Request,
-    model_file: Path,
-    *,
-    labels: Path = Path("predicted.csv"),
-) -> None:
+def run(request: Request, model_file: Path, *, labels: Path = Path("predicted.csv")) -> None:
     """Find the clusters of new samples with a saved model.
 
     Files are read as in the fit. Tables that the model does not use may be left out. With --join

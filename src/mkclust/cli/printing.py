@@ -8,8 +8,6 @@ import numpy as np
 from mkclust.text import count, join_words, printable, text_table
 
 MAX_SIZES = 30  # clusters whose sizes are printed
-# Clusters of at least this mean silhouette are well separated, or weakly.
-WELL, WEAKLY = 0.5, 0.25
 
 
 def score_table(scores: dict[str, dict[str, float]]) -> str:
@@ -65,7 +63,7 @@ def separation(silhouette: float, stability: Any) -> list[str]:
     """Return how clear the clusters are, and how stable, as far as that is known."""
     lines = []
     if silhouette == silhouette:
-        how = "well" if silhouette >= WELL else "weakly" if silhouette >= WEAKLY else "not well"
+        how = "well" if silhouette >= 0.5 else "weakly" if silhouette >= 0.25 else "not well"
         lines.append(f"How clear: {how} separated (mean silhouette {silhouette:.2f}; 1 is best).")
     if stability is not None:
         lines.append(

@@ -35,15 +35,7 @@ class Progress:
         self.seconds: dict[str, float] = {}
         self.live = console.status("")
         self._log, self._phase, self._start = log, "", 0.0
-        self.connections = ExitStack()
-
-    def connect(self, address: str | None) -> None:
-        """Have dask compute on a cluster until the session ends, if there is an address."""
-        if address is not None:
-            from distributed import Client
-
-            self.phase(f"connecting to {address}")
-            self.connections.enter_context(Client(address))
+        self.connections = ExitStack()  # closed when the session ends
 
     def phase(self, text: str) -> None:
         """Begin a phase, and end the one before it."""

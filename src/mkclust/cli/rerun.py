@@ -48,7 +48,6 @@ def run(request: Request, record_file: Path, *, labels: Path | None = None) -> N
 
 
 def _read_record(path: Path) -> tuple[Request, dict[str, Any]]:
-    """Return what was asked for, with the landmarks that it came to, and the record."""
     known = {each.name for each in fields(Request)}
     try:
         record = json.loads(path.read_bytes())

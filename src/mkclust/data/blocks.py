@@ -29,8 +29,6 @@ DEVICE_BYTES, DEVICE_SHARE, MOST_DEVICE_ROWS = 512 << 20, 0.05, 1 << 17
 CHUNK_BYTES = 32 << 20
 # More threads would take more memory than they save time, and so would larger results of blocks.
 MOST_THREADS, WAITING_BYTES = 16, 256 << 20
-# Bytes read at a time to check whether a file still holds the same numbers.
-DIGEST_BYTES = 4 << 20
 
 
 class Block(dict[str, Array]):
@@ -53,10 +51,9 @@ class Block(dict[str, Array]):
         n_rows = rows.stop - rows.start
         if self.observed is None:
             return Block({name: view[rows, :] for name, view in self.items()}, n_rows)
-        ends = np.cumsum(np.insert(self.observed, 0, False, axis=0), axis=0)[
-            [rows.start, rows.stop]
-        ]
-        parts = {n: v[a:b, :] for (n, v), (a, b) in zip(self.items(), ends.T.tolist(), strict=True)}
+        firsts, ends = (self.observed[:row].sum(axis=0) for row in (rows.start, rows.stop))
+        spans = zip(self.items(), firsts.tolist(), ends.tolist(), strict=True)
+        parts = {name: view[first:end, :] for (name, view), first, end in spans}
         return Block(parts, n_rows, self.observed[rows])
 
 
@@ -126,16 +123,14 @@ class Blocks:
             yield rows.start, self.take(np.arange(rows.start, rows.stop))
 
     def _results(self, function: BlockFunction) -> Iterator[tuple[int, Any]]:
-        """Yield a function of every block, in order, with the number of the first sample."""
         blocks = iter(self)
         for start, block in blocks:
             part = function(block, start)
             yield start, part
             if self._is_foreign:  # a device computes asynchronously anyway
                 continue
-            n_bytes = sum(
-                int(each.nbytes) for each in (part if isinstance(part, tuple) else [part])
-            )
+            results = part if isinstance(part, tuple) else (part,)
+            n_bytes = sum(int(each.nbytes) for each in results)
             threads = min(n_threads(), MOST_THREADS, WAITING_BYTES // max(1, n_bytes))
             if threads > 1:
                 with one_thread():
@@ -155,7 +150,6 @@ class Blocks:
         return np.concatenate(parts)
 
     def _read(self, name: str, rows: Any) -> Array:
-        """Return some rows of one view as floats, and say which could not be read."""
         if self._is_foreign:
             return as_floats(select(self._tables[name], rows), f"View {name!r}")
         first, last = (rows.start, rows.stop - 1) if isinstance(rows, slice) else rows[[0, -1]]
@@ -171,7 +165,6 @@ class Blocks:
             ) from error
 
     def _choose_height(self, first: Any) -> int:
-        """Return how many samples make a block: whole chunks of files if that is possible."""
         width = max(1, sum(map(row_width, self._tables.values())))
         size, most = device_bytes(first), MOST_DEVICE_ROWS
         if size is None:
@@ -187,7 +180,6 @@ class Blocks:
 def _map_together(
     blocks: Iterator[tuple[int, Any]], function: Callable[[Any, int], Any], threads: int
 ) -> Iterator[tuple[int, Any]]:
-    """Yield a function of blocks, of which several are computed together."""
     config, waiting = get_config(), deque[tuple[int, Future]]()
 
     def call(context: Any, block: Any, start: int) -> Any:
@@ -241,6 +233,6 @@ def fingerprint(view: Any) -> str | None:
     if memory_map(view) is None:
         return None
     digest = hashlib.blake2b(digest_size=16)
-    for rows in ranges(view.shape[0], max(1, DIGEST_BYTES // max(1, view[:1].nbytes))):
+    for rows in ranges(view.shape[0], max(1, BLOCK_BYTES // max(1, view[:1].nbytes))):
         digest.update(np.ascontiguousarray(view[rows]).data)
     return digest.hexdigest()

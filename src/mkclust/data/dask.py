@@ -60,11 +60,9 @@ class DaskBlocks(Blocks):
         )
 
     def _take_rows(self, name: str, rows: Any) -> Array:
-        """Return some rows of one view; only these travel."""
         return as_floats(self._tables[name][rows].compute(), f"View {name!r}")
 
     def _tasks(self, function: BlockFunction, combine: Callable[[Iterable], Any]) -> list[Any]:
-        """Return one task for every chunk; the function is one object that all refer to."""
         import dask
 
         shared, task = dask.delayed((function, combine), pure=False), dask.delayed(_compute_chunk)
@@ -85,7 +83,6 @@ def _compute_chunk(
     observed: np.ndarray | None,
     rows: tuple[int, int, int],
 ) -> Any:
-    """Return a function of one chunk, some rows at a time."""
     (function, combine), (start, stop, height) = shared, rows
     tables = dict(zip(names, chunks, strict=True))
     counts = np.full(len(names), stop - start) if observed is None else observed.sum(axis=0)
@@ -119,10 +116,6 @@ def as_dask(views: Mapping[str, Any]) -> dict[str, Any]:
     views : mapping of str to memory map, HDF5 dataset or ParquetTable
         Views of the same samples, as ``mkclust.datasets.load(path, on_disk=True)`` returns them.
         The workers need the files under the same paths.
-
-    Returns
-    -------
-    dict of str to dask array
     """
     try:
         import dask.array as da

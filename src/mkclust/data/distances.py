@@ -54,8 +54,7 @@ def mean_squared_norm(name: str, view: Array) -> float:
         scale = float(namespace(view).mean(squared_norms(view)))
     if not np.finfo(np.float64).tiny <= scale < np.inf:
         finding = f"{'zero, or too small' if scale < 1 else 'too large'} to square and sum"
-        advice = "rescale the view, or leave it out"
-        raise ValueError(f"The entries of view {name!r} are {finding}; {advice}.")
+        raise ValueError(f"The entries of view {name!r} are {finding}; rescale or drop the view.")
     return scale
 
 
@@ -69,11 +68,7 @@ def squared_distances(A: Array, B: Array) -> Array:
 
 
 def clip_rounding(squared: Array, norms: Array) -> Array:
-    """Return squared distances, which may be overwritten, with zero for those that are rounding.
-
-    They are differences of inner products and of these sums of squared norms. In single precision
-    only negative ones count as rounding.
-    """
+    """Return squared distances, maybe overwritten: zero if rounding of these sums of norms."""
     limit = RESOLUTION if precision_of(squared) == "float64" else 0.0
     if is_foreign(squared):
         return namespace(squared).where(squared <= norms * limit, 0.0, squared)
@@ -118,8 +113,7 @@ def median_distance(name: str, rows: Array, drawn: int | None = None) -> float:
     if not mean > 0:
         raise ValueError(
             f"All {rows.shape[0]} rows compared{f' in view {name!r}' if name else ''} are "
-            "identical, so the view says nothing about the clusters and its Gaussian "
-            "kernels have no width; leave it out."
+            "identical, so that a Gaussian kernel has no width; leave it out."
         )
     return mean
 
@@ -140,7 +134,6 @@ def _on_host(rows: Array) -> tuple[float, float]:
 
 
 def _on_device(rows: Array) -> tuple[float, float]:
-    """Return the same for rows on a device, from every pair twice."""
     xp, n = namespace(rows), rows.shape[0]
     rows = astype(rows, "float64")
     distances = xp.sqrt(xp.sort(xp.reshape(squared_distances(rows, rows), (-1,))))

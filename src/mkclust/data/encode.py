@@ -90,7 +90,6 @@ class TableEncoder:
             yield EncodedView(view, one_hot, columns, f"{view}: {n}, {held}")
 
     def _impute(self, numbers: Any, title: str) -> Any:
-        """Return numbers with medians for NaN, if the columns are those learned."""
         if self.medians is None:
             return numbers
         from sklearn.impute import SimpleImputer  # takes long to import
@@ -101,7 +100,6 @@ class TableEncoder:
         return SimpleImputer(strategy="median").fit(self.medians[None]).transform(numbers)
 
     def _one_hot(self, frame: pd.DataFrame, title: str, is_new: bool) -> Float:
-        """Return one-hot categories of every row, NaN if a category is missing."""
         blocks = []
         for place, levels in self.levels.items():
             column = read_column(frame, place)
@@ -113,11 +111,9 @@ class TableEncoder:
                     f"values that the fit has not seen ({shown}), which count as different.",
                     stacklevel=2,
                 )
-            if place in self.fill_levels:
-                codes[column.missing] = levels.index(self.fill_levels[place])
             block = (codes[:, None] == np.arange(len(levels))).astype(np.float64)
-            if place not in self.fill_levels:
-                block[column.missing] = np.nan
+            fill = self.fill_levels.get(place)  # levels are never None
+            block[column.missing] = np.nan if fill is None else [level == fill for level in levels]
             blocks.append(block)
         return np.hstack(blocks)
 
@@ -203,7 +199,6 @@ def _learn_columns(table: Table, title: str) -> tuple[TableEncoder, list[Column]
 
 
 def _with_fills(encoder: TableEncoder, table: Table, title: str) -> TableEncoder:
-    """Return the same with what missing cells are replaced by."""
     fill_levels = {}
     for place, levels in encoder.levels.items():
         column = read_column(table.values, place)
@@ -228,7 +223,6 @@ def _with_fills(encoder: TableEncoder, table: Table, title: str) -> TableEncoder
 
 
 def _refuse_duplicates(table: Table, title: str) -> None:
-    """Refuse columns of one name, which could be meant twice or be two."""
     names = pd.Series(table.columns, dtype=object)
     if names.duplicated().any():
         doubles = join_words(map(repr, names[names.duplicated()].unique()))

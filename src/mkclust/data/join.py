@@ -164,7 +164,6 @@ def looks_like_kernel(X: Any) -> bool:
 
 
 def _columns_like_rows(table: Table, label: str) -> Table:
-    """Return a square frame with its columns in the order of its rows, and the index of both."""
     labels, frame = [f"the {axis} of {label}" for axis in ("rows", "columns")], table.values
     order = align([frame.index, frame.columns], labels).rows[1]
     if order is not None:
@@ -173,7 +172,6 @@ def _columns_like_rows(table: Table, label: str) -> Table:
 
 
 def _common(pairs: Sequence[tuple[Any, str]]) -> Any:
-    """Return the ids that all indexes have, in the order of the first."""
     (common, who), *others = pairs
     for index, label in others:
         kept = common[find(index, common) >= 0]
@@ -184,7 +182,6 @@ def _common(pairs: Sequence[tuple[Any, str]]) -> Any:
 
 
 def _union(pairs: Sequence[tuple[Any, str]], is_new: bool) -> Any:
-    """Return all ids: those of the first index, then the others of the next, and so on."""
     (first, title), *others = pairs = [pair for pair in pairs if len(pair[0])] or pairs
     union = first
     for index, _ in others:
@@ -204,7 +201,6 @@ def _union(pairs: Sequence[tuple[Any, str]], is_new: bool) -> Any:
 
 
 def _refuse_others(index: Any, first: Any, label: str, title: str) -> NoReturn:
-    """Refuse an index whose ids are not those of the first."""
     common = int((find(index, first) >= 0).sum())
     if not common:
         refuse_disjoint(first, index, title, label)

@@ -17,9 +17,6 @@ from mkclust.linalg.arrays import is_sparse_tensor
 from mkclust.linalg.sparse_rows import zero_rows
 from mkclust.text import count, join_words
 
-# Samples that a message names.
-MOST_NAMED = 5
-
 
 def take(table: Any, rows: np.ndarray, is_kernel: bool = False) -> Any:
     """Return some rows of a table, or rows and columns of a kernel; those of files stay there."""
@@ -76,8 +73,7 @@ def cut_missing(
         missing = read_mask(observed, list(parts), index)
         held = held if absent is not None else np.ones(missing.shape, bool)
         if len(held) != len(missing):
-            found_rows = count(len(missing), "row")
-            raise ValueError(f"observed has {found_rows}, and there are {len(held):,} samples")
+            raise ValueError(f"observed has {len(missing):,} rows for {len(held):,} samples")
         missing |= ~held
     found = dict(parts)
     for place, (name, part) in enumerate(parts.items()):
@@ -101,9 +97,9 @@ def cut_missing(
         return found, None
     if len(unseen := np.flatnonzero(missing.all(axis=1))):
         ids = index if has_ids(index) else np.arange(len(missing))
-        named = join_words(map(repr, ids[unseen].tolist()), MOST_NAMED)
-        found_samples = count(len(unseen), "sample")
-        raise ValueError(f"{found_samples} missing from every {who}: {named}. Drop them.")
+        named = join_words(map(repr, ids[unseen].tolist()))
+        lost = count(len(unseen), "sample")
+        raise ValueError(f"{lost} missing from every {who}: {named}. Drop them.")
     if not is_new and missing.all(axis=0).any():
         names = [repr(name) for name, lacks in zip(found, missing.T, strict=True) if lacks.all()]
         raise ValueError(f"{who.capitalize()} {join_words(names)} has no sample: leave it out.")
@@ -123,7 +119,6 @@ def _has_pairs(table: Any, lacks: np.ndarray, is_masked: bool) -> bool:
 
 
 def _empty_rows(table: Any, name: str) -> np.ndarray:
-    """Return which rows of a table have no entry at all; files are read once for that."""
     none = np.zeros(n_rows(table), bool)
     if n_dims(table) != 2 or 0 in table.shape or is_sparse_tensor(table):
         return none
@@ -143,18 +138,16 @@ def _empty_rows(table: Any, name: str) -> np.ndarray:
 
 def _empty_samples(kernel: Any) -> np.ndarray:
     """Return which samples of a kernel are all NaN; for a memory map the diagonal decides."""
-    if n_dims(kernel) != 2 or kernel.shape[0] != kernel.shape[1]:
-        return np.zeros(n_rows(kernel), bool)
-    if memory_map(kernel) is not None:
+    is_square = n_dims(kernel) == 2 and kernel.shape[0] == kernel.shape[1]
+    if is_square and memory_map(kernel) is not None:
         return _is_nan(kernel.diagonal())
-    if not (in_memory(kernel) or is_foreign(kernel)):
+    if not is_square or not (in_memory(kernel) or is_foreign(kernel)):
         return np.zeros(n_rows(kernel), bool)
     empty = _empty_rows(kernel, "")
     return empty & _empty_rows(kernel.T, "") if empty.any() else empty
 
 
 def _is_nan(values: Any) -> np.ndarray:
-    """Return which entries are NaN or None, on the host."""
     if not is_foreign(values):
         return np.array(pd.isna(values))
     xp = namespace(values)
@@ -209,7 +202,6 @@ def _in_order(column: Any, index: Any, label: str) -> np.ndarray:
 
 
 def _as_truth(values: Any) -> np.ndarray:
-    """Return truth values on the host, or refuse other values."""
     array = to_host(values, None) if is_foreign(values) else np.asarray(values)
     if array.dtype == object and all(isinstance(x, bool | np.bool_) for x in array.ravel()):
         array = array.astype(bool)

@@ -10,7 +10,6 @@ from mkclust.parameters import Choice, Rule, check_parameter
 
 
 def _are_columns(views: Any) -> bool:
-    """Return whether a value is None, or columns by the names of views."""
     if not isinstance(views, Mapping) or not views:
         return views is None
     lists = str | list | tuple | np.ndarray
@@ -44,7 +43,6 @@ class TableOptions:
     missing_views: str | None = None
 
     def __post_init__(self) -> None:
-        """Refuse values that are not allowed."""
         for name, rule in TABLE_RULES.items():
             check_parameter(name, getattr(self, name), rule)
 

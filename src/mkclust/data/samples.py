@@ -166,8 +166,6 @@ def read_samples(
     >>> samples = read_samples({"shape": np.ones((4, 2)), "color": np.ones((4, 3))})
     >>> samples.kind, samples.names, samples.n_samples
     ('views', ('shape', 'color'), 4)
-    >>> read_samples(samples) is samples
-    True
     """
     if isinstance(X, Samples):
         return _read_again(X, expected, ids, observed)
@@ -188,12 +186,10 @@ def read_samples(
 
 
 def _is_table(X: Any) -> bool:
-    """Return whether X is one table, or kernels in one array, rather than several by name."""
     return by_name(X).get(TABLE) is X
 
 
 def _holds_kernels(X: Any, expected: Expected) -> bool:
-    """Return whether X is to be read as kernels, given what is expected."""
     is_one = _is_table(X)
     is_stack = is_one and (isinstance(X, RowSource) or getattr(X, "ndim", 2) == 3)
     if expected == "views" and is_stack:
@@ -249,7 +245,6 @@ def read_kernels(
 
 
 def _listed(X: Any, cross: bool) -> Sequence[Any]:
-    """Return the kernels of a list, an array or a dataset, or refuse other shapes."""
     is_list, shape = isinstance(X, list | tuple), tuple(getattr(X, "shape", ()))
     if is_list and len(X):
         return X
@@ -265,7 +260,6 @@ def _listed(X: Any, cross: bool) -> Sequence[Any]:
 
 
 def _cut(samples: Samples, observed: Any, is_new: bool) -> Samples:
-    """Return views or kernels without the rows of samples that they lack; the same if none."""
     if any(isinstance(part, RowSource) for part in samples.parts):
         if observed is None:
             return samples
@@ -364,7 +358,6 @@ def as_blocks(X: Any, *, block_rows: int | None = None) -> Blocks:
 
 
 def _in_order(samples: Samples, ids: Any, join: str, fixed: Sequence[str]) -> Samples:
-    """Return samples in the order of ids, if both are there and no table has a fixed order."""
     if ids is None or samples.index is None:
         return samples
     order = match_rows(samples.index, make_index(ids, None, 0), "X", every=True)
@@ -384,5 +377,4 @@ def _in_order(samples: Samples, ids: Any, join: str, fixed: Sequence[str]) -> Sa
 
 
 def _titles(names: Any, is_table: bool = False) -> dict[str, str]:
-    """Return what messages call views."""
     return {name: "X" if is_table else f"View {name!r}" for name in names}

@@ -142,7 +142,6 @@ def split_columns(
 
 
 def _places(view: str, choice: Any, names: list[Any] | None, width: int) -> list[int]:
-    """Return the places of the columns of a view, or say which column there is not."""
     if isinstance(choice, slice):
         places = list(range(width))[choice]
     elif isinstance(choice, str):

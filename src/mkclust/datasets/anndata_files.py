@@ -7,27 +7,14 @@ import numpy as np
 import pandas as pd
 
 from mkclust.datasets.arrays import open_node
-from mkclust.datasets.dataset import (
-    LABELS,
-    Dataset,
-    DatasetError,
-    as_labels,
-    check_memory,
-    missing_package,
-)
+from mkclust.datasets.dataset import LABELS, Dataset, DatasetError, as_labels, check_memory
 
 
 def read_anndata(path: Path, selection: frozenset[str]) -> Dataset:
-    """Read a ``.h5ad`` file, one view, or a ``.h5mu`` file, one view per modality.
-
-    The selection names modalities, or layers and ``obsm``; empty: all modalities, or X.
-    """
-    try:
-        import anndata
-        import h5py
-        import mudata
-    except ImportError as error:
-        raise missing_package(path, "anndata and mudata", "anndata") from error
+    """Read X, layers or ``obsm`` of a ``.h5ad`` file, or modalities of a ``.h5mu`` file."""
+    import anndata
+    import h5py
+    import mudata
 
     def check_links(group: Any) -> None:
         for name in group:
@@ -55,15 +42,14 @@ def read_anndata(path: Path, selection: frozenset[str]) -> Dataset:
 
 
 def _parts(content: Any) -> dict[str, Any]:
-    """Return the matrix of AnnData, its layers, and what obsm holds, by name."""
     import anndata
 
     parts = {} if content.X is None else {"X": content}
     for name, layer in content.layers.items():
         parts[name] = anndata.AnnData(X=layer, obs=content.obs[[]], var=content.var[[]])
     for name, values in content.obsm.items():
-        columns = [f"{name} {i + 1}" for i in range(values.shape[1])]
-        is_frame = hasattr(values, "columns")
-        table = pd.DataFrame(np.asarray(values), content.obs_names, columns)
-        parts[name] = values if is_frame else table
+        if not hasattr(values, "columns"):
+            columns = [f"{name} {i + 1}" for i in range(values.shape[1])]
+            values = pd.DataFrame(np.asarray(values), content.obs_names, columns)
+        parts[name] = values
     return parts

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse
 
-from mkclust.datasets.dataset import LABELS, DatasetError, check_memory, missing_package
+from mkclust.datasets.dataset import LABELS, DatasetError, check_memory
 from mkclust.text import join_words
 
 # Data sets of an HDF5 file, and parquet files, above this size stay on disk by default.
@@ -92,7 +92,6 @@ def _read_numpy(path: Path, keep: Callable[[str], bool], on_disk: bool | None) -
 
 
 def _read_mat(path: Path, keep: Callable[[str], bool], on_disk: bool | None) -> tuple[Any, bool]:
-    """Read a MATLAB file of any version; since 7.3 they are HDF5 files."""
     with path.open("rb") as file:
         head = file.read(512 + len(HDF5_SIGNATURE))
     if head.startswith(HDF5_SIGNATURE) or head.endswith(HDF5_SIGNATURE):
@@ -108,7 +107,6 @@ def _read_mat(path: Path, keep: Callable[[str], bool], on_disk: bool | None) -> 
 
 
 def _from_mat(value: Any) -> Any:
-    """Turn MATLAB's structs into dicts and its cells into lists."""
     if scipy.sparse.issparse(value):
         return _checked(value)
     if fields := value.dtype.names:
@@ -118,7 +116,6 @@ def _from_mat(value: Any) -> Any:
 
 
 def _as_cell(items: list[Any]) -> Any:
-    """Return the items of a cell array; those of a cell array of strings as one array."""
     if all(isinstance(item, np.ndarray) and item.dtype.kind == "U" for item in items):
         return np.array(["".join(item.flat) for item in items], dtype=str)
     return items
@@ -132,10 +129,8 @@ def _checked(matrix: Any) -> Any:
 
 def _read_hdf5(path: Path, keep: Callable[[str], bool], on_disk: bool | None) -> tuple[Any, bool]:
     """Read an HDF5 file; what MATLAB wrote is always loaded, because its axes are reversed."""
-    try:
-        import h5py
-    except ImportError as error:
-        raise missing_package(path, "h5py", "hdf5") from error
+    import h5py
+
     with h5py.File(path, "r") as file:
         # MATLAB keeps the contents of its cells in groups named #...#.
         names = [name for name in file if keep(name) and not name.startswith("#")]
@@ -157,7 +152,6 @@ def open_node(path: Path, group: Any, name: str) -> Any:
 
 
 def _from_hdf5(path: Path, node: Any, matlab: bool, on_disk: bool | None) -> Any:
-    """Return groups as dicts, MATLAB's cells as lists and data sets as arrays."""
     import h5py
 
     if "MATLAB_sparse" in node.attrs:

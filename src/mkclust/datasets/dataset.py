@@ -110,8 +110,3 @@ def check_memory(place: str | Path, n_bytes: int) -> None:
             f"{place} would take {in_units(n_bytes)} of memory, and as much again to work with, "
             f"and {in_units(free)} are free; store it as .npy, .h5 or .parquet, which stay on disk"
         )
-
-
-def missing_package(path: Path, package: str, extra: str) -> DatasetError:
-    """Return the error that names the package by which a file is read."""
-    return DatasetError(f'{path}: reading it needs {package}: pip install "mkclust[{extra}]"')

@@ -20,11 +20,7 @@ def read_digits() -> Dataset:
 
 
 def digit_tables() -> tuple[dict[str, pd.DataFrame], pd.Series]:
-    """Return four tables of the digits, none of them sufficient alone, and the digit of each id.
-
-    They hold the ink of each row and of each column of an image, its frequencies, and the
-    directions of its strokes; the samples are in another order in each.
-    """
+    """Return four tables of the digits, each in its own order of samples, and the digits by id."""
     images, y = _images()
     ids = np.array([f"image{number:04d}" for number in range(len(images))])
     frequencies = [f"frequency {down}/{right}" for down in range(8) for right in range(5)]
@@ -44,7 +40,6 @@ def digit_tables() -> tuple[dict[str, pd.DataFrame], pd.Series]:
 
 
 def _images() -> tuple[np.ndarray, np.ndarray]:
-    """Return the images of the digits, ink from 0 to 1, and what they show."""
     from sklearn.datasets import load_digits  # slow, and not needed if only kernels are clustered
 
     pixels, y = load_digits(return_X_y=True)
@@ -62,7 +57,6 @@ def _gradient_histograms(images: np.ndarray, bins: int = 8) -> np.ndarray:
 
 
 def _projections(images: np.ndarray) -> np.ndarray:
-    """Return the sums along rows, columns and both diagonals."""
     diagonals = [
         turned.trace(offset, axis1=1, axis2=2)
         for turned in (images, images[:, ::-1])

@@ -34,7 +34,6 @@ def as_dataset(path: Path, content: Content, *, selected: bool, square: bool) ->
 
 
 def _label_vector(value: Any) -> np.ndarray:
-    """Return labels as a vector; empty if they are not one."""
     if scipy.sparse.issparse(value):
         value = value.toarray() if min(value.shape) == 1 else np.empty((0, 0))
     vector = np.squeeze(np.asarray(value))
@@ -42,7 +41,6 @@ def _label_vector(value: Any) -> np.ndarray:
 
 
 def _find_stack(path: Path, content: Content, sizes: list[int]) -> dict[str, Any]:
-    """Return the one stack of kernels, kernels first; empty if there is none."""
     stacks = {}
     for name, array in _numeric(content, 3).items():
         if (axis := _kernel_axis(array.shape, sizes, content.matlab)) is not None:
@@ -71,7 +69,6 @@ def _kernel_axis(shape: tuple[int, ...], sizes: list[int], matlab: bool) -> int 
 def _find_tables(
     path: Path, content: Content, sizes: list[int], *, selected: bool, square: bool
 ) -> dict[str, Any]:
-    """Return the 2-D arrays that share the common number of rows, samples first."""
     tables = _numeric(content, 2)
     if square:
         tables = {name: a for name, a in tables.items() if a.shape[0] == a.shape[1]}
@@ -100,7 +97,6 @@ def _find_tables(
 
 
 def _numeric(content: Content, ndim: int) -> dict[str, Any]:
-    """Return the nonempty real arrays with this number of axes."""
     real = {name: a for name, a in content.arrays.items() if a.dtype.kind in "biuf"}
     return {name: a for name, a in real.items() if a.ndim == ndim and all(a.shape)}
 

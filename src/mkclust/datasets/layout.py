@@ -13,9 +13,8 @@ from mkclust.index import has_ids
 from mkclust.text import did_you_mean, join_words
 
 # Names of a first column that holds the ids of the samples, as `normalize_name` writes them.
-ID_NAMES = frozenset(
-    ("id", "ids", "sample", "sampleid", "sampleids", "patient", "patientid", "barcode", "index")
-) | {"name", "key"}
+ID_NAMES = {"id", "ids", "sample", "sampleid", "sampleids", "patient", "patientid", "barcode"}
+ID_NAMES |= {"index", "name", "key"}
 
 
 @dataclass(frozen=True)
@@ -83,7 +82,6 @@ def table_dataset(
 def _with_ids(
     path: Path, table: RawTable, layout: TableLayout, dropped: set[str]
 ) -> tuple[pd.DataFrame, str]:
-    """Return a frame of samples x features with the ids for its index, and a sentence on these."""
     in_rows = layout.samples_in == "rows"
     frame = _drop(table.frame, layout, dropped) if in_rows else table.frame
     if in_rows and _counts_rows(frame) and _id_column(path, frame.iloc[:, 1:], table, layout):
@@ -111,14 +109,12 @@ def _with_ids(
 
 
 def _drop(frame: pd.DataFrame, layout: TableLayout, dropped: set[str]) -> pd.DataFrame:
-    """Return a frame without the columns to drop, noting which it had."""
     present = [name for name in layout.drop if name in frame.columns]
     dropped.update(present)
     return frame.drop(columns=present) if present else frame
 
 
 def _id_column(path: Path, frame: pd.DataFrame, table: RawTable, layout: TableLayout) -> str | None:
-    """Return the column that holds the ids, or the names of features; None if no column does."""
     if layout.id is not None and layout.id in frame.columns:
         return layout.id
     if layout.id is not None and layout.samples_in == "rows":
@@ -142,7 +138,6 @@ def _tells_apart(frame: pd.DataFrame, name: str, written: pd.Series | None = Non
 
 
 def _counts_rows(frame: pd.DataFrame) -> bool:
-    """Return whether the first column has no name and counts the rows, from 0 or 1."""
     if "" not in frame.columns or _is_text(frame[""]):
         return False
     return bool(frame[""].iloc[0] in (0, 1) and (frame[""].diff()[1:] == 1).all())
@@ -159,7 +154,6 @@ def _as_ids(values: pd.Series) -> np.ndarray:
 
 
 def _check_ids(path: Path, ids: np.ndarray, where: str, frame: pd.DataFrame) -> None:
-    """Refuse ids that are missing or duplicated, naming a column that could hold them."""
     empty, (values, counts) = np.flatnonzero(ids == ""), np.unique(ids, return_counts=True)
     if len(empty):
         found = f"{len(empty)} empty cells, the first in row {empty[0] + 1} below the header"
@@ -174,7 +168,6 @@ def _check_ids(path: Path, ids: np.ndarray, where: str, frame: pd.DataFrame) -> 
 
 
 def _no_column(path: Path, name: str, frame: pd.DataFrame, use: str = "") -> DatasetError:
-    """Return the error that names the columns a table has."""
     columns = [column for column in frame.columns if column != ""]
     near = did_you_mean(name, columns)
     return DatasetError(f"{path}: no column {name}{use}{near}; it has {join_words(columns, 8)}")
@@ -196,5 +189,4 @@ def normalize_name(name: object) -> str:
 
 
 def _is_text(values: pd.Series) -> bool:
-    """Return whether a column holds text rather than numbers, truth values or dates."""
     return values.dtype.kind == "O" or str(values.dtype) in ("category", "string", "str")

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from mkclust.datasets.arrays import LARGE_BYTES
-from mkclust.datasets.dataset import LABELS, Dataset, DatasetError, as_labels, missing_package
+from mkclust.datasets.dataset import LABELS, Dataset, DatasetError, as_labels
 from mkclust.datasets.layout import ID_NAMES, normalize_name, unique_names
 from mkclust.text import join_words
 
@@ -66,7 +66,10 @@ class ParquetTable:
         return (table if indices.ndim else table[0])[..., columns]
 
     def _decode(self, row: int) -> None:
-        """Keep the part of the file that holds a row."""
+        """Keep the part of the file that holds a row, missing entries as NaN."""
+        import pyarrow
+
+        kind = pyarrow.from_numpy_dtype(self.dtype)
         group = int(np.searchsorted(self._starts, row, side="right")) - 1
         if group != self._group or row < self._first:
             self._group, self._first, self._part = group, int(self._starts[group]), self._part[:0]
@@ -77,7 +80,8 @@ class ParquetTable:
             while row >= self._first + len(self._part):
                 batch = next(self._batches)
                 self._first += len(self._part)
-                self._part = _as_array(batch, self.columns, self.dtype)
+                parts = (batch.column(name).cast(kind, safe=False) for name in self.columns)
+                self._part = np.column_stack([p.to_numpy(zero_copy_only=False) for p in parts])
         except (StopIteration, ValueError, OSError, KeyError) as error:
             self._group, self._part = -1, self._part[:0]
             raise OSError(
@@ -86,22 +90,9 @@ class ParquetTable:
             ) from error
 
 
-def _as_array(batch: Any, columns: Sequence[str], dtype: np.dtype) -> np.ndarray:
-    """Return columns of pyarrow as rows of floats, missing entries as NaN."""
-    import pyarrow
-
-    table = np.empty((batch.num_rows, len(columns)), dtype)
-    for index, name in enumerate(columns):
-        column = batch.column(name).cast(pyarrow.from_numpy_dtype(dtype), safe=False)
-        table[:, index] = column.to_numpy(zero_copy_only=False)
-    return table
-
-
 def _open(path: Any) -> Any:
-    try:
-        import pyarrow.parquet
-    except ImportError as error:
-        raise missing_package(path, "pyarrow", "parquet") from error
+    import pyarrow.parquet
+
     # With a buffer, pyarrow does not read whole columns of a row group at a time.
     return pyarrow.parquet.ParquetFile(path, buffer_size=1 << 16)
 

@@ -25,6 +25,12 @@ TABLES: dict[str, Callable[..., Tables]] = {
 }
 # All suffixes that can be read.
 SUFFIXES = (*TABLES, *arrays.READERS, ".h5ad", ".h5mu")
+# The extra of mkclust that installs what reads a suffix; "hdf5" for others.
+EXTRAS = {
+    **dict.fromkeys((".xlsx", ".xlsm"), "excel"),
+    **dict.fromkeys((".parquet", ".feather", ".arrow"), "parquet"),
+    **dict.fromkeys((".h5ad", ".h5mu"), "anndata"),
+}
 
 
 class Entry(NamedTuple):
@@ -93,21 +99,14 @@ def load(
     -------
     Dataset
         Arrays keep single precision; integers become float64. A view on disk has a shape, gives
-        rows (``view[:1000]``), and ``numpy.asarray(view)`` loads it.
-
-    Raises
-    ------
-    DatasetError
-        If there is no such file, or it cannot be read or understood, or does not fit into memory.
+        rows (``view[:1000]``), and ``numpy.asarray(view)`` loads it. What cannot be read, or does
+        not fit into memory, raises DatasetError.
 
     Examples
     --------
     >>> from mkclust.datasets import load
-    >>> data = load("digits")
-    >>> data
+    >>> load("digits")
     Dataset('digits': 4 views, 1797 samples, 10 classes)
-    >>> data.views["fourier"].shape
-    (1797, 40)
     """
     dropped = (drop,) if isinstance(drop, str) else tuple(drop)
     values = missing if np.iterable(missing) and not isinstance(missing, str) else (missing,)
@@ -158,6 +157,9 @@ def load_with(
         return table_dataset(path, tables, layout, selection=columns, kernels=kernels, notes=notes)
     except DatasetError:
         raise
+    except ImportError as error:
+        command = f'pip install "mkclust[{EXTRAS.get(suffix, "hdf5")}]"'
+        raise DatasetError(f"{path}: reading it needs {error.name or error}: {command}") from error
     except Exception as error:  # damaged files raise nearly anything
         reason = " ".join(f"{type(error).__name__}: {error}".split())
         advice = "check that it is complete, of the format of its suffix, and without objects"

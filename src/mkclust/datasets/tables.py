@@ -11,7 +11,7 @@ from typing import Any
 
 import pandas as pd
 
-from mkclust.datasets.dataset import DatasetError, check_memory, missing_package
+from mkclust.datasets.dataset import DatasetError, check_memory
 from mkclust.datasets.layout import ID_NAMES, RawTable, TableLayout, normalize_name, unique_names
 from mkclust.text import is_number
 
@@ -21,18 +21,12 @@ Tables = tuple[dict[str, RawTable], list[str]]
 PACKED: dict[str, Callable[..., Any]] = {".gz": gzip.open, ".bz2": bz2.open, ".xz": lzma.open}
 # The first lines, of at least this number of bytes, decide on separator and encoding.
 HEAD_BYTES = 1 << 18
-# Bytes of the longest line that is read of these.
-LONGEST_LINE = 1 << 26
-# Bytes that a cell of a sheet takes, first as an object and then in a frame; in the file about 10.
-CELL_BYTES = 50
 # Cells that are missing, as pandas reads them, a blank, and errors of formulas; an id may be
 # spelled like one.
 MISSING = frozenset(
     ("", " ", "#N/A", "#N/A N/A", "#NA", "-1.#IND", "-1.#QNAN", "-NaN", "-nan", "1.#IND")
 ) | {"1.#QNAN", "<NA>", "N/A", "NA", "NULL", "NaN", "None", "n/a", "nan", "null"}
 MISSING |= {"#DIV/0!", "#NAME?", "#NULL!", "#NUM!", "#REF!", "#VALUE!"}
-# How dates are spelled.
-DATE = r"\d{4}-\d{2}-\d{2}([T ].*)?"
 
 
 def unpacked(path: Path) -> Path:
@@ -42,7 +36,9 @@ def unpacked(path: Path) -> Path:
 
 def read_text(path: Path, selection: frozenset[str], layout: TableLayout) -> Tables:
     """Read a text file; its first lines decide on separator, decimal mark and encoding."""
-    head = _head(path)
+    with PACKED.get(path.suffix.lower(), open)(path, "rb") as file:
+        lines = [file.readline(1 << 26) for _ in range(5)]  # of at most 64 MiB
+        head = b"".join([*lines, *file.readlines(HEAD_BYTES)])
     encoding, text = _decode(path, head)
     delimiter, rows = _split(unpacked(path).suffix.lower(), text)
     has_comma = any("," in c and is_number(c, ",") for row in rows[1:] for c in row)
@@ -79,12 +75,6 @@ def read_text(path: Path, selection: frozenset[str], layout: TableLayout) -> Tab
         frame[name] = _as_typed(frame[name], decimal, MISSING.union(layout.missing))
     note = [] if has_header else ["The first line holds numbers: no header."]
     return {unpacked(path).stem: RawTable(frame, written)}, note
-
-
-def _head(path: Path) -> bytes:
-    with PACKED.get(path.suffix.lower(), open)(path, "rb") as file:
-        lines = [file.readline(LONGEST_LINE) for _ in range(5)]
-        return b"".join([*lines, *file.readlines(HEAD_BYTES)])
 
 
 def _decode(path: Path, head: bytes) -> tuple[str, str]:
@@ -131,23 +121,20 @@ def _is_row(cells: list[str], decimal: str) -> bool:
 
 
 def _as_typed(column: pd.Series, decimal: str, missing: frozenset[str]) -> pd.Series:
-    """Return a column of text as numbers or dates if all of it are."""
     text = column.mask(column.isin(missing), None)
     present = text.dropna()
     if all(is_number(cell, decimal) for cell in present):
         return text.str.replace(decimal, ".", regex=False).astype(float)
-    if present.str.fullmatch(DATE).all():
+    if present.str.fullmatch(r"\d{4}-\d{2}-\d{2}([T ].*)?").all():
         return pd.to_datetime(text, errors="coerce", format="ISO8601")
     return text
 
 
 def read_sheets(path: Path, selection: frozenset[str], layout: TableLayout) -> Tables:
     """Read the selected sheets of a workbook, or its first one."""
-    try:
-        import openpyxl  # noqa: F401 - used by pandas
-    except ImportError as error:
-        raise missing_package(path, "openpyxl", "excel") from error
-    check_memory(path, CELL_BYTES * path.stat().st_size // 10)
+    import openpyxl  # noqa: F401 - used by pandas
+
+    check_memory(path, 5 * path.stat().st_size)  # 10 bytes per cell become 50 of objects
     with pd.ExcelFile(path, engine="openpyxl") as book:
         sheets = list(map(str, book.sheet_names))
         if unknown := sorted(selection - set(sheets)):
@@ -162,7 +149,6 @@ def read_sheets(path: Path, selection: frozenset[str], layout: TableLayout) -> T
 
 
 def _sheet(path: Path, cells: pd.DataFrame) -> RawTable:
-    """Return the table of a sheet, whose first row that is not empty is the header."""
     cells = cells.mask(cells == "").dropna(how="all").dropna(axis=1, how="all")
     if len(cells) < 2:
         advice = "it should hold a header, and one row per sample"
@@ -176,10 +162,8 @@ def _sheet(path: Path, cells: pd.DataFrame) -> RawTable:
 
 def read_frame(path: Path, selection: frozenset[str], layout: TableLayout) -> Tables:
     """Read a parquet, Feather or Arrow file; its index holds the ids if it was stored with it."""
-    try:
-        import pyarrow.parquet
-    except ImportError as error:
-        raise missing_package(path, "pyarrow", "parquet") from error
+    import pyarrow.parquet
+
     is_parquet, n_bytes = path.suffix.lower() == ".parquet", path.stat().st_size
     if is_parquet:
         metadata = pyarrow.parquet.read_metadata(path)

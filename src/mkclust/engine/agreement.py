@@ -75,8 +75,7 @@ def debiased_alignments(products: OffDiagonalProducts) -> tuple[Float, Float]:
 def effective_directions(products: OffDiagonalProducts, norms: Float) -> Float:
     """Return the squared traces of centered kernels over their squared norms, (m,).
 
-    About the number of equal eigenvalues: one for a column of two levels, infinite for a kernel
-    that is zero off its diagonal.
+    About the number of equal eigenvalues; infinite for a kernel that is zero off its diagonal.
     """
     n = products.n_samples
     sizes = products.traces / n - products.totals / max(n * (n - 1), 1)
@@ -93,8 +92,7 @@ def permutation_scores(alignments: Float, n_samples: int) -> Float:
 def leading_shares(entries: Array) -> Float:
     """Return the largest eigenvalue of U-centered kernels as a share of their norms, (m,).
 
-    One for a kernel of a single direction, near zero for very many. The entries, (m, s, s), are
-    U-centered in place.
+    One for a kernel of a single direction. The entries, (m, s, s), are U-centered in place.
     """
     centered = [u_centered(entries[p, :, :]) for p in range(entries.shape[0])]
     norms = np.array([sum_of_squares(each) ** 0.5 for each in centered])
@@ -121,12 +119,10 @@ def p_values(scores: Float, shares: Float, others: Float | None = None) -> Float
     For many samples, an alignment of permuted kernels is a sum :math:`\sum_{ij} \lambda_i \mu_j
     (\xi_{ij}^2 - 1)` of the eigenvalues of both with standard normal :math:`\xi`. No such sum of
     unit variance has a larger moment generating function than one of equal terms, each as large as
-    its largest. That sum has a gamma distribution: of shape 1/2 for two kernels of one direction
-    each, close to normal for kernels of many. If the weight of both kernels is on few samples
-    (`are_localized`) the terms are not normal: use `simulated_p_value`.
-
-    Scores are those of `permutation_scores`, (m, m), and shares those of `leading_shares`; scores
-    with other kernels, (m, o), need the shares of these.
+    its largest. That sum has a gamma distribution. If the weight of both kernels is on few samples
+    (`are_localized`) the terms are not normal: use `simulated_p_value`. Scores are those of
+    `permutation_scores`, (m, m), and shares those of `leading_shares`; scores with other kernels,
+    (m, o), need the shares of these.
     """
     shape = 1 / (2 * np.outer(shares, shares if others is None else others) ** 2)
     quantile = shape + scores * np.sqrt(shape)
@@ -172,7 +168,6 @@ def simulated_p_value(first: Float, second: Float) -> float:
 
 
 def _leading_directions(K: Float) -> tuple[Float, Float]:
-    """Return eigenvectors of a U-centered kernel, (s, r), and their eigenvalues, (r,)."""
     values, vectors = eigh(u_centered(K.copy()))
     leading = np.argsort(-np.abs(values))[:DIRECTIONS]
     return vectors[:, leading], values[leading]

@@ -43,20 +43,14 @@ from mkclust.types import Array, Float
 PROBABILITY = 1e-9
 # The highest probability at which a search still counts as one.
 HIGHEST_PROBABILITY = 1e-3
-# Random vectors that a search starts from.
-PROBES = 16
-# How many times each is multiplied at most.
-MAX_STEPS = 24
-# Random vectors if each product reads all kernels anew: more of them take little longer.
-STREAMED_PROBES = 32
-# How many times each of these is multiplied at most.
-STREAMED_STEPS = 6
+# Random vectors that a search starts from, and how many times each is multiplied at most.
+PROBES, MAX_STEPS = 16, 24
+# The same if each product reads all kernels anew: more vectors take little longer.
+STREAMED_PROBES, STREAMED_STEPS = 32, 6
 # Steps of a search between two iterations of a method; the last iteration is certified.
 PASSING_STEPS = 8
-# Most samples with which a proof takes less time than a search.
-PROVED_FIRST = 480
-# The same on an accelerator.
-PROVED_FIRST_ON_ACCELERATOR = 12_000
+# Most samples with which a proof takes less time than a search, on a host and on an accelerator.
+PROVED_FIRST, PROVED_FIRST_ON_ACCELERATOR = 480, 12_000
 # The share of the allowed error that is claimed: a safety factor against rounding.
 CLAIMED = 0.99
 # Ritz values this many roundings above an eigenvalue are equal to it.
@@ -67,21 +61,12 @@ SUM_ROUNDINGS = 2
 
 @dataclass(frozen=True)
 class Certificate:
-    """How the eigenvalue sum behind an upper bound is known.
-
-    Proved by a factorization or a dense eigendecomposition, searched for missed eigenvectors, or
-    neither ("open"): the solver stopped before.
-    """
+    """How the eigenvalue sum behind an upper bound is known; "open" if the solver stopped early."""
 
     kind: Literal["proved", "searched", "open"]
     error: float  # by how much the sum of eigenvalues found may be too small at most
     # Upper bound on the probability that a search missed a relevant eigenvalue; None if unknown.
     probability: float | None = None
-
-    @property
-    def is_sure(self) -> bool:
-        """Whether it is proved, or has a failure probability of at most PROBABILITY."""
-        return (self.probability or 0.0) <= PROBABILITY
 
     def __str__(self) -> str:
         if self.kind == "searched" and self.probability is not None:
@@ -212,14 +197,8 @@ def is_proved(M: Array, relaxation: Relaxation, allowed_error: float) -> bool:
     M *= -1.0
     M += (V * to_device(gains, V)) @ V.T
     set_diagonal(M, xp.linalg.diagonal(M) + (tau - rounding))
-    return _is_positive_definite(M)
-
-
-def _is_positive_definite(M: Array) -> bool:
-    """Return whether a Cholesky factorization of a symmetric matrix succeeds; M is overwritten."""
     try:
         if is_foreign(M):
-            xp = namespace(M)
             # Some libraries return NaN instead of raising.
             return bool(xp.all(xp.isfinite(xp.linalg.diagonal(xp.linalg.cholesky(M)))))
         # The transpose is the same matrix in the order of memory that LAPACK works on in place.
@@ -245,13 +224,11 @@ def search_missed(
     """Search the complement of known vectors for eigenvalues that belong to the k largest.
 
     Block Lanczos steps from Gaussian vectors, orthogonal to all that is known, underestimate the
-    largest eigenvalue there with `miss_probability`. The search stops when an eigenvalue with which
-    the sum would be too small by more than the allowed error was missed with at most the given
-    ``probability``, or after ``max_steps``.
-
-    Products have a relative ``rounding``, and eigenvalues of K may be off by ``mix_error``: then
-    the search is in single precision. The random vectors depend on ``seed``, the number of the
-    search in a solve, and on its `search_key`.
+    largest eigenvalue there with `miss_probability`. The search stops when an eigenvalue that is
+    not harmless was missed with at most the given ``probability``, or after ``max_steps``. Products
+    have a relative ``rounding``, and eigenvalues of K may be off by ``mix_error``: then the search
+    is in single precision. The random vectors depend on ``seed``, the number of the search in a
+    solve, and on its `search_key`.
     """
     values, (n, n_known) = relaxation.eigenvalues, relaxation.vectors.shape
     harmless = largest_harmless(relaxation, allowed_error) - mix_error

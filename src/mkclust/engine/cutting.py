@@ -30,9 +30,6 @@ class CuttingSurfaces:
     mixture of all surfaces with the largest minimum gives a certified lower bound on the global
     minimum of J, and the minimizer of that mixture is where J is evaluated next. If J has a kink
     (equal eigenvalues), the optimal P is a mixture of projectors, and such a mixture is kept.
-
-    Surfaces stay valid when J is evaluated better later on, so one instance can serve a sequence of
-    ever finer approximations of the same J from below.
     """
 
     # A surface with a smaller share is inactive; keeping it only slows the mixture down.
@@ -72,8 +69,7 @@ class CuttingSurfaces:
     ) -> tuple[Float, Evaluation, list[tuple[float, float]]]:
         """Evaluate and cut until the relative gap is below ``tol``.
 
-        Return the best weights, the evaluation there, and the best value and lower bound after each
-        evaluation.
+        Return the best weights, the evaluation there, and the best values with their lower bounds.
         """
         weights, best, history = self.weights, None, []
         while True:

@@ -90,12 +90,7 @@ class Relaxation:
 
 
 def relax(
-    K: Any,
-    n_clusters: int,
-    *,
-    tol: float,
-    start: Array | None = None,
-    dtype: str = "float64",
+    K: Any, n_clusters: int, *, tol: float, start: Array | None = None, dtype: str = "float64"
 ) -> Relaxation:
     """Solve the relaxed k-means problem of one kernel: find its leading eigenvectors.
 
@@ -119,11 +114,8 @@ def relax(
 
 
 def block_width(n: int, n_clusters: int) -> int:
-    """Return how many vectors to iterate together, or n if the whole space is cheaper.
-
-    Guard vectors speed up the convergence, shorten the search for missed eigenvectors, and hold the
-    other partners of a tie.
-    """
+    """Return how many vectors to iterate together, or n if the whole space is cheaper."""
+    # Guard vectors speed up the convergence, shorten searches, and hold the partners of a tie.
     width = n_clusters + max(8, n_clusters // 4)
     return n if n <= 200 or 5 * width >= n else width
 

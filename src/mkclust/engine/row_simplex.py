@@ -40,8 +40,8 @@ def minimize_over_rows(product: Callable[[Array], Array], bound: Array, start: A
     the minimum.
 
     ``product(Theta)`` returns the (n, m) matrix with columns ``Q_p theta_p``, and the bound has
-    columns ``d_p``. The result is never worse than the start. If the quadratic falls below zero,
-    some matrix is not positive semidefinite: that is an ArithmeticError.
+    columns ``d_p``. The result is never worse than the start. An indefinite matrix that makes the
+    quadratic negative is an ArithmeticError.
     """
     xp = namespace(bound)
     smallest = float(np.finfo(np.float64).eps) * float(xp.max(bound)) or 1.0

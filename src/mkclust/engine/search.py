@@ -9,17 +9,9 @@ from typing import Any, Literal
 
 import numpy as np
 
-from mkclust.engine.certificate import Certificate, certify, rounding_of_entries
+from mkclust.engine.certificate import PROBABILITY, Certificate, certify, rounding_of_entries
 from mkclust.engine.cutting import CuttingSurfaces, Evaluation
-from mkclust.engine.eigen import (
-    EPS,
-    Relaxation,
-    block_width,
-    improve,
-    relax,
-    relax_whole,
-    ritz_vectors,
-)
+from mkclust.engine.eigen import Relaxation, block_width, improve, relax, relax_whole, ritz_vectors
 from mkclust.linalg import (
     astype,
     free_bytes,
@@ -65,10 +57,8 @@ MOST_WHOLE = 2000
 ALIGNMENT_ROUNDINGS = 2
 # The share of the tolerance that the weights may use; the rest is for the eigenvectors.
 WEIGHTS_SHARE = 0.3
-# A basis holds at most this many times the vectors that are iterated.
-MOST_BLOCKS = 6
-# A restart keeps this many times the vectors that are iterated.
-KEPT_BLOCKS = 2
+# A basis holds at most, and a restart keeps, this many times the vectors that are iterated.
+MOST_BLOCKS, KEPT_BLOCKS = 6, 2
 
 
 @dataclass(frozen=True)
@@ -122,13 +112,12 @@ def search(
     .. math:: \min_{\gamma \in \Delta} \max_{H^\top H = I_k}
               \mathrm{Tr}(H^\top (\sum_p \gamma_p^2 K_p + K_{\mathrm{fixed}}) H)
 
-    A basis V is kept together with the products of every kernel with it. In each iteration the
-    problem restricted to V is solved to a tolerance matched to the error of V; then V is expanded
-    by the leading eigenvectors of the mix just found, computed by products with that one matrix, or
-    by their residuals if the kernels are not in memory. Alignments measured in V belong to vectors
-    over all samples, so the surfaces that they make stay valid however V changes: the lower bound
-    is exact. The upper bound is the eigenvalue sum found plus its error, which is proved or
-    searched for (`mkclust.engine.certificate`, with ``prove`` and ``key``).
+    In each iteration the problem restricted to a basis V is solved to a tolerance matched to the
+    error of V; then V is expanded by the leading eigenvectors of the mix just found, or by their
+    residuals if the kernels are not in memory. Alignments measured in V belong to vectors over all
+    samples, so their surfaces stay valid however V changes: the lower bound is exact. The upper
+    bound is the eigenvalue sum found plus its error, which is proved or searched for
+    (`mkclust.engine.certificate`, with ``prove`` and ``key``).
 
     ``tol`` is the relative gap at which to stop. The last ``n_fixed`` kernels of the stack have a
     coefficient of one. ``start`` may be the orthonormal partition of similar kernels.
@@ -215,10 +204,7 @@ def _search_subspace(
     *,
     certified: bool = True,
 ) -> Search:
-    """Search from some weights and vectors on, if not certified in the number type of the mixes.
-
-    Mixes may be rounded; they are None for kernels that are not in memory.
-    """
+    """Search from some weights and vectors on; mixes are None if kernels are not in memory."""
     tol, rounding = problem.tol, ALIGNMENT_ROUNDINGS * rounding_of_entries(stack)
     basis = Basis(stack, problem, "float64" if certified or mixes is None else mixes.dtype)
     surfaces = CuttingSurfaces(weights, rounding if certified else 0.0)
@@ -251,7 +237,9 @@ def _search_subspace(
             verdict = certify(stack, coefficients, relaxation, allowed, **options)
             n_passes += verdict.n_passes
             certificate, missed = verdict.certificate, verdict.missed
-            if certificate is not None and (certificate.is_sure or n_refinements >= REFINEMENTS):
+            if certificate is not None and (
+                (certificate.probability or 0.0) <= PROBABILITY or n_refinements >= REFINEMENTS
+            ):
                 break
             n_refinements += missed is None
         if n_refinements > REFINEMENTS or (is_last and (missed is None or n_waited >= PATIENCE)):
@@ -278,7 +266,8 @@ def _search_whole_space(stack: Any, problem: Problem, weights: Float) -> Search:
     surfaces = CuttingSurfaces(weights, ALIGNMENT_ROUNDINGS * rounding_of_entries(stack))
     gamma, best, history = surfaces.minimize(evaluate, problem.tol, problem.max_iter)
     # A dense eigensolver is exact but for rounding.
-    certificate = Certificate("proved", float(np.sqrt(stack.n_samples) * EPS * best.value))
+    rounding = np.sqrt(stack.n_samples) * np.finfo(np.float64).eps
+    certificate = Certificate("proved", float(rounding * best.value))
     relaxation = replace(best.state, error=certificate.error)
     converged = best.value - surfaces.lower_bound <= problem.tol * best.value
     return Search(gamma, relaxation, np.array(history), converged, 2 * len(history), certificate)
@@ -317,14 +306,12 @@ class Basis:
         return True
 
     def _restart(self, weights: Float) -> None:
-        """Keep the leading part of the basis only."""
         S = self._eigenpairs(weights)[1][:, : KEPT_BLOCKS * self.width]
         turn = to_device(np.ascontiguousarray(S.T), self._rows, self.dtype)
         self._G, self._rows = S.T @ self._G @ S, turn @ self._rows
         self._images = namespace(turn).matmul(turn, self._images)
 
     def _eigenpairs(self, weights: Float) -> tuple[Float, Float]:
-        """Return the eigenpairs of a mix as seen from the basis."""
         m, size, _ = self._G.shape
         mixed = (self.problem.coefficients(weights) @ self._G.reshape(m, -1)).reshape(size, size)
         return top_eigenpairs((mixed + mixed.T) / 2, size)

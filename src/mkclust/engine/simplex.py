@@ -33,7 +33,7 @@ def best_response(alignments: Float) -> tuple[Float, float]:
     return ratio / total, float(smallest / total)
 
 
-def best_mixture(surfaces: Float, start: Float, offsets: Float | None = None) -> Float:
+def best_mixture(surfaces: Float, start: Float, b: Float) -> Float:
     r"""Return the mixture of alignment vectors with the largest certified lower bound.
 
     .. math:: \max_{q \in \Delta} D(q) + b^\top q, \qquad D(q) = 1 / \sum_p 1 / a_p(q),
@@ -43,11 +43,10 @@ def best_mixture(surfaces: Float, start: Float, offsets: Float | None = None) ->
     without moving the direction of the maximizer. The Newton steps over ``q >= 0`` are nonnegative
     least squares problems, which leave exact zeros for inactive surfaces.
 
-    Surfaces are the rows of a matrix, (n_surfaces, n_kernels), with nonnegative constant terms b
-    (``offsets``). The result is never worse than the start, which has no vanishing alignment if any
-    mixture has none.
+    Surfaces are the rows of a matrix, (n_surfaces, n_kernels), with nonnegative constant terms b.
+    The result is never worse than the start, which has no vanishing alignment if any mixture has
+    none.
     """
-    b = np.zeros(len(start)) if offsets is None else offsets
     q, (gamma, bound) = start, best_response(start @ surfaces)
     for _ in range(MAX_NEWTON_STEPS):
         # The largest entry of the gradient bounds what all mixtures reach (Frank-Wolfe gap).

@@ -11,7 +11,7 @@ from scipy.sparse import csr_array, issparse
 from mkclust.data import Samples
 from mkclust.data.samples import read_samples
 from mkclust.data.tables import Table, as_table, by_name, read_column
-from mkclust.index import has_ids, match_rows
+from mkclust.index import has_ids, index_of, match_rows
 from mkclust.linalg import is_foreign, to_host
 from mkclust.text import join_words
 
@@ -56,7 +56,12 @@ def read_tables(
             for name, part in tables.by_name.items()
         }
     elif isinstance(tables, Mapping) and tables and all(map(_is_column, tables.values())):
-        tables = {"table": pd.DataFrame(dict(tables))}
+        frame = pd.DataFrame(dict(tables))
+        has_index = any(index_of(each) is not None for each in tables.values())
+        if not has_index and not isinstance(index, int) and has_ids(index):
+            match_rows(len(frame), index, "table 'table'")  # refuses another number of rows
+            frame.index = index
+        tables = {"table": frame}
     return [
         _read(name, table, index, names.get(name), observed.get(name))
         for name, table in by_name(tables).items()

@@ -222,7 +222,6 @@ class KernelBank(TransformerMixin, Parameters):
         return read_formulas(self.widths, self.polynomials, self.linear)
 
     def _set_views(self, views: tuple[ViewKernels, ...]) -> None:
-        """Set the learned views and the public attributes."""
         self._views = views
         self.rules_ = {view.name: view.kind for view in views}
         self.scales_ = {view.name: view.scale for view in views}
@@ -237,19 +236,16 @@ class KernelBank(TransformerMixin, Parameters):
         self._precision = "float32" if single else "float64"
 
     def _with_neighborhoods(self, view: ViewKernels) -> ViewKernels:
-        """Return a view with the neighborhoods that the parameters or its rule ask for."""
         n = view.view.shape[0]
         if self.neighbors is not None:
             return view.with_neighborhoods(count_neighbors(self.neighbors, n), 1.0)
         # Several kernels of a view were asked for explicitly.
-        if view.rule.neighbors is None or len(view.formulas) > 1 or n < FEWEST_SAMPLES:
+        if not view.rule.neighborhood_share or len(view.formulas) > 1 or n < FEWEST_SAMPLES:
             return view
-        size = min(view.rule.neighbors, count_neighbors("auto", n))
-        return view.with_neighborhoods(size, view.rule.neighborhood_share)
+        return view.with_neighborhoods(count_neighbors("auto", n), view.rule.neighborhood_share)
 
     @property
     def views_(self) -> dict[str, Array]:
-        """The training views by name."""
         return {view.name: view.view for view in self._views}
 
     @property
@@ -270,10 +266,7 @@ class KernelBank(TransformerMixin, Parameters):
         return other
 
     def empty_rows(self, views: Mapping[str, Array]) -> dict[str, np.ndarray]:
-        """Return by view which rows, training or new, carry no information, (n_rows,) of bool.
-
-        Rows of zeros carry none in views whose kernels compare directions or common entries.
-        """
+        """Return by view which rows are zero, if these carry no information for its kernels."""
         return {
             view.name: view.preparation.zero_rows(views[view.name])
             for view in self._views
@@ -387,10 +380,7 @@ class KernelBank(TransformerMixin, Parameters):
         return [kernel.shared if kernel.share == 1 else next(following) for kernel in kernels]
 
     def announce(self, X: Any) -> tuple[int, int, np.dtype]:
-        """Return the largest number of kernels of views, the number of samples, and their type.
-
-        Only the shapes of views are read, which need not be valid.
-        """
+        """Return the most kernels of views, the number of samples, and their type, by shapes."""
         formulas, samples = self._read_parameters(), read_views(X)
         dtypes = [getattr(part, "dtypes", [getattr(part, "dtype", "")]) for part in samples.parts]
         single = all(str(dtype).lower().endswith("float32") for each in dtypes for dtype in each)

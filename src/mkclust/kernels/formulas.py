@@ -96,21 +96,18 @@ class SquaredDistance(Measure):
 
     @classmethod
     def learn(cls, name: str, rows: Array) -> "SquaredDistance":
-        """Learn the median distance between two rows."""
         origin = middle(rows)
         # Only the rows that are drawn anyway are converted to float64 on a device.
         some = drawn_rows(rows) if is_foreign(rows) else rows
         return cls(to_host(origin), median_distance(name, rows_from(origin, some)))
 
     def points(self, rows: Array, training: Points | None = None) -> Points:
-        """Return rows from the origin, and their squared norms."""
         moved = rows_from(to_device(self.origin, rows), rows) / self.median
         precision = _precision(rows)
         moved = astype(moved, precision)
         return moved, astype(squared_norms(moved), precision)
 
     def compare(self, x: Points, y: Points) -> Array:
-        """Return squared distances, by inner products."""
         norms = x[1][:, None] + y[1]
         squared = row_products(x[0], y[0])
         squared *= -2
@@ -127,15 +124,12 @@ class InnerProduct(Measure):
 
     @classmethod
     def learn(cls, name: str, rows: Array) -> "InnerProduct":
-        """Learn the mean squared norm."""
         return cls(mean_squared_norm(name, rows))
 
     def points(self, rows: Array, training: Points | None = None) -> Points:
-        """Return rows in units of the root mean squared norm."""
         return (astype(astype(rows, "float64") / self.scale**0.5, _precision(rows)),)
 
     def compare_with_itself(self, rows: Array) -> Array:
-        """Return squared norms."""
         return squared_norms(rows) / self.scale
 
 
@@ -145,12 +139,10 @@ class Cosine(Measure):
     is_similarity = ignores_zeros = True
 
     def points(self, rows: Array, training: Points | None = None) -> Points:
-        """Return rows of unit length."""
         unit = over_rows(astype(rows, "float64"), safe_norms(rows))
         return (astype(unit, _precision(rows)),)
 
     def compare_with_itself(self, rows: Array) -> Array:
-        """Return one, and zero for rows of zeros."""
         return astype(squared_norms(rows) > 0, "float64")
 
 
@@ -158,7 +150,6 @@ class _OnHost(Measure):
     """A measure of two sets of dense rows, which is computed on the host."""
 
     def compare(self, x: Points, y: Points) -> Array:
-        """Compare all rows x and some rows y at a time."""
         A, B = to_host(dense_rows(x[0])), y[0]
         parts = row_ranges(B.shape[0], B.shape[1], None, BLOCK_ROWS)
         blocks = (to_host(dense_rows(select(B, part))) for part in parts)
@@ -218,11 +209,9 @@ class GivenRows(Measure):
     """A view that is already a square matrix: one column per training sample."""
 
     def points(self, rows: Array, training: Points | None = None) -> Points:
-        """Return the rows, and the columns of the samples."""
         return rows, np.arange(rows.shape[0])
 
     def compare(self, x: Points, y: Points) -> Array:
-        """Return the entries of some columns."""
         return astype(dense_rows(select(x[0], y[1], axis=1)), "float64")
 
 
@@ -230,7 +219,6 @@ class GivenDistance(GivenRows, CityBlock):
     """Distances that a view consists of, in units of their median."""
 
     def compare(self, x: Points, y: Points) -> Array:
-        """Return the distances."""
         return super().compare(x, y) / self.median
 
 
@@ -243,7 +231,6 @@ class GivenSimilarity(GivenRows):
 
     @classmethod
     def learn(cls, name: str, rows: Array) -> "GivenSimilarity":
-        """Learn the diagonal."""
         return cls(_diagonal(rows))
 
     def compare_with_itself(self, rows: Array) -> Array:
@@ -256,7 +243,6 @@ class GivenSimilarity(GivenRows):
 
 
 def _diagonal(rows: Array) -> Float:
-    """Return the diagonal of a square matrix on the host."""
     if is_foreign(rows):
         return to_host(namespace(rows).linalg.diagonal(rows))
     return np.asarray(rows.diagonal(), np.float64)
@@ -270,20 +256,18 @@ class LocalDistance(SquaredDistance):
 
     @classmethod
     def learn(cls, name: str, rows: Array) -> "LocalDistance":
-        """Learn the distance of every training sample to its seventh nearest other one."""
         known = SquaredDistance.learn(name, rows)
         moved = known.points(rows)[0]
         return cls(known.origin, known.median, scales=_local_scales(moved, moved))
 
     def points(self, rows: Array, training: Points | None = None) -> Points:
-        """Return rows from the origin, with their norms and local scales."""
         (moved, norms), scales = super().points(rows), self.scales
         if training is not None:
             scales = _local_scales(moved, training[0], known=scales)
         return moved, norms, to_device(scales, norms, precision_of(norms))
 
     def compare(self, x: Points, y: Points) -> Array:
-        """Divide by one scale at a time, for their product may be too small."""
+        # One scale at a time, for their product may be too small.
         return super().compare(x, y) / x[2][:, None] / y[2]
 
 
@@ -324,7 +308,6 @@ class Exponential(Formula):
     rate: float = 1.0
 
     def entries(self, compared: Array) -> Array:
-        """Return the kernel."""
         return namespace(compared).exp(super().entries(compared) * -self.rate)
 
 
@@ -344,10 +327,6 @@ DISTANCES = Exponential("gaussian of these distances", "given distance", degree=
 SIMILARITIES = Formula("similarities as they are", "given similarity")
 
 
-def _are_widths(value: Any) -> bool:
-    return hasattr(value, "__len__") and all(map(Number(0, open_low=True).holds, value))
-
-
 def _are_polynomials(value: Any) -> bool:
     # With a negative offset the kernel may not be positive semidefinite.
     return hasattr(value, "__len__") and all(
@@ -361,8 +340,9 @@ def _are_polynomials(value: Any) -> bool:
 
 def read_formulas(widths: Any, polynomials: Any, linear: Any) -> tuple[Formula, ...]:
     """Return the kernels of a view that parameters ask for, or say which cannot be used and why."""
-    advice = "pass a sequence of numbers greater than 0, one for each Gaussian kernel"
-    check_parameter("widths", widths, Rule(_are_widths, advice))
+    if not hasattr(widths, "__len__") or not all(map(Number(0, open_low=True).holds, widths)):
+        advice = "pass a sequence of numbers greater than 0, one for each Gaussian kernel"
+        raise ValueError(f"widths={widths!r}: {advice}")
     advice = "pass pairs of an offset of at least 0 and a degree, an integer of at least 1"
     check_parameter("polynomials", polynomials, Rule(_are_polynomials, advice))
     check_parameter("linear", linear, Choice(("linear", "cosine", None)))

@@ -52,10 +52,8 @@ FEW_COLUMNS = 20
 SOME_COLUMNS, FAR_APART = 100, 1_000.0
 # Two entries of a symmetric matrix differ by at most this share of the largest.
 SYMMETRIC = 1e-6
-# The neighbors of a sample in kernels that contain neighborhoods.
-NEIGHBORS = 20
 # Kernels that also compare samples that are far from each other contain a third of neighborhoods.
-NEARBY: dict[str, Any] = {"neighbors": NEIGHBORS, "neighborhood_share": 1 / 3}
+NEARBY = 1 / 3
 # Views whose entries belong to pairs of samples.
 OF_PAIRS: dict[str, Any] = {"of_pairs": True, "is_nonnegative": True}
 # A column with more distinct values than this holds numbers, not categories,
@@ -96,12 +94,9 @@ class view:  # noqa: N801 - written like a function, as a value of the parameter
 
 
 class ViewProfile:
-    """Some rows of a view, and the properties that decide its kind.
+    """Some rows of a view, and the properties that decide its kind."""
 
-    The view comes with the number of samples, None if columns cannot be samples.
-    """
-
-    def __init__(self, view: Array, n_samples: int | None):
+    def __init__(self, view: Array, n_samples: int | None):  # None if columns are no samples
         self.view, self.n_samples = view, n_samples
         indices, self.raw_rows = sampled_indices(view), sampled_rows(view)
         # Kinds do not depend on the unit of a view.
@@ -117,12 +112,7 @@ class ViewProfile:
         # Whether entries belong to pairs of samples.
         self.is_of_pairs = self.is_nonnegative and self.is_symmetric
 
-    def are_categories(self) -> bool:
-        """Return whether columns fall into groups of two or more with a single one in every row."""
-        return is_one_hot(self.rows)
-
     def are_distances(self) -> bool:
-        """Return whether entries are distances between samples."""
         n = self.view.shape[0]
         return (
             self.is_of_pairs
@@ -143,7 +133,6 @@ class ViewProfile:
         )
 
     def is_binary(self) -> bool:
-        """Return whether there are two values only."""
         rows = self.rows
         return bool(np.all((rows == rows.min()) | (rows == rows.max())))
 
@@ -169,7 +158,6 @@ class ViewProfile:
 
 
 def _are_about_equal(numbers: Float, share: float) -> bool:
-    """Return whether numbers differ by no more than a share of their mean."""
     return bool(numbers.mean() > 0 and numbers.std() <= share * numbers.mean())
 
 
@@ -184,20 +172,17 @@ class Rule:
     # Whether a profile is of this kind (checked in order); None for names.
     fits: Callable[[ViewProfile], bool] | None = None
     why: str = ""  # how views of this kind are recognized, in words that follow the name of a view
-    neighbors: int | None = None  # number of neighbors, if its kernel contains neighborhoods
-    neighborhood_share: float = 1.0  # the share of these in its kernel; the rest is the formula
+    neighborhood_share: float = 0.0  # of its kernel; the rest is the formula
     of_pairs: bool = False  # whether columns are the training samples
     is_nonnegative: bool = False  # whether negative entries are refused
     is_definite: bool = True  # whether its kernels are positive semidefinite for all rows
 
     @property
     def by_name(self) -> bool:
-        """Whether it is the name of a kernel: never recognized, only asked for."""
         return self.fits is None
 
     @property
     def takes_any_numbers(self) -> bool:
-        """Whether the rule makes sense of rows with any numbers."""
         return not (self.is_nonnegative or self.of_pairs or self.preparation is OneHot)
 
     @property
@@ -208,10 +193,8 @@ class Rule:
     @property
     def has_units(self) -> bool:
         """Whether columns are numbers whose units matter, so that they can be scaled."""
-        takes_rows_as_they_are = self.by_name and self.preparation is Preparation
-        return issubclass(self.preparation, ScaleColumns) or (
-            takes_rows_as_they_are and self.takes_any_numbers
-        )
+        as_they_are = self.by_name and self.preparation is Preparation and self.takes_any_numbers
+        return as_they_are or issubclass(self.preparation, ScaleColumns)
 
 
 # Rules are tried in order; the first that fits is used.
@@ -221,7 +204,7 @@ RULES: dict[str, Rule] = {
         Rule(
             "categories",
             COSINE,  # the share of equal categories
-            fits=ViewProfile.are_categories,
+            fits=lambda profile: is_one_hot(profile.rows),
             why="groups of columns with one mark in every row",
         ),
         Rule(
@@ -229,7 +212,7 @@ RULES: dict[str, Rule] = {
             DISTANCES,
             fits=ViewProfile.are_distances,
             why="a symmetric matrix with a zero diagonal, most of the others positive",
-            neighbors=NEIGHBORS,
+            neighborhood_share=1.0,
             is_definite=False,
             **OF_PAIRS,
         ),
@@ -247,7 +230,7 @@ RULES: dict[str, Rule] = {
             LogTfIdf,
             fits=ViewProfile.is_sparse,
             why="nonnegative, with less than 10 % of its entries not zero",
-            neighbors=NEIGHBORS,
+            neighborhood_share=1.0,
             is_nonnegative=True,
         ),
         Rule("binary", fits=ViewProfile.is_binary, why="two values only"),
@@ -257,28 +240,28 @@ RULES: dict[str, Rule] = {
             fits=ViewProfile.are_histograms,
             why="nonnegative, and all rows add up to about the same",
             is_nonnegative=True,
-            **NEARBY,
+            neighborhood_share=NEARBY,
         ),
         Rule(
             "directions",
             COSINE,
             fits=ViewProfile.are_directions,
             why="all rows of one length, with entries of both signs",
-            **NEARBY,
+            neighborhood_share=NEARBY,
         ),
         Rule(
             "table",
             preparation=ScaleColumns,
             fits=ViewProfile.has_units,
             why="few columns, or columns whose spreads differ by orders of magnitude",
-            **NEARBY,
+            neighborhood_share=NEARBY,
         ),
         Rule(
             "dense",
             preparation=LimitColumnScale,
             fits=lambda profile: True,
             why="none of the other kinds",
-            **NEARBY,
+            neighborhood_share=NEARBY,
         ),
         Rule("gaussian"),
         Rule("self-tuning", Exponential("self-tuning", "local distance"), is_definite=False),
@@ -296,11 +279,7 @@ RULES: dict[str, Rule] = {
 }
 RULES["categorical"] = RULES["overlap"]  # another name
 # How columns may be scaled instead of by the rule of a view; "auto" leaves it to the rule.
-SCALES: dict[str, type[Preparation]] = {
-    "standard": Standard,
-    "robust": Robust,
-    "none": Preparation,
-}
+SCALES: dict[str, type[Preparation]] = {"standard": Standard, "robust": Robust, "none": Preparation}
 
 
 def kind_of(profile: ViewProfile) -> Rule:

@@ -174,7 +174,6 @@ class Linear(_FeatureMap):
     """
 
     def fit(self, X: Any, y: Any = None) -> "Linear":
-        """Note the number of columns."""
         self._check(X, reset=True)
         return self
 
@@ -183,5 +182,4 @@ class Linear(_FeatureMap):
         return dense_rows(self._check(X, reset=False))
 
     def self_similarity(self, X: Any) -> Array:
-        """Return k(x, x) of rows."""
         return squared_norms(X)

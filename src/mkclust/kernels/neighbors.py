@@ -85,7 +85,6 @@ class Neighborhoods:
 
     @property
     def n_samples(self) -> int:
-        """Number of samples, n."""
         return self.members.shape[0]
 
     @property
@@ -177,10 +176,7 @@ def lengths_of(self_similarity: Array) -> Array:
 
 
 def by_similarity(similarities: Array, unit: float = 1.0) -> Array:
-    """Return dissimilarities that fall with similarities, infinite for those not above zero.
-
-    The unit is the similarity of every sample to itself.
-    """
+    """Return dissimilarities, infinite for similarities not above zero; unit: to itself."""
     is_positive = similarities > ROUNDING * unit
     return namespace(similarities).where(is_positive, -similarities, float("inf"))
 
@@ -195,10 +191,7 @@ def linked_neighborhoods(view: Array) -> Neighborhoods:
 def count_components(
     neighborhoods: Sequence[tuple[Neighborhoods, np.ndarray]], n_samples: int
 ) -> int:
-    """Return into how many groups samples fall that no neighborhood of any kernel connects.
-
-    The neighborhoods by each kernel come with the indices of the samples that it has.
-    """
+    """Return into how many groups samples fall; each kernel comes with the samples that it has."""
     edges = [[samples[ends] for ends in each.members.nonzero()] for each, samples in neighborhoods]
     rows, columns = (np.concatenate(parts) for parts in zip(*edges, strict=True))
     shape = (n_samples, n_samples)

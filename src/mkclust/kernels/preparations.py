@@ -92,7 +92,6 @@ class UnitRows(Preparation):
     ignores_zeros = True
 
     def apply(self, rows: Array) -> Array:
-        """Return rows of unit length; rows of zeros stay zero."""
         return over_rows(rows, safe_norms(rows))
 
 
@@ -111,7 +110,6 @@ class LogTfIdf(Preparation):
 
     @classmethod
     def learn(cls, view: Array) -> "LogTfIdf":
-        """Learn how often each column is positive, and the median of the positive entries."""
         sampled, xp = sampled_rows(view), namespace(view)
         positive = sampled[sampled > 0]
         if is_sparse(view):
@@ -122,7 +120,6 @@ class LogTfIdf(Preparation):
         return cls(float(np.median(positive)) if positive.size else 1.0, rarity)
 
     def apply(self, rows: Array) -> Array:
-        """Return weighted rows of unit length; rows of zeros stay zero."""
         xp = namespace(rows)
         logarithms = entrywise(lambda x: xp.log1p(nonnegative(x) / self.unit), rows)
         weighted = times_columns(logarithms, self.rarity)
@@ -136,7 +133,6 @@ class SquareRootsOfShares(Preparation):
     ignores_zeros = True
 
     def apply(self, rows: Array) -> Array:
-        """Return square roots of shares; rows of zeros stay zero."""
         xp, rows = namespace(rows), entrywise(nonnegative, rows)
         if is_sparse(rows):
             sums = np.asarray(rows.sum(axis=1, dtype=np.float64)).reshape(-1)
@@ -146,10 +142,7 @@ class SquareRootsOfShares(Preparation):
 
 
 def column_deviations(view: Array, limits: Float | None = None) -> Float:
-    """Return the standard deviation of every column, zero if it is constant up to rounding.
-
-    With limits, (2, d), entries beyond those of their column are clipped.
-    """
+    """Return the deviation of every column, clipped at limits (2, d); zero if it is constant."""
     with np.errstate(over="ignore", invalid="ignore"):
         if is_sparse(view):
             deviations = np.sqrt(mean_variance_axis(view.astype(np.float64), axis=0)[1])
@@ -176,7 +169,6 @@ class ScaleColumns(Preparation):
 
     @staticmethod
     def spreads(view: Array) -> Float:
-        """Return the spread of every column."""
         limits = np.quantile(sampled_rows(view), CLIPPED, axis=0)
         return column_deviations(dense_rows(view), limits)
 
@@ -188,7 +180,6 @@ class ScaleColumns(Preparation):
         return cls(1 / np.where((spreads > 0) & np.isfinite(spreads), spreads, 1.0))
 
     def apply(self, rows: Array) -> Array:
-        """Return rows with scaled columns."""
         return times_columns(rows, self.factors)
 
 
@@ -221,7 +212,6 @@ class LimitColumnScale(ScaleColumns):
 
     @classmethod
     def learn(cls, view: Array) -> Preparation:
-        """Learn the standard deviation of every column."""
         deviations = column_deviations(view)
         most = LARGEST_SCALE * np.median(deviations[deviations > 0]) if deviations.any() else 0
         if np.all(deviations <= most) or not np.all(np.isfinite(deviations)):
@@ -283,12 +273,10 @@ class Preprocessed(Preparation):
         return to_device(made, rows, precision_of(rows))
 
     def apply(self, rows: Array) -> Array:
-        """Return prepared rows, where they live."""
         return self.then.apply(self.transform(rows))
 
     @property
     def ignores_zeros(self) -> bool:  # type: ignore[override]
-        """Whether rows are scaled to unit length in the end."""
         return self.then.ignores_zeros
 
     def __str__(self) -> str:
@@ -301,7 +289,6 @@ class OneHot(Preparation):
 
     @classmethod
     def learn(cls, view: Array) -> Preparation:
-        """Learn the distinct values of every column, unless rows are one-hot already."""
         if is_one_hot(sampled_rows(view)):
             return Preparation()
         encoder = OneHotEncoder(handle_unknown="ignore", sparse_output=False)

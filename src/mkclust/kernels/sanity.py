@@ -123,5 +123,4 @@ def _problem(entries: Float) -> str:
 
 
 def _column_name(names: Sequence[str] | None, column: int) -> str:
-    """Return how a message calls a column: by its name if it has one."""
     return f"column {column}" if names is None else f"column {names[column]!r}"

@@ -8,14 +8,7 @@ import numpy as np
 
 from mkclust.data.distances import mean_squared_norm
 from mkclust.data.tables import TABLE
-from mkclust.kernels.formulas import (
-    MEASURES,
-    Exponential,
-    Formula,
-    Measure,
-    Points,
-    select_points,
-)
+from mkclust.kernels.formulas import MEASURES, Exponential, Formula, Measure, Points, select_points
 from mkclust.kernels.kinds import RULES, Rule
 from mkclust.kernels.neighbors import (
     Neighborhoods,
@@ -73,17 +66,14 @@ class ViewKernels:
         return replace(self, measures=measures, scale=scale, neighborhoods=nothing)
 
     def __getstate__(self) -> dict[str, Any]:
-        """Return the state to pickle, with arrays on the host."""
         return vars(self) | {"view": arrays_to_host(self.view)}
 
     @property
     def rule(self) -> Rule:
-        """The rule that the kernels follow."""
         return RULES[self.kind]
 
     @property
     def kernel_names(self) -> list[str]:
-        """The names of the kernels."""
         if len(self.formulas) == 1:
             return [self.name]
         prefix = "" if self.name == TABLE else f"{self.name} "
@@ -95,8 +85,7 @@ class ViewKernels:
         return self.measures[self.formulas[0].measure].median
 
     @property
-    def ignores_zeros(self) -> bool:
-        """Whether rows of zeros carry no information."""
+    def ignores_zeros(self) -> bool:  # whether rows of zeros carry no information
         ignored = [self.measures[formula.measure].ignores_zeros for formula in self.formulas]
         return not self.rule.of_pairs and (self.preparation.ignores_zeros or all(ignored))
 
@@ -134,7 +123,6 @@ class ViewKernels:
         return replace(self, share=share, neighborhoods=tuple(found[key] for key in keys))
 
     def _dissimilarities(self, formula: Formula, rows: Array) -> Iterator[Array]:
-        """Yield the dissimilarities of rows to the training rows by a kernel."""
         measure = self.measures[formula.measure]
         known, new = (astype(self.prepared(each), "float64") for each in (self.view, rows))
         y = measure.points(known)
@@ -226,32 +214,22 @@ class ComputedKernels(Source):
     _split: dict[int, Any] = field(default_factory=dict, repr=False)  # see `product`
 
     @property
-    def of_training_samples(self) -> bool:
-        """Whether the samples are the training samples: then the kernels are symmetric."""
-        return all(kernel.diagonal is not None for kernel in self.kernels)
-
-    @property
     def dtype(self) -> Any:
-        """Number type of the kernels, as their library names it."""
         return getattr(namespace(self.like), self.number_type)
 
     @property
     def n_kernels(self) -> int:  # type: ignore[override]
-        """Number of kernels, m."""
         return len(self.kernels)
 
     @property
     def shape(self) -> tuple[int, int, int]:
-        """Number of kernels, of samples and of training samples."""
         return self.n_kernels, self.n_samples, self.n_training
 
     def diagonal(self) -> Array:
-        """Return the self-similarities, (m, n)."""
         diagonals = [kernel.diagonal for kernel in self.kernels]
         return namespace(*diagonals).stack(diagonals)
 
     def only(self, indices: Sequence[int]) -> "ComputedKernels":
-        """Return some of the kernels; the others are not computed."""
         return replace(self, kernels=tuple(self.kernels[p] for p in indices))
 
     def product(self, index: int, X: Array) -> Array | None:
@@ -275,7 +253,6 @@ class ComputedKernels(Source):
         return None if split is None else fused.gaussian_products(split, 2 * formula.rate, X)
 
     def rows(self, start: int, stop: int) -> Array:
-        """Return the rows from start to stop of every kernel, (m, stop - start, n)."""
         stop = min(stop, self.n_samples)
         out = empty((self.n_kernels, stop - start, self.n_training), self.like, self.number_type)
         for some in row_ranges(stop - start, self.n_training, self.like, TILE_ROWS):
@@ -287,7 +264,7 @@ class ComputedKernels(Source):
     def all_rows(self) -> Array:
         """Return the kernels, (m, n_new, n); those of the training samples exactly symmetric."""
         n = self.n_samples
-        if not self.of_training_samples:
+        if any(kernel.diagonal is None for kernel in self.kernels):  # of new samples
             return self.rows(0, n)
         out = empty(self.shape, self.like, self.number_type)
         for rows in row_ranges(n, n, self.like, TILE_ROWS):

@@ -28,23 +28,11 @@ class FactoredMatrix:
         factor = scipy.sparse.csr_array(factor)
         return cls(factor, factor.T.tocsr())
 
-    @property
-    def shape(self) -> tuple[int, int]:
-        """Number of rows and columns."""
-        return self.left.shape[0], self.right.shape[1]
-
-    @property
-    def dtype(self) -> Any:
-        """Number type of the entries."""
-        return self.left.dtype
-
-    @property
-    def T(self) -> "FactoredMatrix":
-        """The transpose."""
-        return FactoredMatrix(self.right.T.tocsr(), self.left.T.tocsr())
+    shape = property(lambda self: (self.left.shape[0], self.right.shape[1]))
+    dtype = property(lambda self: self.left.dtype)
+    T = property(lambda self: FactoredMatrix(self.right.T.tocsr(), self.left.T.tocsr()))
 
     def __matmul__(self, X: Array) -> Float:
-        """Multiply with a vector or a thin matrix."""
         return self.left @ (self.right @ X)
 
     def __getitem__(self, index: Any) -> "FactoredMatrix":

@@ -116,7 +116,6 @@ def gaussian_products(points: SplitPoints, inverse_squared_width: float, X: Arra
 
 
 def _narrow_products(points: SplitPoints, inverse_squared_width: float, X: Array) -> Array:
-    """Multiply a kernel with columns that fit into one tile."""
     n, padded = points.n_samples, points.high.shape[0]
     sizes = torch.frexp(X.abs().amax(dim=0)).exponent
     high, low = _split(torch.ldexp(X, 14 - sizes), (padded, _padded(X.shape[1])))

@@ -14,7 +14,6 @@ def fused_products(like: Any) -> Any:
 
 @cache
 def _tried_out() -> Any:
-    """Import the module and try it out, once."""
     try:
         from mkclust.linalg import fused_products
 

@@ -12,11 +12,7 @@ NO_LIMIT = 2**60
 
 
 def available_bytes() -> int | None:
-    """Return how much memory can be allocated, as far as the operating system says.
-
-    That is what is free within the limits of the control groups of this process; all memory of
-    the machine if only that is known; None if nothing is.
-    """
+    """Return how much memory is free within the limits of control groups, None if not known."""
     limits = [_free_in_system(), *_free_in_groups()]
     return min((n_bytes for n_bytes in limits if n_bytes is not None), default=None)
 
@@ -70,7 +66,6 @@ def _number(path: Path) -> int | None:
 
 
 def _lines(path: Path) -> list[str]:
-    """Return the lines of a file, none if it cannot be read."""
     try:
         return path.read_text().splitlines()
     except OSError:

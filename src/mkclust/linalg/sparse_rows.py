@@ -11,15 +11,7 @@ import numpy as np
 import scipy.sparse
 from scipy.sparse import issparse
 
-from mkclust.linalg.arrays import (
-    astype,
-    device,
-    namespace,
-    precision_of,
-    select,
-    to_device,
-    to_host,
-)
+from mkclust.linalg import astype, device, namespace, precision_of, select, to_device, to_host
 from mkclust.types import Array, Float
 
 

@@ -11,13 +11,14 @@ from mkclust.engine.eigen import Relaxation, relax
 from mkclust.engine.search import search
 from mkclust.engine.simplex import longest_step, reduced_direction
 from mkclust.exceptions import WeightsWarning, warn
+from mkclust.linalg import precision_of
 from mkclust.methods.agreement_kkm import activate
 from mkclust.methods.base import MultipleKernelClusterer
 from mkclust.methods.documentation import LARGE_WEIGHT
 from mkclust.methods.inductive import InductiveClusterer
 from mkclust.methods.learned_fill import AlignedFills, learn_fills
 from mkclust.methods.mixture import Mixture
-from mkclust.methods.out_of_sample import embedded_rows
+from mkclust.methods.out_of_sample import embedded_rows, observed_of
 from mkclust.methods.solution import Solution
 from mkclust.metrics import agreement_of_labels
 from mkclust.parameters import Allowed, Choice, learned
@@ -185,8 +186,11 @@ class CertifiedClusterer(MultipleKernelClusterer):
         if agreement is None or start is None:
             return []
         if baseline is None:
-            mix = activate(stack, agreement.chosen).mix(agreement.coefficients())
-            baseline = relax(mix, self.n_clusters, tol=COMPARED_TOLERANCE, start=start.vectors)
+            kernels = stack if observed_of(stack) is None else activate(stack, agreement.chosen)
+            held = kernels.held()  # in single precision, which is enough here
+            options: Any = {} if held is None else {"dtype": precision_of(held.entries)}
+            mix, options["start"] = (held or kernels).mix(agreement.coefficients()), start.vectors
+            baseline = relax(mix, self.n_clusters, tol=COMPARED_TOLERANCE, **options)
         return [embedded_rows(baseline, rounding_of_entries(stack))]
 
     def _learned(

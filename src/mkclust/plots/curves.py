@@ -140,7 +140,6 @@ class NumberOfClustersDisplay(Display):
         self.axes_[-1].set_xlabel("number of clusters")
 
     def _draw_criterion(self, panel: Any, values: np.ndarray, null: Any) -> None:
-        """Draw one criterion, with its value at the best number."""
         k_values, best = np.asarray(self.k_values), self.n_clusters
         panel.plot(k_values, values, color=BLUE, marker="o", markersize=4, linewidth=1.4)
         panel.margins(y=0.2)
@@ -159,7 +158,6 @@ class NumberOfClustersDisplay(Display):
 
 
 def _frame(ax: Any, x_values: Any) -> None:
-    """Frame a curve: two spines, horizontal grid lines, whole numbers as ticks."""
     from matplotlib.ticker import MaxNLocator
 
     ax.spines[["top", "right"]].set_visible(False)

@@ -13,8 +13,6 @@ from mkclust.plots.style import FAINT, PALETTE, Display, set_titles
 
 # The most samples that are drawn by default: a map of 2,000 takes 5 s.
 MAX_SAMPLES = 2_000
-# Fewer samples have no neighborhoods, and are drawn on two principal axes.
-MIN_MAPPED = 11
 # The names of more clusters would cover the dots.
 MAX_NAMED = 30
 
@@ -81,7 +79,7 @@ class EmbeddingDisplay(Display):
     @property
     def is_map(self) -> bool:
         """Whether positions are those of neighbors, and not those on two axes."""
-        return len(self._coordinates) >= MIN_MAPPED and bool(self._coordinates.any())
+        return len(self._coordinates) > 10 and bool(self._coordinates.any())
 
     @cached_property
     def points(self) -> np.ndarray:
@@ -125,7 +123,6 @@ class EmbeddingDisplay(Display):
             self._name_clusters(ax)
 
     def _name_clusters(self, ax: Any) -> None:
-        """Write the name and size of each cluster at its medoid."""
         from matplotlib.patheffects import withStroke
 
         for cluster in np.unique(self.labels).tolist():

@@ -10,9 +10,6 @@ import pandas as pd
 from mkclust.linalg import to_host
 from mkclust.plots.style import BLUE, INK, ORANGE, Display, format_range, set_titles, shorten
 
-# The numbers of more columns would not fit into their cells.
-MAX_WRITTEN = 12
-
 
 @dataclass(eq=False, kw_only=True)
 class AgreementDisplay(Display):
@@ -204,7 +201,8 @@ def _draw_matrix(
         axis.set_ticks(range(0, len(names), every), names[::every], size=size, parse_math=False)
     ax.tick_params(length=0)
     ax.spines[:].set_visible(False)
-    for (row, column), value in np.ndenumerate(values) if len(columns) <= MAX_WRITTEN else ():
+    # The numbers of more columns would not fit into their cells.
+    for (row, column), value in np.ndenumerate(values) if len(columns) <= 12 else ():
         red, green, blue, _ = image.to_rgba(value)
         color = INK if 0.3 * red + 0.6 * green + 0.1 * blue > 0.55 else "white"
         text = cells[row][column]

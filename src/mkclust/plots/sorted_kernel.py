@@ -10,9 +10,6 @@ from mkclust.linalg import to_host
 from mkclust.plots.sampling import cluster_sizes, sample_clusters
 from mkclust.plots.style import INK, Display, set_titles
 
-# Lines between more clusters would cover the entries.
-MAX_BORDERS = 60
-
 
 @dataclass(eq=False, kw_only=True)
 class SortedKernelDisplay(Display):
@@ -93,7 +90,8 @@ class SortedKernelDisplay(Display):
         shades: dict[str, Any] = {"cmap": "Blues", "vmin": low, "vmax": max(high, low + 1e-9)}
         shades |= {"aspect": "auto", "interpolation": "nearest", "rasterized": True}
         image = ax.imshow(self.kernel, extent=(0, s, s, 0), **shades)
-        for border in starts[1:] if len(starts) <= MAX_BORDERS else ():
+        # Lines between more clusters would cover the entries.
+        for border in starts[1:] if len(starts) <= 60 else ():
             ax.axhline(border, color=INK, linewidth=0.8)
             ax.axvline(border, color=INK, linewidth=0.8)
         # Clusters that are too narrow for a name have none.

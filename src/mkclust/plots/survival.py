@@ -100,7 +100,6 @@ class SurvivalDisplay(Display):
         set_titles(ax, "Survival by cluster", shorten(self.time_name, 60), "share without an event")
 
     def _write(self, ax: Any, x: float, row: int, text: str, **style: Any) -> None:
-        """Write below the axis, in one of several rows."""
         place: dict[str, Any] = {"xycoords": ax.get_xaxis_transform(), "ha": "center"}
         place |= {"textcoords": "offset points", "xytext": (0, -54 - 12 * row), "fontsize": 8.5}
         ax.annotate(text, (x, 0), **place, **style)

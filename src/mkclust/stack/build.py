@@ -8,7 +8,7 @@ from typing import Any, Literal
 import numpy as np
 
 from mkclust.data.row_source import RowSource, RowSubset
-from mkclust.data.samples import Samples, read_kernels
+from mkclust.data.samples import read_kernels
 from mkclust.linalg import check_one_place, to_device
 from mkclust.linalg.memory import available_bytes, require_memory
 from mkclust.parameters import Choice, check_parameter
@@ -54,10 +54,9 @@ def as_stack(
 ) -> Stack:
     """Check kernels and stack them, to be centered, then scaled to a unit diagonal, on the fly.
 
-    The kernels are neither copied nor changed (integer ones are converted, and ``(K + K.T) / 2``
-    stands for those that are not quite symmetric), and float32 kernels stay float32. Kernels that
-    do not fit into memory are streamed: read some rows at a time, as often as a solver asks for
-    products.
+    Float kernels are neither copied nor changed (``(K + K.T) / 2`` stands for those that are not
+    quite symmetric), and float32 kernels stay float32. Kernels that do not fit into memory are
+    streamed: read some rows at a time, as often as a solver asks for products.
 
     Parameters
     ----------
@@ -75,21 +74,19 @@ def as_stack(
         identity that makes it positive semidefinite (no copy).
     validate : bool, default=True
         Look for asymmetry, for distances in place of similarities (among 128 samples), and for
-        negative eigenvalues with the diagonal and a few products per kernel. That is a check, not
-        a proof: a negative eigenvalue much smaller than the largest one can escape it. For streamed
-        kernels, asymmetry is found by one random product, and negative eigenvalues only by the
-        diagonal (without centering, also by the largest entry). False repairs nothing.
+        negative eigenvalues with the diagonal and a few products per kernel, which much smaller
+        ones than the largest can escape. For streamed kernels, negative eigenvalues are found only
+        by the diagonal (without centering, also by the largest entry). False repairs nothing.
     names : sequence of str, default=None
         Names of the kernels; "kernel 0", "kernel 1", ... if not given.
     views : sequence of int, default=None
         The number of the view that each kernel is computed from; by default all differ.
         Kernels of one view prove nothing about each other (`mkclust.agreement`).
     streamed : bool, default=None
-        Whether to read the kernels some rows at a time rather than hold them, or a mix of them, in
-        memory. None streams sources of rows, and files in which one memory-mapped kernel, or all
-        kernels of an HDF5 dataset and one more, take more than 2 GiB or than a quarter of the
-        memory there is. With psd="clip" or psd="shift" files are loaded if they fit, and sources of
-        rows are refused.
+        Whether to read the kernels some rows at a time rather than hold them in memory. None
+        streams sources of rows, and files in which one memory-mapped kernel, or all kernels of an
+        HDF5 dataset and one more, take more than 2 GiB or a quarter of the available memory. With
+        psd="clip" or psd="shift" files are loaded if they fit, and sources of rows are refused.
     fill : {"zero", "rescale"}, default="rescale"
         If kernels lack samples: whether these are similar to no other sample, or are also scaled
         up in the other kernels to the self-similarity of a sample that no kernel lacks.
@@ -112,7 +109,12 @@ def as_stack(
     for option, value in options.items():
         check_parameter(option, value, Choice(CHOICES.get(option, (True, False))))
     samples = read_kernels(kernels)
-    parts = _parts(samples)
+    if not samples.parts:
+        raise ValueError("no kernels: the list is empty; pass at least one n x n matrix")
+    parts = [
+        GivenRows(part) if isinstance(part, RowSource) and not isinstance(part, Source) else part
+        for part in samples.parts
+    ]
     counts = [part.n_kernels if isinstance(part, Source) else 1 for part in parts]
     count = sum(counts)
     names = names or samples.names or [f"kernel {index}" for index in range(count)]
@@ -158,16 +160,6 @@ def as_stack(
             standardized[p] = Observed(standardized[p], each)
         kernels = with_active(standardized, range(len(names)))
     return Stack(kernels, tuple(names), tuple(numbers))
-
-
-def _parts(samples: Samples) -> list[Any]:
-    """Return kernels one by one, those in files unread, or sources of the rows of several."""
-    if not samples.parts:
-        raise ValueError("no kernels: the list is empty; pass at least one n x n matrix")
-    return [
-        GivenRows(part) if isinstance(part, RowSource) and not isinstance(part, Source) else part
-        for part in samples.parts
-    ]
 
 
 def _opened(parts: list[Any], streamed: bool | None, psd: str) -> list[Any]:

@@ -129,8 +129,7 @@ def entries_error(blocks: Iterable[Array], who: str, where: str = "") -> ValueEr
 def symmetrized(matrix: Array, who: str) -> Array:
     """Return a kernel that is symmetric as it is, or ``(K + K^T) / 2``; raise if it is far off.
 
-    Products and factorizations read either half of a kernel, so asymmetry weakens the bound of a
-    certificate: only `EXACT` is ignored. Entries that are not finite are left to other checks.
+    Asymmetry weakens the bound of a certificate: only `EXACT` is ignored.
     """
     if isinstance(matrix, FactoredMatrix):
         return matrix
@@ -231,7 +230,6 @@ def nothing_left(size: float) -> str:
 
 
 def _row_blocks(matrix: Array) -> Iterator[Array]:
-    """Yield the entries of a matrix by blocks of rows."""
     for rows in row_ranges(matrix.shape[0], matrix.shape[1], matrix, fewest=64):
         block = matrix[rows, :]
         yield block.data if scipy.sparse.issparse(block) else block
@@ -240,9 +238,8 @@ def _row_blocks(matrix: Array) -> Iterator[Array]:
 def refuse_distances(kernel: Kernel, who: str) -> None:
     """Raise if a kernel holds distances, plain or squared, rather than similarities.
 
-    Distances are positive with a zero diagonal; so may be similarities. But the leading directions
-    of centered similarities have positive eigenvalues, those of centered distances negative ones,
-    whatever the diagonal.
+    Distances are positive with a zero diagonal; so may be similarities. But the leading eigenvalues
+    of centered similarities are positive, those of centered distances negative.
     """
     n, diagonal = kernel.n_samples, kernel.diagonal()
     if n < 3:
@@ -277,11 +274,7 @@ def _leads_downward(D: Float) -> bool:
 
 
 def make_positive(kernel: Standardized, label: str, psd: str) -> Standardized:
-    """Return a centered kernel if it looks positive semidefinite, else refuse or repair it.
-
-    A negative Rayleigh quotient proves a kernel indefinite; finding none in a few steps is
-    evidence, not proof.
-    """
+    """Return a centered kernel if it looks positive semidefinite, else refuse or repair it."""
     lowest, largest, _ = extreme_eigenvalues(kernel)
     diagonal = kernel.diagonal()
     smallest = min(lowest, float(namespace(diagonal).min(diagonal)))
@@ -297,7 +290,6 @@ def make_positive(kernel: Standardized, label: str, psd: str) -> Standardized:
 
 
 def _shift(kernel: Standardized) -> Standardized:
-    """Return the kernel with the multiple of the identity added that makes it semidefinite."""
     smallest, _, error = extreme_eigenvalues(kernel, converged=True)
     # A little more than the eigenvalue, which is itself known to its tolerance only.
     shift = (error - smallest) * (1 + 1e-6)
@@ -308,7 +300,6 @@ def _shift(kernel: Standardized) -> Standardized:
 
 
 def _clip(kernel: Standardized, label: str) -> Standardized:
-    """Return the kernel without its negative part."""
     n = kernel.n_samples
     require_memory(
         5 * 8 * n**2,
@@ -322,7 +313,6 @@ def _clip(kernel: Standardized, label: str) -> Standardized:
     negative = values < -n * np.finfo(np.float64).eps * np.abs(values).max()
     dropped = copy_array(vectors[:, : int(negative.sum())])  # eigenvalues rise
     repaired = HeldKernel(clipped)
-    diagonal = repaired.diagonal()
-    added = diagonal - kernel.diagonal()
+    added = repaired.diagonal() - kernel.diagonal()
     given = replace(kernel.standardization, added=added, dropped=dropped)
-    return Standardized(repaired, Standardization(diagonal), given)
+    return Standardized(repaired, Standardization(repaired.diagonal()), given)

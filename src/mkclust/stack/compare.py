@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from mkclust.engine.agreement import OffDiagonalProducts
-from mkclust.linalg import namespace, row_ranges, select, set_diagonal, to_device, to_host, zeros
+from mkclust.linalg import namespace, row_ranges, select, to_device, to_host, zeros
 from mkclust.stack.kernel import FEWEST_ROWS, Kernel
 from mkclust.stack.observed import Observed
 from mkclust.stack.stack import Stack
@@ -75,7 +75,11 @@ def compare(stack: Stack) -> list[Comparison]:
     Kernels with the same samples are compared together, as they are before samples are filled in.
     Kernels of features are compared on some of their samples.
     """
-    kernels = stack.kernels if stack.features is None else stack.features.compared_kernels()
+    kernels: Sequence[Kernel] = stack.kernels
+    if stack.features is not None:
+        kernels = stack.features.compared_kernels()
+    elif not any(isinstance(kernel, Observed) for kernel in kernels):
+        kernels = (stack.held() or stack).kernels  # as a fit writes them out in any case
     groups: dict[bytes, tuple[np.ndarray, list[int]]] = {}
     inner: list[Kernel] = []
     for p, kernel in enumerate(kernels):
@@ -107,22 +111,17 @@ def _entries(members: Members, rows: Any, columns: Any) -> list[Array]:
 
 
 def _products(members: Members) -> OffDiagonalProducts:
-    """Return the products of every two kernels, in one pass over half of their entries."""
+    """Return the products of every two kernels, in one pass over their entries."""
     n, m, like = len(members[0][1]), len(members), members[0][0].like
     xp, products, row_sums = namespace(like), zeros((m, m), like), zeros((m, n), like)
     for rows in row_ranges(n, n, like, FEWEST_ROWS):
-        height = rows.stop - rows.start
-        parts = _entries(members, rows, slice(rows.start, n))
-        for p, part in enumerate(parts):
-            set_diagonal(part[:, :height], zeros((height,), part))
-            row_sums[p, rows] += xp.sum(part, axis=1)
-            row_sums[p, rows.stop :] += xp.sum(part[:, height:], axis=0)
-        whole = xp.stack([xp.reshape(part, (-1,)) for part in parts])
-        squares = xp.stack([xp.reshape(part[:, :height], (-1,)) for part in parts])
-        # Entries stand for their mirror images, but for those of the square on the diagonal.
-        products += 2 * (whole @ whole.T) - squares @ squares.T
-    sums, gram = to_host(row_sums), to_host(products)
-    traces = np.array([to_host(kernel.diagonal())[place].sum() for kernel, place in members])
+        entries = xp.stack(_entries(members, rows, slice(0, n)))
+        row_sums[:, rows] = xp.sum(entries, axis=2)
+        flat = xp.reshape(entries, (m, -1))
+        products += flat @ flat.T
+    diagonals = np.stack([to_host(kernel.diagonal())[place] for kernel, place in members])
+    sums, gram = to_host(row_sums) - diagonals, to_host(products) - diagonals @ diagonals.T
+    traces = diagonals.sum(axis=1)
     return OffDiagonalProducts(n, (gram + gram.T) / 2, sums @ sums.T, sums.sum(axis=1), traces)
 
 

@@ -60,10 +60,8 @@ def discretize(
 ) -> tuple[Array, Float]:
     """Cluster the row-normalized embedding, (n, d), by k-means with the best of several starts.
 
-    The centers are learned by scikit-learn or, on accelerators and for small problems with
-    init="k-means++", by `k_means`: from all rows if there are up to `all_rows` (100,000 by
-    default), otherwise from a random sample of half this number. All rows are assigned to the
-    nearest center.
+    The centers are learned from all rows if there are up to `all_rows` (100,000 by default),
+    otherwise from a random sample of half this number. All rows are assigned to the nearest center.
 
     Return labels, (n,), with clusters numbered by falling size, and their centers, (k, d).
 

@@ -40,18 +40,17 @@ WORK_BYTES = 4 << 20
 FEWEST_ROWS = 256
 
 # Learns from some rows of every view the preparation of rows before they are mapped.
-LearnPreparations = Callable[[dict[str, Array]], Mapping[str, Any]]
+Preparer = Callable[[dict[str, Array]], Mapping[str, Any]]
 
 
 @dataclass(frozen=True)
 class PreparedMap:
-    """A feature map of rows to which something is done first, by ``preparation.apply``."""
+    """A feature map of rows that are prepared first."""
 
     preparation: Any
     map_: Any
 
     def transform(self, rows: Array) -> Array:
-        """Return the features of rows."""
         return self.map_.transform(self.preparation.apply(rows))
 
 
@@ -61,8 +60,7 @@ class Features:
 
     A sample that a view lacks has features of zeros: after centering, zero is the average
     similarity. With ``fill="rescale"`` its other features are also multiplied with
-    ``sqrt(V / V_i)``, V_i of the V views having it, so that its similarity to itself, summed over
-    the views, is that of a complete one.
+    ``sqrt(V / V_i)``, V_i of the V views having it, to keep its total self-similarity.
     """
 
     maps: Sequence[Any]  # one fitted feature map per view
@@ -84,7 +82,7 @@ class Features:
         if self.fill == "zero":
             return features
         scale = rescaling(block.observed)
-        return [F * _beside(scale, F)[:, None] for F in features]
+        return [F * to_device(scale, F, precision_of(F))[:, None] for F in features]
 
     def of_observed(self, block: Mapping[str, Array]) -> list[Array]:
         """Return features of the rows that each view has."""
@@ -95,7 +93,7 @@ class Features:
                 continue
             F = _transform(self.maps[p], rows)
             if self.means is not None:
-                F = F - _beside(self.means[p], F)
+                F = F - to_device(self.means[p], F, precision_of(F))
             if self.floors is not None:
                 F = F * _unit_scale(F, self.floors[p])[:, None]
             features.append(F)
@@ -114,7 +112,9 @@ class Features:
         projections = []
         for part, _ in self.parts(block, 0):
             columns = zip(self.of(part), pairwise(ends), strict=True)
-            projections.append(sum(F @ _beside(matrix[a:b], F) for F, (a, b) in columns))
+            projections.append(
+                sum(F @ to_device(matrix[a:b], F, precision_of(F)) for F, (a, b) in columns)
+            )
         xp = namespace(*projections)
         projected = xp.concat(projections)
         if not bool(xp.all(xp.isfinite(projected))):
@@ -130,7 +130,7 @@ def learn_maps(
     approximation: Any,
     random_state: Any,
     fit_samples: int | None = None,
-    learn_preparations: LearnPreparations | None = None,
+    learn_preparations: Preparer | None = None,
 ) -> Features:
     """Return one feature map per view, learned from some samples; features are not standardized."""
     n_landmarks = n_components(approximation)
@@ -234,8 +234,3 @@ def _unit_scale(F: Array, floor: float) -> Array:
     scale = xp.where(is_long, 1 / xp.sqrt(xp.where(is_long, squared, 1.0)), 0.0)
     # Features too large to square must not be scaled to zero.
     return xp.astype(xp.where(xp.isfinite(squared), scale, np.nan), F.dtype)
-
-
-def _beside(learned: Float, F: Array) -> Array:
-    """Return a learned array on the device of features, in their precision."""
-    return namespace(F).astype(to_device(learned, F), F.dtype, copy=False)

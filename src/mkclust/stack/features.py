@@ -19,24 +19,11 @@ from sklearn.preprocessing import FunctionTransformer
 
 from mkclust.data.blocks import Block, Blocks, add, check_finite
 from mkclust.data.dask import DaskBlocks
-from mkclust.linalg import (
-    astype,
-    free_bytes,
-    namespace,
-    precision_of,
-    side_by_side,
-    to_host,
-)
+from mkclust.linalg import astype, free_bytes, namespace, precision_of, side_by_side, to_host
 from mkclust.linalg.memory import available_bytes, require_memory
 from mkclust.stack.checks import nothing_left
 from mkclust.stack.compare import compared_samples, draw
-from mkclust.stack.feature_maps import (
-    Features,
-    LearnPreparations,
-    draw_rows,
-    learn_maps,
-    trace_error,
-)
+from mkclust.stack.feature_maps import Features, Preparer, draw_rows, learn_maps, trace_error
 from mkclust.stack.kernel import Array as HeldKernel
 from mkclust.stack.kernel import Factored, Kernel
 from mkclust.stack.observed import FillRule, Observed, SampleMap
@@ -107,10 +94,7 @@ class SampleFeatures:
         return self.training.project(self._some_samples, self.coordinate_map @ to_host(vectors))
 
     def compared_kernels(self) -> list[Kernel]:
-        """Return the kernels of some samples by which they are compared, on the host.
-
-        If two kernels have few of the drawn samples in common, some more that they have are drawn.
-        """
+        """Return the kernels of some samples by which they are compared, on the host."""
         drawn = [compared_samples(self.n_samples)]
         observed = np.ones((self.n_samples, 1), bool) if self.observed is None else self.observed
         for p, q in combinations_with_replacement(range(observed.shape[1]), 2):
@@ -140,7 +124,7 @@ def compress(
     normalize: bool,
     fill: FillRule = "rescale",
     random_state: Any = None,
-    learn_preparations: LearnPreparations | None = None,
+    learn_preparations: Preparer | None = None,
     fit_samples: int | None = None,
     keep: bool | None = None,
 ) -> Stack:
@@ -148,12 +132,10 @@ def compress(
 
     The `approximation`, a transformer in scikit-learn's manner, is cloned for each view and learns
     from `fit_samples` samples (20,000 by default, or ten per landmark if these are more), prepared
-    by what `learn_preparations` returns. Kernels are centered and scaled by the samples that a view
-    has; `fill` says how those count that it lacks (see `Features`). If `keep`, by default if they
-    take up to an eighth of the free memory, features are computed once and not anew in every pass;
-    never for dask arrays.
-
-    Returns a stack of small matrices, on the host, with the `SampleFeatures` behind them.
+    by what `learn_preparations` returns. Samples that a view lacks count as `fill` says (see
+    `Features`). If `keep`, by default if they take up to an eighth of the free memory, features are
+    computed once and not anew in every pass; never for dask arrays. The small matrices of the stack
+    are on the host.
     """
     raw = learn_maps(blocks, approximation, random_state, fit_samples, learn_preparations)
     ends = np.cumsum([0, *raw.widths]).tolist()
@@ -209,10 +191,7 @@ def compress(
 def _center(
     origin: Float, shift: Float, square: float, center: bool, where: str
 ) -> tuple[Float, float]:
-    """Return the mean of a view's features, and the squared length below which one is rounding.
-
-    `shift` and `square` are the mean and the mean squared length, both from the origin.
-    """
+    """Return the mean of a view's features, and the squared length below which one is rounding."""
     if not np.isfinite(square):
         raise ValueError(
             f"{where} makes features of it that are not finite, or too large to square and sum; "
@@ -265,7 +244,6 @@ def _sum_block(block: Block, start: int, *, shifted: Features, are_views: bool) 
 
 
 def _multiply_block(block: Block, start: int, *, training: Features) -> Array:
-    """Multiply a block's features with each other."""
     total = None
     for part, _ in training.parts(block, start):
         columns = side_by_side(*(astype(F, "float64") for F in training.of(part)))
@@ -274,17 +252,13 @@ def _multiply_block(block: Block, start: int, *, training: Features) -> Array:
 
 
 def _column_sums(F: Array) -> Array:
-    """Return the sum of every column, in float64, on the device of the features."""
     xp = namespace(F)
     return xp.sum(F, axis=0, dtype=xp.float64)
 
 
 def _factor(gram: Float, ends: Sequence[int]) -> tuple[Float, Float]:
-    """Return T with ``gram = T^T T``, and the map from features to coordinates, ``T^-1``.
-
-    Each view is measured in its own unit, or the columns of a small one would be lost. Columns that
-    depend on others are left out of the inverse.
-    """
+    """Return T with ``gram = T^T T``, and its inverse without columns that depend on others."""
+    # Each view is measured in its own unit, or the columns of a small one would be lost.
     largest = np.array([gram.diagonal()[a:b].max() for a, b in pairwise(ends)])
     # The largest columns of all views would be equal, and rounding must not choose among them.
     distinct = np.sqrt(largest) * (1 + 0.01 * np.arange(len(largest)))

@@ -29,10 +29,9 @@ STORAGES = ("streamed", "dense", "sparse")
 
 # Fewest rows that are read or computed at a time.
 FEWEST_ROWS = 16
-# Rows and columns of the tiles that are compared with their mirror images.
-TILE = 256
-# The same on a device, on which starting a step takes long.
-TILE_ON_DEVICE = 4096
+# Rows and columns of the tiles that are compared with their mirror images; on a device, on which
+# starting a step takes long, more.
+TILE, TILE_ON_DEVICE = 256, 4096
 
 
 class Kernel:
@@ -137,7 +136,6 @@ class Factored(Kernel):
 
 
 def _dense(rows: Any) -> AnyArray:
-    """Return rows, sparse or not, as an array of float64."""
     return astype(rows.toarray() if is_sparse(rows) else rows, "float64")
 
 
@@ -151,7 +149,6 @@ class Wrapped(Kernel):
     precision = property(lambda self: self.kernel.precision)
 
     def before(self, V: AnyArray) -> AnyArray:
-        """Return the factor of the inner kernel, by default the same."""
         return V
 
     def after(self, Y: AnyArray, V: AnyArray) -> AnyArray:
@@ -194,7 +191,6 @@ class Mix(Kernel):
     precision = property(lambda self: max(kernel.precision for kernel in self.kernels))
 
     def _terms(self) -> list[tuple[float, Kernel]]:
-        """Return the coefficients that are not zero, and their kernels."""
         pairs = zip(map(float, self.coefficients), self.kernels, strict=True)
         return [(c, kernel) for c, kernel in pairs if c] or [(0.0, self.kernels[0])]
 

@@ -13,15 +13,8 @@ from typing import Any, Literal
 
 import numpy as np
 
-from mkclust.linalg import (
-    arrays_to_host,
-    namespace,
-    precision_of,
-    select,
-    to_device,
-    to_host,
-    zeros,
-)
+from mkclust.linalg import arrays_to_host, namespace, precision_of, select, to_device, to_host
+from mkclust.linalg.sparse_rows import spread_rows
 from mkclust.stack.kernel import Kernel, Wrapped
 from mkclust.types import Array, Float
 
@@ -95,9 +88,7 @@ class SampleMap:
 
     def scatter(self, Y: Array) -> Array:
         """Return ``E^T @ Y``, (n_observed, b) to (n_samples, b), on the device of Y."""
-        # Missing samples read the row of zeros at the end, which avoids indexed assignment.
-        zero = zeros((1, Y.shape[1]), Y, precision_of(Y))
-        V = select(namespace(Y).concat([Y, zero]), self.positions)
+        V = spread_rows(Y, self.samples, self.n_samples, 0.0)
         if self.fill is not None:
             left, right = self.fill.beside(Y)
             V = V + right @ (left.T @ Y)
@@ -134,7 +125,7 @@ class Observed(Wrapped):
         chosen, positions = np.arange(self.n_samples)[index], self.map.positions[index]
         is_observed = positions < self.map.n_observed
         inner = self.kernel.rows(positions[is_observed])  # over the observed samples
-        part = SampleMap(np.flatnonzero(is_observed), len(chosen)).scatter(inner)
+        part = spread_rows(inner, np.flatnonzero(is_observed), len(chosen), 0.0)
         scale, fill = self.map.scale, self.map.fill
         if fill is not None:
             part = part + select(to_device(fill.right, part), chosen) @ self._filled.T
@@ -143,11 +134,11 @@ class Observed(Wrapped):
 
     def diagonal(self) -> Array:
         inner, scale, fill = self.kernel.diagonal(), self.map.scale, self.map.fill
-        xp = namespace(inner)
-        diagonal = select(xp.concat([inner, zeros((1,), inner)]), self.map.positions)
+        diagonal = spread_rows(inner, self.map.samples, self.n_samples, 0.0)
         if fill is not None:  # the right side is zero on the observed samples
             left, right = fill.beside(inner)
-            diagonal = diagonal + xp.sum((right @ (left.T @ self._filled)) * right, axis=1)
+            added = (right @ (left.T @ self._filled)) * right
+            diagonal = diagonal + namespace(inner).sum(added, axis=1)
         return diagonal if scale is None else diagonal * to_device(scale, inner) ** 2
 
 

@@ -112,8 +112,7 @@ class Source:
     def rows_of(self, index: int, samples: Any) -> Array:
         """Return the rows of one kernel for a slice or an array of numbers, (s, n), in float64.
 
-        The rows of all kernels are kept until others are asked for, so that a loop over the kernels
-        within a loop over blocks reads every block once.
+        Those of all kernels are kept: a loop over kernels within one over blocks reads each once.
         """
         is_slice = isinstance(samples, slice)
         samples = samples if is_slice else to_host(samples, np.int64)
@@ -171,9 +170,8 @@ def examine_rows(
 ) -> tuple[Array, Array, Float]:
     """Return row sums and self-similarities of m kernels, (m, n), and their largest entries, (m,).
 
-    The largest entries are zero unless kernels are to be validated. Row sums are then those of the
-    symmetric part, for which a certificate holds, and symmetry is judged by products of a kernel
-    and of its transpose with one random vector.
+    If kernels are validated, row sums are those of the symmetric part, for which a certificate
+    holds; if not, the largest entries are zero.
     """
     m, n, like = source.n_kernels, source.n_samples, source.like
     xp, known, largest = namespace(like), source.diagonal(), np.zeros(m)
@@ -224,5 +222,4 @@ def examine_rows(
 
 
 def _listed(rows: Any) -> list[Array]:
-    """Return rows of every kernel as a list, from one array or a sequence."""
     return [rows[p, ...] for p in range(rows.shape[0])] if is_foreign(rows) else list(rows)

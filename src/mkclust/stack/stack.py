@@ -7,16 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from mkclust.linalg import (
-    astype,
-    empty,
-    free_bytes,
-    namespace,
-    precision_of,
-    to_device,
-    to_host,
-    zeros,
-)
+from mkclust.linalg import astype, empty, free_bytes, namespace, precision_of, to_device, to_host
 from mkclust.linalg.memory import fits, require_memory
 from mkclust.linalg.threads import FEW_SAMPLES
 from mkclust.stack.kernel import Array, Kernel, Mix, multiply, row_blocks
@@ -44,15 +35,9 @@ class Stack:
     # None if the kernels are over the samples themselves.
     features: Any = field(default=None, repr=False)
 
-    @property
-    def n_kernels(self) -> int:
-        """Number of kernels, m."""
-        return len(self.kernels)
-
-    @property
-    def n_samples(self) -> int:
-        """Number of samples, n, or of the coordinates that stand for them."""
-        return self.kernels[0].n_samples
+    n_kernels = property(lambda self: len(self.kernels))  # m
+    # Number of samples, n, or of the coordinates that stand for them.
+    n_samples = property(lambda self: self.kernels[0].n_samples)
 
     @property
     def in_memory(self) -> bool:
@@ -109,8 +94,7 @@ class Stack:
     def held(self, make: bool | None = None) -> "HeldStack | None":
         """Return the kernels written out, in single precision if they are large; kept for later.
 
-        None if they do not fit into memory, are streamed, or float32 cannot hold them. By default
-        they are written for few samples only.
+        None if memory or float32 cannot hold them. By default, only few samples are written out.
         """
         n, m = self.n_samples, self.n_kernels
         make = n <= MOST_WRITTEN if make is None else make
@@ -131,16 +115,14 @@ class Stack:
 
     def gram(self) -> Float:
         """Return ``Tr(K_p K_q)``, (m, m)."""
-        m, like = self.n_kernels, self.kernels[0].like
-        xp, total = namespace(like), zeros((m, m), like)
+        xp, total = namespace(self.kernels[0].like), np.zeros((self.n_kernels,) * 2)
         for part in row_blocks(self.kernels):
             rows = [xp.reshape(kernel.rows(part), (-1,)) for kernel in self.kernels]
             blocks = xp.stack(rows)
-            total += blocks @ blocks.T
-        return to_host(total)
+            total += to_host(blocks @ blocks.T)
+        return total
 
     def traces(self) -> Float:
-        """Return the m traces."""
         diagonals = [kernel.diagonal() for kernel in self.kernels]
         return np.array([float(namespace(each).sum(each)) for each in diagonals])
 
@@ -170,7 +152,6 @@ class HeldStack(Stack):
 
     @cached_property
     def _mixed(self) -> AnyArray:
-        """The memory of the latest mix, (n, n)."""
         n = self.n_samples
         return empty((n, n), self.entries, precision_of(self.entries))
 

@@ -44,7 +44,6 @@ class Standardization:
         return {name: arrays_to_host(getattr(self, name)) for name in names}
 
     def to_same_device(self, like: Array) -> "Standardization":
-        """Return the same with its arrays on the device of another array."""
         arrays = {
             name: to_device(array, like)
             for name, array in vars(self).items()
@@ -65,7 +64,7 @@ class Standardization:
         return bool(self.shift) or self.added is not None
 
     def centered_diagonal(self) -> Array:
-        """Return the self-similarities after centering and repair, before scaling, (n_samples,)."""
+        """Return the self-similarities after centering and repair, before scaling, (n,)."""
         lengths = self.diagonal
         if self.row_means is not None:
             lengths = lengths - 2 * self.row_means + self.mean
