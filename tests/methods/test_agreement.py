@@ -3,7 +3,6 @@
 import numpy as np
 import pytest
 import scipy.signal
-import scipy.sparse
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -169,18 +168,6 @@ def test_copies_prove_nothing_about_each_other(kind):
     assert not alone.any_share
     assert not alone.is_testable
     assert alone.n_independent_views == 1
-
-
-def test_a_table_its_copy_and_noise_count_as_two_views():
-    rng = np.random.default_rng(6)
-    table = named_blobs(rng)[0]["real 0"]
-    views = {"table": table, "noise": rng.normal(size=(60, 8))}
-    once, found = agreement(views), agreement(views | {"again": 2 * table + 1})
-    assert found.copies == (("table", "again"),)
-    assert found.n_independent_views == 2
-    assert found.weights() == pytest.approx(once.weights()[[0, 1, 0]] * [0.5, 1, 0.5])
-    assert found.verdict().startswith("table and again are copies")
-    assert f"p = {found.p_values[0, 1]:.1g}" in found.verdict()
 
 
 @pytest.mark.parametrize("n_levels", [2, 3])

@@ -3,10 +3,8 @@
 import numpy as np
 import pytest
 
-from agreeing import named_blobs, one_hot
 from conftest import blob_views, gaussian_kernels
 from mkclust import AgreementKKM, AnchoredMKKM, SimpleMKKM
-from mkclust.kernels import Nystroem
 from mkclust.methods import solve_anchored_mkkm
 from mkclust.metrics import adjusted_rand_index
 from mkclust.stack import as_stack
@@ -78,20 +76,6 @@ def test_a_large_anchor_gives_the_partition_of_the_compromise(n):
     assert model.duality_gap_ <= 1e-6
 
 
-@pytest.mark.parametrize("anchor", [0, 2, "auto"])
-def test_features_serve_an_anchored_model(anchor):
-    rng = np.random.default_rng(4)
-    views, y = named_blobs(rng, n=240, k=4, strengths=(2, 2, 1))
-    views["dice"] = one_hot(rng, 240, 4)
-    options = {"approximation": Nystroem(60), "random_state": 0}
-    model = AnchoredMKKM(4, anchor=anchor, **options).fit(views)
-    assert model.set_aside_ == ("dice",)
-    assert model.weights_[3] == 0
-    assert model.duality_gap_ <= 1e-6
-    assert adjusted_rand_index(y, model.labels_) > 0.95
-    np.testing.assert_array_equal(model.predict(views), model.labels_)
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("strengths", [(2, 2, 0, 0, 0), (2, 0.7, 0)])
 @pytest.mark.parametrize("seed", range(2))
@@ -106,11 +90,3 @@ def test_the_anchor_chosen_keeps_what_the_views_agree_on(strengths, seed):
     assert adjusted_rand_index(y, model.labels_) >= truth - 0.05
     assert model.baseline_agreement_ >= 0.9
     assert model.duality_gap_ <= 1e-6
-
-
-def test_the_anchor_chosen_does_not_depend_on_the_seed():
-    views, _ = blob_views(np.random.default_rng(3), n=90, k=5, strengths=(0.7, 0.7, 0, 0))
-    found = [AnchoredMKKM(5, random_state=s).fit(views) for s in (None, 0, 1, 2)]
-    assert len({model.anchor_ for model in found}) == 1
-    for model in found:
-        np.testing.assert_allclose(model.weights_, found[0].weights_, rtol=1e-12, atol=1e-12)

@@ -28,57 +28,28 @@ def gaussian_kernels():
     return np.exp(-np.square(X[:, :, None] - X[:, None]).sum(axis=-1) / 8)
 
 
-def fit_kernels(kernels, **options):
-    return SimpleMKKM(3, kernels="precomputed", random_state=0, **options).fit(kernels)
-
-
-def with_entries(K, *entries):
-    """Return a copy with some entries, and those mirrored at the diagonal, replaced."""
-    K = np.array(K)
-    for i, j, value in entries:
-        K[i, j] = K[j, i] = value
-    return K
-
-
 K0 = sound_kernels()[1]
 # One feature whose mean is zero, which is where the first and the last sample are.
 MIRRORED = np.concatenate([[0.0], np.arange(1, 15), -np.arange(1, 15), [0.0]])
 BAD_KERNELS = {
-    "sparse not symmetric": (
-        sp.csc_matrix(K0 + 0.25 * np.eye(N, k=3)),
-        {},
-        r"not symmetric.*0\.25",
-    ),
-    "constant to rounding": (np.full((N, N), 0.1) + 1e-17 * np.eye(N), {}, "constant"),
-    "samples without self-similarity": (
-        with_entries(K0, *[(i, j, 0.0) for i in (4, 9) for j in range(N)]),
-        {"center": False},
-        "samples 4 and 9 have zero self-similarity",
-    ),
-    "samples at the mean": (np.outer(MIRRORED, MIRRORED), {}, "samples 0 and 29 .*normalize=False"),
-    "masked": (np.ma.masked_array(K0, mask=np.eye(N, k=1) > 0), {}, "masked|missing|NaN"),
+    "sparse not symmetric": (sp.csc_matrix(K0 + 0.25 * np.eye(N, k=3)), r"not symmetric.*0\.25"),
+    "constant to rounding": (np.full((N, N), 0.1) + 1e-17 * np.eye(N), "constant"),
+    "samples at the mean": (np.outer(MIRRORED, MIRRORED), "samples 0 and 29 .*normalize=False"),
+    "masked": (np.ma.masked_array(K0, mask=np.eye(N, k=1) > 0), "masked|missing|NaN"),
 }
 
 
 @pytest.mark.parametrize("case", BAD_KERNELS)
 def test_a_bad_kernel_is_refused_by_its_number_and_name_with_the_remedy(case):
-    bad, options, message = BAD_KERNELS[case]
+    bad, message = BAD_KERNELS[case]
     good = sound_kernels()
     for kernels, who in (
         ({"pixels": good[0], "words": bad, "x": good[2]}, r"kernel 1 \('words'\)"),
         ([good[0], bad, good[2]], r"kernel 1\b(?! \()"),
     ):
         with pytest.raises(ValueError, match=message) as refusal:
-            fit_kernels(kernels, **options)
+            SimpleMKKM(3, kernels="precomputed").fit(kernels)
         assert re.search(who, str(refusal.value))
-
-
-@pytest.mark.parametrize("dtype", [np.float64, np.float32])
-def test_asymmetry_within_rounding_is_accepted(dtype):
-    kernels = [K.astype(dtype) for K in sound_kernels()]
-    kernels[0] *= 1 + np.finfo(dtype).eps * np.triu(np.ones((N, N), dtype=dtype))
-    assert not np.array_equal(kernels[0], kernels[0].T)
-    assert len(fit_kernels(kernels).labels_) == N
 
 
 BAD_PARAMETERS = {
@@ -133,7 +104,7 @@ def test_distinct_samples_are_not_taken_for_equal_in_single_precision(seed):
 def failing_fits():
     """Yield parameters and input that make a fit fail early or late."""
     table = np.random.default_rng(1).normal(size=(N, 3))
-    yield "bad kernel", {}, np.stack([with_entries(K0, (1, 1, np.nan))])
+    yield "bad kernel", {}, np.stack([K0 + np.diag(np.r_[np.nan, np.zeros(N - 1)])])
     yield "indefinite kernel", {}, -gaussian_kernels()
     yield "too many clusters", {"n_clusters": N + 1}, table
     yield "NaN in a view", {}, [table, table[:, :2] * np.nan]

@@ -1,8 +1,6 @@
 import numpy as np
 import pytest
-from sklearn.exceptions import ConvergenceWarning
 
-from mkclust import KAMMA
 from mkclust.methods import solve_kamm_a, solve_kamm_r, solve_simple_mkkm
 from problems import random_kernels, raw, symmetrized, top_eigenvalue_sum
 
@@ -27,18 +25,6 @@ def test_ascent_ends_in_a_corner_within_as_many_steps_as_there_are_kernels(n, se
     assert solution.objective == pytest.approx(
         top_eigenvalue_sum(kernels, solution.weights, 3), rel=1e-9
     )
-
-
-@pytest.mark.data
-def test_a_cycle_is_noticed_and_the_result_does_not_hang_on_the_cap(golden):
-    found = [solve_kamm_a(raw(golden["K"]), 4, max_iter=cap) for cap in (20, 21, 50)]
-    for solution in found:
-        assert solution.cycle == 2
-        assert not solution.converged
-        assert solution.objective == solution.history[1:].min()
-        np.testing.assert_allclose(solution.weights, found[0].weights, rtol=1e-12, atol=1e-12)
-    with pytest.warns(ConvergenceWarning, match="KAMMA did not converge.*repeat.*cycle of 2"):
-        KAMMA(4, random_state=0).fit(golden["K_raw"])
 
 
 def test_a_fixed_point_is_the_minimum_of_simple_mkkm():

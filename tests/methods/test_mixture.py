@@ -1,7 +1,6 @@
 import numpy as np
-import pytest
 
-from mkclust.methods.mixture import alternate, descend
+from mkclust.methods.mixture import alternate
 
 
 def run(answers, values=None, **options):
@@ -33,33 +32,3 @@ def test_the_best_iterate_after_the_start_is_returned_and_closes_the_history():
     found = run(walk, [1.0, 4.0, 2.0, 3.0])
     np.testing.assert_array_equal(found.weights, walk[2])
     np.testing.assert_array_equal(found.history, [1, 4, 2, 3, 2])
-
-
-@pytest.mark.parametrize("recorded", ["before", "after"])
-def test_descent_alternates_to_the_joint_minimum(recorded):
-    # (w - h)^2 + h^2 + (w - 3)^2 over h and w: each step is exact for the other fixed.
-    found = descend(
-        0.0,
-        lambda w: w / 2,
-        lambda h: h,
-        lambda h: (h + 3) / 2,
-        lambda w, h: (w - h) ** 2 + h**2 + (w - 3) ** 2,
-        tol=1e-14,
-        max_iter=100,
-        recorded=recorded,
-    )
-    assert found.converged
-    assert found.weights == pytest.approx(2)
-    assert found.history[-1] == pytest.approx(3)
-    assert np.all(np.diff(found.history) <= 0)
-    assert len(found.history) == found.n_iter + 1
-
-
-@pytest.mark.parametrize(
-    ("value", "tol", "max_iter", "n_iter"),
-    [(1, 0.5, 10, 3), (1, 0, 7, 7), (1, 0.5, 2, 2), (0, 0.1, 9, 3)],
-)
-def test_descent_takes_three_iterations_or_ends_at_its_cap(value, tol, max_iter, n_iter):
-    same = [lambda w: w] * 3
-    found = descend(1.0, *same, lambda w, h: value, tol=tol, max_iter=max_iter)
-    assert (found.n_iter, found.converged) == (n_iter, n_iter < max_iter)

@@ -53,14 +53,6 @@ def test_partition_and_weights_are_best_for_each_other_at_the_end(n, reg):
     assert solution.objective == pytest.approx(gradient @ solution.weights / 2, rel=1e-8)
 
 
-def test_a_large_regularization_gives_the_least_overlapping_mix():
-    kernels = random_kernels(50, 4)
-    solution = solve_mkkm_mir(raw(kernels), 3, reg=1e8)
-    M = np.einsum("pij,qij->pq", kernels, kernels)
-    slope = M @ solution.weights
-    assert slope @ solution.weights - slope.min() <= 1e-6 * slope.max()
-
-
 @pytest.mark.data
 def test_the_golden_average_is_reproduced(golden):
     solution = solve_average_kkm(raw(golden["K"]), 4)

@@ -6,10 +6,8 @@ import scipy.linalg
 from sklearn.datasets import make_moons
 
 from mkclust import AgreementKKM
-from mkclust.methods.agreement_kkm import solve_agreement_kkm
 from mkclust.methods.neighbor_step import count_mix_neighbors
 from mkclust.metrics import adjusted_rand_index
-from mkclust.stack import as_stack
 
 
 def moons(n=200, seed=0):
@@ -62,31 +60,6 @@ def test_neighbors_find_clusters_that_are_not_round():
     assert scores[0] > 0.9 > scores[1] + 0.2
 
 
-def test_new_samples_join_the_clusters_of_their_neighbors():
-    views, y = moons(300)
-    known, new = ({name: view[rows] for name, view in views.items()} for rows in HALVES)
-    model = AgreementKKM(2, random_state=0).fit(known)
-    np.testing.assert_array_equal(model.predict(known), model.labels_)
-    np.testing.assert_allclose(model.transform(known), model.embedding_, atol=1e-8)
-    assert adjusted_rand_index(y[HALVES[1]], model.predict(new)) > 0.85
-
-
-HALVES = slice(0, 200), slice(200, 300)
-
-
-@pytest.mark.parametrize("on_the_fly", [False, True])
-def test_samples_that_lack_a_view_are_embedded(on_the_fly):
-    views, y = overlapping(200)
-    rng = np.random.default_rng(1)
-    for view, rows in zip(views.values(), np.split(rng.permutation(200)[:80], 2), strict=True):
-        view[rows] = np.nan
-    kernels = "on-the-fly" if on_the_fly else "auto"
-    model = AgreementKKM(4, kernels=kernels, random_state=0).fit(views)
-    assert model.mix_neighbors_ == 10
-    assert adjusted_rand_index(y, model.labels_) > 0.6
-    np.testing.assert_array_equal(model.predict(views), model.labels_)
-
-
 @pytest.mark.parametrize(
     ("problem", "n_clusters"), [("few samples", 3), ("more groups", 2), ("low rank", 4)]
 )
@@ -112,12 +85,3 @@ def test_the_number_of_neighbors_follows_the_size_of_clusters():
     assert count_mix_neighbors("auto", 130, 10) == 6
     assert count_mix_neighbors("auto", 510, 102) == 3
     assert count_mix_neighbors(7, 100, 2) == 7
-
-
-def test_the_solver_takes_the_number_of_neighbors():
-    K = np.array([view @ view.T for view in overlapping()[0].values()])
-    found = [solve_agreement_kkm(as_stack(K), 4, neighbors=size) for size in (5, 15, None)]
-    assert [each.learned["mix_neighbors_"] for each in found] == [5, 15, None]
-    assert found[2].projections is None
-    with pytest.raises(ValueError, match="neighbors"):
-        AgreementKKM(4, neighbors=1).fit(K)

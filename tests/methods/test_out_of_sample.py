@@ -90,16 +90,6 @@ def test_coordinates_of_vanishing_eigenvalues_are_zero(center, normalize, dtype)
     assert not model.transform(K[:, :5], np.diag(K[0])[None, :5])[:, 2:].any()
 
 
-# Self-similarities that follow from what is known ----------------------------------------------
-
-
-def test_new_samples_have_the_self_similarity_that_all_training_samples_share(joint):
-    K, cross, own = parts(joint[:1] * 2.5)
-    np.testing.assert_allclose(own, 2.5)
-    model = AverageKKM(3, random_state=0).fit(K)
-    np.testing.assert_allclose(model.transform(cross), model.transform(cross, own), atol=1e-13)
-
-
 def test_training_kernels_are_recognized_unless_they_are_shuffled(joint):
     K, _, _ = parts(joint)
     model = AverageKKM(3, kernels="precomputed", random_state=0).fit(K)
@@ -111,9 +101,6 @@ def test_training_kernels_are_recognized_unless_they_are_shuffled(joint):
         model.transform(K[:, order])
     found = model.transform(K[:, order], own[:, order])
     np.testing.assert_allclose(found, rows[order], atol=1e-12)
-
-
-# Views that the clusters do not depend on ------------------------------------------------------
 
 
 @pytest.mark.parametrize("missing_views", [None, "zero"])

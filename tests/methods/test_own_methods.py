@@ -81,6 +81,7 @@ def test_a_plan_that_is_refused_has_imported_nothing(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.delitem(sys.modules, "marking", raising=False)
     monkeypatch.syspath_prepend(str(tmp_path))
+    (tmp_path / "d.npz").touch()
     plan = tmp_path / "plan.toml"
     plan.write_text('datasets = [{ path = "d.npz" }]\nmethods = ["marking:Powered", "mkkmm"]\n')
     with pytest.raises(PlanError, match="unknown method"):

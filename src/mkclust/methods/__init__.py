@@ -14,8 +14,7 @@ from mkclust.methods.mkkm import MKKM, solve_mkkm
 from mkclust.methods.mkkm_mir import MKKMMiR, solve_mkkm_mir
 from mkclust.methods.mkkm_mm import MKKMMM, solve_mkkm_mm, solve_mkkm_mm_saddle
 from mkclust.methods.onkc import ONKC, solve_onkc
-from mkclust.methods.reduced_gradient import solve_reduced_gradient
-from mkclust.methods.simple_mkkm import SimpleMKKM, solve_simple_mkkm
+from mkclust.methods.simple_mkkm import SimpleMKKM, solve_reduced_gradient, solve_simple_mkkm
 from mkclust.methods.solution import Solution
 
 __all__ = [

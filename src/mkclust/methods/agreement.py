@@ -20,7 +20,6 @@ from mkclust.engine.agreement import (
     simulated_p_value,
 )
 from mkclust.engine.row_order import alike_if_shifted, neighbor_p_values, neighboring_rows
-from mkclust.exceptions import NoAgreementWarning, OrderWarning, warn
 from mkclust.linalg import to_host
 from mkclust.stack import Stack
 from mkclust.stack.compare import Comparison, compare, draw
@@ -202,10 +201,7 @@ class Agreement:
         return weights / weights.sum()
 
     def coefficients(self) -> Float:
-        """Return the coefficients of the compromise, (m,): weights over norms.
-
-        The kernels of one view alone are averaged.
-        """
+        """Return the coefficients of the compromise, (m,): weights over norms, or an average."""
         weights = self.weights()
         if self.n_independent_views == 1 or not self.norms.any():
             return weights
@@ -297,7 +293,6 @@ class Agreement:
         return [self.names[p] for p in kernels if first[p]]
 
     def _unknown_pairs(self) -> list[str]:
-        """Return which views have too few samples in common."""
         unknown = self._are_other_views & (self.lowest_p_values >= self.limits)
         # More samples would not help a kernel that is zero off its diagonal.
         unknown &= np.outer(self.norms, self.norms) > 0
@@ -384,14 +379,6 @@ def measure_agreement(stack: Stack) -> Agreement:
     )
 
 
-def warn_of_agreement(agreement: Agreement) -> None:
-    """Warn if no views agree, or if those that do may agree by the order of the rows alone."""
-    if agreement.is_testable and not agreement.any_share:
-        warn(agreement.verdict(), NoAgreementWarning)
-    for sentence in agreement.order_sentences():
-        warn(sentence, OrderWarning)
-
-
 def _p_values(comparison: Comparison, alignments: Float, tested: np.ndarray) -> tuple[Float, Float]:
     """Return the p-values of alignments, and of copies, (c, c); one if a pair is not tested."""
     if not tested.any():
@@ -413,7 +400,6 @@ def _p_values(comparison: Comparison, alignments: Float, tested: np.ndarray) -> 
 
 
 def _may_be_by_order(comparison: Comparison, likely: Float) -> np.ndarray:
-    """Return which kernels may agree by the order of the rows alone, (c, c) of bool."""
     linked = likely < p_value_limit(comparison.n_samples)
     if not linked.any():
         return linked
@@ -439,7 +425,6 @@ def _can_be_copies(pair_samples: np.ndarray) -> np.ndarray:
 
 
 def _independent_views(alignments: Float, views: Any, pair_samples: np.ndarray) -> np.ndarray:
-    """Return the number of the independent view that each kernel is part of, (m,)."""
     # Views are copies if every kernel of the one has a copy among the kernels of the other.
     numbers = np.unique(views, return_inverse=True)[1]
     of_view = numbers == np.arange(numbers.max() + 1)[:, None]

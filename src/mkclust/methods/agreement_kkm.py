@@ -6,7 +6,6 @@ from typing import Any, ClassVar
 import numpy as np
 
 from mkclust.engine.eigen import Relaxation
-from mkclust.exceptions import GroupsWarning, warn
 from mkclust.kernels.neighbors import NeighborCount
 from mkclust.methods.agreement import Agreement, measure_agreement
 from mkclust.methods.inductive import InductiveClusterer
@@ -17,7 +16,7 @@ from mkclust.methods.solution import Solution
 from mkclust.parameters import Allowed
 from mkclust.stack import Kernel, Stack
 from mkclust.stack.observed import maps_of, with_active, with_maps
-from mkclust.types import Array, Float
+from mkclust.types import Float
 
 
 @dataclass(frozen=True)
@@ -36,16 +35,20 @@ class Compromise:
         scattered[self.indices] = values
         return scattered
 
+    @property
+    def set_aside(self) -> tuple[str, ...]:
+        """Names of the kernels that are not included."""
+        names = enumerate(self.agreement.names)
+        return tuple(name for p, name in names if p not in self.indices)
+
 
 def find_compromise(stack: Stack) -> Compromise:
-    """Return the compromise of the kernels that agree.
-
-    It is found once more among these alone, and so does not depend on the others.
-    """
+    """Return the compromise of the kernels that agree, which does not depend on the others."""
     agreement = measure_agreement(stack)
     indices = agreement.chosen
     if len(indices) == stack.n_kernels:
         return Compromise(agreement, stack, indices, agreement.weights(), agreement.coefficients())
+    # Found once more among these alone.
     compromise = find_compromise(activate(stack, indices).subset(indices))
     included = [indices[p] for p in compromise.indices]
     return replace(compromise, agreement=agreement, indices=included)
@@ -57,15 +60,10 @@ def activate(stack: Stack, indices: list[int]) -> Stack:
 
 
 def solve_agreement_kkm(
-    stack: Stack,
-    n_clusters: int,
-    *,
-    neighbors: Any = "auto",
-    learn_missing: bool = False,
+    stack: Stack, n_clusters: int, *, neighbors: Any = "auto", learn_missing: bool = False
 ) -> Solution:
-    """Solve relaxed kernel k-means on the compromise of the kernels that agree.
+    """Solve `AgreementKKM`, with coefficients that sum to one.
 
-    See `AgreementKKM` for the objective; the coefficients are scaled to sum to one.
     ``learn_missing`` says whether to learn values for samples missing from kernels; agreement is
     always measured on what was observed.
     """
@@ -76,7 +74,6 @@ def solve_agreement_kkm(
     mixes: list[tuple[Relaxation, Kernel]] = []  # the latest, which may have been rejected
 
     def relax(included: Stack, previous: Solution | None = None) -> Solution:
-        """Solve for the included kernels, as they are filled."""
         mixture = Mixture(included, n_clusters)
         found = mixture.relax(compromise.coefficients)
         assert mixture.mixed is not None
@@ -114,7 +111,10 @@ def solve_agreement_kkm(
     return replace(
         solution,
         agreement=compromise.agreement,
-        learned={"mix_neighbors_": None if followed is None else followed.n_neighbors},
+        learned={
+            "mix_neighbors_": None if followed is None else size,
+            "set_aside_": compromise.set_aside,
+        },
         included=compromise.indices,
         n_passes=solution.n_passes + 1,
         stack=active,
@@ -138,15 +138,13 @@ class AgreementKKM(InductiveClusterer):
     leading eigenvectors of their shared neighborhoods, made a function of similarities by kernel
     ridge regression, so that new samples are embedded alike. Clusters need not be round for that.
 
-    **When it cannot help.** If no two views agree clearly, the data do not tell which is right: all
-    are used, and a `NoAgreementWarning` says so. Views that are made of one another
-    outweigh one that is not. If views form groups without clear agreement between them, the largest
-    is used, and a `GroupsWarning` says so.
+    **When it cannot help.** If no two views agree clearly, all are used, and a `NoAgreementWarning`
+    says so. Views that are made of one another outweigh one that is not. If views form groups
+    without clear agreement between them, the largest is used, and a `GroupsWarning` says so.
 
     Parameters
     ----------
-    {inputs}
-    {approximation}
+    {inductive}
     {seeds}
     neighbors : "auto", None, int or float, default="auto"
         Neighbors of every sample in the mix, or their share of all samples; "auto" takes 10, or
@@ -200,24 +198,7 @@ class AgreementKKM(InductiveClusterer):
     ALLOWED: ClassVar[dict[str, Allowed]] = {"neighbors": NeighborCount()}
 
     def _solve(self, stack: Stack) -> Solution:
-        """Solve on the compromise."""
         learn = self._learns_missing(stack)
         return solve_agreement_kkm(
             stack, self.n_clusters, neighbors=self.neighbors, learn_missing=learn
         )
-
-    def _learned(
-        self, stack: Stack, solution: Solution, labels: Array, *further: Array
-    ) -> dict[str, Any]:
-        """Return which kernels were set aside; warn if these agree among themselves."""
-        return {"set_aside_": names_set_aside(stack, solution)}
-
-
-def names_set_aside(stack: Stack, solution: Solution) -> tuple[str, ...]:
-    """Return the names of the kernels set aside; warn if these agree among themselves."""
-    agreement = solution.agreement
-    assert agreement is not None
-    assert solution.included is not None
-    if len(agreement.groups) > 1:
-        warn(agreement.verdict(), GroupsWarning)
-    return tuple(name for p, name in enumerate(stack.names) if p not in solution.included)

@@ -8,13 +8,7 @@ from sklearn.metrics import adjusted_rand_score
 from mkclust.engine.certificate import rounding_of_entries
 from mkclust.engine.eigen import Relaxation, relax
 from mkclust.linalg import sum_of_squares, to_device, zeros
-from mkclust.methods.agreement_kkm import (
-    AgreementKKM,
-    Compromise,
-    activate,
-    find_compromise,
-    names_set_aside,
-)
+from mkclust.methods.agreement_kkm import AgreementKKM, Compromise, activate, find_compromise
 from mkclust.methods.inductive import InductiveClusterer
 from mkclust.methods.mixture import EIGEN_TOLERANCE
 from mkclust.methods.out_of_sample import inverse
@@ -84,7 +78,7 @@ def solve_anchored_mkkm(
         included=compromise.indices,
         n_passes=n_passes,
         stack=activate(stack, compromise.indices),
-        learned={"anchor_": factor},
+        learned={"anchor_": factor, "set_aside_": compromise.set_aside},
     )
 
 
@@ -106,7 +100,6 @@ def _keeps(stack: Stack, partition: Array, baseline: Relaxation, n_init: int) ->
 def _projections(
     compromise: Compromise, solution: Solution, baseline: Relaxation, strength: float
 ) -> list[Array]:
-    """Return an anchored partition as a function of similarities."""
     precision = rounding_of_entries(compromise.stack)
 
     def over_eigenvalues(found: Any) -> Array:
@@ -183,6 +176,4 @@ class AnchoredMKKM(CertifiedClusterer, InductiveClusterer):
 
     def _solve(self, stack: Stack) -> Solution:
         options = self._options("anchor", "tol", "max_iter", "prove", "n_init", "random_state")
-        solution = solve_anchored_mkkm(stack, self.n_clusters, **options)
-        aside = names_set_aside(stack, solution)
-        return replace(solution, learned={**solution.learned, "set_aside_": aside})
+        return solve_anchored_mkkm(stack, self.n_clusters, **options)

@@ -1,9 +1,4 @@
-"""What all methods share.
-
-``fit`` reads its input (``read_training``), makes kernels of it (``open_training``),
-lets the method solve, and clusters the rows of the partition (``learn``). What new samples
-need is kept in ``_source`` (``Source``).
-"""
+"""What all methods share."""
 
 import time
 from dataclasses import field, replace
@@ -193,8 +188,7 @@ class MultipleKernelClusterer(ClusterMixin, Parameters):
         """Return the similarities by which the samples are clustered, all or among some.
 
         For most methods that is ``sum_p coefficients_p K_p``, every kernel centered and scaled as
-        in the fit, or of their features; :meth:`describe_mixed_kernel` says what it is for
-        others.
+        in the fit; :meth:`describe_mixed_kernel` says what it is for others.
 
         Parameters
         ----------
@@ -246,7 +240,6 @@ class MultipleKernelClusterer(ClusterMixin, Parameters):
         return hasattr(self, "coefficients_")
 
     def _solve(self, stack: Stack) -> Solution:
-        """Solve the method's relaxed problem."""
         raise NotImplementedError(f"{type(self).__name__} must define _solve")
 
     def _learned(
@@ -345,11 +338,9 @@ class MultipleKernelClusterer(ClusterMixin, Parameters):
         return TableOptions(self.views, self.join, self.impute, self.missing_views or best)
 
     def __getstate__(self) -> dict[str, Any]:
-        """Return the state to store, with arrays on the host, which load anywhere."""
         return {name: arrays_to_host(value) for name, value in super().__getstate__().items()}
 
     def __sklearn_tags__(self) -> Any:
-        """Return scikit-learn's tags: kernels are 3-D arrays, tables may be sparse."""
         tags = super().__sklearn_tags__()
         tags.input_tags.three_d_array = True
         tags.input_tags.sparse = True

@@ -1,8 +1,4 @@
-"""What the docstrings of all methods have in common, written once.
-
-A method's docstring names a section in braces on a line of its own; `fill` writes it out, and adds
-the method's ``REFERENCES`` before the examples.
-"""
+"""What the docstrings of all methods have in common, named there in braces on a line."""
 
 from collections.abc import Sequence
 from inspect import cleandoc
@@ -44,8 +40,8 @@ approximation : transformer or None, default=None
     at a time, also from memory maps, HDF5 and parquet files or dask arrays.""",
     "solver": """\
 solver : {"subspace", "reduced-gradient"}, default="subspace"
-    The certified subspace solver, or the paper's reduced gradient. Both reach the same minimizer,
-    but if eigenvalues k and k + 1 tie there, the reduced gradient can stall before it.
+    The certified subspace solver, or the paper's reduced gradient, which can stall before the
+    minimizer if eigenvalues k and k + 1 tie there.
 stopping : {"gap", "step"}, default="gap"
     Stop at the certified relative gap ``tol`` or, for the reduced gradient only, as the paper does:
     when no weight changes by more than 1e-4.""",
@@ -53,18 +49,20 @@ stopping : {"gap", "step"}, default="gap"
 prove : bool or "auto", default="auto"
     Whether to prove, by a Cholesky factorization of one more n x n matrix, that the eigensolver
     missed no eigenvector. "auto" does so if it is cheaper than a search, or if a random search
-    cannot decide; False only searches. ``certificate_`` says what was done.
+    cannot decide; False only searches.
 tol : float, default=1e-6
     Certified relative gap at which to stop.
 max_iter : int, default=200
     When to give up, with a warning that says how large the gap still is.""",
+    "stopping": """\
+tol, max_iter : float, int
+    Relative change of the objective at which to stop, and the most iterations.""",
     "seeds": """\
 n_init : int, default=10
     Number of k-means starts on the embedding; the best is kept.
 random_state : int, RandomState instance or None, default=None
     Seed of the k-means starts (and of the rows they learn from beyond 100,000 samples), of an
-    approximation without its own seed, and of the search behind a certificate. The solvers are
-    deterministic.
+    approximation without its own seed, and of the search behind a certificate.
 views : dict of str to (list, slice or str) or None, default=None
     Splits one wide data frame or array into views, each given by a list of columns (names or
     numbers), a slice of their numbers, or a prefix of their names, as in ``{"mrna": ["g1", "g2"],
@@ -100,8 +98,7 @@ Attributes
 labels_ : ndarray of shape (n_samples,)
     Clusters, numbered by falling size; -1 for samples of which nothing is known.
 alignments_ : ndarray of shape (n_kernels,)
-    The share of each kernel's own top-k eigenvalue sum that the consensus captures, 0 to 1, known
-    to about 0.002. Read it beside the weights.
+    The share of each kernel's own top-k eigenvalue sum that the consensus captures, 0 to 1.
 embedding_ : array of shape (n_samples, n_clusters)
     The orthonormal H, unique up to a rotation.""",
     "coefficients": """\
@@ -114,9 +111,8 @@ history_ : ndarray of shape (n_iter_ + 1,)
     The objective in each iteration, and at the end, falling.""",
     "certificate": """\
 duality_gap_ : float
-    An upper bound on the relative distance of the objective to its global minimum (that of the
-    approximated problem); certain if ``certificate_`` is "proved", and otherwise wrong with the
-    probability stated there.
+    An upper bound on the relative distance of the objective to its global minimum; certain if
+    ``certificate_`` is "proved", and otherwise wrong with the probability stated there.
 certificate_ : str
     How it is known that the eigensolver missed nothing: "proved" (by a factorization or a dense
     eigendecomposition), "searched (missed with probability at most ...)", "searched" for kernels
@@ -124,11 +120,9 @@ certificate_ : str
 lower_bounds_ : ndarray of the shape of history_
     Certified lower bound after each iteration, rising.
 cluster_gap_ : float
-    Relative gap between eigenvalues k - 1 and k of the kernel that is clustered, where the
-    structure of k centered clusters shows; NaN for k = 1.
+    Relative gap between eigenvalues k - 1 and k, where k centered clusters show; NaN for k = 1.
 eigengap_ : float
-    Relative gap between eigenvalues k and k + 1: zero at a tie, where the objective has a kink. It
-    says nothing about clusters.
+    Relative gap between eigenvalues k and k + 1: zero at a tie. It says nothing about clusters.
 baseline_labels_ : ndarray of shape (n_samples,)
     Clusters of the compromise of the views: those of ``AgreementKKM(neighbors=None)``.
 baseline_agreement_ : float

@@ -78,11 +78,7 @@ class InductiveClusterer(
 
         Parameters
         ----------
-        X : array of shape (m, n_new, n), list or dict of such kernels, or new views or table
-            As in ``predict``.
-        self_similarity : array of shape (m, n_new), default=None
-            As in ``predict``.
-        observed : array of bool of shape (n_new, n_views), default=None
+        X, self_similarity, observed : array-like
             As in ``predict``.
 
         Returns
@@ -156,7 +152,6 @@ class InductiveClusterer(
         return sum(products[1:], products[0]), None
 
     def _projections(self, stack: Stack, solution: Solution) -> list[Array]:
-        """Return what takes similarities to the embedding, kernel by kernel."""
         if solution.projections is not None:
             return list(solution.projections)
         if solution.relaxation is None or solution.coefficients is None:

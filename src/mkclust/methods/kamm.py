@@ -18,11 +18,7 @@ WEIGHT_ROUNDING = 1e-9
 def solve_kamm_r(
     stack: Stack, n_clusters: int, *, tol: float = 1e-4, max_iter: int = 200
 ) -> Solution:
-    """Maximize the objective of `KAMMR` by reduced gradient ascent.
-
-    It is convex, so the longest step in a direction of ascent is the exact line search. Each step
-    ends one weight: after at most m - 1 steps a single kernel is left, a local maximum.
-    """
+    """Maximize the objective of `KAMMR` by reduced gradient ascent, at most m - 1 longest steps."""
     mixture = Mixture(stack, n_clusters)
     gamma = mixture.uniform
     relaxation = mixture.relax(gamma**2)
@@ -50,7 +46,6 @@ class KAMMR(InductiveClusterer):
               \qquad K_\gamma = \sum_p \gamma_p^2 K_p
 
     A convex function has its maximum over a simplex at a corner: one kernel gets all the weight.
-    This shows what SimpleMKKM's minimum is good for.
 
     Parameters
     ----------
@@ -113,9 +108,8 @@ class KAMMA(InductiveClusterer):
 
     H is the leading eigenvectors of the mixed kernel, and the best weights for H are
     :math:`\gamma_p \propto 1 / \mathrm{Tr}(K_p H H^\top)`. A fixed point would be the minimum, but
-    unless kernels are much alike the alternation mostly ends in a cycle far from it. ``converged_``
-    and a warning say so, and the best iterate after the start is returned. This shows what
-    SimpleMKKM's optimization is good for.
+    unless kernels are much alike the alternation mostly ends in a cycle far from it. A warning says
+    so, and the best iterate after the start is returned.
 
     Parameters
     ----------

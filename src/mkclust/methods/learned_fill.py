@@ -9,7 +9,7 @@ features :math:`\Phi`: those observed, and for every missing sample j a combinat
 
 **MKKM** minimizes a sum of u over partition and weights; over the missing features, it is
 minimized by regression on the partition [1]_: :math:`\varphi_j = \Phi_c^\top H_c (H_c^\top H_c)^+
-h_j`, whatever the kernel. Each of the three moves is exact, so the objective never rises.
+h_j`. Each of the three moves is exact, so the objective never rises.
 
 **SimpleMKKM** minimizes over the weights the maximum over the partitions. As in other methods that
 maximize alignment [2]_, the fills side with the partition here: they maximize
@@ -35,9 +35,7 @@ and a fill that lowers G is rejected.
 regression on the first partition explains, on average. Longer ones would outweigh the observed
 samples, and the partition would only confirm itself.
 
-*New samples*, and training samples alike, are embedded by the kernels that have them. The
-contribution of a kernel that lacks x is predicted from h(x), so that h(x) solves a linear equation;
-with enough samples to learn from, a regression takes its place (`mkclust.methods.learned_rows`).
+New samples are embedded by `mkclust.methods.learned_rows`.
 
 References
 ----------
@@ -76,9 +74,8 @@ def learn_fills(
 ) -> Solution:
     """Solve and fill in turns, beginning with similarities of zero for missing samples.
 
-    ``solve(stack, previous)`` returns the solution for filled kernels, starting from the previous
-    one or None; ``rule(stack, partition)`` returns the next maps. A fill that moves the objective
-    against the goal is rejected and ends the loop. The certificate holds for the last fills.
+    ``solve`` takes filled kernels and the previous solution, ``rule`` returns the next maps. A fill
+    that moves the objective against the goal is rejected and ends the loop.
     """
     sign = {"rising": 1.0, "falling": -1.0}[goal]
     plain = _each_map(stack, lambda before, kernels: _plain(before))
@@ -113,13 +110,10 @@ def regressed_fills(stack: Stack, H: Array) -> list[SampleMap | None]:
 
 
 class AlignedFills:
-    """Features of missing samples along what the partition predicts, of a fixed length.
-
-    The lengths, by the first kernel of each map, are learned from the first partition that it is
-    asked for, when missing samples still have similarities of zero.
-    """
+    """Features of missing samples along what the partition predicts, of a fixed length."""
 
     def __init__(self) -> None:
+        # By the first kernel of each map, learned from the first partition.
         self.lengths: dict[int, float] = {}
 
     def __call__(self, stack: Stack, H: Array) -> list[SampleMap | None]:

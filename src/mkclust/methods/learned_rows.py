@@ -66,10 +66,7 @@ class LearnedRows:
     active: np.ndarray | None = None
 
     def complete(self, rows: Array, seen: np.ndarray) -> Array:
-        """Make up for kernels that lack samples, given the sum over the kernels that have them.
-
-        That is (n_new, k + k * n_regressions): the embedding, and what each regression predicts.
-        """
+        """Return the embedding, (n, k), of sums with k further columns for each regression."""
         k, given = self.predictions.shape[1], to_host(rows)
         completed = given[:, :k].copy()
         found, of_row = np.unique(seen, axis=0, return_inverse=True)
@@ -88,9 +85,8 @@ def learn_regressions(
 ) -> list[tuple[np.ndarray, Float]]:
     """Learn to embed samples by the kernels that they are in, for every pattern of these.
 
-    H is the embedding, and observed says which of the kernels that are mixed have which samples.
-    Returned are patterns, (m,) of bool, each with what every training sample contributes by its
-    similarity, (n_samples, k). Patterns with too few samples to learn from are left out.
+    H is the embedding, and observed is for the kernels that are mixed. Returned are patterns, (m,)
+    of bool, each with what every training sample contributes by its similarity, (n_samples, k).
     """
     rows, n_seen = to_host(H), observed.sum(axis=1)
     incomplete = (n_seen > 0) & (n_seen < n_seen.max())

@@ -74,8 +74,7 @@ def fuse(
 ) -> Fusion:
     """Find the consensus of m orthonormal partitions H, starting near one of them, H_0.
 
-    With ``align``, every partition is turned towards ``H_0`` at the start, so that the result does
-    not depend on the signs of eigenvectors; without, the rotations start at the identity.
+    With ``align``, every partition is turned towards ``H_0`` at the start.
     """
     m, k = len(H), H_0.shape[1]
     partitions, xp = side_by_side(*H), namespace(H_0)
@@ -113,11 +112,10 @@ class LFMVC(InductiveClusterer):
 
     Every kernel is clustered alone, into its k leading eigenvectors :math:`H_p`; these partitions
     are mixed, not the kernels, each turned by a rotation :math:`W_p`. The consensus F also stays
-    near the partition :math:`H_0` of the average kernel. Maximizing over F, the rotations and the
-    weights b in turns, the objective rises to a stationary point of at most
-    :math:`k (\sqrt m + \lambda)`. After m + 1 eigenproblems, an iteration takes time linear in the
-    samples. The rotations start by turning every partition towards :math:`H_0`: the result does not
-    depend on the signs of eigenvectors.
+    near the partition :math:`H_0` of the average kernel. In turns over F, the rotations and the
+    weights b, the objective rises to a stationary point of at most :math:`k (\sqrt m + \lambda)`.
+    The rotations start by turning every partition towards :math:`H_0`: the result does not depend
+    on the signs of eigenvectors.
 
     Parameters
     ----------
@@ -125,10 +123,7 @@ class LFMVC(InductiveClusterer):
     reg : float, default=2.0
         The paper's lambda, not negative: how much the average kernel's partition counts. The
         authors search 2^-15, ..., 2^15 (``GRID``). Small values may need more iterations.
-    tol : float, default=1e-6
-        Relative change of the objective at which to stop.
-    max_iter : int, default=100
-        Most iterations.
+    {stopping}
     {seeds}
     {attributes}
     weights_ : ndarray of shape (n_kernels,)

@@ -47,10 +47,7 @@ class LKAM(LocalizedClusterer):
     neighbors : float, int or "auto", default=0.5
         The size of a neighborhood. A float is the paper's tau, a share of the samples: the authors
         search 0.05, 0.15, ..., 0.95. For others see `LocalizedSimpleMKKM`.
-    tol : float, default=1e-6
-        Relative change of the objective at which to stop.
-    max_iter : int, default=10
-        Most iterations.
+    {stopping}
     {seeds}
     {attributes}
     weights_ : ndarray of shape (n_kernels,)

@@ -25,8 +25,7 @@ def solve_lmkkm(stack: Stack, n_clusters: int, *, tol: float = 0.0, max_iter: in
     r"""Minimize the objective of `LMKKM` over partition and weights in turns.
 
     For H fixed it is :math:`\sum_p \theta_p^\top ((I - H H^\top) \circ K_p)\, \theta_p`, a convex
-    quadratic in the n x m entries of Theta, minimized by products with its m blocks. These are
-    stored: m + 1 matrices of n x n in addition to the kernels.
+    quadratic in Theta, minimized by products with its m blocks, which are stored.
     """
     n, m, like = stack.n_samples, stack.n_kernels, stack.kernels[0].like
     xp = namespace(like)

@@ -44,10 +44,7 @@ def neighborhood_size(neighbors: Neighbors, n_samples: int, n_clusters: int) -> 
 
 
 def neighborhood_mask(stack: Stack, size: int, kind: MaskKind = "published") -> Array:
-    """Return what the similarities of every two samples are multiplied with, (n, n).
-
-    The kinds are those of `LocalizedSimpleMKKM`, by the neighborhoods of the average kernel.
-    """
+    """Return the mask of `LocalizedSimpleMKKM`, by neighborhoods of the average kernel, (n, n)."""
     n, m = stack.n_samples, stack.n_kernels
     average = Mix(np.full(m, 1 / m), stack.kernels).dense()
     set_diagonal(average, -np.inf if kind == "published" else np.inf)

@@ -18,10 +18,7 @@ def solve_localized_simple_mkkm(
     mask: MaskKind = "counts",
     **options: Any,
 ) -> Solution:
-    """Solve `LocalizedSimpleMKKM`; ``options`` are those of `solve_simple_mkkm`.
-
-    Kernels among neighbors are stored: m + 1 matrices of n x n in addition to the kernels.
-    """
+    """Solve `LocalizedSimpleMKKM`; ``options`` are those of `solve_simple_mkkm`."""
     local, _, size = localize(stack, n_clusters, neighbors, mask)
     solution = solve_simple_mkkm(local, n_clusters, **options)
     return replace(solution, learned={"n_neighbors_": size})
@@ -36,12 +33,11 @@ class LocalizedSimpleMKKM(LocalizedClusterer, CertifiedClusterer):
     .. math:: \min_{\gamma \in \Delta} \max_{H^\top H = I_k}
               \mathrm{Tr}((B \circ K_\gamma) H H^\top), \qquad K_\gamma = \sum_p \gamma_p^2 K_p
 
-    Similarities of distant samples say little. The neighborhoods are those of the average kernel,
-    and stay as they are; with the mask B, kernels remain positive semidefinite, so that the problem
-    is convex and certified as SimpleMKKM's is. Masked kernels are not centered: k clusters show in
-    k eigenvalues rather than k - 1. The method has no partition of new samples. Views that do not
-    agree with the others mislead the neighborhoods as well as the weights, and a `WeightsWarning`
-    says so. `AgreementKKM` and `AnchoredMKKM` set such views aside.
+    The neighborhoods are those of the average kernel. With the mask B, kernels remain positive
+    semidefinite, so that the problem is convex and certified as SimpleMKKM's is. Masked kernels are
+    not centered: k clusters show in k eigenvalues rather than k - 1. The method has no partition of
+    new samples. A `WeightsWarning` names views that mislead neighborhoods and weights;
+    `AgreementKKM` and `AnchoredMKKM` set them aside.
 
     Parameters
     ----------

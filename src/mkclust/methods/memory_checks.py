@@ -35,7 +35,7 @@ def fit_bytes(
     """Return about how many bytes a fit with exact kernels takes at its peak, without its input.
 
     Kernels are held by the fit ("dense") or its user ("precomputed", "sparse"), or computed
-    ("on-the-fly") or read ("streamed") some rows at a time; n_features are columns of all views.
+    ("on-the-fly") or read ("streamed") some rows at a time.
     """
     n, m, k = n_samples, n_kernels, n_clusters
     # Thin matrices, at most the eigenvectors of every kernel, and the views as they are kept.

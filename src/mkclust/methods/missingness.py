@@ -207,7 +207,6 @@ def measure_missingness(
 
 
 def _test(table: np.ndarray, n_permutations: int) -> tuple[float, float]:
-    """Return the adjusted mutual information of rows and columns, and its p-value."""
     # Sorted, so that the draws are the same whatever the order of clusters and of views.
     rows, columns = (np.sort(table.sum(axis=axis)) for axis in (1, 0))
     rows, columns = rows[rows > 0], columns[columns > 0]

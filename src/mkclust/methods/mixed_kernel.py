@@ -96,7 +96,6 @@ def mixed_kernel(model: Any, X: Any, samples: Any = None) -> Float:
 
 
 def _entries(model: Any, samples: Samples, indices: np.ndarray | None) -> Float:
-    """Return the similarities among some samples on the host, exactly symmetric."""
     stack = None if model.approximation is not None else open_again(model, samples)
     if not model._mixes_kernels:
         rows = model.embedding_ if indices is None else select(model.embedding_, indices)
@@ -110,7 +109,6 @@ def _entries(model: Any, samples: Samples, indices: np.ndarray | None) -> Float:
 
 
 def _check_samples(samples: Any, n_samples: int) -> np.ndarray | None:
-    """Return the indices of some samples, None for all, or refuse them."""
     indices = None
     if samples is not None:
         indices = np.asarray(arrays_to_host(samples))

@@ -41,10 +41,7 @@ class Iterates(NamedTuple):
 
 
 class Mixture:
-    """The k leading eigenvectors of ``sum_p c_p K_p`` for one c after another.
-
-    Each solve starts from the eigenvectors of the last.
-    """
+    """The k leading eigenvectors of ``sum_p c_p K_p`` for one c after another, warm-started."""
 
     def __init__(self, stack: Stack, n_clusters: int):
         self.stack, self.n_clusters, self.n_passes = stack, n_clusters, 0
@@ -92,11 +89,7 @@ class Mixture:
         prove: bool | Literal["auto"] = "auto",
         random_state: Any = None,
     ) -> Certificate:
-        """Return how it is known that no leading eigenvector of a mix was missed.
-
-        The sum of its eigenvalues may be too small by the allowed error. The certificate is open if
-        something was missed, or if the search was inconclusive.
-        """
+        """Return how it is known that no leading eigenvector of a mix was missed, or "open"."""
         key = search_key(random_state)
         verdict = certify(self.stack, coefficients, relaxation, allowed_error, prove=prove, key=key)
         self.n_passes += verdict.n_passes
@@ -166,11 +159,9 @@ def descend(
 ) -> Iterates:
     """Minimize an objective over partition and weights in turns.
 
-    ``relax(weights)`` solves for the partition, ``measure(relaxation)`` returns what the weights
-    depend on, ``update(measured)`` the best weights for it, and ``objective(weights, measured)``
-    their value. The loop stops, from the third iteration on, if the objective ``recorded`` before
-    or after the update changes by less than the share ``tol``. The history ends with the objective
-    of the pair that is returned.
+    The weights depend on what is measured of the relaxation. From the third iteration on, the loop
+    stops if the objective ``recorded`` before or after the update changes by less than the share
+    ``tol``. The history ends with the objective of the pair that is returned.
     """
     relaxation = relax(weights)
     measured = measure(relaxation)
@@ -201,11 +192,10 @@ def alternate(
 ) -> Iterates:
     """Alternate between two sides with opposite goals.
 
-    ``relax(weights)`` solves for the partition, ``respond(relaxation)`` returns the weights that
-    answer it, and the objective by which iterates are compared. The loop stops if the weights
-    change by less than ``tol`` in the norm of some ``order``. Nothing makes it descend: a cycle
-    also ends it, and the iterate with the least objective is returned, so that the result does not
-    depend on whether the cap is even or odd. The start is not an iterate.
+    ``respond(relaxation)`` returns the weights that answer a partition, and the objective. The loop
+    stops if the weights change by less than ``tol`` in the norm of some ``order``, or at a cycle.
+    The iterate with the least objective is returned, whether the cap is even or odd; the start is
+    not an iterate.
     """
     trail = [weights]
     relaxation = relax(weights)

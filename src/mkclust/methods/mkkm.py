@@ -47,16 +47,12 @@ class MKKM(InductiveClusterer):
     with the best clusters; kernels of rank k or less share all of it.
 
     With ``missing_views="learn"``, the default, features of samples that are missing from views are
-    regressions of those observed on the partition, found in turns with the rest (X. Liu et al.,
-    IEEE TPAMI 42(5), 2020). Turns end if the objective falls by 0.1 % or less, or after 20.
+    regressions of those observed on the partition (X. Liu et al., IEEE TPAMI 42(5), 2020).
 
     Parameters
     ----------
     {inductive}
-    tol : float, default=1e-4
-        Relative change of the objective at which to stop.
-    max_iter : int, default=50
-        Most iterations.
+    {stopping}
     {seeds}
     {attributes}
     weights_ : ndarray of shape (n_kernels,)

@@ -33,11 +33,7 @@ def descend_regularized(
     max_iter: int,
     mix: Callable[[Float], Float] = np.square,
 ) -> Solution:
-    """Minimize ``sum_p gamma_p^2 a_p(H) + gamma^T overlap gamma / 2`` in turns.
-
-    H belongs to the kernels mixed by ``mix(gamma)``: with squares each step is the exact minimizer
-    for the other variable fixed, and the objective falls.
-    """
+    """Minimize ``sum_p gamma_p^2 a_p(H) + gamma^T overlap gamma / 2``, H that of ``mix(gamma)``."""
     mixture = Mixture(stack, n_clusters)
 
     def hessian(unexplained: Float) -> Float:
@@ -70,10 +66,7 @@ class MKKMMiR(InductiveClusterer):
     {inductive}
     reg : float, default=0.5
         The paper's lambda, not negative. The authors search 2^-15, 2^-14, ..., 2^10 (``GRID``).
-    tol : float, default=1e-6
-        Relative change of the objective at which to stop.
-    max_iter : int, default=100
-        Most iterations.
+    {stopping}
     {seeds}
     {attributes}
     weights_ : ndarray of shape (n_kernels,)

@@ -85,7 +85,6 @@ def solve_mkkm_mm_saddle(
 
 
 def _unit(weights: Float) -> Float:
-    """Return weights scaled to unit l2 norm."""
     return weights / np.linalg.norm(weights)
 
 
@@ -97,9 +96,8 @@ class MKKMMM(InductiveClusterer):
 
     The kernels that the partition explains worst get the largest weights. The authors alternate
     between :math:`\theta = a(H) / \|a(H)\|_2` and the leading eigenvectors H of
-    :math:`\sum_p \theta_p K_p`, which often ends in a cycle of two. ``converged_`` and a warning
-    say so, and the best iterate after the start is returned. ``solver="saddle"`` finds the true
-    saddle point, certified.
+    :math:`\sum_p \theta_p K_p`, which often ends in a cycle of two: a warning says so, and the best
+    iterate after the start is returned. ``solver="saddle"`` finds the saddle point, certified.
 
     Parameters
     ----------

@@ -47,7 +47,6 @@ class Followed(NamedTuple):
 
     partition: Array  # orthonormal, (n_samples, k)
     projection: Array  # (n_samples, k)
-    n_neighbors: int
     n_products: int  # with the mix
 
 
@@ -62,8 +61,7 @@ def count_mix_neighbors(neighbors: Any, n_samples: int, n_clusters: int) -> int:
 def follow_neighbors(K: Kernel, relaxation: Relaxation, n_neighbors: int) -> Followed | None:
     """Return the partition that follows the neighbors in a mix, given the mix's eigenvectors.
 
-    None if neighbors cannot tell k clusters: there are too few samples, neighborhoods fall into
-    more than k groups that nothing connects, or the mix has a rank below k.
+    None if there are too few samples, more than k groups that nothing connects, or a rank below k.
     """
     n, k = K.n_samples, relaxation.n_clusters
     if n < FEWEST_SAMPLES or n_neighbors >= n - 1 or k == 1:
@@ -85,7 +83,7 @@ def follow_neighbors(K: Kernel, relaxation: Relaxation, n_neighbors: int) -> Fol
     if values[0] <= RANK_TOLERANCE * values[-1]:
         return None
     whitening = to_device((vectors / np.sqrt(values)) @ vectors.T, rows)
-    return Followed(rows @ whitening, P @ whitening, n_neighbors, n_products + 2)
+    return Followed(rows @ whitening, P @ whitening, n_products + 2)
 
 
 def _ridge(K: Kernel, U: Array, relaxation: Relaxation) -> tuple[Array, int]:

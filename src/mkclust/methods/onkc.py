@@ -50,10 +50,7 @@ def solve_onkc(
     tol: float = 1e-3,
     max_iter: int = 50,
 ) -> Solution:
-    """Minimize the objective of `ONKC` over partition, weights and G in turns.
-
-    An iteration takes one eigendecomposition of an n x n matrix and two passes over the kernels.
-    """
+    """Minimize the objective of `ONKC` over partition, weights and G in turns."""
     M, totals, proximity = stack.gram(), stack.traces(), float(proximity)
     gamma = np.full(stack.n_kernels, 1 / stack.n_kernels)
     H = relax(stack.mix(gamma), n_clusters, tol=EIGEN_TOLERANCE).vectors[:, :n_clusters]
@@ -144,10 +141,7 @@ class ONKC(MultipleKernelClusterer):
     proximity : float, default=1.0
         The paper's rho, positive: how close G stays to the mixed kernel. The smaller, the lower is
         its rank. The authors search 2^-7, ..., 2^9.
-    tol : float, default=1e-3
-        Relative change of the objective at which to stop.
-    max_iter : int, default=50
-        Most iterations.
+    {stopping}
     {seeds}
     {attributes}
     weights_ : ndarray of shape (n_kernels,)

@@ -148,7 +148,6 @@ class Extension:
         return cls(stack.names, standards, maps, gathered, is_active, rule)
 
     def __getstate__(self) -> dict[str, Any]:
-        """Return the state to store, with arrays on the host."""
         return {name: arrays_to_host(value) for name, value in vars(self).items()}
 
     def with_regressions(self, regressions: Sequence[tuple[np.ndarray, Float]]) -> "Extension":
@@ -215,7 +214,6 @@ class Extension:
         return namespace(*embedded).concat(embedded)
 
     def _project(self, p: int, cross: Array, self_similarity: Array | None) -> Array:
-        """Return what one kernel contributes to samples, (n_seen, k)."""
         how, name = self.standardizations[p], self.names[p]
         is_known = is_training(how, cross)
         if is_known:

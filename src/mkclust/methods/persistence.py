@@ -1,8 +1,4 @@
-"""Fitted models in files of skops, which are loaded without running code from the file.
-
-A file holds ``{"format": FORMAT, "versions": ..., "model": ...}``: arrays, numbers, texts and the
-names of types. A file that names a type that is not trusted is refused as a whole.
-"""
+"""Fitted models in files of skops, which are loaded without running code from the file."""
 
 import importlib
 import os
@@ -33,9 +29,8 @@ TRUSTED_TYPES = ("scipy.sparse._csr.csr_array", "scipy.sparse._csc.csc_array")
 def save_model(model: Any, path: str | os.PathLike[str]) -> Path:
     """Write a fitted model to a file, from which `load_model` reads it without running code.
 
-    The file holds all that predictions need, such as the training views if kernels were computed
-    from views, and the versions of mkclust, NumPy, SciPy and scikit-learn. Arrays on devices
-    become NumPy arrays.
+    The file holds all that predictions need, such as training views, and the versions of mkclust,
+    NumPy, SciPy and scikit-learn. Arrays on devices become NumPy arrays.
 
     Parameters
     ----------
@@ -84,8 +79,7 @@ def load_model(
     """Read a fitted model that `save_model` has written.
 
     Loading runs no code from the file. A file of another format is refused, and one with a type
-    that is neither part of this library's models nor trusted by skops. A `ModelVersionWarning`
-    names mkclust, NumPy, SciPy and scikit-learn if they had other versions.
+    that is not trusted. A `ModelVersionWarning` names packages that had other versions.
 
     Parameters
     ----------
@@ -147,7 +141,6 @@ def load_model(
 
 
 def _import_skops() -> ModuleType:
-    """Return skops.io, or say how to install it."""
     try:
         return importlib.import_module("skops.io")
     except ImportError:

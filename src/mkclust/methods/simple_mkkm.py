@@ -1,12 +1,15 @@
 """SimpleMKKM: minimize over the weights the maximum over the partitions."""
 
+from dataclasses import replace
 from typing import Any, ClassVar, Literal
 
 import numpy as np
 
 from mkclust.engine.certificate import rounding_of_entries, search_key
+from mkclust.engine.cutting import CuttingSurfaces
 from mkclust.engine.eigen import Relaxation, relax
 from mkclust.engine.search import search
+from mkclust.engine.simplex import longest_step, reduced_direction
 from mkclust.exceptions import WeightsWarning, warn
 from mkclust.linalg import precision_of
 from mkclust.methods.agreement_kkm import activate
@@ -14,8 +17,8 @@ from mkclust.methods.base import MultipleKernelClusterer
 from mkclust.methods.documentation import LARGE_WEIGHT
 from mkclust.methods.inductive import InductiveClusterer
 from mkclust.methods.learned_fill import AlignedFills, learn_fills
+from mkclust.methods.mixture import Mixture
 from mkclust.methods.out_of_sample import embedded_rows, observed_of
-from mkclust.methods.reduced_gradient import solve_reduced_gradient
 from mkclust.methods.solution import Solution
 from mkclust.metrics import agreement_of_labels
 from mkclust.parameters import Allowed, Choice, learned
@@ -27,6 +30,8 @@ from mkclust.types import Array, Float
 OTHER_CLUSTERS = 0.8
 # Relative error of the compromise's eigenvalue sum: its clusters are only used for comparison.
 COMPARED_TOLERANCE = 1e-5
+# Largest change of a weight at which the paper stops.
+PAPER_STEP = 1e-4
 
 
 def solve_simple_mkkm(
@@ -74,6 +79,78 @@ def solve_simple_mkkm(
     )
 
 
+def solve_reduced_gradient(
+    stack: Any,
+    n_clusters: int,
+    *,
+    tol: float = 1e-6,
+    max_iter: int = 200,
+    stopping: Literal["gap", "step"] = "gap",
+    prove: bool | Literal["auto"] = "auto",
+    random_state: Any = None,
+) -> Solution:
+    """Minimize the objective of `SimpleMKKM` by its paper's Algorithm 1, from uniform weights."""
+    mixture = Mixture(stack, n_clusters)
+    gamma = mixture.uniform
+    partition = mixture.relax(gamma**2)
+    surfaces = CuttingSurfaces(gamma, 2 * rounding_of_entries(stack))
+    history, bounds, step, converged = [partition.value], [], None, False
+    while True:
+        alignments = mixture.alignments(partition)
+        surfaces.add(alignments)
+        bounds.append(surfaces.lower_bound)
+        if stopping == "gap":
+            converged = partition.gap_above(surfaces.lower_bound) <= tol
+        if converged or len(history) > max_iter:
+            break
+        gradient = 2 * gamma * alignments  # Theorem 1
+        direction = reduced_direction(gamma, gradient)
+        slope = float(direction @ gradient)
+        # The first guess moves no weight by more than a tenth; later ones start from the last step.
+        guess = 0.1 / (np.abs(direction).max() or 1.0) if step is None else 4 * step
+        guess = min(guess, longest_step(gamma, direction))
+        step, reached = _armijo(mixture, gamma, direction, partition, slope, guess)
+        if step == 0:
+            # Stationary: one kernel, or a kink from which no single gradient leads down.
+            converged = stopping == "step"
+            break
+        converged = stopping == "step" and bool(np.max(np.abs(step * direction)) <= PAPER_STEP)
+        gamma, partition = gamma + step * direction, reached
+        history.append(partition.value)
+    allowed = tol * partition.value
+    if stopping == "gap" and converged:
+        allowed -= max(partition.value - surfaces.lower_bound, 0.0)
+    certificate = mixture.certify(
+        partition, gamma**2, allowed, prove=prove, random_state=random_state
+    )
+    partition = replace(partition, error=certificate.error)
+    return mixture.solution(
+        partition,
+        gamma,
+        gamma**2,
+        history,
+        converged and certificate.kind != "open",
+        len(history) - 1,
+        gap=partition.gap_above(surfaces.lower_bound),
+        lower_bounds=np.array(bounds),
+        certificate=certificate,
+    )
+
+
+def _armijo(
+    mixture: Mixture, gamma: Float, direction: Float, start: Relaxation, slope: float, step: float
+) -> tuple[float, Relaxation]:
+    """Shorten a step until the decrease is a fair share of what the slope promises."""
+    while slope < 0 and step * np.abs(direction).max() > np.finfo(np.float64).eps:
+        reached = mixture.relax((gamma + step * direction) ** 2)
+        rise = reached.value - start.value
+        if rise <= 1e-4 * step * slope:
+            return step, reached
+        # The parabola through what is known has its minimum here.
+        step *= float(np.clip(-slope * step / (2 * (rise - slope * step)), 0.1, 0.5))
+    return 0.0, start
+
+
 class CertifiedClusterer(MultipleKernelClusterer):
     """Base of the methods that minimize over the weights the maximum over the partitions."""
 
@@ -119,7 +196,6 @@ class CertifiedClusterer(MultipleKernelClusterer):
     def _learned(
         self, stack: Stack, solution: Solution, labels: Array, *further: Array
     ) -> dict[str, Any]:
-        """Return the certificate, and what the compromise of the views finds."""
         relaxation = solution.relaxation
         assert relaxation is not None
         baseline_labels = further[0] if further else labels
@@ -138,7 +214,6 @@ class CertifiedClusterer(MultipleKernelClusterer):
         }
 
     def _warn_of_other_clusters(self, solution: Solution, rand_index: float) -> None:
-        """Warn if the weights find other clusters than the compromise."""
         agreement = solution.agreement
         if agreement is None or not agreement.any_share or self.WARNS == "never":
             return
@@ -178,8 +253,7 @@ class SimpleMKKM(CertifiedClusterer, InductiveClusterer):
 
     **Samples missing from views.** With ``missing_views="learn"``, the default, imputing missing
     features in the direction that the partition predicts alternates with clustering; both maximize
-    the objective (``fill_history_``), until it rises by 0.1 % or less, or for 20 turns.
-    ``duality_gap_`` is that of the last solve, for the imputed features.
+    the objective. ``duality_gap_`` is that of the last solve, for the imputed features.
 
     Parameters
     ----------
@@ -238,7 +312,6 @@ class SimpleMKKM(CertifiedClusterer, InductiveClusterer):
         return learn_fills(stack, self._minimize, AlignedFills(), goal="rising")
 
     def _minimize(self, stack: Stack, previous: Solution | None = None) -> Solution:
-        """Solve with the chosen solver, which may begin with an earlier solution."""
         options = self._options("tol", "max_iter", "prove", "random_state")
         if self.solver == "reduced-gradient":
             return solve_reduced_gradient(stack, self.n_clusters, stopping=self.stopping, **options)

@@ -37,23 +37,20 @@ class Solution:
         If the partition is not made of eigenvectors of a combined kernel, but still a function of
         similarities: its rows are ``sum_p k_p(x) projections_p``.
     rows : array of shape (n_samples, n_clusters) or None
-        The training samples by these projections, if the solver has computed them.
+        The training samples by these projections, if known.
     n_iter, n_passes : int
         Number of iterations, and how often every kernel was read.
-    gap : float
-        Largest relative distance to the global optimum, NaN if the method has no bound.
+    gap, certificate : float, Certificate or None
+        Largest relative distance to the global optimum, NaN if there is no bound, and how the
+        eigenvalue sum behind it is known.
     lower_bounds : ndarray of the shape of history, or None
         Certified lower bounds on the global minimum.
-    certificate : Certificate or None
-        How the eigenvalue sum behind the bound is known.
     cycle : int
         Length of the cycle that the iterates repeat, or zero.
-    agreement : Agreement or None
-        What the kernels share, if the solver measured it.
+    agreement, baseline : Agreement, Relaxation or None
+        What the kernels share, and the partition of their compromise, if the solver computed them.
     included : sequence of int or None
         Which kernels are mixed, if others may be set aside.
-    baseline : Relaxation or None
-        The partition of the compromise, if the solver computed it.
     stack : Stack or None
         The kernels that were solved, if samples missing from some were filled in or rescaled.
     fill_history : ndarray of shape (n_fills + 1,) or None

@@ -1,8 +1,4 @@
-"""What a model was fitted on: kernels, views of a bank, or views that features stand for.
-
-A model holds one source. It reads new samples in the form of the fit (`Source.read`), finds those
-of which nothing is known (`Source.empty`) and embeds the others (`Source.embed`).
-"""
+"""What a model was fitted on: kernels, views of a bank, or views that features stand for."""
 
 import warnings
 from collections.abc import Collection, Mapping, Sequence
@@ -292,7 +288,6 @@ class FromFeatures(Source):
     rows: dict[str, SomeRows] = field(default_factory=dict)
 
     def __getstate__(self) -> dict[str, Any]:
-        """Return the state to store, with arrays on the host."""
         return {name: arrays_to_host(value) for name, value in vars(self).items()}
 
     def zero_rows(self, samples: Samples) -> dict[int, np.ndarray]:
@@ -348,7 +343,6 @@ def some_rows(blocks: Blocks) -> dict[str, SomeRows]:
 
 
 def _as_stack(model: Any, kernels: Any, validate: bool, **options: Any) -> Stack:
-    """Return kernels centered, scaled and repaired as a model asks for."""
     options |= {"center": model.center, "normalize": model.normalize, "psd": model.psd}
     return as_stack(kernels, validate=validate, fill=model.table_options.fill_rule, **options)
 

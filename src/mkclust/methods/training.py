@@ -1,6 +1,7 @@
 """The steps of a fit: input becomes samples, kernels, a solution, labels and warnings."""
 
 import warnings
+from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
 from typing import Any, NamedTuple
@@ -13,20 +14,29 @@ from mkclust.data.check import check_observed
 from mkclust.data.join import looks_like_kernel
 from mkclust.data.samples import Samples, as_blocks, read_samples, read_views
 from mkclust.data.tables import TABLE
-from mkclust.exceptions import FewerClustersWarning, MissingnessWarning, MissingViewsWarning, warn
+from mkclust.exceptions import (
+    FewerClustersWarning,
+    GroupsWarning,
+    MissingnessWarning,
+    MissingViewsWarning,
+    NeighborhoodsWarning,
+    NoAgreementWarning,
+    OrderWarning,
+    warn,
+)
 from mkclust.kernels import KernelBank, default_bank
 from mkclust.kernels.bank import expected_input
 from mkclust.kernels.kinds import learn_preparations
+from mkclust.kernels.neighbors import Neighborhoods, count_components
 from mkclust.kernels.view_kernels import ComputedKernels
 from mkclust.linalg import copy_array, select, to_host
 from mkclust.linalg.sparse_rows import spread_rows
 from mkclust.linalg.threads import one_thread_if_small
-from mkclust.methods.agreement import measure_agreement, warn_of_agreement
+from mkclust.methods.agreement import measure_agreement
 from mkclust.methods.learned_rows import grams_of
 from mkclust.methods.memory_checks import require_memory_for_features, require_memory_for_views
 from mkclust.methods.missingness import measure_missingness
 from mkclust.methods.mixture import leading_shares
-from mkclust.methods.neighborhoods import check_neighborhoods
 from mkclust.methods.out_of_sample import (
     UNCOVERED,
     observed_of,
@@ -39,7 +49,7 @@ from mkclust.methods.source import LAZY, FromFeatures, FromKernels, FromViews, s
 from mkclust.stack import Stack
 from mkclust.stack.discretize import count_clusters, discretize
 from mkclust.stack.features import compress
-from mkclust.text import count
+from mkclust.text import count, join_words
 from mkclust.types import Array, Float
 
 # From this share of missing samples on, learning what stands for them is worth its time
@@ -102,7 +112,6 @@ def open_samples(model: Any, samples: Samples) -> tuple[Any, Any]:
 
 
 def _make_kernels(model: Any, samples: Samples) -> tuple[FromViews, list[Any]]:
-    """Return the bank of views and their kernels."""
     if samples.is_lazy:
         raise ValueError(LAZY)
     if not isinstance(model.kernels, KernelBank):
@@ -128,7 +137,6 @@ def _without_arrays(samples: Samples, *notes: str) -> Samples:
 
 
 def _compress(model: Any, samples: Samples) -> tuple[FromFeatures, Stack]:
-    """Return the source of views with features, and the compressed kernels of these."""
     kernels = model.kernels
     expected_input(kernels)
     if isinstance(kernels, KernelBank) or kernels in ("precomputed", "on-the-fly"):
@@ -208,7 +216,6 @@ def _learn_labels(
     empty: np.ndarray,
     uncovered: np.ndarray,
 ) -> dict[str, Any]:
-    """Return the attributes learned from the source and the solution, labels included."""
     given, features, missing = source.given, stack.features, source.given.missing
     rows, extension = model._rows(stack, solution)
     vectors = solution.partition, rows, *model._further_rows(stack, solution)
@@ -269,10 +276,14 @@ def _cluster(
 
 
 def _warn_of_fit(model: Any, learned: dict[str, Any], solution: Solution) -> None:
-    """Warn of problems that a fit has found."""
     name, k = type(model).__name__, model.n_clusters
-    if "agreement_" in learned:
-        warn_of_agreement(learned["agreement_"])
+    if (agreement := solution.agreement) is not None:
+        if agreement.is_testable and not agreement.any_share:
+            warn(agreement.verdict(), NoAgreementWarning)
+        for sentence in agreement.order_sentences():
+            warn(sentence, OrderWarning)
+        if "set_aside_" in learned and len(agreement.groups) > 1:
+            warn(agreement.verdict(), GroupsWarning)
     if "missingness_" in learned:
         if learned["missingness_"].follows:
             warn(learned["missingness_"].warning(), MissingnessWarning)
@@ -300,12 +311,10 @@ def _warn_of_fit(model: Any, learned: dict[str, Any], solution: Solution) -> Non
 def spread_over_all(
     learned: dict[str, Any], samples: Samples, fitted: np.ndarray | None, lost: np.ndarray
 ) -> np.ndarray:
-    """Spread what was learned over all samples, in place; return those without used entries.
-
-    Lost are the positions, among the fitted samples, of those that only unused views have.
-    """
+    """Spread what was learned over all samples, in place; return those without used entries."""
     n = samples.n_samples
     rows = np.arange(n) if fitted is None else fitted
+    # Lost are the positions among the fitted samples of those that only unused views have.
     kept = np.delete(np.arange(len(rows)), lost)
     for name, value in PER_SAMPLE.items():
         if name in learned:
@@ -332,3 +341,56 @@ def check_covered(n_covered: int, n_samples: int, n_clusters: int) -> None:
             "clusters, add a view that has them, or take a method that uses every view, such as "
             "AverageKKM"
         )
+
+
+def check_neighborhoods(
+    by_name: Mapping[str, Neighborhoods | None],
+    ids: np.ndarray | None,
+    n_clusters: int,
+    observed: np.ndarray | None = None,
+) -> dict[str, Any]:
+    """Refuse or warn of neighborhoods that connect too little; None if a kernel has none."""
+    found = [(p, name, each) for p, (name, each) in enumerate(by_name.items()) if each is not None]
+    if not found:
+        return {}
+    n = found[0][2].n_samples if observed is None else len(observed)
+    parts, is_connected = [], np.zeros(n, bool)
+    for p, name, each in found:
+        if each.members.nnz == each.n_samples**2:
+            raise ValueError(
+                f"in {name} every sample is in the neighborhood of every other, which says "
+                "nothing about clusters: pass fewer neighbors, or leave the kernel out"
+            )
+        samples = np.arange(n) if observed is None else np.flatnonzero(observed[:, p])
+        parts.append((each, samples))
+        is_connected[samples[~each.isolated()]] = True
+    are_all, nowhere = len(found) == len(by_name), np.flatnonzero(~is_connected)
+    if are_all and len(nowhere):
+        raise ValueError(
+            f"{_listed(nowhere, ids)} no neighbor in any kernel (only similarities above zero "
+            "count): drop such samples, or add a kernel or view in which they are similar to others"
+        )
+    for (_, name, each), (_, samples) in zip(found, parts, strict=True):
+        if len(isolated := samples[each.isolated()]):
+            warn(
+                f"in {name}, {_listed(isolated, ids)} no neighbor (only similarities above zero "
+                "count): only the other kernels decide their clusters",
+                NeighborhoodsWarning,
+            )
+    if not are_all:
+        return {}
+    n_components = count_components(parts, n)
+    if n_components > n_clusters:
+        warn(
+            f"the neighborhoods of all kernels together form {n_components} groups that are not "
+            f"connected, and n_clusters={n_clusters}: the clusters join such groups arbitrarily; "
+            "raise neighbors, or ask for more clusters",
+            NeighborhoodsWarning,
+        )
+    return {"n_components_": n_components}
+
+
+def _listed(samples: np.ndarray, ids: np.ndarray | None) -> str:
+    """Return 'sample 3 has' or '12 samples (1, 2, ...) have', by their ids if there are any."""
+    words = "sample {} has" if len(samples) == 1 else f"{len(samples)} samples ({{}}) have"
+    return words.format(join_words(samples if ids is None else ids[samples]))
