@@ -63,7 +63,8 @@ def test_of_many_samples_some_stand_for_all(streamed):
     some = draw(n, SOME_COMPARED)
     expected, *_ = by_definition(stack.among(some).entries)
     assert comparison.n_samples == SOME_COMPARED
-    np.testing.assert_allclose(comparison.products.products, expected, rtol=1e-9)
+    # Kernels are compared as they are written out, in single precision.
+    np.testing.assert_allclose(comparison.products.products, expected, atol=1e-6 * expected.max())
 
 
 def incomplete(seed=0, missing=0.3):
