@@ -20,6 +20,7 @@ from mkclust.explain.spectral_path import (
 )
 from mkclust.explain.stability import check_resamples, draw, part_size, seeded
 from mkclust.methods import AverageKKM
+from mkclust.methods.agreement import measure_agreement
 from mkclust.methods.agreement_kkm import find_compromise
 from mkclust.metrics import agreement_of_labels
 from mkclust.parameters import Count, Number, check_parameter
@@ -79,8 +80,8 @@ class NumberOfClusters:
     null_silhouettes, null_eigengaps : ndarray of shape (2, s)
         The range that contains 95 % of the draws without clusters.
     p_cloud, p_shuffled, p_continuum : float
-        p-values against one cloud without clusters, against views that share nothing (NaN for one
-        view), and against a continuum that is cut into ``n_clusters`` parts.
+        p-values against one cloud without clusters, against views that share nothing (at least
+        that of their agreement; NaN for one view), and against a continuum that is cut in parts.
     border_density, continuum_density : float
         How dense samples are at the borders between clusters, in units of that near the centers,
         and how dense they would be in a continuum, at least.
@@ -320,6 +321,9 @@ def suggest_n_clusters(
         if null.n_views > 1:
             drawn = partial(null.shuffled, rng)
             draws, p_shuffled = compare_with_draws(tested, drawn, numbers, n_draws)
+            agreement = measure_agreement(stack)
+            if agreement.n_independent_views > 1:
+                p_shuffled = max(p_shuffled, float(agreement.p_values.min()))
         expected = silhouettes.mean(axis=0)
         stabilities, support = _resample(K, path, numbers, expected, n_resamples, rng)
     best = int(np.argmax(scores_of(path.eigengaps, path.silhouettes - expected)))

@@ -61,9 +61,8 @@ class Mixture:
     def relax(self, coefficients: Float) -> Relaxation:
         """Return the leading eigenvectors of one mix."""
         self.n_passes += 1
-        self.mixed = self.stack.mix(coefficients)
-        options: Any = {"tol": EIGEN_TOLERANCE, "start": self._start}
-        relaxation = relax_from(self.mixed, self.n_clusters, **options)
+        mix = self.mixed = self.stack.mix(coefficients)
+        relaxation = relax_from(mix, self.n_clusters, tol=EIGEN_TOLERANCE, start=self._start)
         self._start = relaxation.vectors
         return relaxation
 
