@@ -177,7 +177,9 @@ def k_means():
         KMeans(k, n_init=10, random_state=0).fit(rows)
         host = {f"{os.cpu_count()} threads": round(time.perf_counter() - started, 3)}
         there = torch.as_tensor(rows, device="cuda")
-        times, _ = timed(lambda there=there, k=k: device_k_means(there, k, random_state=0), 3)
+        times, _ = timed(
+            lambda there=there, k=k: device_k_means(there, k, n_init=10, random_state=0), 3
+        )
         found.append({"n": n, "k": k, "host_seconds": host, "device_seconds": times["seconds"]})
     return found
 
