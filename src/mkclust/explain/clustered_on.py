@@ -17,7 +17,7 @@ from mkclust.kernels.kinds import RULES
 from mkclust.linalg import select, to_host
 from mkclust.linalg.sparse_rows import dense_rows
 from mkclust.methods import MultipleKernelClusterer
-from mkclust.methods.mixed_kernel import only_covered
+from mkclust.methods.same_input import only_covered
 from mkclust.text import join_words
 from mkclust.types import Array, Float
 

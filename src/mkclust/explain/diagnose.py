@@ -16,8 +16,8 @@ from mkclust.explain.parts import Parts
 from mkclust.linalg import select, to_device, to_host
 from mkclust.methods.agreement import COPY_ALIGNMENT, FULL_WEIGHT_DIRECTIONS, Agreement, p_text
 from mkclust.methods.missingness import Missingness
-from mkclust.methods.mixed_kernel import only_covered, open_again, read_again
 from mkclust.methods.out_of_sample import inverse
+from mkclust.methods.same_input import only_covered, open_again, read_again
 from mkclust.metrics import agreement_of_labels
 from mkclust.plots.sampling import sample_clusters
 from mkclust.stack import Stack, Standardization, Standardized

@@ -20,7 +20,7 @@ from mkclust.explain.spectral_path import (
 )
 from mkclust.explain.stability import check_resamples, draw, part_size, seeded
 from mkclust.methods import AverageKKM
-from mkclust.methods.agreement import measure_agreement
+from mkclust.methods.agreement import Agreement
 from mkclust.methods.agreement_kkm import find_compromise
 from mkclust.metrics import agreement_of_labels
 from mkclust.parameters import Count, Number, check_parameter
@@ -309,7 +309,7 @@ def suggest_n_clusters(
         warnings.simplefilter("ignore")
         part = source.take(used)
         stack = open_stack(model, part)
-        shares = _shares(stack, coefficients)
+        shares, agreement = _shares(stack, coefficients)
         K = mix(stack, shares)
         path = tested = cluster_for_all_k(K, numbers)
         if n_tested < n_used:
@@ -321,7 +321,6 @@ def suggest_n_clusters(
         if null.n_views > 1:
             drawn = partial(null.shuffled, rng)
             draws, p_shuffled = compare_with_draws(tested, drawn, numbers, n_draws)
-            agreement = measure_agreement(stack)
             if agreement.n_independent_views > 1:
                 p_shuffled = max(p_shuffled, float(agreement.p_values.min()))
         expected = silhouettes.mean(axis=0)
@@ -398,10 +397,10 @@ def _check_draws(n_draws: Any, level: Any) -> None:
         )
 
 
-def _shares(stack: Stack, coefficients: Any) -> Float:
-    """Return coefficients that sum to one; None takes those of the recommended method."""
+def _shares(stack: Stack, coefficients: Any) -> tuple[Float, Agreement]:
+    """Return coefficients that sum to one, by default of the recommended method; and agreement."""
+    found = find_compromise(stack)
     if coefficients is None:
-        found = find_compromise(stack)
         given = found.scatter(found.coefficients)
     else:
         given = np.asarray(coefficients, dtype=np.float64)
@@ -411,7 +410,7 @@ def _shares(stack: Stack, coefficients: Any) -> Float:
                 f"coefficients={coefficients!r}: pass a number for each of the {stack.n_kernels} "
                 "kernels, not negative and not all zero"
             )
-    return given / given.sum()
+    return given / given.sum(), found.agreement
 
 
 def _resample(

@@ -13,7 +13,7 @@ from mkclust.explain.fitted import check_fitted, is_approximated
 from mkclust.explain.parts import Parts
 from mkclust.linalg import to_host
 from mkclust.linalg.sparse_rows import spread_rows
-from mkclust.methods.mixed_kernel import only_covered, read_again
+from mkclust.methods.same_input import only_covered, read_again
 from mkclust.metrics import agreement_of_labels, align_labels
 from mkclust.parameters import Count, Number, check_parameter
 from mkclust.stack.feature_maps import seeds_of

@@ -17,8 +17,8 @@ from mkclust.kernels.kinds import check_scale
 from mkclust.linalg import arrays_to_host
 from mkclust.methods.agreement import Agreement
 from mkclust.methods.documentation import COSINES, MIXING_WEIGHT, SUM, fill
-from mkclust.methods.mixed_kernel import mixed_kernel
 from mkclust.methods.out_of_sample import Extension, observed_of
+from mkclust.methods.same_input import mixed_kernel
 from mkclust.methods.solution import Solution
 from mkclust.methods.training import learn, read_training
 from mkclust.parameters import Allowed, Count, Flag, Number, Parameters, check_parameter, learned

@@ -35,7 +35,7 @@ from mkclust.explain.report import report_html
 from mkclust.explain.report.collect import collect
 from mkclust.explain.stability import stability
 from mkclust.kernels import Nystroem
-from mkclust.methods.mixed_kernel import read_again
+from mkclust.methods.same_input import read_again
 from mkclust.metrics import scores
 
 EMPTY = {"meta", "link", "br"}

@@ -21,7 +21,7 @@ from mkclust.index import index_of, match_rows
 from mkclust.kernels import default_bank
 from mkclust.linalg import to_host
 from mkclust.methods import AgreementKKM
-from mkclust.methods.mixed_kernel import only_covered, read_again
+from mkclust.methods.same_input import only_covered, read_again
 from mkclust.metrics import agreement_of_labels, scores
 from mkclust.plots.sampling import sample_clusters
 
