@@ -149,7 +149,7 @@ def test_no_kernel_is_copied_to_the_host(name, library, copied_shapes):
         model.predict(K)
     long = [shape for shape in copied_shapes if max(shape, default=1) >= n]
     assert long  # rows for k-means
-    assert max(map(np.prod, long)) <= 2 * K_CLUSTERS * n
+    assert max(map(np.prod, long)) < n * n / 20  # a basis may have as many vectors as samples
 
 
 @needs_torch

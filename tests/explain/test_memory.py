@@ -22,6 +22,7 @@ ONE_GAUSSIAN = {"widths": (1.0,), "polynomials": (), "linear": None}
 
 @pytest.fixture
 def free_memory(monkeypatch):
+    monkeypatch.setattr(memory, "LITTLE", 0)
     return lambda n_bytes: monkeypatch.setattr(memory, "available_bytes", lambda: n_bytes)
 
 

@@ -59,6 +59,8 @@ def as_table(thing: Any, title: str) -> Table:
     """Return one table of samples by features, of any library, or refuse what is not one."""
     if isinstance(thing, pd.DataFrame):
         return Table(thing, thing.index)
+    if type(thing) is np.ndarray:
+        return Table(thing)
     if all(hasattr(thing, name) for name in ("X", "obs_names", "var_names")):
         thing = thing.to_memory() if getattr(thing, "isbacked", False) else thing
         if thing.X is None:

@@ -37,7 +37,7 @@ class CuttingSurfaces:
 
     def __init__(self, weights: Float, rounding: float = 0.0):
         # By this share alignments may have been rounded up, and the bound with them.
-        self._rounding = rounding
+        self.rounding = rounding
         self.weights = weights  # where J is evaluated next
         self.lower_bound = 0.0
         self._alignments: Float = np.empty((0, len(weights)))
@@ -61,7 +61,7 @@ class CuttingSurfaces:
             self._offsets = self._offsets[active]
             self._shares /= self._shares.sum()
         self.weights, bound = best_response(self._shares @ self._alignments)
-        bound = (bound + float(self._shares @ self._offsets)) * (1 - self._rounding)
+        bound = (bound + float(self._shares @ self._offsets)) * (1 - self.rounding)
         self.lower_bound = max(self.lower_bound, bound)
 
     def minimize(
@@ -79,6 +79,6 @@ class CuttingSurfaces:
             self.add(evaluation.alignments, evaluation.offset)
             history.append((best.value, self.lower_bound))
             # No further surface makes up for the rounding of the bound.
-            is_close = best.value - self.lower_bound <= (tol + self._rounding) * best.value
+            is_close = best.value - self.lower_bound <= (tol + self.rounding) * best.value
             if is_close or len(history) >= max_evaluations:
                 return weights, best, history

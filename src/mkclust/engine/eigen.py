@@ -17,6 +17,7 @@ from mkclust.linalg import (
     orthonormalize,
     precision_of,
     random_normal,
+    random_signs,
     side_by_side,
     sum_of_squares,
     to_device,
@@ -103,7 +104,7 @@ def relax(
         return relax_whole(K.dense(), n_clusters)
     vectors = zeros((K.n_samples, 0), K.like, dtype) if start is None else astype(start, dtype)
     if (n_drawn := width - vectors.shape[1]) > 0:
-        drawn = random_normal((K.n_samples, n_drawn), K.like, 0, dtype)
+        drawn = random_signs((K.n_samples, n_drawn), K.like, dtype)
         # Images of random vectors lean towards the leading eigenvectors; if the rank is too low for
         # that, the random vectors themselves fill up.
         for fresh in (K @ drawn, drawn):

@@ -41,7 +41,7 @@ SINGLE_SHARE = 0.4
 # The smallest tolerance that such a search reaches.
 LEAST_SINGLE_TOLERANCE = 1e-6
 # The share of the eigenvectors' error that the weights inherit.
-INHERITED = 0.1
+INHERITED = 0.05
 # The tolerance below which provisional eigenvectors also need double precision.
 LEAST_TOLERANCE_FROM_SINGLE = 1e-11
 # A certificate is asked for once the residuals suggest an error below this share of the one
@@ -57,6 +57,8 @@ MOST_WHOLE = 2000
 ALIGNMENT_ROUNDINGS = 2
 # The share of the tolerance that the weights may use; the rest is for the eigenvectors.
 WEIGHTS_SHARE = 0.3
+# The share that they may use if the eigenvectors are found already, so that a certificate follows.
+FOR_CERTIFICATE = 0.9
 # A basis holds at most, and a restart keeps, this many times the vectors that are iterated.
 MOST_BLOCKS, KEPT_BLOCKS = 6, 2
 
@@ -94,6 +96,8 @@ class Search:
     converged: bool  # whether the certified relative gap is below the tolerance
     n_passes: int  # how often every kernel was read
     certificate: Certificate  # how it is known that no eigenvector was missed
+    # ``H^T K_p H`` for the partition and every kernel, (m, k, k), if they were computed.
+    grams: Float | None = None
 
 
 def search(
@@ -251,7 +255,8 @@ def _search_subspace(
     certificate = certificate or Certificate("open", relaxation.error)
     relaxation = replace(relaxation, error=certificate.error)
     history[-1] = (bound + relaxation.gap_above(bound) * value, bound)
-    return Search(weights, relaxation, np.array(history), converged, n_passes, certificate)
+    bounds, grams = np.array(history), basis.grams
+    return Search(weights, relaxation, bounds, converged, n_passes, certificate, grams)
 
 
 def _search_whole_space(stack: Any, problem: Problem, weights: Float) -> Search:
@@ -327,12 +332,18 @@ class Basis:
     def relaxation(self, weights: Float, evaluation: Evaluation) -> Relaxation:
         """Return the eigenvectors found in the basis as vectors over the samples."""
         values, S = (part[..., : self.width] for part in evaluation.state)
+        self._H = S[:, : self.problem.n_clusters]
         turn = to_device(np.ascontiguousarray(S.T), self._rows, self.dtype)
         c = to_device(self.problem.coefficients(weights), self._rows, self.dtype)
         xp, (m, b, n) = namespace(turn), self._images.shape
         mixed = xp.reshape(c @ xp.reshape(self._images, (m, b * n)), (b, n))
         vectors, products = (turn @ self._rows).T, (turn @ mixed).T
         return ritz_vectors(self.problem.n_clusters, vectors, products, values)
+
+    @property
+    def grams(self) -> Float:
+        """``H^T K_p H`` for the latest partition, (m, k, k)."""
+        return self._H.T @ self._G @ self._H
 
     def minimize(self, surfaces: CuttingSurfaces, error: float) -> Relaxation:
         """Solve the problem restricted to the basis to about its error, at first the given one."""
@@ -343,8 +354,9 @@ class Basis:
             relaxation = self.relaxation(surfaces.weights, best)
             error = relative(relaxation.error, relaxation)
             above = best.value - surfaces.lower_bound
-            # If it is good enough, do not go to other weights, for which the basis may be worse.
-            is_enough = above <= WEIGHTS_SHARE * max(2 * tol, error) * best.value
+            # If a certificate can follow, do not go to other weights, for which the basis is worse.
+            enough = FOR_CERTIFICATE * (tol - error / ENOUGH - surfaces.rounding)
+            is_enough = above <= max(enough, WEIGHTS_SHARE * error) * best.value
             if is_enough or WEIGHTS_SHARE * max(tol, error) >= small_tol:
                 return relaxation
 

@@ -30,6 +30,14 @@ def inner_products(products: Array, H: Array) -> Float:
     return to_host(namespace(H).sum(products * H, axis=(1, 2)))
 
 
+def products_of_rows(rows: Array) -> Float:
+    """Return the inner products of the rows of a matrix that has few, long ones, (m, m)."""
+    products = np.empty((rows.shape[0],) * 2)
+    for p in range(len(products)):  # in a third of the time of the product of the matrices
+        products[p, p:] = products[p:, p] = to_host(rows[p:, :] @ rows[p, :])
+    return products
+
+
 def sum_of_squares(array: Array) -> float:
     """Return the sum of the squares of all entries."""
     return float(namespace(array).sum(array * array))

@@ -154,6 +154,12 @@ def random_normal(
     return to_device(drawn, like, dtype)
 
 
+def random_signs(shape: tuple[int, int], like: Any, dtype: str) -> Array:
+    """Return random numbers 1 and -1 beside ``like``, always the same, in a tenth of the time."""
+    bits = np.random.default_rng(0).integers(0, 2, shape, dtype=np.int8)
+    return 2 * to_device(bits, like, dtype) - 1
+
+
 def copy_array(array: Array) -> Array:
     """Return a copy of an array, or of a sparse matrix, in memory of its own."""
     if issparse(array):
@@ -214,6 +220,25 @@ def astype(array: Any, dtype: str) -> Array:
         return array.astype(dtype, copy=False)
     xp = namespace(array)
     return xp.astype(array, getattr(xp, dtype), copy=False)
+
+
+def add_multiple(total: Array, array: Array, factor: float) -> None:
+    """Add a multiple of an array to another, some rows at a time if that takes memory."""
+    if is_torch_array(total):
+        total.add_(array, alpha=factor)
+        return
+    for rows in row_ranges(total.shape[0], total.shape[1], total):
+        total[rows, :] += factor * array[rows, :]
+
+
+def subtract_into(out: Array, array: Array, other: Array) -> None:
+    """Write a difference to an array that may be less precise, in one pass if that can be done."""
+    if is_torch_array(out):
+        namespace(out).sub(array, other, out=out)
+    elif not is_foreign(out) or is_cupy_array(out):
+        namespace(out).subtract(array, other, out=out, casting="same_kind")
+    else:
+        out[...] = astype(array - other, precision_of(out))
 
 
 def detached(array: Array) -> Array:

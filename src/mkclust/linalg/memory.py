@@ -9,6 +9,8 @@ MEMINFO, OWN_GROUPS = Path("/proc/meminfo"), Path("/proc/self/cgroup")
 GROUPS = Path("/sys/fs/cgroup")
 # Larger limits mean that there is no limit.
 NO_LIMIT = 2**60
+# Less than this is taken without asking, which takes a millisecond.
+LITTLE = 16 * 2**20
 
 
 def available_bytes() -> int | None:
@@ -74,6 +76,8 @@ def _lines(path: Path) -> list[str]:
 
 def fits(n_bytes: int, *, available: int | None = None) -> bool:
     """Return whether that much memory is available, on a device or, by default, on the host."""
+    if n_bytes < LITTLE and available is None:
+        return True
     available = available_bytes() if available is None else available
     return available is None or n_bytes <= available
 
@@ -83,8 +87,8 @@ def require_memory(
 ) -> None:
     """Raise a MemoryError if fewer bytes are available, on a device or, by default, on the host."""
     memory = "memory" if available is None else "the device's memory"
-    available = available_bytes() if available is None else available
-    if available is not None and n_bytes > available:
+    if not fits(n_bytes, available=available):
+        available = (available_bytes() if available is None else available) or 0
         raise MemoryError(
             f"{purpose} takes {in_units(n_bytes)} of {memory}, and {in_units(available)} are "
             f"there: {advice}"

@@ -1,11 +1,17 @@
 """How many threads the linear algebra computes with."""
 
+from collections.abc import Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, nullcontext
 from functools import cache
 from typing import Any
 
+from mkclust.linalg.arrays import is_foreign
+
 # Up to this many samples one thread is at least as fast as several: products take microseconds.
 FEW_SAMPLES = 500
+# Entries that a thread computes at a time: with fewer, threads wait for each other.
+ENTRIES_PER_THREAD = 2**18
 
 
 @cache
@@ -20,6 +26,15 @@ def n_threads() -> int:
     """Return how many threads the user lets the linear algebra have."""
     pools = _controller().select(user_api="blas").lib_controllers
     return min((pool.num_threads for pool in pools), default=1)
+
+
+def in_threads(work: Callable[[Any], Any], parts: Iterable[Any], like: Any) -> list[Any]:
+    """Return the results of the same work on all parts; on the host this takes all threads."""
+    parts = list(parts)
+    if is_foreign(like) or len(parts) == 1:
+        return list(map(work, parts))
+    with ThreadPoolExecutor(n_threads()) as pool:
+        return list(pool.map(work, parts))
 
 
 def one_thread() -> AbstractContextManager[Any]:

@@ -1,5 +1,6 @@
 """Methods that assign clusters to new samples."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, ClassVar
 
@@ -131,11 +132,8 @@ class InductiveClusterer(
             rule = self.table_options.fill_rule
             extension = Extension.by(stack, projections, rule, solution.included)
             if self._asks_to_learn:
-                products = multiply(stack.kernels, projections)
-                learned = LearnedRows(
-                    np.stack([to_host(solution.partition.T @ each) for each in products])
-                )
-                extension = replace(extension, learned=learned)
+                predictions = self._predictions(stack, solution, projections)
+                extension = replace(extension, learned=LearnedRows(predictions))
                 if observed is not None:
                     rows, seen = extension.embed_training(stack), observed & extension.active
                     extension = extension.with_regressions(learn_regressions(stack, rows, seen))
@@ -150,6 +148,14 @@ class InductiveClusterer(
             return extension.embed_training(stack), extension
         products = multiply(stack.kernels, projections)
         return sum(products[1:], products[0]), None
+
+    def _predictions(self, stack: Stack, solution: Solution, projections: Sequence[Array]) -> Float:
+        """Return ``H^T K_p P_p`` for the projections P of every kernel."""
+        H = solution.partition
+        if solution.projections is None and solution.grams is not None:  # P = H H^T P
+            return solution.grams @ np.stack([to_host(H.T @ each) for each in projections])
+        products = multiply(stack.kernels, projections)
+        return np.stack([to_host(H.T @ each) for each in products])
 
     def _projections(self, stack: Stack, solution: Solution) -> list[Array]:
         if solution.projections is not None:

@@ -130,8 +130,8 @@ def leading_shares(stack: Stack, solution: Solution) -> Float:
     """Return the share of each kernel's own top-k eigenvalue sum that a partition captures."""
     H, relaxation = solution.partition, solution.relaxation
     assert solution.grams is not None
-    sums = np.einsum("pii->p", solution.grams)
     largest = leading_sums(stack, H.shape[1], H if relaxation is None else relaxation.vectors)
+    sums = np.einsum("pii->p", solution.grams)
     shares = np.divide(sums, largest, out=np.zeros_like(largest), where=largest > 0)
     return np.clip(shares, 0, 1)
 

@@ -56,7 +56,7 @@ class Solution:
     fill_history : ndarray of shape (n_fills + 1,) or None
         The objective without fills, and after each fill.
     grams : ndarray of shape (n_kernels, n_clusters, n_clusters) or None
-        ``H^T K_p H`` for every kernel; a fit computes them.
+        ``H^T K_p H`` for every kernel; a fit computes them if the solver did not.
     seconds : float
         Duration of the solve, if an estimator measured it.
     learned : mapping of str to object

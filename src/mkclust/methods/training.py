@@ -29,7 +29,7 @@ from mkclust.kernels.bank import expected_input
 from mkclust.kernels.kinds import learn_preparations
 from mkclust.kernels.neighbors import Neighborhoods, count_components
 from mkclust.kernels.view_kernels import ComputedKernels
-from mkclust.linalg import copy_array, select, to_host
+from mkclust.linalg import astype, copy_array, precision_of, select, to_host
 from mkclust.linalg.sparse_rows import spread_rows
 from mkclust.linalg.threads import one_thread_if_small
 from mkclust.methods.agreement import measure_agreement
@@ -180,15 +180,15 @@ def learn(model: Any, samples: Samples) -> dict[str, Any]:
     noted = check_neighborhoods(
         source.neighborhoods, source.given.ids, model.n_clusters, source.observed
     )
-    given = source.stack(model, training.kernels)
-    with one_thread_if_small(given.n_samples):
+    with one_thread_if_small(len(training.empty)):
+        given = source.stack(model, training.kernels)
         solution = model.solve(given)
         if solution.agreement is None and given.n_kernels > 1:
             # Measured on observed samples: learned values of missing ones agree with all views.
             solution = replace(solution, agreement=measure_agreement(given))
         stack = given if solution.stack is None else solution.stack
-        grams = grams_of(stack.held() or stack, solution.partition)
-        solution = replace(solution, grams=grams)
+        if solution.grams is None:
+            solution = replace(solution, grams=_rough_grams(stack, solution.partition))
         observed = observed_of(stack)
         empty = training.empty if observed is None else training.empty | ~observed
         used = used_kernels(stack, solution.coefficients, solution.included)
@@ -206,6 +206,12 @@ def learn(model: Any, samples: Samples) -> dict[str, Any]:
         aside = [stack.names[p] for p in has]
         warn_of_uncovered(uncovered, samples.n_samples, samples.ids, aside)
     return learned
+
+
+def _rough_grams(stack: Stack, H: Array) -> Float:
+    """Return ``H^T K_p H`` of every kernel as it is written out, perhaps in single precision."""
+    stack = stack.held() or stack
+    return grams_of(stack, astype(H, precision_of(stack.kernels[0].like)))
 
 
 def _learn_labels(

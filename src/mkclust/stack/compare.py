@@ -8,7 +8,15 @@ from typing import Any
 import numpy as np
 
 from mkclust.engine.agreement import OffDiagonalProducts
-from mkclust.linalg import namespace, row_ranges, select, to_device, to_host, zeros
+from mkclust.linalg import (
+    namespace,
+    products_of_rows,
+    row_ranges,
+    select,
+    to_device,
+    to_host,
+    zeros,
+)
 from mkclust.stack.kernel import FEWEST_ROWS, Kernel
 from mkclust.stack.observed import Observed
 from mkclust.stack.stack import Stack
@@ -113,16 +121,15 @@ def _entries(members: Members, rows: Any, columns: Any) -> list[Array]:
 def _products(members: Members) -> OffDiagonalProducts:
     """Return the products of every two kernels, in one pass over their entries."""
     n, m, like = len(members[0][1]), len(members), members[0][0].like
-    xp, products, row_sums = namespace(like), zeros((m, m), like), zeros((m, n), like)
+    xp, products, row_sums = namespace(like), np.zeros((m, m)), zeros((m, n), like)
     for rows in row_ranges(n, n, like, FEWEST_ROWS):
         entries = xp.stack(_entries(members, rows, slice(0, n)))
         row_sums[:, rows] = xp.sum(entries, axis=2)
-        flat = xp.reshape(entries, (m, -1))
-        products += flat @ flat.T
+        products += products_of_rows(xp.reshape(entries, (m, -1)))
     diagonals = np.stack([to_host(kernel.diagonal())[place] for kernel, place in members])
-    sums, gram = to_host(row_sums) - diagonals, to_host(products) - diagonals @ diagonals.T
-    traces = diagonals.sum(axis=1)
-    return OffDiagonalProducts(n, (gram + gram.T) / 2, sums @ sums.T, sums.sum(axis=1), traces)
+    sums, products = to_host(row_sums) - diagonals, products - products_of_rows(diagonals)
+    traces, totals = diagonals.sum(axis=1), sums.sum(axis=1)
+    return OffDiagonalProducts(n, products, products_of_rows(sums), totals, traces)
 
 
 def count_distinct(stack: Stack, enough: int) -> int:

@@ -23,8 +23,9 @@ from mkclust.types import Array, Float
 
 # Up to this many distances between rows and centers, starts are faster together than one by one.
 FEW_DISTANCES = 5_000
-# Up to this many rows k-means is faster on one thread.
-FEW_ROWS = 20_000
+# From more distances on, several threads are faster than one, and it takes less time to choose the
+# first centers of all starts together.
+MANY_DISTANCES = 200_000
 # Two centers tie for a unit row if its squared distances to them differ by less than this: rounding
 # must not decide between them.
 TIE = 1e-9
@@ -81,12 +82,18 @@ def discretize(
         some = select(rows, np.sort(drawn))
     sample = normalize_rows(some)
     options: Any = {"n_init": n_init, "random_state": random_state}
-    is_quick = is_on_accelerator(sample) or sample.shape[0] * n_clusters <= FEW_DISTANCES
+    n_distances = sample.shape[0] * n_clusters
+    is_quick = is_on_accelerator(sample) or n_distances <= FEW_DISTANCES
     if is_quick and init == "k-means++":
         centers = k_means(sample, n_clusters, **options)
     else:
-        with one_thread_if_small(sample.shape[0], FEW_ROWS):
-            found = KMeans(n_clusters, init=init, **options).fit(to_host(sample, None))
+        sample, options["init"] = to_host(sample, None), init
+        if init == "k-means++" and n_distances > MANY_DISTANCES:
+            centered, rng = sample - sample.mean(axis=0), check_random_state(random_state)
+            starts = iter(_first_centers(astype(centered, "float32"), n_clusters, rng, n_init))
+            options["init"] = lambda *_, **__: next(starts)
+        with one_thread_if_small(n_distances, MANY_DISTANCES):
+            found = KMeans(n_clusters, **options).fit(sample)
         centers = found.cluster_centers_
     # A row between two centers joins the first of them, so the order decides about sizes as sizes
     # do about the order; larger clusters only grow, which soon settles it.
@@ -166,12 +173,16 @@ def _first_centers(rows: Array, k: int, rng: np.random.RandomState, n_starts: in
     uniform = uniform[:, 1:].reshape(n_starts, k - 1, n_trials).transpose(1, 2, 0)
     levels = to_device(uniform, rows)
     numbers = xp.arange(n_starts, device=device(rows))
+    offsets = astype(numbers, "float64")
     nearest = _distances(rows, chosen[0][None, :, :])[0, :, :]  # to the nearest center, (s, n)
     for step in range(k - 1):
         heights = xp.cumulative_sum(astype(nearest, "float64"), axis=1)
-        reached = heights[None, :, :] >= (levels[step, :, :] * heights[:, -1])[:, :, None]
-        # The first row that reaches each level; the standard has no argmax of truth values.
-        trials = xp.reshape(xp.argmax(astype(reached, "uint8"), axis=2), (n_trials * n_starts,))
+        totals = xp.where(heights[:, -1:] > 0, heights[:, -1:], 1.0)
+        # The first row that reaches each level, in one search over all starts.
+        shares = xp.reshape(heights / totals + offsets[:, None], (-1,))
+        reached = xp.searchsorted(shares, xp.reshape(levels[step, :, :] + offsets, (-1,)))
+        reached = xp.reshape(reached, (n_trials, n_starts)) - n * numbers
+        trials = xp.reshape(xp.where(reached < n, reached, n - 1), (-1,))
         candidates = xp.take(rows, trials, axis=0)
         distances = _distances(rows, xp.reshape(candidates, (n_trials, n_starts, rows.shape[1])))
         distances = xp.minimum(distances, nearest[None, :, :])
@@ -183,6 +194,8 @@ def _first_centers(rows: Array, k: int, rng: np.random.RandomState, n_starts: in
 
 def _distances(rows: Array, centers: Array) -> Array:
     """Return squared distances from centers, (s, k, d), to rows, (s, k, n), none negative."""
-    xp, lengths = namespace(rows), namespace(rows).sum(rows * rows, axis=1)
-    distances = xp.sum(centers * centers, axis=2)[:, :, None] - 2 * (centers @ rows.T) + lengths
+    xp, (s, k, d) = namespace(rows), centers.shape
+    distances = xp.reshape((-2 * xp.reshape(centers, (s * k, d))) @ rows.T, (s, k, -1))
+    distances += xp.sum(centers * centers, axis=2)[:, :, None]
+    distances += xp.linalg.vecdot(rows, rows)
     return xp.where(distances > 0, distances, 0.0)

@@ -39,8 +39,9 @@ FEW_COMMON = 256
 # Features that take no more than this share of the free memory are computed once, and not anew in
 # every pass.
 KEPT_SHARE = 0.125
-# A view whose features vary by less than this share of their squared length is constant.
-CONSTANT = 1e-26
+# A view whose features vary by less than this share of their squared length is constant: roots of
+# a singular kernel round to a hundredth of it.
+CONSTANT = 1e-17
 # A sample whose squared features are below this share of their mean is at the mean.
 AT_THE_MEAN = 1e-10
 # Directions of the features below this share of the largest of their view are rounding.

@@ -7,7 +7,16 @@ from typing import Any
 
 import numpy as np
 
-from mkclust.linalg import astype, empty, free_bytes, namespace, precision_of, to_device, to_host
+from mkclust.linalg import (
+    add_multiple,
+    astype,
+    empty,
+    free_bytes,
+    namespace,
+    precision_of,
+    products_of_rows,
+    to_device,
+)
 from mkclust.linalg.memory import fits, require_memory
 from mkclust.linalg.threads import FEW_SAMPLES
 from mkclust.stack.kernel import Array, Kernel, Mix, multiply, row_blocks
@@ -118,8 +127,7 @@ class Stack:
         xp, total = namespace(self.kernels[0].like), np.zeros((self.n_kernels,) * 2)
         for part in row_blocks(self.kernels):
             rows = [xp.reshape(kernel.rows(part), (-1,)) for kernel in self.kernels]
-            blocks = xp.stack(rows)
-            total += to_host(blocks @ blocks.T)
+            total += products_of_rows(xp.stack(rows))
         return total
 
     def traces(self) -> Float:
@@ -162,6 +170,7 @@ class HeldStack(Stack):
         if isinstance(self.entries, np.ndarray):
             np.dot(c, self.entries.reshape(m, n * n), out=self._mixed.reshape(n * n))
             return Array(self._mixed)
-        for rows in row_blocks(self.kernels):  # a product of n^2 columns overflows on a device
-            self._mixed[rows, :] = sum(c[p] * self.entries[p, rows, :] for p in range(m))
+        self._mixed[...] = 0.0  # a product of n^2 columns overflows on a device
+        for p in range(m):
+            add_multiple(self._mixed, self.entries[p, :, :], float(coefficients[p]))
         return Array(self._mixed)

@@ -14,9 +14,11 @@ from mkclust.linalg import (
     row_ranges,
     select,
     side_by_side,
+    subtract_into,
     to_device,
     zeros,
 )
+from mkclust.linalg.threads import ENTRIES_PER_THREAD, in_threads
 from mkclust.stack.kernel import FEWEST_ROWS, Kernel, Wrapped
 from mkclust.types import Array
 
@@ -159,6 +161,22 @@ class Standardized(Wrapped):
             part *= own.scale
             part *= select(own.scale, index)[:, None]
         return part
+
+    def dense(self, precision: str = "float64", out: Array | None = None) -> Array:
+        own, n = self.standardization, self.n_samples
+        if self.storage != "dense" or own.row_means is None or own.scale is None:
+            return super().dense(precision, out)
+        out = empty((n, n), self.like, precision) if out is None else out
+        means, scale = own.row_means - own.mean, astype(own.scale, precision)
+
+        def write(rows: slice) -> None:
+            part = out[rows, :]
+            subtract_into(part, self.kernel.rows(rows) - means[rows][:, None], own.row_means)
+            part *= scale
+            part *= scale[rows][:, None]
+
+        in_threads(write, row_ranges(n, n, out, ENTRIES_PER_THREAD // n), out)
+        return out
 
     def diagonal(self) -> Array:
         lengths, scale = self.standardization.centered_diagonal(), self.standardization.scale
