@@ -107,7 +107,7 @@ def test_resamples_lack_what_their_samples_lack(problem, with_gaps, of_kernels):
         X = {name: view @ view.T for name, view in X.items()}
         model = AverageKKM(3, kernels="precomputed", random_state=0).fit(X)
     part = np.arange(0, N, 2)
-    taken = Parts.of_fit(model, X).take(part)
+    taken = Parts(model, X).take(part)
     np.testing.assert_array_equal(~taken.missing, observed[part])
     assert [p.shape[0] for p in taken.parts] == observed[part].sum(axis=0).tolist()
     found = stability(model, X, n_resamples=3)
@@ -123,7 +123,7 @@ def test_parts_of_distances_lose_rows_and_columns_together(problem):
     model = AverageKKM(3, random_state=0).fit(X)
     assert model.bank_.rules_["distances"] == "distances"
     part = np.arange(0, N, 2)
-    taken = Parts.of_fit(model, X).take(part).by_name["distances"]
+    taken = Parts(model, X).take(part).by_name["distances"]
     seen = part[observed[part, 1]]
     np.testing.assert_array_equal(taken, distances[np.ix_(seen, seen)])
     assert stability(model, X, n_resamples=2).mean > 0.8
@@ -147,7 +147,8 @@ def test_draws_without_clusters_lack_the_same_samples(with_gaps, problem, of_ker
     if of_kernels:
         kernels, X = "precomputed", {name: view @ view.T for name, view in X.items()}
     samples = read_samples(X, expected="precomputed" if of_kernels else "views")
-    model = AverageKKM(kernels=Parts(samples, kernels).kernels, missing_views="zero")
+    model = AverageKKM(kernels=kernels, missing_views="zero")
+    model.set_params(kernels=Parts(model, samples).kernels)
     draws, rng = NullDraws(samples, model, shares), np.random.default_rng(0)
     # The trace is the number of the kernels that have a sample, but for the centering of the mix.
     for K in (draws.cloud(rng), draws.shuffled(rng), mix(open_stack(model, samples), shares)):

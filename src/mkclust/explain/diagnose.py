@@ -101,10 +101,8 @@ class Diagnosis:
         shown = self.table.dropna(axis=1, how="all")
         rows = [["kernel", *(column.replace("_", " ") for column in shown)]]
         for name, *values, p_value in shown.itertuples():
-            cells = [f"{value:.2f}".replace("-0.00", "0.00") for value in values]
-            rows.append(
-                [name, *("-" if cell == "nan" else cell for cell in cells), p_text(p_value)]
-            )
+            cells = [f"{each:.2f}".replace("-0.00", "0.00").replace("nan", "-") for each in values]
+            rows.append([name, *cells, p_text(p_value)])
         verdict = self.view_agreement.verdict()
         lines = [title, "", verdict, "", text_table(rows), "", *self.sentences()]
         if self.missingness is not None:
@@ -244,7 +242,7 @@ def diagnose(
 def _refit(model: Any, samples: Any, part: np.ndarray) -> tuple[Any, Any]:
     """Fit a model again on some samples, with exact kernels; return it, and its input."""
     if not is_approximated(model):
-        parts = Parts.of_fit(model, samples)
+        parts = Parts(model, samples)
         X, refitted = parts.take(part), parts.unfitted(model)
     else:
         # As the maps give them: the refit centers and scales them, as the fit did.

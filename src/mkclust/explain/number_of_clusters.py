@@ -1,7 +1,7 @@
 """Which number of clusters fits best, and how strong the evidence of clusters is."""
 
 import warnings
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, Literal
@@ -12,13 +12,8 @@ from sklearn.base import clone
 
 from mkclust.explain.null_draws import NullDraws, compare_with_draws, mix, open_stack
 from mkclust.explain.parts import Parts
-from mkclust.explain.spectral_path import (
-    SpectralPath,
-    centered,
-    cluster_for_all_k,
-    count_at_borders,
-)
-from mkclust.explain.stability import check_resamples, draw, part_size, seeded
+from mkclust.explain.spectral_path import centered, cluster_for_all_k, count_at_borders
+from mkclust.explain.stability import draw, seeded
 from mkclust.methods import AverageKKM
 from mkclust.methods.agreement import Agreement
 from mkclust.methods.agreement_kkm import find_compromise
@@ -297,7 +292,8 @@ def suggest_n_clusters(
     >>> suggest_n_clusters(noise, [2, 3, 4]).evidence
     'none'
     """
-    check_resamples(n_resamples, FRACTION, max_samples)
+    check_parameter("n_resamples", n_resamples, Count())
+    check_parameter("max_samples", max_samples, Count())
     _check_draws(n_draws, level)
     model, source = _open(X, options)
     n_used = min(source.n_samples, max_samples)
@@ -324,14 +320,15 @@ def suggest_n_clusters(
             if agreement.n_independent_views > 1:
                 p_shuffled = max(p_shuffled, float(agreement.p_values.min()))
         expected = silhouettes.mean(axis=0)
-        stabilities, support = _resample(K, path, numbers, expected, n_resamples, rng)
+        stabilities, support = _resample(K, path.labels, numbers, expected, n_resamples, rng)
     best = int(np.argmax(scores_of(path.eigengaps, path.silhouettes - expected)))
     borders = count_at_borders(path.coordinates(numbers[best]), path.labels[best])
-    is_none = np.nanmax([p_cloud, p_shuffled]) > level
-    is_separate = borders.p_value <= level
+    evidence: Evidence = "strong" if borders.p_value <= level else "weak"
+    if np.nanmax([p_cloud, p_shuffled]) > level:
+        evidence = "none"
     return NumberOfClusters(
         n_clusters=numbers[best],
-        evidence="none" if is_none else "strong" if is_separate else "weak",
+        evidence=evidence,
         k_values=np.array(numbers),
         eigengaps=path.eigengaps,
         silhouettes=path.silhouettes,
@@ -358,7 +355,7 @@ def _open(X: Any, options: dict[str, Any]) -> tuple[AverageKKM, Parts]:
         raise TypeError(f"suggest_n_clusters has no parameter {unknown[0]!r}")
     model = AverageKKM(**options)
     model.check_parameters()
-    source = Parts.of_fit(model, X)
+    source = Parts(model, X)
     # Learned values would depend on the number of clusters.
     fill = "zero" if model.missing_views == "zero" else "rescale"
     model.set_params(kernels=source.kernels, scale="auto", missing_views=fill)
@@ -368,7 +365,6 @@ def _open(X: Any, options: dict[str, Any]) -> tuple[AverageKKM, Parts]:
 
 
 def _check_k_values(k_values: Any, n_used: int) -> list[int]:
-    """Return the numbers of clusters to try, rising; None chooses."""
     if n_used < FEWEST_SAMPLES:
         raise ValueError(
             f"{n_used} samples are used, at most max_samples: {FEWEST_SAMPLES} are needed to tell "
@@ -414,24 +410,19 @@ def _shares(stack: Stack, coefficients: Any) -> tuple[Float, Agreement]:
 
 
 def _resample(
-    K: Float,
-    path: SpectralPath,
-    k_values: Sequence[int],
-    expected: Float,
-    n_resamples: int,
-    rng: np.random.Generator,
+    K: Float, labels: np.ndarray, k_values: list[int], expected: Float, n_resamples: int, rng: Any
 ) -> tuple[Float, Float]:
     """Return how far clusters of resamples agree, and how many of these name each k, two (s,)."""
     n = len(K)
-    size = part_size(n, FRACTION, n)
+    size = round(FRACTION * n)
     numbers = [k for k in k_values if k < size]
     agreements = np.full((n_resamples, len(k_values)), np.nan)
     named = np.zeros(len(k_values))
     for index in range(n_resamples if numbers else 0):
         part = draw(rng, n, size)
         found = cluster_for_all_k(centered(K[np.ix_(part, part)]), numbers)
-        for position, labels in enumerate(found.labels):
-            agreements[index, position] = agreement_of_labels(path.labels[position, part], labels)
+        for position, each in enumerate(found.labels):
+            agreements[index, position] = agreement_of_labels(labels[position, part], each)
         scores = scores_of(found.eigengaps, found.silhouettes - expected[: len(numbers)])
         named[np.argmax(scores)] += 1
     return agreements.mean(axis=0), named / n_resamples

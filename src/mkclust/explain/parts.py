@@ -6,7 +6,6 @@ from typing import Any
 import numpy as np
 
 from mkclust.data.check import check_view
-from mkclust.data.options import AS_THEY_ARE, TableOptions
 from mkclust.data.samples import Samples, read_samples
 from mkclust.explain.fitted import is_approximated, unfitted_copy
 from mkclust.kernels import KernelBank, default_bank
@@ -16,34 +15,28 @@ from mkclust.linalg import select
 
 
 class Parts:
-    """Input of any form that ``fit`` takes, of which some samples can be taken.
+    """Input of any form that ``fit`` of a model takes, of which some samples can be taken.
 
     ``kernels`` is what an estimator has to be given for a part, with the kinds of views fixed.
     """
 
-    def __init__(
-        self, X: Any, kernels: Any, options: TableOptions = AS_THEY_ARE, scale: Any = "auto"
-    ):
-        self.samples = read_samples(X, expected=expected_input(kernels), options=options)
+    def __init__(self, model: Any, X: Any):
+        # Features are made from views, whatever these might be taken for otherwise.
+        kernels = default_bank(True, "gaussian") if is_approximated(model) else model.kernels
+        expected, options = expected_input(kernels), model.table_options
+        self.samples = read_samples(X, expected=expected, options=options)
         self.n_samples = self.samples.n_samples
         self.kernels: Any = "precomputed"
         self._pairs: list[str] = []  # the views whose columns are samples
         if self.samples.kind != "kernels":
             several = self.samples.kind == "views"
             is_bank = isinstance(kernels, KernelBank)
-            bank = kernels if is_bank else default_bank(several, kernels, scale)
+            bank = kernels if is_bank else default_bank(several, kernels, model.scale)
             if bank.rules is not None and not self.samples.is_lazy:
                 bank = with_rules_by_name(bank, self.samples)
                 rules = bank.rules.items()
                 self._pairs = [name for name, rule in rules if RULES[rule.kernel].of_pairs]
             self.kernels = bank
-
-    @classmethod
-    def of_fit(cls, model: Any, X: Any) -> "Parts":
-        """Return what a model was fitted on."""
-        # Features are made from views, whatever these might be taken for otherwise.
-        kernels = default_bank(True, "gaussian") if is_approximated(model) else model.kernels
-        return cls(X, kernels, model.table_options, model.scale)
 
     def take(self, rows: np.ndarray) -> Samples:
         """Return some samples, by their rising indices."""

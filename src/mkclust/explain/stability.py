@@ -146,11 +146,13 @@ def stability(
         raise ValueError(f"vary={vary!r}: pass 'samples' or 'landmarks'")
     if n_resamples is None:
         n_resamples = 20 if vary == "samples" else 5
-    check_resamples(n_resamples, fraction, max_samples)
+    check_parameter("n_resamples", n_resamples, Count())
+    check_parameter("max_samples", max_samples, Count())
+    check_parameter("fraction", fraction, Number(0, 1, open_low=True, open_high=True))
     rng, covered, n_all = seeded(random_state), model._covered, len(model.labels_)
     samples, model = read_again(model, X), only_covered(model)
     labels, n, k = to_host(model.labels_, None), samples.n_samples, model.n_clusters
-    parts, size = Parts.of_fit(model, samples), part_size(n, fraction, max_samples)
+    parts, size = Parts(model, samples), min(round(fraction * n), max_samples)
     if vary == "samples":
         refitted = _on_parts(model, parts, size)
     else:
@@ -201,18 +203,6 @@ def _with_other_landmarks(model: Any, parts: Parts) -> Any:
     # Without seeds of its own, the map of each view is seeded by the model's.
     unseeded = clone(approximation).set_params(**dict.fromkeys(seeds_of(approximation)))
     return parts.unfitted(model).set_params(approximation=unseeded)
-
-
-def check_resamples(n_resamples: Any, fraction: Any, max_samples: Any) -> None:
-    """Refuse numbers of parts, and sizes of them, that make no sense."""
-    check_parameter("n_resamples", n_resamples, Count())
-    check_parameter("max_samples", max_samples, Count())
-    check_parameter("fraction", fraction, Number(0, 1, open_low=True, open_high=True))
-
-
-def part_size(n_samples: int, fraction: float, max_samples: int) -> int:
-    """Return how many samples a part has."""
-    return min(round(fraction * n_samples), max_samples)
 
 
 def seeded(random_state: Any) -> np.random.Generator:

@@ -15,7 +15,7 @@ from mkclust.explain.fitted import check_fitted, fitted_index, is_approximated, 
 from mkclust.explain.number_of_clusters import NumberOfClusters, suggest_n_clusters
 from mkclust.explain.parts import Parts
 from mkclust.explain.sample_scores import sample_scores
-from mkclust.explain.stability import Stability, part_size, stability
+from mkclust.explain.stability import Stability, stability
 from mkclust.explain.tables import read_tables
 from mkclust.index import index_of, match_rows
 from mkclust.kernels import default_bank
@@ -107,7 +107,7 @@ def _agreed_ari(model: Any, samples: Any) -> float | None:
         return None
     if hasattr(model, "baseline_agreement_"):
         return float(model.baseline_agreement_)
-    labels, parts = np.asarray(model.labels_), Parts.of_fit(model, samples)
+    labels, parts = np.asarray(model.labels_), Parts(model, samples)
     part, given = sample_clusters(labels, refit_size(model)), parts.unfitted(model).get_params()
     names = AgreementKKM().get_params(deep=False)
     common = {name: given[name] for name in names if name in given} | {"neighbors": None}
@@ -120,7 +120,7 @@ def _stability(model: Any, X: Any, n_resamples: int | Stability | None) -> Stabi
         return n_resamples
     n, k, most = len(model.labels_), model.n_clusters, refit_size(model)
     n_resamples = 10 if n_resamples is None else n_resamples
-    if k == 1 or n_resamples == 0 or part_size(n, 0.8, most) <= k:
+    if k == 1 or n_resamples == 0 or min(round(0.8 * n), most) <= k:
         return None
     return stability(model, X, n_resamples=n_resamples, max_samples=most)
 
