@@ -21,8 +21,6 @@ from mkclust.types import Float
 NOTEWORTHY = 0.2
 # Features in the name of a cluster, and at most, if others have the same name.
 IN_NAME, MOST_IN_NAME = 2, 4
-# What a feature is called if its name is a number.
-NUMBERED = re.compile(r"(?:column )?(\d+)")
 # A spread within clusters below this share of that of all samples counts as this share: features
 # that are constant in every cluster have a large effect, and not an infinite one.
 LEAST_SPREAD = 0.01
@@ -187,7 +185,7 @@ def describe(model: Any, tables: Any, *, n_features: int = 10) -> Description:
 
 def _title(row: Any) -> str:
     """Return a feature, with its view if its name is a number."""
-    is_number = NUMBERED.fullmatch(row.feature)
+    is_number = re.fullmatch(r"(?:column )?(\d+)", row.feature)
     return f"{row.view} column {is_number[1]}" if is_number else row.feature
 
 

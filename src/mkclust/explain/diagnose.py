@@ -113,8 +113,15 @@ class Diagnosis:
 
     def sentences(self) -> list[str]:
         """Return what stands out, in sentences."""
-        found = self._about_noise() + self._about_single_columns()
-        without = self.table["leave_one_out"]
+        found, without = self._about_noise(), self.table["leave_one_out"]
+        alone, directions = self.table["agreement"], self.view_agreement.directions
+        few, decisive = directions < FULL_WEIGHT_DIRECTIONS, alone.argmax()
+        if self.n_clusters > 1 and few[decisive] and not few.all() and alone.max() >= DECIDES:
+            found.append(
+                f"Kernel {alone.idxmax()!r} decides the clusters: alone it has the same to "
+                f"{alone.max():.2f} (adjusted Rand index), though it has few effective directions "
+                f"({directions[decisive]:.2g}), as a single column does."
+            )
         if self.n_clusters > 1 and without.min() >= SAME:
             found.append("No single kernel changes the clusters.")
         elif self.n_clusters > 1 and without.notna().any():
@@ -149,17 +156,6 @@ class Diagnosis:
             sentences.append(f"AgreementKKM sets {'them' if several else 'it'} aside.")
         return sentences
 
-    def _about_single_columns(self) -> list[str]:
-        alone = self.table["agreement"]
-        few = self.view_agreement.directions < FULL_WEIGHT_DIRECTIONS
-        if self.n_clusters == 1 or few.all() or not few[alone.argmax()] or alone.max() < DECIDES:
-            return []
-        return [
-            f"Kernel {alone.idxmax()!r} decides the clusters: alone it has the same to "
-            f"{alone.max():.2f} (adjusted Rand index), though it has few effective directions "
-            f"({self.view_agreement.directions[alone.argmax()]:.2g}), as a single column does."
-        ]
-
 
 def diagnose(
     model: Any, X: Any, *, leave_one_out: bool = True, max_samples: int = 2000
@@ -183,10 +179,6 @@ def diagnose(
     max_samples : int, default=2000
         If there are more samples, the model is fitted again on this many of them, drawn from all
         clusters, and that fit is diagnosed.
-
-    Returns
-    -------
-    Diagnosis
 
     Notes
     -----

@@ -102,10 +102,6 @@ def estimate_memory(
     method : str, default="simplemkkm"
         A name in `mkclust.METHODS`.
 
-    Returns
-    -------
-    MemoryEstimate
-
     Examples
     --------
     >>> from mkclust.explain.memory import estimate_memory

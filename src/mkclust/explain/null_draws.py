@@ -21,10 +21,8 @@ from mkclust.types import Float
 # The first draws tell whether the others are worth the time: not if this share of them shows
 # clearer clusters.
 FIRST_DRAWS, HOPELESS = 19, 0.2
-# A squared distance may differ from a Euclidean one by this share.
-EUCLIDEAN_TOLERANCE = 1e-6
-# Diagonals of kernels that are constant in theory are so up to this.
-SAME_DIAGONAL = 1e-6
+# Up to this share, diagonals are constant, and squared distances Euclidean.
+TOLERANCE = 1e-6
 # Attempts to draw samples that can all be scaled.
 MAX_DRAWS = 20
 
@@ -152,7 +150,6 @@ def _can_be_drawn(samples: Samples, model: Any) -> bool:
 
 
 def _gaussian(products: Float, scale: float) -> Float:
-    """Return the Gaussian kernel of points, by their inner products."""
     halves = np.diag(products) / 2
     return scale * np.exp(products - halves - halves[:, None])
 
@@ -160,9 +157,9 @@ def _gaussian(products: Float, scale: float) -> Float:
 def gaussian_inner_products(K: Float) -> Float | None:
     """Return inner products of points of which K is the Gaussian kernel; None if there are none."""
     diagonal = np.diag(K)
-    constant = np.ptp(diagonal) <= SAME_DIAGONAL * abs(diagonal[0])
+    constant = np.ptp(diagonal) <= TOLERANCE * abs(diagonal[0])
     if not constant or K.min() <= 0:
         return None
     inner = centered(np.log(K / diagonal[0]))
     values = eigvalsh(inner)
-    return inner if values[0] >= -EUCLIDEAN_TOLERANCE * max(values[-1], 0) else None
+    return inner if values[0] >= -TOLERANCE * max(values[-1], 0) else None

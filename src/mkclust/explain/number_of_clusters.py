@@ -226,14 +226,12 @@ def suggest_n_clusters(
     views that the method does not use play no part.
 
     **Which number fits best.** The number with the highest sum of two criteria, each as a share of
-    its maximum:
+    its maximum. *Stability* under resampling is shown, but favors few clusters.
 
     - *Eigengap*: the relative gap between eigenvalues k - 1 and k, for k clusters of a centered
       kernel span k - 1 directions.
     - *Excess of the silhouette*, of k-means on the k - 1 leading eigenvectors: how much nearer
       samples are to their own center than to the next one, minus its mean without clusters.
-
-    *Stability* under resampling is shown, but favors few clusters.
 
     **How strong the evidence is.** The test statistic is the largest standardized silhouette over
     all numbers, :math:`\max_k (s_k - \bar s_k) / \sigma_k`, with mean and deviation over the data
@@ -273,10 +271,6 @@ def suggest_n_clusters(
         ``kernels``, ``center``, ``normalize``, ``psd``, ``views``, ``join``, ``impute``,
         ``missing_views`` and ``scale``, as in every estimator, but ``missing_views="learn"`` is
         taken for ``"rescale"``, because learned values depend on the number of clusters.
-
-    Returns
-    -------
-    NumberOfClusters
 
     Examples
     --------
@@ -358,10 +352,10 @@ def _open(X: Any, options: dict[str, Any]) -> tuple[AverageKKM, Parts]:
     source = Parts(model, X)
     # Learned values would depend on the number of clusters.
     fill = "zero" if model.missing_views == "zero" else "rescale"
-    model.set_params(kernels=source.kernels, scale="auto", missing_views=fill)
-    if source.kernels != "precomputed":
-        model.set_params(kernels=clone(source.kernels).set_params(on_the_fly=False))
-    return model, source
+    kernels = source.kernels
+    if kernels != "precomputed":
+        kernels = clone(kernels).set_params(on_the_fly=False)
+    return model.set_params(kernels=kernels, scale="auto", missing_views=fill), source
 
 
 def _check_k_values(k_values: Any, n_used: int) -> list[int]:
@@ -382,7 +376,6 @@ def _check_k_values(k_values: Any, n_used: int) -> list[int]:
 
 
 def _check_draws(n_draws: Any, level: Any) -> None:
-    """Refuse a level that the draws cannot reach."""
     check_parameter("level", level, Number(0, 1, open_low=True, open_high=True))
     check_parameter("n_draws", n_draws, Count())
     least = int(np.ceil(1 / level - 1e-9)) - 1

@@ -125,10 +125,6 @@ def stability(
     random_state : int, RandomState instance or None, default=0
         Seed of the draws.
 
-    Returns
-    -------
-    Stability
-
     Examples
     --------
     >>> import numpy as np

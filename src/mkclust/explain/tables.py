@@ -75,7 +75,6 @@ def _is_column(thing: Any) -> bool:
 def _read(
     name: str, thing: Any, index: Any, columns: Any, observed: np.ndarray | None
 ) -> AlignedTable:
-    """Return one table in the order of the fit, for a view the samples that it has."""
     who, n = f"table {name!r}", index if isinstance(index, int) else len(index)
     table = as_table(thing, who)
     if len(table.values.shape) != 2:

@@ -69,9 +69,8 @@ class ConvergenceDisplay(Display):
             ax.legend(**place, fontsize=8.5, frameon=False, borderaxespad=0.2, borderpad=0)
         known = self.gap is not None and np.isfinite(self.gap)
         gap = f": certified relative gap {self.gap:.1e}" if known else ""
-        set_titles(
-            ax, f"Convergence{gap}", "step", "objective", pad=8 if self.lower_bounds is None else 24
-        )
+        pad = 8 if self.lower_bounds is None else 24
+        set_titles(ax, f"Convergence{gap}", "step", "objective", pad)
 
 
 @dataclass(eq=False, kw_only=True)

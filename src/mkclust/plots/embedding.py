@@ -84,25 +84,40 @@ class EmbeddingDisplay(Display):
     @cached_property
     def points(self) -> np.ndarray:
         """Positions of the samples, (s, 2)."""
-        return _neighbor_map(self._coordinates) if self.is_map else self._coordinates[:, :2]
+        (n, k), plane = self._coordinates.shape, self._coordinates[:, :2]
+        if not self.is_map:
+            return plane
+        from sklearn.manifold import TSNE  # slow to import, and only needed here
+        from threadpoolctl import threadpool_limits
+
+        # As wide as scikit-learn begins; noise separates copies of a sample, and rows on a line.
+        noise = np.random.default_rng(0).normal(scale=1e-5, size=plane.shape)
+        start = 1e-4 * plane / plane[:, 0].std() + noise
+        # About as many neighbors as a cluster has: more would mix small clusters.
+        perplexity = min(30.0, (n - 1) / 3, max(5.0, n / k))
+        options: dict[str, Any] = {"max_iter": 500, "n_iter_without_progress": 100, "angle": 0.8}
+        tsne = TSNE(perplexity=perplexity, init=start.astype(np.float32), random_state=0, **options)
+        # Several threads would add up in any order, which hundreds of steps would make visible.
+        with threadpool_limits(1):
+            return np.asarray(tsne.fit_transform(self._coordinates), dtype=float)
 
     def _words(self) -> str:
         n = sum(self.sizes.values())
-        sentences = ["The two axes along which the samples spread most."]
+        text = "The two axes along which the samples spread most."
         if self.is_map:
-            sentences = [
+            text = (
                 "Neighbors in the embedding are neighbors here; distances between far clusters "
                 "mean little. Positions are not used to cluster."
-            ]
-        if len(self.sizes) <= MAX_NAMED:
-            sentences.append("Labels: cluster (samples).")
-        if len(self.samples) < n:
-            sentences.append(
-                f"{len(self.samples):,} of {n:,} samples drawn, clusters in proportion."
             )
-        return " ".join(sentences)
+        if len(self.sizes) <= MAX_NAMED:
+            text += " Labels: cluster (samples)."
+        if len(self.samples) < n:
+            text += f" {len(self.samples):,} of {n:,} samples drawn, clusters in proportion."
+        return text
 
     def _draw(self, ax: Any) -> None:
+        from matplotlib.patheffects import withStroke
+
         clusters, k, n = list(self.sizes), len(self.sizes), sum(self.sizes.values())
         colors = dict(zip(clusters, np.resize(PALETTE, k).tolist(), strict=True))
         # In random order, so that no cluster is painted over by the next ones.
@@ -119,36 +134,10 @@ class EmbeddingDisplay(Display):
         title = f"Embedding of {n:,} samples, {k:,} cluster{'s' * (k != 1)}"
         title += " (colors repeat)" if k > len(PALETTE) else ""
         set_titles(ax, title, "\n".join(wrap(self.caption, 76)))
-        if k <= MAX_NAMED:
-            self._name_clusters(ax)
-
-    def _name_clusters(self, ax: Any) -> None:
-        from matplotlib.patheffects import withStroke
-
-        for cluster in np.unique(self.labels).tolist():
+        for cluster in np.unique(self.labels).tolist() if k <= MAX_NAMED else ():
             here = self.points[self.labels == cluster]
             # The sample nearest to the median: if a cluster is in two pieces, in one of them.
             medoid = here[np.linalg.norm(here - np.median(here, axis=0), axis=1).argmin()]
-            text = f"{cluster} ({self.sizes[cluster]:,})"
-            label = ax.text(*medoid, text, ha="center", va="center")
-            label.set(color="black", fontsize=10, fontweight="bold")
+            label = ax.text(*medoid, f"{cluster} ({self.sizes[cluster]:,})", ha="center")
+            label.set(va="center", color="black", fontsize=10, fontweight="bold")
             label.set_path_effects([withStroke(linewidth=3, foreground="white")])
-
-
-def _neighbor_map(coordinates: np.ndarray) -> np.ndarray:
-    """Return the positions that t-SNE finds, begun on the first two axes: the same in every run."""
-    from sklearn.manifold import TSNE  # slow to import, and only needed here
-    from threadpoolctl import threadpool_limits
-
-    n, k = coordinates.shape
-    plane = coordinates[:, :2]
-    # As wide as scikit-learn begins; noise lets copies of a sample, and rows on a line, separate.
-    noise = np.random.default_rng(0).normal(scale=1e-5, size=plane.shape)
-    start = 1e-4 * plane / plane[:, 0].std() + noise
-    # About as many neighbors as a cluster has: more would mix small clusters.
-    perplexity = min(30.0, (n - 1) / 3, max(5.0, n / k))
-    options: dict[str, Any] = {"max_iter": 500, "n_iter_without_progress": 100, "angle": 0.8}
-    tsne = TSNE(perplexity=perplexity, init=start.astype(np.float32), random_state=0, **options)
-    # Several threads would add up in any order, which hundreds of steps would make visible.
-    with threadpool_limits(1):
-        return np.asarray(tsne.fit_transform(coordinates), dtype=float)

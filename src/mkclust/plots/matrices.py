@@ -176,10 +176,7 @@ class DescriptionDisplay(Display):
         rows = [shorten(name, 34) for name in self.features]
         columns = [f"{cluster}\n{size:,}" for cluster, size in enumerate(self.sizes)]
         cells = [
-            [
-                "" if np.isnan(value) else f"{value:+.1f}" if abs(value) >= 0.05 else "0"
-                for value in row
-            ]
+            ["0" if abs(value) < 0.05 else f"{value:+.1f}".replace("+nan", "") for value in row]
             for row in self.differences.tolist()
         ]
         values = np.ma.masked_invalid(self.differences)

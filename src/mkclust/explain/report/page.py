@@ -75,11 +75,6 @@ def write_report(
         Whether to compare the number of clusters with others, which takes most of the time; or
         what `suggest_n_clusters` has found already.
 
-    Returns
-    -------
-    Path
-        The file.
-
     Examples
     --------
     >>> import tempfile, pathlib
