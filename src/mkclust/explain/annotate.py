@@ -166,11 +166,6 @@ def annotate(
     random_state : int, default=0
         Seed of the permutations; those of one variable do not depend on the others.
 
-    Returns
-    -------
-    Annotation
-        Print it, or take its ``table``.
-
     Examples
     --------
     >>> import numpy as np

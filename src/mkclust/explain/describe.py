@@ -92,11 +92,9 @@ class Description:
 
     def plot(self, ax: Any = None, *, n_features: int = 3) -> DescriptionDisplay:
         """Draw the strongest features of every cluster, in new axes or given ones."""
-        k = len(self.sizes)
-        rows = [row for c in range(k) for row in self.strongest(c, n_features)]
+        rows = [row for c in range(len(self.sizes)) for row in self.strongest(c, n_features)]
         titles = {(row.view, row.feature): _title(row) for row in rows}
-        values = np.array([self.profiles[key] for key in titles]).reshape(len(titles), k)
-        names = list(titles.values())
+        values, names = [self.profiles[key] for key in titles], list(titles.values())
         return DescriptionDisplay(features=names, differences=values, sizes=self.sizes).plot(ax)
 
     def summary(self, n_features: int = 3) -> str:
