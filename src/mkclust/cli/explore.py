@@ -91,9 +91,7 @@ def compare(request: Request, *, methods: str | None = None, n_resamples: int = 
     show(record | {"caution": CAUTION}, lines, request)
 
 
-def _try_method(
-    request: Request, data: Data, n_resamples: int
-) -> tuple[np.ndarray, dict[str, Any]]:
+def _try_method(request: Request, data: Data, n_resamples: int) -> tuple[Any, dict[str, Any]]:
     start = time.perf_counter()
     fitted = models.fit(request, data, Progress([], quiet=True))
     seconds, model = time.perf_counter() - start, fitted.model

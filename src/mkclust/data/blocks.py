@@ -61,8 +61,7 @@ class Blocks:
     """Several views of the same samples, computed with some samples at a time.
 
     A pass over the samples is a sum (:meth:`total`) or a result for every sample (:meth:`map`).
-    Reading a block overlaps with computing those before it if there are several threads. A pass
-    that fails or is interrupted raises, and its threads end.
+    Reading a block overlaps with computing those before it if there are several threads.
 
     The tables have ``shape``, ``dtype`` and slices by rows, of the samples that they have;
     `observed`, (n_samples, n_views) of bool, says which, None if all have all.
@@ -160,9 +159,7 @@ class Blocks:
             # A copy of a memory map, which would otherwise be read when it is computed with.
             return as_floats(np.array(part) if name in self._files else part, name)
         except (OSError, RuntimeError, KeyError, IndexError) as error:
-            raise OSError(
-                f"View {name!r} could not be read, at the rows {first} to {last}: {error}"
-            ) from error
+            raise OSError(f"View {name!r}: cannot read rows {first} to {last}: {error}") from error
 
     def _choose_height(self, first: Any) -> int:
         width = max(1, sum(map(row_width, self._tables.values())))
