@@ -3,7 +3,6 @@
 import inspect
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields
-from itertools import starmap
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -166,7 +165,8 @@ def takes(*names: str) -> Any:
         command.__doc__, command.__name__ = function.__doc__, function.__name__
         panels = [None, INPUT, METHOD, OUTPUT, ADVANCED]
         options.sort(key=lambda option: panels.index(OPTIONS[option[0]].rich_help_panel))
-        command.__signature__ = inspect.Signature([*starmap(_parameter, options)])  # type: ignore[attr-defined]
+        parameters = [_parameter(*option) for option in options]
+        command.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
         return command
 
     return decorate

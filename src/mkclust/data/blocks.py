@@ -5,6 +5,7 @@ from collections import deque
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextvars import copy_context
+from functools import reduce
 from typing import Any
 
 import numpy as np
@@ -81,10 +82,7 @@ class Blocks:
 
     def total(self, function: BlockFunction) -> Any:
         """Return the sum of a function over all blocks: an array or a tuple of arrays."""
-        total = None
-        for _, part in self._results(function):
-            total = add(total, part)
-        return total
+        return reduce(add, (part for _, part in self._results(function)), None)
 
     def map(self, function: BlockFunction) -> Array:
         """Return a function of all blocks, one row per sample."""
@@ -159,7 +157,7 @@ class Blocks:
             # A copy of a memory map, which would otherwise be read when it is computed with.
             return as_floats(np.array(part) if name in self._files else part, name)
         except (OSError, RuntimeError, KeyError, IndexError) as error:
-            raise OSError(f"View {name!r}: cannot read rows {first} to {last}: {error}") from error
+            raise OSError(f"View {name!r} unreadable at rows {first} to {last}: {error}") from error
 
     def _choose_height(self, first: Any) -> int:
         width = max(1, sum(map(row_width, self._tables.values())))
