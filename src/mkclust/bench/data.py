@@ -13,7 +13,6 @@ from sklearn.preprocessing import StandardScaler
 from mkclust.bench.plan import DatasetEntry
 from mkclust.datasets import Dataset, load
 from mkclust.kernels import KernelBank, default_bank
-from mkclust.linalg import inner_products
 from mkclust.methods.mixture import leading_sums
 from mkclust.stack import Mix, Stack, as_stack
 from mkclust.stack.checks import symmetrized
@@ -84,10 +83,6 @@ class Prepared:
     def leading_sums(self) -> Float:
         """The sum of the k largest eigenvalues of each kernel."""
         return leading_sums(self.stack, self.n_clusters)
-
-    def alignments(self, H: Float) -> Float:
-        """Return the share of each kernel's own leading structure that a partition captures."""
-        return np.clip(inner_products(self.stack.apply(H), H) / self.leading_sums, 0, 1)
 
     def input(self, kind: str) -> Any:
         """Return the input of a clusterer, as copies."""

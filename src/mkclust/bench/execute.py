@@ -14,15 +14,13 @@ import numpy as np
 from mkclust.bench.data import Prepared
 from mkclust.bench.plan import DatasetEntry, MethodEntry, Plan
 from mkclust.bench.rows import Row, best_settings, canonical
-from mkclust.linalg import to_host
+from mkclust.linalg import inner_products, to_host
 from mkclust.metrics import scores
 from mkclust.stack.discretize import discretize
 
 # The facts of a data set that has not been read.
-NO_FACTS: Row = {
-    **dict.fromkeys(("fingerprint", "n_samples", "n_kernels", "n_clusters")),
-    **dict.fromkeys(("paper", "caveat"), ""),
-}
+NO_FACTS: Row = dict.fromkeys(("fingerprint", "n_samples", "n_kernels", "n_clusters"))
+NO_FACTS |= {"paper": "", "caveat": ""}
 # The columns of a row that a solve, and the comparison with the true classes, fill.
 MEASURED = ("acc", "nmi", "purity", "ari", "solve_seconds", "n_iter", "converged", "gap")
 
@@ -154,7 +152,8 @@ def _do(job: Job, task: Task, prepared: Prepared) -> Result:
                 names = ("dataset", "method", "entry", "oracle", "parameters", "default", "paper")
                 solve = {name: row[name] for name in (*names, "caveat", "resample")} | record
                 solve["repetition"] = repetition if plan.resample < 1 else None
-                solve["alignments"] = _numbers(part.alignments(H))
+                captured = inner_products(part.stack.apply(H), H) / part.leading_sums
+                solve["alignments"] = _numbers(np.clip(captured, 0, 1))
                 solves.append(solve | {"kernel_names": list(part.names)})
         rows.append(row | {n: record[n] for n in row.keys() & record} | scores(part.y, labels))
     return rows, solves

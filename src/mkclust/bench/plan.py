@@ -118,12 +118,6 @@ class Plan:
     loaders: Annotated[str, _TEXT] = ""  # a Python file that adds data sets to CATALOG
     folder: Path = field(default=Path(), compare=False)  # of the plan; paths are relative to it
 
-    @property
-    def protocol(self) -> dict[str, Any]:
-        """The settings that comparable rows share."""
-        names = ("seed", "n_init", "init", "resample", "grid_repetitions", "threads")
-        return {name: getattr(self, name) for name in names}
-
 
 @cache
 def import_loaders(path: Path) -> None:

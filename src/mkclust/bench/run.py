@@ -21,8 +21,8 @@ from mkclust.datasets import CATALOG, load
 from mkclust.files import write_atomically
 from mkclust.version import versions
 
-# Called about every second with how many jobs are done and left, and the names of those running.
-Watcher = Callable[[int, int, str], None]
+# The settings of a plan that comparable rows share.
+PROTOCOL = ("seed", "n_init", "init", "resample", "grid_repetitions", "threads")
 
 
 @dataclass(frozen=True)
@@ -42,7 +42,7 @@ def run_plan(
     *,
     n_processes: int | None = None,
     retry: bool = False,
-    watcher: Watcher | None = None,
+    watcher: Callable[[int, int, str], None] | None = None,
 ) -> Summary:
     """Run the part of a plan that the folder does not hold yet.
 
@@ -65,8 +65,6 @@ def run_plan(
     ------
     ValueError
         If a data set is not available, or the folder holds rows of another protocol or is in use.
-    OSError
-        If the folder cannot be written.
     """
     folder = Path(folder)
     present, missing = _find_datasets(plan)
@@ -106,9 +104,7 @@ def _find_datasets(plan: Plan) -> tuple[list[DatasetEntry], list[str]]:
     return list(present.values()), missing
 
 
-def _work(
-    jobs: list[Job], n_processes: int, rows: Journal, solves: Journal, watcher: Watcher | None
-) -> None:
+def _work(jobs: list[Job], n_processes: int, rows: Journal, solves: Journal, watcher: Any) -> None:
     used = ", ".join(f"{name} {version}" for name, version in versions().items())
     stamp = {"versions": used, "machine": machine()}
     queue, workers = jobs.copy(), dict[Any, Worker]()
@@ -166,11 +162,11 @@ def row_key(row: Row) -> tuple[Any, ...]:
 
 
 def _check_protocol(plan: Plan, folder: Path) -> None:
-    file = folder / "protocol.json"
+    file, protocol = folder / "protocol.json", {name: getattr(plan, name) for name in PROTOCOL}
     if not file.exists():
-        write_atomically({file: f"{json.dumps(plan.protocol, indent=1)}\n".encode()})
+        write_atomically({file: f"{json.dumps(protocol, indent=1)}\n".encode()})
     before = json.loads(file.read_text(encoding="utf-8"))
-    for name, value in plan.protocol.items():
+    for name, value in protocol.items():
         if before.get(name) != value:
             raise ValueError(
                 f"{folder}: holds rows with {name} = {before.get(name)!r}, the plan says "

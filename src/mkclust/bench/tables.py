@@ -83,7 +83,6 @@ def outcomes(rows: Iterable[Row], selection: str = "default") -> pd.DataFrame:
 
 
 def _order(methods: Iterable[str]) -> list[str]:
-    """Return methods in the order of tables: that of METHODS, then others by name."""
     names = set(methods)
     return [name for name in METHODS if name in names] + sorted(names - set(METHODS))
 

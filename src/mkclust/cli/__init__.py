@@ -12,9 +12,7 @@ try:
 except ModuleNotFoundError as error:
     if error.name not in ("typer", "rich"):
         raise
-    sys.stderr.write(
-        'mkclust: the command line needs typer; install it with: pip install "mkclust[cli]"\n'
-    )
+    sys.stderr.write('mkclust: the command line needs typer: pip install "mkclust[cli]"\n')
     raise SystemExit(2) from None
 
 __all__ = ["app", "main"]

@@ -102,7 +102,6 @@ def run(
 
 
 def _read_variables(text: str, request: Request) -> dict[str, Any]:
-    """Read the variables of a file as tables by name, labels included, as inputs are read."""
     layout = replace(layout_of(text, request, {}), id=None, samples_in="rows", drop=())
     data = load_with(text, layout)
     if data.views is None:
@@ -129,13 +128,12 @@ def _check_survival(variables: dict[str, Any] | None, time: str | None, event: s
 
 def _annotate(model: Any, variables: Any, time: Any, event: Any) -> Annotation | None:
     """Test variables against the clusters; what goes wrong never costs a finished fit."""
-    if variables is None:
-        return None
     try:
-        return annotate_clusters(model, variables, time=time, event=event)
+        if variables is not None:
+            return annotate_clusters(model, variables, time=time, event=event)
     except (ValueError, TypeError, ImportError) as error:
         warnings.warn(f"no variable was tested: {error}", stacklevel=2)
-        return None
+    return None
 
 
 def _describe(fitted: Fit) -> Description | None:

@@ -42,8 +42,7 @@ def suggest(request: Request, *, first: int | None = None, last: int | None = No
         raise CommandError(f"--from {first} --to {last}: there is no number between them")
     request = replace(request, n_clusters=2)
     with session(quiet=request.quiet) as progress:
-        model = new_model(request)
-        prepared = prepare(request, model, read_inputs(request, progress))
+        prepared = prepare(request, new_model(request), read_inputs(request, progress))
         suggestion = models.suggest(prepared, progress, k_values)
     lines = [suggestion.summary(), *progress.lines(request.verbose)]
     show(suggestion_record(suggestion), lines, request)
@@ -91,9 +90,7 @@ def compare(request: Request, *, methods: str | None = None, n_resamples: int = 
     show(record | {"caution": CAUTION}, lines, request)
 
 
-def _try_method(
-    request: Request, data: Data, n_resamples: int
-) -> tuple[np.ndarray, dict[str, Any]]:
+def _try_method(request: Request, data: Data, n_resamples: int) -> tuple[Any, dict[str, Any]]:
     start = time.perf_counter()
     fitted = models.fit(request, data, Progress([], quiet=True))
     seconds, model = time.perf_counter() - start, fitted.model

@@ -242,13 +242,12 @@ def _join_lines(views: Sequence[View], indices: Sequence[Any], kept: int) -> lis
 
 
 def _fingerprint(text: str) -> dict[str, Any]:
-    entry: dict[str, Any] = {"input": text, "bytes": None, "sha256": None}
     path = input_path(text)
-    if path is not None and path.is_file():
-        with path.open("rb") as file:
-            entry["sha256"] = hashlib.file_digest(file, "sha256").hexdigest()
-            entry["bytes"] = file.tell()
-    return entry
+    if path is None or not path.is_file():
+        return {"input": text, "bytes": None, "sha256": None}
+    with path.open("rb") as file:
+        digest = hashlib.file_digest(file, "sha256").hexdigest()
+        return {"input": text, "bytes": file.tell(), "sha256": digest}
 
 
 def input_path(text: str) -> Path | None:

@@ -61,8 +61,7 @@ def _understand(request: Request, data: Data, report: dict[str, Any]) -> None:
             for row, k in Counter(map(tuple, samples.missing.tolist())).most_common()
         ]
     if samples.n_samples > MOST_SAMPLES:
-        spread = np.linspace(0, samples.n_samples - 1, MOST_SAMPLES).astype(int)
-        samples = samples.take(spread)
+        samples = samples.take(np.linspace(0, samples.n_samples - 1, MOST_SAMPLES).astype(int))
     asked = request.asked_kernels
     several = len(data.views) > 1 or isinstance(asked, Mapping)
     lines = default_bank(several, asked, request.asked_scale).fit(samples).explain().splitlines()

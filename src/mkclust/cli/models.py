@@ -72,9 +72,7 @@ def _estimator(name: str) -> Any:
         return METHODS[name]()
     estimator = import_class(name)
     if not issubclass(estimator, MultipleKernelClusterer):
-        raise CommandError(
-            f"--method {name}: is not derived from mkclust.methods.MultipleKernelClusterer"
-        )
+        raise CommandError(f"--method {name}: is not a subclass of MultipleKernelClusterer")
     return estimator()
 
 
@@ -99,10 +97,8 @@ def prepare(request: Request, model: Any, data: Data) -> Fit:
         X = X if isinstance(asked, str) else data.views
     elif len(data.views) == 1:
         decision = "One view is one table: a bank of kernels is computed from it."
-    reason = _reason_for_landmarks(request, model, data)
-    if reason:
-        asked_for = request.landmarks
-        landmarks = asked_for if isinstance(asked_for, int) else min(200, data.n_samples)
+    if reason := _reason_for_landmarks(request, model, data):
+        landmarks = min(200, data.n_samples) if request.landmarks == AUTO else request.landmarks
         model.set_params(approximation=Nystroem(n_components=landmarks))
         decision = f"{landmarks} landmarks per view approximate the kernels ({reason})."
         X = data.views
@@ -112,14 +108,13 @@ def prepare(request: Request, model: Any, data: Data) -> Fit:
 
 
 def _reason_for_landmarks(request: Request, model: Any, data: Data) -> str:
-    """Return why kernels are approximated; empty if they are exact."""
     exact = request.landmarks == "none" or request.asked_kernels == "on-the-fly"
     able, n = "approximation" in model.get_params(deep=False), data.n_samples
     if request.address is not None or isinstance(request.landmarks, int):
         if exact or not able:
             why = "exact ones are asked for" if able else f"{request.method} needs all entries"
             raise CommandError(
-                f"--landmarks N and --cluster approximate kernels, and {why}; leave one out"
+                f"--landmarks and --cluster approximate kernels, and {why}; drop one"
             )
         return "asked for"
     if exact or not able:

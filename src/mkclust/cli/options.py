@@ -3,7 +3,6 @@
 import inspect
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields
-from itertools import starmap
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -37,11 +36,6 @@ def output_path(text: Any) -> Path:
     return Path(text)
 
 
-def complete_method(incomplete: str) -> list[str]:
-    """Return the methods whose names begin so, for a shell to complete."""
-    return [name for name in METHODS if name.startswith(incomplete)]
-
-
 def _option(panel: str, metavar: str, help: str, *names: str, **more: Any) -> Any:
     more |= {"rich_help_panel": panel, "show_default": False, "metavar": metavar or " "}
     return typer.Option(*names, help=help, **more)
@@ -56,7 +50,7 @@ _KERNELS = (
     "How samples are compared: gaussian, cosine, ...; precomputed if files hold kernels, "
     "from_distances if they hold distances. Chosen by default."
 )
-_N_CLUSTERS = "Number of clusters; auto: the one that fits best."
+_CLUSTERS = "Number of clusters; auto: the one that fits best."
 _METHOD = f"{RECOMMENDED} by default; anchored-mkkm, simplemkkm, avg-kkm, ... or module:Class."
 _LANDMARKS = "Approximate kernels; none: never. By default above 10,000 samples."
 _LEAVE_OUT = "Cluster again without each kernel in turn, which takes most of the time."
@@ -75,12 +69,10 @@ OPTIONS: dict[str, Any] = {
     "trim_ids": _option(INPUT, "[FILE=]N", "Keep the first N characters of ids."),
     "join": _option(INPUT, "exact|inner|outer", _JOIN),
     "impute": _option(INPUT, "median", "Fill empty cells: median, or most frequent category."),
-    "n_clusters": _option(
-        METHOD, "N|auto", _N_CLUSTERS, "-k", "--clusters", parser=number_or(AUTO)
-    ),
+    "n_clusters": _option(METHOD, "N|auto", _CLUSTERS, "-k", "--clusters", parser=number_or(AUTO)),
     "first": _option(METHOD, "N", "Smallest number of clusters.", "--from", min=2),
     "last": _option(METHOD, "N", "Largest number; 25 by default, or fewer.", "--to", min=2),
-    "method": _option(METHOD, "NAME", _METHOD, autocompletion=complete_method),
+    "method": _option(METHOD, "NAME", _METHOD, autocompletion=lambda: list(METHODS)),
     "methods": _option(METHOD, "NAME,NAME", "By default all that are fast enough."),
     "n_resamples": _option(METHOD, "N", "Refits that measure stability; 5.", "--resamples", min=0),
     "leave_one_out": _option(METHOD, "", _LEAVE_OUT),
@@ -163,9 +155,7 @@ def takes(*names: str) -> Any:
     def decorate(function: Callable[..., None]) -> Callable[..., None]:
         own = [p for p in inspect.signature(function).parameters.values() if p.name != "request"]
         options = [(each.name, each.annotation, each.default) for each in own]
-        options += [
-            (each.name, each.type, each.default) for each in fields(Request) if each.name in names
-        ]
+        options += [(f.name, f.type, f.default) for f in fields(Request) if f.name in names]
 
         def command(**values: Any) -> None:
             if names:
@@ -173,7 +163,9 @@ def takes(*names: str) -> Any:
             function(**values)
 
         command.__doc__, command.__name__ = function.__doc__, function.__name__
-        parameters = sorted(starmap(_parameter, options), key=_panel)
+        panels = [None, INPUT, METHOD, OUTPUT, ADVANCED]
+        options.sort(key=lambda option: panels.index(OPTIONS[option[0]].rich_help_panel))
+        parameters = [_parameter(*option) for option in options]
         command.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
         return command
 
@@ -185,11 +177,6 @@ def _parameter(name: str, kind: Any, default: Any) -> inspect.Parameter:
     default = inspect.Parameter.empty if name in REQUIRED else default
     form = {"default": default, "annotation": Annotated[kind, OPTIONS[name]]}
     return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, **form)
-
-
-def _panel(parameter: inspect.Parameter) -> int:
-    panels = [None, INPUT, METHOD, OUTPUT, ADVANCED]
-    return panels.index(OPTIONS[parameter.name].rich_help_panel)
 
 
 def _by_view(option: str, values: Sequence[str]) -> str | dict[str, str]:

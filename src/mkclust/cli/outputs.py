@@ -90,8 +90,7 @@ def check_outputs(paths: Sequence[Path], inputs: Sequence[str] = ()) -> None:
             with tempfile.TemporaryFile(dir=folder):
                 pass  # permissions do not tell everything, so try
         except OSError as error:
-            reason = error.strerror or error
-            raise CommandError(f"{path}: cannot be written ({reason})") from error
+            raise CommandError(f"{path}: cannot be written ({error.strerror or error})") from error
 
 
 def labels_csv(ids: Any, labels: Any, **scores: Any) -> bytes:

@@ -14,9 +14,8 @@ def score_table(scores: dict[str, dict[str, float]]) -> str:
     """Return scores in percent."""
     keys = ("acc", "nmi", "purity", "ari")
     rows = [["scores (%)", "ACC", "NMI", "purity", "ARI"]]
-    rows += [
-        [name, *(f"{100 * values[key]:.1f}" for key in keys)] for name, values in scores.items()
-    ]
+    for name, values in scores.items():
+        rows.append([name, *(f"{100 * values[key]:.1f}" for key in keys)])
     return text_table(rows)
 
 

@@ -6,6 +6,8 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 
 import typer
+from rich.console import Console
+from rich.text import Text
 
 from mkclust.cli.errors import one_line
 from mkclust.text import printable
@@ -28,8 +30,6 @@ class Progress:
     """The current phase and its steps, on a terminal only, and how long each phase took."""
 
     def __init__(self, log: list[warnings.WarningMessage], quiet: bool = False) -> None:
-        from rich.console import Console
-
         console = Console(stderr=True)
         console.quiet = quiet or not console.is_terminal
         self.seconds: dict[str, float] = {}
@@ -43,16 +43,11 @@ class Progress:
         if self._phase:
             self.seconds[self._phase] = self.seconds.get(self._phase, 0.0) + now - self._start
         self._phase, self._start = printable(text), now
-        self._show(self._phase)
+        self.live.update(Text(self._phase))
 
     def step(self, done: int, total: int, text: str = "") -> None:
         """Show how many steps of the phase are done."""
-        self._show(printable(f"{self._phase} {done}/{total} {text}"))
-
-    def _show(self, text: str) -> None:
-        from rich.text import Text
-
-        self.live.update(Text(text))
+        self.live.update(Text(printable(f"{self._phase} {done}/{total} {text}")))
 
     @property
     def warnings(self) -> list[str]:

@@ -5,6 +5,7 @@ from collections import deque
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextvars import copy_context
+from functools import reduce
 from typing import Any
 
 import numpy as np
@@ -61,8 +62,7 @@ class Blocks:
     """Several views of the same samples, computed with some samples at a time.
 
     A pass over the samples is a sum (:meth:`total`) or a result for every sample (:meth:`map`).
-    Reading a block overlaps with computing those before it if there are several threads. A pass
-    that fails or is interrupted raises, and its threads end.
+    Reading a block overlaps with computing those before it if there are several threads.
 
     The tables have ``shape``, ``dtype`` and slices by rows, of the samples that they have;
     `observed`, (n_samples, n_views) of bool, says which, None if all have all.
@@ -82,10 +82,7 @@ class Blocks:
 
     def total(self, function: BlockFunction) -> Any:
         """Return the sum of a function over all blocks: an array or a tuple of arrays."""
-        total = None
-        for _, part in self._results(function):
-            total = add(total, part)
-        return total
+        return reduce(add, (part for _, part in self._results(function)), None)
 
     def map(self, function: BlockFunction) -> Array:
         """Return a function of all blocks, one row per sample."""
@@ -160,9 +157,7 @@ class Blocks:
             # A copy of a memory map, which would otherwise be read when it is computed with.
             return as_floats(np.array(part) if name in self._files else part, name)
         except (OSError, RuntimeError, KeyError, IndexError) as error:
-            raise OSError(
-                f"View {name!r} could not be read, at the rows {first} to {last}: {error}"
-            ) from error
+            raise OSError(f"View {name!r} unreadable at rows {first} to {last}: {error}") from error
 
     def _choose_height(self, first: Any) -> int:
         width = max(1, sum(map(row_width, self._tables.values())))

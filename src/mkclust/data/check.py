@@ -48,7 +48,7 @@ def is_symmetric(X: Any) -> bool:
     if issparse(X):
         return (X != X.T).nnz == 0
     X = X if is_foreign(X) else np.asarray(X)
-    return bool(namespace(X).all(X == X.T) if is_foreign(X) else np.array_equal(X, X.T))
+    return bool(namespace(X).all(X == X.T))
 
 
 def memory_map(view: Any) -> np.memmap | None:
@@ -78,9 +78,7 @@ def check_view(view: Any, title: str, *, may_lack_rows: bool = False) -> Any:
         # One table is refused in the words of scikit-learn.
         view = check_array(view, input_name="X", ensure_all_finite=False)
     if is_sparse_tensor(view):
-        raise TypeError(
-            f"{title} is a sparse tensor: pass a scipy.sparse.csr_array, or a dense one."
-        )
+        raise TypeError(f"{title} is a sparse tensor: pass a scipy.sparse.csr_array or a dense one")
     if n_dims(view) != 2:
         raise ValueError(
             f"{title} has {n_dims(view)} dimensions, but a view has 2, samples by features: pass "
@@ -133,9 +131,7 @@ def check_together(views: Mapping[str, Any], *, same_length: bool = True) -> Non
             )
     held = [repr(name) for name, view in views.items() if not is_dask(view)]
     if 0 < len(held) < len(views):
-        raise TypeError(
-            f"View {held[0]} is not a dask array, as others are: pass arrays of one kind"
-        )
+        raise TypeError(f"View {held[0]} is not a dask array, but others are: pass one kind only")
     check_one_place(list(views.values()), [f"View {name!r}" for name in views])
 
 
@@ -153,9 +149,7 @@ def check_observed(missing: np.ndarray | None, names: Sequence[str]) -> None:
 
 
 def check_entries(
-    views: Mapping[str, Any],
-    titles: Mapping[str, str],
-    columns: Mapping[str, Sequence[str]] | None = None,
+    views: Mapping[str, Any], titles: Mapping[str, str], columns: Mapping[str, Sequence[str]]
 ) -> dict[str, Array]:
     """Return views as finite arrays of floats in memory, or name all entries that are not."""
     arrays = {name: as_floats(view, titles[name]) for name, view in views.items()}
@@ -165,7 +159,7 @@ def check_entries(
         if bool(xp.all(xp.isfinite(stored_entries(array)))):
             continue
         n_nan, n_infinite = (_count_by_column(array, f) for f in (xp.isnan, xp.isinf))
-        n_bad, names = n_nan + n_infinite, (columns or {}).get(name)
+        n_bad, names = n_nan + n_infinite, columns.get(name)
         bad = np.flatnonzero(n_bad).tolist()
         named = join_words(f"{repr(names[p]) if names else f'column {p}'}: {n_bad[p]}" for p in bad)
         # One table is refused in scikit-learn's words first.

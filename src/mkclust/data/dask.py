@@ -21,8 +21,7 @@ _ROWS = 10 * MOST_ROWS
 class DaskBlocks(Blocks):
     """Views as dask arrays, in chunks of samples, computed by whatever scheduler is active.
 
-    A pass is one task per chunk, which runs where the chunk is. Sums are added up in a tree; of a
-    result for every sample, its rows come back. A worker that is lost is replaced by dask.
+    A pass is one task per chunk, which runs where the chunk is. Sums are added up in a tree.
     """
 
     def __init__(self, tables: Mapping[str, Any], observed: Any = None, block_rows: Any = None):
@@ -55,9 +54,8 @@ class DaskBlocks(Blocks):
         """Return a function of all blocks, one row per sample."""
         import dask
 
-        return np.concatenate(
-            dask.compute(*self._tasks(function, lambda parts: np.concatenate([*parts])))
-        )
+        tasks = self._tasks(function, lambda parts: np.concatenate([*parts]))
+        return np.concatenate(dask.compute(*tasks))
 
     def _take_rows(self, name: str, rows: Any) -> Array:
         return as_floats(self._tables[name][rows].compute(), f"View {name!r}")
@@ -88,9 +86,7 @@ def _compute_chunk(
     counts = np.full(len(names), stop - start) if observed is None else observed.sum(axis=0)
     for (name, chunk), count in zip(tables.items(), counts.tolist(), strict=True):
         if chunk.shape[0] != count:
-            raise ValueError(
-                f"View {name!r} has chunks of other sizes: call compute_chunk_sizes()."
-            )
+            raise ValueError(f"View {name!r} has other chunk sizes: call compute_chunk_sizes().")
     blocks = Blocks(tables, observed, height)
     return combine(function(block, start + first) for first, block in blocks)
 

@@ -165,7 +165,6 @@ def fit_encoders(
 
 
 def _learn_columns(table: Table, title: str) -> tuple[TableEncoder, list[Column]]:
-    """Learn which columns are numbers and categories, and return those that are neither."""
     encoder, names = TableEncoder(int(table.values.shape[1])), table.columns
     if table.is_frame:  # genes of AnnData often have one name
         _refuse_duplicates(table, title)

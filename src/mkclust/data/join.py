@@ -106,11 +106,7 @@ def align(
 
 
 def align_tables(
-    tables: Sequence[Table],
-    labels: Sequence[str],
-    square: Sequence[bool],
-    join: str,
-    is_new: bool,
+    tables: Sequence[Table], labels: Sequence[str], square: Sequence[bool], join: str, is_new: bool
 ) -> tuple[list[Table], Alignment]:
     """Bring tables to one order of samples; the columns of square ones are also samples."""
     aligned = [

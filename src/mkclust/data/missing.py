@@ -193,7 +193,6 @@ def read_mask(observed: Any, names: Sequence[str], index: Any) -> np.ndarray:
 
 
 def _in_order(column: Any, index: Any, label: str) -> np.ndarray:
-    """Return a column of a mask in the order of the samples; arrays and default indices are."""
     own, mask = index_of(column), _as_truth(column)
     if own is None or not (has_ids(own) or has_ids(index)):
         return mask

@@ -223,9 +223,7 @@ def read_kernels(
     named = by_name(X) if is_named else {f"kernel {p}": K for p, K in enumerate(_listed(X, cross))}
     labels = [f"kernel {p}{f' ({name!r})' * is_named}" for p, name in enumerate(named)]
     tables = [as_table(K, label) for K, label in zip(named.values(), labels, strict=True)]
-    square = [
-        not cross and table.is_frame and len(set(table.values.shape)) == 1 for table in tables
-    ]
+    square = [not cross and t.is_frame and len(set(t.values.shape)) == 1 for t in tables]
     tables, found = align_tables(tables, labels, square, options.join, is_new=cross)
     parts = [table.values for table in tables]
     if cross:
@@ -335,7 +333,6 @@ def read_views(
 def _read_again(
     samples: Samples, expected: Expected, ids: Any, observed: Any, is_new: bool = False
 ) -> Samples:
-    """Return samples that were read before, masked and in the order of ids, or refuse them."""
     is_kernels = samples.kind == "kernels"
     if (expected == "precomputed" and not is_kernels) or (expected == "views" and is_kernels):
         wanted = "views, samples x features" if is_kernels else "kernels"

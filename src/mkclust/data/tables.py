@@ -80,8 +80,7 @@ def as_table(thing: Any, title: str) -> Table:
         except ValueError as error:
             raise ValueError(f"{title} is a list of rows that are not of one length") from error
         thing = array if np.ma.is_masked(array) else array.data
-    is_array = any(hasattr(thing, name) for name in ("shape", "__array__"))
-    if is_series or not is_array:
+    if is_series or not any(hasattr(thing, name) for name in ("shape", "__array__")):
         raise TypeError(
             f"{title} is a {type(thing).__name__}: pass a 2-D array or a data frame, such as "
             "series.to_frame()"
@@ -96,16 +95,15 @@ def as_table(thing: Any, title: str) -> Table:
 
 def _as_pandas(frame: Any) -> pd.DataFrame:
     """Return a frame of polars or pyarrow as one of pandas, without pyarrow's conversion."""
-    columns = {}
+    columns: dict[str, Any] = {}
     for name in frame.columns:
         column = frame[name]
         if column.dtype.is_numeric() and not column.dtype.is_decimal():
-            entries: Any = column.to_numpy()
+            columns[name] = column.to_numpy()
         elif column.dtype in (nw.Categorical, nw.Enum):
-            entries = pd.Categorical(column.to_list())
+            columns[name] = pd.Categorical(column.to_list())
         else:
-            entries = pd.Series(column.to_list(), dtype=object)
-        columns[name] = entries
+            columns[name] = pd.Series(column.to_list(), dtype=object)
     return pd.DataFrame(columns)
 
 
@@ -125,9 +123,7 @@ def by_name(X: Any) -> dict[str, Any]:
     return {TABLE: X}
 
 
-def split_columns(
-    table: Table, views: Mapping[str, Any]
-) -> tuple[dict[str, Table], tuple[str, ...]]:
+def split_columns(table: Table, views: Mapping[str, Any]) -> tuple[dict[str, Table], list[str]]:
     """Split a wide table into views, and note which columns are in none of them."""
     if n_dims(table.values) != 2:
         raise TypeError(f"views={list(views)} takes one table apart: pass one as X")
@@ -140,7 +136,7 @@ def split_columns(
     unused = [labels[place] for place in range(width) if place not in counts]
     note = f"{len(unused):,} of {width:,} columns are in no view: {join_words(unused)}"
     tables = {view: table.take_columns(each) for view, each in places.items()}
-    return tables, (note,) if unused else ()
+    return tables, [note] if unused else []
 
 
 def _places(view: str, choice: Any, names: list[Any] | None, width: int) -> list[int]:

@@ -9,11 +9,16 @@ from mkclust.datasets.dataset import Dataset
 def read_digits() -> Dataset:
     """Return four views of scikit-learn's handwritten digits."""
     images, y = _images()
+    diagonals = [
+        turned.trace(offset, axis1=1, axis2=2)
+        for turned in (images, images[:, ::-1])
+        for offset in range(-7, 8)
+    ]
     views = {
         "pixels": images.reshape(len(images), -1),
         "fourier": np.abs(np.fft.rfft2(images)).reshape(len(images), -1),
         "gradients": _gradient_histograms(images),
-        "projections": _projections(images),
+        "projections": np.column_stack([images.sum(axis=2), images.sum(axis=1), *diagonals]),
     }
     description = "Four views of the 8 x 8 images of handwritten digits in scikit-learn."
     return Dataset("digits", views, None, y, tuple(views), description)
@@ -54,12 +59,3 @@ def _gradient_histograms(images: np.ndarray, bins: int = 8) -> np.ndarray:
     bin_of = np.rint(np.arctan2(down, right) * bins / (2 * np.pi)) % bins
     votes = np.hypot(down, right)[..., None] * (bin_of[..., None] == np.arange(bins))
     return votes.reshape(-1, 2, 4, 2, 4, bins).sum(axis=(2, 4)).reshape(len(images), -1)
-
-
-def _projections(images: np.ndarray) -> np.ndarray:
-    diagonals = [
-        turned.trace(offset, axis1=1, axis2=2)
-        for turned in (images, images[:, ::-1])
-        for offset in range(-7, 8)
-    ]
-    return np.column_stack([images.sum(axis=2), images.sum(axis=1), *diagonals])

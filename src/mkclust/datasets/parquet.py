@@ -124,6 +124,5 @@ def read_parquet(path: Path, selection: frozenset[str], on_disk: bool | None) ->
     may_be_ids = [n for n in skipped if n in ids or n == names[0]]
     table = ParquetTable(path, features, np.float32 if single else np.float64, may_be_ids)
     note = f" Skipped: {join_words(skipped, 8)}." if skipped else ""
-    y = as_labels(frame[labels[0]]) if labels else None
-    text = f"Read from {path.name}.{note}"
-    return Dataset(path.stem, {path.stem: table}, None, y, (path.stem,), text)
+    name, y = path.stem, as_labels(frame[labels[0]]) if labels else None
+    return Dataset(name, {name: table}, None, y, (name,), f"Read from {path.name}.{note}")
