@@ -85,6 +85,15 @@ def test_clusters_are_the_same_in_every_library(library, all_rows, init):
     assert assign(as_library(library, rows[:0]), centers).shape == (0,)
 
 
+def test_many_clusters_start_as_well_as_those_of_scikit_learn():
+    rows, _ = make_blobs(2500, 12, centers=90, cluster_std=2.0, random_state=0)
+    rows = normalize(rows)
+    best = KMeans(90, n_init=10, random_state=0).fit(rows).inertia_
+    labels, centers = discretize(rows, 90, random_state=0)
+    assert np.sum(cdist(rows, centers).min(axis=1) ** 2) <= 1.01 * best
+    np.testing.assert_array_equal(labels, discretize(rows, 90, random_state=0)[0])
+
+
 @pytest.mark.parametrize("library", LIBRARIES)
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
 @pytest.mark.parametrize("spread", [0.5, 8.0])

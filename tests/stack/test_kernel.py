@@ -187,6 +187,17 @@ def test_checking_and_applying_takes_much_less_memory_than_one_kernel(dtype):
     assert peak < kernels[0].nbytes / 2
 
 
+@pytest.mark.parametrize("library", LIBRARIES)
+@pytest.mark.parametrize("n", [90, 700])  # one part, and several threads
+def test_a_kernel_far_from_centered_is_written_out_to_single_precision(n, library):
+    X = np.random.default_rng(0).normal(size=(n, 5)) + 1e3
+    stack = as_stack(as_library(library, (X @ X.T)[None]))
+    centered = X - X.mean(axis=0)
+    expected = centered / np.linalg.norm(centered, axis=1, keepdims=True)
+    held = to_host(stack.among(None, "float32").entries)
+    np.testing.assert_allclose(held[0], expected @ expected.T, atol=1e-6)
+
+
 def test_writing_out_is_refused_if_memory_is_short(monkeypatch):
     stack = as_stack(integer_kernels())
     monkeypatch.setattr("mkclust.linalg.memory.LITTLE", 0)
