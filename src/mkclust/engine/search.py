@@ -40,6 +40,8 @@ FIRST_TOLERANCE = 1e-3
 SINGLE_SHARE = 0.4
 # The smallest tolerance that such a search reaches.
 LEAST_SINGLE_TOLERANCE = 1e-6
+# A smaller error that does not fall in such a search is that of rounding.
+ROUNDED = 1e-4
 # The share of the eigenvectors' error that the weights inherit.
 INHERITED = 0.05
 # The tolerance below which provisional eigenvectors also need double precision.
@@ -188,15 +190,16 @@ class Mixes:
     def rounding_error(self, mix: Any) -> float:
         """Return how far eigenvalues of a mix are from those in double precision at most.
 
-        Each entry is rounded once per kernel and a few times more, and as the kernels are positive
-        semidefinite, the norms of the terms sum to sqrt(m) times that of the mix at most.
+        Each entry is rounded five times as it is written, and m + 1 times as it is mixed. As the
+        kernels are positive semidefinite, the norms of the terms sum to sqrt(m) times that of the
+        mix at most.
         """
         matrix = getattr(mix, "matrix", None)
         if self.dtype == "float64" or matrix is None:
             return 0.0
         m, squares = self.stack.n_kernels, namespace(matrix).linalg.vecdot(matrix, matrix)
         length = float(np.sqrt(to_host(squares).sum()))
-        return (m + 4) * np.sqrt(m) / 2 * float(np.finfo(np.float32).eps) * length
+        return (m + 8) * np.sqrt(m) / 2 * float(np.finfo(np.float32).eps) * length
 
 
 def _search_subspace(
@@ -228,7 +231,7 @@ def _search_subspace(
         is_last = not is_larger or len(history) >= problem.max_iter or n_waited >= PATIENCE
         if not certified:
             is_enough = relative(above, relaxation) + INHERITED * error <= tol
-            is_stuck = len(history) > 2 and error > previous / 2  # by rounding
+            is_stuck = ROUNDED > error > previous / 2
             if is_enough or is_stuck or is_last:
                 break
         if mixes is not None:

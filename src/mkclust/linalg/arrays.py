@@ -155,7 +155,7 @@ def random_normal(
 
 
 def random_signs(shape: tuple[int, int], like: Any, dtype: str) -> Array:
-    """Return random numbers 1 and -1 beside ``like``, always the same, in a tenth of the time."""
+    """Return random signs, 1 and -1, beside ``like``: normal numbers take ten times as long."""
     bits = np.random.default_rng(0).integers(0, 2, shape, dtype=np.int8)
     return 2 * to_device(bits, like, dtype) - 1
 

@@ -109,12 +109,10 @@ def row_sums(matrix: Array, who: str) -> Array:
         sums = xp.concat(parts) if parts else zeros((0,), matrix)
     else:
         with np.errstate(invalid="ignore", over="ignore"):
-            # For a dense matrix in double precision, a product takes all threads.
-            is_double = type(matrix) is np.ndarray and matrix.dtype == np.float64
-            sums = (
-                matrix @ np.ones(matrix.shape[1]) if is_double else matrix.sum(axis=1, dtype=float)
-            )
-            sums = np.asarray(sums).reshape(-1)
+            if type(matrix) is np.ndarray and matrix.dtype == np.float64:
+                sums = matrix @ np.ones(matrix.shape[1])  # on all threads
+            else:
+                sums = np.asarray(matrix.sum(axis=1, dtype=np.float64)).reshape(-1)
     if not bool(namespace(sums).all(namespace(sums).isfinite(sums))):
         raise entries_error(_row_blocks(matrix), who)
     return sums
