@@ -166,8 +166,8 @@ class HeldStack(Stack):
     def mix(self, coefficients: Float, precision: str = "") -> Kernel:
         """Return ``sum_p c_p K_p``, in the number type and memory that the next mix takes."""
         m, n, _ = self.entries.shape
-        c = to_device(np.asarray(coefficients), self.entries, precision_of(self.entries))
         if isinstance(self.entries, np.ndarray):
+            c = np.asarray(coefficients, dtype=self.entries.dtype)
             np.dot(c, self.entries.reshape(m, n * n), out=self._mixed.reshape(n * n))
             return Array(self._mixed)
         self._mixed[...] = 0.0  # a product of n^2 columns overflows on a device
