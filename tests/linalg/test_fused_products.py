@@ -5,17 +5,16 @@ import pytest
 
 from libraries import ON_CUDA, as_library
 from mkclust import KernelBank
-from mkclust.kernels.view_kernels import FEWEST_FUSED
 from mkclust.linalg import random_normal
-from mkclust.linalg.in_triton import fused_products
+from mkclust.linalg.in_triton import FEWEST_FUSED, fused
 from mkclust.stack import as_stack
 
 pytestmark = [pytest.mark.slow, *ON_CUDA]
 
 
 @pytest.fixture
-def fused():
-    module = fused_products(as_library("cuda", np.zeros(1)))
+def products():
+    module = fused("fused_products", as_library("cuda", np.zeros(FEWEST_FUSED)))
     if module is None:
         pytest.skip("Triton does not work here")
     return module
@@ -37,21 +36,21 @@ def gaussian(rows, factor):
     ("n", "d", "b"), [(4096, 30, 28), (1, 3, 1), (127, 1, 3), (4099, 100, 64), (5000, 7, 70)]
 )
 @pytest.mark.parametrize("factor", [0.25, 1.0, 16.0])
-def test_products_without_entries_are_those_of_the_kernel(fused, n, d, b, factor):
+def test_products_without_entries_are_those_of_the_kernel(products, n, d, b, factor):
     rng = np.random.default_rng(0)
     rows = as_library("cuda", rng.normal(size=(n, d)) * 0.7 / np.sqrt(d)).float()
     X = random_normal((n, b), rows, 1)
-    product = fused.gaussian_products(fused.split_points(rows), factor, X)
+    product = products.gaussian_products(products.split_points(rows), factor, X)
     assert product.dtype == X.dtype
     assert relative_error(product, gaussian(rows, factor) @ X) < 3e-6
 
 
-def test_rows_that_cannot_be_split_are_left_to_others(fused):
+def test_rows_that_cannot_be_split_are_left_to_others(products):
     zeros = as_library("cuda", np.zeros((20, 3))).float()
-    assert fused.split_points(zeros) is None
-    assert fused.split_points(zeros + float("inf")) is None
-    many = as_library("cuda", np.ones((20, fused.MOST_FEATURES + 1))).float()
-    assert fused.split_points(many) is None
+    assert products.split_points(zeros) is None
+    assert products.split_points(zeros + float("inf")) is None
+    many = as_library("cuda", np.ones((20, products.MOST_FEATURES + 1))).float()
+    assert products.split_points(many) is None
 
 
 def test_kernels_on_the_fly_are_multiplied_as_their_rows_are():

@@ -29,6 +29,8 @@ from mkclust.types import Array, Float
 
 # The relative rounding of double precision.
 EPS = float(np.finfo(np.float64).eps)
+# On an accelerator, blocks hold a multiple of so many vectors.
+MULTIPLE = 64
 # Blocks of vectors that a Krylov space holds before it is restarted.
 BLOCKS = 8
 # By about which factor a step reduces the error.
@@ -91,15 +93,21 @@ class Relaxation:
 
 
 def relax(
-    K: Any, n_clusters: int, *, tol: float, start: Array | None = None, dtype: str = "float64"
+    K: Any,
+    n_clusters: int,
+    *,
+    tol: float,
+    width: int | None = None,
+    start: Array | None = None,
+    dtype: str = "float64",
 ) -> Relaxation:
     """Solve the relaxed k-means problem of one kernel: find its leading eigenvectors.
 
     The tolerance is the relative error allowed in the sum of the k largest eigenvalues. Directions
     orthogonal to `start` may never be found (`mkclust.engine.certificate.relax_from` searches for
-    them). Arrays of length n use `dtype`; `block_width` is the number of vectors returned.
+    them). Arrays of length n use `dtype`; `width` vectors are returned, by default `block_width`.
     """
-    width = block_width(K.n_samples, n_clusters)
+    width = width or block_width(K.n_samples, n_clusters)
     if width >= K.n_samples:
         return relax_whole(K.dense(), n_clusters)
     vectors = zeros((K.n_samples, 0), K.like, dtype) if start is None else astype(start, dtype)
@@ -114,10 +122,14 @@ def relax(
     return improve(K, rayleigh_ritz(K, vectors, n_clusters), tol)
 
 
-def block_width(n: int, n_clusters: int) -> int:
-    """Return how many vectors to iterate together, or n if the whole space is cheaper."""
+def block_width(n: int, n_clusters: int, *, wide: bool = False) -> int:
+    """Return how many vectors to iterate together, or n if the whole space is cheaper.
+
+    A ``wide`` block is for an accelerator, which multiplies `MULTIPLE` vectors as fast as few.
+    """
     # Guard vectors speed up the convergence, shorten searches, and hold the partners of a tie.
-    width = n_clusters + max(8, n_clusters // 4)
+    width = n_clusters + max(16 if wide else 8, n_clusters // 4)
+    width = MULTIPLE * -(-width // MULTIPLE) if wide else width
     return n if n <= 200 or 5 * width >= n else width
 
 
@@ -131,7 +143,7 @@ def rayleigh_ritz(K: Any, vectors: Array, n_clusters: int) -> Relaxation:
     """Return the Ritz vectors of a kernel in the span of orthonormal vectors."""
     products = K @ vectors
     T = to_host(vectors.T @ products)
-    values, S = top_eigenpairs((T + T.T) / 2, len(T))
+    values, S = top_eigenpairs((T + T.T) / 2, len(T), vectors)
     rotation = to_device(np.ascontiguousarray(S), vectors, precision_of(vectors))
     return ritz_vectors(n_clusters, vectors @ rotation, products @ rotation, values)
 
@@ -226,7 +238,7 @@ class Krylov:
 
     def decompose(self) -> None:
         """Find the Ritz values, and how accurate they are."""
-        self.values, self._S = top_eigenpairs(self.restricted(), self.size)
+        self.values, self._S = top_eigenpairs(self.restricted(), self.size, self.rows)
         share, gram = self._S[self._last, : self.width], to_host(self._rest.T @ self._rest)
         squares = np.einsum("ij,ij->j", share, gram @ share)
         lengths = np.sqrt(np.maximum(squares, 0))

@@ -16,6 +16,7 @@ from mkclust.linalg import (
     astype,
     free_bytes,
     inner_products,
+    is_on_accelerator,
     namespace,
     orthonormalize,
     random_normal,
@@ -72,6 +73,7 @@ class Problem:
     n_clusters: int
     n_weights: int
     n_fixed: int
+    width: int
     tol: float
     max_iter: int
     prove: bool | Literal["auto"] = False
@@ -129,12 +131,14 @@ def search(
     coefficient of one. ``start`` may be the orthonormal partition of similar kernels.
     """
     n, n_weights = stack.n_samples, stack.n_kernels - n_fixed
-    problem = Problem(n_clusters, n_weights, n_fixed, tol, max_iter, prove, key)
+    is_wide = stack.in_memory and is_on_accelerator(stack.kernels[0].like)
+    width = block_width(n, n_clusters, wide=is_wide)
+    problem = Problem(n_clusters, n_weights, n_fixed, width, tol, max_iter, prove, key)
     uniform = np.full(n_weights, 1 / n_weights)
     with one_thread_if_small(n):
         if n <= FEW_SAMPLES:
             stack = stack.held() or stack
-        if block_width(n, n_clusters) >= n:
+        if width >= n:
             return _search_whole_space(stack, problem, uniform)
         found = _search_in_steps(stack, problem, uniform, start)
     n_left = max_iter - len(found.history)
@@ -148,9 +152,8 @@ def search(
 
 def _search_in_steps(stack: Any, problem: Problem, weights: Float, start: Array | None) -> Search:
     """Search in single precision first, if that can be done, then on the kernels as they are."""
-    k, tol = problem.n_clusters, problem.tol
+    k, width, tol = problem.n_clusters, problem.width, problem.tol
     if not stack.in_memory:  # each product is a pass, so the vectors are improved in the basis
-        width = block_width(stack.n_samples, k)
         drawn = random_normal((stack.n_samples, width), stack.kernels[0].like, 0)
         start = orthonormalize(drawn if start is None else side_by_side(start, drawn))
         return _search_subspace(stack, problem, weights, start[:, :width])
@@ -158,7 +161,8 @@ def _search_in_steps(stack: Any, problem: Problem, weights: Float, start: Array 
     single = pays and tol >= LEAST_TOLERANCE_FROM_SINGLE and stack.is_safe_in_single
     copy, dtype = (stack.held(True), "float32") if single else (None, "float64")
     mixes = Mixes(problem, copy or stack, dtype)
-    X = relax(mixes(weights), k, tol=FIRST_TOLERANCE, start=start, dtype=dtype).vectors
+    options: Any = {"tol": FIRST_TOLERANCE, "width": width, "start": start, "dtype": dtype}
+    X = relax(mixes(weights), k, **options).vectors
     n_passes = 1
     if copy is not None:
         rough = replace(problem, tol=SINGLE_SHARE * max(tol, LEAST_SINGLE_TOLERANCE))
@@ -290,7 +294,7 @@ class Basis:
     def __init__(self, stack: Any, problem: Problem, dtype: str):
         n = stack.n_samples
         self.stack, self.problem, self.dtype = stack, problem, dtype
-        self.width = block_width(n, problem.n_clusters)
+        self.width = problem.width
         self._rows: Any = zeros((0, n), stack.kernels[0].like, dtype)
         self._images: Any = zeros((stack.n_kernels, 0, n), stack.kernels[0].like, dtype)
         self._G = np.empty((stack.n_kernels, 0, 0))
@@ -322,7 +326,7 @@ class Basis:
     def _eigenpairs(self, weights: Float) -> tuple[Float, Float]:
         m, size, _ = self._G.shape
         mixed = (self.problem.coefficients(weights) @ self._G.reshape(m, -1)).reshape(size, size)
-        return top_eigenpairs((mixed + mixed.T) / 2, size)
+        return top_eigenpairs((mixed + mixed.T) / 2, size, self._rows)
 
     def evaluate(self, weights: Float) -> Evaluation:
         """Return the value and the alignments at some weights; the state are the eigenpairs."""

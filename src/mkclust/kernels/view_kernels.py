@@ -29,14 +29,12 @@ from mkclust.linalg import (
     set_diagonal,
     to_device,
 )
-from mkclust.linalg.in_triton import fused_products
+from mkclust.linalg.in_triton import fused
 from mkclust.stack import Source
 from mkclust.types import Array
 
 # At least this number of rows is computed at a time, or products of matrices are slow.
 TILE_ROWS = 64
-# With fewer samples, compiling a product that stores nothing takes longer than it saves.
-FEWEST_FUSED = 2**14
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -238,19 +236,19 @@ class ComputedKernels(Source):
         None if the product takes its rows: for samples on the host, in double precision, kernels
         that are not Gaussian, and kernels mixed with neighborhoods.
         """
-        kernel, fused = self.kernels[index], fused_products(X)
+        module, kernel = fused("fused_products", X), self.kernels[index]
         formula = kernel.formula
-        if fused is None or not isinstance(formula, Exponential) or formula.measure != "distance":
+        if module is None or not isinstance(formula, Exponential) or formula.measure != "distance":
             return None
         if kernel.y is None or kernel.x is not kernel.y or kernel.shared is not None:
             return None
         rows = kernel.y[0]
-        if rows.shape[0] < FEWEST_FUSED or precision_of(rows) != "float32":
+        if precision_of(rows) != "float32":
             return None
         if id(rows) not in self._split:
-            self._split[id(rows)] = fused.split_points(rows)
+            self._split[id(rows)] = module.split_points(rows)
         split = self._split[id(rows)]
-        return None if split is None else fused.gaussian_products(split, 2 * formula.rate, X)
+        return None if split is None else module.gaussian_products(split, 2 * formula.rate, X)
 
     def rows(self, start: int, stop: int) -> Array:
         stop = min(stop, self.n_samples)

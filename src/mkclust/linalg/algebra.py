@@ -6,10 +6,12 @@ matrix, and if one fails, another is tried.
 
 import numpy as np
 import scipy.linalg
+from scipy.linalg.lapack import dtrtri
 
 from mkclust.linalg.arrays import (
     copy_array,
     is_foreign,
+    is_on_accelerator,
     namespace,
     precision_of,
     rounding_of,
@@ -18,6 +20,9 @@ from mkclust.linalg.arrays import (
     to_host,
 )
 from mkclust.types import Array, Float
+
+# From this many rows on an accelerator decomposes a matrix faster than its host does.
+FEWEST_ON_ACCELERATOR = 160
 
 
 def side_by_side(*blocks: Array) -> Array:
@@ -74,9 +79,16 @@ def eigvalsh(M: Array) -> Float:
         return eigh(M)[0]
 
 
-def top_eigenpairs(M: Array, count: int) -> tuple[Float, Array]:
-    """Return the largest eigenvalues of a symmetric matrix, falling, on the host, and vectors."""
-    values, vectors = eigh(M)
+def top_eigenpairs(M: Array, count: int, near: Array | None = None) -> tuple[Float, Array]:
+    """Return the largest eigenvalues of a symmetric matrix, falling, on the host, and vectors.
+
+    A matrix on the host that is not small is decomposed on the accelerator of ``near``.
+    """
+    if near is not None and len(M) >= FEWEST_ON_ACCELERATOR and is_on_accelerator(near):
+        values, vectors = eigh(to_device(M, near))
+        vectors = to_host(vectors)
+    else:
+        values, vectors = eigh(M)
     first = max(len(values) - count, 0)
     # Copies, for not every library takes arrays in reverse.
     flipped = namespace(vectors).flip(vectors[:, first:], axis=1)
@@ -116,7 +128,7 @@ def _inverse_root(gram: Float, eps: float) -> tuple[Float, float]:
     """Return an inverse square root of a Gram matrix of unit vectors, and its largest entry."""
     try:
         # A tenth of the time of eigenvalues, and as good if the inverse is not large.
-        root = np.linalg.inv(np.linalg.cholesky(gram)).T
+        root = dtrtri(np.linalg.cholesky(gram).T)[0]
         largest = float(np.abs(root).max())
     except np.linalg.LinAlgError:
         largest = np.inf

@@ -90,8 +90,9 @@ def free_bytes(like: Any) -> int | None:
 
         free, _ = torch.cuda.mem_get_info(like.device)
         # Memory that torch has reserved and does not use is also free.
-        held = torch.cuda.memory_reserved(like.device) - torch.cuda.memory_allocated(like.device)
-        return free + held
+        held = torch.cuda.memory_stats_as_nested_dict(like.device)
+        reserved, used = held["reserved_bytes"]["all"], held["allocated_bytes"]["all"]
+        return free + reserved["current"] - used["current"]
     if is_cupy_array(like):
         import cupy
 
@@ -149,15 +150,31 @@ def zeros(shape: int | tuple[int, ...], like: Any, dtype: str = "float64") -> Ar
 def random_normal(
     shape: tuple[int, int], like: Any, seed: int | Sequence[int], dtype: str = "float64"
 ) -> Array:
-    """Return standard normal numbers beside ``like``, the same for every library and device."""
+    """Return standard normal numbers beside ``like``; torch draws its own on an accelerator."""
+    if (options := _drawn_there(like, seed)) is not None:
+        return namespace(like).randn(shape, dtype=getattr(namespace(like), dtype), **options)
     drawn = np.random.default_rng(seed).standard_normal(shape, dtype=np.dtype(dtype).type)
     return to_device(drawn, like, dtype)
 
 
 def random_signs(shape: tuple[int, int], like: Any, dtype: str) -> Array:
     """Return random signs, 1 and -1, beside ``like``: normal numbers take ten times as long."""
-    bits = np.random.default_rng(0).integers(0, 2, shape, dtype=np.int8)
+    if (options := _drawn_there(like, 0)) is not None:
+        bits = namespace(like).randint(0, 2, shape, **options)
+    else:
+        bits = np.random.default_rng(0).integers(0, 2, shape, dtype=np.int8)
     return 2 * to_device(bits, like, dtype) - 1
+
+
+def _drawn_there(like: Any, seed: int | Sequence[int]) -> Any:
+    """Return how torch draws numbers on an accelerator, None for other arrays."""
+    if not (is_torch_array(like) and is_on_accelerator(like)):
+        return None
+    import torch
+
+    state = int(np.random.SeedSequence(seed).generate_state(1, np.uint64)[0] >> 1)
+    generator = torch.Generator(like.device).manual_seed(state)
+    return {"generator": generator, "device": like.device}
 
 
 def copy_array(array: Array) -> Array:

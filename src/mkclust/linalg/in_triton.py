@@ -2,26 +2,33 @@
 
 import warnings
 from functools import cache
+from importlib import import_module
 from typing import Any
 
 from mkclust.linalg.arrays import is_on_accelerator, is_torch_array
 
+# With fewer samples, compiling the code takes longer than it saves.
+FEWEST_FUSED = 2**14
 
-def fused_products(like: Any) -> Any:
-    """Return the module of that name for tensors on an accelerator, None if it cannot be used."""
-    return _tried_out() if is_torch_array(like) and is_on_accelerator(like) else None
+
+def fused(name: str, like: Any) -> Any:
+    """Return a module of this package that computes with tensors, whose rows are the samples.
+
+    None if it cannot be used, or if they are on the host, or few.
+    """
+    is_large = is_torch_array(like) and like.shape[0] >= FEWEST_FUSED
+    return _tried_out(name) if is_large and is_on_accelerator(like) else None
 
 
 @cache
-def _tried_out() -> Any:
+def _tried_out(name: str) -> Any:
     try:
-        from mkclust.linalg import fused_products
-
-        fused_products.try_out()
+        module = import_module(f"mkclust.linalg.{name}")
+        module.try_out()
     except ImportError:
         return None
     except Exception as error:  # such as no C compiler, which Triton asks for
         message = f"computing with kernels takes longer, Triton does not work: {error}"
         warnings.warn(message, stacklevel=2)
         return None
-    return fused_products
+    return module

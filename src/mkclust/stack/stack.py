@@ -20,6 +20,7 @@ from mkclust.linalg import (
 from mkclust.linalg.memory import fits, require_memory
 from mkclust.linalg.threads import FEW_SAMPLES
 from mkclust.stack.kernel import Array, Kernel, Mix, multiply, row_blocks
+from mkclust.stack.standardized import fused_mixes, write_mix
 from mkclust.types import Array as AnyArray
 from mkclust.types import Float
 
@@ -76,7 +77,7 @@ class Stack:
             "use fewer samples, or views with kernels='on-the-fly'",
             available=free_bytes(self.kernels[0].like),
         )
-        return Array(mix.dense(precision))
+        return Array(write_mix(mix, precision))
 
     def among(self, samples: np.ndarray | None = None, precision: str = "float64") -> "HeldStack":
         """Return the kernels of some samples, or of all, written out as one array."""
@@ -103,14 +104,16 @@ class Stack:
     def held(self, make: bool | None = None) -> "HeldStack | None":
         """Return the kernels written out, in single precision if they are large; kept for later.
 
-        None if memory or float32 cannot hold them. By default, only few samples are written out.
+        None if memory or float32 cannot hold them, or if mixes are as fast without. By default,
+        only few samples are written out.
         """
         n, m = self.n_samples, self.n_kernels
         make = n <= MOST_WRITTEN if make is None else make
         if "_held" not in vars(self) and make:
             is_small = n <= FEW_SAMPLES and self.in_memory
             free = free_bytes(self.kernels[0].like)
-            can = is_small or (fits(4 * (m + 2) * n**2, available=free) and self.is_safe_in_single)
+            can = fits(4 * (m + 2) * n**2, available=free) and self.is_safe_in_single
+            can = is_small or (can and fused_mixes(self.kernels) is None)
             precision = "float64" if is_small else "float32"
             vars(self)["_held"] = self.among(None, precision) if can else None
         return vars(self).get("_held")

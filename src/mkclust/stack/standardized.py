@@ -1,5 +1,6 @@
 """Kernels that are centered and scaled on the fly, and new samples that are treated as these."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -18,8 +19,10 @@ from mkclust.linalg import (
     to_device,
     zeros,
 )
+from mkclust.linalg.in_triton import fused
 from mkclust.linalg.threads import ENTRIES_PER_THREAD, in_threads
-from mkclust.stack.kernel import FEWEST_ROWS, Kernel, Wrapped
+from mkclust.stack.kernel import FEWEST_ROWS, Kernel, Mix, Wrapped
+from mkclust.stack.kernel import Array as Held
 from mkclust.types import Array
 
 
@@ -181,3 +184,30 @@ class Standardized(Wrapped):
     def diagonal(self) -> Array:
         lengths, scale = self.standardization.centered_diagonal(), self.standardization.scale
         return lengths if scale is None else lengths * scale**2
+
+
+def fused_mixes(kernels: Sequence[Kernel]) -> Any:
+    """Return the module that mixes these kernels in one pass over them, or None.
+
+    They have to be contiguous matrices of one number type on an accelerator.
+    """
+    are_plain = all(isinstance(K, Standardized) and isinstance(K.kernel, Held) for K in kernels)
+    module = fused("fused_mixes", kernels[0].like) if are_plain else None
+    kinds = {(K.like.dtype, K.like.is_contiguous()) for K in kernels} if module else set()
+    return module if len(kinds) == 1 and all(kind[1] for kind in kinds) else None
+
+
+def write_mix(mix: Mix, precision: str) -> Array:
+    """Write a mix of kernels to an array, (n, n)."""
+    module, like = fused_mixes(mix.kernels), mix.like
+    if module is None:
+        return mix.dense(precision)
+    kernels: Any = mix.kernels
+    all_own, n = [K.standardization for K in kernels], mix.n_samples
+    no_means, no_scale = zeros(n, like), zeros(n, like) + 1.0
+    means = [no_means if own.row_means is None else own.row_means - own.mean / 2 for own in all_own]
+    scales = [no_scale if own.scale is None else own.scale for own in all_own]
+    out, xp = empty((n, n), like, precision), namespace(like)
+    matrices = [K.kernel.matrix for K in kernels]
+    module.write_mix(out, matrices, mix.coefficients, xp.stack(scales), xp.stack(means))
+    return out
