@@ -145,13 +145,12 @@ class AgreementKKM(InductiveClusterer):
     Parameters
     ----------
     {inductive}
-    {seeds}
     neighbors : "auto", None, int or float, default="auto"
         Neighbors of every sample in the mix, or their share of all samples; "auto" takes 10, or
         half of the samples that a cluster has on average, but at least 3. None clusters by the mix
         itself, as do fits of fewer than 30 samples, with an `approximation`, and if neighbors fall
         into more than k groups that nothing connects.
-    {attributes}
+    {common}
     weights_ : ndarray of shape (n_kernels,)
         They sum to one: large for a view that agrees, zero for one that was set aside.
     coefficients_ : ndarray of shape (n_kernels,)

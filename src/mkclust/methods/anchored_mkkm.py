@@ -138,8 +138,7 @@ class AnchoredMKKM(CertifiedClusterer, InductiveClusterer):
         98 % of the compromise's leading k - 1 directions, and its clusters to an adjusted Rand
         index of 0.95.
     {proof}
-    {seeds}
-    {attributes}
+    {common}
     weights_ : ndarray of shape (n_kernels,)
         Mixing weights, summing to one. Not importance: a large weight means little agreement with
         the consensus, zero that a view was set aside, or has no part in the minimum.

@@ -57,7 +57,7 @@ max_iter : int, default=200
     "stopping": """\
 tol, max_iter : float, int
     Relative change of the objective at which to stop, and the most iterations.""",
-    "seeds": """\
+    "common": """\
 n_init : int, default=10
     Number of k-means starts on the embedding; the best is kept.
 random_state : int, RandomState instance or None, default=None
@@ -90,8 +90,7 @@ scale : {"auto", "standard", "robust", "none"} or dict of str to these, default=
     of a table (at most 20 columns, or at most 100 whose spreads differ by a factor of 1,000) by
     their spread, and in other views scales down columns that vary much more than the others.
     "standard" divides by the standard deviation, "robust" by the distance between the quartiles,
-    "none" changes nothing. Counts, histograms, directions and categories are not scaled.""",
-    "attributes": """\
+    "none" changes nothing. Counts, histograms, directions and categories are not scaled.
 
 Attributes
 ----------

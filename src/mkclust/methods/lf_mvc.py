@@ -124,8 +124,7 @@ class LFMVC(InductiveClusterer):
         The paper's lambda, not negative: how much the average kernel's partition counts. The
         authors search 2^-15, ..., 2^15 (``GRID``). Small values may need more iterations.
     {stopping}
-    {seeds}
-    {attributes}
+    {common}
     weights_ : ndarray of shape (n_kernels,)
         Mixing weights b of the partitions, of unit l2 norm. Not importance: a large weight means
         that the kernel's own partition agrees with the consensus.

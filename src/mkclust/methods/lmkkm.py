@@ -105,8 +105,7 @@ class LMKKM(MultipleKernelClusterer):
         do; they count as converged if the last one changed the objective by less than 1e-3.
     max_iter : int, default=10
         Most iterations.
-    {seeds}
-    {attributes}
+    {common}
     weights_ : ndarray of shape (n_kernels,)
         Means of the samples' weights, summing to one. Not importance: a large weight means that k
         directions explain the kernel well.

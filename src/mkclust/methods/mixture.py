@@ -94,13 +94,6 @@ class Mixture:
         self.n_passes += verdict.n_passes
         return verdict.certificate or Certificate("open", relaxation.error)
 
-    def loop_solution(self, found: Iterates, coefficients: Float) -> Solution:
-        """Return the end of one of the loops `descend` and `alternate` as a solution."""
-        weights, relaxation, history, converged, n_iter, cycle = found
-        return self.solution(
-            relaxation, weights, coefficients, history, converged, n_iter, cycle=cycle
-        )
-
     def solution(
         self,
         relaxation: Relaxation,

@@ -32,7 +32,7 @@ def solve_mkkm(
         max_iter=max_iter,
         recorded="after",
     )
-    return mixture.loop_solution(found, found.weights**2)
+    return mixture.solution(coefficients=found.weights**2, **found._asdict())
 
 
 class MKKM(InductiveClusterer):
@@ -53,8 +53,7 @@ class MKKM(InductiveClusterer):
     ----------
     {inductive}
     {stopping}
-    {seeds}
-    {attributes}
+    {common}
     weights_ : ndarray of shape (n_kernels,)
         Mixing weights, summing to one. Not importance: a large weight means that k directions
         explain the kernel well.

@@ -48,7 +48,7 @@ def descend_regularized(
         tol=tol,
         max_iter=max_iter,
     )
-    return mixture.loop_solution(found, mix(found.weights))
+    return mixture.solution(coefficients=mix(found.weights), **found._asdict())
 
 
 class MKKMMiR(InductiveClusterer):
@@ -67,8 +67,7 @@ class MKKMMiR(InductiveClusterer):
     reg : float, default=0.5
         The paper's lambda, not negative. The authors search 2^-15, 2^-14, ..., 2^10 (``GRID``).
     {stopping}
-    {seeds}
-    {attributes}
+    {common}
     weights_ : ndarray of shape (n_kernels,)
         Mixing weights, summing to one; some may be zero. Not importance.
     {coefficients}

@@ -29,7 +29,8 @@ def solve_mkkm_mm(
 
     start = _unit(mixture.uniform)
     found = alternate(start, mixture.relax, respond, tol=tol, max_iter=max_iter - 1, order=2)
-    return mixture.loop_solution(found._replace(n_iter=found.n_iter + 1), found.weights)
+    found = found._replace(n_iter=found.n_iter + 1)
+    return mixture.solution(coefficients=found.weights, **found._asdict())
 
 
 def solve_mkkm_mm_saddle(
@@ -109,8 +110,7 @@ class MKKMMM(InductiveClusterer):
         a certified relative gap of ``tol**2``.
     max_iter : int, default=10
         Most iterations of the alternation; the saddle point may take ten times as many.
-    {seeds}
-    {attributes}
+    {common}
     weights_ : ndarray of shape (n_kernels,)
         Mixing weights, of unit l2 norm. Not importance: a large weight means little agreement with
         the consensus.

@@ -261,8 +261,7 @@ class SimpleMKKM(CertifiedClusterer, InductiveClusterer):
     {inductive}
     {solver}
     {proof}
-    {seeds}
-    {attributes}
+    {common}
     weights_ : ndarray of shape (n_kernels,)
         Mixing weights, summing to one. Not importance: a large weight means little agreement with
         the consensus.
