@@ -134,9 +134,8 @@ class AnchoredMKKM(CertifiedClusterer, InductiveClusterer):
     anchor : float or "auto", default="auto"
         How strongly the partition is drawn to that of the compromise, in units of its mean leading
         eigenvalue over the number of views that are included, up to 1000. Zero is SimpleMKKM over
-        these views. "auto" takes the first of 0, 1/4, 1/2, 1, ..., 16 at which the partition keeps
-        98 % of the compromise's leading k - 1 directions, and its clusters to an adjusted Rand
-        index of 0.95.
+        these views. "auto" takes the first of 0, 1/4, 1/2, 1, ..., 16 that keeps 98 % of the
+        compromise's leading k - 1 directions, and its clusters (adjusted Rand index 0.95).
     {proof}
     {common}
     weights_ : ndarray of shape (n_kernels,)

@@ -124,8 +124,7 @@ class KAMMA(InductiveClusterer):
     objective_ : float
         ``Tr(K H H^T)`` of the returned iterate.
     history_ : ndarray of shape (n_iter_ + 1,) or (n_iter_ + 2,)
-        The objective of the uniform weights and of each iterate, and that of the returned one if it
-        is not the last.
+        The objective of uniform weights, of each iterate, and of the returned one if not the last.
     {notes}
 
     Examples

@@ -114,8 +114,7 @@ class LFMVC(InductiveClusterer):
     are mixed, not the kernels, each turned by a rotation :math:`W_p`. The consensus F also stays
     near the partition :math:`H_0` of the average kernel. In turns over F, the rotations and the
     weights b, the objective rises to a stationary point of at most :math:`k (\sqrt m + \lambda)`.
-    The rotations start by turning every partition towards :math:`H_0`: the result does not depend
-    on the signs of eigenvectors.
+    Rotations start towards :math:`H_0`, so that signs of eigenvectors do not matter.
 
     Parameters
     ----------

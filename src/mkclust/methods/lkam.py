@@ -35,9 +35,8 @@ class LKAM(LocalizedClusterer):
     .. math:: z_p(H) = \frac1n \sum_{ab} A_{ab} K_{p,ab} (I - H H^\top)_{ab}, \qquad
               M_{pq} = \frac1n \sum_{ab} A_{ab} K_{p,ab} K_{q,ab}
 
-    MKKM-MiR, with every similarity multiplied by :math:`A_{ab}`, the number of samples in whose
-    neighborhood both a and b are. The neighborhoods are those of the average kernel. The method has
-    no partition of new samples.
+    MKKM-MiR, with every similarity multiplied by :math:`A_{ab}`, the number of neighborhoods (in
+    the average kernel) that both a and b are in. The method has no partition of new samples.
 
     Parameters
     ----------

@@ -17,8 +17,7 @@ LEVEL = 0.01
 # ... and if the adjusted mutual information is larger than this, about a Cramer's V of 0.1: among a
 # million samples everything is beyond chance.
 NOTEWORTHY = 0.01
-# Patterns that are counted one by one, as many as five views can have; rarer ones are counted
-# together.
+# Patterns that are counted one by one, as many as five views can have.
 MOST_PATTERNS = 31
 # Permutations at least, however few tests there are.
 FEWEST_PERMUTATIONS = 999

@@ -186,8 +186,7 @@ def alternate(
 
     ``respond(relaxation)`` returns the weights that answer a partition, and the objective. The loop
     stops if the weights change by less than ``tol`` in the norm of some ``order``, or at a cycle.
-    The iterate with the least objective is returned, whether the cap is even or odd; the start is
-    not an iterate.
+    The iterate with the least objective is returned; the start is not an iterate.
     """
     trail = [weights]
     relaxation = relax(weights)

@@ -47,8 +47,7 @@ def solve_mkkm_mm_saddle(
               g(\theta) = \min_{H^\top H = I_k} \sum_p \theta_p\, a_p(H)
 
     g is concave, the least of linear functions, so the planes :math:`a(H_j)` seen so far bound it
-    from above: by the norm of the shortest vector in their convex hull, whose direction is the next
-    to try.
+    by the norm of the shortest vector in their convex hull, whose direction is tried next.
     """
     mixture = Mixture(stack, n_clusters)
     theta = _unit(mixture.uniform)

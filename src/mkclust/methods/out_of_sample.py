@@ -120,8 +120,7 @@ class Extension:
     standardizations: Sequence[Standardization]
     # ... which training samples it has and how others are filled, None if it has all, ...
     maps: Sequence[SampleMap | None]
-    # ... and the matrices that similarities are multiplied with, (n_observed, k); none if the
-    # method embeds no new samples.
+    # ... and its projection, (n_observed, k); none if the method embeds no new samples.
     projections: Sequence[Array]
     # Which kernels count when samples are scaled up for those that lack them, (m,) of bool.
     active: np.ndarray

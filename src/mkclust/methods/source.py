@@ -64,8 +64,7 @@ class Source:
 
     # What was read, without its arrays: names, ids, missing samples, columns and notes.
     given: Samples
-    # How kernels were centered, scaled and filled, and similarities are embedded; set by the fit,
-    # None for features.
+    # How kernels were centered, scaled, filled and embedded; set by the fit, None for features.
     extension: Any = None
     # The neighborhoods, or links, that every kernel consists of, by name; None if of more.
     neighborhoods: ClassVar[Any] = {}

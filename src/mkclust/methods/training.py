@@ -51,8 +51,7 @@ from mkclust.stack.features import compress
 from mkclust.text import count, join_words
 from mkclust.types import Array, Float
 
-# From this share of missing samples on, learning what stands for them is worth its time
-# (benchmarks/missing_views.py).
+# Learning is worth its time from this share of missing samples on (benchmarks/missing_views.py).
 MUCH_MISSING = 0.1
 # Learned attributes with an entry per sample, and their value for such samples.
 PER_SAMPLE = {
