@@ -312,10 +312,8 @@ class Agreement:
         """Return the verdict, and for every view its closest partner, p-value and weight."""
         if self.n_independent_views == 1:
             return self.verdict()
-        rows = [
-            ["view", "closest to", "alignment", "deviations", "p-value", "directions", "weight"]
-        ]
-        rows[0] += ["samples in common"] * self.is_incomplete
+        head = ["view", "closest to", "alignment", "deviations", "p-value", "directions", "weight"]
+        rows = [head + ["samples in common"] * self.is_incomplete]
         weights = self.weights()
         for p, name in enumerate(self.names):
             q = self.closest(p)

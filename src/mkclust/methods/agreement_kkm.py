@@ -70,13 +70,11 @@ def solve_agreement_kkm(
     compromise = find_compromise(stack)
     weights = compromise.scatter(compromise.weights)
     coefficients = compromise.scatter(compromise.coefficients)
-
     mixes: list[tuple[Relaxation, Kernel]] = []  # the latest, which may have been rejected
 
     def relax(included: Stack, previous: Solution | None = None) -> Solution:
         mixture = Mixture(included, n_clusters)
         found = mixture.relax(compromise.coefficients)
-        assert mixture.mixed is not None
         mixes[:] = [(found, mixture.mixed)]
         return mixture.solution(found, weights, coefficients, [found.value], True, 1)
 
@@ -111,10 +109,7 @@ def solve_agreement_kkm(
     return replace(
         solution,
         agreement=compromise.agreement,
-        learned={
-            "mix_neighbors_": None if followed is None else size,
-            "set_aside_": compromise.set_aside,
-        },
+        learned={"mix_neighbors_": size if followed else None, "set_aside_": compromise.set_aside},
         included=compromise.indices,
         n_passes=solution.n_passes + 1,
         stack=active,
@@ -197,7 +192,5 @@ class AgreementKKM(InductiveClusterer):
     ALLOWED: ClassVar[dict[str, Allowed]] = {"neighbors": NeighborCount()}
 
     def _solve(self, stack: Stack) -> Solution:
-        learn = self._learns_missing(stack)
-        return solve_agreement_kkm(
-            stack, self.n_clusters, neighbors=self.neighbors, learn_missing=learn
-        )
+        k, learn = self.n_clusters, self._learns_missing(stack)
+        return solve_agreement_kkm(stack, k, neighbors=self.neighbors, learn_missing=learn)

@@ -53,8 +53,7 @@ class LocalizedSimpleMKKM(LocalizedClusterer, CertifiedClusterer):
     {proof}
     {common}
     weights_ : ndarray of shape (n_kernels,)
-        Mixing weights, summing to one. Not importance: a large weight means little agreement with
-        the consensus.
+        They sum to one. Not importance: a large weight means little agreement with the consensus.
     coefficients_ : ndarray of shape (n_kernels,)
         Squares of the weights: ``sum_p coefficients_p K_p`` is masked and clustered.
     n_neighbors_ : int

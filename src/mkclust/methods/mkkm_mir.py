@@ -39,16 +39,15 @@ def descend_regularized(
     def hessian(unexplained: Float) -> Float:
         return overlap + 2 * np.diag(unexplained)
 
-    found = descend(
+    return descend(
+        mixture,
         mixture.uniform,
-        lambda gamma: mixture.relax(mix(gamma)),
-        mixture.unexplained,
         lambda a: drop_small(minimize_quadratic(hessian(a)), SMALLEST_WEIGHT),
         lambda gamma, a: float(gamma @ hessian(a) @ gamma) / 2,
         tol=tol,
         max_iter=max_iter,
+        mix=mix,
     )
-    return mixture.solution(coefficients=mix(found.weights), **found._asdict())
 
 
 class MKKMMiR(InductiveClusterer):

@@ -111,8 +111,7 @@ class MKKMMM(InductiveClusterer):
         Most iterations of the alternation; the saddle point may take ten times as many.
     {common}
     weights_ : ndarray of shape (n_kernels,)
-        Mixing weights, of unit l2 norm. Not importance: a large weight means little agreement with
-        the consensus.
+        Of unit l2 norm. Not importance: a large weight means little agreement with the consensus.
     {coefficients}
     objective_ : float
         What the partition leaves unexplained under the weights that are worst for it; for the

@@ -111,8 +111,7 @@ class Extension:
     .. math:: h(x) = \sum_p P_p^\top k_p(x)
 
     The sum is over the kernels that have x; what makes up for the others is a rule, or learned.
-    Leading eigenvectors H of a mix, with eigenvalues :math:`\Lambda`, have
-    :math:`P_p = c_p H \Lambda^{-1}`.
+    Eigenvectors H of a mix with eigenvalues :math:`\Lambda` have :math:`P_p = c_p H \Lambda^{-1}`.
     """
 
     names: Sequence[str]

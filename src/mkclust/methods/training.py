@@ -147,18 +147,13 @@ def _compress(model: Any, samples: Samples) -> tuple[FromFeatures, Stack]:
             "X holds kernels, and an approximation makes features of views, samples x features: "
             "pass the views, or approximation=None for kernels"
         )
-    blocks = as_blocks(samples)
+    blocks, rules = as_blocks(samples), default_bank(True, kernels).rules
     require_memory_for_features(model, blocks)
     stack = compress(
         blocks,
         model.approximation,
-        n_clusters=model.n_clusters,
-        center=model.center,
-        normalize=model.normalize,
-        random_state=model.random_state,
-        learn_preparations=partial(
-            learn_preparations, default_bank(True, kernels).rules, model.scale
-        ),
+        **model._options("n_clusters", "center", "normalize", "random_state"),
+        learn_preparations=partial(learn_preparations, rules, model.scale),
         fill=model.table_options.fill_rule,
     )
     source = FromFeatures(
