@@ -14,8 +14,7 @@ def alternate_to_the_cap(weights, relax, respond, *, tol, max_iter, order=np.inf
     history, converged = [value], False
     while not converged and len(history) <= max_iter:
         converged = bool(np.linalg.norm(answer - weights, order) < tol)
-        weights = answer
-        relaxation = relax(weights)
+        weights, relaxation = answer, relax(answer)
         answer, value = respond(relaxation)
         history.append(value)
     return Iterates(weights, relaxation, np.array(history), converged, len(history) - 1)
