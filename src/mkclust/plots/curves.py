@@ -116,9 +116,6 @@ class NumberOfClustersDisplay(Display):
         found: dict[str, Any] = {name: getattr(result, name, None) for name in cls.__annotations__}
         return cls(**found).plot(ax)
 
-    def _size(self) -> tuple[float, float]:
-        return 6.2, 5.8
-
     def _words(self) -> str:
         shaded = "" if self.null_silhouettes is None else " Shaded: values without clusters."
         return f"Three criteria, each the larger the better.{shaded}"

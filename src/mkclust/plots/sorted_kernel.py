@@ -66,9 +66,6 @@ class SortedKernelDisplay(Display):
         drawn = {"kernel": kernel, "labels": labels[samples], "samples": samples}
         return {**drawn, "sizes": sizes, "note": note, **options}
 
-    def _size(self) -> tuple[float, float]:
-        return 6.2, 5.8
-
     def _words(self) -> str:
         same = self.labels[:, None] == self.labels
         pairs = ~np.eye(len(same), dtype=bool)
