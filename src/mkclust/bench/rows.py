@@ -28,8 +28,7 @@ def read_rows(path: str | Path) -> list[Row]:
     Parameters
     ----------
     path : str or path-like
-        A folder with ``rows.jsonl`` or ``rows.jsonl.gz``, or such a file. A last line that a killed
-        run left incomplete is ignored.
+        Folder with ``rows.jsonl`` or ``rows.jsonl.gz``, or such a file; a cut last line is ignored.
 
     Raises
     ------

@@ -46,9 +46,8 @@ def outcomes(rows: Iterable[Row], selection: str = "default") -> pd.DataFrame:
     DataFrame
         One row per data set, method and score: the ``mean`` and ``std`` in percent over ``n``
         repetitions of the setting ``parameters``; whether it is ``not_worse`` than the best method
-        of the data set (paired t tests, Holm's correction); whether the true classes chose the
-        entry itself (``oracle``), whether the solves ``converged``, and the ``problem`` of
-        repetitions without scores.
+        (paired t tests, Holm's correction), whether the true classes chose the entry (``oracle``),
+        whether all solves ``converged``, and the ``problem`` of repetitions without scores.
 
     Examples
     --------

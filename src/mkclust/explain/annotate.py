@@ -153,8 +153,7 @@ def annotate(
         tested: those with the ranks or the categories of its columns, whatever their names.
     table : data frame, mapping of columns, array, AnnData, or mapping or list of these
         The variables; of AnnData and MuData, ``obs``. Data frames, Series and AnnData are matched
-        with the samples by their index, in any order of rows, and may lack some; all else is
-        matched by position.
+        by their index, in any order of rows, and may lack samples; all else by position.
     time, event : str or sequence of str, default=None
         Columns of times and of events: 0 or words such as "alive" for censored, 1 or "dead" for an
         event. Pairs with usual names are recognized: ``time`` and ``event``, ``OS.time`` and

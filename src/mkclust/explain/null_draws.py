@@ -18,8 +18,7 @@ from mkclust.stack import Mix, Stack, as_stack
 from mkclust.stack.observed import observed_samples
 from mkclust.types import Float
 
-# The first draws tell whether the others are worth the time: not if this share of them shows
-# clearer clusters.
+# If this share of the first draws shows clearer clusters, the others are not worth the time.
 FIRST_DRAWS, HOPELESS = 19, 0.2
 # Up to this share, diagonals are constant, and squared distances Euclidean.
 TOLERANCE = 1e-6
@@ -97,8 +96,7 @@ class NullDraws:
 
     def cloud(self, rng: np.random.Generator) -> Float:
         """Return the mix of one cloud, centered, (n_samples, n_samples)."""
-        # A sample at the very mean of a kernel has no length to be scaled by: rare in one draw, but
-        # certain in some of many draws of few columns.
+        # A sample at the mean of a kernel cannot be scaled: rare, but certain in many draws.
         for _ in range(MAX_DRAWS - 1):
             with suppress(ValueError):
                 return self._draw_cloud(rng)

@@ -110,8 +110,7 @@ def stability(
     Parameters
     ----------
     model : MultipleKernelClusterer
-        A fitted estimator, any of ``METHODS``; for ``vary="landmarks"`` one with an
-        ``approximation`` that draws something.
+        A fitted estimator; for ``vary="landmarks"`` one with a random ``approximation``.
     X : array of shape (m, n, n), list or dict of kernels or views, or table of shape (n, d)
         The data that the model was fitted on; files and dask arrays are allowed.
     vary : {"samples", "landmarks"}, default="samples"

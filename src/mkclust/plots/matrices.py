@@ -127,8 +127,7 @@ class ClassesDisplay(Display):
 class DescriptionDisplay(Display):
     """How clusters differ in the features that set them apart.
 
-    ``mkclust.describe(model, tables).plot()`` makes it. A difference of two standard deviations
-    has the full color.
+    ``mkclust.describe(model, tables).plot()`` makes it. Two standard deviations have full color.
 
     Parameters
     ----------
