@@ -155,8 +155,7 @@ def _check_same(folder: Path, job: Job) -> None:
 
 def row_key(row: Row) -> tuple[Any, ...]:
     """Return the key of a row; rows with the same key are the same."""
-    names = ("dataset", "method", "parameters", "resample", "repetition")
-    return tuple(row[name] for name in names)
+    return tuple(row[n] for n in ("dataset", "method", "parameters", "resample", "repetition"))
 
 
 def _check_protocol(plan: Plan, folder: Path) -> None:
