@@ -21,8 +21,7 @@ from mkclust.types import Float
 NOTEWORTHY = 0.2
 # Features in the name of a cluster, and at most, if others have the same name.
 IN_NAME, MOST_IN_NAME = 2, 4
-# A spread within clusters below this share of that of all samples counts as this share: features
-# that are constant in every cluster have a large effect, and not an infinite one.
+# The least spread within clusters, as a share of that of all samples, so that effects are finite.
 LEAST_SPREAD = 0.01
 COLUMNS = ["cluster", "view", "feature", "kind", "effect", "standardized", "mean_in", "mean_out"]
 COLUMNS += ["n_in", "n_out", "n_missing"]

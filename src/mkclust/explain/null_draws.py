@@ -64,10 +64,9 @@ def rank_p_value(criterion: Float, drawn: Float) -> float:
 class NullDraws:
     """Mixed kernels of random samples without clusters, drawn from given samples.
 
-    A cloud has the mean and the covariance of the samples: all are rotated at random around their
-    mean. The columns of views are rotated; if there are counts, shares, links or distances, which
-    would turn negative, or precomputed kernels, the feature space of each kernel is rotated, or if
-    it could be Gaussian, the space of its distances.
+    A cloud is the samples rotated at random around their mean: the columns of views, or if there
+    are precomputed kernels, or counts, shares, links or distances, which would turn negative, the
+    feature space of each kernel; of one that could be Gaussian, the space of its distances.
     """
 
     def __init__(self, samples: Samples, model: Any, shares: Float):

@@ -76,8 +76,7 @@ class ClassesDisplay(Display):
     Attributes
     ----------
     counts : pandas.DataFrame
-        Samples by cluster (rows) and class (columns). Classes are ordered by the cluster that
-        holds most of them, so that a good clustering reads as a dark diagonal.
+        Samples by cluster (rows) and class (columns); classes by their main cluster.
 
     Examples
     --------
