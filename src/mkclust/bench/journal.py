@@ -10,10 +10,7 @@ from mkclust.files import write_atomically
 
 
 class Journal:
-    """Append objects to a file, one per line, each key once.
-
-    An incomplete last line, left by a kill, is removed when the file is opened.
-    """
+    """Append objects to a file, one per line, each key once; a line cut by a kill is removed."""
 
     def __init__(self, path: Path, key: Callable[[Row], Hashable]):
         self.path, self._key = path, key

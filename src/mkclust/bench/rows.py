@@ -28,8 +28,7 @@ def read_rows(path: str | Path) -> list[Row]:
     Parameters
     ----------
     path : str or path-like
-        A folder with ``rows.jsonl`` or ``rows.jsonl.gz``, or such a file. A last line that a killed
-        run left incomplete is ignored.
+        Folder with ``rows.jsonl`` or ``rows.jsonl.gz``, or such a file; a cut last line is ignored.
 
     Raises
     ------
@@ -49,10 +48,9 @@ def read_solves(path: str | Path) -> list[Row]:
 
 
 def best_settings(rows: Iterable[Row] | pd.DataFrame) -> dict[str, str]:
-    """Return the settings of one method on one data set that are repeated in full.
+    """Return the best settings of a method on a data set by the mean of each score, and "default".
 
-    These are the ones with the best mean by each score, and that of "default". Of equal settings
-    the first in alphabetical order is taken. Settings are compared by their first
+    Of equal settings the first in alphabetical order is taken. Settings are compared by their first
     ``grid_repetitions`` or their summaries, so that more repetitions are no advantage.
     """
     frame = pd.DataFrame(rows)

@@ -51,15 +51,13 @@ def run_plan(
     plan : Plan
         The plan.
     folder : str or path-like
-        Folder for ``rows.jsonl`` (a row for each repetition) and ``solves.jsonl`` (weights and
-        objective of each solve).
+        Folder for ``rows.jsonl`` (repetitions) and ``solves.jsonl`` (weights and objectives).
     n_processes : int or None, default=None
         Number of processes; by default as many as leave each its ``plan.threads`` cores.
     retry : bool, default=False
         Run failed tasks again.
     watcher : callable or None, default=None
-        Called about every second with how many pairs of a data set and a method are done and
-        are left, and which are running.
+        Called about every second with the numbers of jobs done and left, and those running.
 
     Raises
     ------
@@ -157,8 +155,7 @@ def _check_same(folder: Path, job: Job) -> None:
 
 def row_key(row: Row) -> tuple[Any, ...]:
     """Return the key of a row; rows with the same key are the same."""
-    names = ("dataset", "method", "parameters", "resample", "repetition")
-    return tuple(row[name] for name in names)
+    return tuple(row[n] for n in ("dataset", "method", "parameters", "resample", "repetition"))
 
 
 def _check_protocol(plan: Plan, folder: Path) -> None:

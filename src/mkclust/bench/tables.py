@@ -46,9 +46,8 @@ def outcomes(rows: Iterable[Row], selection: str = "default") -> pd.DataFrame:
     DataFrame
         One row per data set, method and score: the ``mean`` and ``std`` in percent over ``n``
         repetitions of the setting ``parameters``; whether it is ``not_worse`` than the best method
-        of the data set (paired t tests, Holm's correction); whether the true classes chose the
-        entry itself (``oracle``), whether the solves ``converged``, and the ``problem`` of
-        repetitions without scores.
+        (paired t tests, Holm's correction), whether the true classes chose the entry (``oracle``),
+        whether all solves ``converged``, and the ``problem`` of repetitions without scores.
 
     Examples
     --------
@@ -136,9 +135,8 @@ def dataset_labels(rows: Iterable[Row]) -> dict[str, str]:
 def not_worse(scores: Mapping[Any, Any], alpha: float = 0.05) -> set[Any]:
     """Return the methods that do not differ significantly from the one with the best mean.
 
-    `scores` holds the scores of each method by repetition. Paired t tests over shared repetitions,
-    with Holm's correction for all pairs, since the data decide which method is the best one. Empty
-    if the best method shares no three repetitions with another.
+    `scores` are by method and repetition. Paired t tests with Holm's correction for all pairs, for
+    the data decide which is the best. Empty if it shares no three repetitions with another.
     """
     frame = pd.DataFrame(scores).dropna(axis=1, how="all").astype(float)
     p_values = {}

@@ -153,8 +153,7 @@ def annotate(
         tested: those with the ranks or the categories of its columns, whatever their names.
     table : data frame, mapping of columns, array, AnnData, or mapping or list of these
         The variables; of AnnData and MuData, ``obs``. Data frames, Series and AnnData are matched
-        with the samples by their index, in any order of rows, and may lack some; all else is
-        matched by position.
+        by their index, in any order of rows, and may lack samples; all else by position.
     time, event : str or sequence of str, default=None
         Columns of times and of events: 0 or words such as "alive" for censored, 1 or "dead" for an
         event. Pairs with usual names are recognized: ``time`` and ``event``, ``OS.time`` and
@@ -191,9 +190,13 @@ def annotate(
         if not reason:
             rng = np.random.default_rng([random_state, zlib.crc32(name.encode())])
             try:
-                statistic_of = STATISTICS[test](*(each[known] for each in values))
-                statistic, p_value = _permute(statistic_of, groups, rng, int(n_permutations))
-                if np.isnan(p_value):
+                statistic_of = _statistic(test, *(each[known] for each in values))
+                statistic = statistic_of(groups)
+                least = statistic - ROUNDING * abs(statistic)
+                drawn = [statistic_of(rng.permutation(groups)) for _ in range(n_permutations)]
+                p_value = (1 + sum(not each < least for each in drawn)) / (1 + n_permutations)
+                if not np.isfinite(statistic):
+                    p_value = np.nan
                     reason = "the clusters have no common times at which they could differ"
             except ImportError:
                 reason = 'the log-rank test needs statsmodels: pip install "mkclust[survival]"'
@@ -298,17 +301,6 @@ def _middles(
         yield f"share of {name}", *shares[level]
 
 
-def _permute(
-    statistic_of: Callable[[np.ndarray], float], groups: np.ndarray, rng: Any, n_permutations: int
-) -> tuple[float, float]:
-    """Return the statistic of groups, and its p-value; NaN if there is none."""
-    statistic = statistic_of(groups)
-    least = statistic - ROUNDING * abs(statistic)
-    drawn = [statistic_of(rng.permutation(groups)) for _ in range(n_permutations)]
-    p_value = (1 + sum(not each < least for each in drawn)) / (1 + n_permutations)
-    return statistic, p_value if np.isfinite(statistic) else np.nan
-
-
 def _why_not(values: Sequence[Float], known: np.ndarray, groups: np.ndarray) -> str:
     first, *events = (each[known] for each in values)
     if not len(first):
@@ -326,44 +318,28 @@ def _why_not(values: Sequence[Float], known: np.ndarray, groups: np.ndarray) -> 
     return ""
 
 
-def _between_groups(scores: Float) -> Callable[[np.ndarray], float]:
-    """Return the statistic of centered scores, (n, q): squared sums over the sizes of groups."""
+def _statistic(test: str, values: Float, *events: Float) -> Callable[[np.ndarray], float]:
+    """Return a statistic of groups; log-rank is NaN if they are never at risk together."""
+    if test == "log-rank":
+        from statsmodels.duration.survfunc import survdiff
 
-    def statistic(groups: np.ndarray) -> float:
+        def log_rank(groups: np.ndarray) -> float:
+            try:
+                with np.errstate(all="ignore"):
+                    return float(survdiff(values, events[0].astype(int), groups)[0])
+            except np.linalg.LinAlgError:
+                return np.nan
+
+        return log_rank
+    if test == "chi-square":  # without a correction for continuity
+        marks = (values[:, None] == np.unique(values)).astype(float)
+        scores = (marks - marks.mean(axis=0)) / np.sqrt(marks.mean(axis=0))
+    else:
+        ranks = rankdata(values)
+        scores = (ranks - ranks.mean())[:, None] / ranks.std(ddof=1)
+
+    def between_groups(groups: np.ndarray) -> float:
         members = groups == np.arange(groups.max() + 1)[:, None]
         return float((np.square(members @ scores).sum(axis=1) / members.sum(axis=1)).sum())
 
-    return statistic
-
-
-def _chi_square(values: Float) -> Callable[[np.ndarray], float]:
-    """Return the chi-square statistic of categories, without a correction for continuity."""
-    marks = (values[:, None] == np.unique(values)).astype(float)
-    shares = marks.mean(axis=0)
-    return _between_groups((marks - shares) / np.sqrt(shares))
-
-
-def _kruskal_wallis(values: Float) -> Callable[[np.ndarray], float]:
-    ranks = rankdata(values)
-    return _between_groups((ranks - ranks.mean())[:, None] / ranks.std(ddof=1))
-
-
-def _log_rank(times: Float, events: Float) -> Callable[[np.ndarray], float]:
-    """Return the log-rank statistic, NaN if clusters are never at risk together."""
-    from statsmodels.duration.survfunc import survdiff
-
-    def statistic(groups: np.ndarray) -> float:
-        try:
-            with np.errstate(all="ignore"):
-                return float(survdiff(times, events.astype(int), groups)[0])
-        except np.linalg.LinAlgError:
-            return np.nan
-
-    return statistic
-
-
-STATISTICS: dict[str, Callable[..., Callable[[np.ndarray], float]]] = {
-    "chi-square": _chi_square,
-    "Kruskal-Wallis": _kruskal_wallis,
-    "log-rank": _log_rank,
-}
+    return between_groups

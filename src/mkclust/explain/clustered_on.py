@@ -21,11 +21,9 @@ from mkclust.methods.same_input import only_covered
 from mkclust.text import join_words
 from mkclust.types import Array, Float
 
-# Share of the variance of a column that a variable explains if they are the same but for rounding.
-# Most columns are excluded by few samples.
+# Share of a column's variance that the same variable explains; few samples exclude most columns.
 SAME, FEW_SAMPLES, SAME_OF_FEW = 0.998, 32, 0.98
-# A column of a view may agree with one of two to this many variables by chance, or else their names
-# must also agree.
+# Bits of evidence against agreement by chance from which names need not agree.
 CERTAIN_BITS = 5
 REASON = "used to make the clusters"
 REASON_OF_NAME = "a column of this name was used to make the clusters, and its values were not kept"

@@ -21,8 +21,7 @@ from mkclust.types import Float
 NOTEWORTHY = 0.2
 # Features in the name of a cluster, and at most, if others have the same name.
 IN_NAME, MOST_IN_NAME = 2, 4
-# A spread within clusters below this share of that of all samples counts as this share: features
-# that are constant in every cluster have a large effect, and not an infinite one.
+# The least spread within clusters, as a share of that of all samples, so that effects are finite.
 LEAST_SPREAD = 0.01
 COLUMNS = ["cluster", "view", "feature", "kind", "effect", "standardized", "mean_in", "mean_out"]
 COLUMNS += ["n_in", "n_out", "n_missing"]
@@ -50,8 +49,7 @@ class Description:
     notes : tuple of str
         What was left out, and why.
     profiles : mapping of (str, str) to ndarray of shape (k,)
-        For every feature in the table, by view and name, the standardized difference in each
-        cluster.
+        The standardized differences of every feature in the table, by view and name.
     """
 
     table: pd.DataFrame
@@ -115,10 +113,9 @@ def describe(model: Any, tables: Any, *, n_features: int = 10) -> Description:
     """Return the features that set the clusters of a fit apart, by effect size.
 
     For numbers, the effect is the standardized mean difference between a cluster and the rest:
-    Cohen's d with the pooled standard deviation. For categories, truth values and columns of
-    zeros and ones it is the difference between the shares of samples, in the cluster and in the
-    rest. There are no p-values, because clusters were made to differ in what they were clustered
-    on; `annotate` tests other variables.
+    Cohen's d with the pooled standard deviation. For categories, truth values and columns of zeros
+    and ones it is the difference between the shares of samples. There are no p-values, because
+    clusters were made to differ in these features; `annotate` tests other variables.
 
     Parameters
     ----------
@@ -126,8 +123,7 @@ def describe(model: Any, tables: Any, *, n_features: int = 10) -> Description:
         A fitted estimator, any of ``METHODS``.
     tables : mapping, list, data frame, array, sparse matrix, AnnData or MuData
         What the model was fitted on, or other tables of the same samples. Data frames, Series and
-        AnnData are matched by their index, in any order of rows, all else by position. Sparse
-        matrices are not made dense.
+        AnnData are matched by their index, all else by position. Sparse matrices stay sparse.
     n_features : int, default=10
         How many features to list for each cluster and view.
 

@@ -177,8 +177,7 @@ def diagnose(
     leave_one_out : bool, default=True
         Fit the model again without each kernel in turn, which takes most of the time.
     max_samples : int, default=2000
-        If there are more samples, the model is fitted again on this many of them, drawn from all
-        clusters, and that fit is diagnosed.
+        If there are more samples, a fit on this many, drawn from all clusters, is diagnosed.
 
     Notes
     -----

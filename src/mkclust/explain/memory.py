@@ -32,8 +32,7 @@ class MemoryEstimate:
     n_samples, n_kernels, n_clusters : int
         What it was made for.
     n_bytes : dict of str to int
-        Bytes by strategy, from exact to approximate: "dense", "on-the-fly", "streamed", and for
-        methods that take features "features".
+        Bytes by strategy: "dense", "on-the-fly", "streamed", and if the method allows "features".
     available : int or None
         Bytes that this machine had when it was made; None if that is not known.
     """
@@ -91,8 +90,7 @@ def estimate_memory(
     n_clusters : int, default=8
         Number of clusters, k.
     n_features : int, default=100
-        Number of columns over all views. For a sparse one, the entries of a row that are not zero,
-        and half as many again for their places.
+        Number of columns over all views; of a sparse one, 1.5 times the nonzero entries of a row.
     n_components : int, default=100
         Number of features that stand for one view's kernel.
     n_views : int or None, default=None

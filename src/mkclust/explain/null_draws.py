@@ -18,8 +18,7 @@ from mkclust.stack import Mix, Stack, as_stack
 from mkclust.stack.observed import observed_samples
 from mkclust.types import Float
 
-# The first draws tell whether the others are worth the time: not if this share of them shows
-# clearer clusters.
+# If this share of the first draws shows clearer clusters, the others are not worth the time.
 FIRST_DRAWS, HOPELESS = 19, 0.2
 # Up to this share, diagonals are constant, and squared distances Euclidean.
 TOLERANCE = 1e-6
@@ -65,10 +64,9 @@ def rank_p_value(criterion: Float, drawn: Float) -> float:
 class NullDraws:
     """Mixed kernels of random samples without clusters, drawn from given samples.
 
-    A cloud has the mean and the covariance of the samples: all are rotated at random around their
-    mean. The columns of views are rotated; if there are counts, shares, links or distances, which
-    would turn negative, or precomputed kernels, the feature space of each kernel is rotated, or if
-    it could be Gaussian, the space of its distances.
+    A cloud is the samples rotated at random around their mean: the columns of views, or if there
+    are precomputed kernels, or counts, shares, links or distances, which would turn negative, the
+    feature space of each kernel; of one that could be Gaussian, the space of its distances.
     """
 
     def __init__(self, samples: Samples, model: Any, shares: Float):
@@ -97,8 +95,7 @@ class NullDraws:
 
     def cloud(self, rng: np.random.Generator) -> Float:
         """Return the mix of one cloud, centered, (n_samples, n_samples)."""
-        # A sample at the very mean of a kernel has no length to be scaled by: rare in one draw, but
-        # certain in some of many draws of few columns.
+        # A sample at the mean of a kernel cannot be scaled: rare, but certain in many draws.
         for _ in range(MAX_DRAWS - 1):
             with suppress(ValueError):
                 return self._draw_cloud(rng)

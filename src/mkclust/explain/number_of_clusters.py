@@ -228,8 +228,7 @@ def suggest_n_clusters(
     **Which number fits best.** The number with the highest sum of two criteria, each as a share of
     its maximum. *Stability* under resampling is shown, but favors few clusters.
 
-    - *Eigengap*: the relative gap between eigenvalues k - 1 and k, for k clusters of a centered
-      kernel span k - 1 directions.
+    - *Eigengap*: the relative gap of eigenvalues k - 1 and k, for k clusters span k - 1 directions.
     - *Excess of the silhouette*, of k-means on the k - 1 leading eigenvectors: how much nearer
       samples are to their own center than to the next one, minus its mean without clusters.
 
@@ -250,19 +249,16 @@ def suggest_n_clusters(
     X : array of shape (m, n, n), list or dict of kernels or views, or table of shape (n, d)
         All that ``fit`` takes.
     k_values : iterable of int, default=None
-        Numbers of clusters to try, from 2 to n - 1; None tries 2 to 25, and less for fewer than 125
-        samples.
+        Numbers of clusters to try, from 2 to n - 1; None tries 2 to 25, at most n / 5.
     coefficients : array-like of shape (n_kernels,), default=None
-        Coefficients of the kernels in the mix, such as a model's ``coefficients_``; None takes
-        those of the recommended method.
+        Coefficients of the kernels in the mix; None takes those of the recommended method.
     n_resamples : int, default=20
         Number of resamples, of four fifths of the samples each.
     n_draws : int, default=49
         Number of draws without clusters, fewer if the first show that there is no evidence. The
         least possible p-value is 1 / (n_draws + 1).
     max_samples : int, default=2000
-        Number of samples to use, drawn at random from more. The tests use 500 of them, or 20 for
-        each cluster.
+        Number of samples to use at most, drawn at random. Tests use 500, or 20 for each cluster.
     level : float, default=0.02
         Limit of the p-values.
     random_state : int, RandomState instance or None, default=0
@@ -406,8 +402,7 @@ def _resample(
     K: Float, labels: np.ndarray, k_values: list[int], expected: Float, n_resamples: int, rng: Any
 ) -> tuple[Float, Float]:
     """Return how far clusters of resamples agree, and how many of these name each k, two (s,)."""
-    n = len(K)
-    size = round(FRACTION * n)
+    n, size = len(K), round(FRACTION * len(K))
     numbers = [k for k in k_values if k < size]
     agreements = np.full((n_resamples, len(k_values)), np.nan)
     named = np.zeros(len(k_values))

@@ -15,10 +15,7 @@ from mkclust.linalg import select
 
 
 class Parts:
-    """Input of any form that ``fit`` of a model takes, of which some samples can be taken.
-
-    ``kernels`` is what an estimator has to be given for a part, with the kinds of views fixed.
-    """
+    """Input of any form that ``fit`` of a model takes, of which some samples can be taken."""
 
     def __init__(self, model: Any, X: Any):
         # Features are made from views, whatever these might be taken for otherwise.
@@ -26,7 +23,7 @@ class Parts:
         expected, options = expected_input(kernels), model.table_options
         self.samples = read_samples(X, expected=expected, options=options)
         self.n_samples = self.samples.n_samples
-        self.kernels: Any = "precomputed"
+        self.kernels: Any = "precomputed"  # for parts: the kinds of views are fixed
         self._pairs: list[str] = []  # the views whose columns are samples
         if self.samples.kind != "kernels":
             several = self.samples.kind == "views"

@@ -26,8 +26,7 @@ class SampleScores:
         From -1 to 1: how much nearer its own cluster is than the next one. Zero for a sample alone
         in its cluster; NaN if there is a single cluster, or one per sample.
     margin : ndarray of shape (n_samples,)
-        Cosine to the center of its own cluster minus that to the next one: 0 is on the border. NaN
-        if there is a single cluster.
+        Cosine to its own center minus that to the next one: 0 on the border, NaN for one cluster.
     """
 
     silhouette: Float

@@ -119,9 +119,8 @@ class Borders(NamedTuple):
 def count_at_borders(points: Float, labels: np.ndarray) -> Borders:
     """Count samples at the borders between clusters of (n, d) points, and near the centers.
 
-    Every sample has a position on the line from its own center to that of the neighbor whose border
-    it is nearest to, relatively. If density only falls, as at the edge of a cloud, a border is
-    denser than the core of the sparser side, hence the sparser side counts.
+    A sample has a position between its own center and that of the neighbor with the nearest border.
+    At the edge of a cloud a border is denser than the sparser core, hence the sparser side counts.
     """
     labels = np.unique(labels, return_inverse=True)[1]
     k = int(labels.max()) + 1

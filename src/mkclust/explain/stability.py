@@ -110,8 +110,7 @@ def stability(
     Parameters
     ----------
     model : MultipleKernelClusterer
-        A fitted estimator, any of ``METHODS``; for ``vary="landmarks"`` one with an
-        ``approximation`` that draws something.
+        A fitted estimator; for ``vary="landmarks"`` one with a random ``approximation``.
     X : array of shape (m, n, n), list or dict of kernels or views, or table of shape (n, d)
         The data that the model was fitted on; files and dask arrays are allowed.
     vary : {"samples", "landmarks"}, default="samples"
@@ -149,10 +148,26 @@ def stability(
     samples, model = read_again(model, X), only_covered(model)
     labels, n, k = to_host(model.labels_, None), samples.n_samples, model.n_clusters
     parts, size = Parts(model, samples), min(round(fraction * n), max_samples)
-    if vary == "samples":
-        refitted = _on_parts(model, parts, size)
-    else:
-        refitted, size = _with_other_landmarks(model, parts), n
+    refitted, approximation = parts.unfitted(model), model.approximation
+    if vary == "landmarks":
+        size, seeds = n, seeds_of(approximation) if approximation is not None else ()
+        if not seeds:
+            raise ValueError(
+                f"vary='landmarks' with approximation={approximation!r}: it draws nothing; pass a "
+                "model with an approximation that does, such as mkclust.kernels.Nystroem(200)"
+            )
+        # Without seeds of its own, the map of each view is seeded by the model's.
+        unseeded = clone(approximation).set_params(**dict.fromkeys(seeds))
+        refitted.set_params(approximation=unseeded)
+    elif size < k:
+        raise ValueError(
+            f"a part of {size} of {n} samples cannot have {k} clusters: raise fraction or "
+            "max_samples"
+        )
+    elif is_approximated(model):
+        components = getattr(approximation, "n_components", None)
+        if isinstance(components, int | np.integer):
+            refitted.set_params(approximation__n_components=min(int(components), size))
     n_stayed, n_drawn, agreements = np.zeros(n), np.zeros(n), np.empty(n_resamples)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # the fit itself has warned
@@ -174,31 +189,6 @@ def stability(
     if covered is not None:
         shares = spread_rows(shares, covered, n_all, np.nan)
     return Stability(type(model).__name__, vary, shares, clusters, agreements, size)
-
-
-def _on_parts(model: Any, parts: Parts, size: int) -> Any:
-    if size < model.n_clusters:
-        raise ValueError(
-            f"a part of {size} of {parts.n_samples} samples cannot have {model.n_clusters} "
-            "clusters: raise fraction or max_samples"
-        )
-    refitted = parts.unfitted(model)
-    components = getattr(model.approximation, "n_components", None)
-    if is_approximated(model) and isinstance(components, int | np.integer):
-        refitted.set_params(approximation__n_components=min(int(components), size))
-    return refitted
-
-
-def _with_other_landmarks(model: Any, parts: Parts) -> Any:
-    approximation = model.approximation
-    if approximation is None or not seeds_of(approximation):
-        raise ValueError(
-            f"vary='landmarks' with approximation={approximation!r}: it draws nothing; pass a "
-            "model with an approximation that does, such as mkclust.kernels.Nystroem(200)"
-        )
-    # Without seeds of its own, the map of each view is seeded by the model's.
-    unseeded = clone(approximation).set_params(**dict.fromkeys(seeds_of(approximation)))
-    return parts.unfitted(model).set_params(approximation=unseeded)
 
 
 def seeded(random_state: Any) -> np.random.Generator:

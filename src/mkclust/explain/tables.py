@@ -44,8 +44,7 @@ def read_tables(
 ) -> list[AlignedTable]:
     """Return a table or several, or one of columns by name, in the order of the samples of a fit.
 
-    Tables with ids are matched with `index`, which is the number of samples if they have none, and
-    may lack some. Views that lack samples, by name, have the `observed` ones alone, or all.
+    `index` holds the ids, or is the number of samples; `observed` those of views that lack some.
     """
     observed, names = observed or {}, dict[str, list[str]]()
     if isinstance(tables, Samples):

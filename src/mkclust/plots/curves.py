@@ -19,8 +19,7 @@ class ConvergenceDisplay(Display):
     history : array-like of shape (s,)
         Values of the objective.
     lower_bounds : array-like of shape (s,), default=None
-        Certified lower bounds on the minimum, not finite if unknown; None for a method without
-        bounds.
+        Certified lower bounds on the minimum, not finite if unknown; None if there are none.
     gap : float, default=None
         The certified relative gap at the end, ``duality_gap_`` of a fit. It includes what the
         residuals of the eigenvectors leave open.
@@ -116,44 +115,38 @@ class NumberOfClustersDisplay(Display):
         found: dict[str, Any] = {name: getattr(result, name, None) for name in cls.__annotations__}
         return cls(**found).plot(ax)
 
-    def _size(self) -> tuple[float, float]:
-        return 6.2, 5.8
-
     def _words(self) -> str:
         shaded = "" if self.null_silhouettes is None else " Shaded: values without clusters."
         return f"Three criteria, each the larger the better.{shaded}"
 
     def _draw(self, ax: Any) -> None:
         ax.set_axis_off()
+        k_values, best = np.asarray(self.k_values), self.n_clusters
         self.axes_ = [ax.inset_axes((0, 0.715 - 0.357 * row, 1, 0.285)) for row in range(3)]
         for panel, name, values, null in (
             (self.axes_[0], "eigengap", self.eigengaps, self.null_eigengaps),
             (self.axes_[1], "silhouette", self.silhouettes, self.null_silhouettes),
             (self.axes_[2], "resamples", self.stabilities, None),
         ):
-            self._draw_criterion(panel, np.asarray(values, dtype=float), null)
+            criterion = np.asarray(values, dtype=float)
+            panel.plot(k_values, criterion, color=BLUE, marker="o", markersize=4, linewidth=1.4)
+            panel.margins(y=0.2)
+            _frame(panel, k_values)
+            corner: dict[str, Any] = {"ha": "right", "va": "bottom", "transform": panel.transAxes}
+            if not np.isfinite(criterion).any():
+                panel.text(1, 1.01, "unknown", fontsize=8, **corner)
+            panel.axvline(best, color=ORANGE, linewidth=1.2, linestyle="--", zorder=1)
+            for value in criterion[(k_values == best) & np.isfinite(criterion)]:
+                panel.plot(best, value, "o", color=ORANGE, markersize=8, zorder=3)
+                beside: dict[str, Any] = {"textcoords": "offset points", "xytext": (8, 6)}
+                panel.annotate(f"{value:.3f}", (best, value), fontsize=9, color=INK, **beside)
+            if null is not None and np.isfinite(null).any():
+                panel.fill_between(k_values, *null, color=FAINT, alpha=0.25, linewidth=0, zorder=0)
+                panel.text(1, 1.01, "shaded: reached without clusters", fontsize=8, **corner)
             panel.set_ylabel(name)
             panel.tick_params(labelbottom=panel is self.axes_[-1])
-        title = f"Number of clusters: {self.n_clusters} fit best"
-        set_titles(self.axes_[0], title, y="eigengap", pad=20)
+        set_titles(self.axes_[0], f"Number of clusters: {best} fit best", y="eigengap", pad=20)
         self.axes_[-1].set_xlabel("number of clusters")
-
-    def _draw_criterion(self, panel: Any, values: np.ndarray, null: Any) -> None:
-        k_values, best = np.asarray(self.k_values), self.n_clusters
-        panel.plot(k_values, values, color=BLUE, marker="o", markersize=4, linewidth=1.4)
-        panel.margins(y=0.2)
-        _frame(panel, k_values)
-        corner: dict[str, Any] = {"ha": "right", "va": "bottom", "transform": panel.transAxes}
-        if not np.isfinite(values).any():
-            panel.text(1, 1.01, "unknown", fontsize=8, **corner)
-        panel.axvline(best, color=ORANGE, linewidth=1.2, linestyle="--", zorder=1)
-        for value in values[(k_values == best) & np.isfinite(values)]:
-            panel.plot(best, value, "o", color=ORANGE, markersize=8, zorder=3)
-            beside: dict[str, Any] = {"textcoords": "offset points", "xytext": (8, 6)}
-            panel.annotate(f"{value:.3f}", (best, value), fontsize=9, color=INK, **beside)
-        if null is not None and np.isfinite(null).any():
-            panel.fill_between(k_values, *null, color=FAINT, alpha=0.25, linewidth=0, zorder=0)
-            panel.text(1, 1.01, "shaded: reached without clusters", fontsize=8, **corner)
 
 
 def _frame(ax: Any, x_values: Any) -> None:

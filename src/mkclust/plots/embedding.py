@@ -101,6 +101,9 @@ class EmbeddingDisplay(Display):
         with threadpool_limits(1):
             return np.asarray(tsne.fit_transform(self._coordinates), dtype=float)
 
+    def _size(self) -> tuple[float, float]:
+        return 6.2, 5.4
+
     def _words(self) -> str:
         n = sum(self.sizes.values())
         text = "The two axes along which the samples spread most."

@@ -76,8 +76,7 @@ class ClassesDisplay(Display):
     Attributes
     ----------
     counts : pandas.DataFrame
-        Samples by cluster (rows) and class (columns). Classes are ordered by the cluster that
-        holds most of them, so that a good clustering reads as a dark diagonal.
+        Samples by cluster (rows) and class (columns); classes by their main cluster.
 
     Examples
     --------
@@ -127,8 +126,7 @@ class ClassesDisplay(Display):
 class DescriptionDisplay(Display):
     """How clusters differ in the features that set them apart.
 
-    ``mkclust.describe(model, tables).plot()`` makes it. A difference of two standard deviations
-    has the full color.
+    ``mkclust.describe(model, tables).plot()`` makes it. Two standard deviations have full color.
 
     Parameters
     ----------

@@ -10,10 +10,7 @@ def cluster_sizes(labels: np.ndarray) -> dict[int, int]:
 
 
 def sample_clusters(labels: np.ndarray, count: int) -> np.ndarray:
-    """Return the indices of about `count` samples, rising, without those labeled -1.
-
-    Clusters are drawn in proportion to their sizes, at least one sample of each.
-    """
+    """Return about `count` rising indices of labeled samples: in proportion, all clusters."""
     known = np.flatnonzero(labels >= 0)
     if len(known) <= count:
         return known

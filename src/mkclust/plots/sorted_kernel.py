@@ -16,9 +16,8 @@ class SortedKernelDisplay(Display):
     """The similarities by which a model clusters, as a matrix sorted by cluster.
 
     Clear clusters are dark squares along the diagonal; dark areas beside it are what two clusters
-    share. Within a cluster the samples that are most similar to it come first.
-    ``SortedKernelDisplay.from_estimator(model, X, max_samples=500)`` makes it, and draws a random
-    subset of this size if there are more, clusters in proportion.
+    share. Within a cluster the samples most similar to it come first.
+    ``SortedKernelDisplay.from_estimator(model, X, max_samples=500)`` draws at most that many.
 
     Parameters
     ----------
@@ -65,9 +64,6 @@ class SortedKernelDisplay(Display):
         kernel, samples = kernel[np.ix_(order, order)], samples[order]
         drawn = {"kernel": kernel, "labels": labels[samples], "samples": samples}
         return {**drawn, "sizes": sizes, "note": note, **options}
-
-    def _size(self) -> tuple[float, float]:
-        return 6.2, 5.8
 
     def _words(self) -> str:
         same = self.labels[:, None] == self.labels

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
@@ -38,6 +39,8 @@ class Display:
 
     ax_: Axes
     figure_: Figure | SubFigure
+    _words: Callable[[], str]
+    _draw: Callable[[Axes], None]
 
     @classmethod
     def from_estimator(
@@ -91,13 +94,7 @@ class Display:
         raise NotImplementedError(f"{cls.__name__} is not made from a model")
 
     def _size(self) -> tuple[float, float]:
-        return 6.2, 5.4
-
-    def _words(self) -> str:
-        raise NotImplementedError
-
-    def _draw(self, ax: Any) -> None:
-        raise NotImplementedError
+        return 6.2, 5.8
 
 
 def set_titles(ax: Any, text: str, x: str = "", y: str = "", pad: float = 8) -> None:

@@ -29,8 +29,7 @@ class SurvivalDisplay(Display):
     Attributes
     ----------
     curves : dict
-        For each cluster the times of its events, and the share of its samples that have had no
-        event until then, that time included.
+        For each cluster the times of its events, and the shares without an event up to then.
 
     Examples
     --------

@@ -19,8 +19,7 @@ class KernelWeightsDisplay(Display):
     """The weights of the kernels to the left, and their alignments to the right.
 
     ``KernelWeightsDisplay.from_estimator(model)`` makes it. Weights are never drawn alone: without
-    the alignments they are easily taken for importance. The two sides have scales of their own;
-    the numbers are the values.
+    the alignments they are easily taken for importance. The two sides have scales of their own.
 
     Parameters
     ----------
