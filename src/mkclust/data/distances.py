@@ -58,17 +58,12 @@ def mean_squared_norm(name: str, view: Array) -> float:
     return scale
 
 
-def squared_distances(A: Array, B: Array) -> Array:
-    """Return squared distances between rows, exactly zero if rows of float64 are identical."""
-    norms = squared_norms(A)[:, None] + squared_norms(B)
+def squared_distances(A: Array, B: Array, norms: Array = None) -> Array:
+    """Return squared distances between rows, zero if rounding; norms: sums of squared norms."""
+    norms = squared_norms(A)[:, None] + squared_norms(B) if norms is None else norms
     squared = row_products(A, B)
     squared *= -2
     squared += norms
-    return clip_rounding(squared, norms)
-
-
-def clip_rounding(squared: Array, norms: Array) -> Array:
-    """Return squared distances, maybe overwritten: zero if rounding of these sums of norms."""
     limit = RESOLUTION if precision_of(squared) == "float64" else 0.0
     if is_foreign(squared):
         return namespace(squared).where(squared <= norms * limit, 0.0, squared)
@@ -106,8 +101,7 @@ def median_distance(name: str, rows: Array, drawn: int | None = None) -> float:
     """Return the median distance of two rows; if it is zero, the mean of the positive ones."""
     rows = drawn_rows(rows, drawn)
     # Without memory of its own, a device is slower than NumPy.
-    on_device = free_bytes(rows) is not None
-    median, mean = _on_device(rows) if on_device else _on_host(to_host(rows))
+    median, mean = _on_host(to_host(rows)) if free_bytes(rows) is None else _on_device(rows)
     if median > 0:
         return median
     if not mean > 0:
@@ -119,7 +113,6 @@ def median_distance(name: str, rows: Array, drawn: int | None = None) -> float:
 
 
 def _on_host(rows: Array) -> tuple[float, float]:
-    """Return the median distance between two rows, and the mean of the positive distances."""
     n = rows.shape[0]
     above = [
         squared_distances(rows[start : start + BLOCK_ROWS], rows[start:])[

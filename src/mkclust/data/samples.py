@@ -120,16 +120,6 @@ class Samples:
         parts = tuple(take(part, rows, is_kernels) for part, rows in pairs)
         return replace(self, parts=parts, missing=missing, ids=ids)
 
-    def check_columns(self, fitted: Mapping[str, list[str]], who: str) -> None:
-        """Refuse data frames whose columns are not those of a fit, in order."""
-        for name, columns in self.columns.items():
-            expected = fitted.get(name, columns)
-            if columns != expected and len(columns) == len(expected):
-                raise ValueError(
-                    f"View {name!r} has the columns {columns[:5]}, but {expected[:5]} when the "
-                    f"{who} was fitted; pass the same columns in the same order."
-                )
-
 
 def read_samples(
     X: Any,

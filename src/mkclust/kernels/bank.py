@@ -384,8 +384,7 @@ class KernelBank(TransformerMixin, Parameters):
         formulas, samples = self._read_parameters(), read_views(X)
         dtypes = [getattr(part, "dtypes", [getattr(part, "dtype", "")]) for part in samples.parts]
         single = all(str(dtype).lower().endswith("float32") for each in dtypes for dtype in each)
-        is_single = single and self.neighbors is None
-        dtype = np.dtype(np.float32 if is_single else np.float64)
+        dtype = np.dtype("float32" if single and self.neighbors is None else "float64")
         return len(formulas) * len(samples.parts), samples.n_samples, dtype
 
     def explain(self) -> str:
@@ -412,7 +411,13 @@ def match_views(
             f"X has the views {given} (name: columns), the {who} was fitted on {dict(widths)}: "
             "pass the same views, with the same columns"
         )
-    samples.check_columns(columns, who)
+    for name, found in samples.columns.items():
+        expected = columns.get(name, found)
+        if found != expected and len(found) == len(expected):
+            raise ValueError(
+                f"View {name!r} has the columns {found[:5]}, but {expected[:5]} when the {who} was "
+                "fitted; pass the same columns in the same order."
+            )
     return samples.only(list(widths))
 
 

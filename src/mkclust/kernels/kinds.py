@@ -316,7 +316,6 @@ def requests_of(rules: Any, names: Collection[str]) -> dict[str, view]:
 
 
 def _check_names(what: str, asked: Iterable[str], names: Collection[str]) -> None:
-    """Refuse a rule or scale for a view that does not exist."""
     for name in asked:
         if name not in names:
             raise ValueError(
@@ -325,21 +324,18 @@ def _check_names(what: str, asked: Iterable[str], names: Collection[str]) -> Non
             )
 
 
-def check_scale(scale: Any, who: str = "scale") -> None:
+def check_scale(scale: Any) -> None:
     """Refuse what ``scale`` cannot be for any views."""
     for each in scale.values() if isinstance(scale, Mapping) else [scale]:
         if not isinstance(each, str) or each not in ("auto", *SCALES):
             names = ", ".join(map(repr, ["auto", *SCALES]))
-            raise ValueError(f"{who}={scale!r}: choose among {names}, for all views or by name.")
+            raise ValueError(f"scale={scale!r}: choose among {names}, for all views or by name.")
 
 
 def choose_rules(
     rules: Any, scale: Any, views: Mapping[str, Array], *, of_rows: bool = False
 ) -> dict[str, tuple[Rule, Preparation]]:
-    """Return the rule of every training view, and the preparation learned from its rows.
-
-    Rules and scale are those of a `KernelBank`; with `of_rows`, columns are never samples.
-    """
+    """Return the rule and preparation of every view; with `of_rows`, columns are no samples."""
     scales = scale if isinstance(scale, Mapping) else dict.fromkeys(views, scale)
     _check_names("scale", scales, views)
     chosen = {}
@@ -352,7 +348,6 @@ def choose_rules(
 def _choose(
     name: str, request: view, scale: str, rows: Array, n_samples: int | None
 ) -> tuple[Rule, Preparation]:
-    """Return the rule of one view, requested or recognized, and the preparation of its rows."""
     preprocessed = None
     if request.preprocess is not None:
         preprocessed = Preprocessed.fitted(request.preprocess, name, rows)

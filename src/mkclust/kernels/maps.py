@@ -140,10 +140,7 @@ class Nystroem(_FeatureMap):
         return self
 
     def transform(self, X: Any) -> Array:
-        """Return the features of rows, (n_samples, n_directions), where the rows live.
-
-        They are in the precision of the rows, with at most one column per landmark.
-        """
+        """Return features, (n_samples, at most n_components), in the rows' place and precision."""
         X, Z = self._check(X, reset=False), self.landmarks_
         precision = precision_of(X)
         if self._origin.any():

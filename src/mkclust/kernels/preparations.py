@@ -78,7 +78,6 @@ class Preparation:
 
     @property
     def changes_rows(self) -> bool:
-        """Whether anything is done to rows."""
         return type(self).apply is not Preparation.apply
 
     def __str__(self) -> str:
@@ -174,7 +173,6 @@ class ScaleColumns(Preparation):
 
     @classmethod
     def learn(cls, view: Array) -> Preparation:
-        """Learn the spreads, or deviations for those that are zero."""
         spreads = cls.spreads(view)
         spreads = np.where(spreads > 0, spreads, column_deviations(view))
         return cls(1 / np.where((spreads > 0) & np.isfinite(spreads), spreads, 1.0))
@@ -197,7 +195,6 @@ class Robust(ScaleColumns):
 
     @staticmethod
     def spreads(view: Array) -> Float:
-        """Return the distance between quartiles, in deviations of a normal distribution."""
         low, high = np.quantile(sampled_rows(view), (0.25, 0.75), axis=0)
         return (high - low) / QUARTILES
 
@@ -228,7 +225,6 @@ class LinkedToItself(Preparation):
     text = "every sample linked to itself by its largest link"
 
     def apply_to_training(self, view: Array) -> Array:
-        """Return the links with a new diagonal: 1 for a sample without any link."""
         if is_sparse(view):
             largest = view.max(axis=1).toarray().reshape(-1)
             change = np.where(largest > 0, largest, 1.0) - view.diagonal()
@@ -248,7 +244,6 @@ class Preprocessed(Preparation):
 
     @classmethod
     def fitted(cls, transformer: Any, name: str, view: Array) -> "Preprocessed":
-        """Fit a clone of a transformer on the training rows of a view."""
         try:
             preprocessed = cls(clone(transformer).fit(arrays_to_host(view)), Preparation())
             shape = tuple(preprocessed.transform(view[:1, :]).shape)
