@@ -24,8 +24,7 @@ BLOCK_ROWS = 256
 MIDDLE_ENTRIES, MIDDLE_ROWS = 10_000_000, 1_000
 # Entries of a view that are brought to float64 at a time on a device.
 BLOCK_ENTRIES = 2**24
-# Squared distances are computed from inner products in float64: below this share of the squared
-# norms they are rounding, and the two rows count as identical.
+# Squared distances in float64 below this share of the squared norms are rounding, taken as zero.
 RESOLUTION = 1e-13
 
 

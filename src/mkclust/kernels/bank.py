@@ -319,11 +319,9 @@ class KernelBank(TransformerMixin, Parameters):
     def self_similarity(self, X: Any) -> Array:
         """Return k(x, x) of every new row and kernel, (n_kernels, n_new), to scale kernels by."""
         views = self._read_new(X)
-        values = [
-            value
-            for each in self._views
-            for value in each.self_similarity(views[each.name], self._precision)
-        ]
+        values: list[Array] = []
+        for each in self._views:
+            values += each.self_similarity(views[each.name], self._precision)
         diagonals = namespace(*values).stack(values)
         return to_host(diagonals) if all(view.share == 1 for view in self._views) else diagonals
 
@@ -392,8 +390,7 @@ class KernelBank(TransformerMixin, Parameters):
         check_is_fitted(self)
         requests, lines = requests_of(self.rules, self.views_), []
         for each in self._views:
-            by_kind = requests[each.name].kernel == "auto"
-            reason = each.rule.why if by_kind else "asked for"
+            reason = each.rule.why if requests[each.name].kernel == "auto" else "asked for"
             lines.append(each.explain(None if self.rules is None else reason))
         return "\n".join(lines)
 
@@ -422,10 +419,7 @@ def match_views(
 
 
 def default_bank(several_views: bool, kernels: Any = "auto", scale: Any = "auto") -> KernelBank:
-    """Return the bank that ``kernels`` and ``scale`` of an estimator ask for by names.
-
-    Each of several views gets one kernel, and one table all kernels of the bank.
-    """
+    """Return the bank that an estimator asks for: one kernel per view, or all of a table."""
     by_kind = isinstance(kernels, str) and kernels in ("auto", "on-the-fly")
     rules = "kind" if by_kind else None if kernels == "gaussian" else kernels
     parameters = {"rules": rules, "scale": scale, "on_the_fly": kernels == "on-the-fly"}

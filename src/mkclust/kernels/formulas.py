@@ -316,13 +316,9 @@ SIMILARITIES = Formula("similarities as they are", "given similarity")
 
 def _are_polynomials(value: Any) -> bool:
     # With a negative offset the kernel may not be positive semidefinite.
-    return hasattr(value, "__len__") and all(
-        hasattr(pair, "__len__")
-        and len(pair) == 2
-        and Number(0).holds(pair[0])
-        and Count().holds(pair[1])
-        for pair in value
-    )
+    pairs: Any = value if hasattr(value, "__len__") else [None]
+    are_pairs = all(hasattr(pair, "__len__") and len(pair) == 2 for pair in pairs)
+    return are_pairs and all(Number(0).holds(a) and Count().holds(b) for a, b in pairs)
 
 
 def read_formulas(widths: Any, polynomials: Any, linear: Any) -> tuple[Formula, ...]:

@@ -43,8 +43,7 @@ SPARSE_SHARE = 0.1
 EQUAL_SUMS = 0.01
 # Rows are directions if that of their lengths is at most this share of the mean.
 EQUAL_LENGTHS = 1e-3
-# Sums of unrelated columns vary by the root of the sum of their variances; those of histograms by
-# at most this share of it.
+# Row sums of histograms vary by at most this share of those of as many unrelated columns.
 RELATED = 0.5
 # Columns of a table with at most this number of columns have different units.
 FEW_COLUMNS = 20
@@ -94,7 +93,7 @@ class view:  # noqa: N801 - written like a function, as a value of the parameter
 
 
 class ViewProfile:
-    """Some rows of a view, and the properties that decide its kind."""
+    """Some rows of a view, and the properties that decide its kind, as `Rule.why` says them."""
 
     def __init__(self, view: Array, n_samples: int | None):  # None if columns are no samples
         self.view, self.n_samples = view, n_samples
@@ -121,11 +120,9 @@ class ViewProfile:
         )
 
     def is_graph(self) -> bool:
-        """Return whether entries are links between samples, most of which are not linked."""
         return self.is_of_pairs and self.share_of_zeros > 0.5 and bool(self.rows.any())
 
     def is_sparse(self) -> bool:
-        """Return whether few entries are not zero, these positive, and most rows have some."""
         return (
             self.is_nonnegative
             and self.share_of_zeros > 1 - SPARSE_SHARE
@@ -137,20 +134,17 @@ class ViewProfile:
         return bool(np.all((rows == rows.min()) | (rows == rows.max())))
 
     def are_histograms(self) -> bool:
-        """Return whether row sums are about equal although columns vary."""
         if not self.is_nonnegative:
             return False
         sums, of_unrelated = self.rows.sum(axis=1), np.sqrt(self.rows.var(axis=0).sum())
         return _are_about_equal(sums, EQUAL_SUMS) and bool(sums.std() <= RELATED * of_unrelated)
 
     def are_directions(self) -> bool:
-        """Return whether rows have the same length, and entries both signs."""
         if self.is_nonnegative or self.rows.max() <= 0 or self.rows.shape[1] < 2:
             return False
         return _are_about_equal(np.linalg.norm(self.rows, axis=1), EQUAL_LENGTHS)
 
     def has_units(self) -> bool:
-        """Return whether columns are likely to have different units, as in a table of people."""
         spreads, n_columns = self.rows.std(axis=0), self.rows.shape[1]
         varying = spreads[spreads > 0]
         are_far_apart = varying.size > 0 and varying.max() >= FAR_APART * varying.min()

@@ -30,8 +30,7 @@ from mkclust.types import Array
 KMEANS_ROWS, ROWS_PER_LANDMARK = 20_000, 10
 # Number of rows for the median distance of more than 5,000, not to take longer than the features.
 MEDIAN_ROWS = 1_000
-# Directions of the landmarks' kernel below this share of the largest are rounding; for features in
-# single precision, below ten times that precision.
+# Directions of the landmarks' kernel below this share of the largest are rounding.
 RANK_TOLERANCE = 1e-12
 
 

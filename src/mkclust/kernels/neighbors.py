@@ -33,8 +33,7 @@ from mkclust.linalg.sparse_rows import dense_rows
 from mkclust.parameters import Allowed, Choice, Count, Either, Number
 from mkclust.types import Array, Float
 
-# How many neighbors "auto" takes: with 10 to 50, clusters of the data sets that were tried hardly
-# differ.
+# How many neighbors "auto" takes; clusters of the data sets tried hardly differ from 10 to 50.
 AUTO_NEIGHBORS = 20
 # For few samples it takes this share of them, or neighborhoods would be larger than clusters.
 AUTO_SHARE = 1 / 3

@@ -134,10 +134,7 @@ class ViewKernels:
     def kernels(
         self, rows: Array | None, samples: np.ndarray | None, precision: str
     ) -> "list[ComputedKernel]":
-        """Return the kernels of new rows, or of the training rows for None.
-
-        New rows come with the training samples that they are, or -1, if there are neighborhoods.
-        """
+        """Return the kernels of rows that may be training samples, or of all of these for None."""
         if rows is not None and is_foreign(rows):  # other libraries do not mix number types
             rows = astype(rows, precision_of(self.view))
         x = y = dict[str, Points]()
