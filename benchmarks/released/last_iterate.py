@@ -31,7 +31,7 @@ def solve_kamm_a_last(stack, n_clusters, *, tol=1e-4, max_iter=50):
         tol=tol,
         max_iter=max_iter,
     )
-    return mixture.loop_solution(found, found.weights**2)
+    return mixture.solution(coefficients=found.weights**2, **found._asdict())
 
 
 class LastIterateMKKMMM(MKKMMM):
@@ -48,4 +48,5 @@ class LastIterateMKKMMM(MKKMMM):
         start = np.full(stack.n_kernels, stack.n_kernels**-0.5)
         limits = {"tol": self.tol, "max_iter": self.max_iter - 1}
         found = alternate_to_the_cap(start, mixture.relax, respond, **limits, order=2)
-        return mixture.loop_solution(found._replace(n_iter=found.n_iter + 1), found.weights)
+        found = found._replace(n_iter=found.n_iter + 1)
+        return mixture.solution(coefficients=found.weights, **found._asdict())

@@ -29,8 +29,8 @@ from mkclust.types import Array, Float
 
 # The relative rounding of double precision.
 EPS = float(np.finfo(np.float64).eps)
-# On an accelerator, blocks hold a multiple of so many vectors.
-MULTIPLE = 64
+# On an accelerator, from this many samples on, blocks hold a multiple of so many vectors.
+FEWEST_WIDE, MULTIPLE = 8000, 64
 # Blocks of vectors that a Krylov space holds before it is restarted.
 BLOCKS = 8
 # By about which factor a step reduces the error.
@@ -125,8 +125,10 @@ def relax(
 def block_width(n: int, n_clusters: int, *, wide: bool = False) -> int:
     """Return how many vectors to iterate together, or n if the whole space is cheaper.
 
-    A ``wide`` block is for an accelerator, which multiplies `MULTIPLE` vectors as fast as few.
+    A ``wide`` block is for an accelerator, which multiplies `MULTIPLE` vectors as fast as few:
+    with more of them, weights take fewer passes over all kernels, and searches fewer steps.
     """
+    wide = wide and n >= FEWEST_WIDE
     # Guard vectors speed up the convergence, shorten searches, and hold the partners of a tie.
     width = n_clusters + max(16 if wide else 8, n_clusters // 4)
     width = MULTIPLE * -(-width // MULTIPLE) if wide else width

@@ -40,8 +40,8 @@ def _mix(
             right = tl.load(means + p * n + column, mask=is_column, other=0.0)
             left_scale = tl.load(scales + p * n + row, mask=is_row, other=0.0)
             right_scale = tl.load(scales + p * n + column, mask=is_column, other=0.0)
-            left_scale *= tl.load(coefficients + p)
-            total += (entries - left[:, None] - right[None, :]) * left_scale[:, None] * right_scale
+            entries -= left[:, None] + right[None, :]
+            total += entries * (left_scale[:, None] * right_scale) * tl.load(coefficients + p)
         rounded = total.to(out.dtype.element_ty)
         tl.store(out + place, rounded, mask=inside)
         mirrored = column[:, None] * n + row[None, :]

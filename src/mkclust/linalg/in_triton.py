@@ -8,7 +8,7 @@ from typing import Any
 from mkclust.linalg.arrays import is_on_accelerator, is_torch_array
 
 # With fewer samples, compiling the code takes longer than it saves.
-FEWEST_FUSED = 2**14
+FEWEST_FUSED = 8000
 
 
 def fused(name: str, like: Any) -> Any:

@@ -28,14 +28,12 @@ from mkclust.types import Float
 
 # Two kernels with a larger alignment are copies.
 COPY_ALIGNMENT = 0.99
-# Samples that kernels need in common to be called copies, if they do not have all in common: with
-# fewer, kernels of few directions can be as much alike by chance.
+# Copies have all samples in common, or at least this number: fewer can be alike by chance.
 FEWEST_FOR_COPIES = 24
 # A view that agrees with the others by less than this share of the median has less weight, in
 # proportion. Chosen on the data sets of benchmarks/agreement.py.
 MUCH_LESS_SHARE = 0.6
-# A kernel with fewer effective directions has less weight, in proportion: a category of two or
-# three levels has 1 or 2, tables mostly more than 4.
+# Fewer effective directions mean less weight: a column of two levels has 1, tables mostly over 4.
 FULL_WEIGHT_DIRECTIONS = 3.0
 # Samples for the leading direction of a kernel, and for simulated p-values.
 JUDGED_SAMPLES, SIMULATED_SAMPLES = 128, 512
@@ -314,10 +312,8 @@ class Agreement:
         """Return the verdict, and for every view its closest partner, p-value and weight."""
         if self.n_independent_views == 1:
             return self.verdict()
-        rows = [
-            ["view", "closest to", "alignment", "deviations", "p-value", "directions", "weight"]
-        ]
-        rows[0] += ["samples in common"] * self.is_incomplete
+        head = ["view", "closest to", "alignment", "deviations", "p-value", "directions", "weight"]
+        rows = [head + ["samples in common"] * self.is_incomplete]
         weights = self.weights()
         for p, name in enumerate(self.names):
             q = self.closest(p)

@@ -70,13 +70,11 @@ def solve_agreement_kkm(
     compromise = find_compromise(stack)
     weights = compromise.scatter(compromise.weights)
     coefficients = compromise.scatter(compromise.coefficients)
-
     mixes: list[tuple[Relaxation, Kernel]] = []  # the latest, which may have been rejected
 
     def relax(included: Stack, previous: Solution | None = None) -> Solution:
         mixture = Mixture(included, n_clusters)
         found = mixture.relax(compromise.coefficients)
-        assert mixture.mixed is not None
         mixes[:] = [(found, mixture.mixed)]
         return mixture.solution(found, weights, coefficients, [found.value], True, 1)
 
@@ -111,10 +109,7 @@ def solve_agreement_kkm(
     return replace(
         solution,
         agreement=compromise.agreement,
-        learned={
-            "mix_neighbors_": None if followed is None else size,
-            "set_aside_": compromise.set_aside,
-        },
+        learned={"mix_neighbors_": size if followed else None, "set_aside_": compromise.set_aside},
         included=compromise.indices,
         n_passes=solution.n_passes + 1,
         stack=active,
@@ -145,13 +140,12 @@ class AgreementKKM(InductiveClusterer):
     Parameters
     ----------
     {inductive}
-    {seeds}
     neighbors : "auto", None, int or float, default="auto"
         Neighbors of every sample in the mix, or their share of all samples; "auto" takes 10, or
         half of the samples that a cluster has on average, but at least 3. None clusters by the mix
         itself, as do fits of fewer than 30 samples, with an `approximation`, and if neighbors fall
         into more than k groups that nothing connects.
-    {attributes}
+    {common}
     weights_ : ndarray of shape (n_kernels,)
         They sum to one: large for a view that agrees, zero for one that was set aside.
     coefficients_ : ndarray of shape (n_kernels,)
@@ -198,7 +192,5 @@ class AgreementKKM(InductiveClusterer):
     ALLOWED: ClassVar[dict[str, Allowed]] = {"neighbors": NeighborCount()}
 
     def _solve(self, stack: Stack) -> Solution:
-        learn = self._learns_missing(stack)
-        return solve_agreement_kkm(
-            stack, self.n_clusters, neighbors=self.neighbors, learn_missing=learn
-        )
+        k, learn = self.n_clusters, self._learns_missing(stack)
+        return solve_agreement_kkm(stack, k, neighbors=self.neighbors, learn_missing=learn)

@@ -32,13 +32,10 @@ def solve_anchored_mkkm(
     n_clusters: int,
     *,
     anchor: float | Literal["auto"] = "auto",
-    tol: float = 1e-6,
-    max_iter: int = 200,
-    prove: bool | Literal["auto"] = "auto",
     n_init: int = 10,
-    random_state: Any = None,
+    **options: Any,
 ) -> Solution:
-    """Minimize the objective of `AnchoredMKKM` to a certified relative gap.
+    """Minimize the objective of `AnchoredMKKM`; ``options`` are those of `solve_simple_mkkm`.
 
     ``n_init`` is the number of k-means starts by which ``anchor="auto"`` compares clusters.
     """
@@ -54,14 +51,7 @@ def solve_anchored_mkkm(
             kernels = *included.kernels, Factored(strength**0.5 * H_0)
             anchored = Stack(kernels, (*included.names, "anchor"), (*included.views, -1))
         solution = solve_simple_mkkm(
-            anchored,
-            n_clusters,
-            tol=tol,
-            max_iter=max_iter,
-            prove=prove,
-            start=baseline,
-            n_fixed=int(strength > 0),
-            random_state=random_state,
+            anchored, n_clusters, start=baseline, n_fixed=int(strength > 0), **options
         )
         n_passes += solution.n_passes
         if n_clusters == 1 or _keeps(stack, solution.partition, baseline, n_init):
@@ -134,15 +124,13 @@ class AnchoredMKKM(CertifiedClusterer, InductiveClusterer):
     anchor : float or "auto", default="auto"
         How strongly the partition is drawn to that of the compromise, in units of its mean leading
         eigenvalue over the number of views that are included, up to 1000. Zero is SimpleMKKM over
-        these views. "auto" takes the first of 0, 1/4, 1/2, 1, ..., 16 at which the partition keeps
-        98 % of the compromise's leading k - 1 directions, and its clusters to an adjusted Rand
-        index of 0.95.
+        these views. "auto" takes the first of 0, 1/4, 1/2, 1, ..., 16 that keeps 98 % of the
+        compromise's leading k - 1 directions, and its clusters (adjusted Rand index 0.95).
     {proof}
-    {seeds}
-    {attributes}
+    {common}
     weights_ : ndarray of shape (n_kernels,)
-        Mixing weights, summing to one. Not importance: a large weight means little agreement with
-        the consensus, zero that a view was set aside, or has no part in the minimum.
+        They sum to one. Not importance: a large weight means little agreement with the consensus,
+        zero that a view was set aside, or has no part in the minimum.
     {coefficients}
     set_aside_ : tuple of str
         Names of the kernels without clear agreement with those that are included.

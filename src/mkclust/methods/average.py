@@ -32,8 +32,7 @@ class AverageKKM(InductiveClusterer):
     Parameters
     ----------
     {inductive}
-    {seeds}
-    {attributes}
+    {common}
     weights_ : ndarray of shape (n_kernels,)
         One over the number of kernels.
     {coefficients}

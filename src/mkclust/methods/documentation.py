@@ -57,7 +57,7 @@ max_iter : int, default=200
     "stopping": """\
 tol, max_iter : float, int
     Relative change of the objective at which to stop, and the most iterations.""",
-    "seeds": """\
+    "common": """\
 n_init : int, default=10
     Number of k-means starts on the embedding; the best is kept.
 random_state : int, RandomState instance or None, default=None
@@ -65,13 +65,11 @@ random_state : int, RandomState instance or None, default=None
     approximation without its own seed, and of the search behind a certificate.
 views : dict of str to (list, slice or str) or None, default=None
     Splits one wide data frame or array into views, each given by a list of columns (names or
-    numbers), a slice of their numbers, or a prefix of their names, as in ``{"mrna": ["g1", "g2"],
-    "mirna": "mirna_"}``, for scikit-learn's pipelines and searches, which take one table. Columns
-    in no view are left out.
+    numbers), a slice of their numbers, or a prefix of their names: ``{"mrna": ["g1", "g2"],
+    "mirna": "mirna_"}``, for scikit-learn, which takes one table. Other columns are left out.
 
-    Categorical and boolean columns of data frames, and text with at most 20 values that repeat,
-    become a view ``NAME (categories)``, compared by the share of equal categories. Other text and
-    dates are refused.
+    Categorical and boolean columns of data frames, and text with at most 20 repeated values, become
+    a view ``NAME (categories)``, compared by equal categories. Other text and dates are refused.
 join : {"exact", "inner", "outer"}, default="exact"
     Data frames are aligned by their ids (the index of pandas, the observations of AnnData);
     arrays, polars and the default index by the order of rows. "exact" requires the same ids, in any
@@ -90,8 +88,7 @@ scale : {"auto", "standard", "robust", "none"} or dict of str to these, default=
     of a table (at most 20 columns, or at most 100 whose spreads differ by a factor of 1,000) by
     their spread, and in other views scales down columns that vary much more than the others.
     "standard" divides by the standard deviation, "robust" by the distance between the quartiles,
-    "none" changes nothing. Counts, histograms, directions and categories are not scaled.""",
-    "attributes": """\
+    "none" changes nothing. Counts, histograms, directions and categories are not scaled.
 
 Attributes
 ----------
@@ -141,16 +138,13 @@ kernel_names_ : tuple of str
 agreement_ : Agreement
     Which kernels agree (`mkclust.agreement`), if there are several.
 uncovered_samples_ : ndarray
-    Ids, or else numbers, of the samples that have no entry in any view that is used, and the label
-    -1, if there are any.
+    Ids, or else numbers, of samples with the label -1, which have no entry in any used view.
 fill_history_ : ndarray of shape (n_fills + 1,)
-    The objective without and with each fill of missing samples, if any were learned;
-    ``history_`` is that of the last solve.
+    The objective without and with each learned fill; ``history_`` is that of the last solve.
 missingness_ : Missingness
     Whether the clusters follow which views samples are missing from; only if some are.
 n_components_ : int
-    If every kernel consists of neighborhoods, as for text: the number of groups of samples that no
-    neighborhood connects.
+    Number of groups that no neighborhood connects, if all kernels consist of neighborhoods.
 bank_ : KernelBank
     Source of the kernels of views or a table; not for precomputed kernels.
 sample_ids_ : ndarray of shape (n_samples,)

@@ -5,6 +5,7 @@ from dataclasses import replace
 from typing import Any, ClassVar
 
 import numpy as np
+import pandas as pd
 from sklearn import get_config
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
@@ -93,8 +94,6 @@ class InductiveClusterer(
         form = asked.get("transform", get_config()["transform_output"])
         if samples.ids is None or form != "pandas":
             return rows
-        import pandas as pd
-
         return pd.DataFrame(to_host(rows), index=pd.Index(samples.ids))
 
     def _embed(

@@ -54,8 +54,7 @@ class KAMMR(InductiveClusterer):
         Kernels whose slopes differ by less than this share count as alike: the ascent rests.
     max_iter : int, default=200
         Most steps; one fewer than there are kernels is always enough.
-    {seeds}
-    {attributes}
+    {common}
     weights_ : ndarray of shape (n_kernels,)
         One for a single kernel and zero for the others; uniform if no kernel stands out.
     {coefficients}
@@ -97,7 +96,7 @@ def solve_kamm_a(
     found = alternate(
         mixture.uniform, lambda gamma: mixture.relax(gamma**2), respond, tol=tol, max_iter=max_iter
     )
-    return mixture.loop_solution(found, found.weights**2)
+    return mixture.solution(coefficients=found.weights**2, **found._asdict())
 
 
 class KAMMA(InductiveClusterer):
@@ -118,16 +117,14 @@ class KAMMA(InductiveClusterer):
         Largest change of a weight at which to stop.
     max_iter : int, default=50
         Most iterations.
-    {seeds}
-    {attributes}
+    {common}
     weights_ : ndarray of shape (n_kernels,)
         Mixing weights, summing to one. Not importance.
     {coefficients}
     objective_ : float
         ``Tr(K H H^T)`` of the returned iterate.
     history_ : ndarray of shape (n_iter_ + 1,) or (n_iter_ + 2,)
-        The objective of the uniform weights and of each iterate, and that of the returned one if it
-        is not the last.
+        The objective of uniform weights, of each iterate, and of the returned one if not the last.
     {notes}
 
     Examples

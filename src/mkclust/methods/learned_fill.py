@@ -35,8 +35,6 @@ and a fill that lowers G is rejected.
 regression on the first partition explains, on average. Longer ones would outweigh the observed
 samples, and the partition would only confirm itself.
 
-New samples are embedded by `mkclust.methods.learned_rows`.
-
 References
 ----------
 .. [1] X. Liu, X. Zhu, M. Li, L. Wang, E. Zhu, T. Liu, M. Kloft, D. Shen, J. Yin, W. Gao. Multiple

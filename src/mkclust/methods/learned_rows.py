@@ -23,8 +23,7 @@ from mkclust.stack.discretize import normalize_rows
 from mkclust.stack.observed import maps_of, with_maps
 from mkclust.types import Array, Float
 
-# Damping of the predicted contributions of missing kernels: the contributions of the observed
-# kernels are then amplified at most ten times.
+# Damping of predictions for missing kernels: the observed ones are amplified at most ten times.
 TRUST = 0.9
 # Ridge penalty, for kernels of unit diagonal: the best of 0.1, 1 and 10 on BBCSport and MSRC-v5
 # with 10 to 50 % missing, four seeds of benchmarks/missing_views.py.

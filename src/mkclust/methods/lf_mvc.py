@@ -114,8 +114,7 @@ class LFMVC(InductiveClusterer):
     are mixed, not the kernels, each turned by a rotation :math:`W_p`. The consensus F also stays
     near the partition :math:`H_0` of the average kernel. In turns over F, the rotations and the
     weights b, the objective rises to a stationary point of at most :math:`k (\sqrt m + \lambda)`.
-    The rotations start by turning every partition towards :math:`H_0`: the result does not depend
-    on the signs of eigenvectors.
+    Rotations start towards :math:`H_0`, so that signs of eigenvectors do not matter.
 
     Parameters
     ----------
@@ -124,8 +123,7 @@ class LFMVC(InductiveClusterer):
         The paper's lambda, not negative: how much the average kernel's partition counts. The
         authors search 2^-15, ..., 2^15 (``GRID``). Small values may need more iterations.
     {stopping}
-    {seeds}
-    {attributes}
+    {common}
     weights_ : ndarray of shape (n_kernels,)
         Mixing weights b of the partitions, of unit l2 norm. Not importance: a large weight means
         that the kernel's own partition agrees with the consensus.

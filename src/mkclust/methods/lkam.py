@@ -35,9 +35,8 @@ class LKAM(LocalizedClusterer):
     .. math:: z_p(H) = \frac1n \sum_{ab} A_{ab} K_{p,ab} (I - H H^\top)_{ab}, \qquad
               M_{pq} = \frac1n \sum_{ab} A_{ab} K_{p,ab} K_{q,ab}
 
-    MKKM-MiR, with every similarity multiplied by :math:`A_{ab}`, the number of samples in whose
-    neighborhood both a and b are. The neighborhoods are those of the average kernel. The method has
-    no partition of new samples.
+    MKKM-MiR, with every similarity multiplied by :math:`A_{ab}`, the number of neighborhoods (in
+    the average kernel) that both a and b are in. The method has no partition of new samples.
 
     Parameters
     ----------
@@ -48,8 +47,7 @@ class LKAM(LocalizedClusterer):
         The size of a neighborhood. A float is the paper's tau, a share of the samples: the authors
         search 0.05, 0.15, ..., 0.95. For others see `LocalizedSimpleMKKM`.
     {stopping}
-    {seeds}
-    {attributes}
+    {common}
     weights_ : ndarray of shape (n_kernels,)
         Mixing weights, summing to one; some may be zero. Not importance.
     coefficients_ : ndarray of shape (n_kernels,)

@@ -105,11 +105,9 @@ class LMKKM(MultipleKernelClusterer):
         do; they count as converged if the last one changed the objective by less than 1e-3.
     max_iter : int, default=10
         Most iterations.
-    {seeds}
-    {attributes}
+    {common}
     weights_ : ndarray of shape (n_kernels,)
-        Means of the samples' weights, summing to one. Not importance: a large weight means that k
-        directions explain the kernel well.
+        Means over samples, summing to one. Not importance: large if k directions explain it well.
     sample_weights_ : ndarray of shape (n_samples, n_kernels)
         The weights of each sample, Theta; every row sums to one.
     {descent}

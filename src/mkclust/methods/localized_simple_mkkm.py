@@ -51,11 +51,9 @@ class LocalizedSimpleMKKM(LocalizedClusterer, CertifiedClusterer):
         A / n, every sample being in its own neighborhood. "published" leaves every sample out of
         its own; one that is in no other has then no similarity to any, and a warning names it.
     {proof}
-    {seeds}
-    {attributes}
+    {common}
     weights_ : ndarray of shape (n_kernels,)
-        Mixing weights, summing to one. Not importance: a large weight means little agreement with
-        the consensus.
+        They sum to one. Not importance: a large weight means little agreement with the consensus.
     coefficients_ : ndarray of shape (n_kernels,)
         Squares of the weights: ``sum_p coefficients_p K_p`` is masked and clustered.
     n_neighbors_ : int

@@ -17,8 +17,7 @@ LEVEL = 0.01
 # ... and if the adjusted mutual information is larger than this, about a Cramer's V of 0.1: among a
 # million samples everything is beyond chance.
 NOTEWORTHY = 0.01
-# Patterns that are counted one by one, as many as five views can have; rarer ones are counted
-# together.
+# Patterns that are counted one by one, as many as five views can have.
 MOST_PATTERNS = 31
 # Permutations at least, however few tests there are.
 FEWEST_PERMUTATIONS = 999
@@ -49,8 +48,7 @@ class Missingness:
     view_counts : ndarray of int of shape (n_views, n_clusters)
         Samples of each cluster that are missing from each view.
     agreement, p_value : float
-        Adjusted mutual information of patterns and clusters, in units of the smaller entropy, and
-        its p-value by permutations.
+        Adjusted mutual information of patterns and clusters, over the smaller entropy; its p-value.
     view_agreements, view_p_values : ndarray of shape (n_views,)
         The same for each view alone. All p-values are corrected together by Benjamini and Hochberg.
     n_permutations : int

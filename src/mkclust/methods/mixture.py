@@ -16,7 +16,7 @@ from mkclust.engine.certificate import (
 from mkclust.engine.eigen import Relaxation, relax
 from mkclust.linalg import inner_products, precision_of
 from mkclust.methods.solution import Solution
-from mkclust.stack import Kernel, Stack
+from mkclust.stack import Stack
 from mkclust.types import Array, Float
 
 # Relative error of the eigenvalue sums that iterations compare.
@@ -30,7 +30,7 @@ NEARLY_REPEATED = 0.1
 
 
 class Iterates(NamedTuple):
-    """Weights and partition at the end of a loop, and how it got there."""
+    """Weights and partition at the end of an alternation, and how it got there."""
 
     weights: Any
     relaxation: Relaxation
@@ -45,7 +45,7 @@ class Mixture:
 
     def __init__(self, stack: Stack, n_clusters: int):
         self.stack, self.n_clusters, self.n_passes = stack, n_clusters, 0
-        self.mixed: Kernel | None = None  # the latest mix
+        self.mixed: Any = None  # the latest mix
         self._start: Array | None = None
 
     @property
@@ -94,13 +94,6 @@ class Mixture:
         self.n_passes += verdict.n_passes
         return verdict.certificate or Certificate("open", relaxation.error)
 
-    def loop_solution(self, found: Iterates, coefficients: Float) -> Solution:
-        """Return the end of one of the loops `descend` and `alternate` as a solution."""
-        weights, relaxation, history, converged, n_iter, cycle = found
-        return self.solution(
-            relaxation, weights, coefficients, history, converged, n_iter, cycle=cycle
-        )
-
     def solution(
         self,
         relaxation: Relaxation,
@@ -146,38 +139,37 @@ def leading_sums(stack: Stack, n_clusters: int, start: Array | None = None) -> F
 
 
 def descend(
-    weights: Any,
-    relax: Callable[[Any], Relaxation],
-    measure: Callable[[Relaxation], Any],
-    update: Callable[[Any], Any],
-    objective: Callable[[Any, Any], float],
+    mixture: Mixture,
+    weights: Float,
+    update: Callable[[Float], Float],
+    objective: Callable[[Float, Float], float],
     *,
     tol: float,
     max_iter: int,
+    mix: Callable[[Float], Float] = np.square,
     recorded: Literal["before", "after"] = "before",
-) -> Iterates:
+) -> Solution:
     """Minimize an objective over partition and weights in turns.
 
-    The weights depend on what is measured of the relaxation. From the third iteration on, the loop
-    stops if the objective ``recorded`` before or after the update changes by less than the share
-    ``tol``. The history ends with the objective of the pair that is returned.
+    The weights depend on what the partition leaves unexplained. From the third iteration on, the
+    loop stops if the objective ``recorded`` before or after the update changes by less than the
+    share ``tol``. The history ends with the objective of the pair that is returned.
     """
-    relaxation = relax(weights)
-    measured = measure(relaxation)
-    history: list[float] = []
-    converged = False
+    relaxation = mixture.relax(mix(weights))
+    unexplained = mixture.unexplained(relaxation)
+    history, converged = list[float](), False
     while not converged and len(history) < max_iter:
-        updated = update(measured)
-        history.append(objective(weights if recorded == "before" else updated, measured))
+        updated = update(unexplained)
+        history.append(objective(weights if recorded == "before" else updated, unexplained))
         weights = updated
-        relaxation = relax(weights)
-        measured = measure(relaxation)
+        relaxation = mixture.relax(mix(weights))
+        unexplained = mixture.unexplained(relaxation)
         converged = len(history) > 2 and (
             history[-1] == 0 or abs(history[-2] - history[-1]) < tol * abs(history[-2])
         )
     n_iter = len(history)
-    history.append(objective(weights, measured))
-    return Iterates(weights, relaxation, np.array(history), converged, n_iter)
+    history.append(objective(weights, unexplained))
+    return mixture.solution(relaxation, weights, mix(weights), history, converged, n_iter)
 
 
 def alternate(
@@ -193,8 +185,7 @@ def alternate(
 
     ``respond(relaxation)`` returns the weights that answer a partition, and the objective. The loop
     stops if the weights change by less than ``tol`` in the norm of some ``order``, or at a cycle.
-    The iterate with the least objective is returned, whether the cap is even or odd; the start is
-    not an iterate.
+    The iterate with the least objective is returned; the start is not an iterate.
     """
     trail = [weights]
     relaxation = relax(weights)

@@ -22,17 +22,15 @@ def solve_mkkm(
     ``weights``, of shape (n_kernels,), are those to start from; None starts from equal ones.
     """
     mixture = Mixture(stack, n_clusters)
-    found = descend(
+    return descend(
+        mixture,
         mixture.uniform if weights is None else weights,
-        lambda gamma: mixture.relax(gamma**2),
-        mixture.unexplained,
         lambda unexplained: best_response(unexplained)[0],
         lambda gamma, unexplained: float(gamma**2 @ unexplained),
         tol=tol,
         max_iter=max_iter,
         recorded="after",
     )
-    return mixture.loop_solution(found, found.weights**2)
 
 
 class MKKM(InductiveClusterer):
@@ -53,11 +51,9 @@ class MKKM(InductiveClusterer):
     ----------
     {inductive}
     {stopping}
-    {seeds}
-    {attributes}
+    {common}
     weights_ : ndarray of shape (n_kernels,)
-        Mixing weights, summing to one. Not importance: a large weight means that k directions
-        explain the kernel well.
+        They sum to one. Not importance: large if k directions explain the kernel well.
     {coefficients}
     {descent}
     {notes}
@@ -88,6 +84,5 @@ class MKKM(InductiveClusterer):
         return learn_fills(stack, self._descend, regressed_fills, goal="falling")
 
     def _descend(self, stack: Stack, previous: Solution | None = None) -> Solution:
-        weights = None if previous is None else previous.weights
-        options = self._options("tol", "max_iter")
-        return solve_mkkm(stack, self.n_clusters, weights=weights, **options)
+        options = self._options("tol", "max_iter") | {"weights": previous and previous.weights}
+        return solve_mkkm(stack, self.n_clusters, **options)

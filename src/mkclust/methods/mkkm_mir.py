@@ -39,16 +39,15 @@ def descend_regularized(
     def hessian(unexplained: Float) -> Float:
         return overlap + 2 * np.diag(unexplained)
 
-    found = descend(
+    return descend(
+        mixture,
         mixture.uniform,
-        lambda gamma: mixture.relax(mix(gamma)),
-        mixture.unexplained,
         lambda a: drop_small(minimize_quadratic(hessian(a)), SMALLEST_WEIGHT),
         lambda gamma, a: float(gamma @ hessian(a) @ gamma) / 2,
         tol=tol,
         max_iter=max_iter,
+        mix=mix,
     )
-    return mixture.loop_solution(found, mix(found.weights))
 
 
 class MKKMMiR(InductiveClusterer):
@@ -67,8 +66,7 @@ class MKKMMiR(InductiveClusterer):
     reg : float, default=0.5
         The paper's lambda, not negative. The authors search 2^-15, 2^-14, ..., 2^10 (``GRID``).
     {stopping}
-    {seeds}
-    {attributes}
+    {common}
     weights_ : ndarray of shape (n_kernels,)
         Mixing weights, summing to one; some may be zero. Not importance.
     {coefficients}

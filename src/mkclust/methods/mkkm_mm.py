@@ -29,7 +29,8 @@ def solve_mkkm_mm(
 
     start = _unit(mixture.uniform)
     found = alternate(start, mixture.relax, respond, tol=tol, max_iter=max_iter - 1, order=2)
-    return mixture.loop_solution(found._replace(n_iter=found.n_iter + 1), found.weights)
+    found = found._replace(n_iter=found.n_iter + 1)
+    return mixture.solution(coefficients=found.weights, **found._asdict())
 
 
 def solve_mkkm_mm_saddle(
@@ -46,8 +47,7 @@ def solve_mkkm_mm_saddle(
               g(\theta) = \min_{H^\top H = I_k} \sum_p \theta_p\, a_p(H)
 
     g is concave, the least of linear functions, so the planes :math:`a(H_j)` seen so far bound it
-    from above: by the norm of the shortest vector in their convex hull, whose direction is the next
-    to try.
+    by the norm of the shortest vector in their convex hull, whose direction is tried next.
     """
     mixture = Mixture(stack, n_clusters)
     theta = _unit(mixture.uniform)
@@ -109,11 +109,9 @@ class MKKMMM(InductiveClusterer):
         a certified relative gap of ``tol**2``.
     max_iter : int, default=10
         Most iterations of the alternation; the saddle point may take ten times as many.
-    {seeds}
-    {attributes}
+    {common}
     weights_ : ndarray of shape (n_kernels,)
-        Mixing weights, of unit l2 norm. Not importance: a large weight means little agreement with
-        the consensus.
+        Of unit l2 norm. Not importance: a large weight means little agreement with the consensus.
     {coefficients}
     objective_ : float
         What the partition leaves unexplained under the weights that are worst for it; for the

@@ -142,8 +142,7 @@ class ONKC(MultipleKernelClusterer):
         The paper's rho, positive: how close G stays to the mixed kernel. The smaller, the lower is
         its rank. The authors search 2^-7, ..., 2^9.
     {stopping}
-    {seeds}
-    {attributes}
+    {common}
     weights_ : ndarray of shape (n_kernels,)
         Mixing weights, summing to one. Not importance: noise is unlike other kernels, and favored.
     {coefficients}

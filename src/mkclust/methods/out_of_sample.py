@@ -111,8 +111,7 @@ class Extension:
     .. math:: h(x) = \sum_p P_p^\top k_p(x)
 
     The sum is over the kernels that have x; what makes up for the others is a rule, or learned.
-    Leading eigenvectors H of a mix, with eigenvalues :math:`\Lambda`, have
-    :math:`P_p = c_p H \Lambda^{-1}`.
+    Eigenvectors H of a mix with eigenvalues :math:`\Lambda` have :math:`P_p = c_p H \Lambda^{-1}`.
     """
 
     names: Sequence[str]
@@ -120,8 +119,7 @@ class Extension:
     standardizations: Sequence[Standardization]
     # ... which training samples it has and how others are filled, None if it has all, ...
     maps: Sequence[SampleMap | None]
-    # ... and the matrices that similarities are multiplied with, (n_observed, k); none if the
-    # method embeds no new samples.
+    # ... and its projection, (n_observed, k); none if the method embeds no new samples.
     projections: Sequence[Array]
     # Which kernels count when samples are scaled up for those that lack them, (m,) of bool.
     active: np.ndarray

@@ -37,8 +37,7 @@ def save_model(model: Any, path: str | os.PathLike[str]) -> Path:
     model : MultipleKernelClusterer
         A fitted estimator.
     path : path
-        The file, whose name ends in ``.skops``; an existing file is replaced. It is written
-        completely or not at all.
+        The file, named ``*.skops``; an existing one is replaced, completely or not at all.
 
     Returns
     -------

@@ -261,11 +261,9 @@ class SimpleMKKM(CertifiedClusterer, InductiveClusterer):
     {inductive}
     {solver}
     {proof}
-    {seeds}
-    {attributes}
+    {common}
     weights_ : ndarray of shape (n_kernels,)
-        Mixing weights, summing to one. Not importance: a large weight means little agreement with
-        the consensus.
+        They sum to one. Not importance: a large weight means little agreement with the consensus.
     {coefficients}
     objective_ : float
         ``Tr(K H H^T)``, the minimum over the weights.

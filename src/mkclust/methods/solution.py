@@ -41,8 +41,7 @@ class Solution:
     n_iter, n_passes : int
         Number of iterations, and how often every kernel was read.
     gap, certificate : float, Certificate or None
-        Largest relative distance to the global optimum, NaN if there is no bound, and how the
-        eigenvalue sum behind it is known.
+        Largest relative distance to the global optimum, NaN if not bounded, and how it is known.
     lower_bounds : ndarray of the shape of history, or None
         Certified lower bounds on the global minimum.
     cycle : int

@@ -64,8 +64,7 @@ class Source:
 
     # What was read, without its arrays: names, ids, missing samples, columns and notes.
     given: Samples
-    # How kernels were centered, scaled and filled, and similarities are embedded; set by the fit,
-    # None for features.
+    # How kernels were centered, scaled, filled and embedded; set by the fit, None for features.
     extension: Any = None
     # The neighborhoods, or links, that every kernel consists of, by name; None if of more.
     neighborhoods: ClassVar[Any] = {}
@@ -343,7 +342,7 @@ def some_rows(blocks: Blocks) -> dict[str, SomeRows]:
 
 
 def _as_stack(model: Any, kernels: Any, validate: bool, **options: Any) -> Stack:
-    options |= {"center": model.center, "normalize": model.normalize, "psd": model.psd}
+    options |= model._options("center", "normalize", "psd")
     return as_stack(kernels, validate=validate, fill=model.table_options.fill_rule, **options)
 
 
@@ -371,15 +370,15 @@ def count_parts(samples: Samples) -> int:
 
 def check_new_table(model: Any, samples: Samples) -> Samples:
     """Return one new table, compared with that of the fit as scikit-learn does."""
-    if is_foreign(samples.parts[0]):  # on a device, which scikit-learn does not know
+    (table,) = samples.parts
+    if is_foreign(table):  # on a device, which scikit-learn does not know
         return samples
     options: dict[str, Any] = {"dtype": [np.float64, np.float32], "ensure_all_finite": False}
     with warnings.catch_warnings():
         if TABLE in samples.columns:  # an array of encoded columns, compared by name already
             warnings.filterwarnings("ignore", "X does not have valid feature", UserWarning)
-        table = samples.parts[0]
-        table = validate_data(model, table, reset=False, accept_sparse="csr", **options)
-    return replace(samples, parts=(check_view(table, "X"),))
+        checked = validate_data(model, table, reset=False, accept_sparse="csr", **options)
+    return replace(samples, parts=(check_view(checked, "X"),))
 
 
 def check_self_similarity(

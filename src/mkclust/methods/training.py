@@ -1,7 +1,6 @@
 """The steps of a fit: input becomes samples, kernels, a solution, labels and warnings."""
 
 import warnings
-from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
 from typing import Any, NamedTuple
@@ -27,7 +26,7 @@ from mkclust.exceptions import (
 from mkclust.kernels import KernelBank, default_bank
 from mkclust.kernels.bank import expected_input
 from mkclust.kernels.kinds import learn_preparations
-from mkclust.kernels.neighbors import Neighborhoods, count_components
+from mkclust.kernels.neighbors import count_components
 from mkclust.kernels.view_kernels import ComputedKernels
 from mkclust.linalg import astype, copy_array, precision_of, select, to_host
 from mkclust.linalg.sparse_rows import spread_rows
@@ -52,8 +51,7 @@ from mkclust.stack.features import compress
 from mkclust.text import count, join_words
 from mkclust.types import Array, Float
 
-# From this share of missing samples on, learning what stands for them is worth its time
-# (benchmarks/missing_views.py).
+# Learning is worth its time from this share of missing samples on (benchmarks/missing_views.py).
 MUCH_MISSING = 0.1
 # Learned attributes with an entry per sample, and their value for such samples.
 PER_SAMPLE = {
@@ -149,18 +147,13 @@ def _compress(model: Any, samples: Samples) -> tuple[FromFeatures, Stack]:
             "X holds kernels, and an approximation makes features of views, samples x features: "
             "pass the views, or approximation=None for kernels"
         )
-    blocks = as_blocks(samples)
+    blocks, rules = as_blocks(samples), default_bank(True, kernels).rules
     require_memory_for_features(model, blocks)
     stack = compress(
         blocks,
         model.approximation,
-        n_clusters=model.n_clusters,
-        center=model.center,
-        normalize=model.normalize,
-        random_state=model.random_state,
-        learn_preparations=partial(
-            learn_preparations, default_bank(True, kernels).rules, model.scale
-        ),
+        **model._options("n_clusters", "center", "normalize", "random_state"),
+        learn_preparations=partial(learn_preparations, rules, model.scale),
         fill=model.table_options.fill_rule,
     )
     source = FromFeatures(
@@ -177,9 +170,7 @@ def learn(model: Any, samples: Samples) -> dict[str, Any]:
     """Solve, and return the learned attributes by name; warn of problems."""
     training = open_training(model, samples)
     source, fitted = training.source, training.fitted
-    noted = check_neighborhoods(
-        source.neighborhoods, source.given.ids, model.n_clusters, source.observed
-    )
+    noted = check_neighborhoods(source, model.n_clusters)
     with one_thread_if_small(len(training.empty)):
         given = source.stack(model, training.kernels)
         solution = model.solve(given)
@@ -188,7 +179,9 @@ def learn(model: Any, samples: Samples) -> dict[str, Any]:
             solution = replace(solution, agreement=measure_agreement(given))
         stack = given if solution.stack is None else solution.stack
         if solution.grams is None:
-            solution = replace(solution, grams=_rough_grams(stack, solution.partition))
+            held = stack.held() or stack  # perhaps in single precision
+            H = astype(solution.partition, precision_of(held.kernels[0].like))
+            solution = replace(solution, grams=grams_of(held, H))
         observed = observed_of(stack)
         empty = training.empty if observed is None else training.empty | ~observed
         used = used_kernels(stack, solution.coefficients, solution.included)
@@ -206,12 +199,6 @@ def learn(model: Any, samples: Samples) -> dict[str, Any]:
         aside = [stack.names[p] for p in has]
         warn_of_uncovered(uncovered, samples.n_samples, samples.ids, aside)
     return learned
-
-
-def _rough_grams(stack: Stack, H: Array) -> Float:
-    """Return ``H^T K_p H`` of every kernel as it is written out, perhaps in single precision."""
-    stack = stack.held() or stack
-    return grams_of(stack, astype(H, precision_of(stack.kernels[0].like)))
 
 
 def _learn_labels(
@@ -349,13 +336,9 @@ def check_covered(n_covered: int, n_samples: int, n_clusters: int) -> None:
         )
 
 
-def check_neighborhoods(
-    by_name: Mapping[str, Neighborhoods | None],
-    ids: np.ndarray | None,
-    n_clusters: int,
-    observed: np.ndarray | None = None,
-) -> dict[str, Any]:
-    """Refuse or warn of neighborhoods that connect too little; None if a kernel has none."""
+def check_neighborhoods(source: Any, n_clusters: int) -> dict[str, Any]:
+    """Refuse or warn of neighborhoods that connect too little."""
+    by_name, ids, observed = source.neighborhoods, source.given.ids, source.observed
     found = [(p, name, each) for p, (name, each) in enumerate(by_name.items()) if each is not None]
     if not found:
         return {}
