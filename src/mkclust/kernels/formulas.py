@@ -154,10 +154,7 @@ class _OnHost(Measure):
 
 
 class Jaccard(_OnHost):
-    """The sum of the smaller entries of two nonnegative rows divided by that of the larger ones.
-
-    Two rows of zeros have the similarity one.
-    """
+    """The sum of the smaller entries of two rows divided by that of the larger; 1 for zeros."""
 
     is_similarity = ignores_zeros = True
 

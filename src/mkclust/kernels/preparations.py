@@ -157,11 +157,7 @@ def column_deviations(view: Array, limits: Float | None = None) -> Float:
 
 @dataclass(frozen=True)
 class ScaleColumns(Preparation):
-    """Divide every column by its spread, so that its unit does not matter.
-
-    The spread is the standard deviation with the largest and smallest hundredth of the entries
-    clipped; of a column that is then constant, without clipping.
-    """
+    """Divide every column by its spread: the standard deviation, with extreme entries clipped."""
 
     factors: Float = field(repr=False)  # what every column is multiplied with
     text = "columns divided by their spread"
@@ -200,10 +196,7 @@ class Robust(ScaleColumns):
 
 
 class LimitColumnScale(ScaleColumns):
-    """Scale columns down that vary more than twice as much as the median column.
-
-    No column is ever amplified: what hardly varies is often noise.
-    """
+    """Scale columns down that vary more than twice as much as the median column, and none up."""
 
     text = "columns that vary much more than the others scaled down"
 
@@ -217,10 +210,7 @@ class LimitColumnScale(ScaleColumns):
 
 
 class LinkedToItself(Preparation):
-    """Link every training sample of a graph to itself, by its largest link.
-
-    New rows have no column of their own, and keep their links.
-    """
+    """Link every training sample of a graph to itself, by its largest link; not new rows."""
 
     text = "every sample linked to itself by its largest link"
 
