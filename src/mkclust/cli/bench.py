@@ -20,11 +20,8 @@ def run(plan: Path, out: Path | None = None, jobs: int | None = None, retry: boo
     with session() as progress:
         contents = bench.read_plan(plan)
         progress.phase(f"running {plan}")
-
-        def watch(done: int, left: int, what: str) -> None:
-            progress.step(done, done + left, what)
-
-        summary = bench.run_plan(contents, folder, n_processes=jobs, retry=retry, watcher=watch)
+        watcher = progress.step
+        summary = bench.run_plan(contents, folder, n_processes=jobs, retry=retry, watcher=watcher)
     lines = [f"Not available, left out: {name}" for name in summary.missing]
     reasons = Counter(
         f"{r['dataset']} {r['method']}: {r['status']}: {r['message']}" for r in summary.failures

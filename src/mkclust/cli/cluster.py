@@ -109,8 +109,7 @@ def _read_variables(text: str, request: Request) -> dict[str, Any]:
     first = next(iter(data.views.values()))
     if data.y is None or hasattr(first, "obs"):  # AnnData, whose labels are among its variables
         return dict(data.views)
-    ids = row_ids(first)
-    return dict(data.views) | {"labels": pd.DataFrame({"labels": data.y}, ids)}
+    return dict(data.views) | {"labels": pd.DataFrame({"labels": data.y}, row_ids(first))}
 
 
 def _check_survival(variables: dict[str, Any] | None, time: str | None, event: str | None) -> None:

@@ -74,7 +74,7 @@ def compare(request: Request, *, methods: str | None = None, n_resamples: int = 
         data = read_inputs(request, progress)
         progress.phase(f"comparing {len(names)} methods")
         for done, name in enumerate(names):
-            progress.step(done, len(names), name)
+            progress.step(done, len(names) - done, name)
             own = replace(request, method=name)
             try:
                 if methods is None:

@@ -45,9 +45,9 @@ class Progress:
         self._phase, self._start = printable(text), now
         self.live.update(Text(self._phase))
 
-    def step(self, done: int, total: int, text: str = "") -> None:
+    def step(self, done: int, left: int, text: str) -> None:
         """Show how many steps of the phase are done."""
-        self.live.update(Text(printable(f"{self._phase} {done}/{total} {text}")))
+        self.live.update(Text(printable(f"{self._phase} {done}/{done + left} {text}")))
 
     @property
     def warnings(self) -> list[str]:

@@ -23,8 +23,7 @@ BlockFunction = Callable[["Block", int], Any]
 BLOCK_BYTES = 4 << 20
 # Samples of a block. Features may be much wider than the views, so that there are not more.
 FEWEST_ROWS, MOST_ROWS = 256, 8192
-# On a device every call waits to begin, and there is no cache: blocks are large, but leave nearly
-# all of the memory to others.
+# On a device every call waits to begin: blocks are large, but leave most of the memory to others.
 DEVICE_BYTES, DEVICE_SHARE, MOST_DEVICE_ROWS = 512 << 20, 0.05, 1 << 17
 # Blocks of files are whole chunks, to read none twice, unless a chunk is larger than this.
 CHUNK_BYTES = 32 << 20

@@ -24,8 +24,7 @@ BLOCK_ROWS = 256
 MIDDLE_ENTRIES, MIDDLE_ROWS = 10_000_000, 1_000
 # Entries of a view that are brought to float64 at a time on a device.
 BLOCK_ENTRIES = 2**24
-# Squared distances are computed from inner products in float64: below this share of the squared
-# norms they are rounding, and the two rows count as identical.
+# Squared distances in float64 below this share of the squared norms are rounding, taken as zero.
 RESOLUTION = 1e-13
 
 
@@ -58,17 +57,12 @@ def mean_squared_norm(name: str, view: Array) -> float:
     return scale
 
 
-def squared_distances(A: Array, B: Array) -> Array:
-    """Return squared distances between rows, exactly zero if rows of float64 are identical."""
-    norms = squared_norms(A)[:, None] + squared_norms(B)
+def squared_distances(A: Array, B: Array, norms: Array = None) -> Array:
+    """Return squared distances between rows, zero if rounding; norms: sums of squared norms."""
+    norms = squared_norms(A)[:, None] + squared_norms(B) if norms is None else norms
     squared = row_products(A, B)
     squared *= -2
     squared += norms
-    return clip_rounding(squared, norms)
-
-
-def clip_rounding(squared: Array, norms: Array) -> Array:
-    """Return squared distances, maybe overwritten: zero if rounding of these sums of norms."""
     limit = RESOLUTION if precision_of(squared) == "float64" else 0.0
     if is_foreign(squared):
         return namespace(squared).where(squared <= norms * limit, 0.0, squared)
@@ -106,8 +100,7 @@ def median_distance(name: str, rows: Array, drawn: int | None = None) -> float:
     """Return the median distance of two rows; if it is zero, the mean of the positive ones."""
     rows = drawn_rows(rows, drawn)
     # Without memory of its own, a device is slower than NumPy.
-    on_device = free_bytes(rows) is not None
-    median, mean = _on_device(rows) if on_device else _on_host(to_host(rows))
+    median, mean = _on_host(to_host(rows)) if free_bytes(rows) is None else _on_device(rows)
     if median > 0:
         return median
     if not mean > 0:
@@ -119,7 +112,6 @@ def median_distance(name: str, rows: Array, drawn: int | None = None) -> float:
 
 
 def _on_host(rows: Array) -> tuple[float, float]:
-    """Return the median distance between two rows, and the mean of the positive distances."""
     n = rows.shape[0]
     above = [
         squared_distances(rows[start : start + BLOCK_ROWS], rows[start:])[

@@ -149,9 +149,8 @@ def columns_are_ids(frame: Any) -> bool:
     if not isinstance(frame, pd.DataFrame) or frame.shape[0] != frame.shape[1]:
         return False
     rows, columns = frame.index, frame.columns
-    if not (has_ids(rows) and rows.is_unique and columns.is_unique):
-        return False
-    return bool(np.all(find(written_like(columns, rows), rows) >= 0))
+    are_unique = has_ids(rows) and rows.is_unique and columns.is_unique
+    return are_unique and bool(np.all(find(written_like(columns, rows), rows) >= 0))
 
 
 def looks_like_kernel(X: Any) -> bool:

@@ -120,16 +120,6 @@ class Samples:
         parts = tuple(take(part, rows, is_kernels) for part, rows in pairs)
         return replace(self, parts=parts, missing=missing, ids=ids)
 
-    def check_columns(self, fitted: Mapping[str, list[str]], who: str) -> None:
-        """Refuse data frames whose columns are not those of a fit, in order."""
-        for name, columns in self.columns.items():
-            expected = fitted.get(name, columns)
-            if columns != expected and len(columns) == len(expected):
-                raise ValueError(
-                    f"View {name!r} has the columns {columns[:5]}, but {expected[:5]} when the "
-                    f"{who} was fitted; pass the same columns in the same order."
-                )
-
 
 def read_samples(
     X: Any,
@@ -171,12 +161,23 @@ def read_samples(
         return _read_again(X, expected, ids, observed)
     if options.views is not None and expected == "precomputed":
         raise ValueError("views= takes a table apart, and kernels='precomputed' expects kernels")
-    if options.views is None and _holds_kernels(X, expected):
-        return read_kernels(X, ids=ids, cross=cross, options=options, observed=observed)
+    is_one = _is_table(X)
+    if options.views is None:
+        is_stack = is_one and (isinstance(X, RowSource) or getattr(X, "ndim", 2) == 3)
+        if expected == "views" and is_stack:
+            raise ValueError("X holds kernels: pass views, or kernels='precomputed'")
+        if expected == "auto" and is_one and looks_like_kernel(X):
+            raise ValueError(
+                f"X is one symmetric {X.shape[0]} x {X.shape[0]} matrix: if it is a kernel, pass "
+                "[K] and kernels='precomputed'; if it is a table of features, pass "
+                "kernels=KernelBank()"
+            )
+        if is_stack or expected == "precomputed":
+            return read_kernels(X, ids=ids, cross=cross, options=options, observed=observed)
     samples = read_views(X, ids=ids, options=options, observed=observed)
     shapes = [np.shape(view) for view in samples.parts]
     is_square = all(width in (height, samples.n_samples) for height, width in shapes)
-    if options.views is None and not _is_table(X) and expected == "auto" and is_square:
+    if options.views is None and not is_one and expected == "auto" and is_square:
         raise ValueError(
             f"X holds square matrices only, {samples.n_samples} x {samples.n_samples}: pass "
             "kernels='precomputed' if they are kernels, kernels='from_distances' for distances, or "
@@ -187,19 +188,6 @@ def read_samples(
 
 def _is_table(X: Any) -> bool:
     return by_name(X).get(TABLE) is X
-
-
-def _holds_kernels(X: Any, expected: Expected) -> bool:
-    is_one = _is_table(X)
-    is_stack = is_one and (isinstance(X, RowSource) or getattr(X, "ndim", 2) == 3)
-    if expected == "views" and is_stack:
-        raise ValueError("X holds kernels: pass views, or kernels='precomputed'")
-    if expected == "auto" and is_one and looks_like_kernel(X):
-        raise ValueError(
-            f"X is one symmetric {X.shape[0]} x {X.shape[0]} matrix: if it is a kernel, pass [K] "
-            "and kernels='precomputed'; if it is a table of features, pass kernels=KernelBank()"
-        )
-    return is_stack or expected == "precomputed"
 
 
 def read_kernels(
@@ -293,8 +281,7 @@ def read_views(
     named = by_name(X)
     titles = _titles(named, is_table)
     tables = {name: as_table(view, titles[name]) for name, view in named.items()}
-    # A frame whose columns are the ids of its rows, as one of distances, keeps these alike; new
-    # samples have the columns of a fit instead.
+    # Columns that are the ids of the rows, as those of distances, keep the order of the rows.
     square = [not is_new and columns_are_ids(table.values) for table in tables.values()]
     sizes = [n_rows(table.values) for table in tables.values()]
     labels = [title.replace("View", "view", 1) for title in titles.values()]

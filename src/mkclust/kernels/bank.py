@@ -319,11 +319,9 @@ class KernelBank(TransformerMixin, Parameters):
     def self_similarity(self, X: Any) -> Array:
         """Return k(x, x) of every new row and kernel, (n_kernels, n_new), to scale kernels by."""
         views = self._read_new(X)
-        values = [
-            value
-            for each in self._views
-            for value in each.self_similarity(views[each.name], self._precision)
-        ]
+        values: list[Array] = []
+        for each in self._views:
+            values += each.self_similarity(views[each.name], self._precision)
         diagonals = namespace(*values).stack(values)
         return to_host(diagonals) if all(view.share == 1 for view in self._views) else diagonals
 
@@ -384,8 +382,7 @@ class KernelBank(TransformerMixin, Parameters):
         formulas, samples = self._read_parameters(), read_views(X)
         dtypes = [getattr(part, "dtypes", [getattr(part, "dtype", "")]) for part in samples.parts]
         single = all(str(dtype).lower().endswith("float32") for each in dtypes for dtype in each)
-        is_single = single and self.neighbors is None
-        dtype = np.dtype(np.float32 if is_single else np.float64)
+        dtype = np.dtype("float32" if single and self.neighbors is None else "float64")
         return len(formulas) * len(samples.parts), samples.n_samples, dtype
 
     def explain(self) -> str:
@@ -393,8 +390,7 @@ class KernelBank(TransformerMixin, Parameters):
         check_is_fitted(self)
         requests, lines = requests_of(self.rules, self.views_), []
         for each in self._views:
-            by_kind = requests[each.name].kernel == "auto"
-            reason = each.rule.why if by_kind else "asked for"
+            reason = each.rule.why if requests[each.name].kernel == "auto" else "asked for"
             lines.append(each.explain(None if self.rules is None else reason))
         return "\n".join(lines)
 
@@ -412,15 +408,18 @@ def match_views(
             f"X has the views {given} (name: columns), the {who} was fitted on {dict(widths)}: "
             "pass the same views, with the same columns"
         )
-    samples.check_columns(columns, who)
+    for name, found in samples.columns.items():
+        expected = columns.get(name, found)
+        if found != expected and len(found) == len(expected):
+            raise ValueError(
+                f"View {name!r} has the columns {found[:5]}, but {expected[:5]} when the {who} was "
+                "fitted; pass the same columns in the same order."
+            )
     return samples.only(list(widths))
 
 
 def default_bank(several_views: bool, kernels: Any = "auto", scale: Any = "auto") -> KernelBank:
-    """Return the bank that ``kernels`` and ``scale`` of an estimator ask for by names.
-
-    Each of several views gets one kernel, and one table all kernels of the bank.
-    """
+    """Return the bank that an estimator asks for: one kernel per view, or all of a table."""
     by_kind = isinstance(kernels, str) and kernels in ("auto", "on-the-fly")
     rules = "kind" if by_kind else None if kernels == "gaussian" else kernels
     parameters = {"rules": rules, "scale": scale, "on_the_fly": kernels == "on-the-fly"}

@@ -12,7 +12,6 @@ from scipy.spatial.distance import cdist
 from sklearn.metrics.pairwise import additive_chi2_kernel
 
 from mkclust.data.distances import (
-    clip_rounding,
     drawn_rows,
     mean_squared_norm,
     median_distance,
@@ -22,6 +21,7 @@ from mkclust.data.distances import (
     squared_distances,
     squared_norms,
 )
+from mkclust.kernels.neighbors import BLOCK_ROWS
 from mkclust.linalg import (
     astype,
     is_foreign,
@@ -40,8 +40,6 @@ from mkclust.types import Array, Float
 MEDIAN_ROWS = 2_000
 # The local scale of a sample is its distance to this neighbor (Zelnik-Manor and Perona, 2004).
 SCALE_NEIGHBOR = 7
-# At least this number of rows is compared at a time.
-BLOCK_ROWS = 64
 # Relative tolerance for rounding from the order of summation.
 ROUNDING = 64 * float(np.finfo(np.float64).eps)
 
@@ -108,11 +106,7 @@ class SquaredDistance(Measure):
         return moved, astype(squared_norms(moved), precision)
 
     def compare(self, x: Points, y: Points) -> Array:
-        norms = x[1][:, None] + y[1]
-        squared = row_products(x[0], y[0])
-        squared *= -2
-        squared += norms
-        return clip_rounding(squared, norms)
+        return squared_distances(x[0], y[0], x[1][:, None] + y[1])
 
 
 @dataclass(frozen=True)
@@ -149,6 +143,8 @@ class Cosine(Measure):
 class _OnHost(Measure):
     """A measure of two sets of dense rows, which is computed on the host."""
 
+    _compare_rows: Any  # a method of two arrays of rows
+
     def compare(self, x: Points, y: Points) -> Array:
         A, B = to_host(dense_rows(x[0])), y[0]
         parts = row_ranges(B.shape[0], B.shape[1], None, BLOCK_ROWS)
@@ -156,15 +152,9 @@ class _OnHost(Measure):
         compared = [self._compare_rows(A, block) for block in blocks]
         return to_device(np.concatenate(compared, axis=1), B)
 
-    def _compare_rows(self, A: Float, B: Float) -> Float:
-        raise NotImplementedError(f"{type(self).__name__} must define _compare_rows")
-
 
 class Jaccard(_OnHost):
-    """The sum of the smaller entries of two nonnegative rows divided by that of the larger ones.
-
-    Two rows of zeros have the similarity one.
-    """
+    """The sum of the smaller entries of two rows divided by that of the larger; 1 for zeros."""
 
     is_similarity = ignores_zeros = True
 
@@ -183,7 +173,6 @@ class CityBlock(_OnHost):
 
     @classmethod
     def learn(cls, name: str, rows: Array) -> Self:
-        """Learn the median dissimilarity of two rows, or the mean of the positive if it is zero."""
         unit, samples = cls(), some_rows(np.arange(rows.shape[0]), MEDIAN_ROWS)
         some = select_points(unit.points(rows), samples)
         pairs = to_host(unit.compare(some, some))[np.triu_indices(len(samples), 1)]
@@ -311,11 +300,6 @@ class Exponential(Formula):
         return namespace(compared).exp(super().entries(compared) * -self.rate)
 
 
-def gaussian(width: float) -> Formula:
-    """Return the Gaussian kernel of a width in median distances."""
-    return Exponential(f"gaussian x{width:g}", "distance", rate=0.5 / width**2)
-
-
 def polynomial(offset: float, degree: int) -> Formula:
     """Return the polynomial kernel of an offset and a degree."""
     name = f"polynomial {f'{offset:g}+' if offset else ''}xy ^{degree}"
@@ -329,13 +313,9 @@ SIMILARITIES = Formula("similarities as they are", "given similarity")
 
 def _are_polynomials(value: Any) -> bool:
     # With a negative offset the kernel may not be positive semidefinite.
-    return hasattr(value, "__len__") and all(
-        hasattr(pair, "__len__")
-        and len(pair) == 2
-        and Number(0).holds(pair[0])
-        and Count().holds(pair[1])
-        for pair in value
-    )
+    pairs: Any = value if hasattr(value, "__len__") else [None]
+    are_pairs = all(hasattr(pair, "__len__") and len(pair) == 2 for pair in pairs)
+    return are_pairs and all(Number(0).holds(a) and Count().holds(b) for a, b in pairs)
 
 
 def read_formulas(widths: Any, polynomials: Any, linear: Any) -> tuple[Formula, ...]:
@@ -346,7 +326,10 @@ def read_formulas(widths: Any, polynomials: Any, linear: Any) -> tuple[Formula, 
     advice = "pass pairs of an offset of at least 0 and a degree, an integer of at least 1"
     check_parameter("polynomials", polynomials, Rule(_are_polynomials, advice))
     check_parameter("linear", linear, Choice(("linear", "cosine", None)))
-    formulas = [gaussian(float(width)) for width in widths]
+    formulas: list[Formula] = [
+        Exponential(f"gaussian x{width:g}", "distance", rate=0.5 / width**2)
+        for width in map(float, widths)
+    ]
     formulas += [polynomial(float(offset), int(degree)) for offset, degree in polynomials]
     formulas += [LINEAR if linear == "linear" else COSINE] if linear else []
     if not formulas:
@@ -362,11 +345,7 @@ def nonnegative(rows: Array) -> Array:
 
 
 def _local_scales(rows: Array, training: Array, known: Any = None) -> Float:
-    """Return the distance of each row to its 7th nearest training sample, on the host.
-
-    If that is zero, the nearest sample that is not identical replaces it. Without known scales the
-    rows are the training rows; new rows that are identical to one of these have its known scale.
-    """
+    """Return the local scales of training rows, or of new rows, given those of training rows."""
     n, scales = training.shape[0], []
     rank = max(1, min(SCALE_NEIGHBOR, n - 1)) - (known is not None)
     for part in row_ranges(rows.shape[0], n, training, BLOCK_ROWS):

@@ -43,8 +43,7 @@ SPARSE_SHARE = 0.1
 EQUAL_SUMS = 0.01
 # Rows are directions if that of their lengths is at most this share of the mean.
 EQUAL_LENGTHS = 1e-3
-# Sums of unrelated columns vary by the root of the sum of their variances; those of histograms by
-# at most this share of it.
+# Row sums of histograms vary by at most this share of those of as many unrelated columns.
 RELATED = 0.5
 # Columns of a table with at most this number of columns have different units.
 FEW_COLUMNS = 20
@@ -94,7 +93,7 @@ class view:  # noqa: N801 - written like a function, as a value of the parameter
 
 
 class ViewProfile:
-    """Some rows of a view, and the properties that decide its kind."""
+    """Some rows of a view, and the properties that decide its kind, as `Rule.why` says them."""
 
     def __init__(self, view: Array, n_samples: int | None):  # None if columns are no samples
         self.view, self.n_samples = view, n_samples
@@ -121,11 +120,9 @@ class ViewProfile:
         )
 
     def is_graph(self) -> bool:
-        """Return whether entries are links between samples, most of which are not linked."""
         return self.is_of_pairs and self.share_of_zeros > 0.5 and bool(self.rows.any())
 
     def is_sparse(self) -> bool:
-        """Return whether few entries are not zero, these positive, and most rows have some."""
         return (
             self.is_nonnegative
             and self.share_of_zeros > 1 - SPARSE_SHARE
@@ -137,20 +134,17 @@ class ViewProfile:
         return bool(np.all((rows == rows.min()) | (rows == rows.max())))
 
     def are_histograms(self) -> bool:
-        """Return whether row sums are about equal although columns vary."""
         if not self.is_nonnegative:
             return False
         sums, of_unrelated = self.rows.sum(axis=1), np.sqrt(self.rows.var(axis=0).sum())
         return _are_about_equal(sums, EQUAL_SUMS) and bool(sums.std() <= RELATED * of_unrelated)
 
     def are_directions(self) -> bool:
-        """Return whether rows have the same length, and entries both signs."""
         if self.is_nonnegative or self.rows.max() <= 0 or self.rows.shape[1] < 2:
             return False
         return _are_about_equal(np.linalg.norm(self.rows, axis=1), EQUAL_LENGTHS)
 
     def has_units(self) -> bool:
-        """Return whether columns are likely to have different units, as in a table of people."""
         spreads, n_columns = self.rows.std(axis=0), self.rows.shape[1]
         varying = spreads[spreads > 0]
         are_far_apart = varying.size > 0 and varying.max() >= FAR_APART * varying.min()
@@ -316,7 +310,6 @@ def requests_of(rules: Any, names: Collection[str]) -> dict[str, view]:
 
 
 def _check_names(what: str, asked: Iterable[str], names: Collection[str]) -> None:
-    """Refuse a rule or scale for a view that does not exist."""
     for name in asked:
         if name not in names:
             raise ValueError(
@@ -325,21 +318,18 @@ def _check_names(what: str, asked: Iterable[str], names: Collection[str]) -> Non
             )
 
 
-def check_scale(scale: Any, who: str = "scale") -> None:
+def check_scale(scale: Any) -> None:
     """Refuse what ``scale`` cannot be for any views."""
     for each in scale.values() if isinstance(scale, Mapping) else [scale]:
         if not isinstance(each, str) or each not in ("auto", *SCALES):
             names = ", ".join(map(repr, ["auto", *SCALES]))
-            raise ValueError(f"{who}={scale!r}: choose among {names}, for all views or by name.")
+            raise ValueError(f"scale={scale!r}: choose among {names}, for all views or by name.")
 
 
 def choose_rules(
     rules: Any, scale: Any, views: Mapping[str, Array], *, of_rows: bool = False
 ) -> dict[str, tuple[Rule, Preparation]]:
-    """Return the rule of every training view, and the preparation learned from its rows.
-
-    Rules and scale are those of a `KernelBank`; with `of_rows`, columns are never samples.
-    """
+    """Return the rule and preparation of every view; with `of_rows`, columns are no samples."""
     scales = scale if isinstance(scale, Mapping) else dict.fromkeys(views, scale)
     _check_names("scale", scales, views)
     chosen = {}
@@ -352,7 +342,6 @@ def choose_rules(
 def _choose(
     name: str, request: view, scale: str, rows: Array, n_samples: int | None
 ) -> tuple[Rule, Preparation]:
-    """Return the rule of one view, requested or recognized, and the preparation of its rows."""
     preprocessed = None
     if request.preprocess is not None:
         preprocessed = Preprocessed.fitted(request.preprocess, name, rows)

@@ -30,8 +30,7 @@ from mkclust.types import Array
 KMEANS_ROWS, ROWS_PER_LANDMARK = 20_000, 10
 # Number of rows for the median distance of more than 5,000, not to take longer than the features.
 MEDIAN_ROWS = 1_000
-# Directions of the landmarks' kernel below this share of the largest are rounding; for features in
-# single precision, below ten times that precision.
+# Directions of the landmarks' kernel below this share of the largest are rounding.
 RANK_TOLERANCE = 1e-12
 
 
@@ -140,10 +139,7 @@ class Nystroem(_FeatureMap):
         return self
 
     def transform(self, X: Any) -> Array:
-        """Return the features of rows, (n_samples, n_directions), where the rows live.
-
-        They are in the precision of the rows, with at most one column per landmark.
-        """
+        """Return features, (n_samples, at most n_components), in the rows' place and precision."""
         X, Z = self._check(X, reset=False), self.landmarks_
         precision = precision_of(X)
         if self._origin.any():

@@ -33,8 +33,7 @@ from mkclust.linalg.sparse_rows import dense_rows
 from mkclust.parameters import Allowed, Choice, Count, Either, Number
 from mkclust.types import Array, Float
 
-# How many neighbors "auto" takes: with 10 to 50, clusters of the data sets that were tried hardly
-# differ.
+# How many neighbors "auto" takes; clusters of the data sets tried hardly differ from 10 to 50.
 AUTO_NEIGHBORS = 20
 # For few samples it takes this share of them, or neighborhoods would be larger than clusters.
 AUTO_SHARE = 1 / 3
@@ -48,7 +47,7 @@ LARGEST_WITH_ALL_TIES = 5000
 LONGEST_TIMES = 16
 # Samples with nothing in common are infinitely far from each other, and others less far than this.
 FAR = 1e300
-# At least this number of rows of similarities are computed at a time.
+# At least this number of rows is computed at a time, or products of matrices are slow.
 BLOCK_ROWS = 64
 
 
@@ -194,8 +193,8 @@ def count_components(
     """Return into how many groups samples fall; each kernel comes with the samples that it has."""
     edges = [[samples[ends] for ends in each.members.nonzero()] for each, samples in neighborhoods]
     rows, columns = (np.concatenate(parts) for parts in zip(*edges, strict=True))
-    shape = (n_samples, n_samples)
-    graph = scipy.sparse.coo_array((np.ones(len(rows), bool), (rows, columns)), shape)
+    links = np.ones(len(rows), bool), (rows, columns)
+    graph = scipy.sparse.coo_array(links, (n_samples, n_samples))
     return int(connected_components(graph, directed=False)[0])
 
 

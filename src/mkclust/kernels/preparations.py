@@ -78,7 +78,6 @@ class Preparation:
 
     @property
     def changes_rows(self) -> bool:
-        """Whether anything is done to rows."""
         return type(self).apply is not Preparation.apply
 
     def __str__(self) -> str:
@@ -158,11 +157,7 @@ def column_deviations(view: Array, limits: Float | None = None) -> Float:
 
 @dataclass(frozen=True)
 class ScaleColumns(Preparation):
-    """Divide every column by its spread, so that its unit does not matter.
-
-    The spread is the standard deviation with the largest and smallest hundredth of the entries
-    clipped; of a column that is then constant, without clipping.
-    """
+    """Divide every column by its spread: the standard deviation, with extreme entries clipped."""
 
     factors: Float = field(repr=False)  # what every column is multiplied with
     text = "columns divided by their spread"
@@ -174,7 +169,6 @@ class ScaleColumns(Preparation):
 
     @classmethod
     def learn(cls, view: Array) -> Preparation:
-        """Learn the spreads, or deviations for those that are zero."""
         spreads = cls.spreads(view)
         spreads = np.where(spreads > 0, spreads, column_deviations(view))
         return cls(1 / np.where((spreads > 0) & np.isfinite(spreads), spreads, 1.0))
@@ -197,16 +191,12 @@ class Robust(ScaleColumns):
 
     @staticmethod
     def spreads(view: Array) -> Float:
-        """Return the distance between quartiles, in deviations of a normal distribution."""
         low, high = np.quantile(sampled_rows(view), (0.25, 0.75), axis=0)
         return (high - low) / QUARTILES
 
 
 class LimitColumnScale(ScaleColumns):
-    """Scale columns down that vary more than twice as much as the median column.
-
-    No column is ever amplified: what hardly varies is often noise.
-    """
+    """Scale columns down that vary more than twice as much as the median column, and none up."""
 
     text = "columns that vary much more than the others scaled down"
 
@@ -220,15 +210,11 @@ class LimitColumnScale(ScaleColumns):
 
 
 class LinkedToItself(Preparation):
-    """Link every training sample of a graph to itself, by its largest link.
-
-    New rows have no column of their own, and keep their links.
-    """
+    """Link every training sample of a graph to itself, by its largest link; not new rows."""
 
     text = "every sample linked to itself by its largest link"
 
     def apply_to_training(self, view: Array) -> Array:
-        """Return the links with a new diagonal: 1 for a sample without any link."""
         if is_sparse(view):
             largest = view.max(axis=1).toarray().reshape(-1)
             change = np.where(largest > 0, largest, 1.0) - view.diagonal()
@@ -248,7 +234,6 @@ class Preprocessed(Preparation):
 
     @classmethod
     def fitted(cls, transformer: Any, name: str, view: Array) -> "Preprocessed":
-        """Fit a clone of a transformer on the training rows of a view."""
         try:
             preprocessed = cls(clone(transformer).fit(arrays_to_host(view)), Preparation())
             shape = tuple(preprocessed.transform(view[:1, :]).shape)

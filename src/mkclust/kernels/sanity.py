@@ -16,11 +16,9 @@ from mkclust.types import Array, Float
 FEWEST_SAMPLES = 20
 # Samples among which entries are computed: 80,000 pairs, whose quantiles are good to a percent.
 SAMPLED = 400
-# A kernel whose entries are nearly all above this is flat: few digits are left after centering. The
-# widest kernel of a bank has 0.992 at the median distance.
+# A kernel with nearly all entries above this is flat; the widest of a bank has a median of 0.992.
 FLAT = 0.999
-# If dissimilarities vary by less than this share of their mean, as with 5,000 columns of noise, all
-# samples are equally far from each other. Real views have shares of 0.1 and more.
+# Samples are equally far if dissimilarities vary by less than this share; most vary by over 0.1.
 EQUALLY_FAR = 0.02
 # A kernel is nearly the identity if nearly all of its entries are below this.
 IDENTITY = 0.01

@@ -11,6 +11,7 @@ from mkclust.data.tables import TABLE
 from mkclust.kernels.formulas import MEASURES, Exponential, Formula, Measure, Points, select_points
 from mkclust.kernels.kinds import RULES, Rule
 from mkclust.kernels.neighbors import (
+    BLOCK_ROWS,
     Neighborhoods,
     by_similarity,
     find_neighborhoods,
@@ -32,9 +33,6 @@ from mkclust.linalg import (
 from mkclust.linalg.in_triton import fused
 from mkclust.stack import Source
 from mkclust.types import Array
-
-# At least this number of rows is computed at a time, or products of matrices are slow.
-TILE_ROWS = 64
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -88,7 +86,6 @@ class ViewKernels:
         return not self.rule.of_pairs and (self.preparation.ignores_zeros or all(ignored))
 
     def prepared(self, rows: Array) -> Array:
-        """Return rows as the measures take them."""
         if rows is self.view:
             return self.preparation.apply_to_training(rows)
         return self.preparation.apply(rows)
@@ -96,8 +93,8 @@ class ViewKernels:
     def points(self, rows: Array, training: dict[str, Points] | None = None) -> dict[str, Points]:
         """Return rows as points by measure; training points for other rows only."""
         prepared, training = self.prepared(rows), training or {}
-        names = dict.fromkeys(formula.measure for formula in self.formulas)
-        return {each: self.measures[each].points(prepared, training.get(each)) for each in names}
+        measures = self.measures.items()
+        return {name: each.points(prepared, training.get(name)) for name, each in measures}
 
     def self_similarity(self, rows: Array, precision: str) -> list[Array]:
         """Return every kernel between rows and themselves, (n_rows,) each."""
@@ -127,7 +124,7 @@ class ViewKernels:
         x = y if rows is self.view else measure.points(new, y)
         own = [formula.entries(measure.compare_with_itself(each)) for each in (new, known)]
         lengths, known_lengths = map(lengths_of, own)
-        for part in row_ranges(rows.shape[0], known.shape[0], known, TILE_ROWS):
+        for part in row_ranges(rows.shape[0], known.shape[0], known, BLOCK_ROWS):
             compared = measure.compare(select_points(x, part), y)
             if measure.is_similarity:
                 entries = formula.entries(compared)
@@ -137,10 +134,7 @@ class ViewKernels:
     def kernels(
         self, rows: Array | None, samples: np.ndarray | None, precision: str
     ) -> "list[ComputedKernel]":
-        """Return the kernels of new rows, or of the training rows for None.
-
-        New rows come with the training samples that they are, or -1, if there are neighborhoods.
-        """
+        """Return the kernels of rows that may be training samples, or of all of these for None."""
         if rows is not None and is_foreign(rows):  # other libraries do not mix number types
             rows = astype(rows, precision_of(self.view))
         x = y = dict[str, Points]()
@@ -253,7 +247,7 @@ class ComputedKernels(Source):
     def rows(self, start: int, stop: int) -> Array:
         stop = min(stop, self.n_samples)
         out = empty((self.n_kernels, stop - start, self.n_training), self.like, self.number_type)
-        for some in row_ranges(stop - start, self.n_training, self.like, TILE_ROWS):
+        for some in row_ranges(stop - start, self.n_training, self.like, BLOCK_ROWS):
             rows = slice(start + some.start, start + some.stop)
             for p, tile in self._tiles(rows, slice(0, self.n_training)):
                 out[p, some, :] = tile
@@ -265,7 +259,7 @@ class ComputedKernels(Source):
         if any(kernel.diagonal is None for kernel in self.kernels):  # of new samples
             return self.rows(0, n)
         out = empty(self.shape, self.like, self.number_type)
-        for rows in row_ranges(n, n, self.like, TILE_ROWS):
+        for rows in row_ranges(n, n, self.like, BLOCK_ROWS):
             for p, tile in self._tiles(rows, slice(rows.start, n)):
                 xp, height = namespace(tile), rows.stop - rows.start
                 square = tile[:, :height]
