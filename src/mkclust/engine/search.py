@@ -27,7 +27,7 @@ from mkclust.linalg import (
     zeros,
 )
 from mkclust.linalg.memory import fits
-from mkclust.linalg.threads import FEW_SAMPLES, one_thread_if_small
+from mkclust.linalg.threads import FEW_SAMPLES, one_thread, one_thread_if_small
 from mkclust.types import Array, Float
 
 # Between two passes the error of eigenvectors is reduced to this share, by products with one mix:
@@ -131,11 +131,12 @@ def search(
     coefficient of one. ``start`` may be the orthonormal partition of similar kernels.
     """
     n, n_weights = stack.n_samples, stack.n_kernels - n_fixed
-    is_wide = stack.in_memory and is_on_accelerator(stack.kernels[0].like)
-    width = block_width(n, n_clusters, wide=is_wide)
+    is_there = stack.in_memory and is_on_accelerator(stack.kernels[0].like)
+    width = block_width(n, n_clusters, wide=is_there)
     problem = Problem(n_clusters, n_weights, n_fixed, width, tol, max_iter, prove, key)
     uniform = np.full(n_weights, 1 / n_weights)
-    with one_thread_if_small(n):
+    # Beside an accelerator, the host decomposes small matrices, for which threads only wait.
+    with one_thread() if is_there else one_thread_if_small(n):
         if n <= FEW_SAMPLES:
             stack = stack.held() or stack
         if width >= n:

@@ -13,6 +13,8 @@ from mkclust.types import Array
 
 # Relative rounding of double precision.
 DOUBLE_ROUNDING = float(np.finfo(np.float64).eps)
+# Fewer random numbers are drawn on the host, the same for every library and device.
+MANY_NUMBERS = 10**6
 # The functions for each type of array: they are asked for millions of times.
 _LIBRARIES: dict[type, Any] = {}
 # Entries that are computed at a time on a host, so that a block of rows stays in a core's cache,
@@ -150,8 +152,8 @@ def zeros(shape: int | tuple[int, ...], like: Any, dtype: str = "float64") -> Ar
 def random_normal(
     shape: tuple[int, int], like: Any, seed: int | Sequence[int], dtype: str = "float64"
 ) -> Array:
-    """Return standard normal numbers beside ``like``; torch draws its own on an accelerator."""
-    if (options := _drawn_there(like, seed)) is not None:
+    """Return standard normal numbers beside ``like``; an accelerator draws many on its own."""
+    if (options := _drawn_there(shape, like, seed)) is not None:
         return namespace(like).randn(shape, dtype=getattr(namespace(like), dtype), **options)
     drawn = np.random.default_rng(seed).standard_normal(shape, dtype=np.dtype(dtype).type)
     return to_device(drawn, like, dtype)
@@ -159,16 +161,17 @@ def random_normal(
 
 def random_signs(shape: tuple[int, int], like: Any, dtype: str) -> Array:
     """Return random signs, 1 and -1, beside ``like``: normal numbers take ten times as long."""
-    if (options := _drawn_there(like, 0)) is not None:
+    if (options := _drawn_there(shape, like, 0)) is not None:
         bits = namespace(like).randint(0, 2, shape, **options)
     else:
         bits = np.random.default_rng(0).integers(0, 2, shape, dtype=np.int8)
     return 2 * to_device(bits, like, dtype) - 1
 
 
-def _drawn_there(like: Any, seed: int | Sequence[int]) -> Any:
-    """Return how torch draws numbers on an accelerator, None for other arrays."""
-    if not (is_torch_array(like) and is_on_accelerator(like)):
+def _drawn_there(shape: tuple[int, int], like: Any, seed: int | Sequence[int]) -> Any:
+    """Return how torch draws many numbers on an accelerator; None if the host draws them."""
+    is_there = is_torch_array(like) and is_on_accelerator(like)
+    if not is_there or shape[0] * shape[1] < MANY_NUMBERS:
         return None
     import torch
 
