@@ -251,7 +251,8 @@ def suggest_n_clusters(
     k_values : iterable of int, default=None
         Numbers of clusters to try, from 2 to n - 1; None tries 2 to 25, at most n / 5.
     coefficients : array-like of shape (n_kernels,), default=None
-        Coefficients of the kernels in the mix; None takes those of the recommended method.
+        Coefficients of the kernels in the mix, such as a model's ``coefficients_``; None takes
+        those of the recommended method.
     n_resamples : int, default=20
         Number of resamples, of four fifths of the samples each.
     n_draws : int, default=49

@@ -192,9 +192,11 @@ def fused_mixes(kernels: Sequence[Kernel]) -> Any:
     They have to be contiguous matrices of one number type on an accelerator.
     """
     are_plain = all(isinstance(K, Standardized) and isinstance(K.kernel, Held) for K in kernels)
-    module = fused("fused_mixes", kernels[0].like) if are_plain else None
-    kinds = {(K.like.dtype, K.like.is_contiguous()) for K in kernels} if module else set()
-    return module if len(kinds) == 1 and all(kind[1] for kind in kinds) else None
+    first = kernels[0].like
+    module = fused("fused_mixes", first) if are_plain else None
+    if module and all(K.like.dtype == first.dtype and K.like.is_contiguous() for K in kernels):
+        return module
+    return None
 
 
 def write_mix(mix: Mix, precision: str) -> Array:

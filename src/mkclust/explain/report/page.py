@@ -61,7 +61,8 @@ def write_report(
     X : array of shape (m, n, n), list or dict of kernels or views, or table of shape (n, d)
         What it was fitted on.
     path : path
-        The file, such as ``"fit.html"``, replaced if it exists. Its folder is created.
+        The file, such as ``"fit.html"``, written completely or not at all; replaced if it exists.
+        Its folder is created.
     y : array-like of shape (n,), default=None
         Given classes; the report then compares the clusters with them.
     warned : sequence of str, default=None
