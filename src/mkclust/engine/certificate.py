@@ -273,7 +273,9 @@ def largest_harmless(relaxation: Relaxation, allowed_error: float) -> float:
     low, high = -50.0, 0.0  # exponents of the distance as a share of tau
     if not is_allowed(tau):
         return 0.0
-    while high - low > 0.1:
+    # To a tenth, or until little is left of the distance to the eigenvalues that are known.
+    little = 0.02 * max(1 - float(values[-1]) / tau, 0.0)
+    while high - low > 0.1 and 2**high > little:
         middle = (low + high) / 2
         low, high = (low, middle) if is_allowed(tau * 2**middle) else (middle, high)
     return tau * (1 - 2**high)

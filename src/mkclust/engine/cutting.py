@@ -65,20 +65,27 @@ class CuttingSurfaces:
         self.lower_bound = max(self.lower_bound, bound)
 
     def minimize(
-        self, evaluate: Callable[[Float], Evaluation], tol: float, max_evaluations: int = 200
+        self,
+        evaluate: Callable[[Float], Evaluation],
+        tol: float,
+        max_evaluations: int = 200,
+        known: tuple[Float, Evaluation] | None = None,
     ) -> tuple[Float, Evaluation, list[tuple[float, float]]]:
         """Evaluate and cut until the relative gap is below ``tol``.
 
         Return the best weights, the evaluation there, and the best values with their lower bounds.
+        The first two of an earlier call may be ``known``, to go on from there.
         """
-        weights, best, history = self.weights, None, []
-        while True:
+        weights, best = known or (self.weights, None)
+        history = list[tuple[float, float]]()
+        # No further surface makes up for the rounding of the bound.
+        limit = tol + self.rounding
+        while best is None or (
+            best.value - self.lower_bound > limit * best.value and len(history) < max_evaluations
+        ):
             evaluation = evaluate(self.weights)
             if best is None or evaluation.value < best.value:
                 weights, best = self.weights, evaluation
             self.add(evaluation.alignments, evaluation.offset)
             history.append((best.value, self.lower_bound))
-            # No further surface makes up for the rounding of the bound.
-            is_close = best.value - self.lower_bound <= (tol + self.rounding) * best.value
-            if is_close or len(history) >= max_evaluations:
-                return weights, best, history
+        return weights, best, history

@@ -20,6 +20,7 @@ from mkclust.linalg import (
     namespace,
     orthonormalize,
     random_normal,
+    row_lengths,
     side_by_side,
     to_device,
     to_host,
@@ -202,8 +203,7 @@ class Mixes:
         matrix = getattr(mix, "matrix", None)
         if self.dtype == "float64" or matrix is None:
             return 0.0
-        m, squares = self.stack.n_kernels, namespace(matrix).linalg.vecdot(matrix, matrix)
-        length = float(np.sqrt(to_host(squares).sum()))
+        m, length = self.stack.n_kernels, float(np.linalg.norm(row_lengths(matrix)))
         return (m + 8) * np.sqrt(m) / 2 * float(np.finfo(np.float32).eps) * length
 
 
@@ -355,17 +355,18 @@ class Basis:
 
     def minimize(self, surfaces: CuttingSurfaces, error: float) -> Relaxation:
         """Solve the problem restricted to the basis to about its error, at first the given one."""
-        tol = self.problem.tol
+        tol, known = self.problem.tol, None
         while True:
             small_tol = WEIGHTS_SHARE * max(tol, error)
-            surfaces.weights, best, _ = surfaces.minimize(self.evaluate, small_tol)
-            relaxation = self.relaxation(surfaces.weights, best)
+            weights, best, _ = surfaces.minimize(self.evaluate, small_tol, known=known)
+            known, relaxation = (weights, best), self.relaxation(weights, best)
             error = relative(relaxation.error, relaxation)
             above = best.value - surfaces.lower_bound
             # If a certificate can follow, do not go to other weights, for which the basis is worse.
             enough = FOR_CERTIFICATE * (tol - error / ENOUGH - surfaces.rounding)
             is_enough = above <= max(enough, WEIGHTS_SHARE * error) * best.value
             if is_enough or WEIGHTS_SHARE * max(tol, error) >= small_tol:
+                surfaces.weights = weights
                 return relaxation
 
 

@@ -15,6 +15,7 @@ from mkclust.linalg.algebra import (
     polar_factor,
     products_of_rows,
     psd_part,
+    row_lengths,
     side_by_side,
     sum_of_squares,
     top_eigenpairs,

@@ -48,6 +48,14 @@ def sum_of_squares(array: Array) -> float:
     return float(namespace(array).sum(array * array))
 
 
+def row_lengths(M: Array) -> Float:
+    """Return the length of each row, on the host, without an array of all squares."""
+    xp = namespace(M)
+    if is_foreign(M):
+        return to_host(xp.linalg.vector_norm(M, axis=1))
+    return np.sqrt(to_host(xp.linalg.vecdot(M, M)))
+
+
 def eigh(M: Array) -> tuple[Float, Array]:
     """Return the eigenvalues of a symmetric matrix, rising, on the host, and the eigenvectors.
 

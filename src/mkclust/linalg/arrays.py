@@ -14,7 +14,7 @@ from mkclust.types import Array
 # Relative rounding of double precision.
 DOUBLE_ROUNDING = float(np.finfo(np.float64).eps)
 # Fewer random numbers are drawn on the host, the same for every library and device.
-MANY_NUMBERS = 10**6
+MANY_NUMBERS = 10**5
 # The functions for each type of array: they are asked for millions of times.
 _LIBRARIES: dict[type, Any] = {}
 # Entries that are computed at a time on a host, so that a block of rows stays in a core's cache,

@@ -9,8 +9,8 @@ import triton.language as tl
 
 from mkclust.types import Array, Float
 
-# Rows and columns of a tile.
-TILE = 64
+# Rows and columns of a tile: with larger ones, fewer are computed at a time.
+TILE = 32
 
 
 @triton.jit
@@ -61,7 +61,7 @@ def write_mix(
     kind = tl.float32 if matrices[0].dtype == torch.float32 else tl.float64
     grid = triton.cdiv(n, TILE), triton.cdiv(n, TILE)
     with torch.cuda.device(out.device):
-        _mix[grid](out, addresses, c, scales, means, n, m, kind, TILE, num_warps=8)
+        _mix[grid](out, addresses, c, scales, means, n, m, kind, TILE)
 
 
 def try_out() -> None:

@@ -109,8 +109,9 @@ class Array(Kernel):
         if precision_of(V) > precision_of(self.matrix) and not is_on_accelerator(self.matrix):
             return super().__matmul__(V)  # some rows at a time, without a copy in float64
         X = astype(V, precision_of(self.matrix))  # on an accelerator, in the matrix's own type
-        # By symmetry K X = (X^T K)^T, and in double precision that order is faster.
-        Y = (X.T @ self.matrix).T if precision_of(X) == "float64" else self.matrix @ X
+        # By symmetry K X = (X^T K)^T; that order is slower on the host, in single precision alone.
+        is_slower = precision_of(X) == "float32" and not is_on_accelerator(X)
+        Y = self.matrix @ X if is_slower else (X.T @ self.matrix).T
         return astype(Y, precision_of(V))
 
 
