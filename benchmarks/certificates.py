@@ -20,6 +20,7 @@ import numpy as np
 import pandas as pd
 import scipy.linalg
 import scipy.sparse
+from sklearn.metrics.pairwise import euclidean_distances
 
 from mkclust.methods import solve_simple_mkkm
 from mkclust.stack import as_stack
@@ -58,8 +59,7 @@ def _orthogonal(rng, n):
 
 def _gaussian(X):
     """Return the Gaussian kernel of mean width."""
-    squares = (X**2).sum(axis=1)
-    distances = np.maximum(squares[:, None] + squares - 2 * X @ X.T, 0)
+    distances = euclidean_distances(X, squared=True)
     return np.exp(-distances / distances.mean())
 
 
@@ -205,17 +205,40 @@ def noise(rng):
     return Problem(_symmetric(kernels), int(rng.integers(1, 9)), options)
 
 
+def _one_of(rng, other):
+    """Return a problem of one of some families of dense kernels."""
+    families = (disconnected_groups, hidden_groups, other, near_ties, duplicates, noise, categories)
+    return families[int(rng.integers(len(families)))](rng)
+
+
 def single_precision(rng):
     """One of the other families in float32."""
-    families = (disconnected_groups, hidden_groups, diagonal, near_ties, duplicates, noise)
-    families += (categories,)
-    problem = families[int(rng.integers(len(families)))](rng)
+    problem = _one_of(rng, diagonal)
     return problem._replace(kernels=[K.astype(np.float32) for K in problem.kernels])
+
+
+def streamed(rng):
+    """One of the other families, read some rows at a time in every pass."""
+    problem = _one_of(rng, many_kernels)
+    return problem._replace(options=problem.options | {"streamed": True})
+
+
+def incomplete(rng):
+    """One of the other families that lacks samples; two groups may have no kernel in common."""
+    kernels, k, options = _one_of(rng, many_kernels)
+    m, n = kernels.shape[:2]
+    lacks = rng.random((m, n)) < rng.choice([0.1, 0.4, 0.7])
+    if rng.random() < 0.3:
+        lacks[:] = (np.arange(m) < m // 2)[:, None] == (np.arange(n) < n // 2)
+    lacks[np.arange(n) % m, np.arange(n)] = False
+    for K, missing in zip(kernels, lacks, strict=True):
+        K[missing] = K[:, missing] = np.nan
+    return Problem(kernels, k, options | {"fill": str(rng.choice(["zero", "rescale"]))})
 
 
 FAMILIES = (disconnected_groups, hidden_groups, diagonal, diagonal_groups, exact_ties, near_ties)
 FAMILIES += (rank_one, dynamic_range, duplicates, many_kernels, sparse_graphs, categories, noise)
-FAMILIES += (single_precision,)
+FAMILIES += (single_precision, streamed, incomplete)
 
 
 def draw(family, seed):

@@ -3,9 +3,7 @@
 Run ``python benchmarks/gpu.py`` on a machine with a CUDA device and torch; it prints what it
 measures and writes ``results/gpu.json``. Times are medians of five after a warm-up.
 
-solve      SimpleMKKM from kernels that are on the device: seconds, gap, memory beside the kernels.
-           ``read_floor`` is how long the kernels' bytes take as often as all of them are read, at
-           the bandwidth that a copy on this device reaches (bytes read and written)
+solve      SimpleMKKM from kernels that are on the device: seconds, gap, memory beside the kernels
 million    one million samples, three views, Nystroem with 200 landmarks each, float32: the whole
            fit, labels included
 flying     exact kernels computed when they are asked for, three views of 30 columns, float32
@@ -61,16 +59,9 @@ def timed(function, repetitions=5, warm_up=True):
     return {"seconds": round(float(np.median(seconds)), 4), "repetitions": repetitions}, result
 
 
-def bandwidth():
-    """Return how many bytes per second a copy on the device reads and writes."""
-    source = torch.rand(2**30, device="cuda")
-    target = torch.empty_like(source)
-    return 2 * source.nbytes / timed(lambda: target.copy_(source))[0]["seconds"]
-
-
 def solve():
     """Solve three sizes from kernels on the device."""
-    speed, rows = bandwidth(), []
+    rows = []
     for n, m, k, dtype in PROBLEMS:
         dimensions, strengths = range(20, 20 + 5 * m, 5), (1,) * (m - 1) + (0,)
         views, _ = views_there(n, dimensions, k, dtype, strengths)
@@ -83,19 +74,16 @@ def solve():
         before = torch.cuda.memory_allocated()
         solve_simple_mkkm(replace(stack), k)
         peak = torch.cuda.max_memory_allocated() - before
-        floor = kernels.nbytes * solution.n_passes / speed
         sizes = {"n": n, "m": m, "k": k, "dtype": str(dtype).removeprefix("torch.")}
         rows.append(sizes | times | certified(solution))
         rows[-1] |= {
             "iterations": solution.n_iter,
-            "read_floor": round(floor, 4),
-            "times_read_floor": round(times["seconds"] / floor, 2),
             "memory_beside_kernels": round(peak / kernels.nbytes, 3),
             "check_seconds": checks["seconds"],
         }
         del kernels, stack, solution, views
         torch.cuda.empty_cache()
-    return {"copy_gigabytes_per_second": round(speed / 1e9), "problems": rows}
+    return {"problems": rows}
 
 
 def certified(solution):
@@ -187,13 +175,9 @@ def k_means():
 PARTS = (solve, million, flying, agreement, k_means, far, precision)
 
 
-def measure(part, share):
-    torch.cuda.empty_cache()
-    return part()
-
-
 if __name__ == "__main__":
     if not torch.cuda.is_available():
         raise SystemExit("torch sees no CUDA device here")
     versions = {"torch": torch.__version__, "device": torch.cuda.get_device_name()}
-    measure_parts(__doc__, "gpu.json", PARTS, measure, "python benchmarks/gpu.py", **versions)
+    command = "python benchmarks/gpu.py"
+    measure_parts(__doc__, "gpu.json", PARTS, lambda part, share: part(), command, **versions)

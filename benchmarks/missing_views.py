@@ -30,7 +30,7 @@ from typing import NamedTuple
 
 import numpy as np
 from sklearn.impute import KNNImputer, SimpleImputer
-from sklearn.preprocessing import KernelCenterer
+from sklearn.preprocessing import KernelCenterer, StandardScaler
 
 from mkclust import AgreementKKM, SimpleMKKM
 from mkclust.kernels import default_bank
@@ -128,17 +128,10 @@ def cluster_by_imml(problem, method, same_kernels=False):
     from imml import cluster as methods
 
     options = {"n_clusters": problem.n_clusters, "random_state": problem.seed}
-    parts = [standardized(view) for view in problem.views.values()]
+    parts = [StandardScaler().fit_transform(view) for view in problem.views.values()]
     if same_kernels:
         parts, options["kernel"] = observed_kernels(problem), lambda K: K  # a function of the part
     return getattr(methods, method)(**options).fit_predict(parts)
-
-
-def standardized(view):
-    """Return columns of mean 0 and variance 1, without those that are constant."""
-    deviations = np.nanstd(view, axis=0)
-    view = view[:, deviations > 0]
-    return (view - np.nanmean(view, axis=0)) / deviations[deviations > 0]
 
 
 def observed_kernels(problem):

@@ -145,7 +145,7 @@ def search(
         found = _search_in_steps(stack, problem, uniform, start)
     n_left = max_iter - len(found.history)
     is_large = n > MOST_WHOLE or not fits(16 * n**2, available=free_bytes(found.relaxation.vectors))
-    if found.converged or n_left <= 0 or is_large or not stack.in_memory:
+    if found.converged or n_left <= 0 or is_large:
         return found
     whole = _search_whole_space(stack, replace(problem, max_iter=n_left), found.weights)
     history = np.concatenate([found.history, whole.history])
