@@ -1,6 +1,6 @@
 """Are certificates true? Random problems made to deceive them, each checked by a dense eigensolver.
 
-    OMP_NUM_THREADS=1 python benchmarks/certificates.py [--search-only]
+    OMP_NUM_THREADS=1 python benchmarks/certificates.py [--search-only] [--first-seed 0]
 
 writes the counts of false certificates by family to ``results/certificates.json`` beside itself.
 
@@ -301,11 +301,11 @@ def summarize(rows):
 
 def main():
     """Run the problems and write their counts."""
-    problems = {"type": int, "default": 10000}
+    problems, seed = ({"type": int, "default": number} for number in (10000, 0))
     only = {"action": "store_true", "help": "never prove"}
-    more = {"problems": problems, "jobs": JOBS, "search-only": only}
+    more = {"problems": problems, "jobs": JOBS, "search-only": only, "first-seed": seed}
     options = parse(__doc__, "certificates.json", **more)
-    tasks = ((family, seed) for seed in count() for family in FAMILIES)
+    tasks = ((family, seed) for seed in count(options.first_seed) for family in FAMILIES)
     work = partial(run, prove=False) if options.search_only else run
     with ProcessPoolExecutor(options.jobs) as pool:
         rows = list(pool.map(work, islice(tasks, options.problems), chunksize=4))
