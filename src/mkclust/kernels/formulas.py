@@ -260,6 +260,7 @@ class LocalDistance(SquaredDistance):
         return super().compare(x, y) / x[2][:, None] / y[2]
 
 
+# What formulas compare pairs of rows by.
 MEASURES: dict[str, type[Measure]] = {
     "distance": SquaredDistance,
     "product": InnerProduct,
@@ -306,8 +307,11 @@ def polynomial(offset: float, degree: int) -> Formula:
     return Formula(name, "product", offset, degree)
 
 
+# The inner product of rows, and that of rows of unit length.
 LINEAR, COSINE = Formula("linear", "product"), Formula("cosine", "cosine")
+# The Gaussian kernel of distances that are given instead of rows.
 DISTANCES = Exponential("gaussian of these distances", "given distance", degree=2, rate=0.5)
+# Similarities that are given, as they are.
 SIMILARITIES = Formula("similarities as they are", "given similarity")
 
 

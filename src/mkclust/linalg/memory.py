@@ -6,6 +6,7 @@ from pathlib import Path
 
 # Files and folders in which Linux says how much memory is free, and for which control groups.
 MEMINFO, OWN_GROUPS = Path("/proc/meminfo"), Path("/proc/self/cgroup")
+# The folder of all control groups.
 GROUPS = Path("/sys/fs/cgroup")
 # Larger limits mean that there is no limit.
 NO_LIMIT = 2**60

@@ -55,6 +55,7 @@ __all__ = [
     "solve_simple_mkkm",
 ]
 
+# The classes by the names that the command line and benchmarks use.
 METHODS: dict[str, type[MultipleKernelClusterer]] = {
     "simplemkkm": SimpleMKKM,
     "avg-kkm": AverageKKM,

@@ -6,11 +6,14 @@ from textwrap import fill as fill_lines
 
 # How to read weights, in the words that stand beside them wherever they are shown.
 MIXING_WEIGHT = "A weight says how the kernels are mixed; it is not importance."
+# The same for methods that minimize over the weights.
 LARGE_WEIGHT = "A large weight means little agreement with the consensus; it is not importance."
-# The similarities of most methods, and of methods without coefficients.
+# The similarities that clusters of most methods follow.
 SUM = "the sum of the kernels by their coefficients"
+# Those of methods without coefficients.
 COSINES = "cosines between rows of the embedding; no kernels are mixed"
 
+# Sections of docstrings that several methods share.
 SECTIONS = {
     "inputs": """\
 n_clusters : int, default=8

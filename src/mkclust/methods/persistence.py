@@ -19,6 +19,7 @@ from mkclust.version import __version__, versions
 
 # Increase it by one when models that older releases have written can no longer be read.
 FORMAT = 5
+# The ending of the names of such files.
 SUFFIX = ".skops"
 # Packages whose classes fitted models consist of; creating one runs nothing but this library.
 TRUSTED_PACKAGES = ("mkclust.kernels.", "mkclust.methods.", "mkclust.data.", "mkclust.stack.")
