@@ -28,6 +28,8 @@ from mkclust.types import Array, Float
 
 # Relative error of the eigenvalue sums; the gaps between single eigenvalues are read from them.
 EIGEN_TOLERANCE = 1e-10
+# A kernel is constant if centering leaves at most this many roundings of its trace.
+CONSTANT_ROUNDINGS = 100
 # Adjusted Rand indices of at least this are shown as 1.00.
 SAME = 0.995
 # A kernel decides the clusters if its own agree with them to at least this adjusted Rand index.
@@ -248,8 +250,9 @@ def _refit(model: Any, samples: Any, part: np.ndarray) -> tuple[Any, Any]:
 
 
 def _compare(model: Any, stack: Stack, leave_one_out: bool) -> pd.DataFrame:
-    k, rows = model.n_clusters, []
+    k, rows, rounding = model.n_clusters, [], rounding_of_entries(stack)
     for p, kernel in enumerate(stack.kernels):
+        given = float(to_host(kernel.diagonal()).sum())
         relaxation = centered = relax(kernel, k, tol=EIGEN_TOLERANCE)
         if not model.center:
             n = kernel.n_samples
@@ -258,15 +261,16 @@ def _compare(model: Any, stack: Stack, leave_one_out: bool) -> pd.DataFrame:
             kernel = Standardized(kernel, standard)
             centered = relax(kernel, k, tol=EIGEN_TOLERANCE)
         trace = float(to_host(kernel.diagonal()).sum())
+        is_constant = trace <= CONSTANT_ROUNDINGS * rounding * given
         # The rows that k-means clusters, as in fit: zero beyond the rank of a kernel.
-        scale = inverse(relaxation.eigenvalues[:k], stack.n_samples, rounding_of_entries(stack))
+        scale = inverse(relaxation.eigenvalues[:k], stack.n_samples, rounding)
         embedded = relaxation.products[:, :k] * to_device(scale, relaxation.products)
         rows.append(
             {
                 "agreement": _agreement(model, embedded, [p]),
                 "leave_one_out": _compare_without(model, stack, p) if leave_one_out else np.nan,
-                "cluster_gap": centered.cluster_gap,
-                "top_share": centered.value / trace if trace > 0 else np.nan,
+                "cluster_gap": np.nan if is_constant else centered.cluster_gap,
+                "top_share": np.nan if is_constant else centered.value / trace,
             }
         )
     return pd.DataFrame(rows, pd.Index(model.kernel_names_))
