@@ -30,6 +30,8 @@ if not SCRIPT.exists():
 spec = importlib.util.spec_from_file_location("certificates", SCRIPT)
 certificates = sys.modules["certificates"] = importlib.util.module_from_spec(spec)
 spec.loader.exec_module(certificates)
+gaussian = certificates._gaussian
+
 
 # Problems, with the option `prove`, that have deceived an earlier search, that are solved although
 # rounding exceeds the error of the vectors, and with eigenvalues so close together that no subspace
@@ -43,7 +45,6 @@ PROBLEMS = [(f.__name__, s, "auto") for f in certificates.FAMILIES for s in rang
 PROBLEMS += [(name, seed, False) for name, seeds in DECEIVING.items() for seed in seeds]
 PROBLEMS += [(name, seeds[0], "auto") for name, seeds in DECEIVING.items()]
 PROBLEMS += [("single_precision", seed, "auto") for seed in (548, 743)]
-PROBLEMS += [("incomplete", seed, "auto") for seed in range(9)]
 # Read by rows, with eigenvalues that tie at the optimum and others close to them.
 PROBLEMS += [("streamed", seed, "auto") for seed in (7, 19, 37)]
 PROBLEMS += slow(*(("disconnected_groups", seed, "auto") for seed in (6, 11, 22, 24, 25)))
@@ -52,6 +53,23 @@ PROBLEMS += slow(*(("disconnected_groups", seed, "auto") for seed in (6, 11, 22,
 @pytest.mark.parametrize(("family", "seed", "prove"), PROBLEMS)
 def test_a_dense_eigensolver_refutes_no_certificate(family, seed, prove):
     row = certificates.check(certificates.draw(getattr(certificates, family), seed), prove=prove)
+    assert row["converged"]
+    assert not certificates.is_false(row), row
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_no_certificate_of_kernels_that_lack_samples_is_false(seed):
+    rng = np.random.default_rng(seed)
+    n, m = int(rng.integers(20, 56)), int(rng.integers(2, 6))
+    kernels = [gaussian(rng.normal(size=(n, 4))) for _ in range(m)]
+    observed = rng.random((n, m)) >= rng.choice([0.1, 0.4, 0.7])
+    if seed % 3 == 0:  # two groups without a common kernel
+        observed[:] = (np.arange(n) < n // 2)[:, None] == (np.arange(m) < m // 2)
+    observed[np.arange(n), np.arange(n) % m] = True
+    for K, has in zip(kernels, observed.T, strict=True):
+        K[~has] = K[:, ~has] = np.nan
+    fill = {"fill": "rescale" if seed % 2 else "zero"}
+    row = certificates.check(certificates.Problem(kernels, int(rng.integers(1, 8)), fill))
     assert row["converged"]
     assert not certificates.is_false(row), row
 
