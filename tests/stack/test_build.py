@@ -17,7 +17,7 @@ def indefinite(n, seed=0, negative=-0.2):
     return (K + K.T) / 2
 
 
-@pytest.mark.parametrize("n", [60, 260])
+@pytest.mark.parametrize("n", [60, 520])
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
 @pytest.mark.parametrize("psd", ["clip", "shift"])
 @pytest.mark.parametrize("center", [True, False])
@@ -48,7 +48,7 @@ def test_clipping_gives_the_nearest_positive_semidefinite_matrix(center):
     np.testing.assert_allclose(stack.kernels[0].dense(), nearest, atol=1e-12)
 
 
-@pytest.mark.parametrize("n", [60, 260])
+@pytest.mark.parametrize("n", [60, 520])
 @pytest.mark.parametrize("center", [True, False])
 def test_shifting_adds_just_the_smallest_eigenvalue(n, center):
     K = indefinite(n)

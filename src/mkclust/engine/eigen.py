@@ -25,6 +25,7 @@ from mkclust.linalg import (
     top_eigenpairs,
     zeros,
 )
+from mkclust.linalg.threads import FEW_SAMPLES
 from mkclust.types import Array, Float
 
 # The relative rounding of double precision.
@@ -257,12 +258,13 @@ class Krylov:
 def extreme_eigenvalues(K: Any, *, converged: bool = False) -> tuple[float, float, float]:
     """Return the smallest eigenvalue of a symmetric kernel, the largest by size, and an error.
 
-    By a few Lanczos steps: the true smallest eigenvalue can only be lower, so a negative one proves
-    a kernel indefinite; finding none is evidence, not proof. If they are to be ``converged``, this
-    goes on until the smallest is too high by that error at most, about six digits.
+    For many samples by a few Lanczos steps: the true smallest eigenvalue can only be lower, so a
+    negative one proves a kernel indefinite; finding none is evidence, not proof. If they are to be
+    ``converged``, this goes on until the smallest is too high by that error at most, about six
+    digits.
     """
     n = K.n_samples
-    if n <= 200:
+    if n <= FEW_SAMPLES:
         values = eigvalsh(K.dense())
         size = float(np.abs(values).max())
         return float(values[0]), size, n * EPS * size

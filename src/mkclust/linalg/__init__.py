@@ -10,6 +10,7 @@ array library is in this folder.
 from mkclust.linalg.algebra import (
     eigh,
     eigvalsh,
+    has_cholesky,
     inner_products,
     orthonormalize,
     polar_factor,

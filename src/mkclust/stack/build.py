@@ -74,9 +74,9 @@ def as_stack(
         identity that makes it positive semidefinite (no copy).
     validate : bool, default=True
         Look for asymmetry, for distances in place of similarities (among 128 samples), and for
-        negative eigenvalues with the diagonal and a few products per kernel, which much smaller
-        ones than the largest can escape. For streamed kernels, negative eigenvalues are found only
-        by the diagonal (without centering, also by the largest entry). False repairs nothing.
+        negative eigenvalues: with more than 500 samples by the diagonal and a few products per
+        kernel, which much smaller ones than the largest can escape; for streamed kernels only by
+        the diagonal (without centering, also by the largest entry). False repairs nothing.
     names : sequence of str, default=None
         Names of the kernels; "kernel 0", "kernel 1", ... if not given.
     views : sequence of int, default=None

@@ -16,11 +16,13 @@ from mkclust.linalg import (
     eigh,
     eigvalsh,
     free_bytes,
+    has_cholesky,
     is_foreign,
     namespace,
     precision_of,
     rounding_of,
     row_ranges,
+    set_diagonal,
     to_device,
     to_host,
     zeros,
@@ -28,6 +30,7 @@ from mkclust.linalg import (
 from mkclust.linalg.arrays import is_sparse_tensor
 from mkclust.linalg.memory import require_memory
 from mkclust.linalg.sparse_rows import as_csr
+from mkclust.linalg.threads import FEW_SAMPLES, in_threads
 from mkclust.stack.kernel import Array as HeldKernel
 from mkclust.stack.kernel import Kernel, Shifted, mirrored_tiles
 from mkclust.stack.standardized import Standardization, Standardized
@@ -161,13 +164,17 @@ def symmetrized(matrix: Array, who: str) -> Array:
 
 def _asymmetry(matrix: Array) -> float:
     """Return the largest difference between mirrored entries; NaN if one is not finite."""
-    xp, found = namespace(matrix), [0.0]
-    for rows, columns in mirrored_tiles(matrix):
+    xp = namespace(matrix)
+
+    def compare(places: tuple[slice, slice]) -> float:
+        rows, columns = places
         tile, mirrored = matrix[rows, columns], matrix[columns, rows].T
-        if not xp.all(tile == mirrored):
-            with np.errstate(invalid="ignore"):
-                found.append(float(xp.max(xp.abs(tile - mirrored))))
-    return float(np.max(found))
+        if xp.all(tile == mirrored):
+            return 0.0
+        with np.errstate(invalid="ignore"):
+            return float(xp.max(xp.abs(tile - mirrored)))
+
+    return float(np.max(in_threads(compare, mirrored_tiles(matrix), matrix), initial=0.0))
 
 
 def learn_centering(kernel: Kernel, row_means: Array, who: str, center: bool) -> Standardization:
@@ -278,10 +285,15 @@ def _leads_downward(D: Float) -> bool:
 
 def make_positive(kernel: Standardized, label: str, psd: str) -> Standardized:
     """Return a centered kernel if it looks positive semidefinite, else refuse or repair it."""
+    diagonal, rounding = kernel.diagonal(), float(np.sqrt(kernel.precision))
+    if kernel.n_samples <= FEW_SAMPLES:  # a factorization takes less time than eigenvalues
+        M, most = kernel.dense(), float(namespace(diagonal).max(diagonal))
+        set_diagonal(M, diagonal + rounding / 2 * most)
+        if has_cholesky(M):
+            return kernel
     lowest, largest, _ = extreme_eigenvalues(kernel)
-    diagonal = kernel.diagonal()
     smallest = min(lowest, float(namespace(diagonal).min(diagonal)))
-    if smallest >= -np.sqrt(kernel.precision) * largest:
+    if smallest >= -rounding * largest:
         return kernel
     if psd == "error":
         raise ValueError(

@@ -23,8 +23,7 @@ from mkclust.types import Array, Float
 
 # Up to this many distances between rows and centers, starts are faster together than one by one.
 FEW_DISTANCES = 5_000
-# From more distances on, several threads are faster than one, and it takes less time to choose the
-# first centers of all starts together.
+# From more distances on, several threads are faster than one.
 MANY_DISTANCES = 200_000
 # Two centers tie for a unit row if its squared distances to them differ by less than this: rounding
 # must not decide between them.
@@ -88,11 +87,11 @@ def discretize(
         centers = k_means(sample, n_clusters, **options)
     else:
         sample, options["init"] = to_host(sample, None), init
-        if init == "k-means++" and n_distances > MANY_DISTANCES:
-            centered, rng = sample - sample.mean(axis=0), check_random_state(random_state)
-            starts = iter(_first_centers(astype(centered, "float32"), n_clusters, rng, n_init))
-            options["init"] = lambda *_, **__: next(starts)
         with one_thread_if_small(n_distances, MANY_DISTANCES):
+            if init == "k-means++":  # for all starts together, in less time than one by one
+                centered, rng = sample - sample.mean(axis=0), check_random_state(random_state)
+                starts = iter(_first_centers(astype(centered, "float32"), n_clusters, rng, n_init))
+                options["init"] = lambda *_, **__: next(starts)
             found = KMeans(n_clusters, **options).fit(sample)
         centers = found.cluster_centers_
     # A row between two centers joins the first of them, so the order decides about sizes as sizes

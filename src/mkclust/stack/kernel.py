@@ -21,6 +21,7 @@ from mkclust.linalg import (
     row_ranges,
     select,
 )
+from mkclust.linalg.threads import ENTRIES_PER_THREAD, in_threads
 from mkclust.types import Array as AnyArray
 from mkclust.types import Float
 
@@ -31,7 +32,7 @@ STORAGES = ("streamed", "dense", "sparse")
 FEWEST_ROWS = 16
 # Rows and columns of the tiles that are compared with their mirror images; on a device, on which
 # starting a step takes long, more.
-TILE, TILE_ON_DEVICE = 256, 4096
+TILE, TILE_ON_DEVICE = 512, 4096
 
 
 class Kernel:
@@ -61,17 +62,41 @@ class Kernel:
         parts = [self.rows(part) @ X for part in row_blocks([self])]
         return astype(xp.concat(parts), precision_of(V))
 
-    def dense(self, precision: str = "float64", out: AnyArray | None = None) -> AnyArray:
-        """Write all entries to an array, (n, n), by default a new one, and return it."""
-        n = self.n_samples
-        out = empty((n, n), self.like, precision) if out is None else out
-        for part in row_blocks([self]):
-            out[part, :] = astype(self.rows(part), precision_of(out))
-        # The rows of a source may be less symmetric than a certificate needs.
-        for rows, columns in mirrored_tiles(out) if self.storage == "streamed" else ():
+    def write(self, rows: slice, out: AnyArray) -> None:
+        """Write some rows to an array, (s, n), in its number type."""
+        out[...] = astype(self.rows(rows), precision_of(out))
+
+    def dense(self, precision: str = "float64") -> AnyArray:
+        """Return all entries as a new array, (n, n)."""
+        return written([self], precision)[0, :, :]
+
+
+def written(kernels: Sequence[Kernel], precision: str) -> AnyArray:
+    """Return all entries of kernels as a new array, (m, n, n); on the host this takes all threads.
+
+    Rows that are read or computed anew are made one after the other.
+    """
+    m, n, like = len(kernels), kernels[0].n_samples, kernels[0].like
+    entries = empty((m, n, n), like, precision)
+    parts = list(row_ranges(n, n, like, ENTRIES_PER_THREAD // n))
+    blocks = [(p, rows) for p in range(m) for rows in parts]
+
+    def write(block: tuple[int, slice]) -> None:
+        p, rows = block
+        kernels[p].write(rows, entries[p, rows, :])
+
+    streamed = [p for p, kernel in enumerate(kernels) if kernel.storage == "streamed"]
+    if streamed:
+        list(map(write, blocks))
+    else:
+        in_threads(write, blocks, like)
+    # The rows of a source may be less symmetric than a certificate needs.
+    for p in streamed:
+        out = entries[p, :, :]
+        for rows, columns in mirrored_tiles(out):
             tile = (out[rows, columns] + out[columns, rows].T) / 2
             out[rows, columns], out[columns, rows] = tile, tile.T
-        return out
+    return entries
 
 
 def mirrored_tiles(matrix: AnyArray) -> Iterator[tuple[slice, slice]]:

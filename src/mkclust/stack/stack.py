@@ -19,7 +19,7 @@ from mkclust.linalg import (
 )
 from mkclust.linalg.memory import fits, require_memory
 from mkclust.linalg.threads import FEW_SAMPLES
-from mkclust.stack.kernel import Array, Kernel, Mix, multiply, row_blocks
+from mkclust.stack.kernel import Array, Kernel, Mix, multiply, row_blocks, written
 from mkclust.stack.standardized import fused_mixes, write_mix
 from mkclust.types import Array as AnyArray
 from mkclust.types import Float
@@ -89,11 +89,9 @@ class Stack:
             "use fewer samples, or a method that needs products only, such as SimpleMKKM",
             available=free_bytes(like),
         )
-        entries = empty((m, count, count), like, precision)
         if samples is None:
-            for p, kernel in enumerate(self.kernels):
-                kernel.dense(precision, entries[p, :, :])
-            return HeldStack(entries, self.names, self.views)
+            return HeldStack(written(self.kernels, precision), self.names, self.views)
+        entries = empty((m, count, count), like, precision)
         chosen, xp = to_device(np.asarray(samples), like), namespace(entries)
         for part in row_blocks(self.kernels, count):
             for p, kernel in enumerate(self.kernels):

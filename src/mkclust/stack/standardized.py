@@ -20,7 +20,6 @@ from mkclust.linalg import (
     zeros,
 )
 from mkclust.linalg.in_triton import fused
-from mkclust.linalg.threads import ENTRIES_PER_THREAD, in_threads
 from mkclust.stack.kernel import FEWEST_ROWS, Kernel, Mix, Wrapped
 from mkclust.stack.kernel import Array as Held
 from mkclust.types import Array
@@ -165,21 +164,16 @@ class Standardized(Wrapped):
             part *= select(own.scale, index)[:, None]
         return part
 
-    def dense(self, precision: str = "float64", out: Array | None = None) -> Array:
-        own, n = self.standardization, self.n_samples
-        if self.storage != "dense" or own.row_means is None or own.scale is None:
-            return super().dense(precision, out)
-        out = empty((n, n), self.like, precision) if out is None else out
-        means, scale = own.row_means - own.mean, astype(own.scale, precision)
-
-        def write(rows: slice) -> None:
-            part = out[rows, :]
-            subtract_into(part, self.kernel.rows(rows) - means[rows][:, None], own.row_means)
-            part *= scale
-            part *= scale[rows][:, None]
-
-        in_threads(write, row_ranges(n, n, out, ENTRIES_PER_THREAD // n), out)
-        return out
+    def write(self, rows: slice, out: Array) -> None:
+        own = self.standardization
+        if own.row_means is None or own.scale is None:
+            super().write(rows, out)
+            return
+        part, scale = self.kernel.rows(rows), astype(own.scale, precision_of(out))
+        # In double precision until nothing cancels.
+        subtract_into(out, part - (own.row_means[rows] - own.mean)[:, None], own.row_means)
+        out *= scale
+        out *= scale[rows][:, None]
 
     def diagonal(self) -> Array:
         lengths, scale = self.standardization.centered_diagonal(), self.standardization.scale
