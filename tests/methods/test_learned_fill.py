@@ -174,7 +174,7 @@ def test_a_learned_row_adds_what_it_predicts_of_kernels_that_lack_the_sample(lib
     stack = as_stack(kernels, center=False, normalize=False)
     solution = SimpleMKKM(k).solve(stack)
     values = solution.relaxation.eigenvalues[:k]
-    grams = grams_of(stack, solution.partition)
+    grams = grams_of(solution.partition, stack.apply(solution.partition))
     learned = LearnedRows(solution.coefficients[:, None, None] * grams / values)
     seen = random_mask(rng, 7, 3, 0.5)
     seen[0] = True

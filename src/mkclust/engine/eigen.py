@@ -100,13 +100,15 @@ def relax(
     tol: float,
     width: int | None = None,
     start: Array | None = None,
+    products: Array | None = None,
     dtype: str = "float64",
 ) -> Relaxation:
     """Solve the relaxed k-means problem of one kernel: find its leading eigenvectors.
 
     The tolerance is the relative error allowed in the sum of the k largest eigenvalues. Directions
     orthogonal to `start` may never be found (`mkclust.engine.certificate.relax_from` searches for
-    them). Arrays of length n use `dtype`; `width` vectors are returned, by default `block_width`.
+    them); `products` are those of the kernel with it, if they are known. Arrays of length n use
+    `dtype`; `width` vectors are returned, by default `block_width`.
     """
     width = width or block_width(K.n_samples, n_clusters)
     if width >= K.n_samples:
@@ -119,8 +121,7 @@ def relax(
         for fresh in (K @ drawn, drawn):
             if vectors.shape[1] < width:
                 vectors = side_by_side(vectors, orthonormalize(fresh, vectors))
-    vectors = vectors[:, :width]
-    return improve(K, rayleigh_ritz(K, vectors, n_clusters), tol)
+    return improve(K, rayleigh_ritz(K, vectors[:, :width], n_clusters, products), tol)
 
 
 def block_width(n: int, n_clusters: int, *, wide: bool = False) -> int:
@@ -142,9 +143,19 @@ def relax_whole(M: Array, n_clusters: int) -> Relaxation:
     return Relaxation(n_clusters, vectors, values)
 
 
-def rayleigh_ritz(K: Any, vectors: Array, n_clusters: int) -> Relaxation:
-    """Return the Ritz vectors of a kernel in the span of orthonormal vectors."""
-    products = K @ vectors
+def rayleigh_ritz(
+    K: Any, vectors: Array, n_clusters: int, products: Array | None = None
+) -> Relaxation:
+    """Return the Ritz vectors of a kernel in the span of orthonormal vectors.
+
+    The ``products`` with the first of the vectors may be known.
+    """
+    if products is None:
+        products = K @ vectors
+    else:
+        products = astype(products, precision_of(vectors))[:, : vectors.shape[1]]
+        if (n_known := products.shape[1]) < vectors.shape[1]:
+            products = side_by_side(products, K @ vectors[:, n_known:])
     T = to_host(vectors.T @ products)
     values, S = top_eigenpairs((T + T.T) / 2, len(T), vectors)
     rotation = to_device(np.ascontiguousarray(S), vectors, precision_of(vectors))

@@ -101,8 +101,8 @@ class Search:
     converged: bool  # whether the certified relative gap is below the tolerance
     n_passes: int  # how often every kernel was read
     certificate: Certificate  # how it is known that no eigenvector was missed
-    # ``H^T K_p H`` for the partition and every kernel, (m, k, k), if they were computed.
-    grams: Float | None = None
+    # The products of all kernels with the vectors, (m, n, b), if they were computed.
+    products: Array | None = None
 
 
 def search(
@@ -263,8 +263,8 @@ def _search_subspace(
     certificate = certificate or Certificate("open", relaxation.error)
     relaxation = replace(relaxation, error=certificate.error)
     history[-1] = (bound + relaxation.gap_above(bound) * value, bound)
-    bounds, grams = np.array(history), basis.grams
-    return Search(weights, relaxation, bounds, converged, n_passes, certificate, grams)
+    bounds, products = np.array(history), basis.products
+    return Search(weights, relaxation, bounds, converged, n_passes, certificate, products)
 
 
 def _search_whole_space(stack: Any, problem: Problem, weights: Float) -> Search:
@@ -340,8 +340,7 @@ class Basis:
     def relaxation(self, weights: Float, evaluation: Evaluation) -> Relaxation:
         """Return the eigenvectors found in the basis as vectors over the samples."""
         values, S = (part[..., : self.width] for part in evaluation.state)
-        self._H = S[:, : self.problem.n_clusters]
-        turn = to_device(np.ascontiguousarray(S.T), self._rows, self.dtype)
+        turn = self._turn = to_device(np.ascontiguousarray(S.T), self._rows, self.dtype)
         c = to_device(self.problem.coefficients(weights), self._rows, self.dtype)
         xp, (m, b, n) = namespace(turn), self._images.shape
         mixed = xp.reshape(c @ xp.reshape(self._images, (m, b * n)), (b, n))
@@ -349,9 +348,10 @@ class Basis:
         return ritz_vectors(self.problem.n_clusters, vectors, products, values)
 
     @property
-    def grams(self) -> Float:
-        """``H^T K_p H`` for the latest partition, (m, k, k)."""
-        return self._H.T @ self._G @ self._H
+    def products(self) -> Array:
+        """The products of all kernels with the latest eigenvectors, (m, n, b)."""
+        xp = namespace(self._turn)
+        return xp.permute_dims(xp.matmul(self._turn, self._images), (0, 2, 1))
 
     def minimize(self, surfaces: CuttingSurfaces, error: float) -> Relaxation:
         """Solve the problem restricted to the basis to about its error, at first the given one."""

@@ -31,9 +31,10 @@ def n_threads() -> int:
 def in_threads(work: Callable[[Any], Any], parts: Iterable[Any], like: Any) -> list[Any]:
     """Return the results of the same work on all parts; on the host this takes all threads."""
     parts = list(parts)
-    if is_foreign(like) or len(parts) == 1:
+    count = 1 if is_foreign(like) else min(n_threads(), len(parts))
+    if count <= 1:
         return list(map(work, parts))
-    with ThreadPoolExecutor(n_threads()) as pool:
+    with ThreadPoolExecutor(count) as pool:
         return list(pool.map(work, parts))
 
 

@@ -68,7 +68,7 @@ def solve_anchored_mkkm(
         included=compromise.indices,
         n_passes=n_passes,
         stack=activate(stack, compromise.indices),
-        grams=None,  # they are those of the included kernels and the anchor
+        products=None,  # they are those of the included kernels and the anchor
         learned={"anchor_": factor, "set_aside_": compromise.set_aside},
     )
 

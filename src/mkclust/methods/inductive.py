@@ -15,7 +15,7 @@ from mkclust.engine.certificate import rounding_of_entries
 from mkclust.linalg import arrays_to_host, is_on_accelerator, to_device, to_host
 from mkclust.linalg.sparse_rows import spread_rows
 from mkclust.methods.base import MultipleKernelClusterer
-from mkclust.methods.learned_rows import LearnedRows, learn_regressions
+from mkclust.methods.learned_rows import LearnedRows, grams_of, learn_regressions
 from mkclust.methods.out_of_sample import (
     UNCOVERED,
     Extension,
@@ -151,8 +151,9 @@ class InductiveClusterer(
     def _predictions(self, stack: Stack, solution: Solution, projections: Sequence[Array]) -> Float:
         """Return ``H^T K_p P_p`` for the projections P of every kernel."""
         H = solution.partition
-        if solution.projections is None and solution.grams is not None:  # P = H H^T P
-            return solution.grams @ np.stack([to_host(H.T @ each) for each in projections])
+        if solution.projections is None and solution.products is not None:  # P = H H^T P
+            grams = grams_of(H, solution.products[:, :, : H.shape[1]])
+            return grams @ np.stack([to_host(H.T @ each) for each in projections])
         products = multiply(stack.kernels, projections)
         return np.stack([to_host(H.T @ each) for each in products])
 

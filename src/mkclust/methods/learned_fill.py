@@ -116,7 +116,7 @@ class AlignedFills:
 
     def __call__(self, stack: Stack, H: Array) -> list[SampleMap | None]:
         """Return the map of each kernel for a partition."""
-        grams = grams_of(stack, H)
+        grams = grams_of(H, stack.apply(H))
 
         def aligned(before: SampleMap, kernels: Sequence[int]) -> SampleMap:
             gram = np.mean(grams[list(kernels)], axis=0)  # M^T M

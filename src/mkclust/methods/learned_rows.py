@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import scipy.linalg
 
-from mkclust.linalg import to_device, to_host
+from mkclust.linalg import astype, precision_of, to_device, to_host
 from mkclust.stack import Stack
 from mkclust.stack.compare import draw
 from mkclust.stack.discretize import normalize_rows
@@ -36,10 +36,10 @@ MOST_SAMPLES = 2000
 MOST_PATTERNS = 16
 
 
-def grams_of(stack: Stack, H: Array) -> Float:
-    """Return ``H^T K_p H`` of every kernel, (m, k, k)."""
-    products = stack.apply(H)
-    grams = np.stack([to_host(H.T @ products[p, ...]) for p in range(stack.n_kernels)])
+def grams_of(H: Array, products: Array) -> Float:
+    """Return ``H^T K_p H``, (m, k, k), of the products K_p H of every kernel, (m, n, k)."""
+    products = astype(products, precision_of(H))
+    grams = np.stack([to_host(H.T @ products[p, ...]) for p in range(products.shape[0])])
     return (grams + grams.transpose(0, 2, 1)) / 2
 
 

@@ -21,7 +21,7 @@ def solve_localized_simple_mkkm(
     """Solve `LocalizedSimpleMKKM`; ``options`` are those of `solve_simple_mkkm`."""
     local, _, size = localize(stack, n_clusters, neighbors, mask)
     solution = solve_simple_mkkm(local, n_clusters, **options)
-    return replace(solution, grams=None, learned={"n_neighbors_": size})
+    return replace(solution, products=None, learned={"n_neighbors_": size})
 
 
 class LocalizedSimpleMKKM(LocalizedClusterer, CertifiedClusterer):

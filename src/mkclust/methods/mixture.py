@@ -121,21 +121,30 @@ class Mixture:
 
 def leading_shares(stack: Stack, solution: Solution) -> Float:
     """Return the share of each kernel's own top-k eigenvalue sum that a partition captures."""
-    H, relaxation = solution.partition, solution.relaxation
-    assert solution.grams is not None
-    largest = leading_sums(stack, H.shape[1], H if relaxation is None else relaxation.vectors)
-    sums = np.einsum("pii->p", solution.grams)
+    H, products = solution.partition, solution.products
+    assert products is not None
+    largest = leading_sums(stack, H.shape[1], solution.basis, products)
+    sums = inner_products(products[:, :, : H.shape[1]], H)
     shares = np.divide(sums, largest, out=np.zeros_like(largest), where=largest > 0)
     return np.clip(shares, 0, 1)
 
 
-def leading_sums(stack: Stack, n_clusters: int, start: Array | None = None) -> Float:
-    """Return the sum of the k largest eigenvalues of each kernel, from a partition on."""
+def leading_sums(
+    stack: Stack, n_clusters: int, start: Array | None = None, products: Array | None = None
+) -> Float:
+    """Return the sum of the k largest eigenvalues of each kernel.
+
+    The search may ``start`` from vectors, of which the ``products`` with the kernels are known.
+    """
     held = stack.held()
     options: Any = {"tol": SHARE_TOLERANCE, "start": start}
     if held is not None:
         options["dtype"] = precision_of(held.entries)
-    return np.array([relax(K, n_clusters, **options).value for K in (held or stack).kernels])
+    sums = np.empty(stack.n_kernels)
+    for p, K in enumerate((held or stack).kernels):
+        known = None if products is None else products[p, :, :]
+        sums[p] = relax(K, n_clusters, products=known, **options).value
+    return sums
 
 
 def descend(

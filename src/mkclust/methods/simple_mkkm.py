@@ -76,7 +76,7 @@ def solve_simple_mkkm(
         certificate=result.certificate,
         n_iter=len(upper),
         n_passes=result.n_passes,
-        grams=result.grams,
+        products=result.products,
     )
 
 

@@ -54,8 +54,8 @@ class Solution:
         The kernels that were solved, if samples missing from some were filled in or rescaled.
     fill_history : ndarray of shape (n_fills + 1,) or None
         The objective without fills, and after each fill.
-    grams : ndarray of shape (n_kernels, n_clusters, n_clusters) or None
-        ``H^T K_p H`` for every kernel; a fit computes them if the solver did not.
+    products : array of shape (n_kernels, n_samples, n_vectors) or None
+        Every kernel times the ``basis``; a fit computes them if the solver did not.
     seconds : float
         Duration of the solve, if an estimator measured it.
     learned : mapping of str to object
@@ -82,9 +82,16 @@ class Solution:
     baseline: Relaxation | None = None
     stack: Stack | None = None
     fill_history: Float | None = None
-    grams: Float | None = None
+    products: Array | None = None
     seconds: float = 0.0
     learned: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def basis(self) -> Array:
+        """Orthonormal vectors, (n_samples, n_vectors), of which the first are the partition."""
+        if self.relaxation is None or self.projections is not None:
+            return self.partition
+        return self.relaxation.vectors
 
     @property
     def lower_bound(self) -> float:

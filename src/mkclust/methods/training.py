@@ -32,7 +32,6 @@ from mkclust.linalg import astype, copy_array, precision_of, select, to_host
 from mkclust.linalg.sparse_rows import spread_rows
 from mkclust.linalg.threads import one_thread_if_small
 from mkclust.methods.agreement import measure_agreement
-from mkclust.methods.learned_rows import grams_of
 from mkclust.methods.memory_checks import require_memory_for_features, require_memory_for_views
 from mkclust.methods.missingness import measure_missingness
 from mkclust.methods.mixture import leading_shares
@@ -178,10 +177,10 @@ def learn(model: Any, samples: Samples) -> dict[str, Any]:
             # Measured on observed samples: learned values of missing ones agree with all views.
             solution = replace(solution, agreement=measure_agreement(given))
         stack = given if solution.stack is None else solution.stack
-        if solution.grams is None:
+        if solution.products is None:
             held = stack.held() or stack  # perhaps in single precision
-            H = astype(solution.partition, precision_of(held.kernels[0].like))
-            solution = replace(solution, grams=grams_of(held, H))
+            V = astype(solution.basis, precision_of(held.kernels[0].like))
+            solution = replace(solution, products=held.apply(V))
         observed = observed_of(stack)
         empty = training.empty if observed is None else training.empty | ~observed
         used = used_kernels(stack, solution.coefficients, solution.included)
