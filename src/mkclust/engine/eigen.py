@@ -153,8 +153,9 @@ def rayleigh_ritz(
     if products is None:
         products = K @ vectors
     else:
-        products = astype(products, precision_of(vectors))[:, : vectors.shape[1]]
-        if (n_known := products.shape[1]) < vectors.shape[1]:
+        n_known = min(products.shape[1], vectors.shape[1])
+        products = astype(products[:, :n_known], precision_of(vectors))
+        if n_known < vectors.shape[1]:
             products = side_by_side(products, K @ vectors[:, n_known:])
     T = to_host(vectors.T @ products)
     values, S = top_eigenpairs((T + T.T) / 2, len(T), vectors)

@@ -140,13 +140,14 @@ def k_means(rows: Array, n_clusters: int, *, n_init: int, random_state: int | No
     # Distances are differences of squared lengths, which round least around the mean.
     middle = xp.mean(rows, axis=0)[None, :]
     rows = rows - middle
+    points = _with_lengths(rows)
     tolerance = TOLERANCE * float(xp.mean(rows * rows))
     clusters = xp.arange(n_clusters, device=device(rows))[None, :, None]
     rng, best = check_random_state(random_state), (np.inf, rows[:n_clusters, :])
     for some in ranges(n_init, max(1, DISTANCES // (n * n_clusters))):
         centers, shift = _first_centers(rows, n_clusters, rng, some.stop - some.start), np.inf
         for _ in range(MAX_ITER):
-            distances = _distances(rows, centers)
+            distances = _distances(points, centers)
             if shift <= tolerance:
                 break
             labels = xp.argmin(distances, axis=1)[:, None, :]
@@ -173,8 +174,10 @@ def _first_centers(rows: Array, k: int, rng: np.random.RandomState, n_starts: in
     levels = to_device(uniform, rows)
     numbers = xp.arange(n_starts, device=device(rows))
     offsets = astype(numbers, "float64")
-    nearest = _distances(rows, chosen[0][None, :, :])[0, :, :]  # to the nearest center, (s, n)
+    points = _with_lengths(rows)
+    nearest = _distances(points, chosen[0][None, :, :])[0, :, :]  # to the nearest center, (s, n)
     for step in range(k - 1):
+        nearest = xp.where(nearest > 0, nearest, 0.0)  # so that sums rise
         heights = xp.cumulative_sum(astype(nearest, "float64"), axis=1)
         totals = xp.where(heights[:, -1:] > 0, heights[:, -1:], 1.0)
         # The first row that reaches each level, in one search over all starts.
@@ -183,7 +186,7 @@ def _first_centers(rows: Array, k: int, rng: np.random.RandomState, n_starts: in
         reached = xp.reshape(reached, (n_trials, n_starts)) - n * numbers
         trials = xp.reshape(xp.where(reached < n, reached, n - 1), (-1,))
         candidates = xp.take(rows, trials, axis=0)
-        distances = _distances(rows, xp.reshape(candidates, (n_trials, n_starts, rows.shape[1])))
+        distances = _distances(points, xp.reshape(candidates, (n_trials, n_starts, -1)))
         distances = xp.minimum(distances, nearest[None, :, :])
         best = xp.argmin(xp.sum(distances, axis=2), axis=0) * n_starts + numbers
         chosen.append(xp.take(candidates, best, axis=0))
@@ -191,10 +194,16 @@ def _first_centers(rows: Array, k: int, rng: np.random.RandomState, n_starts: in
     return xp.stack(chosen, axis=1)
 
 
-def _distances(rows: Array, centers: Array) -> Array:
-    """Return squared distances from centers, (s, k, d), to rows, (s, k, n), none negative."""
-    xp, (s, k, d) = namespace(rows), centers.shape
-    distances = xp.reshape((-2 * xp.reshape(centers, (s * k, d))) @ rows.T, (s, k, -1))
-    distances += xp.sum(centers * centers, axis=2)[:, :, None]
-    distances += xp.linalg.vecdot(rows, rows)
-    return xp.where(distances > 0, distances, 0.0)
+def _with_lengths(rows: Array) -> Array:
+    """Return the columns of rows, their squared lengths and ones as rows, (d + 2, n)."""
+    xp = namespace(rows)
+    lengths = xp.linalg.vecdot(rows, rows)[:, None]
+    return xp.concat([rows, lengths, 0 * lengths + 1], axis=1).T
+
+
+def _distances(points: Array, centers: Array) -> Array:
+    """Return squared distances, but for rounding, from centers, (s, k, d), to points, (s, k, n)."""
+    xp, (s, k, d) = namespace(centers), centers.shape
+    lengths = xp.sum(centers * centers, axis=2)[:, :, None]
+    factors = xp.concat([-2 * centers, 0 * lengths + 1, lengths], axis=2)  # |c|^2 - 2 c x + |x|^2
+    return xp.reshape(xp.reshape(factors, (s * k, d + 2)) @ points, (s, k, -1))
