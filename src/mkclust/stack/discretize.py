@@ -87,13 +87,18 @@ def discretize(
         centers = k_means(sample, n_clusters, **options)
     else:
         sample, options["init"] = to_host(sample, None), init
+        middle, rng = sample.mean(axis=0), check_random_state(random_state)
+        single = astype(sample - middle, "float32")
         with one_thread_if_small(n_distances, MANY_DISTANCES):
             if init == "k-means++":  # for all starts together, in less time than one by one
-                centered, rng = sample - sample.mean(axis=0), check_random_state(random_state)
-                starts = iter(_first_centers(astype(centered, "float32"), n_clusters, rng, n_init))
+                starts = iter(_first_centers(single, n_clusters, rng, n_init))
                 options["init"] = lambda *_, **__: next(starts)
-            found = KMeans(n_clusters, **options).fit(sample)
-        centers = found.cluster_centers_
+            found = KMeans(n_clusters, **options).fit(single)
+        # Which rows belong together is found in single precision, their means in double.
+        members = np.eye(n_clusters)[found.labels_].T
+        sizes = members.sum(axis=1, keepdims=True)
+        means = members @ sample / np.maximum(sizes, 1)
+        centers = np.where(sizes > 0, means, found.cluster_centers_ + middle)
     # A row between two centers joins the first of them, so the order decides about sizes as sizes
     # do about the order; larger clusters only grow, which soon settles it.
     for _ in range(n_clusters):
