@@ -165,27 +165,33 @@ def _search_in_steps(stack: Any, problem: Problem, weights: Float, start: Array 
     mixes = Mixes(problem, copy or stack, dtype)
     options: Any = {"tol": FIRST_TOLERANCE, "width": width, "start": start, "dtype": dtype}
     X = relax(mixes(weights), k, **options).vectors
-    n_passes = 1
+    n_passes = 0
     if copy is not None:
         rough = replace(problem, tol=SINGLE_SHARE * max(tol, LEAST_SINGLE_TOLERANCE))
         found = _search_subspace(copy, rough, weights, X, mixes, certified=False)
-        weights, n_passes = found.weights, found.n_passes + 3  # two mixes and the copy
+        weights, n_passes = found.weights, found.n_passes + 1  # the copy
         X = mixes.improved(mixes(weights), found.relaxation, INNER_SHARE * tol)
     found = _search_subspace(stack, problem, weights, X, mixes)
-    return replace(found, n_passes=found.n_passes + n_passes)
+    return replace(found, n_passes=found.n_passes + n_passes + mixes.n_written)
 
 
-@dataclass(frozen=True)
+@dataclass
 class Mixes:
-    """Mixes of kernels in a number type, perhaps rounded."""
+    """Mixes of kernels in a number type, perhaps rounded; the latest one is kept."""
 
     problem: Problem
     stack: Any
     dtype: str
+    n_written: int = 0
+    latest: tuple[Float, Any] | None = None
 
     def __call__(self, weights: Float) -> Any:
         """Return the mix of some weights."""
-        return self.stack.mix(self.problem.coefficients(weights), self.dtype)
+        if self.latest is None or not np.array_equal(weights, self.latest[0]):
+            self.latest = None  # so that there is memory for the next
+            mix = self.stack.mix(self.problem.coefficients(weights), self.dtype)
+            self.latest, self.n_written = (weights, mix), self.n_written + 1
+        return self.latest[1]
 
     def improved(self, mix: Any, relaxation: Relaxation, tol: float) -> Array:
         """Return better eigenvectors of a mix, by products with that one matrix."""
@@ -240,7 +246,7 @@ def _search_subspace(
             if is_enough or is_stuck or is_last:
                 break
         if mixes is not None:
-            mix, n_passes = mixes(weights), n_passes + 1
+            mix = mixes(weights)
         certificate, missed, allowed = None, None, tol * value - above
         if certified and allowed > 0 and (relaxation.error <= ENOUGH * allowed or is_last):
             options: Any = {"prove": problem.prove, "key": problem.key, "seed": len(history)}

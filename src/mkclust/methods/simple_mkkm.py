@@ -11,7 +11,7 @@ from mkclust.engine.eigen import Relaxation, relax
 from mkclust.engine.search import search
 from mkclust.engine.simplex import longest_step, reduced_direction
 from mkclust.exceptions import WeightsWarning, warn
-from mkclust.linalg import precision_of
+from mkclust.linalg import namespace, precision_of, to_device
 from mkclust.methods.agreement_kkm import activate
 from mkclust.methods.base import MultipleKernelClusterer
 from mkclust.methods.documentation import LARGE_WEIGHT
@@ -190,7 +190,11 @@ class CertifiedClusterer(MultipleKernelClusterer):
             kernels = stack if observed_of(stack) is None else activate(stack, agreement.chosen)
             held = kernels.held()  # in single precision, which is enough here
             options: Any = {} if held is None else {"dtype": precision_of(held.entries)}
-            mix, options["start"] = (held or kernels).mix(agreement.coefficients()), start.vectors
+            coefficients = agreement.coefficients()
+            mix, options["start"] = (held or kernels).mix(coefficients), start.vectors
+            if kernels is stack and (products := solution.products) is not None:
+                c = to_device(coefficients, products, precision_of(products))
+                options["products"] = namespace(products).tensordot(c, products, axes=1)
             baseline = relax(mix, self.n_clusters, tol=COMPARED_TOLERANCE, **options)
         return [embedded_rows(baseline, rounding_of_entries(stack))]
 
