@@ -1,8 +1,18 @@
 """Linear algebra on thin matrices."""
 
 import numpy as np
+import pytest
 
-from mkclust.linalg import orthonormalize
+from libraries import LIBRARIES, as_library
+from mkclust.linalg import has_cholesky, orthonormalize
+
+
+@pytest.mark.parametrize("library", LIBRARIES)
+@pytest.mark.parametrize(("entry", "expected"), [(2.0, True), (0.1, False), (np.nan, False)])
+def test_only_positive_definite_matrices_have_a_cholesky_factorization(library, entry, expected):
+    M = np.full((60, 60), 0.5) + np.eye(60)
+    M[30, 30] = entry
+    assert has_cholesky(as_library(library, M)) is expected
 
 
 def test_orthonormalizing_keeps_the_span_without_dependent_columns():

@@ -22,6 +22,13 @@ def clear_rows(n=300):
     return np.eye(3)[y] + 0.1 * np.random.default_rng(0).normal(size=(n, 3)), y
 
 
+@pytest.mark.parametrize("n", [900, 9000])
+def test_clusters_close_together_are_told_apart_beside_a_distant_one(n):
+    angle = np.array([np.pi / 2, 0.0, 5e-5])[np.arange(n) % 3]
+    labels, _ = discretize(np.column_stack([np.cos(angle), np.sin(angle)]), 3, random_state=0)
+    assert adjusted_rand_score(np.arange(n) % 3, labels) == 1
+
+
 def test_rows_of_mere_rounding_have_no_direction():
     rows = np.repeat(np.eye(3)[:, :2] + 1e-18, [4, 3, 2], axis=0)
     assert not normalize_rows(rows)[7:].any()

@@ -198,6 +198,15 @@ def test_a_kernel_far_from_centered_is_written_out_to_single_precision(n, librar
     np.testing.assert_allclose(held[0], expected @ expected.T, atol=1e-6)
 
 
+@pytest.mark.parametrize("form", [np.asarray, sp.csr_array])
+@pytest.mark.parametrize("size", [1e-100, 1e-50, 1e60])
+def test_the_size_of_kernels_does_not_matter_in_single_precision(size, form):
+    X = np.random.default_rng(0).normal(size=(520, 4))
+    expected = as_stack([X @ X.T]).kernels[0].dense()
+    held = as_stack([form(size * X @ X.T)] * 2).held(True)
+    np.testing.assert_allclose(held.entries[0], expected, atol=1e-7)
+
+
 def test_writing_out_is_refused_if_memory_is_short(monkeypatch):
     stack = as_stack(integer_kernels())
     monkeypatch.setattr("mkclust.linalg.memory.LITTLE", 0)

@@ -50,6 +50,8 @@ STREAMED_PROBES, STREAMED_STEPS = 32, 6
 PASSING_STEPS = 8
 # Most samples with which a proof takes less time than a search, on a host and on an accelerator.
 PROVED_FIRST, PROVED_FIRST_ON_ACCELERATOR = 480, 12_000
+# Most samples of streamed kernels whose mix is held, after one pass over them.
+MOST_HELD = 2000
 # The share of the allowed error that is claimed: a safety factor against rounding.
 CLAIMED = 0.99
 # Ritz values this many roundings above an eigenvalue are equal to it.
@@ -109,19 +111,23 @@ def certify(
     """Prove that no leading eigenvector of a mix was missed, or search for those that were.
 
     By default a proof comes first if it is faster, and last if a search is inconclusive and the
-    kernels are in memory; ``prove=True`` proves in any case, False only searches. The search has
-    the other options of `search_missed`. For streamed kernels no probability is stated.
+    mix is in memory; ``prove=True`` proves in any case, False only searches. The search has the
+    other options of `search_missed`. For many streamed samples no probability is stated.
     """
     if relaxation.residuals is None:  # of a dense eigendecomposition
         return Verdict(Certificate("proved", relaxation.error), None, 0)
-    n, in_memory, rounding = stack.n_samples, stack.in_memory, rounding_of_entries(stack)
+    n, rounding = stack.n_samples, rounding_of_entries(stack)
     # Eigenvalues found by products in single precision may be too small for that alone.
     rounded = SUM_ROUNDINGS * rounding * relaxation.value if rounding > EPS else 0.0
     claimed, V = CLAIMED * allowed_error, relaxation.vectors
     if claimed <= rounded:
         return Verdict(None, None, 0)
-    can_prove = prove == "auto" and in_memory and fits(16 * n**2, available=free_bytes(V))
+    has_room = fits(16 * n**2, available=free_bytes(V))
+    in_memory = stack.in_memory or (n <= MOST_HELD and has_room)
+    can_prove = prove == "auto" and in_memory and has_room
+    # A search in streamed kernels takes several passes over them, a proof one.
     is_fast = n <= (PROVED_FIRST_ON_ACCELERATOR if is_on_accelerator(V) else PROVED_FIRST)
+    is_fast |= not stack.in_memory
     proves_first = prove is True or (can_prove and is_fast)
 
     def has_proof() -> bool:
@@ -132,6 +138,7 @@ def certify(
         return Verdict(proved, None, n_passes)
     if mix is None:
         mix, n_passes = stack.mix(coefficients), n_passes + in_memory
+        mix = mix.dense() if in_memory and not stack.in_memory else mix
     found = search_missed(
         mix,
         relaxation,

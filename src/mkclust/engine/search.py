@@ -202,15 +202,14 @@ class Mixes:
     def rounding_error(self, mix: Any) -> float:
         """Return how far eigenvalues of a mix are from those in double precision at most.
 
-        Each entry is rounded five times as it is written, and m + 1 times as it is mixed. As the
-        kernels are positive semidefinite, the norms of the terms sum to sqrt(m) times that of the
-        mix at most.
+        Each entry is rounded as it is written, and m + 1 times as it is mixed. As the kernels are
+        positive semidefinite, the norms of the terms sum to sqrt(m) times that of the mix at most.
         """
         matrix = getattr(mix, "matrix", None)
         if self.dtype == "float64" or matrix is None:
             return 0.0
         m, length = self.stack.n_kernels, float(np.linalg.norm(row_lengths(matrix)))
-        return (m + 8) * np.sqrt(m) / 2 * float(np.finfo(np.float32).eps) * length
+        return (m + 4) * np.sqrt(m) / 2 * float(np.finfo(np.float32).eps) * length
 
 
 def _search_subspace(
@@ -269,7 +268,7 @@ def _search_subspace(
     certificate = certificate or Certificate("open", relaxation.error)
     relaxation = replace(relaxation, error=certificate.error)
     history[-1] = (bound + relaxation.gap_above(bound) * value, bound)
-    bounds, products = np.array(history), basis.products
+    bounds, products = np.array(history), basis.products if certified else None
     return Search(weights, relaxation, bounds, converged, n_passes, certificate, products)
 
 

@@ -43,7 +43,6 @@ from mkclust.linalg.arrays import (
     row_ranges,
     select,
     set_diagonal,
-    subtract_into,
     to_device,
     to_host,
     zeros,

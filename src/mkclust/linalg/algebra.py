@@ -89,16 +89,16 @@ def eigvalsh(M: Array) -> Float:
 
 def has_cholesky(M: Array) -> bool:
     """Return whether a symmetric matrix has a Cholesky factorization; the matrix is overwritten."""
+    xp = namespace(M)
     try:
         if is_foreign(M):
-            xp = namespace(M)
-            # Some libraries return NaN instead of raising.
-            return bool(xp.all(xp.isfinite(xp.linalg.diagonal(xp.linalg.cholesky(M)))))
-        # The transpose is the same matrix in the order of memory that LAPACK works on in place.
-        scipy.linalg.cholesky(M.T, lower=True, overwrite_a=True, check_finite=False)
+            root = xp.linalg.cholesky(M)
+        else:  # the transpose is the same matrix in the order that LAPACK works on in place
+            root = scipy.linalg.cholesky(M.T, lower=True, overwrite_a=True, check_finite=False)
     except (np.linalg.LinAlgError, RuntimeError):
         return False
-    return True
+    # Some libraries return NaN instead of raising.
+    return bool(xp.all(xp.isfinite(xp.linalg.diagonal(root))))
 
 
 def top_eigenpairs(M: Array, count: int, near: Array | None = None) -> tuple[Float, Array]:

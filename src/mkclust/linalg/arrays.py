@@ -251,16 +251,6 @@ def add_multiple(total: Array, array: Array, factor: float) -> None:
         total[rows, :] += factor * array[rows, :]
 
 
-def subtract_into(out: Array, array: Array, other: Array) -> None:
-    """Write a difference to an array that may be less precise, in one pass if that can be done."""
-    if is_torch_array(out):
-        namespace(out).sub(array, other, out=out)
-    elif not is_foreign(out) or is_cupy_array(out):
-        namespace(out).subtract(array, other, out=out, casting="same_kind")
-    else:
-        out[...] = astype(array - other, precision_of(out))
-
-
 def detached(array: Array) -> Array:
     """Return an array without the gradient that torch keeps with it."""
     return array.detach() if is_torch_array(array) and array.requires_grad else array

@@ -31,7 +31,7 @@ def n_threads() -> int:
 def in_threads(work: Callable[[Any], Any], parts: Iterable[Any], like: Any) -> list[Any]:
     """Return the results of the same work on all parts; on the host this takes all threads."""
     parts = list(parts)
-    count = 1 if is_foreign(like) else min(n_threads(), len(parts))
+    count = 1 if is_foreign(like) or len(parts) == 1 else min(n_threads(), len(parts))
     if count <= 1:
         return list(map(work, parts))
     with ThreadPoolExecutor(count) as pool:

@@ -183,15 +183,15 @@ class CertifiedClusterer(MultipleKernelClusterer):
 
     def _further_rows(self, stack: Stack, solution: Solution) -> list[Array]:
         """Return the rows of the partition of the views' compromise, if there are several views."""
-        agreement, start, baseline = solution.agreement, solution.relaxation, solution.baseline
-        if agreement is None or start is None:
+        agreement, baseline = solution.agreement, solution.baseline
+        if agreement is None or solution.relaxation is None:
             return []
         if baseline is None:
             kernels = stack if observed_of(stack) is None else activate(stack, agreement.chosen)
             held = kernels.held()  # in single precision, which is enough here
             options: Any = {} if held is None else {"dtype": precision_of(held.entries)}
             coefficients = agreement.coefficients()
-            mix, options["start"] = (held or kernels).mix(coefficients), start.vectors
+            mix, options["start"] = (held or kernels).mix(coefficients), solution.basis
             if kernels is stack and (products := solution.products) is not None:
                 c = to_device(coefficients, products, precision_of(products))
                 options["products"] = namespace(products).tensordot(c, products, axes=1)

@@ -3,6 +3,7 @@
 from typing import Any
 
 import numpy as np
+from scipy.spatial.distance import pdist
 from sklearn.cluster import KMeans
 from sklearn.utils import check_random_state
 
@@ -23,6 +24,9 @@ from mkclust.types import Array, Float
 
 # Up to this many distances between rows and centers, starts are faster together than one by one.
 FEW_DISTANCES = 5_000
+# Squared distances between centers below which single precision may mistake them: a thousandth of
+# the length of a row apart.
+CLOSE = 1e-6
 # From more distances on, several threads are faster than one.
 MANY_DISTANCES = 200_000
 # Two centers tie for a unit row if its squared distances to them differ by less than this: rounding
@@ -86,15 +90,15 @@ def discretize(
     if is_quick and init == "k-means++":
         centers = k_means(sample, n_clusters, **options)
     else:
-        sample, options["init"] = to_host(sample, None), init
-        middle, rng = sample.mean(axis=0), check_random_state(random_state)
-        single = astype(sample - middle, "float32")
+        sample = to_host(sample, None)
+        middle = sample.mean(axis=0)
         with one_thread_if_small(n_distances, MANY_DISTANCES):
-            if init == "k-means++":  # for all starts together, in less time than one by one
-                starts = iter(_first_centers(single, n_clusters, rng, n_init))
-                options["init"] = lambda *_, **__: next(starts)
-            found = KMeans(n_clusters, **options).fit(single)
-        # Which rows belong together is found in single precision, their means in double.
+            for precision in ("float32", "float64"):
+                rows_there = astype(sample - middle, precision)
+                found = _k_means_on_host(rows_there, n_clusters, init, options)
+                if pdist(found.cluster_centers_, "sqeuclidean").min(initial=np.inf) > CLOSE:
+                    break
+        # Which rows belong together may be found in single precision, their means in double.
         members = np.eye(n_clusters)[found.labels_].T
         sizes = members.sum(axis=1, keepdims=True)
         means = members @ sample / np.maximum(sizes, 1)
@@ -107,6 +111,16 @@ def discretize(
             break
         centers = centers[order]
     return assign(rows, centers), centers
+
+
+def _k_means_on_host(rows: Array, n_clusters: int, init: Any, options: dict[str, Any]) -> Any:
+    """Return scikit-learn's k-means, fitted to rows around zero."""
+    options = options | {"init": init}
+    if init == "k-means++":  # for all starts together, in less time than one by one
+        rng = check_random_state(options["random_state"])
+        starts = iter(_first_centers(rows, n_clusters, rng, options["n_init"]))
+        options["init"] = lambda *_, **__: next(starts)
+    return KMeans(n_clusters, **options).fit(rows)
 
 
 def assign(rows: Array, centers: Float) -> Array:

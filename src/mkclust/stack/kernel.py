@@ -62,10 +62,6 @@ class Kernel:
         parts = [self.rows(part) @ X for part in row_blocks([self])]
         return astype(xp.concat(parts), precision_of(V))
 
-    def write(self, rows: slice, out: AnyArray) -> None:
-        """Write some rows to an array, (s, n), in its number type."""
-        out[...] = astype(self.rows(rows), precision_of(out))
-
     def dense(self, precision: str = "float64") -> AnyArray:
         """Return all entries as a new array, (n, n)."""
         return written([self], precision)[0, :, :]
@@ -78,12 +74,12 @@ def written(kernels: Sequence[Kernel], precision: str) -> AnyArray:
     """
     m, n, like = len(kernels), kernels[0].n_samples, kernels[0].like
     entries = empty((m, n, n), like, precision)
-    parts = list(row_ranges(n, n, like, ENTRIES_PER_THREAD // n))
+    parts = list(row_ranges(n, n, like, max(FEWEST_ROWS, ENTRIES_PER_THREAD // n)))
     blocks = [(p, rows) for p in range(m) for rows in parts]
 
     def write(block: tuple[int, slice]) -> None:
         p, rows = block
-        kernels[p].write(rows, entries[p, rows, :])
+        entries[p, rows, :] = astype(kernels[p].rows(rows), precision)
 
     streamed = [p for p, kernel in enumerate(kernels) if kernel.storage == "streamed"]
     if streamed:

@@ -15,7 +15,6 @@ from mkclust.linalg import (
     row_ranges,
     select,
     side_by_side,
-    subtract_into,
     to_device,
     zeros,
 )
@@ -163,17 +162,6 @@ class Standardized(Wrapped):
             part *= own.scale
             part *= select(own.scale, index)[:, None]
         return part
-
-    def write(self, rows: slice, out: Array) -> None:
-        own = self.standardization
-        if own.row_means is None or own.scale is None:
-            super().write(rows, out)
-            return
-        part, scale = self.kernel.rows(rows), astype(own.scale, precision_of(out))
-        # In double precision until nothing cancels.
-        subtract_into(out, part - (own.row_means[rows] - own.mean)[:, None], own.row_means)
-        out *= scale
-        out *= scale[rows][:, None]
 
     def diagonal(self) -> Array:
         lengths, scale = self.standardization.centered_diagonal(), self.standardization.scale
