@@ -74,7 +74,7 @@ def written(kernels: Sequence[Kernel], precision: str) -> AnyArray:
     """
     m, n, like = len(kernels), kernels[0].n_samples, kernels[0].like
     entries = empty((m, n, n), like, precision)
-    parts = list(row_ranges(n, n, like, max(FEWEST_ROWS, ENTRIES_PER_THREAD // n)))
+    parts = list(row_ranges(n, n, like, max(FEWEST_ROWS, ENTRIES_PER_THREAD // max(n, 1))))
     blocks = [(p, rows) for p in range(m) for rows in parts]
 
     def write(block: tuple[int, slice]) -> None:
