@@ -24,11 +24,11 @@ from mkclust.types import Array, Float
 
 # Up to this many distances between rows and centers, starts are faster together than one by one.
 FEW_DISTANCES = 5_000
+# From more distances on, several threads are faster than one.
+MANY_DISTANCES = 200_000
 # Squared distances between centers below which single precision may mistake them: a thousandth of
 # the length of a row apart.
 CLOSE = 1e-6
-# From more distances on, several threads are faster than one.
-MANY_DISTANCES = 200_000
 # Two centers tie for a unit row if its squared distances to them differ by less than this: rounding
 # must not decide between them.
 TIE = 1e-9
