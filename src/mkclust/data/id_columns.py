@@ -1,0 +1,70 @@
+"""Columns that are no variables: ids of samples, and what the library itself has written."""
+
+import re
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from pandas.api.types import is_bool_dtype, is_integer_dtype
+
+# The last words of names of columns that number or name samples: patient_id, SampleNo, ID.
+ID_WORDS = {"id", "ids", "no"}
+# What `mkclust.to_anndata` adds to the observations.
+OWN_COLUMNS = {"mkclust", "mkclust_silhouette"}
+
+# Where words of a name end: at other signs than letters and digits, and before capitals.
+_BORDER = re.compile(r"[\W_]+|(?<=[a-z0-9])(?=[A-Z])")
+
+
+def looks_like_an_id(name: object, values: Any) -> bool:
+    """Return whether a column numbers the samples, by its name or by its values.
+
+    Values are those of one column, a Series or an array. Whole numbers stored as floats are taken
+    for measurements, and two values or fewer for a mark: ``smoker_no`` of 0 and 1.
+
+    >>> looks_like_an_id("patient_id", ["a", "b", "c"]), looks_like_an_id("id", [1, 1, 0])
+    (True, False)
+    >>> looks_like_an_id("x", [1003, 1001, 1002]), looks_like_an_id("age", [61, 54, 54])
+    (True, False)
+    """
+    column = pd.Series(values)
+    known = column.dropna()
+
+    if known.nunique() <= 2:
+        return False
+
+    return has_name_of_ids(name) or (len(known) == len(column) and counts_samples(column))
+
+
+def has_name_of_ids(name: object) -> bool:
+    """Return whether a name is that of ids: ``id``, or ends in the word ``id`` or ``no``."""
+    words = [word for word in _BORDER.split(str(name)) if word]
+
+    return bool(words) and words[-1].lower() in ID_WORDS
+
+
+def counts_samples(column: pd.Series) -> bool:
+    """Return whether a column holds whole numbers, of an integer type, that all differ."""
+    is_whole = is_integer_dtype(column.dtype) and not is_bool_dtype(column.dtype)
+
+    return bool(is_whole and column.is_unique)
+
+
+def rises_evenly(values: Any) -> bool:
+    """Return whether whole numbers of any type rise from row to row by the same step, not zero.
+
+    >>> rises_evenly([1000, 1001, 1002]), rises_evenly([3, 1, 2])
+    (True, False)
+    """
+    numbers = pd.to_numeric(pd.Series(values), errors="coerce").to_numpy(float, na_value=np.nan)
+
+    if len(numbers) < 3 or not np.isfinite(numbers).all() or (numbers % 1 != 0).any():
+        return False
+
+    steps = np.diff(numbers)
+    return bool(steps[0] > 0 and (steps == steps[0]).all())
+
+
+def is_own_column(name: object) -> bool:
+    """Return whether `mkclust.to_anndata` writes a column of this name."""
+    return str(name) in OWN_COLUMNS
