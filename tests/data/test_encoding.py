@@ -9,9 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.sparse import issparse
 
-from mkclust import AverageKKM, KernelBank, SimpleMKKM
+from mkclust import AverageKKM, KernelBank, SimpleMKKM, agreement
 from mkclust.data.options import TableOptions
 from mkclust.data.samples import read_views
+from mkclust.kernels import Nystroem
 
 MEDIAN = TableOptions(impute="median")
 N = 10
@@ -220,3 +221,42 @@ def test_the_order_of_columns_of_a_wide_frame_changes_no_label(seed, library):
     labels = model.fit(frame).labels_
     np.testing.assert_array_equal(model.predict(frame[columns]), labels)
     np.testing.assert_array_equal(model.fit(frame[columns]).labels_, labels)
+
+
+def sexes_and_heights(n):
+    """Return one table whose numbers and categories are related, and nothing else is."""
+    rng = np.random.default_rng(1)
+    is_male = rng.random(n) < 0.5
+    height = 165 + 12 * is_male + rng.normal(scale=4, size=n)
+    weight = 65 + 15 * is_male + rng.normal(scale=5, size=n)
+    sex = np.where(is_male, "m", "f")
+    return pd.DataFrame({"height": height, "weight": weight, "sex": sex})
+
+
+@pytest.mark.parametrize("approximation", [None, Nystroem(20)])
+def test_the_numbers_and_categories_of_one_table_are_one_source_and_do_not_agree(approximation):
+    other = np.random.default_rng(2).normal(size=(120, 6))
+    tables = {"genes": other, "clinical": sexes_and_heights(120)}
+    samples = read_views(tables)
+    assert samples.names == ("genes", "clinical", "clinical (categories)")
+    assert samples.sources == {
+        "genes": "genes",
+        "clinical": "clinical",
+        "clinical (categories)": "clinical",
+    }
+
+    found = agreement(tables, approximation=approximation, random_state=0)
+    assert found.n_independent_views == 2
+    assert found.p_values[1, 2] == 1
+    assert not found.shares.any()
+
+    # Two tables, one of the numbers and one of the categories, do agree.
+    frame = tables["clinical"]
+    apart = {"numbers": frame[["height", "weight"]], "sex": frame[["sex"]]}
+    assert agreement(apart, approximation=approximation, random_state=0).shares.all()
+
+
+def test_views_that_a_user_takes_from_one_table_are_sources_of_their_own():
+    frame = sexes_and_heights(40)
+    options = TableOptions(views={"size": ["height", "weight"], "sex": ["sex"]})
+    assert read_views(frame, options=options).source_numbers == (0, 1)

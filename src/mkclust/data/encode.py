@@ -46,6 +46,15 @@ class TableEncoder:
     medians: Float | None = None  # what missing numbers, and categories, are replaced by, if any
     fill_levels: dict[int, Any] = field(default_factory=dict)
 
+    def parts(self, name: str) -> list[str]:
+        """Return the names of the views that a table of this name becomes."""
+        has_numbers = self.numbers is None or len(self.numbers) > 0
+        if not self.levels:
+            return [name] if has_numbers else []
+        if not has_numbers:
+            return [name]
+        return [name, f"{name} (categories)"]
+
     def in_order(self, table: Table, title: str) -> Table:
         """Return the columns of new rows in the order of the fit, or name missing ones."""
         if self.levels and not table.is_frame:
@@ -84,7 +93,7 @@ class TableEncoder:
             note = f"{name}: {n}, {count(int(array.shape[1]), 'column')}"
             yield EncodedView(name, array, columns, note)
         if self.levels:
-            view = f"{name} (categories)" if self.numbers else name
+            view = self.parts(name)[-1]
             one_hot, columns = self._one_hot(table.values, title, is_new), list(self.sources())
             held = f"{count(len(self.levels), 'column')} of categories with {len(columns)} values"
             yield EncodedView(view, one_hot, columns, f"{view}: {n}, {held}")

@@ -84,6 +84,22 @@ class Samples:
         return (f"{len(self.missing):,} samples; {words}", *self.table_notes)
 
     @property
+    def sources(self) -> dict[str, str]:
+        """The table that each view, by its name, is a part of; most are a table of their own."""
+        tables = {
+            view: table
+            for table, encoder in self.encodings.items()
+            for view in encoder.parts(table)
+        }
+        return {name: tables.get(name, name) for name in self.names}
+
+    @property
+    def source_numbers(self) -> tuple[int, ...]:
+        """One number per view; views with the same number are parts of one table."""
+        sources = list(self.sources.values())
+        return tuple(sources.index(source) for source in sources)
+
+    @property
     def n_features(self) -> tuple[int, ...]:
         """Number of columns of each view."""
         return tuple(int(part.shape[1]) for part in self.parts)

@@ -66,7 +66,8 @@ class Agreement:
     names : tuple of str
         Names of the kernels, one or several per view.
     views, independent_views : tuple of int, ndarray of int of shape (m,)
-        The number of the view, and of the independent view, of each kernel.
+        The number of the view, and of the independent view, of each kernel. The numbers and the
+        categories of one table are one view.
     n_samples : int
         Number of compared samples: all, or a random 1024 of more than 2048.
     alignments : ndarray of shape (m, m)

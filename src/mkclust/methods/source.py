@@ -248,9 +248,12 @@ class FromViews(Source):
                 parts.append(given)
             else:
                 parts += given if isinstance(given, list) else single_kernels(given)
-        names, views = self.bank.kernel_names_, self.bank.kernel_views_
+        names = self.bank.kernel_names_
         missing = None if self.observed is None else ~self.observed
         samples = Samples("kernels", names, tuple(parts), missing=missing)
+        # Parts of one table count as one view: they prove nothing about each other.
+        sources = self.given.source_numbers
+        views = [sources[view] for view in self.bank.kernel_views_]
         return _as_stack(model, samples, not self.bank.is_definite, views=views)
 
     def similarities(

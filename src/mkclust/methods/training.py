@@ -155,6 +155,8 @@ def _compress(model: Any, samples: Samples) -> tuple[FromFeatures, Stack]:
         learn_preparations=partial(learn_preparations, rules, model.scale),
         fill=model.table_options.fill_rule,
     )
+    # Parts of one table count as one view: they prove nothing about each other.
+    stack = replace(stack, views=samples.source_numbers)
     source = FromFeatures(
         given=_without_arrays(samples),
         widths=dict(zip(blocks.names, blocks.n_features, strict=True)),

@@ -81,7 +81,8 @@ def as_stack(
         Names of the kernels; "kernel 0", "kernel 1", ... if not given.
     views : sequence of int, default=None
         The number of the view that each kernel is computed from; by default all differ.
-        Kernels of one view prove nothing about each other (`mkclust.agreement`).
+        Kernels of one view, or of parts of one table, prove nothing about each other
+        (`mkclust.agreement`).
     streamed : bool, default=None
         Whether to read the kernels some rows at a time rather than hold them in memory. None
         streams sources of rows, and files in which one memory-mapped kernel, or all kernels of an

@@ -40,7 +40,8 @@ class Stack:
 
     kernels: tuple[Kernel, ...]  # centered and scaled, over all samples
     names: tuple[str, ...]  # of the kernels
-    views: tuple[int, ...]  # the number of the view of each kernel
+    # The number of the view of each kernel; parts of one table are one view.
+    views: tuple[int, ...]
     # Lifts vectors over the coordinates of a compressed stack to all samples (a `SampleFeatures`);
     # None if the kernels are over the samples themselves.
     features: Any = field(default=None, repr=False)
