@@ -10,9 +10,9 @@ import pandas as pd
 from scipy.sparse import issparse
 from scipy.stats import false_discovery_control, rankdata
 
+from mkclust.data.survival_columns import named_survival, read_events, usual_survival
 from mkclust.explain.clustered_on import clustered_views
 from mkclust.explain.fitted import check_fitted, fitted_index
-from mkclust.explain.survival_columns import named_survival, read_events, usual_survival
 from mkclust.explain.tables import AlignedTable, read_tables
 from mkclust.index import index_of
 from mkclust.methods import MultipleKernelClusterer
