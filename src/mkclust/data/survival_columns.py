@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -67,22 +67,42 @@ def named_survival(
     return list(zip(times, events, strict=True))
 
 
+class SurvivalName(NamedTuple):
+    """What the name of a column says of survival."""
+
+    is_time: bool
+    is_event: bool
+    endpoint: str  # such as "os"; "" if the name is of times or events alone
+
+    @property
+    def is_bare(self) -> bool:
+        """Whether it is the name of an endpoint alone, which may be a time or an event."""
+        return not (self.is_time or self.is_event) and self.endpoint in ENDPOINTS
+
+
+def read_name(name: str) -> SurvivalName:
+    """Return what the name of a column says of survival."""
+    key = re.sub(r"[^a-z0-9]+", "_", name.lower()).strip("_")
+    words = GLUED.sub(r"_\1", key).split("_")
+
+    is_time = not TIMES.isdisjoint(words)
+    is_event = not EVENTS.isdisjoint(words)
+
+    kind = TIMES if is_time else EVENTS
+    rest = "_".join(word for word in words if word not in kind)
+    return SurvivalName(is_time, is_event, ENDPOINT_OF.get(rest, rest))
+
+
 def usual_survival(
     columns: Mapping[str, tuple[Float, Sequence[str]]],
 ) -> tuple[list[tuple[str, str]], list[str]]:
     """Return the pairs of times and events with usual names, and times without events."""
     times, events = dict[str, str](), dict[str, str]()
     for name, column in columns.items():
-        key = re.sub(r"[^a-z0-9]+", "_", name.lower()).strip("_")
-        words = GLUED.sub(r"_\1", key).split("_")
-        is_time, is_event = (not kind.isdisjoint(words) for kind in (TIMES, EVENTS))
-        kind = TIMES if is_time else EVENTS
-        rest = "_".join(word for word in words if word not in kind)
-        endpoint = ENDPOINT_OF.get(rest, rest)
-        is_bare = not (is_time or is_event) and endpoint in ENDPOINTS
-        if (is_event or is_bare) and not is_time and read_events(*column) is not None:
+        is_time, is_event, endpoint = said = read_name(name)
+        if (is_event or said.is_bare) and not is_time and read_events(*column) is not None:
             events.setdefault(endpoint, name)
-        elif (is_time or is_bare) and not column[1]:
+        elif (is_time or said.is_bare) and not column[1]:
             times[name] = endpoint
     found = {name: events.pop(end) for name, end in times.items() if end in events}
     for name, end in times.items():
