@@ -2,10 +2,30 @@
 
 import sys
 import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+
+# Whether the warnings of this library are left out. Every thread has a value of its own, unlike
+# the filters of the module `warnings`, which all threads of a process share.
+_is_silent: ContextVar[bool] = ContextVar("mkclust_is_silent", default=False)
 
 
-def warn(message: str, category: type[Warning]) -> None:
+@contextmanager
+def silence() -> Iterator[None]:
+    """Leave out the warnings of this library within a block, for those who have had them."""
+    token = _is_silent.set(True)
+    try:
+        yield
+    finally:
+        _is_silent.reset(token)
+
+
+def warn(message: str, category: type[Warning] = UserWarning) -> None:
     """Warn at the line of a user's program that called the library, directly or by scikit-learn."""
+    if _is_silent.get():
+        return
+
     frame, level = sys._getframe(1), 2
     while frame.f_back and frame.f_globals["__name__"].split(".")[0] in ("mkclust", "sklearn"):
         frame, level = frame.f_back, level + 1

@@ -111,3 +111,17 @@ def test_starts_together_are_as_good_as_those_of_scikit_learn(library, dtype, sp
     centers = k_means(given, 10, n_init=10, random_state=0)
     assert centers.dtype == dtype
     assert np.sum(cdist(rows + 1e3, centers).min(axis=1) ** 2) <= 1.01 * best
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("n", [60, 6000])
+@pytest.mark.parametrize("noise", [0, 1e-12])
+def test_rows_of_three_directions_are_three_clusters_of_five_without_a_warning(n, noise):
+    y = np.arange(n) % 3
+    rows = np.eye(3)[y] * (1 + y[:, None])
+    rows += noise * np.random.default_rng(0).normal(size=rows.shape)
+    labels, centers = discretize(rows, 5, random_state=0)
+    assert centers.shape == (5, 3)
+    if not noise:
+        np.testing.assert_array_equal(labels, y)
+    assert all(len(np.unique(y[labels == each])) == 1 for each in np.unique(labels))

@@ -1,7 +1,6 @@
 """What is wrong with views, tables of samples by features: their form first, then their entries."""
 
 import mmap
-import warnings
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -10,6 +9,7 @@ import pandas as pd
 from scipy.sparse import issparse
 from sklearn.utils import check_array
 
+from mkclust.exceptions import warn
 from mkclust.linalg import as_floats as as_foreign_floats
 from mkclust.linalg import check_one_place, is_foreign, namespace, to_host
 from mkclust.linalg.arrays import is_sparse_tensor
@@ -145,7 +145,7 @@ def check_observed(missing: np.ndarray | None, names: Sequence[str]) -> None:
         if n_observed == 1:
             raise ValueError(f"{has}; {advice}.")
         if 1 < n_observed < min(FEW_OBSERVED, FEW_SHARE * len(missing)):
-            warnings.warn(f"{has}, and may get a large weight; {advice}.", stacklevel=2)
+            warn(f"{has}, and may get a large weight; {advice}.")
 
 
 def check_entries(

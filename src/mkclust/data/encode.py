@@ -1,6 +1,5 @@
 """What is learned of the columns of tables, and how tables become views of numbers."""
 
-import warnings
 from collections.abc import Hashable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
@@ -11,6 +10,7 @@ from scipy.sparse import issparse
 
 from mkclust.data.check import check_view, in_memory, n_dims, n_rows
 from mkclust.data.tables import Column, Table, are_numbers, read_column
+from mkclust.exceptions import warn
 from mkclust.index import has_ids, key_of, match_rows
 from mkclust.text import count, join_words
 from mkclust.types import Float
@@ -73,10 +73,7 @@ class TableEncoder:
         places = match_rows(names, fitted, who, "the columns of the fit", every=True)
         if len(names) > len(fitted):
             others = join_words(map(repr, np.delete(np.array(names, object), places)))
-            warnings.warn(
-                f"{title} has the columns {others}, which the fit did not have: left out.",
-                stacklevel=2,
-            )
+            warn(f"{title} has the columns {others}, which the fit did not have: left out.")
         return table.take_columns(places.tolist())
 
     def encode(
@@ -115,10 +112,9 @@ class TableEncoder:
             codes = pd.Categorical(column.values, categories=list(levels)).codes.astype(int)
             if is_new and len(unknown := column.values[(codes < 0) & ~column.missing]):
                 shown = join_words(map(repr, sorted(set(unknown.tolist()), key=str)))
-                warnings.warn(
+                warn(
                     f"{title}, column {column.name!r}: {count(len(unknown), 'new sample')} with "
-                    f"values that the fit has not seen ({shown}), which count as different.",
-                    stacklevel=2,
+                    f"values that the fit has not seen ({shown}), which count as different."
                 )
             block = (codes[:, None] == np.arange(len(levels))).astype(np.float64)
             fill = self.fill_levels.get(place)  # levels are never None
@@ -194,10 +190,9 @@ def _learn_columns(table: Table, title: str) -> tuple[TableEncoder, list[Column]
             levels[place] = tuple(column.levels)
         is_declared = isinstance(table.values.dtypes.iloc[place], pd.CategoricalDtype)
         if column is not None and column.kind == "category" and not is_declared and column.mixed:
-            warnings.warn(
+            warn(
                 f"{title}, column {column.name!r}: {column.mixed}; its values are taken for "
-                f"categories: {EMPTY}.",
-                stacklevel=2,
+                f"categories: {EMPTY}."
             )
     if not (numbers or levels or unusable):
         raise ValueError(f"{title} has only columns of one value, {join_words(names or [])}.")

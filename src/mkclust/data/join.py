@@ -1,6 +1,5 @@
 """Tables of the same samples are brought to one order by their ids."""
 
-import warnings
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple, NoReturn
@@ -12,7 +11,7 @@ from scipy.sparse.csgraph import connected_components
 from mkclust.data.check import is_symmetric
 from mkclust.data.missing import take
 from mkclust.data.tables import Table
-from mkclust.exceptions import IdSpellingWarning
+from mkclust.exceptions import IdSpellingWarning, warn
 from mkclust.index import (
     BY_ROW,
     FITTED,
@@ -191,7 +190,7 @@ def _union(pairs: Sequence[tuple[Any, str]], is_new: bool) -> Any:
             only_here, only_there = index[find(other, index) < 0], other[find(index, other) < 0]
             if alike := spelling_difference(only_there, only_here):
                 message = f"The outer join of {owner} and {label} takes two ids for two samples"
-                warnings.warn(f"{message}: {alike}.", IdSpellingWarning, stacklevel=2)
+                warn(f"{message}: {alike}.", IdSpellingWarning)
     return union
 
 

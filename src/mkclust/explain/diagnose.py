@@ -1,6 +1,5 @@
 """What each kernel of a fitted model contributes: structure, agreement, a copy, or noise."""
 
-import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -11,6 +10,7 @@ import pandas as pd
 from mkclust.data import Samples, as_blocks
 from mkclust.engine.certificate import rounding_of_entries
 from mkclust.engine.eigen import relax
+from mkclust.exceptions import silence
 from mkclust.explain.fitted import check_fitted, integer_seed, is_approximated, unfitted_copy
 from mkclust.explain.parts import Parts
 from mkclust.linalg import select, to_device, to_host
@@ -208,8 +208,7 @@ def diagnose(
     check_fitted(model)
     if len(model.kernel_names_) < 2:
         raise ValueError("the model was fitted on one kernel: a diagnosis takes two or more")
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # the fit itself has warned
+    with silence():  # the fit itself has warned
         samples, model = read_again(model, X), only_covered(model)
         n, labels = len(model.labels_), to_host(model.labels_, None)
         diagnosed, part = model, np.arange(n)

@@ -1,6 +1,5 @@
 """Which number of clusters fits best, and how strong the evidence of clusters is."""
 
-import warnings
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import partial
@@ -10,6 +9,7 @@ import numpy as np
 import pandas as pd
 from sklearn.base import clone
 
+from mkclust.exceptions import silence
 from mkclust.explain.null_draws import NullDraws, compare_with_draws, mix, open_stack
 from mkclust.explain.parts import Parts
 from mkclust.explain.spectral_path import centered, cluster_for_all_k, count_at_borders
@@ -292,8 +292,7 @@ def suggest_n_clusters(
     n_tested = min(n_used, max(TESTED_SAMPLES, TESTED_PER_CLUSTER * numbers[-1]))
     rng = seeded(random_state)
     used = draw(rng, source.n_samples, n_used)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
+    with silence():
         part = source.take(used)
         stack = open_stack(model, part)
         shares, agreement = _shares(stack, coefficients)

@@ -1,6 +1,5 @@
 """How far clusters stay the same with other samples, or other landmarks."""
 
-import warnings
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -9,6 +8,7 @@ import pandas as pd
 from sklearn.base import clone
 from sklearn.utils import check_random_state
 
+from mkclust.exceptions import silence
 from mkclust.explain.fitted import check_fitted, is_approximated
 from mkclust.explain.parts import Parts
 from mkclust.linalg import to_host
@@ -169,8 +169,7 @@ def stability(
         if isinstance(components, int | np.integer):
             refitted.set_params(approximation__n_components=min(int(components), size))
     n_stayed, n_drawn, agreements = np.zeros(n), np.zeros(n), np.empty(n_resamples)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # the fit itself has warned
+    with silence():  # the fit itself has warned
         for index in range(n_resamples):
             part, given = np.arange(n), samples
             if vary == "samples":

@@ -1,10 +1,10 @@
 """Code in Triton, the compiler that comes with torch, if it works."""
 
-import warnings
 from functools import cache
 from importlib import import_module
 from typing import Any
 
+from mkclust.exceptions import warn
 from mkclust.linalg.arrays import is_on_accelerator, is_torch_array
 
 # With fewer samples, compiling the code takes longer than it saves.
@@ -29,6 +29,6 @@ def _tried_out(name: str) -> Any:
         return None
     except Exception as error:  # such as no C compiler, which Triton asks for
         message = f"computing with kernels takes longer, Triton does not work: {error}"
-        warnings.warn(message, stacklevel=2)
+        warn(message)
         return None
     return module

@@ -1,6 +1,5 @@
 """The input of a fit, passed again: checked to be the same, and made into the same kernels."""
 
-import warnings
 from dataclasses import replace
 from typing import Any
 
@@ -8,6 +7,7 @@ import numpy as np
 from sklearn.base import clone
 
 from mkclust.data.samples import Samples
+from mkclust.exceptions import silence
 from mkclust.linalg import arrays_to_host, select, to_host
 from mkclust.linalg.memory import require_memory
 from mkclust.methods.out_of_sample import observed_part
@@ -64,8 +64,7 @@ def only_covered(model: Any) -> Any:
 def open_again(model: Any, samples: Samples) -> Stack:
     """Return the kernels of samples that were read again, centered and scaled as in the fit."""
     fitted = model._source.extension
-    with warnings.catch_warnings():  # which came in the fit
-        warnings.simplefilter("ignore")
+    with silence():  # which came in the fit
         again, kernels = open_samples(model, samples)
         stack = again.stack(model, kernels)
     for kernel, name, then in zip(stack.kernels, stack.names, fitted.standardizations, strict=True):

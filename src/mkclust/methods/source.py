@@ -1,13 +1,12 @@
 """What a model was fitted on: kernels, views of a bank, or views that features stand for."""
 
-import warnings
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
 import numpy as np
 import pandas as pd
-from sklearn.utils.validation import validate_data
+from sklearn.utils.validation import check_array, validate_data
 
 from mkclust.data.blocks import Block, Blocks, check_finite
 from mkclust.data.check import check_masks, check_view, in_memory
@@ -377,9 +376,9 @@ def check_new_table(model: Any, samples: Samples) -> Samples:
     if is_foreign(table):  # on a device, which scikit-learn does not know
         return samples
     options: dict[str, Any] = {"dtype": [np.float64, np.float32], "ensure_all_finite": False}
-    with warnings.catch_warnings():
-        if TABLE in samples.columns:  # an array of encoded columns, compared by name already
-            warnings.filterwarnings("ignore", "X does not have valid feature", UserWarning)
+    if TABLE in samples.columns:  # an array of encoded columns, compared by name already
+        checked = check_array(table, accept_sparse="csr", **options)
+    else:
         checked = validate_data(model, table, reset=False, accept_sparse="csr", **options)
     return replace(samples, parts=(check_view(checked, "X"),))
 

@@ -1,6 +1,5 @@
 """The steps of a fit: input becomes samples, kernels, a solution, labels and warnings."""
 
-import warnings
 from dataclasses import replace
 from functools import partial
 from typing import Any, NamedTuple
@@ -261,11 +260,8 @@ def _cluster(
         check_covered(len(order), n, model.n_clusters)
     if ids is not None:  # so that the order of rows changes nothing that is random
         order = order[np.argsort([str(sample) for sample in ids[order]], kind="stable")]
-    with warnings.catch_warnings():
-        # `_warn_of_fit` says it, with the number of clusters.
-        warnings.filterwarnings("ignore", "Number of distinct clusters", ConvergenceWarning)
-        options = model._options("n_init", "random_state")
-        labels, centers = discretize(select(rows, order), model.n_clusters, **options)
+    options = model._options("n_init", "random_state")
+    labels, centers = discretize(select(rows, order), model.n_clusters, **options)
     return spread_rows(labels, order, n, UNCOVERED), centers
 
 

@@ -3,7 +3,7 @@
 from typing import Any
 
 import numpy as np
-from scipy.spatial.distance import pdist
+from scipy.spatial.distance import pdist, squareform
 from sklearn.cluster import KMeans
 from sklearn.utils import check_random_state
 
@@ -29,6 +29,8 @@ MANY_DISTANCES = 200_000
 # Squared distances between centers below which single precision may mistake them: a thousandth of
 # the length of a row apart.
 CLOSE = 1e-6
+# Squared distances between unit rows below this number of roundings may be those of equal rows.
+ROUNDINGS = 16
 # Two centers tie for a unit row if its squared distances to them differ by less than this: rounding
 # must not decide between them.
 TIE = 1e-9
@@ -115,12 +117,24 @@ def discretize(
 
 def _k_means_on_host(rows: Array, n_clusters: int, init: Any, options: dict[str, Any]) -> Any:
     """Return scikit-learn's k-means, fitted to rows around zero."""
-    options = options | {"init": init}
-    if init == "k-means++":  # for all starts together, in less time than one by one
-        rng = check_random_state(options["random_state"])
-        starts = iter(_first_centers(rows, n_clusters, rng, options["n_init"]))
-        options["init"] = lambda *_, **__: next(starts)
-    return KMeans(n_clusters, **options).fit(rows)
+    if init != "k-means++":
+        return KMeans(n_clusters, init=init, **options).fit(rows)
+
+    # For all starts together, in less time than one by one.
+    rng = check_random_state(options["random_state"])
+    starts = _first_centers(rows, n_clusters, rng, options["n_init"])
+
+    # A start goes on to equal rows only if no others are left: then there are fewer clusters.
+    distances = squareform(pdist(starts[0], "sqeuclidean"))
+    limit = ROUNDINGS * np.finfo(rows.dtype).eps
+    is_repeated = np.triu(distances <= limit, 1).any(axis=0)
+    n_found = n_clusters - int(is_repeated.sum())
+    each = iter(starts[:, :n_found])
+
+    found = KMeans(n_found, init=lambda *_, **__: next(each), **options).fit(rows)
+    centers = found.cluster_centers_
+    found.cluster_centers_ = np.pad(centers, ((0, n_clusters - n_found), (0, 0)), "edge")
+    return found
 
 
 def assign(rows: Array, centers: Float) -> Array:

@@ -1,6 +1,5 @@
 """Everything that the report of a fit says, computed by the functions of `mkclust.explain`."""
 
-import warnings
 from types import SimpleNamespace
 from typing import Any
 
@@ -8,6 +7,7 @@ import numpy as np
 import pandas as pd
 
 from mkclust.data import Samples
+from mkclust.exceptions import silence
 from mkclust.explain.annotate import Annotation
 from mkclust.explain.describe import describe, views_of_features
 from mkclust.explain.diagnose import diagnose
@@ -53,8 +53,7 @@ def collect(
     if model.table_options.impute and samples.kind != "kernels":
         tables = read_tables(X, fitted_index(model), observed_samples(model))
         data.n_filled = sum(table.n_missing for table in tables)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # the fit itself has warned
+    with silence():  # the fit itself has warned
         data.scores, views = sample_scores(model), views_of_features(covered, samples)
         data.description = describe(covered, samples.only(views), n_features=5) if views else None
         data.diagnosis = None
