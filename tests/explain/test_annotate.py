@@ -225,3 +225,83 @@ def test_wrong_labels_are_refused():
             annotate(labels, table)
     with pytest.raises(NotFittedError):
         annotate(AverageKKM(3), table)
+
+
+PATIENTS = pd.Index([f"P{i:03d}" for i in range(60)])
+
+
+def clinic(ids):
+    """Return variables of the samples by default index, in another order, with ids in a column."""
+    rng = np.random.default_rng(0)
+    values = {"time": rng.exponential(1 + 3 * LABELS), "event": np.ones(60, int)}
+    values |= {"age": rng.normal(size=60) + LABELS}
+    shuffled = pd.DataFrame(values, index=ids).sample(frac=1, random_state=1)
+    return shuffled.rename_axis("patient_id").reset_index()
+
+
+@pytest.mark.parametrize(
+    "ids",
+    [PATIENTS, pd.RangeIndex(1000, 1060), pd.Index(np.random.default_rng(2).permutation(60))],
+    ids=["text", "numbers", "shuffled rows"],
+)
+def test_rows_are_matched_by_a_column_that_holds_the_ids_of_the_model(ids):
+    table = clinic(ids)
+    labels = pd.Series(LABELS, index=ids)
+    expected = by_name(annotate(labels, table.set_index("patient_id"), n_permutations=9))
+    for given in (table, {"clinic": table}, table.astype({"patient_id": str})):
+        annotation = annotate(labels, given, n_permutations=9)
+        found = by_name(annotation)
+        assert "patient_id" not in found
+        assert found["age"].statistic == pytest.approx(expected["age"].statistic)
+        assert found["time, event"].statistic == pytest.approx(expected["time, event"].statistic)
+        assert "matched by its column 'patient_id'" in str(annotation)
+    columns = {name: table[name].to_list() for name in table}
+    found = by_name(annotate(labels, columns, n_permutations=9))
+    assert found["age"].statistic == pytest.approx(expected["age"].statistic)
+
+
+def test_columns_of_ids_that_cannot_be_used_are_refused_with_the_cure():
+    labels, table = pd.Series(LABELS, index=PATIENTS), clinic(PATIENTS)
+    repeated = table.assign(patient_id=table["patient_id"].replace("P003", "P004"))
+    more = table.assign(patient_id=table["patient_id"].replace("P003", "P999"))
+    empty = table.assign(patient_id=table["patient_id"].replace("P003", None))
+    for wrong, word in ((repeated, "'P004'"), (more, "'P999'"), (empty, "empty")):
+        with pytest.raises(ValueError, match=rf"{word}.*set_index\('patient_id'\)"):
+            annotate(labels, wrong)
+    two = table.assign(other=table["patient_id"].to_numpy()[::-1])
+    with pytest.raises(ValueError, match=r"'patient_id' and 'other'.*set_index"):
+        annotate(labels, two)
+    by_rank = table.rename(columns={"patient_id": "rank"}).assign(rank=np.arange(60) + 5)
+    with pytest.raises(ValueError, match=r"set_index\('rank'\)"):
+        annotate(pd.Series(LABELS, index=range(5, 65)), by_rank)
+
+
+def test_numbers_that_are_ids_by_chance_are_variables():
+    labels = pd.Series(LABELS, index=PATIENTS.str[1:].astype(int))
+    table = pd.DataFrame({"age": [*range(20, 50)] * 2})
+    (test,) = annotate(labels, table, n_permutations=9).tests
+    assert (test.variable, test.reason) == ("age", "")
+
+
+def test_ids_and_columns_of_the_library_are_left_out_and_named():
+    rng = np.random.default_rng(0)
+    table = pd.DataFrame({"patient_id": rng.permutation(60), "plate_no": rng.integers(5, size=60)})
+    table["hospital"] = rng.permutation(60) + 70_000
+    table["age"] = rng.permutation(60) + 0.5
+    table["mkclust"] = pd.Categorical(LABELS.astype(str))
+    table["mkclust_silhouette"] = rng.normal(size=60)
+    annotation = annotate(LABELS, table, n_permutations=9)
+    assert [test.variable for test in annotation.tests if not test.reason] == ["age"]
+    text = str(annotation)
+    assert "looks like an id" in text
+    assert "patient_id, plate_no and hospital" in text
+    assert "mkclust itself: mkclust_silhouette and mkclust" in text
+    as_floats = annotate(LABELS, table.astype({"hospital": float}), n_permutations=9)
+    assert by_name(as_floats)["hospital"].reason == ""
+
+
+def test_times_in_whole_days_that_all_differ_are_no_ids():
+    pytest.importorskip("statsmodels")
+    days = np.random.default_rng(0).permutation(60) + 100
+    table = pd.DataFrame({"time": days, "event": np.arange(60) % 2})
+    assert [test.test for test in annotate(LABELS, table, n_permutations=9).tests] == ["log-rank"]

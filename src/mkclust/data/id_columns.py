@@ -66,5 +66,9 @@ def rises_evenly(values: Any) -> bool:
 
 
 def is_own_column(name: object) -> bool:
-    """Return whether `mkclust.to_anndata` writes a column of this name."""
-    return str(name) in OWN_COLUMNS
+    """Return whether `mkclust.to_anndata` writes a column of this name, ``rna:mkclust`` in MuData.
+
+    >>> is_own_column("mkclust"), is_own_column("rna:mkclust"), is_own_column("cluster")
+    (True, True, False)
+    """
+    return str(name).rpartition(":")[-1] in OWN_COLUMNS

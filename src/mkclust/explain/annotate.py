@@ -10,6 +10,7 @@ import pandas as pd
 from scipy.sparse import issparse
 from scipy.stats import false_discovery_control, rankdata
 
+from mkclust.data.id_columns import is_own_column
 from mkclust.data.survival_columns import named_survival, read_events, usual_survival
 from mkclust.explain.clustered_on import clustered_views
 from mkclust.explain.fitted import check_fitted, fitted_index
@@ -30,6 +31,8 @@ ROUNDING = 1e-9
 SMALL_P, MAX_CLUSTERS = 0.05, 12
 COLUMNS = ["variable", "test", "statistic", "p_value", "p_adjusted", "n_samples", "n_missing"]
 COLUMNS += ["reason"]
+OWN_COLUMN = "written by mkclust itself"
+LIKE_AN_ID = "looks like an id (by its name, or whole numbers that all differ; floats are tested)"
 LONELY_TIME = "looks like a censored time without its events: name both by time and event"
 
 
@@ -214,7 +217,12 @@ def annotate(
     if made.any():
         frame.loc[made, "p_adjusted"] = false_discovery_control(frame.loc[made, "p_value"])
     middles = pd.DataFrame(by_cluster, columns=["variable", "value", *names])
-    notes = [f"Not tested in {each.name!r}: {each.reasons}." for each in tables if each.skipped]
+    notes = [
+        f"The rows of {each.name!r} are matched by its column {each.id_column!r}."
+        for each in tables
+        if each.id_column
+    ]
+    notes += [f"Not tested in {each.name!r}: {each.reasons}." for each in tables if each.skipped]
     notes += [note] if note else []
     return Annotation(frame, middles, int(n_permutations), survival, tuple(notes))
 
@@ -255,7 +263,8 @@ def _variables(
             values = np.full(n_samples, np.nan)
             values[table.samples] = np.where(np.isfinite(column), column, np.nan)
             title = f"{table.name}: {name}" if name in single and len(tables) > 1 else name
-            single[title] = _Variable((name,), test, (values,), levels)
+            reason = _why_no_variable(table, name)
+            single[title] = _Variable((name,), test, (values,), levels, reason)
     known = {name: (each.values[0], each.levels) for name, each in single.items()}
     pairs = named_survival(known, time, event)
     rest = {name: each for name, each in known.items() if name not in sum(pairs, ())}
@@ -270,6 +279,13 @@ def _variables(
         columns = times.columns + marks.columns
         found[", ".join(names)] = _Variable(columns, "log-rank", (times.values[0], events))
     return found | single
+
+
+def _why_no_variable(table: AlignedTable, name: str) -> str:
+    """Return why a column says nothing of the samples, "" if it does."""
+    if is_own_column(name):
+        return OWN_COLUMN
+    return LIKE_AN_ID if table.is_id(name) else ""
 
 
 def _columns(table: AlignedTable) -> Iterator[tuple[str, str, Float, tuple[str, ...]]]:

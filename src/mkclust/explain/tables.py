@@ -1,16 +1,19 @@
 """Tables of the samples of a fit, in its order, with the types of their columns."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 import pandas as pd
+from pandas.api.types import is_integer_dtype
 from scipy.sparse import csr_array, issparse
 
 from mkclust.data import Samples
+from mkclust.data.id_columns import looks_like_an_id
 from mkclust.data.samples import read_samples
 from mkclust.data.tables import Table, as_table, by_name, read_column
+from mkclust.explain.id_of_rows import with_ids
 from mkclust.index import has_ids, index_of, match_rows
 from mkclust.linalg import is_foreign, to_host
 from mkclust.text import join_words
@@ -26,6 +29,8 @@ class AlignedTable:
     numbers: Any  # these columns, an array or CSR array; NaN for missing cells
     categories: tuple[tuple[str, pd.Categorical], ...] = ()  # columns of categories, by name
     skipped: dict[str, str] = field(default_factory=dict)  # columns that hold neither, and why
+    whole: frozenset[str] = frozenset()  # columns of numbers whose type is of whole ones
+    id_column: str = ""  # the column that its rows were matched by, if not the index
 
     @property
     def reasons(self) -> str:
@@ -37,6 +42,21 @@ class AlignedTable:
         """Number of empty cells."""
         numbers = self.numbers.data if issparse(self.numbers) else self.numbers
         return int(np.isnan(numbers).sum() + sum(each.isna().sum() for _, each in self.categories))
+
+    def is_id(self, name: str) -> bool:
+        """Return whether a column of numbers or categories looks like the ids of the samples."""
+        categories = dict(self.categories)
+        if name in categories:
+            return looks_like_an_id(name, categories[name])
+
+        column = self.numbers[:, [self.columns.index(name)]]
+        values = column.toarray() if issparse(column) else np.asarray(column)
+        values = values[:, 0]
+        is_complete = bool(np.isfinite(values).all())
+        if name in self.whole and is_complete:
+            values = values.astype(np.int64)
+
+        return looks_like_an_id(name, values)
 
 
 def read_tables(
@@ -57,6 +77,9 @@ def read_tables(
     elif isinstance(tables, Mapping) and tables and all(map(_is_column, tables.values())):
         frame = pd.DataFrame(dict(tables))
         has_index = any(index_of(each) is not None for each in tables.values())
+        frame, id_column = with_ids(frame, index, "table 'table'")
+        if id_column:
+            return [replace(_read("table", frame, index, None, None), id_column=id_column)]
         if not has_index and not isinstance(index, int) and has_ids(index):
             match_rows(len(frame), index, "table 'table'")  # refuses another number of rows
             frame.index = index
@@ -78,6 +101,10 @@ def _read(
     table = as_table(thing, who)
     if len(table.values.shape) != 2:
         raise ValueError(f"{who} has the shape {table.values.shape}: pass one row per sample")
+    id_column = ""
+    if table.is_frame and observed is None:
+        frame, id_column = with_ids(table.values, index, who)
+        table = Table(frame, frame.index)
     n_rows = int(table.values.shape[0])
     by_position = not has_ids(table.index) and (isinstance(index, int) or not has_ids(index))
     if by_position and observed is not None and n_rows == len(observed) < n:
@@ -88,11 +115,15 @@ def _read(
             rows = np.where(np.isin(np.arange(n), observed), rows, -1)
         samples, rows = np.flatnonzero(rows >= 0), rows[rows >= 0]
     if table.is_frame:
-        return _read_frame(name, table.values.iloc[rows], samples)
+        aligned = _read_frame(name, table.values.iloc[rows], samples)
+        return replace(aligned, id_column=id_column)
     if columns is None:
         names = table.columns or getattr(table.values, "columns", None)  # of a parquet file
         columns = names or [f"column {place}" for place in range(table.values.shape[1])]
-    return AlignedTable(name, samples, tuple(map(str, columns)), _numbers(table, who)[rows])
+    titles = tuple(map(str, columns))
+    numbers = _numbers(table, who)[rows]
+    whole = frozenset(titles) if numbers.dtype.kind in "iu" else frozenset[str]()
+    return AlignedTable(name, samples, titles, numbers, whole=whole)
 
 
 def _numbers(table: Table, who: str) -> Any:
@@ -110,12 +141,13 @@ def _numbers(table: Table, who: str) -> Any:
 
 
 def _read_frame(name: str, frame: pd.DataFrame, samples: np.ndarray) -> AlignedTable:
-    columns, numbers, categories, skipped = [], [], [], {}
+    columns, numbers, categories, skipped, whole = [], [], [], {}, []
     for place, label in enumerate(frame.columns):
         title = f"column {label}" if isinstance(label, int | np.integer) else str(label)
         column = read_column(frame, place)
         if column.kind == "number":
             columns.append(title)
+            whole += [title] if is_integer_dtype(frame.dtypes.iloc[place]) else []
             numbers.append(pd.to_numeric(frame.iloc[:, place]).to_numpy(float, na_value=np.nan))
         elif column.content:
             skipped[title] = f"holds {column.content}"
@@ -124,4 +156,5 @@ def _read_frame(name: str, frame: pd.DataFrame, samples: np.ndarray) -> AlignedT
             values = pd.Series(column.values).mask(column.missing).map(str, na_action="ignore")
             categories.append((title, pd.Categorical(values, levels)))
     matrix = np.column_stack(numbers) if numbers else np.empty((len(frame), 0))
-    return AlignedTable(name, samples, tuple(columns), matrix, tuple(categories), skipped)
+    known = tuple(columns), matrix, tuple(categories), skipped
+    return AlignedTable(name, samples, *known, frozenset(whole))

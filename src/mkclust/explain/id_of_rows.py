@@ -1,0 +1,104 @@
+"""Tables that hold the ids of their samples in a column instead of the index."""
+
+from collections.abc import Hashable
+from typing import Any, Literal
+
+import pandas as pd
+
+from mkclust.data.id_columns import has_name_of_ids
+from mkclust.index import FITTED, has_ids, written_like
+from mkclust.text import join_words
+
+# From this share of its values on, a column of text that are ids of the samples holds ids.
+LEAST_SHARE = 0.5
+
+
+def with_ids(frame: pd.DataFrame, index: Any, who: str) -> tuple[pd.DataFrame, str]:
+    """Return a frame by the ids of a fit, and the column that held these; "" if its index does.
+
+    A column is used if each of its values is the id of one sample. Columns that hold some of the
+    ids, or several that hold them all, are refused: rows would be matched by position otherwise.
+    """
+    if isinstance(index, int) or index.nlevels > 1 or not has_ids(index):
+        return frame, ""
+    if has_ids(frame.index) and len(_shared(frame.index, index)):
+        return frame, ""
+
+    uses = {place: _use(frame, place, index) for place in range(frame.shape[1])}
+    whole = [place for place, use in uses.items() if use == "all"]
+    part = [place for place, use in uses.items() if use == "some"]
+    if not whole and part:
+        raise ValueError(_advice(frame, part[0], index, who))
+    if not whole:
+        return frame, ""
+
+    first = frame.columns[whole[0]]
+    ids = pd.Index(frame.iloc[:, whole[0]])
+    if any(not ids.equals(pd.Index(frame.iloc[:, place])) for place in whole[1:]):
+        names = join_words(repr(frame.columns[place]) for place in whole)
+        raise ValueError(
+            f"{who}: each of the columns {names} holds the ids of {FITTED}: choose one by "
+            f"frame.set_index({first!r})"
+        )
+
+    rest = frame.iloc[:, [p for p in range(frame.shape[1]) if p not in whole]]
+    return rest.set_axis(ids, axis=0), str(first)
+
+
+def _shared(ids: Any, index: Any) -> Any:
+    """Return the ids of a table that are those of a fit, numbers also as text."""
+    if ids.nlevels > 1:
+        return ids[:0]
+    return ids[written_like(ids, index).isin(index)]
+
+
+def _use(frame: pd.DataFrame, place: int, index: Any) -> Literal["all", "some", "none"]:
+    """Return whether all, some or none of the values of a column are ids of a fit.
+
+    Numbers may be ids by chance, as ages are. Without the name of ids, they count as some if they
+    are all of the ids of the fit, and else as none.
+    """
+    column = frame.iloc[:, place]
+    known = column.dropna()
+    different = pd.Index(known.unique())
+    n_shared = len(_shared(different, index)) if len(different) else 0
+    if n_shared == 0:
+        return "none"
+
+    is_text = all(isinstance(value, str) for value in different)
+    is_named = _is_named(frame.columns[place], index)
+    is_whole = n_shared == len(different) == len(column)
+    if is_whole and (is_text or is_named):
+        return "all"
+    if is_named or (is_text and n_shared >= LEAST_SHARE * len(different)):
+        return "some"
+    return "some" if is_whole and n_shared == len(index) else "none"
+
+
+def _is_named(name: Hashable, index: Any) -> bool:
+    return has_name_of_ids(name) or (index.name is not None and name == index.name)
+
+
+def _advice(frame: pd.DataFrame, place: int, index: Any, who: str) -> str:
+    """Return what keeps a column of ids from being used, and what to do about it."""
+    name, column = frame.columns[place], frame.iloc[:, place]
+    known = column.dropna()
+    different = pd.Index(known.unique())
+    others = different.difference(_shared(different, index))
+    found = f"{who}: column {name!r} holds ids of {FITTED}, and the index none"
+
+    if len(known) < len(column):
+        n = len(column) - len(known)
+        return f"{found}: {n} of its cells are empty: drop these rows, then set_index({name!r})"
+    if not known.is_unique:
+        repeated = known[known.duplicated()].iloc[0]
+        return (
+            f"{found}: some are there more than once, such as {repeated!r}: keep one row for each "
+            f"by frame.drop_duplicates({name!r}), then set_index({name!r})"
+        )
+    if len(others):
+        return (
+            f"{found}; it also holds others, such as {others[0]!r}: pass "
+            f"frame.set_index({name!r}), which leaves the rows of others out"
+        )
+    return f"{found}: pass frame.set_index({name!r}), or rename it if these are other numbers"
