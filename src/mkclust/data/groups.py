@@ -1,0 +1,80 @@
+"""Samples that belong together: families, repeated measurements of a patient, batches, plates.
+
+Samples of one group are alike in everything, so rows of independent views are not exchangeable.
+Exchangeable are, at most, the samples within a group, and whole groups of the same size.
+"""
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from mkclust.index import FITTED, index_of, match_rows
+from mkclust.linalg import arrays_to_host
+
+
+def read_groups(groups: Any, samples: Any, *, whose: str = FITTED) -> np.ndarray:
+    """Return the number of the group of every sample, (n,), in the order of first appearance.
+
+    A sample without a group (an empty cell) is a group of its own.
+
+    Parameters
+    ----------
+    groups : Series, frame of one column, or array-like of shape (n,)
+        Names of groups: of a Series or frame by the ids of the samples, else in their order.
+    samples : pandas.Index or int
+        The index of the samples, or their number.
+    whose : str
+        What messages call the samples.
+
+    Examples
+    --------
+    >>> read_groups(["a", "b", "a", None, None], 5).tolist()
+    [0, 1, 0, 2, 3]
+    """
+    index = index_of(groups)
+    values = pd.DataFrame(arrays_to_host(groups)) if index is None else pd.DataFrame(groups)
+    if values.shape[1] != 1:
+        raise ValueError(
+            f"groups has {values.shape[1]} columns: pass one, with the name of each sample's group"
+        )
+
+    rows = match_rows(len(values) if index is None else index, samples, "groups", whose, every=True)
+    names = values.iloc[rows, 0].reset_index(drop=True)
+    numbers, _ = pd.factorize(names)
+    n_known = numbers.max(initial=-1) + 1
+    is_alone = numbers < 0
+    numbers[is_alone] = n_known + np.arange(is_alone.sum())
+    numbers, _ = pd.factorize(numbers)
+
+    if len(np.unique(numbers)) < 2:
+        raise ValueError(
+            f"groups has one group for all {len(numbers)} samples: pass ids that differ between "
+            "families, patients, batches or plates, or leave groups out"
+        )
+    return np.asarray(numbers, dtype=np.intp)
+
+
+def permutation_of_groups(groups: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+    """Return an order of the samples, (n,), at random among those that respect their groups.
+
+    Samples are shuffled within their groups, and whole groups among those of the same size.
+
+    >>> groups = np.array([0, 0, 1, 1, 2])
+    >>> order = permutation_of_groups(groups, np.random.default_rng(0))
+    >>> bool(groups[order[0]] == groups[order[1]]), int(order[4])
+    (True, 4)
+    """
+    numbers, codes, sizes = np.unique(groups, return_inverse=True, return_counts=True)
+    source = np.arange(len(numbers))
+    for size in np.unique(sizes):
+        alike = np.flatnonzero(sizes == size)
+        source[alike] = rng.permutation(alike)
+
+    members = np.argsort(codes, kind="stable")
+    shuffled = np.lexsort([rng.random(len(codes)), codes])
+    starts = np.cumsum(sizes) - sizes
+    within = np.arange(len(codes)) - np.repeat(starts, sizes)
+    order = np.empty(len(codes), dtype=np.intp)
+    order[members] = shuffled[np.repeat(starts[source], sizes) + within]
+    return order
