@@ -305,3 +305,51 @@ def test_times_in_whole_days_that_all_differ_are_no_ids():
     days = np.random.default_rng(0).permutation(60) + 100
     table = pd.DataFrame({"time": days, "event": np.arange(60) % 2})
     assert [test.test for test in annotate(LABELS, table, n_permutations=9).tests] == ["log-rank"]
+
+
+def log_rank(annotation):
+    return [test for test in annotation.tests if test.test == "log-rank"]
+
+
+# Marks of the samples without an event, and the name of their column.
+FREE = {
+    "alive": (0, 1),
+    "survived": ("no", "yes"),
+    "disease_free": (0, 1),
+    "progression_free": (False, True),
+    "OS_STATUS": ("0:DECEASED", "1:LIVING"),
+    "overall_survival": ("dead", "alive"),
+    "DFS_STATUS": ("1:Recurred/Progressed", "0:DiseaseFree"),
+}
+
+
+@pytest.mark.parametrize("name", FREE)
+def test_words_that_mean_free_of_the_event_are_read_as_such_and_events_are_counted(name):
+    pytest.importorskip("statsmodels")
+    rng = np.random.default_rng(0)
+    time, event = rng.exponential(1 + 3 * LABELS), (rng.uniform(size=60) < 0.3).astype(int)
+    end = {"disease_free": "dfs", "progression_free": "pfs", "DFS_STATUS": "dfs"}.get(name, "os")
+    marks = np.array(FREE[name])[1 - event]
+    annotation = annotate(LABELS, {f"{end}_months": time, name: marks}, n_permutations=9)
+    expected = annotate(LABELS, {"time": time, "event": event}, n_permutations=9)
+    (test,), (other,) = log_rank(annotation), log_rank(expected)
+    assert test.statistic == pytest.approx(other.statistic)
+    meaning = np.array(FREE[name])[0]
+    assert f"events: {event.sum()} of 60, {name} = {meaning}" in str(annotation)
+    assert f"events: {event.sum()} of 60, event = 1" in str(expected)
+
+
+@pytest.mark.parametrize("name", ["survival", "overall survival", "relapse_free_survival"])
+@pytest.mark.parametrize("marks", [(0, 1), ("no", "yes"), (False, True)], ids=str)
+def test_marks_that_could_mean_survived_or_died_are_taken_for_neither(name, marks):
+    time, event = np.random.default_rng(0).exponential(size=60), np.arange(60) % 3 == 0
+    endpoint = "rfs" if "relapse" in name else "os"
+    table = {f"{endpoint}_months": time, name: np.array(marks)[event.astype(int)]}
+    annotation = annotate(LABELS, table, n_permutations=9)
+    found = by_name(annotation)
+    assert not log_rank(annotation)
+    assert found[name].test == "chi-square"
+    assert "events" in found[f"{endpoint}_months"].reason
+    assert f"may mean alive or free of the event: {name}" in str(annotation)
+    with pytest.raises(ValueError, match=f"'{name}'.*died"):
+        annotate(LABELS, table, time=f"{endpoint}_months", event=name)

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
@@ -16,33 +16,97 @@ GLUED = re.compile(r"(?<=[a-z])(time|event|status)$")
 # What is followed up: usual abbreviations, and other words for them.
 ENDPOINTS = {"", "os", "pfs", "dfs", "rfs", "efs", "dss", "css", "mfs", "dmfs", "pfi", "dfi", "ttp"}
 WORDS = {
-    "": "to_event",
-    "os": "survival overall_survival to_death death dead died deceased vital follow_up followup "
-    "to_last_follow_up to_last_followup",
+    "": "to_event censored",
+    "os": "survival overall_survival alive living survived survivor to_death death dead died "
+    "deceased vital follow_up followup to_last_follow_up to_last_followup",
     "pfs": "progression_free progression_free_survival to_progression progression progressed",
     "dfs": "disease_free disease_free_survival",
+    "efs": "event_free event_free_survival",
     "rfs": "relapse_free relapse_free_survival recurrence_free to_relapse to_recurrence relapse "
     "relapsed recurrence",
 }
 ENDPOINT_OF = {word: end for end, words in WORDS.items() for word in words.split()}
 # These belong together if neither has a partner of its own endpoint: "time" and "dead".
 SIMILAR = {"": "os", "os": ""}
-# The values that mean an event, and those that mean none.
-HAPPENED = {"1", "dead", "deceased", "died", "death", "event", "yes", "true", "progressed"}
-HAPPENED |= {"progression", "recurred", "relapsed", "relapse", "recurrence", "recurred/progressed"}
-CENSORED = {"0", "alive", "living", "censored", "no", "false", "diseasefree", "disease free"}
+# Words in names of marks that are 1 for samples without an event, and those after which 1 may mean
+# either: 1 is "survived" in some columns called survival, "died" in others.
+NO_EVENT = {"alive", "living", "survived", "surviving", "survivor", "censored", "free"}
+UNCLEAR = {"survival", "censor", "censoring", "no", "not", "non", "without"}
+# The values that mean an event, and those that mean none, whatever the name of the column.
+HAPPENED = {"dead", "deceased", "died", "death", "event", "progressed", "progression", "recurred"}
+HAPPENED |= {"relapsed", "relapse", "recurrence", "recurred/progressed", "dead with tumor"}
+CENSORED = {"alive", "living", "survived", "censored", "diseasefree", "disease free", "event free"}
+CENSORED |= {"progression free", "recurrence free", "relapse free", "alive or dead tumor free"}
+CENSORED |= {"no event", "not progressed", "not recurred"}
+# These say whether what the name of the column means has happened.
+YES, NO = {"1", "yes", "true"}, {"0", "no", "false"}
 
 
-def read_events(values: Float, levels: Sequence[str]) -> Float | None:
-    """Return 1 for events and 0 for censored, given numbers or codes of levels; None if neither."""
-    if not levels:
-        return values if np.isin(values[np.isfinite(values)], (0, 1)).all() else None
-    # "1:DECEASED" means 1.
-    words = [re.sub(r"^([01])\s*:.*", r"\1", level.strip().lower()) for level in levels]
-    if not set(words) <= HAPPENED | CENSORED:
+class Events(NamedTuple):
+    """What was read as the events of survival."""
+
+    marks: Float  # 1 for events, 0 for censored, NaN for missing
+    meaning: str  # the values that were read as the event, such as "1:DECEASED"
+
+
+def read_events(values: Float, levels: Sequence[str], name: str = "") -> Events | None:
+    """Return the events in a column of numbers, or codes of levels; None if it holds none.
+
+    Words such as "dead" and "alive" say what they mean. What 1 and "yes" mean, the name says: none
+    is recognized under a name such as "survival", which could mean both.
+    """
+    labels = levels or ("0", "1")
+    codes = np.where(np.isfinite(values), values, np.nan)
+    if not levels and not np.isin(codes[np.isfinite(codes)], (0, 1)).all():
         return None
-    marks = np.array([*(float(word in HAPPENED) for word in words), np.nan])
-    return marks[np.where(np.isfinite(values), values, -1).astype(int)]
+
+    happened = [_is_event(label, meaning_of_one(name)) for label in labels]
+    if None in happened:
+        return None
+
+    marks = np.array([*map(float, happened), np.nan])
+    meaning = join_words(
+        label for label, is_event in zip(labels, happened, strict=True) if is_event
+    )
+    return Events(marks[np.where(np.isfinite(codes), codes, -1).astype(int)], meaning)
+
+
+def meaning_of_one(name: str) -> Literal["event", "no event", "unclear"]:
+    """Return what 1 or "yes" means in a column of marks, by the words of its name.
+
+    >>> [meaning_of_one(name) for name in ("OS_STATUS", "disease_free", "overall survival")]
+    ['event', 'no event', 'unclear']
+    """
+    words = _words(name)
+    negated = not {"no", "not", "non", "without"}.isdisjoint(words)
+
+    if words[-1] == "event" and not negated:
+        return "event"
+    if not UNCLEAR.isdisjoint(words):
+        return "unclear"
+    if NO_EVENT.isdisjoint(words):
+        return "event"
+    return "unclear" if "status" in words else "no event"
+
+
+def is_unclear(name: str, values: Float, levels: Sequence[str]) -> bool:
+    """Return whether a column may hold events or their opposite, and is taken for neither."""
+    is_known = read_events(values, levels, name) is not None
+
+    return not is_known and read_events(values, levels) is not None
+
+
+def _is_event(label: str, one: str) -> bool | None:
+    """Return whether a value means an event, given what 1 means; None if that is not known."""
+    text = re.sub(r"[\s_-]+", " ", label.strip().lower())
+    # In "1:DECEASED" the word says what is meant, whatever the number.
+    word = re.sub(r"^[01] ?: ?", "", text)
+
+    if word in HAPPENED | CENSORED:
+        return word in HAPPENED
+    if word not in YES | NO or one == "unclear":
+        return None
+    return (word in YES) == (one == "event")
 
 
 def named_survival(
@@ -60,7 +124,13 @@ def named_survival(
     for name, mark in zip(times, events, strict=True):
         if columns[name][1]:
             raise ValueError(f"time {name!r} holds categories: pass numbers")
-        if read_events(*columns[mark]) is None:
+        if is_unclear(mark, *columns[mark]):
+            raise ValueError(
+                f"event {mark!r}: under this name 1 or 'yes' may mean alive, or free of the event: "
+                "pass the event under another name, such as frame.assign(died=...), or as words "
+                "such as 'dead' and 'alive'"
+            )
+        if read_events(*columns[mark], mark) is None:
             raise ValueError(
                 f"event {mark!r}: pass 0 or 'alive' for censored, and 1 or 'dead' for an event"
             )
@@ -82,8 +152,7 @@ class SurvivalName(NamedTuple):
 
 def read_name(name: str) -> SurvivalName:
     """Return what the name of a column says of survival."""
-    key = re.sub(r"[^a-z0-9]+", "_", name.lower()).strip("_")
-    words = GLUED.sub(r"_\1", key).split("_")
+    words = _words(name)
 
     is_time = not TIMES.isdisjoint(words)
     is_event = not EVENTS.isdisjoint(words)
@@ -93,6 +162,11 @@ def read_name(name: str) -> SurvivalName:
     return SurvivalName(is_time, is_event, ENDPOINT_OF.get(rest, rest))
 
 
+def _words(name: str) -> list[str]:
+    key = re.sub(r"[^a-z0-9]+", "_", name.lower()).strip("_")
+    return GLUED.sub(r"_\1", key).split("_")
+
+
 def usual_survival(
     columns: Mapping[str, tuple[Float, Sequence[str]]],
 ) -> tuple[list[tuple[str, str]], list[str]]:
@@ -100,9 +174,11 @@ def usual_survival(
     times, events = dict[str, str](), dict[str, str]()
     for name, column in columns.items():
         is_time, is_event, endpoint = said = read_name(name)
-        if (is_event or said.is_bare) and not is_time and read_events(*column) is not None:
+        is_mark = (is_event or said.is_bare) and not is_time
+        may_be_time = is_time or (said.is_bare and read_events(*column) is None)
+        if is_mark and read_events(*column, name) is not None:
             events.setdefault(endpoint, name)
-        elif (is_time or said.is_bare) and not column[1]:
+        elif may_be_time and not column[1]:
             times[name] = endpoint
     found = {name: events.pop(end) for name, end in times.items() if end in events}
     for name, end in times.items():

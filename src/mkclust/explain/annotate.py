@@ -11,7 +11,13 @@ from scipy.sparse import issparse
 from scipy.stats import false_discovery_control, rankdata
 
 from mkclust.data.id_columns import is_own_column
-from mkclust.data.survival_columns import named_survival, read_events, usual_survival
+from mkclust.data.survival_columns import (
+    is_unclear,
+    named_survival,
+    read_events,
+    read_name,
+    usual_survival,
+)
 from mkclust.explain.clustered_on import clustered_views
 from mkclust.explain.fitted import check_fitted, fitted_index
 from mkclust.explain.tables import AlignedTable, read_tables
@@ -33,6 +39,10 @@ COLUMNS = ["variable", "test", "statistic", "p_value", "p_adjusted", "n_samples"
 COLUMNS += ["reason"]
 OWN_COLUMN = "written by mkclust itself"
 LIKE_AN_ID = "looks like an id (by its name, or whole numbers that all differ; floats are tested)"
+UNCLEAR_EVENTS = (
+    "Not taken for events of survival, because 1 or yes may mean alive or free of the event: {}; "
+    "give the column of events a name such as died."
+)
 LONELY_TIME = "looks like a censored time without its events: name both by time and event"
 
 
@@ -130,6 +140,7 @@ class _Variable:
     values: tuple[Float, ...]
     levels: tuple[str, ...] = ()
     reason: str = ""
+    event: str = ""  # what was read as the event of survival
 
 
 def annotate(
@@ -159,7 +170,8 @@ def annotate(
         by their index, in any order of rows, and may lack samples; all else by position.
     time, event : str or sequence of str, default=None
         Columns of times and of events: 0 or words such as "alive" for censored, 1 or "dead" for an
-        event. Pairs with usual names are recognized: ``time`` and ``event``, ``OS.time`` and
+        event; under names such as "alive" or "disease_free", 1 means none. Names such as "survival"
+        do not tell what 1 means, and are refused. Pairs with usual names are recognized: ``time`` and ``event``, ``OS.time`` and
         ``OS``, ``OS_MONTHS`` and ``OS_STATUS``, ``days_to_death`` and ``vital_status``, the same
         with PFS and DFS. A time with such a name is not tested as a number if it has no events.
         Survival needs statsmodels; without it, all else is tested.
@@ -182,7 +194,8 @@ def annotate(
     clusters, names, index = _read_labels(labels)
     tables, (views, note) = read_tables(_observations(table), index), clustered_views(labels)
     rows, by_cluster, survival = [], [], {}
-    for name, variable in _variables(tables, len(clusters), time, event).items():
+    variables = _variables(tables, len(clusters), time, event)
+    for name, variable in variables.items():
         values, test, reason = variable.values, variable.test, variable.reason
         known = np.isfinite(values).all(axis=0) & (clusters >= 0)
         groups = np.unique(clusters[known], return_inverse=True)[1]
@@ -222,6 +235,14 @@ def annotate(
         for each in tables
         if each.id_column
     ]
+    tested = frame.loc[made, "variable"].tolist()
+    notes += [
+        f"{name}: events: {each.n_events:,} of {each.n_samples:,}, {variables[name].event}."
+        for name, each in survival.items()
+        if name in tested
+    ]
+    unclear = [name for name, each in variables.items() if _may_be_events(name, each)]
+    notes += [UNCLEAR_EVENTS.format(join_words(unclear))] if unclear else []
     notes += [f"Not tested in {each.name!r}: {each.reasons}." for each in tables if each.skipped]
     notes += [note] if note else []
     return Annotation(frame, middles, int(n_permutations), survival, tuple(notes))
@@ -274,11 +295,21 @@ def _variables(
     found = {}
     for names in [*pairs, *usual]:
         times, marks = (single.pop(name) for name in names)
-        events = read_events(marks.values[0], marks.levels)
+        events = read_events(marks.values[0], marks.levels, marks.columns[0])
         assert events is not None
         columns = times.columns + marks.columns
-        found[", ".join(names)] = _Variable(columns, "log-rank", (times.values[0], events))
+        event = f"{marks.columns[0]} = {events.meaning}"
+        both = times.values[0], events.marks
+        found[", ".join(names)] = _Variable(columns, "log-rank", both, event=event)
     return found | single
+
+
+def _may_be_events(name: str, variable: _Variable) -> bool:
+    """Return whether a single column has the name of events that may be their opposite."""
+    said = read_name(name)
+    is_mark = not said.is_time and (said.is_event or said.is_bare)
+
+    return is_mark and is_unclear(name, variable.values[0], variable.levels)
 
 
 def _why_no_variable(table: AlignedTable, name: str) -> str:

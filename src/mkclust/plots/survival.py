@@ -57,6 +57,16 @@ class SurvivalDisplay(Display):
             self.curves[cluster] = steps, shares
 
     @property
+    def n_samples(self) -> int:
+        """Number of samples with a cluster, a time and an event."""
+        return len(self.times)
+
+    @property
+    def n_events(self) -> int:
+        """Number of samples with an event."""
+        return int(self.events.sum())
+
+    @property
     def medians(self) -> dict[int, float]:
         """The time until half of the samples of each cluster have had an event; NaN if never."""
         found = {c: steps[shares <= 0.5] for c, (steps, shares) in self.curves.items()}
@@ -67,7 +77,7 @@ class SurvivalDisplay(Display):
 
     def _words(self) -> str:
         return (
-            f"Kaplan-Meier curves of {len(self.times):,} samples, {self.events.sum():,.0f} with an "
+            f"Kaplan-Meier curves of {self.n_samples:,} samples, {self.n_events:,} with an "
             "event: the share of each cluster that has had none. Ticks: censored samples."
         )
 
