@@ -171,10 +171,10 @@ def annotate(
     time, event : str or sequence of str, default=None
         Columns of times and of events: 0 or words such as "alive" for censored, 1 or "dead" for an
         event; under names such as "alive" or "disease_free", 1 means none. Names such as "survival"
-        do not tell what 1 means, and are refused. Pairs with usual names are recognized: ``time`` and ``event``, ``OS.time`` and
-        ``OS``, ``OS_MONTHS`` and ``OS_STATUS``, ``days_to_death`` and ``vital_status``, the same
-        with PFS and DFS. A time with such a name is not tested as a number if it has no events.
-        Survival needs statsmodels; without it, all else is tested.
+        do not tell what 1 means, and are refused. Pairs with usual names are recognized: ``time``
+        and ``event``, ``OS.time`` and ``OS``, ``OS_MONTHS`` and ``OS_STATUS``, ``days_to_death``
+        and ``vital_status``, the same with PFS and DFS. A time with such a name is not tested as a
+        number if it has no events. Survival needs statsmodels; without it, all else is tested.
     n_permutations : int, default=999
         Permutations of the clusters.
     random_state : int, default=0
