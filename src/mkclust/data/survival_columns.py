@@ -64,7 +64,7 @@ def read_events(values: Float, levels: Sequence[str], name: str = "") -> Events 
     if None in happened:
         return None
 
-    marks = np.array([*map(float, happened), np.nan])
+    marks = np.array([*(1.0 if each else 0.0 for each in happened), np.nan])
     meaning = join_words(
         label for label, is_event in zip(labels, happened, strict=True) if is_event
     )
