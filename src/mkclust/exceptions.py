@@ -77,7 +77,7 @@ class OrderWarning(UserWarning):
 
 
 class UncoveredSamplesWarning(UserWarning):
-    """Samples have no entry in any view that is used: nothing is known of them."""
+    """Samples have no entry, or no neighbor, in any view that is used: nothing is known of them."""
 
 
 class WeightsWarning(UserWarning):

@@ -20,7 +20,7 @@ from mkclust import (
     sample_scores,
     to_anndata,
 )
-from mkclust.exceptions import UncoveredSamplesWarning
+from mkclust.exceptions import NeighborhoodsWarning, UncoveredSamplesWarning
 from mkclust.explain.report import report_html
 from mkclust.explain.stability import stability
 from mkclust.kernels import Nystroem
@@ -74,6 +74,80 @@ def test_every_method_leaves_out_samples_without_an_entry(name):
         model.fit(some(views, OTHERS))
     assert labels[OTHERS].tolist() == model.labels_.tolist()
     assert not hasattr(model, "uncovered_samples_")
+
+
+def lone(seed, samples=EMPTY):
+    """Return counts in which some samples have words of their own only, 300 and following."""
+    own = np.zeros((N, len(EMPTY)))
+    own[EMPTY, np.arange(len(EMPTY))] = 5
+    own[np.setdiff1d(EMPTY, samples)] = 0
+    return np.hstack([counts(seed, samples), own])
+
+
+@pytest.mark.parametrize("name", sorted(METHODS))
+def test_every_method_leaves_out_samples_without_a_neighbor_in_any_view(name):
+    views = {"a": lone(1), "b": lone(2)}
+    model = fit(METHODS[name](3, random_state=0), views)
+    assert model.uncovered_samples_.tolist() == EMPTY
+    assert not model.embedding_[EMPTY].any()
+    labels = model.labels_.copy()
+    if hasattr(model, "predict"):
+        with pytest.warns(UncoveredSamplesWarning, match="no neighbor"):
+            assert model.predict(views).tolist() == labels.tolist()
+    model.fit(some(views, OTHERS))
+    assert labels[OTHERS].tolist() == model.labels_.tolist()
+
+
+def test_a_sample_with_neighbors_in_one_view_is_fitted_by_that():
+    views = {"a": lone(1), "b": lone(2, EMPTY[:1])}
+    with pytest.warns(NeighborhoodsWarning, match=r"in a, 2 samples \(17 and 60\)"):
+        model = fit(AverageKKM(3, random_state=0), views)
+    assert np.flatnonzero(model.labels_ == -1).tolist() == EMPTY[:1]
+    assert adjusted_rand_index(Y[EMPTY[1:]], model.labels_[EMPTY[1:]]) == 1
+
+
+@pytest.mark.parametrize("missing_views", ["learn", "rescale", "zero"])
+def test_a_sample_without_neighbors_that_other_views_lack_is_left_out(missing_views):
+    views = {"a": lone(1), "b": counts(2, [])}
+    observed = np.ones((N, 2), bool)
+    observed[EMPTY[:2], 1] = False
+    model = AverageKKM(3, missing_views=missing_views, random_state=0)
+    labels = fit(model, views, observed=observed).labels_
+    assert np.flatnonzero(labels == -1).tolist() == EMPTY[:2]
+    with pytest.warns(UncoveredSamplesWarning):
+        assert model.predict(views, observed=observed).tolist() == labels.tolist()
+
+
+def test_new_samples_without_a_neighbor_are_named_and_the_others_are_as_without_them():
+    views = {"a": lone(1, []), "b": lone(2, [])}
+    model = AverageKKM(3, random_state=0).fit(views)
+    new = {name: view[:8].copy() for name, view in views.items()}
+    for view in new.values():
+        view[2], view[5] = 0, 0
+        view[2, 300] = 9  # a word of no sample of the fit
+    new["b"][5] = views["b"][5]
+    with pytest.warns(UncoveredSamplesWarning, match="1 of 8 samples has no entry, or no n.*: 2"):
+        labels = model.predict(new)
+    assert np.flatnonzero(labels == -1).tolist() == [2]
+    kept = np.delete(np.arange(8), 2)
+    assert labels[kept].tolist() == model.predict(some(new, kept)).tolist()
+    with pytest.warns(UncoveredSamplesWarning):
+        assert not model.transform(new)[2].any()
+
+
+def test_samples_without_links_are_left_out_of_a_graph():
+    links = (np.random.default_rng(0).random((N, N)) < np.where(Y[:, None] == Y, 0.2, 0.005)) * 1.0
+    links = np.triu(links, 1) + np.triu(links, 1).T
+    links[EMPTY], links[:, EMPTY] = 0, 0
+    model = fit(AverageKKM(3, kernels="graph", random_state=0), [links])
+    assert np.flatnonzero(model.labels_ == -1).tolist() == EMPTY
+    with pytest.warns(UncoveredSamplesWarning):
+        assert model.predict([links]).tolist() == model.labels_.tolist()
+
+
+def test_too_few_samples_with_a_neighbor_are_refused_with_their_number():
+    with pytest.raises(ValueError, match="only 0 of 20 samples .* neighbor"):
+        AverageKKM(3, kernels="sparse").fit([np.eye(20)])
 
 
 @pytest.mark.parametrize("kernels", ["auto", "cosine", "hellinger", "jaccard"])

@@ -8,7 +8,7 @@ import pytest
 from sklearn.metrics.pairwise import cosine_similarity, rbf_kernel
 
 from mkclust import AverageKKM, KernelBank
-from mkclust.exceptions import NeighborhoodsWarning
+from mkclust.exceptions import NeighborhoodsWarning, UncoveredSamplesWarning
 from mkclust.kernels.neighbors import count_neighbors
 from mkclust.linalg import FactoredMatrix
 
@@ -170,7 +170,7 @@ def test_neighborhoods_that_say_nothing_are_refused():
             AverageKKM(3, kernels=KernelBank(**GAUSSIAN, neighbors=neighbors)).fit(blobs())
 
 
-def test_samples_without_neighbors_are_named_and_refused_if_they_have_none_in_any_kernel():
+def test_samples_without_neighbors_are_named_and_left_out_if_they_have_none_in_any_kernel():
     rng, ids = np.random.default_rng(0), [f"s{i}" for i in range(30)]
     views = {name: rng.uniform(size=(30, 5)) for name in "ab"}
     views["a"][:, 3:] = 0
@@ -180,8 +180,9 @@ def test_samples_without_neighbors_are_named_and_refused_if_they_have_none_in_an
     for X, message in ((views, r"in a, 2 samples \(3 and 8\)"), (frames, r"in a, .*\(s3 and s8\)")):
         with pytest.warns(NeighborhoodsWarning, match=message):
             assert model.fit(X).labels_.shape == (30,)
-    with pytest.raises(ValueError, match=r"2 samples \(3 and 8\) have no neighbor in any kernel"):
+    with pytest.warns(UncoveredSamplesWarning, match=r"2 of 30 .* no neighbor.*: 3 and 8\."):
         model.fit({"a": views["a"]})
+    assert np.flatnonzero(model.labels_ == -1).tolist() == [3, 8]
 
 
 def test_more_unconnected_groups_than_clusters_are_told():

@@ -141,7 +141,8 @@ kernel_names_ : tuple of str
 agreement_ : Agreement
     Which kernels agree (`mkclust.agreement`), if there are several.
 uncovered_samples_ : ndarray
-    Ids, or else numbers, of samples with the label -1, which have no entry in any used view.
+    Ids, or else numbers, of samples with the label -1: no used view has an entry, or a neighbor,
+    of them.
 fill_history_ : ndarray of shape (n_fills + 1,)
     The objective without and with each learned fill; ``history_`` is that of the last solve.
 missingness_ : Missingness

@@ -12,7 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from mkclust.data.samples import Samples
 from mkclust.engine.certificate import rounding_of_entries
-from mkclust.linalg import arrays_to_host, is_on_accelerator, to_device, to_host
+from mkclust.linalg import arrays_to_host, is_on_accelerator, select, to_device, to_host
 from mkclust.linalg.sparse_rows import spread_rows
 from mkclust.methods.base import MultipleKernelClusterer
 from mkclust.methods.learned_rows import LearnedRows, grams_of, learn_regressions
@@ -64,8 +64,8 @@ class InductiveClusterer(
         Returns
         -------
         ndarray of shape (n_new,)
-            The same as ``labels_`` for the training samples; -1 for samples that have no entry in
-            any view that is used, which an `UncoveredSamplesWarning` names.
+            The same as ``labels_`` for the training samples; -1 for samples that have no entry, or
+            no neighbor, in any view that is used, which an `UncoveredSamplesWarning` names.
         """
         _, rows, uncovered = self._embed(X, self_similarity, observed)
         labels = assign(rows, self._centers)
@@ -105,19 +105,28 @@ class InductiveClusterer(
         samples = source.read(self, X, observed, is_new=True)
         if self_similarity is not None and not source.given_kernels:
             raise ValueError("self_similarity belongs to precomputed kernels: leave it out")
-        n, uncovered = samples.n_samples, without_entries(source.empty(samples), self._used_kernels)
-        if not len(uncovered):
-            return samples, source.embed(self, samples, self_similarity), uncovered
-        warn_of_uncovered(uncovered, n, samples.ids)
+        n, empty = samples.n_samples, source.empty(samples)
+        uncovered = without_entries(empty, self._used_kernels)
         covered = np.delete(np.arange(n), uncovered)
         if not len(covered):
+            warn_of_uncovered(uncovered, n, samples.ids)
             return samples, np.zeros((n, self.n_clusters)), uncovered
-        if self_similarity is not None:
-            self_similarity = to_host(arrays_to_host(self_similarity))[:, covered]
-        # As views, since the columns of kernels are training samples.
-        part = replace(replace(samples, kind="views").take(covered), kind=samples.kind)
-        rows = source.embed(self, part, self_similarity)
-        return samples, spread_rows(rows, covered, n, 0.0), uncovered
+
+        part = samples
+        if len(uncovered):
+            if self_similarity is not None:
+                self_similarity = to_host(arrays_to_host(self_similarity))[:, covered]
+            # As views, since the columns of kernels are training samples.
+            part = replace(replace(samples, kind="views").take(covered), kind=samples.kind)
+        rows, alone = source.embed(self, part, self_similarity)
+
+        lost = without_entries(empty[covered] | alone, self._used_kernels)
+        kept = np.delete(np.arange(len(covered)), lost)
+        if len(kept) == n:
+            return samples, rows, uncovered
+        uncovered = np.delete(np.arange(n), covered[kept])
+        warn_of_uncovered(uncovered, n, samples.ids, lacks_neighbors=len(lost) > 0)
+        return samples, spread_rows(select(rows, kept), covered[kept], n, 0.0), uncovered
 
     @property
     def _n_features_out(self) -> int:

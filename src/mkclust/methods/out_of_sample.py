@@ -1,6 +1,6 @@
 """Embed samples that a model was not fitted on, and find those without entries in used views."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
@@ -28,7 +28,8 @@ from mkclust.stack.observed import FillRule, SampleMap, maps_of, observed_sample
 from mkclust.text import count, join_words
 from mkclust.types import Array, Float
 
-# The label of samples of which nothing is known: they have no entry in any view that is used.
+# The label of samples of which nothing is known: no view that is used has an entry, or finds a
+# neighbor, of them.
 UNCOVERED = -1
 # Self-similarities that differ by no more than this share are the same.
 SAME_DIAGONAL = 1e-6
@@ -72,14 +73,20 @@ def without_entries(empty: np.ndarray, is_used: Any = slice(None)) -> np.ndarray
 
 
 def warn_of_uncovered(
-    uncovered: np.ndarray, n_samples: int, ids: np.ndarray | None, aside: Sequence[str] = ()
+    uncovered: np.ndarray,
+    n_samples: int,
+    ids: np.ndarray | None,
+    aside: Sequence[str] = (),
+    *,
+    lacks_neighbors: bool = False,
 ) -> None:
-    """Warn of samples that have no entry in any view that is used, and name views set aside."""
+    """Warn of samples of which no used view says anything, and name views set aside."""
     have, them = ("has", "it") if len(uncovered) == 1 else ("have", "them")
     named = join_words(uncovered if ids is None else ids[uncovered])
+    what = "no entry, or no neighbor," if lacks_neighbors else "no entry"
     only = f", only in {join_words(aside)}, which a method such as AverageKKM uses" if aside else ""
     warn(
-        f"{len(uncovered)} of {count(n_samples, 'sample')} {have} no entry in any view that is "
+        f"{len(uncovered)} of {count(n_samples, 'sample')} {have} {what} in any view that is "
         f"used{only}: {named}. Nothing is known of {them}, and the label is {UNCOVERED}",
         UncoveredSamplesWarning,
     )
@@ -102,6 +109,12 @@ class Similarities(NamedTuple):
     # kernel; or an object whose ``blocks()`` yields some rows of all kernels at a time.
     cross: Any
     self_similarity: Array | None = None  # (n_kernels, n_seen); None if it follows from the fit
+
+    def blocks(self) -> Iterable[tuple[slice, Any]]:
+        """Return some rows at a time, with the similarities of these by kernel."""
+        if isinstance(self.cross, Source):
+            return self.cross.blocks()
+        return [(slice(0, len(self.rows)), self.cross)]
 
 
 @dataclass(frozen=True)
@@ -198,12 +211,8 @@ class Extension:
 
     def _embed_some(self, part: Similarities) -> Array:
         """Return what some kernels contribute to the samples that they have, (n_seen, k)."""
-        own, whole = part.self_similarity, slice(0, len(part.rows))
-        blocks: Any = [(whole, part.cross)]
-        if isinstance(part.cross, Source):
-            blocks = part.cross.blocks()
-        embedded = []
-        for rows, matrices in blocks:
+        own, embedded = part.self_similarity, []
+        for rows, matrices in part.blocks():
             parts = []
             for place, p in enumerate(part.kernels):
                 cross = matrices[place, ...] if is_foreign(matrices) else matrices[place]

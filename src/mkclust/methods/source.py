@@ -16,6 +16,7 @@ from mkclust.data.tables import TABLE
 from mkclust.index import make_index
 from mkclust.kernels import KernelBank
 from mkclust.kernels.bank import match_views
+from mkclust.kernels.kinds import RULES
 from mkclust.kernels.neighbors import Neighborhoods
 from mkclust.linalg import (
     arrays_to_host,
@@ -28,7 +29,7 @@ from mkclust.linalg import (
 )
 from mkclust.linalg.sparse_rows import row_width
 from mkclust.methods.memory_checks import require_memory_beside_kernels
-from mkclust.methods.out_of_sample import Extension, Similarities
+from mkclust.methods.out_of_sample import UNCOVERED, Extension, Similarities
 from mkclust.stack import RowSource, Stack, as_numbers, as_stack, row_sums
 from mkclust.stack.discretize import assign
 from mkclust.stack.feature_maps import PreparedMap
@@ -69,6 +70,8 @@ class Source:
     neighborhoods: ClassVar[Any] = {}
     # The numbers of the precomputed kernels, whose self-similarities can be passed.
     given_kernels: ClassVar[Any] = ()
+    # Whether the columns of a view are its samples.
+    has_pairs: ClassVar[Any] = False
 
     def of_kernels(self, by_view: np.ndarray) -> np.ndarray:
         """Return columns of kernels, given those of views, (n, n_views) to (n, m)."""
@@ -117,10 +120,47 @@ class Source:
                 empty[seen[rows], number] = True
         return self.of_kernels(empty)
 
-    def embed(self: Any, model: Any, samples: Samples, self_similarity: Any) -> Array:
-        """Embed new samples."""
+    def isolated(self, empty: np.ndarray) -> np.ndarray:
+        """Return which kernels find no neighbor of which samples of the fit, (n, m) of bool."""
+        found = np.zeros_like(empty)
+        for p, neighborhoods in enumerate(self.neighborhoods.values()):
+            if neighborhoods is not None:
+                samples = slice(None) if self.observed is None else self.observed[:, p]
+                found[samples, p] = neighborhoods.isolated()
+        return found
+
+    def embed(
+        self: Any, model: Any, samples: Samples, self_similarity: Any
+    ) -> tuple[Array, np.ndarray]:
+        """Embed new samples, and say which kernels find no neighbor of which, (n, m) of bool."""
         similarities = self.similarities(model, samples, self_similarity)
-        return self.extension.embed(similarities, samples.n_samples)
+        rows = self.extension.embed(similarities, samples.n_samples)
+        return rows, self.without_neighbors(model, similarities, samples.n_samples)
+
+    def without_neighbors(
+        self, model: Any, similarities: Sequence[Similarities], n_new: int
+    ) -> np.ndarray:
+        """Return which kernels find no neighbor with a cluster of which new samples, (n, m)."""
+        kernels = list(self.neighborhoods.values())
+        found = np.zeros((n_new, len(model.kernel_names_)), bool)
+        if all(each is None for each in kernels):
+            return found
+
+        has_cluster = to_host(model.labels_) != UNCOVERED
+        if model._covered is not None:
+            has_cluster = has_cluster[model._covered]
+        for part in similarities:
+            for rows, matrices in part.blocks():
+                for place, p in enumerate(part.kernels):
+                    if kernels[p] is None:
+                        continue
+                    counts = (
+                        has_cluster if self.observed is None else has_cluster[self.observed[:, p]]
+                    )
+                    cross = matrices[place, ...] if is_foreign(matrices) else matrices[place]
+                    total = to_host(cross @ to_device(counts.astype(float), cross))
+                    found[part.rows[rows], p] = total <= 0
+        return found
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -206,6 +246,11 @@ class FromViews(Source):
         rules = list(self.bank.rules_.values())
         views = enumerate(self.bank.kernel_views_)
         return [p for p, view in views if rules[view] == "precomputed"]
+
+    @property
+    def has_pairs(self) -> bool:
+        """Whether the columns of a view are its samples, as those of distances and links."""
+        return any(RULES[kind].of_pairs for kind in self.bank.rules_.values())
 
     @property
     def neighborhoods(self) -> dict[str, Neighborhoods | None]:
@@ -318,15 +363,16 @@ class FromFeatures(Source):
         features = [to_host(F)[positions] for F in self.features.of(block)]
         return sum(float(c) * (F @ F.T) for c, F in zip(model.coefficients_, features, strict=True))
 
-    def embed(self, model: Any, samples: Samples, self_similarity: Any) -> Array:
-        """Embed new samples by their features, in blocks."""
+    def embed(self, model: Any, samples: Samples, self_similarity: Any) -> tuple[Array, np.ndarray]:
+        """Embed new samples by their features, in blocks; features know no neighbors."""
         features, matrix = self.features, self.matrix
 
         def embed_block(block: Block, start: int) -> Array:
             check_finite(block, start)
             return features.project(block, matrix)
 
-        return as_blocks(samples).map(embed_block)
+        rows = as_blocks(samples).map(embed_block)
+        return rows, np.zeros((samples.n_samples, len(model.kernel_names_)), bool)
 
 
 def some_rows(blocks: Blocks) -> dict[str, SomeRows]:

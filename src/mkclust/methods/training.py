@@ -63,12 +63,14 @@ SHOWN = ("weights", "coefficients", "objective", "history", "fill_history", "con
 
 
 class Training(NamedTuple):
-    """What a model is fitted on: its kernels, of the samples that have an entry in any of them."""
+    """What a model is fitted on: its kernels, of the samples of which any of them says anything."""
 
     fitted: np.ndarray | None  # the numbers of the samples that are fitted; None if all are
     source: Any  # FromKernels, FromViews or FromFeatures
     kernels: Any  # what its ``stack`` takes
-    empty: np.ndarray  # which kernels have nothing of which samples, (n, m) of bool
+    # Which kernels say nothing of which samples, without an entry or a neighbor, (n, m) of bool.
+    empty: np.ndarray
+    lacks_neighbors: bool = False  # whether neighbors are what some samples are without
 
 
 def read_training(model: Any, X: Any, observed: Any = None) -> Samples:
@@ -84,15 +86,25 @@ def read_training(model: Any, X: Any, observed: Any = None) -> Samples:
 
 
 def open_training(model: Any, samples: Samples, fitted: np.ndarray | None = None) -> Training:
-    """Make the kernels of samples, all or some, without those that turn out to have no entry."""
+    """Make the kernels of samples, all or some, without those of which no kernel says anything."""
     part = samples if fitted is None else samples.take(fitted)
     source, kernels = open_samples(model, part)
     empty = source.empty(part)
-    if not len(lost := without_entries(empty)):
-        return Training(fitted, source, kernels, empty)
-    fitted = np.delete(np.arange(samples.n_samples) if fitted is None else fitted, lost)
+    isolated = source.isolated(empty)
+    empty |= isolated
+    lost = without_entries(empty)
+
+    # The columns of pairs are all samples: those are fitted, and have no label.
+    if source.has_pairs or not len(lost):
+        return Training(fitted, source, kernels, empty, bool(isolated.any()))
+
+    everyone = np.arange(samples.n_samples) if fitted is None else fitted
+    fitted = np.delete(everyone, lost)
     check_covered(len(fitted), samples.n_samples, model.n_clusters)
-    return open_training(model, samples, fitted)
+
+    training = open_training(model, samples, fitted)
+    lacks_neighbors = training.lacks_neighbors or bool(isolated[lost].any())
+    return training._replace(lacks_neighbors=lacks_neighbors)
 
 
 def open_samples(model: Any, samples: Samples) -> tuple[Any, Any]:
@@ -170,7 +182,7 @@ def learn(model: Any, samples: Samples) -> dict[str, Any]:
     """Solve, and return the learned attributes by name; warn of problems."""
     training = open_training(model, samples)
     source, fitted = training.source, training.fitted
-    noted = check_neighborhoods(source, model.n_clusters)
+    noted = check_neighborhoods(source, model.n_clusters, fitted)
     with one_thread_if_small(len(training.empty)):
         given = source.stack(model, training.kernels)
         solution = model.solve(given)
@@ -197,7 +209,13 @@ def learn(model: Any, samples: Samples) -> dict[str, Any]:
         has = np.flatnonzero((~empty[unused]).any(axis=0))
         uncovered = spread_over_all(learned, samples, fitted, unused)
         aside = [stack.names[p] for p in has]
-        warn_of_uncovered(uncovered, samples.n_samples, samples.ids, aside)
+        warn_of_uncovered(
+            uncovered,
+            samples.n_samples,
+            samples.ids,
+            aside,
+            lacks_neighbors=training.lacks_neighbors,
+        )
     return learned
 
 
@@ -327,20 +345,25 @@ def check_covered(n_covered: int, n_samples: int, n_clusters: int) -> None:
     if n_covered < max(n_clusters, 2):
         raise ValueError(
             f"n_clusters={n_clusters}, but only {n_covered} of {count(n_samples, 'sample')} have "
-            "an entry in a view that is used, and nothing is known of the others: ask for fewer "
-            "clusters, add a view that has them, or take a method that uses every view, such as "
-            "AverageKKM"
+            "an entry in a view that is used, and there a neighbor if the view is compared by "
+            "neighborhoods; nothing is known of the others: ask for fewer clusters, add a view "
+            "that has them, or take a method that uses every view, such as AverageKKM"
         )
 
 
-def check_neighborhoods(source: Any, n_clusters: int) -> dict[str, Any]:
+def check_neighborhoods(
+    source: Any, n_clusters: int, fitted: np.ndarray | None = None
+) -> dict[str, Any]:
     """Refuse or warn of neighborhoods that connect too little."""
-    by_name, ids, observed = source.neighborhoods, source.given.ids, source.observed
+    by_name, observed = source.neighborhoods, source.observed
     found = [(p, name, each) for p, (name, each) in enumerate(by_name.items()) if each is not None]
     if not found:
         return {}
+
     n = found[0][2].n_samples if observed is None else len(observed)
-    parts, is_connected = [], np.zeros(n, bool)
+    # What samples are called: by their ids, or by their numbers among all.
+    called = source.given.ids if source.given.ids is not None else fitted
+    parts = []
     for p, name, each in found:
         if each.members.nnz == each.n_samples**2:
             raise ValueError(
@@ -349,21 +372,15 @@ def check_neighborhoods(source: Any, n_clusters: int) -> dict[str, Any]:
             )
         samples = np.arange(n) if observed is None else np.flatnonzero(observed[:, p])
         parts.append((each, samples))
-        is_connected[samples[~each.isolated()]] = True
-    are_all, nowhere = len(found) == len(by_name), np.flatnonzero(~is_connected)
-    if are_all and len(nowhere):
-        raise ValueError(
-            f"{_listed(nowhere, ids)} no neighbor in any kernel (only similarities above zero "
-            "count): drop such samples, or add a kernel or view in which they are similar to others"
-        )
-    for (_, name, each), (_, samples) in zip(found, parts, strict=True):
-        if len(isolated := samples[each.isolated()]):
+        isolated = samples[each.isolated()]
+        if len(isolated):
             warn(
-                f"in {name}, {_listed(isolated, ids)} no neighbor (only similarities above zero "
+                f"in {name}, {_listed(isolated, called)} no neighbor (only similarities above zero "
                 "count): only the other kernels decide their clusters",
                 NeighborhoodsWarning,
             )
-    if not are_all:
+
+    if len(found) < len(by_name):
         return {}
     n_components = count_components(parts, n)
     if n_components > n_clusters:
