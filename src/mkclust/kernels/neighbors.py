@@ -21,6 +21,7 @@ from scipy.sparse.csgraph import connected_components
 
 from mkclust.linalg import (
     FactoredMatrix,
+    copy_array,
     is_foreign,
     namespace,
     row_ranges,
@@ -150,13 +151,20 @@ def find_neighborhoods(size: int, blocks: Iterable[Array]) -> Neighborhoods:
 
 
 def kth_smallest(rows: Array, k: int) -> Array:
-    """Return the k-th smallest entry of every row, as a column."""
+    """Return the k-th smallest entry of every row, as a column of its own.
+
+    A slice of the sorted rows would keep all of them in memory as long as it lives.
+    """
     xp = namespace(rows)
+
     if not is_foreign(rows):
-        return np.partition(rows, k - 1, axis=1)[:, k - 1 : k]
-    if hasattr(xp, "topk"):  # torch: faster than to sort
-        return xp.topk(rows, k, dim=1, largest=False).values[:, k - 1 :]
-    return xp.sort(rows, axis=1)[:, k - 1 : k]
+        ordered = np.partition(rows, k - 1, axis=1)
+    elif hasattr(xp, "topk"):  # torch: faster than to sort
+        ordered = xp.topk(rows, k, dim=1, largest=False).values
+    else:
+        ordered = xp.sort(rows, axis=1)
+
+    return copy_array(ordered[:, k - 1 : k])
 
 
 def _within(dissimilarities: Array, last: Array) -> Any:
