@@ -223,6 +223,40 @@ def streamed(rng):
     return problem._replace(options=problem.options | {"streamed": True})
 
 
+def streamed_many(rng):
+    """More samples than a mix of streamed kernels is held for: products alone have to tell."""
+    n, m, k = int(rng.integers(2001, 2400)), int(rng.integers(2, 4)), int(rng.integers(2, 8))
+    y = rng.integers(k, size=n)
+
+    def blobs():
+        strength = rng.choice([0.5, 1.0, 3.0])
+        return _gaussian(strength * rng.normal(size=(k, 5))[y] + rng.normal(size=(n, 5)))
+
+    def falling():
+        """Return a kernel of random directions whose eigenvalues fall slowly, and nearly tie."""
+        rank = int(rng.integers(50, 300))
+        Q = np.linalg.qr(rng.normal(size=(n, rank)))[0]
+        return (Q * rng.choice([0.8, 0.95, 0.99]) ** np.arange(rank)) @ Q.T
+
+    def categories_of_one():
+        codes = rng.integers(int(rng.integers(3, 25)), size=n)
+        return (codes[:, None] == codes).astype(float)
+
+    def apart():
+        """Return a kernel of two groups without a link, of which one is far smaller."""
+        small = int(rng.integers(20, 200))
+        first, second = (rng.normal(size=(size, 30)) for size in (small, n - small))
+        scale = rng.uniform(1, 30)
+        return scipy.linalg.block_diag(scale * first @ first.T, second @ second.T)
+
+    def shares():
+        return np.diag(rng.random(n) ** rng.choice([1, 3, 6]) + 1e-3)
+
+    makers = (blobs, falling, categories_of_one, apart, shares)
+    kernels = [makers[int(rng.integers(len(makers)))]() for _ in range(m)]
+    return Problem(_symmetric(kernels), k, RAW | {"streamed": True})
+
+
 def incomplete(rng):
     """One of the other families that lacks samples; two groups may have no kernel in common."""
     kernels, k, options = _one_of(rng, many_kernels)
@@ -238,7 +272,7 @@ def incomplete(rng):
 
 FAMILIES = (disconnected_groups, hidden_groups, diagonal, diagonal_groups, exact_ties, near_ties)
 FAMILIES += (rank_one, dynamic_range, duplicates, many_kernels, sparse_graphs, categories, noise)
-FAMILIES += (single_precision, streamed, incomplete)
+FAMILIES += (single_precision, streamed, incomplete, streamed_many)
 
 
 def draw(family, seed):
@@ -260,6 +294,7 @@ def check(problem, **options):
         "true": float((J - solution.lower_bound) / max(abs(J), np.finfo(float).tiny)),
         "converged": bool(solution.converged),
         "certificate": str(solution.certificate),
+        "probability": float(solution.certificate.probability),
         "seconds": seconds,
     }
 
@@ -289,7 +324,11 @@ def run(task, prove="auto"):
 
 def summarize(rows):
     """Return counts by family."""
-    names = {"claimed": "largest claimed gap", "true": "largest true gap"}
+    names = {
+        "claimed": "largest claimed gap",
+        "true": "largest true gap",
+        "probability": "largest stated probability",
+    }
     rows = pd.DataFrame(rows).rename(columns=names)
     families = rows.groupby("family", sort=False)
     counts = families.agg({"seed": "size", "error": "count", "converged": "sum", "false": "sum"})

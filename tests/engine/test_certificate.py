@@ -11,6 +11,10 @@ from conftest import gaussian_kernels
 from libraries import LIBRARIES, as_library
 from mkclust import MKKMMM, SimpleMKKM
 from mkclust.engine.certificate import (
+    HIGHEST_PROBABILITY,
+    MissedSearch,
+    error_if_below,
+    highest_missed,
     is_proved,
     largest_harmless,
     miss_probability,
@@ -41,7 +45,8 @@ DECEIVING = {
     "disconnected_groups": (43, 75, 146, 193),
     "diagonal": (39, 48, 107, 136, 193),
 }
-PROBLEMS = [(f.__name__, s, "auto") for f in certificates.FAMILIES for s in range(10_001, 10_004)]
+FAMILIES = [f.__name__ for f in certificates.FAMILIES if f.__name__ != "streamed_many"]
+PROBLEMS = [(name, seed, "auto") for name in FAMILIES for seed in range(10_001, 10_004)]
 PROBLEMS += [(name, seed, False) for name, seeds in DECEIVING.items() for seed in seeds]
 PROBLEMS += [(name, seeds[0], "auto") for name, seeds in DECEIVING.items()]
 PROBLEMS += [("single_precision", seed, "auto") for seed in (548, 743)]
@@ -57,6 +62,32 @@ def test_a_dense_eigensolver_refutes_no_certificate(family, seed, prove):
     row = certificates.check(certificates.draw(getattr(certificates, family), seed), prove=prove)
     assert row["converged"]
     assert not certificates.is_false(row), row
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", [0, 1, 5, 6, 8, 10])
+def test_certificates_of_many_streamed_samples_are_true_and_state_their_probability(seed):
+    row = certificates.check(certificates.draw(certificates.streamed_many, seed))
+    assert not certificates.is_false(row), row
+    assert row["certificate"].startswith("searched (missed with probability at most ")
+    assert 0 < row["probability"] <= HIGHEST_PROBABILITY
+
+
+def test_an_inconclusive_search_of_streamed_samples_states_the_error_that_it_excludes():
+    """Ties far beyond the vectors that are iterated, which a few products cannot tell apart."""
+    n, k = 2100, 3
+    diagonals = np.append(np.full(n // 4, 2.0), np.full(n - n // 4, 1.0))
+    diagonals = np.stack([diagonals, diagonals[::-1]])
+    kernels = np.stack([np.diag(values) for values in diagonals])
+    stack = as_stack(kernels, validate=False, streamed=True, **certificates.RAW)
+    solution = solve_simple_mkkm(stack, k)
+    objective = np.sort(solution.weights**2 @ diagonals)[-k:].sum()
+    true_gap = (objective - solution.lower_bound) / objective
+    assert not solution.converged
+    assert str(solution.certificate).startswith("searched (missed with probability at most ")
+    assert 0 < solution.certificate.probability <= HIGHEST_PROBABILITY
+    assert -1e-10 < true_gap <= solution.gap + 1e-10
+    assert 1e-6 < solution.gap < 0.5
 
 
 @pytest.mark.parametrize("seed", range(12))
@@ -123,6 +154,29 @@ def test_what_lies_below_the_harmless_level_is_harmless(seed):
     assert np.linalg.eigvalsh(K)[-k:].sum() - relaxation.value <= allowed
 
 
+@pytest.mark.parametrize("seed", range(5))
+def test_the_error_of_a_sum_is_bounded_by_the_eigenvalues_outside_of_its_vectors(seed):
+    rng = np.random.default_rng(seed)
+    n, b, k = 60, 8, 4
+    values = np.sort(rng.uniform(5, 9, b))[::-1]
+    R = rng.normal(size=(n - b, b)) * 10 ** rng.uniform(-3, -1, b)
+    residuals = np.vstack([np.zeros((b, b)), R])
+    relaxation = Relaxation(k, np.eye(n)[:, :b], values, 0.0, residuals)
+    largest = float(rng.uniform(4, 8))
+    Q = np.linalg.qr(rng.normal(size=(n - b, n - b)))[0]
+    outside = (Q * np.linspace(largest, 0, n - b)) @ Q.T
+    K = np.block([[np.diag(values), R.T], [R, outside]])
+    error = np.linalg.eigvalsh(K)[-k:].sum() - relaxation.value
+    assert error <= error_if_below(relaxation, largest) <= error + k * largest
+
+
+@pytest.mark.parametrize(("n", "steps", "probes"), [(100, 3, 4), (5000, 6, 32)])
+def test_what_a_search_excludes_is_what_it_misses_with_the_highest_probability(n, steps, probes):
+    found = MissedSearch(None, 1.0, steps, 3.0)
+    share = 1 - found.largest / highest_missed(found, n, probes)
+    assert miss_probability(n, steps, share, probes) == pytest.approx(HIGHEST_PROBABILITY)
+
+
 def test_vectors_that_miss_an_eigenvector_are_completed():
     """A start that is invariant and misses the largest eigenvector has no residual to tell."""
     K, Q, values = spiked(320, [9.0, 3.0, 2.5, 2.0], np.random.default_rng(2))
@@ -167,8 +221,9 @@ def test_every_certificate_says_how_it_is_known(monkeypatch):
     saddle = MKKMMM(4, solver="saddle", random_state=0).fit(kernels)
     assert saddle.certificate_.startswith(("proved", searched))
     monkeypatch.setattr("mkclust.engine.certificate.MOST_HELD", 300)
-    many = SimpleMKKM(4, kernels="on-the-fly", random_state=0).fit(views)
-    assert many.certificate_ == "searched"
+    many = SimpleMKKM(4, kernels="on-the-fly", random_state=0).fit(views).certificate_
+    assert many.startswith(searched)
+    assert float(many.split()[-1].rstrip(")")) <= 1e-9
 
 
 @pytest.mark.parametrize("library", LIBRARIES)

@@ -44,8 +44,10 @@ PROBABILITY = 1e-9
 HIGHEST_PROBABILITY = 1e-3
 # Random vectors that a search starts from, and how many times each is multiplied at most.
 PROBES, MAX_STEPS = 16, 24
-# The same if each product reads all kernels anew: more vectors take little longer.
-STREAMED_PROBES, STREAMED_STEPS = 32, 6
+# Random vectors if each product reads all kernels anew: more vectors take little longer.
+STREAMED_PROBES = 32
+# Steps after which a search stops that will not be conclusive, if each reads all kernels anew.
+STREAMED_STEPS = 6
 # Steps of a search between two iterations of a method; the last iteration is certified.
 PASSING_STEPS = 8
 # Most samples with which a proof takes less time than a search, on a host and on an accelerator.
@@ -66,13 +68,17 @@ class Certificate:
 
     kind: Literal["proved", "searched", "open"]
     error: float  # by how much the sum of eigenvalues found may be too small at most
-    # Upper bound on the probability that a search missed a relevant eigenvalue; None if unknown.
-    probability: float | None = None
+    # Upper bound on the probability that a search missed a relevant eigenvalue: zero if proved.
+    probability: float = 0.0
 
     def __str__(self) -> str:
-        if self.kind == "searched" and self.probability is not None:
+        if self.kind == "searched":
             return f"searched (missed with probability at most {self.probability:.0e})"
         return self.kind
+
+    def is_within(self, allowed_error: float) -> bool:
+        """Return whether the sum is known, but for an error that is allowed at most."""
+        return self.kind != "open" and self.error <= allowed_error
 
 
 class MissedSearch(NamedTuple):
@@ -81,6 +87,7 @@ class MissedSearch(NamedTuple):
     vectors: Array | None  # orthonormal ones that were missed, orthogonal to those known
     probability: float  # if there are none: of having missed a relevant eigenvalue, at most
     n_products: int  # the number of blocks of vectors that were multiplied
+    largest: float = np.inf  # the largest Ritz value outside of the known vectors
 
 
 class Verdict(NamedTuple):
@@ -89,6 +96,8 @@ class Verdict(NamedTuple):
     certificate: Certificate | None
     missed: Array | None
     n_passes: int
+    # What is certain of a larger error, if there is no certificate of the one allowed.
+    weaker: Certificate | None = None
 
 
 def rounding_of_entries(stack: Any) -> float:
@@ -112,7 +121,8 @@ def certify(
 
     By default a proof comes first if it is faster, and last if a search is inconclusive and the
     mix is in memory; ``prove=True`` proves in any case, False only searches. The search has the
-    other options of `search_missed`. For many streamed samples no probability is stated.
+    other options of `search_missed`. If neither is conclusive, a weaker certificate states the
+    error that the search does exclude.
     """
     if relaxation.residuals is None:  # of a dense eigendecomposition
         return Verdict(Certificate("proved", relaxation.error), None, 0)
@@ -139,6 +149,7 @@ def certify(
     if mix is None:
         mix, n_passes = stack.mix(coefficients), n_passes + in_memory
         mix = mix.dense() if in_memory and not stack.in_memory else mix
+    n_probes = PROBES if in_memory else STREAMED_PROBES
     found = search_missed(
         mix,
         relaxation,
@@ -146,21 +157,28 @@ def certify(
         seed=seed,
         key=key,
         rounding=rounding,
-        n_probes=PROBES if in_memory else STREAMED_PROBES,
-        max_steps=MAX_STEPS if in_memory else STREAMED_STEPS,
+        n_probes=n_probes,
+        sure_steps=MAX_STEPS if in_memory else STREAMED_STEPS,
         mix_error=mix_error,
     )
     n_passes += 0 if in_memory else found.n_products
+
     if found.vectors is not None:
         return Verdict(None, found.vectors, n_passes)
-    if not in_memory:
-        return Verdict(Certificate("searched", claimed), None, n_passes)
+
     if found.probability > PROBABILITY and can_prove and not proves_first:
         n_passes += 1
         if has_proof():
             return Verdict(proved, None, n_passes)
-    searched = Certificate("searched", claimed, found.probability)
-    return Verdict(searched if found.probability <= HIGHEST_PROBABILITY else None, None, n_passes)
+
+    if found.probability <= HIGHEST_PROBABILITY:
+        searched = Certificate("searched", claimed, found.probability)
+        return Verdict(searched, None, n_passes)
+
+    highest = highest_missed(found, n - V.shape[1], n_probes) + mix_error
+    error = error_if_below(relaxation, highest) + rounded
+    weaker = Certificate("searched", error, HIGHEST_PROBABILITY)
+    return Verdict(None, None, n_passes, weaker)
 
 
 def is_proved(M: Array, relaxation: Relaxation, allowed_error: float) -> bool:
@@ -215,6 +233,7 @@ def search_missed(
     key: int = 0,
     probability: float = PROBABILITY,
     max_steps: int = MAX_STEPS,
+    sure_steps: int | None = None,
     n_probes: int = PROBES,
     rounding: float = EPS,
     mix_error: float = 0.0,
@@ -223,7 +242,8 @@ def search_missed(
 
     Block Lanczos steps from Gaussian vectors, orthogonal to all that is known, underestimate the
     largest eigenvalue there with `miss_probability`. The search stops when an eigenvalue that is
-    not harmless was missed with at most the given ``probability``, or after ``max_steps``. Products
+    not harmless was missed with at most the given ``probability``, or after ``max_steps``, or after
+    ``sure_steps`` (all, by default) if it is clear that these would not be enough. Products
     have a relative ``rounding``, and eigenvalues of K may be off by ``mix_error``: then the search
     is in single precision. The random vectors depend on ``seed``, the number of the search in a
     solve, and on its `search_key`.
@@ -236,22 +256,28 @@ def search_missed(
     probes = random_normal((n, n_probes), V, [seed, key], precision_of(V))
     most_vectors = n_known + max_steps * n_probes
     space = Krylov(K, replace(relaxation, vectors=V), most_vectors, probes)
+    sure_steps = max_steps if sure_steps is None else sure_steps
     for step in range(1, max_steps + 1):
         is_larger, seen = space.expand(), space.restricted(n_known)
         largest = float(eigvalsh(seen)[-1]) if len(seen) else 0.0
         if not is_larger:  # all that can be reached was seen
-            return MissedSearch(None, probability if largest < harmless else 1.0, step - 1)
+            reached = probability if largest < harmless else 1.0
+            return MissedSearch(None, reached, step - 1, largest)
         share = 1 - largest / harmless if harmless > 0 else 0.0
         reached = miss_probability(n - n_known, step, share, n_probes)
         # Failures are nested over the steps, so that the search may stop after any step.
         if reached <= probability:
-            return MissedSearch(None, probability, step)
+            return MissedSearch(None, probability, step, largest)
         if largest > missing:
             found, S = eigh(seen)
             turn = to_device(S[:, found > missing], V, space.dtype)
             missed = astype(space.rows[n_known : space.size, :].T @ turn, "float64")
             return MissedSearch(orthonormalize(missed, relaxation.vectors), 1.0, step)
-    return MissedSearch(None, reached, max_steps)
+        # The share never rises again.
+        best = miss_probability(n - n_known, max_steps, share, n_probes)
+        if step >= sure_steps and best > HIGHEST_PROBABILITY:
+            break
+    return MissedSearch(None, reached, step, largest)
 
 
 def largest_harmless(relaxation: Relaxation, allowed_error: float) -> float:
@@ -277,6 +303,36 @@ def largest_harmless(relaxation: Relaxation, allowed_error: float) -> float:
         middle = (low + high) / 2
         low, high = (low, middle) if is_allowed(tau * 2**middle) else (middle, high)
     return tau * (1 - 2**high)
+
+
+def highest_missed(found: MissedSearch, n: int, n_probes: int) -> float:
+    """Return the eigenvalue that an inconclusive search excludes but for `HIGHEST_PROBABILITY`.
+
+    This is `miss_probability`, solved for the share. Whether the random vectors are unlucky does
+    not depend on the number of steps, so that the search may have stopped after any.
+    """
+    if found.n_products < 1:
+        return np.inf
+    share_of_one = scipy.special.betaincinv(n_probes / 2, (n - 1) / 2, HIGHEST_PROBABILITY)
+    exponent = np.arccosh(share_of_one**-0.5)
+    share = np.tanh(exponent / (2 * found.n_products - 1)) ** 2
+    return float(max(found.largest, 0.0) / (1 - share))
+
+
+def error_if_below(relaxation: Relaxation, outside: float) -> float:
+    """Return how much the sum is too small at most, if eigenvalues outside are below a bound."""
+    k, R = relaxation.n_clusters, relaxation.residuals
+    gram, values = to_host(R.T @ R), relaxation.eigenvalues
+    if not np.isfinite(outside):
+        return np.inf
+
+    def error_at(distance: float) -> float:
+        raised = eigvalsh(np.diag(values) + gram / distance)
+        levels = np.sort(np.append(raised, np.full(k, outside + distance)))
+        return float(levels[-k:].sum()) - relaxation.value
+
+    size = max(outside, float(values[0]), np.finfo(np.float64).tiny)
+    return min(error_at(size * 2.0**-exponent) for exponent in range(0, 50, 2))
 
 
 def miss_probability(n: int, n_steps: int, share: float, n_probes: int) -> float:

@@ -9,7 +9,13 @@ from typing import Any, Literal
 
 import numpy as np
 
-from mkclust.engine.certificate import PROBABILITY, Certificate, certify, rounding_of_entries
+from mkclust.engine.certificate import (
+    PROBABILITY,
+    Certificate,
+    Verdict,
+    certify,
+    rounding_of_entries,
+)
 from mkclust.engine.cutting import CuttingSurfaces, Evaluation
 from mkclust.engine.eigen import Relaxation, block_width, improve, relax, relax_whole, ritz_vectors
 from mkclust.linalg import (
@@ -225,8 +231,15 @@ def _search_subspace(
     tol, rounding = problem.tol, ALIGNMENT_ROUNDINGS * rounding_of_entries(stack)
     basis = Basis(stack, problem, "float64" if certified or mixes is None else mixes.dtype)
     surfaces = CuttingSurfaces(weights, rounding if certified else 0.0)
-    certificate, history = None, list[tuple[float, float]]()
+    certificate, weaker, history = None, None, list[tuple[float, float]]()
     error, best_gap, n_waited, n_refinements, n_passes = 1e-2, np.inf, 0, 0, 0
+
+    def known(allowed: float) -> Verdict:
+        """Return how it is known that the vectors of this iteration are the leading ones."""
+        options: Any = {"prove": problem.prove, "key": problem.key, "seed": len(history)}
+        options |= {"mix": mix, "mix_error": mixes.rounding_error(mix) if mixes else 0.0}
+        return certify(stack, problem.coefficients(weights), relaxation, allowed, **options)
+
     while True:
         mix = None  # so that there is memory for the next
         n_passes += (is_larger := basis.expand(X, surfaces.weights))
@@ -246,17 +259,14 @@ def _search_subspace(
                 break
         if mixes is not None:
             mix = mixes(weights)
-        certificate, missed, allowed = None, None, tol * value - above
+        certificate, weaker, missed, allowed = None, None, None, tol * value - above
         if certified and allowed > 0 and (relaxation.error <= ENOUGH * allowed or is_last):
-            options: Any = {"prove": problem.prove, "key": problem.key, "seed": len(history)}
-            options |= {"mix": mix, "mix_error": mixes.rounding_error(mix) if mixes else 0.0}
-            coefficients = problem.coefficients(weights)
-            verdict = certify(stack, coefficients, relaxation, allowed, **options)
+            verdict = known(allowed)
             n_passes += verdict.n_passes
-            certificate, missed = verdict.certificate, verdict.missed
-            if certificate is not None and (
-                (certificate.probability or 0.0) <= PROBABILITY or n_refinements >= REFINEMENTS
-            ):
+            certificate, weaker, missed = verdict.certificate, verdict.weaker, verdict.missed
+            # Better vectors make a search surer, but for passes over streamed kernels.
+            is_sure = n_refinements >= REFINEMENTS or mixes is None
+            if certificate is not None and (certificate.probability <= PROBABILITY or is_sure):
                 break
             n_refinements += missed is None
         if n_refinements > REFINEMENTS or (is_last and (missed is None or n_waited >= PATIENCE)):
@@ -265,7 +275,11 @@ def _search_subspace(
         if missed is None and mixes is not None:
             X = mixes.improved(mix, relaxation, INNER_SHARE * max(error, tol * 0.1**n_refinements))
     converged = certificate is not None
-    certificate = certificate or Certificate("open", relaxation.error)
+    if certified and certificate is None and weaker is None and n_waited >= PATIENCE:
+        # As far as the vectors go; what is claimed is larger than what was asked for.
+        verdict = known(tol * value + relaxation.error)
+        weaker, n_passes = verdict.certificate or verdict.weaker, n_passes + verdict.n_passes
+    certificate = certificate or weaker or Certificate("open", relaxation.error)
     relaxation = replace(relaxation, error=certificate.error)
     history[-1] = (bound + relaxation.gap_above(bound) * value, bound)
     bounds, products = np.array(history), basis.products if certified else None

@@ -115,8 +115,8 @@ duality_gap_ : float
     ``certificate_`` is "proved", and otherwise wrong with the probability stated there.
 certificate_ : str
     How it is known that the eigensolver missed nothing: "proved" (by a factorization or a dense
-    eigendecomposition), "searched (missed with probability at most ...)", "searched" for more than
-    2,000 samples of kernels streamed or computed on the fly, or "open" if the solver stopped early.
+    eigendecomposition), "searched (missed with probability at most ...)", or "open" if the solver
+    stopped early.
 lower_bounds_ : ndarray of the shape of history_
     Certified lower bound after each iteration, rising.
 cluster_gap_ : float

@@ -92,7 +92,8 @@ class Mixture:
         key = search_key(random_state)
         verdict = certify(self.stack, coefficients, relaxation, allowed_error, prove=prove, key=key)
         self.n_passes += verdict.n_passes
-        return verdict.certificate or Certificate("open", relaxation.error)
+        known = verdict.certificate or verdict.weaker
+        return known or Certificate("open", relaxation.error)
 
     def solution(
         self,

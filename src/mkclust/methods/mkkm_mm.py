@@ -76,7 +76,7 @@ def solve_mkkm_mm_saddle(
         theta,
         theta,
         history,
-        converged and certificate.kind != "open",
+        converged and certificate.is_within(allowed),
         len(history),
         gap=gap,
         certificate=certificate,

@@ -130,7 +130,7 @@ def solve_reduced_gradient(
         gamma,
         gamma**2,
         history,
-        converged and certificate.kind != "open",
+        converged and certificate.is_within(allowed),
         len(history) - 1,
         gap=partition.gap_above(surfaces.lower_bound),
         lower_bounds=np.array(bounds),
