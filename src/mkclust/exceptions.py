@@ -76,6 +76,10 @@ class OrderWarning(UserWarning):
     """What views share may come from the order of the rows alone, such as time."""
 
 
+class OutcomeColumnsWarning(UserWarning):
+    """Columns of survival were left out of what is clustered."""
+
+
 class UncoveredSamplesWarning(UserWarning):
     """Samples have no entry, or no neighbor, in any view that is used: nothing is known of them."""
 

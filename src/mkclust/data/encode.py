@@ -9,6 +9,8 @@ import pandas as pd
 from scipy.sparse import issparse
 
 from mkclust.data.check import check_view, in_memory, n_dims, n_rows
+from mkclust.data.id_columns import is_own_column
+from mkclust.data.no_features import outcome_columns
 from mkclust.data.tables import Column, Table, are_numbers, read_column
 from mkclust.exceptions import warn
 from mkclust.index import has_ids, key_of, match_rows
@@ -72,8 +74,12 @@ class TableEncoder:
         who = f"the header of {title}"
         places = match_rows(names, fitted, who, "the columns of the fit", every=True)
         if len(names) > len(fitted):
-            others = join_words(map(repr, np.delete(np.array(names, object), places)))
-            warn(f"{title} has the columns {others}, which the fit did not have: left out.")
+            unknown = np.delete(np.array(table.columns, object), places).tolist()
+            outcomes = outcome_columns(table.values) if table.is_frame else []
+            others = [c for c in unknown if c not in outcomes and not is_own_column(c)]
+            if others:
+                listed = join_words(map(repr, others))
+                warn(f"{title} has the columns {listed}, which the fit did not have: left out.")
         return table.take_columns(places.tolist())
 
     def encode(

@@ -14,6 +14,7 @@ from mkclust.data.dask import DaskBlocks
 from mkclust.data.encode import TableEncoder, encode_tables, fit_encoders
 from mkclust.data.join import align_tables, columns_are_ids, looks_like_kernel, training_columns
 from mkclust.data.missing import cut_missing, single_kernels, take
+from mkclust.data.no_features import only_features
 from mkclust.data.options import AS_THEY_ARE, TableOptions
 from mkclust.data.row_source import RowSource
 from mkclust.data.tables import TABLE, as_table, by_name, split_columns
@@ -309,6 +310,9 @@ def read_views(
     if options.views is not None:
         tables, unused = split_columns(tables[TABLE], options.views)
         titles, is_table, notes = _titles(tables), False, [*notes, *unused]
+    if encodings is None:
+        of_samples = {name for name, is_square in zip(named, square, strict=True) if is_square}
+        tables = only_features(tables, titles, of_samples, are_chosen=options.views is not None)
     for name, table in tables.items():
         if encodings is not None and name in encodings:  # further columns say nothing of a sample
             tables[name] = encodings[name].in_order(table, titles[name])
