@@ -207,6 +207,17 @@ def test_the_size_of_kernels_does_not_matter_in_single_precision(size, form):
     np.testing.assert_allclose(held.entries[0], expected, atol=1e-7)
 
 
+@pytest.mark.parametrize("library", LIBRARIES)
+def test_a_mix_stays_what_it_is_when_another_one_is_made(library):
+    K = integer_kernels()
+    stack = as_stack(as_library(library, list(K)), center=False, normalize=False)
+    held = stack.among()
+    first = held.mix(np.array([1.0, 0.0, 2.0]))
+    second = held.mix(np.array([0.0, 3.0, 0.0]))
+    agree(to_host(first.dense()), K[0] + 2 * K[2])
+    agree(to_host(second.dense()), 3 * K[1])
+
+
 def test_writing_out_is_refused_if_memory_is_short(monkeypatch):
     stack = as_stack(integer_kernels())
     monkeypatch.setattr("mkclust.linalg.memory.LITTLE", 0)

@@ -160,19 +160,17 @@ class HeldStack(Stack):
     def held(self, make: bool | None = None) -> "HeldStack":
         return self
 
-    @cached_property
-    def _mixed(self) -> AnyArray:
-        n = self.n_samples
-        return empty((n, n), self.entries, precision_of(self.entries))
-
     def mix(self, coefficients: Float, precision: str = "") -> Kernel:
-        """Return ``sum_p c_p K_p``, in the number type and memory that the next mix takes."""
+        """Return ``sum_p c_p K_p`` as a matrix of its own, in the number type of the copy."""
         m, n, _ = self.entries.shape
+        mixed = empty((n, n), self.entries, precision_of(self.entries))
+
         if isinstance(self.entries, np.ndarray):
             c = np.asarray(coefficients, dtype=self.entries.dtype)
-            np.dot(c, self.entries.reshape(m, n * n), out=self._mixed.reshape(n * n))
-            return Array(self._mixed)
-        self._mixed[...] = 0.0  # a product of n^2 columns overflows on a device
+            np.dot(c, self.entries.reshape(m, n * n), out=mixed.reshape(n * n))
+            return Array(mixed)
+
+        mixed[...] = 0.0  # a product of n^2 columns overflows on a device
         for p in range(m):
-            add_multiple(self._mixed, self.entries[p, :, :], float(coefficients[p]))
-        return Array(self._mixed)
+            add_multiple(mixed, self.entries[p, :, :], float(coefficients[p]))
+        return Array(mixed)
