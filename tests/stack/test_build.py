@@ -72,6 +72,26 @@ def test_one_entry_that_differs_from_its_mirror_image_is_seen(streamed):
     np.testing.assert_allclose(symmetric, symmetric.T, atol=1e-12)
 
 
+def of_much_alike_samples(n, scale):
+    """Return a wide Gaussian kernel, in which centering leaves little more than rounding."""
+    X = np.random.default_rng(0).normal(size=(n, 3))
+    return np.exp(-scale * np.square(X[:, None] - X).sum(axis=2))
+
+
+@pytest.mark.parametrize(("dtype", "scale"), [(np.float64, 1e-9), (np.float32, 1e-4)])
+@pytest.mark.parametrize("n", [40, 60, 200, 600])
+def test_subsets_are_sound_if_the_rounding_of_their_entries_is_all_that_is_negative(
+    n, dtype, scale
+):
+    K = of_much_alike_samples(600, scale).astype(dtype)[:n, :n]
+    assert as_stack([K]).n_samples == n
+
+    # What is negative by far more than entries are rounded is refused all the same.
+    X = np.random.default_rng(1).normal(size=(n, 3))
+    with pytest.raises(ValueError, match="kernel 0 is indefinite"):
+        as_stack([K - (0.1 * scale * X @ X.T).astype(dtype)])
+
+
 def test_a_few_negative_directions_of_many_samples_are_seen():
     rng = np.random.default_rng(0)
     X, Y = rng.normal(size=(900, 6)), rng.normal(size=(900, 2))

@@ -39,6 +39,8 @@ from mkclust.types import Array, Float
 
 # A difference between mirrored entries that is ignored, as a share of the largest entry.
 EXACT = 1e-13
+# Relative roundings by which entries that were computed, such as inner products, may be off.
+ENTRY_ROUNDINGS = 10
 # Samples among which entries are examined.
 EXAMINED = 128
 # The largest self-distance by rounding, as a share of the other distances.
@@ -286,14 +288,17 @@ def _leads_downward(D: Float) -> bool:
 def make_positive(kernel: Standardized, label: str, psd: str) -> Standardized:
     """Return a centered kernel if it looks positive semidefinite, else refuse or repair it."""
     diagonal, rounding = kernel.diagonal(), float(np.sqrt(kernel.precision))
+    of_entries = rounding_of_eigenvalues(kernel)
+
     if kernel.n_samples <= FEW_SAMPLES:  # a factorization takes less time than eigenvalues
         M, most = kernel.dense(), float(namespace(diagonal).max(diagonal))
-        set_diagonal(M, diagonal + rounding / 2 * most)
+        set_diagonal(M, diagonal + max(rounding * most, of_entries) / 2)
         if has_cholesky(M):
             return kernel
+
     lowest, largest, _ = extreme_eigenvalues(kernel)
     smallest = min(lowest, float(namespace(diagonal).min(diagonal)))
-    if smallest >= -rounding * largest:
+    if smallest >= -max(rounding * largest, of_entries):
         return kernel
     if psd == "error":
         raise ValueError(
@@ -302,6 +307,14 @@ def make_positive(kernel: Standardized, label: str, psd: str) -> Standardized:
             "to add a multiple of the identity"
         )
     return _shift(kernel) if psd == "shift" else _clip(kernel, label)
+
+
+def rounding_of_eigenvalues(kernel: Standardized) -> float:
+    """Return how far the rounding of the entries, before centering, may move an eigenvalue."""
+    diagonal = kernel.standardization.diagonal
+    xp = namespace(diagonal)
+    largest_entry = float(xp.max(xp.abs(diagonal)))
+    return ENTRY_ROUNDINGS * kernel.precision * kernel.n_samples * largest_entry
 
 
 def _shift(kernel: Standardized) -> Standardized:
