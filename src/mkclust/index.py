@@ -9,7 +9,7 @@ An index holds ids unless it is 0, 1, ..., n - 1 in this order, as the default i
 - If one side has whole numbers for ids and the other the default index, the latter counts as the
   ids 0, 1, ..., n - 1. Numbers outside this range are refused.
 - If neither side has ids, or one has other ids and the other the default index, rows are matched by
-  position, and their numbers must be equal.
+  position, and their numbers must be equal. The tables of a fit are refused in the latter case.
 - Arrays have no index. Their rows are in the order of the samples. If the samples come from arrays
   alone, a table whose index holds whole numbers in another order is refused: its index could number
   the samples, and its rows could be in their order.

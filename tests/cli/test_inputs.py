@@ -99,6 +99,16 @@ def test_a_file_without_ids_beside_ids_is_said_to_be_paired_by_row():
     assert recovered() > 0.9
 
 
+def test_a_table_without_ids_beside_one_with_ids_is_refused_with_the_option_that_names_its_column():
+    left = tables()[0].sample(frac=1, random_state=2)
+    left.assign(code=left.index).to_csv("mrna.csv", index=False)
+    message = refuse("mrna.csv", "mirna.tsv")
+    assert "'mrna' has the default index" in message
+    assert "--id code" in message
+    cluster("mrna.csv", "mirna.tsv", "--id", "mrna.csv=code")
+    assert recovered() > 0.9
+
+
 def test_several_files_are_joined_in_order_and_clashing_names_tell_their_file():
     left, right = (frame.to_numpy() for frame in tables())
     np.savez("one.npz", X=left, only=right)

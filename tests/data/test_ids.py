@@ -87,10 +87,10 @@ def test_the_default_index_is_an_id_beside_the_same_numbers(place):
         np.testing.assert_array_equal(view, expected[name][order])
 
 
-@pytest.mark.parametrize("beside", ["array", "polars", "default index"])
+@pytest.mark.parametrize("beside", ["array", "polars"])
 def test_what_has_no_ids_is_refused_beside_frames_of_different_orders(beside):
     a, b, c = frames()
-    other = {"array": c.to_numpy(), "default index": c.reset_index(drop=True)}.get(beside)
+    other = c.to_numpy()
     if beside == "polars":
         other = pytest.importorskip("polars").DataFrame(c.to_numpy())
     with pytest.raises(ValueError, match="'c' has no ids"):
@@ -100,6 +100,39 @@ def test_what_has_no_ids_is_refused_beside_frames_of_different_orders(beside):
     np.testing.assert_array_equal(model.labels_, plain.labels_)
     with pytest.raises(ValueError, match="'c' has no ids"):
         model.mixed_kernel({"a": shuffled(a, 1), "b": shuffled(b, 1), "c": other})
+
+
+@pytest.mark.parametrize("kind", ["text", "dates", "pairs"])
+def test_the_default_index_is_refused_beside_ids_that_it_cannot_count(kind):
+    index = pd.Index(IDS[kind])
+    a, b, _ = (frame.set_axis(index) for frame in frames())
+    plain = b.reset_index(drop=True)
+    for views in ({"a": a, "b": plain}, {"b": plain, "a": a}):
+        with pytest.raises(ValueError, match=r"'a' has ids such as .*'b' .*default index.*--id"):
+            AverageKKM(3).fit(views)
+    model = AverageKKM(3, random_state=0).fit({"a": a, "b": b})
+    with pytest.raises(ValueError, match="'b' .*default index"):
+        model.predict({"a": a, "b": plain})
+    again = AverageKKM(3, random_state=0).fit({"a": a, "b": plain.set_axis(a.index)})
+    np.testing.assert_array_equal(again.labels_, model.labels_)
+
+
+def test_the_column_of_a_frame_that_holds_the_ids_of_another_is_named():
+    a, b, _ = frames()
+    lost = shuffled(b).rename_axis("patient").reset_index()
+    with pytest.raises(
+        ValueError, match=r"column 'patient' .*set_index\('patient'\).*--id patient"
+    ):
+        AverageKKM(3).fit({"a": a, "b": lost})
+    found = read_views({"a": a, "b": lost.set_index("patient")}).views["b"]
+    np.testing.assert_array_equal(found, b)
+
+
+def test_kernels_with_names_of_columns_alone_keep_the_order_of_their_rows():
+    kernels = kernel_frames()
+    expected = as_stack(kernels).among().entries
+    bare = [K.reset_index(drop=True) for K in kernels]
+    np.testing.assert_allclose(as_stack(bare).among().entries, expected, atol=1e-12)
 
 
 def test_ids_that_are_there_twice_pair_nothing():

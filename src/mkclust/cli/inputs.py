@@ -212,7 +212,8 @@ def _warn_of_pairs(views: Sequence[View]) -> None:
     for view in views:
         unread = [*getattr(view.array, "unread_ids", ())]
         others = any(other.ids is not None for other in views)
-        if len(views) > 1 and view.ids is None and (others or unread):
+        has_no_index = index_of(view.array) is None  # a frame beside ids is refused by the fit
+        if len(views) > 1 and has_no_index and (others or unread):
             warnings.warn(
                 f"{view.file} has no ids: its rows are taken to be in the order of the other "
                 f"inputs; pass --id {file_name(view.file)}={(*unread, 'COLUMN')[0]} if it has some",

@@ -24,9 +24,13 @@ from mkclust.index import (
     refuse_missing,
     refuse_repeated,
     spelling_difference,
+    whole_numbers,
     written_like,
 )
 from mkclust.text import join_words
+
+# A column holds the ids of another table if more than this share of its values are among them.
+MOST_IDS = 0.5
 
 
 class Alignment(NamedTuple):
@@ -112,12 +116,59 @@ def align_tables(
         _columns_like_rows(table, label) if is_square else table
         for table, label, is_square in zip(tables, labels, square, strict=True)
     ]
+    _refuse_positions(aligned, labels)
     found = align([table.index for table in aligned], labels, join=join, is_new=is_new)
     for place, rows in enumerate(found.rows):
         if rows is not None:
             table, values = aligned[place], take(aligned[place].values, rows, square[place])
             aligned[place] = replace(table, values=values, index=table.index[rows])
     return aligned, found
+
+
+def _refuse_positions(tables: Sequence[Table], labels: Sequence[str]) -> None:
+    """Refuse a frame with the default index beside one with ids that are no numbers of rows."""
+    frames = {place: table for place, table in enumerate(tables) if table.index is not None}
+    named = [place for place, table in frames.items() if has_ids(table.index)]
+    if not named:
+        return
+
+    first = named[0]
+    ids = frames[first].index
+    if whole_numbers(ids) is not None:
+        return  # which may be those of the default index
+
+    for place, table in frames.items():
+        if len(table.index) and not has_ids(table.index):
+            raise ValueError(
+                f"{labels[first]} has ids such as {ids[:1].tolist()[0]!r}, and {labels[place]} has "
+                "the default index, so that its rows may be in another order: "
+                f"{_cure(table, ids, labels[first])}"
+            )
+
+
+def _cure(table: Table, ids: Any, whose: str) -> str:
+    """Return how the rows of a table without ids get those of another."""
+    if table.is_frame and ids.nlevels == 1:
+        for place, column in enumerate(table.values.columns):
+            if _holds_ids(table.values.iloc[:, place], ids):
+                return (
+                    f"its column {column!r} holds ids, so pass frame.set_index({column!r}), or "
+                    f"--id {column} on the command line"
+                )
+
+    return (
+        "pass frame.set_index(column) if a column holds its ids (--id COLUMN on the command line), "
+        f"or frame.set_axis(other.index) if its rows are in the order of {whose}"
+    )
+
+
+def _holds_ids(column: pd.Series, ids: Any) -> bool:
+    """Return whether a column has one id per row, and most are those of another table."""
+    if column.isna().any() or not column.is_unique:
+        return False
+
+    values = written_like(pd.Index(column), ids)
+    return bool(values.isin(ids).mean() > MOST_IDS)
 
 
 def training_columns(
