@@ -1,6 +1,8 @@
 import numpy as np
+import pandas as pd
 import pytest
 import scipy.sparse
+from sklearn.metrics import adjusted_rand_score
 
 from mkclust import AverageKKM
 from mkclust.data.samples import read_samples, read_views
@@ -85,3 +87,59 @@ def test_samples_are_read_once_and_give_the_answers_of_what_they_were_read_from(
     )
     assert np.array_equal(model.predict(samples), expected.labels_)
     np.testing.assert_allclose(model.transform(samples), expected.transform(X), atol=1e-12)
+
+
+SIDE = 30
+IDS, COLUMNS = [f"s{i}" for i in range(SIDE)], [f"g{i}" for i in range(SIDE)]
+
+
+def square(seed=0):
+    return np.random.default_rng(seed).normal(size=(SIDE, SIDE))
+
+
+def similarities(rounding=0.0):
+    F = square()
+    return (F @ F.T) * (1 + rounding * square(1))
+
+
+@pytest.mark.parametrize(
+    "frame",
+    [
+        pd.DataFrame(square(), IDS, COLUMNS),
+        pd.DataFrame(square(), columns=COLUMNS),
+        pd.DataFrame(square()),
+        pd.DataFrame(square(), IDS),
+    ],
+)
+def test_a_square_table_whose_columns_are_not_its_samples_is_a_table(frame):
+    assert read_samples(frame).kind == "table"
+    for X in ({"a": frame}, [frame, frame], {"a": frame, "b": square(2)}):
+        samples = read_samples(X)
+        assert samples.kind == "views"
+        assert set(samples.n_features) == {SIDE}
+    y = np.arange(SIDE) % 3
+    shifted = {"a": frame + 5 * y[:, None], "b": frame.to_numpy() - 5 * y[:, None]}
+    labels = AverageKKM(3, random_state=0).fit(shifted).labels_
+    assert adjusted_rand_score(y, labels) == 1
+
+
+@pytest.mark.parametrize(
+    "kernel",
+    [
+        similarities(),
+        similarities(rounding=1e-15),
+        similarities().astype(np.float32),
+        similarities().tolist(),
+        scipy.sparse.csr_array(similarities()),
+        pd.DataFrame(similarities(), IDS, COLUMNS),
+        pd.DataFrame(square(), IDS, IDS),
+        pd.DataFrame(square(), IDS, IDS[::-1]),
+    ],
+)
+def test_what_may_be_kernels_is_refused_with_what_to_pass(kernel):
+    for X in ([kernel, kernel], {"a": kernel}):
+        with pytest.raises(ValueError, match="square.*'precomputed'.*'from_distances'"):
+            read_samples(X)
+    if not isinstance(kernel, list):
+        with pytest.raises(ValueError, match="kernels='precomputed'"):
+            read_samples(kernel)

@@ -11,7 +11,7 @@ from sklearn.utils import check_array
 
 from mkclust.exceptions import warn
 from mkclust.linalg import as_floats as as_foreign_floats
-from mkclust.linalg import check_one_place, is_foreign, namespace, to_host
+from mkclust.linalg import check_one_place, is_foreign, namespace, ranges, to_host
 from mkclust.linalg.arrays import is_sparse_tensor
 from mkclust.linalg.sparse_rows import as_csr, stored_entries
 from mkclust.text import join_words
@@ -19,6 +19,10 @@ from mkclust.types import Array
 
 # A view is warned of that has fewer samples than this, and than this share of all.
 FEW_OBSERVED, FEW_SHARE = 10, 0.2
+# Kernels are symmetric up to this share of their largest entry, in single precision too, ...
+ROUNDING = 1e-5
+# ... which is compared for some rows at a time.
+COMPARED_ROWS = 1024
 
 
 def is_dask(array: Any) -> bool:
@@ -42,13 +46,36 @@ def n_rows(table: Any) -> int:
 
 
 def is_symmetric(X: Any) -> bool:
-    """Return whether X is a square array, not of one entry, that equals its transpose."""
+    """Return whether X is square, not of one entry, and equals its transpose but for rounding.
+
+    Of a file, the first rows decide.
+    """
     if getattr(X, "ndim", 0) != 2 or not X.shape[0] == X.shape[1] > 1:
         return False
     if issparse(X):
-        return (X != X.T).nnz == 0
-    X = X if is_foreign(X) else np.asarray(X)
-    return bool(namespace(X).all(X == X.T))
+        difference = abs(X.astype(float) - X.T.astype(float))
+        return bool(difference.max() <= ROUNDING * abs(X.astype(float)).max())
+
+    if not (in_memory(X) or is_foreign(X) or is_dask(X)):
+        X = np.asarray(X[:COMPARED_ROWS])[:, :COMPARED_ROWS]
+    if not is_foreign(X):
+        X = np.asarray(X)
+        if X.dtype.kind not in "biuf":
+            return False
+
+    blocks = ranges(X.shape[0], COMPARED_ROWS)  # the first tells nearly all tables from kernels
+    return all(_are_alike(X[rows, :], X[:, rows].T) for rows in blocks)
+
+
+def _are_alike(block: Array, other: Array) -> bool:
+    """Return whether two blocks are equal but for rounding, and miss the same entries."""
+    xp = namespace(block)
+    alike = (block == other) | ((block != block) & (other != other))
+    if bool(xp.all(alike)) or not xp.isdtype(block.dtype, "real floating"):
+        return bool(xp.all(alike))
+
+    size = xp.where(xp.isfinite(block), xp.abs(block), xp.zeros_like(block))
+    return bool(xp.all(alike | (xp.abs(block - other) <= ROUNDING * xp.max(size))))
 
 
 def memory_map(view: Any) -> np.memmap | None:

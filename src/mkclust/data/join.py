@@ -204,7 +204,7 @@ def columns_are_ids(frame: Any) -> bool:
 
 
 def looks_like_kernel(X: Any) -> bool:
-    """Return whether X is a square array that equals its transpose, or has its ids as columns."""
+    """Return whether X is square and equals its transpose, or has its ids as columns."""
     return is_symmetric(X) or (columns_are_ids(X) and len(X) > 1)
 
 

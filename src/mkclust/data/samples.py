@@ -192,15 +192,22 @@ def read_samples(
         if is_stack or expected == "precomputed":
             return read_kernels(X, ids=ids, cross=cross, options=options, observed=observed)
     samples = read_views(X, ids=ids, options=options, observed=observed)
-    shapes = [np.shape(view) for view in samples.parts]
-    is_square = all(width in (height, samples.n_samples) for height, width in shapes)
-    if options.views is None and not is_one and expected == "auto" and is_square:
+    if options.views is None and not is_one and expected == "auto" and _may_be_kernels(X, samples):
         raise ValueError(
-            f"X holds square matrices only, {samples.n_samples} x {samples.n_samples}: pass "
-            "kernels='precomputed' if they are kernels, kernels='from_distances' for distances, or "
-            "kernels=KernelBank() for views of features"
+            f"X holds only square matrices, {samples.n_samples} x {samples.n_samples}, that are "
+            "symmetric or have their ids as columns: pass kernels='precomputed' if they are "
+            "kernels, kernels='from_distances' for distances, or kernels=KernelBank() for views of "
+            "features"
         )
     return samples
+
+
+def _may_be_kernels(views: Any, samples: Samples) -> bool:
+    shapes = [np.shape(part) for part in samples.parts]
+    if any(width not in (height, samples.n_samples) for height, width in shapes):
+        return False
+    named = by_name(views).items()
+    return all(looks_like_kernel(as_table(view, f"View {name!r}").values) for name, view in named)
 
 
 def _is_table(X: Any) -> bool:

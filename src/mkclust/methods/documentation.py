@@ -21,7 +21,7 @@ n_clusters : int, default=8
 kernels : {"auto", "on-the-fly", "precomputed"}, str, view, dict or KernelBank, default="auto"
     How X is read. "auto" takes a 3-D array as kernels, gives each view the kernel of its kind
     (``rules`` of `KernelBank`; ``bank_.explain()`` says which and why), and one table twelve
-    kernels, or the one of its kind. It refuses a list of square matrices of one size as ambiguous.
+    kernels, or the one of its kind. It refuses square matrices of one size that may be kernels.
     "precomputed" takes kernels only. A name makes that kernel of each view: "gaussian" (twelve of
     a table), "self-tuning", "linear", "cosine", "polynomial", "laplacian", "chi2", "hellinger",
     "jaccard", "overlap" (or "categorical"), or "from_distances" for views of distances. A dict
