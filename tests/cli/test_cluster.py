@@ -139,7 +139,7 @@ def test_a_table_that_shares_nothing_is_named_with_its_p_value_and_recorded():
     text = succeed("cluster", "three.npz", "-k", 3).stdout
     model = Recommended(3, random_state=0).fit(views)
     record, p_value = read_run(), model.agreement_.p_values[2, :2].min()
-    assert f"Not used: noise: no clear agreement with these (p-value {p_value:.1g};" in text
+    assert f"Not used: noise: no clear agreement (p = {p_value:.1g} with " in text
     assert record["agreement"]["set_aside"] == ["noise"]
     np.testing.assert_allclose(record["agreement"]["p_values"], model.agreement_.p_values)
     assert record["stability"] > 0.8
@@ -273,3 +273,49 @@ def test_variables_of_other_samples_cost_no_fit_and_unreadable_ones_are_refused_
 def test_options_for_files_that_are_not_given_are_refused():
     assert "dd.npz" in fail("cluster", "d.npz", "-k", 3, "--missing", "dd.npz=-9999")
     assert "--event" in fail("cluster", "d.npz", "-k", 3, "--time", "months")
+
+
+def test_the_fit_and_the_command_line_state_one_p_value_and_one_limit_for_a_view():
+    """The views that are used have other numbers of samples in common, and so other limits."""
+    rng = np.random.default_rng(0)
+    views = {name: pd.DataFrame(view) for name, view in three_clusters(150)[0].items()}
+    views["noise"] = pd.DataFrame(rng.normal(size=(150, 5)))
+    views["right"] = views["right"][:120]
+    views = {name: view.add_prefix(name) for name, view in views.items()}
+    for name, view in views.items():
+        view.index = [f"sample {i}" for i in view.index]
+        view.to_csv(f"{name}.csv", index_label="id")
+    files = [f"{name}.csv" for name in views]
+    model = Recommended(3, join="outer", random_state=0).fit(views)
+    found = model.agreement_.evidence(2)
+    said = model.agreement_.verdict()
+    assert f"noise (p = {found.p_value:.1g}); the limit is {found.limit:.1g}." in said
+    text = succeed("cluster", *files, "-k", 3, "--join", "outer").stdout
+    closest = f"p = {found.p_value:.1g} with {found.partner}; the limit is {found.limit:.1g}"
+    assert f"Not used: noise: no clear agreement ({closest})." in text
+
+
+def mixed_clinic(n, rng):
+    """Return one table whose numbers and categories agree with each other."""
+    is_male = rng.random(n) < 0.5
+    height = 165 + 12 * is_male + rng.normal(scale=4, size=n)
+    return pd.DataFrame({"sex": np.where(is_male, "m", "f"), "height": height})
+
+
+def test_a_table_of_numbers_and_categories_does_not_vouch_for_itself():
+    rng, y = np.random.default_rng(0), np.arange(150) % 3
+    omics = pd.DataFrame(3 * rng.normal(size=(3, 20))[y] + rng.normal(size=(150, 20)))
+    omics.to_csv("omics.csv")
+    mixed_clinic(150, rng).to_csv("clinical.csv")
+    result = succeed("cluster", "omics.csv", "clinical.csv", "-k", 3)
+    assert "The two views do not agree clearly" in result.stdout
+    assert "Not used" not in result.stdout
+    assert metrics.adjusted_rand_index(y, read_labels()) == pytest.approx(1)
+
+    # What is used of a table, and what is not, are named apart.
+    similar = 3 * rng.normal(size=(3, 4))[y] + rng.normal(size=(150, 4))
+    table = pd.DataFrame(similar).add_prefix("x").assign(sex=mixed_clinic(150, rng)["sex"])
+    table.to_csv("clinical.csv")
+    text = succeed("cluster", "omics.csv", "clinical.csv", "-k", 3).stdout
+    assert "Used: omics and clinical, which agree" in text
+    assert "Not used: clinical (categories): no clear agreement" in text

@@ -1,6 +1,9 @@
 """What views share: which are included, which are set aside, and what is said about it."""
 
+import re
+
 import numpy as np
+import pandas as pd
 import pytest
 import scipy.signal
 from hypothesis import given
@@ -8,8 +11,8 @@ from hypothesis import strategies as st
 
 from agreeing import inserted, named_blobs, one_hot, strangers, two_camps, written_out_agreement
 from conftest import gaussian_kernels
-from mkclust import AgreementKKM, KernelBank, agreement
-from mkclust.exceptions import GroupsWarning, OrderWarning
+from mkclust import AgreementKKM, AnchoredMKKM, KernelBank, agreement
+from mkclust.exceptions import GroupsWarning, NoAgreementWarning, OrderWarning
 from mkclust.methods.agreement import measure_agreement, p_value_limit
 from mkclust.metrics import adjusted_rand_index
 from mkclust.stack import as_stack
@@ -196,3 +199,59 @@ def test_two_camps_are_two_groups_and_the_larger_is_included():
     assert model.agreement_.groups == ((2, 3, 4), (0, 1))
     assert model.set_aside_ == ("a0", "a1")
     assert adjusted_rand_index(camps[1], model.labels_) > 0.95
+
+
+def mixed_clinic(n, rng):
+    """Return one table whose numbers and categories agree with each other."""
+    is_male = rng.random(n) < 0.5
+    height = 165 + 12 * is_male + rng.normal(scale=4, size=n)
+    return pd.DataFrame({"sex": np.where(is_male, "m", "f"), "height": height})
+
+
+@pytest.mark.parametrize("method", [AgreementKKM, AnchoredMKKM])
+def test_a_table_of_numbers_and_categories_does_not_set_another_one_aside(method):
+    rng, y = np.random.default_rng(0), np.arange(150) % 3
+    omics = pd.DataFrame(3 * rng.normal(size=(3, 20))[y] + rng.normal(size=(150, 20)))
+    tables = {"omics": omics, "clinical": mixed_clinic(150, rng)}
+    with pytest.warns(NoAgreementWarning, match="The two views do not agree clearly"):
+        model = method(3, random_state=0).fit(tables)
+    assert model.set_aside_ == ()
+    assert adjusted_rand_index(y, model.labels_) > 0.9
+    assert agreement(tables).n_independent_views == 2
+
+
+def test_the_documented_limits_are_those_of_the_code():
+    assert "1e-3 (up to 38 samples)" in agreement.__doc__
+    assert re.search(r"1e-5 \(from\s+388 on\)", agreement.__doc__)
+    assert p_value_limit(np.array([38, 387])) == pytest.approx([1e-3, 1.5 / 387**2], abs=0)
+    assert p_value_limit(np.array([39, 388])) == pytest.approx([1.5 / 39**2, 1e-5], abs=0)
+    assert p_value_limit(39) < 1e-3
+    assert p_value_limit(387) > 1e-5
+
+
+def test_a_view_of_another_group_is_not_used_for_its_lack_of_agreement_with_those_used():
+    views, _ = two_camps(np.random.default_rng(0), sizes=(2, 3))
+    found = agreement(views)
+    assert found.chosen == [2, 3, 4]
+    about = found.evidence(0)
+    assert about.partner in ("b0", "b1", "b2")
+    assert about.p_value == found.p_values[0, 2:].min() > about.limit
+    assert found.evidence(2).p_value < found.evidence(2).limit
+
+
+def test_two_pairs_with_different_numbers_of_common_samples_have_their_own_limits():
+    rng = np.random.default_rng(0)
+    views, _ = named_blobs(rng, n=120)
+    frames = {name: pd.DataFrame(view) for name, view in views.items()}
+    frames["few"] = pd.DataFrame(rng.normal(size=(40, 4)))
+    frames["many"] = pd.DataFrame(rng.normal(size=(80, 4)), index=range(40, 120))
+    for frame in frames.values():
+        frame.index = [f"sample {i}" for i in frame.index]
+    found = agreement(frames, join="outer")
+    limits = {f"{found.evidence(p).limit:.1g}" for p in (3, 4)}
+    assert len(limits) == 2
+    for p in (3, 4):
+        about = found.evidence(p)
+        said = f"(p = {about.p_value:.1g}; the limit is {about.limit:.1g})"
+        assert f"{found.names[p]} {said}" in found.verdict()
+    assert found.limits_in_words() == "0.0001 to 0.001"

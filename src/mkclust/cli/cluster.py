@@ -28,7 +28,7 @@ from mkclust.cli.outputs import (
     show,
     strict_json,
 )
-from mkclust.cli.printing import cluster_sizes, details, score_table, separation, views_used
+from mkclust.cli.printing import cluster_sizes, details, how_clear, score_table, views_used
 from mkclust.cli.progress import Progress, session
 from mkclust.datasets.read import load_with
 from mkclust.explain.annotate import Annotation
@@ -191,7 +191,8 @@ def _summary(outcome: Outcome, verbose: bool, annotate: str | None) -> list[str]
     found = outcome.description
     lines += ["", f"{size}, {clusters}"]
     lines.append(cluster_sizes(model.labels_) if found is None else found.summary())
-    lines += separation(outcome.silhouette, outcome.stability)
+    evidence = None if fitted.suggestion is None else fitted.suggestion.evidence
+    lines += how_clear(outcome.silhouette, outcome.stability, evidence)
     if hasattr(model, "missingness_"):
         lines.append(model.missingness_.verdict())
     if outcome.scores:

@@ -1,10 +1,13 @@
 """What a command prints of a fit: tables and sentences."""
 
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
+from mkclust.explain.clarity import separation
+from mkclust.explain.number_of_clusters import Evidence
+from mkclust.explain.stability import Stability
+from mkclust.methods.agreement import Agreement, limit_text, p_text
 from mkclust.text import count, join_words, printable, text_table
 
 MAX_SIZES = 30  # clusters whose sizes are printed
@@ -21,24 +24,28 @@ def score_table(scores: dict[str, dict[str, float]]) -> str:
 
 def views_used(model: Any) -> list[str]:
     """Return which tables the clusters come from and which not, with the p-values that decide."""
-    agreement, name = getattr(model, "agreement_", None), type(model).__name__
+    agreement: Agreement | None = getattr(model, "agreement_", None)
+    name = type(model).__name__
     if agreement is None:
         return ["One table alone: there is nothing to compare it with."]
-    aside, chosen = getattr(model, "set_aside_", None), agreement.chosen
+    aside = getattr(model, "set_aside_", None)
     if not aside or not agreement.any_share:
         lines = [printable(agreement.verdict(sets_aside=aside is not None))]
     else:
-        p_values = agreement.p_values[:, chosen].min(axis=1)
-        names = [each for each in agreement.names if each not in aside]
-        highest = _p_value(p_values[chosen].max())
-        lines = [f"Used: {_tables(names)}, which agree with each other ({highest} or less)."]
-        for each, p_value in zip(agreement.names, p_values, strict=True):
+        found = [agreement.evidence(p) for p in range(len(agreement.names))]
+        used = [p for p, each in enumerate(agreement.names) if each not in aside]
+        names = printable(join_words(agreement.names[p] for p in used))
+        highest = p_text(max(found[p].p_value for p in used), "<= ")
+        lines = [f"Used: {names}, which agree with each other (p {highest})."]
+        for each, about in zip(agreement.names, found, strict=True):
             if each in aside:
-                limit = f"the limit is {agreement.limits[:, chosen].max():.1g}"
-                reason = f"no clear agreement with these ({_p_value(p_value)}; {limit})"
-                lines.append(f"Not used: {printable(each)}: {reason}.")
+                reason = f"p {p_text(about.p_value, '= ')} with {printable(about.partner)}"
+                limit = f"the limit is {limit_text(about.limit)}"
+                lines.append(
+                    f"Not used: {printable(each)}: no clear agreement ({reason}; {limit})."
+                )
     if agreement.set_aside and aside is None:
-        others = _tables(agreement.set_aside)
+        others = printable(join_words(agreement.set_aside))
         lines.append(f"{name} also uses {others}; --method agreement-kkm does not.")
     if hasattr(model, "baseline_agreement_") and agreement.any_share:
         lines.append(
@@ -48,22 +55,15 @@ def views_used(model: Any) -> list[str]:
     return lines
 
 
-def _p_value(value: float) -> str:
-    # Smaller ones rest on the far tail of a distribution.
-    return f"p-value {value:.1g}" if value >= 1e-16 else "p-value 1e-16"
-
-
-def _tables(names: Sequence[str]) -> str:
-    """Return the tables of views; the categories of a table are a view of their own."""
-    return printable(join_words(dict.fromkeys(n.removesuffix(" (categories)") for n in names)))
-
-
-def separation(silhouette: float, stability: Any) -> list[str]:
+def how_clear(
+    silhouette: float, stability: Stability | None, evidence: Evidence | None
+) -> list[str]:
     """Return how clear the clusters are, and how stable, as far as that is known."""
     lines = []
     if silhouette == silhouette:
-        how = "well" if silhouette >= 0.5 else "weakly" if silhouette >= 0.25 else "not well"
-        lines.append(f"How clear: {how} separated (mean silhouette {silhouette:.2f}; 1 is best).")
+        mean = None if stability is None else stability.mean
+        how = separation(silhouette, stability=mean, evidence=evidence)
+        lines.append(f"How clear: {how} (mean silhouette {silhouette:.2f}; 1 is best).")
     if stability is not None:
         lines.append(
             f"How stable: refits on {stability.size} of the samples agree to {stability.mean:.2f} "

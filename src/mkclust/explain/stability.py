@@ -9,6 +9,7 @@ from sklearn.base import clone
 from sklearn.utils import check_random_state
 
 from mkclust.exceptions import silence
+from mkclust.explain.clarity import stability_level
 from mkclust.explain.fitted import check_fitted, is_approximated
 from mkclust.explain.parts import Parts
 from mkclust.linalg import to_host
@@ -19,13 +20,16 @@ from mkclust.parameters import Count, Number, check_parameter
 from mkclust.stack.feature_maps import seeds_of
 from mkclust.types import Float
 
-# Mean adjusted Rand indices from the first on are stable, below the second unstable.
-STABLE, UNSTABLE = 0.95, 0.8
 # What depends on what, in the words of a verdict.
 DEPENDS = {"samples": "on a few samples", "landmarks": "on which landmarks were drawn"}
 ADVICE = {
-    "samples": "another number of clusters may fit better, or there may be no clusters",
-    "landmarks": "raise n_components; if that changes nothing, the clusters are not clear",
+    "samples": "another number of clusters may fit better",
+    "landmarks": "raise n_components",
+}
+# What to add if the stability is low.
+DOUBT = {
+    "samples": ", or there may be no clusters",
+    "landmarks": "; if that changes nothing, the clusters are not clear",
 }
 
 
@@ -78,12 +82,13 @@ class Stability:
 
     def verdict(self) -> str:
         """Return in a sentence how far the clusters are to be relied on."""
-        depends, advice = DEPENDS[self.vary], f"; {ADVICE[self.vary]}."
-        if self.mean >= STABLE:
+        depends, advice = DEPENDS[self.vary], ADVICE[self.vary]
+        level = stability_level(self.mean)
+        if level == "high":
             return f"High: the clusters do not depend {depends}."
-        if self.mean < UNSTABLE:
-            return f"Low: the clusters depend {depends}{advice}"
-        return f"Middling: to which cluster some samples belong depends {depends}{advice}"
+        if level == "low":
+            return f"Low: the clusters depend {depends}; {advice}{DOUBT[self.vary]}."
+        return f"Middling: to which cluster some samples belong depends {depends}; {advice}."
 
     __str__ = summary
 

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.sparse import csr_array
@@ -40,7 +40,7 @@ JUDGED_SAMPLES, SIMULATED_SAMPLES = 128, 512
 
 
 def p_value_limit(n_samples: Any) -> Any:
-    """Return the p-value below which two views agree: 1e-3 for few samples, 1e-5 from 390 on.
+    """Return the p-value below which two views agree: 1e-3 up to 38 samples, 1e-5 from 388 on.
 
     Chosen by benchmarks/agreement_limit.py. It does not depend on the number of views: a view that
     agrees with none must not exclude another.
@@ -51,6 +51,19 @@ def p_value_limit(n_samples: Any) -> Any:
 def p_text(value: float, sign: str = "") -> str:
     """Return a p-value in one digit after a sign; tiny ones, in the far tail, as "<1e-16"."""
     return f"{sign}{value:.1g}" if value >= 1e-16 else "<1e-16"
+
+
+def limit_text(value: float) -> str:
+    """Return the limit of a p-value in one digit."""
+    return f"{value:.1g}"
+
+
+class Evidence(NamedTuple):
+    """Why a kernel is used or not: the kernel that it agrees with most, if with any."""
+
+    partner: str
+    p_value: float
+    limit: float  # of the p-value, for the samples that both have
 
 
 @dataclass(frozen=True, eq=False)
@@ -126,6 +139,12 @@ class Agreement:
     def limits(self) -> Float:
         """The p-value below which two kernels agree, by their number of common samples, (m, m)."""
         return np.asarray(p_value_limit(self.pair_samples))
+
+    def limits_in_words(self) -> str:
+        """Return the limit of the p-values, or the smallest and the largest of them."""
+        limits = self.limits[self._are_other_views]
+        words = dict.fromkeys(limit_text(each) for each in (limits.min(), limits.max()))
+        return " to ".join(words)
 
     @property
     def shares(self) -> np.ndarray:
@@ -246,16 +265,17 @@ class Agreement:
         return (
             f"{who} agree clearly (p {p_text(self.p_values[p, q], '= ')} for {self.names[p]} and "
             f"{self.names[q]}; the limit for {self.pair_samples[p, q]} samples is "
-            f"{self.limits[p, q]:.1g}). The test can miss weak agreement and clusters of few "
-            "samples. All views are used, and the clusters may match none of them."
+            f"{limit_text(self.limits[p, q])}). The test can miss weak agreement and clusters of "
+            "few samples. All views are used, and the clusters may match none of them."
         )
 
     def _about_agreement(self, sets_aside: bool) -> list[str]:
         everything, groups = self._names_of(range(len(self.names))), self.groups
         listed = [join_words(self._names_of(group)) for group in groups]
         n, n_chosen = len(everything), len(self._names_of(groups[0]))
-        closest = [(p, self.closest(p)) for p in range(len(self.names))]
-        largest = max(self.p_values[pair] for pair in closest if self.shares[pair[0]])
+        evidence = [self.evidence(p) for p in range(len(self.names))]
+        kernels = np.flatnonzero(self.shares).tolist()
+        largest = max(float(self.p_values[p, self.closest(p)]) for p in kernels)
         agree = f"views agree (p {p_text(largest, '<= ')})"
         found = [f"{n_chosen} of {n} {agree}: {listed[0]}."]
         if len(groups) > 1:
@@ -265,11 +285,18 @@ class Agreement:
         elif n_chosen == n:
             found = [f"{'Both' if n == 2 else f'All {n}'} {agree}."]
         if not self.shares.all():
-            pairs = [pair for pair in closest if not self.shares[pair[0]]]
-            others = [f"{self.names[p]} (p {p_text(self.p_values[p, q], '= ')})" for p, q in pairs]
+            lone = np.flatnonzero(~self.shares).tolist()
+            limits = [limit_text(evidence[p].limit) for p in lone]
+            is_one = len(set(limits)) == 1
+            others = [
+                f"{self.names[p]} (p {p_text(evidence[p].p_value, '= ')}"
+                f"{'' if is_one else f'; the limit is {limit}'})"
+                for p, limit in zip(lone, limits, strict=True)
+            ]
+            end = f"; the limit is {limits[0]}." if is_one else "."
             found.append(
                 f"{'Set aside' if sets_aside else 'Used'} without clear agreement: "
-                f"{join_words(others)}; the limit is {max(self.limits[at] for at in pairs):.1g}."
+                f"{join_words(others)}{end}"
             )
         return found
 
@@ -303,9 +330,20 @@ class Agreement:
             return []
         return [f"Too few samples in common to test for agreement: {join_words(pairs, most=4)}."]
 
-    def closest(self, p: int) -> int:
-        """Return the kernel of another independent view with the smallest p-value."""
+    def evidence(self, p: int) -> Evidence:
+        """Return what decides whether a kernel is used: its p-value with the closest other one.
+
+        For a kernel that agrees with others than those that are used it is the closest of these.
+        """
+        is_elsewhere = self.shares[p] and p not in self.chosen
+        q = self.closest(p, among=self.chosen if is_elsewhere else None)
+        return Evidence(self.names[q], float(self.p_values[p, q]), float(self.limits[p, q]))
+
+    def closest(self, p: int, among: Sequence[int] | None = None) -> int:
+        """Return the kernel of another independent view, of all or some, of smallest p-value."""
         others = np.flatnonzero(self._are_other_views[p])
+        if among is not None:
+            others = np.intersect1d(others, among)
         p_values = np.maximum(self.p_values[p, others], 1e-16) / self.limits[p, others]
         return int(others[np.lexsort([-self.scores[p, others], p_values])[0]])
 

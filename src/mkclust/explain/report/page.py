@@ -14,6 +14,7 @@ import numpy as np
 import pandas as pd
 
 from mkclust.explain.annotate import Annotation
+from mkclust.explain.clarity import separation
 from mkclust.explain.fitted import is_approximated, kernel_source
 from mkclust.explain.number_of_clusters import NumberOfClusters
 from mkclust.explain.report.collect import collect
@@ -125,6 +126,7 @@ def report_html(
         is_one_eigenproblem=isinstance(model, AverageKKM | AgreementKKM),
         Column=Column,
         p_text=p_text,
+        separation=separation,
         pictures=draw_all(data),
         labels_csv=base64.b64encode(text.encode("utf-8", "backslashreplace")).decode(),
         notes=[note for note in given.table_notes if not note.startswith(about_views)],
