@@ -36,6 +36,17 @@ def text_table(rows: Sequence[Sequence[str]]) -> str:
     )
 
 
+def p_of_draws(value: float, least: float, sign: str = "") -> str:
+    """Return a p-value that random draws gave, after a sign; the least possible as a bound.
+
+    >>> p_of_draws(0.25, 0.001, "= "), p_of_draws(0.001, 0.001, "= ")
+    ('= 0.25', '<= 0.001')
+    """
+    is_bound = value <= least * (1 + 1e-9)
+
+    return f"{'<= ' if is_bound else sign}{value:.2g}"
+
+
 def did_you_mean(word: object, words: Iterable[object]) -> str:
     """Return the words that are spelled alike, in parentheses; "" for none."""
     by_spelling = {str(each).casefold(): str(each) for each in words}

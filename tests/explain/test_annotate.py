@@ -353,3 +353,90 @@ def test_marks_that_could_mean_survived_or_died_are_taken_for_neither(name, mark
     assert f"may mean alive or free of the event: {name}" in str(annotation)
     with pytest.raises(ValueError, match=f"'{name}'.*died"):
         annotate(LABELS, table, time=f"{endpoint}_months", event=name)
+
+
+def families(n_families=12, size=5):
+    """Return the family of every sample, and clusters that families share."""
+    family = np.repeat(np.arange(n_families), size)
+    return family, np.arange(n_families)[family] % 3
+
+
+def test_permutations_respect_groups_so_that_related_samples_are_no_evidence():
+    family, labels = families()
+    rng = np.random.default_rng(0)
+    table = [
+        {"height": rng.normal(size=12)[family], "blood": rng.choice(["a", "b"], size=12)[family]}
+        for _ in range(30)
+    ]
+    options = {"n_permutations": 39}
+    alone = [by_name(annotate(labels, each, **options)) for each in table]
+    grouped = [by_name(annotate(labels, each, groups=family, **options)) for each in table]
+    for name in ("height", "blood"):
+        assert np.mean([each[name].p_value <= 0.05 for each in alone]) > 0.4
+        assert np.mean([each[name].p_value <= 0.05 for each in grouped]) < 0.2
+        statistics = [each[name].statistic for each in alone]
+        assert [each[name].statistic for each in grouped] == pytest.approx(statistics)
+
+
+def test_differences_within_groups_are_found():
+    plate = np.repeat(np.arange(6), 10)
+    labels = np.tile([0, 1], 30)
+    shift = np.random.default_rng(0).normal(size=60) + labels + 5 * plate
+    (test,) = annotate(labels, {"x": shift}, groups=plate, n_permutations=99).tests
+    (alone,) = annotate(labels, {"x": shift}, n_permutations=99).tests
+    assert test.p_value <= 0.02
+    assert alone.p_value > 0.1
+
+
+def test_groups_are_given_by_id_or_by_a_column_of_the_table_which_is_not_tested():
+    family, labels = families()
+    rng = np.random.default_rng(0)
+    table = pd.DataFrame({"x": rng.normal(size=60), "family": family}, index=PATIENTS)
+    by_id = pd.Series(family, index=PATIENTS).sample(frac=1, random_state=0)
+    labels = pd.Series(labels, index=PATIENTS)
+    for names in (by_id, by_id.to_frame(), "family"):
+        annotation = annotate(labels, table, groups=names, n_permutations=99)
+        assert "respect 12 groups" in str(annotation)
+        assert (
+            by_name(annotation)["x"].p_value
+            == by_name(annotate(labels, table, groups=family, n_permutations=99))["x"].p_value
+        )
+    assert "groups" in by_name(annotation)["family"].reason
+    with pytest.raises(ValueError, match="'plate'"):
+        annotate(labels, table, groups="plate")
+
+
+def test_groups_that_allow_few_orders_are_named():
+    labels = np.repeat([0, 1, 2], 20)
+    few = annotate(labels, {"x": np.arange(60.0)}, groups=labels, n_permutations=99)
+    assert "only 6 differ, so that no p-value can be below 0.17" in str(few)
+    assert by_name(few)["x"].p_value > 0.1
+    sizes = np.repeat([0, 1, 2], [10, 20, 30])
+    none = annotate(sizes, {"x": np.arange(60.0)}, groups=sizes, n_permutations=99)
+    assert "nothing can be tested" in str(none)
+    assert by_name(none)["x"].p_value == 1
+
+
+def test_with_groups_and_missing_values_clusters_without_known_samples_do_no_harm():
+    family, labels = families()
+    x = np.random.default_rng(0).normal(size=60)
+    x[labels == 2] = np.nan
+    time = np.where(labels == 2, np.nan, np.arange(60.0) + 1)
+    table = {"x": x, "c": np.where(np.isnan(x), None, np.where(x > 0, "a", "b"))}
+    table |= {"time": time, "event": np.ones(60)} | {"y": np.where(labels == 2, 1.0, x)}
+    table["event"][0] = 0
+    found = by_name(annotate(labels, table, groups=family, n_permutations=49))
+    assert all(0 < test.p_value <= 1 for test in found.values())
+    assert found["x"].n_missing == 20
+
+
+def test_p_values_at_the_floor_of_the_permutations_are_shown_as_bounds():
+    rng = np.random.default_rng(0)
+    table = {"age": rng.normal(size=60) + 9 * LABELS, "noise": rng.normal(size=60)}
+    annotation = annotate(LABELS, table)
+    age, noise = annotation.tests
+    line = str(annotation).splitlines()[1]
+    assert age.p_value == 0.001
+    assert line.split()[-4:] == ["<=", "0.001", "<=", "0.002"]
+    assert annotation.p_text(noise.p_value) == f"{noise.p_value:.2g}"
+    assert annotation.adjusted_text(noise.p_adjusted) == f"{noise.p_adjusted:.2g}"

@@ -277,3 +277,10 @@ def test_of_many_samples_some_are_used():
 def test_senseless_settings_are_refused(settings):
     with pytest.raises((ValueError, TypeError), match=next(iter(settings))):
         suggest_n_clusters(noise(n=40), **settings)
+
+
+def test_the_smallest_possible_p_value_of_draws_is_shown_as_a_bound():
+    found = suggest_n_clusters(blobs(strengths=(3, 3))[0], FEW, random_state=0, **QUICK)
+    assert found.p_value == 0.05
+    assert "evidence of clusters (p <= 0.05)" in found.verdict()
+    assert found.p_text(0.1) == "= 0.1"

@@ -69,3 +69,17 @@ def test_neither_the_order_of_samples_nor_of_views_nor_of_clusters_changes_anyth
     np.testing.assert_allclose(
         one.view_p_values[views], other.view_p_values, rtol=1e-12, atol=1e-12
     )
+
+
+def test_p_values_at_the_floor_of_the_permutations_are_shown_as_bounds():
+    labels = np.repeat([0, 1, 2], 40)
+    observed = np.ones((120, 2), dtype=bool)
+    observed[85:, 1] = False
+    missingness = measure_missingness(labels, observed, ["mrna", "mirna"])
+    assert missingness.p_value == 0.001
+    assert "p-value <= 0.001)" in missingness.verdict()
+    scattered = np.ones((120, 2), dtype=bool)
+    scattered[::7, 1] = False
+    unrelated = measure_missingness(labels, scattered, ["mrna", "mirna"])
+    assert unrelated.p_value > 0.05
+    assert "<=" not in unrelated.verdict()

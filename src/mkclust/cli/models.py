@@ -143,7 +143,8 @@ def fit(request: Request, data: Data, progress: Progress) -> Fit:
     suggestion = None
     if request.n_clusters == AUTO:
         suggestion = suggest(prepared, progress)
-        found = f"{suggestion.evidence} evidence of clusters (p-value {suggestion.p_value:.2g})"
+        p_value = suggestion.p_text(suggestion.p_value, "")
+        found = f"{suggestion.evidence} evidence of clusters (p-value {p_value})"
         if suggestion.evidence == "none":
             raise CommandError(
                 f"-k auto: {found.replace('none', 'no')}; mkclust suggest says why, and -k "

@@ -1,15 +1,15 @@
 """Test variables that were not clustered on against the clusters."""
 
-import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
 from scipy.sparse import issparse
 from scipy.stats import false_discovery_control, rankdata
 
+from mkclust.data.groups import read_groups
 from mkclust.data.id_columns import is_own_column
 from mkclust.data.survival_columns import (
     is_unclear,
@@ -18,15 +18,16 @@ from mkclust.data.survival_columns import (
     read_name,
     usual_survival,
 )
-from mkclust.explain.clustered_on import clustered_views
+from mkclust.explain.clustered_on import ClusteredView, clustered_views
 from mkclust.explain.fitted import check_fitted, fitted_index
+from mkclust.explain.permuted_clusters import FEW_ORDERS, PermutedClusters
 from mkclust.explain.tables import AlignedTable, read_tables
 from mkclust.index import index_of
 from mkclust.methods import MultipleKernelClusterer
 from mkclust.methods.out_of_sample import UNCOVERED
 from mkclust.parameters import Count, check_parameter
 from mkclust.plots import SurvivalDisplay
-from mkclust.text import join_words, printable, text_table
+from mkclust.text import join_words, p_of_draws, printable, text_table
 from mkclust.types import Float
 
 # Clusters with fewer known values cannot be told from others by a test.
@@ -35,8 +36,6 @@ FEWEST_VALUES = 2
 ROUNDING = 1e-9
 # Adjusted p-values below this are shown with values by cluster, unless there are more clusters.
 SMALL_P, MAX_CLUSTERS = 0.05, 12
-COLUMNS = ["variable", "test", "statistic", "p_value", "p_adjusted", "n_samples", "n_missing"]
-COLUMNS += ["reason"]
 OWN_COLUMN = "written by mkclust itself"
 LIKE_AN_ID = "looks like an id (by its name, or whole numbers that all differ; floats are tested)"
 UNCLEAR_EVENTS = (
@@ -95,6 +94,17 @@ class Annotation:
         small = self.table.loc[self.table["p_adjusted"] < SMALL_P, "variable"]
         return self.by_cluster[self.by_cluster["variable"].isin(small)]
 
+    def p_text(self, value: float) -> str:
+        """Return a p-value, as a bound if no permutation differs as much."""
+        return p_of_draws(value, 1 / (1 + self.n_permutations))
+
+    def adjusted_text(self, value: float) -> str:
+        """Return an adjusted p-value, as a bound if it comes from p-values that are bounds."""
+        adjusted = self.table["p_adjusted"]
+        is_least = self.table["p_value"] <= (1 + ROUNDING) / (1 + self.n_permutations)
+
+        return p_of_draws(value, adjusted[is_least].max() if is_least.any() else 0.0)
+
     def to_dict(self) -> dict[str, Any]:
         """Return the tests as JSON takes them, unknown values as None."""
         frames = {"tests": self.table, "by_cluster": self.by_cluster}
@@ -110,7 +120,7 @@ class Annotation:
         for each in self.tests:
             if not each.reason:
                 numbers = [f"{each.n_samples:,}", f"{each.n_missing:,}", f"{each.statistic:.4g}"]
-                numbers += [f"{each.p_value:.2g}", f"{each.p_adjusted:.2g}"]
+                numbers += [self.p_text(each.p_value), self.adjusted_text(each.p_adjusted)]
                 rows.append([printable(each.variable), each.test, *numbers])
         lines = []
         if len(rows) > 1:
@@ -142,6 +152,24 @@ class _Variable:
     reason: str = ""
     event: str = ""  # what was read as the event of survival
 
+    @property
+    def known(self) -> np.ndarray:
+        """Which samples have values."""
+        return np.asarray(np.isfinite(self.values).all(axis=0))
+
+
+class _Test(NamedTuple):
+    """A row of the table of tests."""
+
+    variable: str
+    test: str
+    statistic: float
+    p_value: float
+    p_adjusted: float
+    n_samples: int
+    n_missing: int
+    reason: str
+
 
 def annotate(
     labels: Any,
@@ -151,6 +179,7 @@ def annotate(
     event: str | Sequence[str] | None = None,
     n_permutations: int = 999,
     random_state: int = 0,
+    groups: Any = None,
 ) -> Annotation:
     """Test whether clusters differ in variables that were not clustered on.
 
@@ -179,6 +208,10 @@ def annotate(
         Permutations of the clusters.
     random_state : int, default=0
         Seed of the permutations; those of one variable do not depend on the others.
+    groups : str, or Series, frame of one column, or array-like of shape (n_samples,), default=None
+        A column of the table, or ids, of families, patients, batches or plates: samples of a group
+        are not independent. Permutations then keep groups together: they exchange samples within
+        groups, and whole groups of the same size.
 
     Examples
     --------
@@ -192,60 +225,114 @@ def annotate(
     """
     check_parameter("n_permutations", n_permutations, Count())
     clusters, names, index = _read_labels(labels)
-    tables, (views, note) = read_tables(_observations(table), index), clustered_views(labels)
-    rows, by_cluster, survival = [], [], {}
+    tables = read_tables(_observations(table), index)
+    views, note = clustered_views(labels)
     variables = _variables(tables, len(clusters), time, event)
+    grouping = _read_groups(groups, variables, index)
+    permuted = PermutedClusters(clusters, grouping, n_permutations, random_state)
+
+    rows, by_cluster, survival = [], [], {}
     for name, variable in variables.items():
-        values, test, reason = variable.values, variable.test, variable.reason
-        known = np.isfinite(values).all(axis=0) & (clusters >= 0)
-        groups = np.unique(clusters[known], return_inverse=True)[1]
-        pairs = list(zip(variable.columns, values, strict=True))
-        reason = max((view.reason(*pair) for view in views for pair in pairs), default="") or reason
-        reason = reason or _why_not(values, known, groups)
-        statistic = p_value = np.nan
-        if not reason:
-            rng = np.random.default_rng([random_state, zlib.crc32(name.encode())])
-            try:
-                statistic_of = _statistic(test, *(each[known] for each in values))
-                statistic = statistic_of(groups)
-                least = statistic - ROUNDING * abs(statistic)
-                drawn = [statistic_of(rng.permutation(groups)) for _ in range(n_permutations)]
-                p_value = (1 + sum(not each < least for each in drawn)) / (1 + n_permutations)
-                if not np.isfinite(statistic):
-                    p_value = np.nan
-                    reason = "the clusters have no common times at which they could differ"
-            except ImportError:
-                reason = 'the log-rank test needs statsmodels: pip install "mkclust[survival]"'
-        counts = int(known.sum()), int((~known).sum())
-        rows.append((name, test, statistic, p_value, np.nan, *counts, reason))
-        if test == "log-rank" and (not reason or "statsmodels" in reason):
+        found = _test(name, variable, views, permuted)
+        rows.append(found)
+        if variable.test == "log-rank" and (not found.reason or "statsmodels" in found.reason):
             survival[name] = SurvivalDisplay(
-                times=values[0], events=values[1], labels=clusters, time_name=variable.columns[0]
+                times=variable.values[0],
+                events=variable.values[1],
+                labels=clusters,
+                time_name=variable.columns[0],
             )
-        if not reason:
+        if not found.reason:
+            known = variable.known & (clusters >= 0)
             compared = _middles(variable, clusters, known, survival.get(name))
             by_cluster += [(name, *each) for each in compared]
-    frame = pd.DataFrame(rows, columns=COLUMNS)
+    frame = pd.DataFrame(rows, columns=list(_Test._fields))
     made = frame["reason"] == ""
     if made.any():
         frame.loc[made, "p_adjusted"] = false_discovery_control(frame.loc[made, "p_value"])
     middles = pd.DataFrame(by_cluster, columns=["variable", "value", *names])
-    notes = [
-        f"The rows of {each.name!r} are matched by its column {each.id_column!r}."
-        for each in tables
-        if each.id_column
-    ]
+
+    notes = _notes(tables, variables)
     tested = frame.loc[made, "variable"].tolist()
     notes += [
         f"{name}: events: {each.n_events:,} of {each.n_samples:,}, {variables[name].event}."
         for name, each in survival.items()
         if name in tested
     ]
+    notes += _notes_on_groups(permuted)
+    notes += [note] if note else []
+    return Annotation(frame, middles, int(n_permutations), survival, tuple(notes))
+
+
+def _test(
+    name: str, variable: _Variable, views: Sequence[ClusteredView], permuted: PermutedClusters
+) -> _Test:
+    """Return the test of a variable against the clusters, or why there is none."""
+    clusters = permuted.clusters
+    known = variable.known & (clusters >= 0)
+    pairs = list(zip(variable.columns, variable.values, strict=True))
+    reason = max((view.reason(*pair) for view in views for pair in pairs), default="")
+    reason = reason or variable.reason or _why_not(variable.values, known, clusters[known])
+    found = _Test(name, variable.test, np.nan, np.nan, np.nan, int(known.sum()), 0, reason)
+    found = found._replace(n_missing=len(known) - found.n_samples)
+    if reason:
+        return found
+
+    try:
+        statistic_of = _statistic(variable.test, *(each[known] for each in variable.values))
+        statistic = statistic_of(clusters[known])
+        least = statistic - ROUNDING * abs(statistic)
+        drawn = [statistic_of(each) for each in permuted.of(name, known)]
+    except ImportError:
+        reason = 'the log-rank test needs statsmodels: pip install "mkclust[survival]"'
+        return found._replace(reason=reason)
+
+    if not np.isfinite(statistic):
+        reason = "the clusters have no common times at which they could differ"
+        return found._replace(statistic=statistic, reason=reason)
+    n_larger = sum(not each < least for each in drawn)
+    return found._replace(statistic=statistic, p_value=(1 + n_larger) / (1 + len(drawn)))
+
+
+def _notes(tables: Sequence[AlignedTable], variables: Mapping[str, _Variable]) -> list[str]:
+    """Return how tables were read, and what was left out of them."""
+    notes = [
+        f"The rows of {each.name!r} are matched by its column {each.id_column!r}."
+        for each in tables
+        if each.id_column
+    ]
     unclear = [name for name, each in variables.items() if _may_be_events(name, each)]
     notes += [UNCLEAR_EVENTS.format(join_words(unclear))] if unclear else []
     notes += [f"Not tested in {each.name!r}: {each.reasons}." for each in tables if each.skipped]
-    notes += [note] if note else []
-    return Annotation(frame, middles, int(n_permutations), survival, tuple(notes))
+    return notes
+
+
+def _read_groups(groups: Any, variables: dict[str, _Variable], index: Any) -> np.ndarray | None:
+    """Return the number of every sample's group; a column of groups is no variable any more."""
+    if groups is None:
+        return None
+    if not isinstance(groups, str):
+        return read_groups(groups, index)
+    if groups not in variables:
+        raise ValueError(f"there is no column {groups!r} among {join_words(variables)}")
+
+    column = variables[groups]
+    variables[groups] = replace(column, reason="the groups of the permutations")
+    return read_groups(column.values[0], len(column.values[0]))
+
+
+def _notes_on_groups(permuted: PermutedClusters) -> list[str]:
+    """Return how groups restrict the permutations, in a sentence."""
+    if permuted.groups is None:
+        return []
+    n_groups = len(np.unique(permuted.groups))
+    found = f"Permutations respect {n_groups:,} groups of samples"
+    n_orders = permuted.count_orders()
+    if n_orders >= min(FEW_ORDERS, permuted.n_permutations):
+        return [f"{found}."]
+    if n_orders == 1:
+        return [f"{found}, and none changes the clusters: nothing can be tested with these groups."]
+    return [f"{found}: only {n_orders} differ, so that no p-value can be below {1 / n_orders:.2g}."]
 
 
 def _observations(table: Any) -> Any:
@@ -387,6 +474,7 @@ def _statistic(test: str, values: Float, *events: Float) -> Callable[[np.ndarray
 
     def between_groups(groups: np.ndarray) -> float:
         members = groups == np.arange(groups.max() + 1)[:, None]
-        return float((np.square(members @ scores).sum(axis=1) / members.sum(axis=1)).sum())
+        sizes = np.maximum(members.sum(axis=1), 1)  # a cluster may have no known sample
+        return float((np.square(members @ scores).sum(axis=1) / sizes).sum())
 
     return between_groups

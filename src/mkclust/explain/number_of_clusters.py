@@ -20,7 +20,7 @@ from mkclust.methods.agreement_kkm import find_compromise
 from mkclust.metrics import agreement_of_labels
 from mkclust.parameters import Count, Number, check_parameter
 from mkclust.stack import Stack
-from mkclust.text import join_words
+from mkclust.text import join_words, p_of_draws
 from mkclust.types import Float
 
 # Share of the samples in a resample.
@@ -84,6 +84,8 @@ class NumberOfClusters:
         The limit of the p-values.
     n_samples, n_used, n_tested : int
         How many samples there are, and how many of them the criteria and the tests used.
+    n_draws : int
+        Draws without clusters; no p-value of these is smaller than one over one more than these.
     """
 
     n_clusters: int
@@ -105,6 +107,7 @@ class NumberOfClusters:
     n_samples: int
     n_used: int
     n_tested: int
+    n_draws: int
 
     @property
     def p_value(self) -> float:
@@ -147,9 +150,13 @@ class NumberOfClusters:
 
     __str__ = summary
 
+    def p_text(self, value: float, sign: str = "= ") -> str:
+        """Return a p-value of draws after a sign, as a bound if no draw was as clear."""
+        return p_of_draws(value, 1 / (1 + self.n_draws), sign)
+
     def _title(self) -> str:
         evidence = "no" if self.evidence == "none" else self.evidence
-        found = f"{evidence} evidence of clusters (p = {self.p_value:.2g})"
+        found = f"{evidence} evidence of clusters (p {self.p_text(self.p_value)})"
         return f"{self.n_clusters} clusters fit best; {found}"
 
     def _reasons(self) -> list[str]:
@@ -177,8 +184,9 @@ class NumberOfClusters:
         return sentences
 
     def _say_evidence(self) -> str:
-        cloud, level = f"p = {self.p_cloud:.2g}", f"the limit is {self.level:g}"
-        shuffled = f"p = {self.p_shuffled:.2g}"
+        cloud = f"p {self.p_text(self.p_cloud)}"
+        shuffled = f"p {self.p_text(self.p_shuffled)}"
+        level = f"the limit is {self.level:g}"
         if self.p_cloud > self.level:
             return (
                 "No number of clusters is clearer than in one cloud of the same covariance "
@@ -336,6 +344,7 @@ def suggest_n_clusters(
         n_samples=source.n_samples,
         n_used=n_used,
         n_tested=n_tested,
+        n_draws=n_draws,
     )
 
 

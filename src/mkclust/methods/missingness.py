@@ -9,7 +9,7 @@ import pandas as pd
 from scipy.special import xlogy
 from scipy.stats import false_discovery_control, random_table
 
-from mkclust.text import join_words, text_table
+from mkclust.text import join_words, p_of_draws, text_table
 from mkclust.types import Float
 
 # Clusters follow the missingness if the p-value, corrected for all tests, is at most this, ...
@@ -85,6 +85,20 @@ class Missingness:
         return np.asarray(self.counts.sum(axis=0))
 
     @property
+    def least_p_value(self) -> float:
+        """The corrected p-value of tests in which no permutation says as much, 0 without any."""
+        is_tested = (self.view_counts.sum(axis=1) % self.sizes.sum()) > 0
+        found = np.append(self.p_value, self.view_p_values[is_tested])
+        smallest = float(found.min())
+        bound = len(found) / (1 + self.n_permutations) / np.sum(found == smallest)
+
+        return smallest if smallest <= bound * (1 + ROUNDING) else 0.0
+
+    def p_text(self, value: float) -> str:
+        """Return a p-value, as a bound if no permutation says as much as the samples."""
+        return p_of_draws(value, self.least_p_value)
+
+    @property
     def followed_views(self) -> tuple[str, ...]:
         """Views whose missing samples the clusters follow, those that they follow most first."""
         follows = (self.view_p_values <= LEVEL) & (self.view_agreements > NOTEWORTHY)
@@ -114,7 +128,9 @@ class Missingness:
             finding = "are related to the missing views beyond chance, but too little to matter"
         else:
             finding = "do not follow which views are missing"
-        numbers = f"mutual information {round(agreement, 2) + 0:.2f}, p-value {p_value:.2g}"
+        numbers = (
+            f"mutual information {round(agreement, 2) + 0:.2f}, p-value {self.p_text(p_value)}"
+        )
         return f"The clusters {finding} (adjusted {numbers}).{rest}"
 
     def warning(self) -> str:

@@ -224,14 +224,20 @@ def test_every_other_number_is_the_librarys(page, problem, fitted, found):
         assert page.numbers(table, name) == pytest.approx(values, abs=0.006)
     table, tests = "Variables against the clusters", annotation.table.query("reason == ''")
     assert page.column(table, "Variable") == tests["variable"].tolist()
-    for name, column in {"Statistic": "statistic", "p-value": "p_value"}.items():
-        assert page.numbers(table, name) == pytest.approx(tests[column], rel=0.05)
+    assert page.numbers(table, "Statistic") == pytest.approx(tests["statistic"], rel=0.05)
+    assert page.column(table, "p-value") == [annotation.p_text(p) for p in tests["p_value"]]
+    assert "<= 0.001" in page.column(table, "p-value")
+    assert page.column(table, "Adjusted") == [
+        annotation.adjusted_text(p) for p in tests["p_adjusted"]
+    ]
     table = "Variables that differ (adjusted p-value below 0.05), by cluster"
     for cluster in "012":
         values = annotation.differences[cluster].dropna()
         shown = [float(cell) for cell in page.column(table, cluster) if cell != "-"]
         assert shown == pytest.approx(values, rel=0.01)
     assert all(sentence in page.sections["annotation"] for sentence in annotation.untested)
+    pytest.importorskip("statsmodels")
+    assert re.search(r"events: \d+ of 60, OS_STATUS = 1\.", page.sections["annotation"])
     sizes = np.bincount(fitted.labels_)
     figures = page.figures
     assert figures["samples per cluster"] == f"{sizes.min()} to {sizes.max()}"
@@ -241,6 +247,18 @@ def test_every_other_number_is_the_librarys(page, problem, fitted, found):
     assert float(gap) == pytest.approx(fitted.duality_gap_, rel=0.5)
     assert figures["accuracy against given classes"] == f"{expected['acc']:.1%}"
     assert f"certified relative gap {fitted.duality_gap_:.1e}" in page.sections["convergence"]
+
+
+def test_a_table_of_variables_is_tested_for_the_page(problem, fitted):
+    rng, y = np.random.default_rng(0), problem[1]
+    ids = problem[0]["left"].index
+    other = pd.DataFrame({"age": rng.normal(size=60) + 3 * y, "one": 1.0}, ids)
+    page = page_of(fitted, problem[0], annotation=other.iloc[::-1])
+    expected = annotate(fitted, other).table
+    assert page.column("Variables against the clusters", "Variable") == ["age"]
+    statistic = page.numbers("Variables against the clusters", "Statistic")
+    assert statistic == pytest.approx(expected["statistic"][:1], rel=0.001)
+    assert "constant: one" in page.sections["annotation"]
 
 
 def test_every_dot_of_the_map_names_its_sample_cluster_and_margin(text, fitted):

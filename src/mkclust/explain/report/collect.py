@@ -8,7 +8,7 @@ import pandas as pd
 
 from mkclust.data import Samples
 from mkclust.exceptions import silence
-from mkclust.explain.annotate import Annotation
+from mkclust.explain.annotate import Annotation, annotate
 from mkclust.explain.describe import describe, views_of_features
 from mkclust.explain.diagnose import diagnose
 from mkclust.explain.fitted import check_fitted, fitted_index, is_approximated, observed_samples
@@ -36,7 +36,7 @@ def collect(
     X: Any,
     y: Any = None,
     *,
-    annotation: Annotation | None = None,
+    annotation: Any = None,
     n_resamples: int | Stability | None = None,
     alternatives: bool | NumberOfClusters = False,
 ) -> SimpleNamespace:
@@ -48,7 +48,8 @@ def collect(
     data = SimpleNamespace(model=model, X=X, labels=labels, known=labels >= 0)
     data.y = None if y is None else _in_order(y, model)
     data.ids = [str(name) for name in getattr(model, "sample_ids_", range(len(labels)))]
-    data.agreement, data.annotation = model.agreement_ if several else None, annotation
+    data.agreement = model.agreement_ if several else None
+    data.annotation = _annotation(model, annotation)
     data.n_filled = 0
     if model.table_options.impute and samples.kind != "kernels":
         tables = read_tables(X, fitted_index(model), observed_samples(model))
@@ -78,6 +79,13 @@ def collect(
     shares = pd.Series([] if data.stability is None else data.stability.samples, dtype=float)
     data.least_stable = shares[shares < 1].sort_values(kind="stable").index[:25].tolist()
     return data
+
+
+def _annotation(model: Any, given: Any) -> Annotation | None:
+    """Return the tests of variables against the clusters; of a table, made by `annotate`."""
+    if given is None or isinstance(given, Annotation):
+        return given
+    return annotate(model, given)
 
 
 def refit_size(model: Any) -> int:

@@ -13,7 +13,6 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
-from mkclust.explain.annotate import Annotation
 from mkclust.explain.clarity import separation
 from mkclust.explain.fitted import is_approximated, kernel_source
 from mkclust.explain.number_of_clusters import NumberOfClusters
@@ -45,7 +44,7 @@ def write_report(
     y: Any = None,
     *,
     warned: Sequence[str] | None = None,
-    annotation: Annotation | None = None,
+    annotation: Any = None,
     n_resamples: int | Stability | None = None,
     alternatives: bool | NumberOfClusters = False,
 ) -> Path:
@@ -68,8 +67,8 @@ def write_report(
         Given classes; the report then compares the clusters with them.
     warned : sequence of str, default=None
         Warnings of the fit, shown at the top; None derives them from the fitted model.
-    annotation : Annotation, default=None
-        Tests of other variables against the clusters, made by `annotate`.
+    annotation : Annotation or what `annotate` takes as table, default=None
+        Tests of other variables against the clusters, made by `annotate`, or these variables.
     n_resamples : int or Stability, default=None
         Number of refits that measure the stability of clusters, 10 by default; 0 leaves them out.
     alternatives : bool or NumberOfClusters, default=False
