@@ -19,6 +19,12 @@ def unit_rows(X):
     return X / np.linalg.norm(X, axis=1, keepdims=True)
 
 
+def component_scores(X):
+    """Return the principal components of rows."""
+    U, sizes, _ = np.linalg.svd(X - X.mean(axis=0), full_matrices=False)
+    return U * sizes
+
+
 def example(kind, seed=0):
     rng = np.random.default_rng(seed)
     X = rng.normal(size=(N, 6))
@@ -30,6 +36,7 @@ def example(kind, seed=0):
         "binary": lambda: rng.integers(2, size=(N, 8)).astype(float),
         "histogram": lambda: rng.dirichlet(np.ones(7), size=N),
         "directions": lambda: unit_rows(X),
+        "components": lambda: component_scores(X * np.geomspace(4, 1, 6)),
         "table": lambda: X + 1,
         "dense": lambda: rng.normal(size=(N, 24)) + 1,
     }[kind]()

@@ -172,6 +172,19 @@ def test_files_with_some_common_ids_are_inspected_and_joined_if_asked():
     assert report["patterns"][1] == {"lacks": ["mirna"], "samples": 8}
 
 
+def test_components_are_inspected_as_they_are_fitted():
+    rng = np.random.default_rng(0)
+    rows = rng.normal(size=(2100, 6)) * np.geomspace(5, 1, 6)
+    U, sizes, _ = np.linalg.svd(rows - rows.mean(axis=0), full_matrices=False)
+    np.savez("d.npz", pca=U * sizes, blood=rows)
+    pca, blood = (
+        view["kernels"][0]
+        for view in json.loads(succeed("inspect", "d.npz", "--json").stdout)["views"]
+    )
+    assert "as those of principal components); rows as they are" in pca
+    assert "columns divided by their spread" in blood
+
+
 EVIL = "\x1b[2J\x9b31m\u202eleft\n=1+1"
 
 

@@ -16,6 +16,7 @@ from mkclust.cli.progress import session
 from mkclust.data import read_samples
 from mkclust.data.options import TableOptions
 from mkclust.kernels import default_bank
+from mkclust.kernels.kinds import with_components
 from mkclust.text import count, join_words
 
 # Samples that decide on the kinds of views, at most.
@@ -60,11 +61,14 @@ def _understand(request: Request, data: Data, report: dict[str, Any]) -> None:
             {"lacks": [n for n, gone in zip(samples.names, row, strict=True) if gone], "samples": k}
             for row, k in Counter(map(tuple, samples.missing.tolist())).most_common()
         ]
+    several = len(data.views) > 1 or isinstance(request.asked_kernels, Mapping)
+    bank = default_bank(several, request.asked_kernels, request.asked_scale)
+    asked = bank.rules
+    bank.set_params(rules=with_components(asked, samples.by_name))
     if samples.n_samples > MOST_SAMPLES:
         samples = samples.take(np.linspace(0, samples.n_samples - 1, MOST_SAMPLES).astype(int))
-    asked = request.asked_kernels
-    several = len(data.views) > 1 or isinstance(asked, Mapping)
-    lines = default_bank(several, asked, request.asked_scale).fit(samples).explain().splitlines()
+    # What was asked for is what the explanation says.
+    lines = bank.fit(samples).set_params(rules=asked).explain().splitlines()
     for facts in report["views"]:
         starts = (f"{facts['name']}: ", f"{facts['name']} (")
         facts["kernels"] = [line for line in lines if line.startswith(starts)]

@@ -113,14 +113,17 @@ class KernelBank(TransformerMixin, Parameters):
     - "binary" (two values): Gaussian.
     - "histogram" (nonnegative rows of about the same sum): Gaussian, of square roots of shares.
     - "directions" (rows of one length, entries of both signs): the cosine.
+    - "components" (uncorrelated columns whose spreads fall, as those of principal components):
+      Gaussian, of rows as they are.
     - "table" (at most 20 columns, or at most 100 whose spreads differ by a factor of 1,000):
       Gaussian, of columns divided by their spread.
     - "dense" (all others): Gaussian; columns that vary more than twice as much as the median column
       are scaled down to that.
 
-    The kernel of a view that is "histogram", "directions", "table" or "dense" consists of its
-    shared neighborhoods by a third, if it is the only one of the view. Kernels by name, each alone,
-    with s the median dissimilarity of two training rows (if not Euclidean, of at most 2,000 rows):
+    The kernel of a view that is "histogram", "directions", "components", "table" or "dense"
+    consists of its shared neighborhoods by a third, if it is the only one of the view. Kernels by
+    name, each alone, with s the median dissimilarity of two training rows (if not Euclidean, of at
+    most 2,000 rows):
 
     - "gaussian": the kernels of the parameters, of rows as they are.
     - "self-tuning": :math:`\exp(-\|x - y\|^2 / (s_x s_y))` with :math:`s_x` the distance to the

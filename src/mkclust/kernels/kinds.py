@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from mkclust.kernels.components import are_components
 from mkclust.kernels.formulas import (
     COSINE,
     DISTANCES,
@@ -16,6 +17,7 @@ from mkclust.kernels.formulas import (
     polynomial,
 )
 from mkclust.kernels.preparations import (
+    KeepColumnScale,
     LimitColumnScale,
     LinkedToItself,
     LogTfIdf,
@@ -31,7 +33,7 @@ from mkclust.kernels.preparations import (
     sampled_indices,
     sampled_rows,
 )
-from mkclust.linalg import select, to_host
+from mkclust.linalg import is_foreign, select, to_host
 from mkclust.linalg.factored import is_sparse as is_given_sparse
 from mkclust.linalg.sparse_rows import dense_rows
 from mkclust.text import did_you_mean
@@ -244,6 +246,13 @@ RULES: dict[str, Rule] = {
             neighborhood_share=NEARBY,
         ),
         Rule(
+            "components",
+            preparation=KeepColumnScale,
+            fits=lambda profile: are_components(profile.view),
+            why="uncorrelated columns whose spreads fall, as those of principal components",
+            neighborhood_share=NEARBY,
+        ),
+        Rule(
             "table",
             preparation=ScaleColumns,
             fits=ViewProfile.has_units,
@@ -369,6 +378,22 @@ def learn_preparations(
     """Learn how rows of views are prepared before they are mapped, from some of the rows."""
     chosen = choose_rules(rules, scale, views, of_rows=True)
     return {name: each for name, (_, each) in chosen.items() if each.changes_rows}
+
+
+def with_components(rules: Any, views: Mapping[str, Any]) -> Any:
+    """Return rules that name the views of components, which show in all of their rows alone.
+
+    Only arrays are looked at, in memory, mapped or on a device.
+    """
+    asked = requests_of(rules, views)
+    found = [
+        name
+        for name, rows in views.items()
+        if asked[name] == view()
+        and (isinstance(rows, np.ndarray) or is_foreign(rows))
+        and are_components(rows)
+    ]
+    return asked | {name: view(kernel="components") for name in found} if found else rules
 
 
 def _problem(rule: Rule, profile: ViewProfile) -> tuple[str, str]:

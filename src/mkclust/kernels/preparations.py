@@ -209,6 +209,14 @@ class LimitColumnScale(ScaleColumns):
         return cls(most / np.maximum(deviations, most))
 
 
+class KeepColumnScale(ScaleColumns):
+    """Leave columns as they are, because the spread of each says how much it matters."""
+
+    @classmethod
+    def learn(cls, view: Array) -> Preparation:
+        return Preparation()
+
+
 class LinkedToItself(Preparation):
     """Link every training sample of a graph to itself, by its largest link; not new rows."""
 

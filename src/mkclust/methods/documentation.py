@@ -89,7 +89,8 @@ missing_views : {None, "learn", "zero", "rescale"}, default=None
 scale : {"auto", "standard", "robust", "none"} or dict of str to these, default="auto"
     How columns of numbers are scaled, in all views or by the name of a view. "auto" divides those
     of a table (at most 20 columns, or at most 100 whose spreads differ by a factor of 1,000) by
-    their spread, and in other views scales down columns that vary much more than the others.
+    their spread, leaves principal components (uncorrelated columns whose spreads fall) as they are,
+    and in other views scales down columns that vary much more than the others.
     "standard" divides by the standard deviation, "robust" by the distance between the quartiles,
     "none" changes nothing. Counts, histograms, directions and categories are not scaled.
 

@@ -24,7 +24,7 @@ from mkclust.exceptions import (
 )
 from mkclust.kernels import KernelBank, default_bank
 from mkclust.kernels.bank import expected_input
-from mkclust.kernels.kinds import learn_preparations
+from mkclust.kernels.kinds import learn_preparations, with_components
 from mkclust.kernels.neighbors import count_components
 from mkclust.kernels.view_kernels import ComputedKernels
 from mkclust.linalg import astype, copy_array, precision_of, select, to_host
@@ -159,6 +159,7 @@ def _compress(model: Any, samples: Samples) -> tuple[FromFeatures, Stack]:
         )
     blocks, rules = as_blocks(samples), default_bank(True, kernels).rules
     require_memory_for_features(model, blocks)
+    rules = with_components(rules, samples.by_name)
     stack = compress(
         blocks,
         model.approximation,
@@ -168,12 +169,13 @@ def _compress(model: Any, samples: Samples) -> tuple[FromFeatures, Stack]:
     )
     # Parts of one table count as one view: they prove nothing about each other.
     stack = replace(stack, views=samples.source_numbers)
+    features = stack.features.learned
     source = FromFeatures(
-        given=_without_arrays(samples),
+        given=_without_arrays(samples, *features.explain(blocks.names)),
         widths=dict(zip(blocks.names, blocks.n_features, strict=True)),
         # dask would compute all chunks with these samples once more.
         rows={} if samples.is_lazy else some_rows(blocks),
-        features=stack.features.learned,
+        features=features,
     )
     return source, stack
 

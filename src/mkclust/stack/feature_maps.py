@@ -71,6 +71,16 @@ class Features:
     floors: Sequence[float] | None = None
     fill: FillRule = "rescale"
 
+    def explain(self, names: Sequence[str]) -> list[str]:
+        """Say in a line per view what is done to rows, and what makes features of them."""
+        lines = []
+        for name, map_ in zip(names, self.maps, strict=True):
+            if isinstance(map_, PreparedMap):
+                lines.append(f"{name}: {map_.preparation}; {type(map_.map_).__name__}")
+            else:
+                lines.append(f"{name}: rows as they are; {type(map_).__name__}")
+        return lines
+
     def of(self, block: Block) -> list[Array]:
         """Return the features of some samples, view by view, on their device."""
         features = self.of_observed(block)
