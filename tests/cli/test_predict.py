@@ -136,3 +136,16 @@ def test_new_samples_may_be_missing_from_some_tables_if_asked():
     assert set(clusters("predicted.csv").index) == set(ids[:6])
     succeed("predict", "model.skops", *FILES[:2], "--join", "outer")
     assert set(clusters("predicted.csv").index) == set(ids)
+
+
+def test_a_single_new_sample_is_read_with_the_labels_and_features_of_the_fit(tmp_path):
+    rng, y = np.random.default_rng(0), np.arange(60) % 3
+    places = 8 * rng.normal(size=(3, 3))[y] + rng.normal(size=(60, 3))
+    frame = pd.DataFrame(places, [f"P{i:02}" for i in range(60)], ["x", "y", "z"])
+    frame.to_csv("place.csv", index_label="id")
+    options = ("--labels", "labels.csv", "--save", "model.skops")
+    result = succeed("cluster", "place.csv", "-k", 3, *options)
+    assert "y (60), taken for a feature" in result.stderr
+    frame[:1].to_csv("one.csv", index_label="id")
+    succeed("predict", "model.skops", "one.csv")
+    assert clusters("predicted.csv")["P00"] == clusters("labels.csv")["P00"]

@@ -133,6 +133,20 @@ def test_labels_are_never_views_even_if_they_look_like_one(tmp_path, views, y):
     assert "other" in data.description
 
 
+@pytest.mark.parametrize("suffix", SUFFIXES)
+def test_a_vector_of_many_values_is_no_labels_unless_it_is_asked_for(tmp_path, rng, views, suffix):
+    y = rng.normal(size=N)
+    path = write(tmp_path / f"data{suffix}", **views, y=y, kind=np.repeat([1, 2], N // 2))
+    data = load(path)
+    assert (set(data.views), data.y) == (set(views), None)
+    assert "y float64" in data.description
+    np.testing.assert_array_equal(load(path, labels="y").y, y)
+    np.testing.assert_array_equal(load(path, labels="kind").y, np.repeat([1, 2], N // 2))
+    assert "no column class for the labels" in complaint(path, labels="class")
+    if suffix == ".mat":
+        assert list(load(f"{path}::second,y").views) == ["second", "y"]
+
+
 def test_a_view_of_features_by_samples_is_transposed(tmp_path, views, y):
     turned = {name: view.T for name, view in views.items()}
     data = load(write(tmp_path / "data.npz", **turned, y=y))

@@ -5,6 +5,7 @@ import gzip
 import lzma
 import pickle
 import sys
+import warnings
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
@@ -123,6 +124,76 @@ def test_samples_in_columns_are_turned(tmp_path, frame):
     assert list(table.columns) == ["TP53", "TP53 (2)"]
     assert table.to_numpy().tolist() == [[1, 2], [3, 4]]
     assert "pass 'rows'" in complaint(tmp_path / "x.csv", samples_in="depth")
+
+
+def coordinates(**more):
+    """Return a table of three coordinates of each sample, and more columns."""
+    xyz = pd.DataFrame(np.random.default_rng(0).normal(size=(60, 3)), columns=["x", "y", "z"])
+    return xyz.assign(**more).set_axis([f"s{i}" for i in range(60)])
+
+
+def write_frame(frame, path):
+    """Write a table in the format that the name of the file tells."""
+    kind = path.suffix.removeprefix(".")
+    if kind in ("csv", "xlsx"):
+        getattr(frame, {"csv": "to_csv", "xlsx": "to_excel"}[kind])(path, index_label="id")
+    else:
+        getattr(frame, f"to_{kind}")(path)
+    return path
+
+
+@pytest.mark.parametrize("name", ["a.csv", "a.xlsx", "a.parquet", "a.feather", "large.parquet"])
+def test_a_column_y_of_many_values_is_a_feature_and_labels_are_asked_for_by_name(tmp_path, name):
+    path = write_frame(coordinates(place=np.arange(60) % 3), tmp_path / name)
+    options = {"on_disk": name.startswith("large") or None}
+    with pytest.warns(UserWarning, match=r"y \(60\).*feature.*--drop y.*labels='y'"):
+        data = load(path, **options)
+    (table,) = data.views.values()
+    assert data.y is None
+    assert table.shape == (60, 4)
+    np.testing.assert_allclose(np.asarray(table)[:, :3], coordinates())
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        asked = load(path, labels="y", **options)
+        other = load(path, labels="place", **options)
+        none = load(path, labels="", **options)
+    np.testing.assert_allclose(asked.y, coordinates()["y"])
+    assert other.y.tolist() == [0, 1, 2] * 20
+    assert (asked.label_name, other.label_name, none.label_name) == ("y", "place", "")
+    assert [next(iter(d.views.values())).shape[1] for d in (asked, other, none)] == [3, 3, 4]
+    if path.suffix != ".xlsx":  # whose parts are sheets
+        assert next(iter(load(f"{path}::x,y", **options).views.values())).shape == (60, 2)
+    assert "no column kind for the labels" in complaint(path, labels="kind", **options)
+
+
+@pytest.mark.parametrize(
+    ("y", "is_label"),
+    [
+        (np.arange(60) // 2, True),
+        (np.arange(60) // 20 + 0.5, True),
+        ([f"type {i % 30}" for i in range(60)], True),
+        (np.repeat(np.random.default_rng(0).normal(size=30), 2), False),
+        (np.arange(60), False),
+        ([f"sample {i}" for i in range(60)], False),
+    ],
+)
+def test_labels_repeat_and_fractions_do_so_often(tmp_path, y, is_label):
+    path = write_frame(coordinates(y=y), tmp_path / "a.csv")
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        data = load(path)
+    assert (data.y is not None) == is_label == (not caught)
+    assert ("y" in data.views["a"].columns) != is_label
+
+
+def test_observations_of_many_values_are_no_labels(tmp_path):
+    anndata = pytest.importorskip("anndata")
+    frame = coordinates(kind=["a", "b"] * 30)
+    content = anndata.AnnData(frame[["x", "z"]].to_numpy(), obs=frame[["y", "kind"]])
+    content.write_h5ad(tmp_path / "cells.h5ad")
+    assert load(tmp_path / "cells.h5ad").y is None
+    assert load(tmp_path / "cells.h5ad", labels="kind").y.tolist() == ["a", "b"] * 30
 
 
 def test_values_that_stand_for_missing_cells_become_nan(tmp_path):

@@ -5,7 +5,7 @@ import os
 import warnings
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -121,6 +121,8 @@ def read_files(request: Request, fitted: Sequence[Mapping[str, Any]] = ()) -> li
         # Workers of a cluster read the files themselves.
         on_disk = None if request.address is None else True
         data = load_with(selected, layout, kernels=precomputed, on_disk=on_disk)
+        # New samples have the labels where those of the fit have them, whatever their values.
+        layout = replace(layout, labels=data.label_name)
         record |= {"description": data.description, "layout": asdict(layout)}
         inputs.append(Input(selected, data, record))
     asked = {name for text in request.inputs for name in layout_of(text, request, {}).drop}

@@ -7,10 +7,16 @@ import numpy as np
 import pandas as pd
 
 from mkclust.datasets.arrays import open_node
-from mkclust.datasets.dataset import LABELS, Dataset, DatasetError, as_labels, check_memory
+from mkclust.datasets.dataset import (
+    Dataset,
+    DatasetError,
+    as_labels,
+    check_memory,
+    find_labels,
+)
 
 
-def read_anndata(path: Path, selection: frozenset[str]) -> Dataset:
+def read_anndata(path: Path, selection: frozenset[str], asked: str | None = None) -> Dataset:
     """Read X, layers or ``obsm`` of a ``.h5ad`` file, or modalities of a ``.h5mu`` file."""
     import anndata
     import h5py
@@ -34,11 +40,12 @@ def read_anndata(path: Path, selection: frozenset[str]) -> Dataset:
             raise DatasetError(f"{path}: has no matrix X; select among {', '.join(held)} by ::NAME")
         held = {path.stem: held["X"]}
     views = {name: part for name, part in held.items() if not selection or name in selection}
-    labels = [name for name in LABELS if name in content.obs.columns]
+    names = find_labels(content.obs, asked)
     same = len(content) == next(iter(views.values())).shape[0]
-    y = as_labels(content.obs[labels[0]]) if labels and same else None
+    label_name = names[0] if names and same else ""
+    y = as_labels(content.obs[label_name]) if label_name else None
     description = f"Read from {path.name}. Ids: obs_names."
-    return Dataset(path.stem, views, None, y, tuple(views), description)
+    return Dataset(path.stem, views, None, y, tuple(views), description, label_name=label_name)
 
 
 def _parts(content: Any) -> dict[str, Any]:

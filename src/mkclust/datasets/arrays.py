@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse
 
-from mkclust.datasets.dataset import LABELS, DatasetError, check_memory
+from mkclust.datasets.dataset import LABELS, DatasetError, are_labels, check_memory
 from mkclust.text import join_words
 
 # Data sets of an HDF5 file, and parquet files, above this size stay on disk by default.
@@ -29,29 +29,41 @@ class Content:
     labels: dict[str, Any] = field(default_factory=dict)
 
 
-def read_arrays(path: Path, selection: frozenset[str], on_disk: bool | None) -> Content:
-    """Read the selected variables (none: everything) and the labels."""
+def read_arrays(
+    path: Path, selection: frozenset[str], on_disk: bool | None, labels: str | None = None
+) -> Content:
+    """Read the selected variables (none: everything) and the labels, of further names if asked."""
+    label_names = LABELS if labels is None else (*LABELS, labels)
 
     def keep(name: str) -> bool:
         inside = (f"{name}/", f"{name}_")
         is_selected = not selection or any(s == name or s.startswith(inside) for s in selection)
-        return is_selected or name in LABELS
+        return is_selected or name in label_names
 
     tree, matlab = READERS[path.suffix.lower()](path, keep, on_disk)
     content, unknown = Content(matlab), set(selection)
     for lineage, array in _leaves(tree):
         unknown -= set(lineage)
-        if any(name.rpartition("/")[2] in LABELS for name in lineage):
+        is_label = any(name in label_names or name.rpartition("/")[2] in LABELS for name in lineage)
+        is_selected = bool(selection.intersection(lineage))
+        if is_label and not (is_selected and labels is None and _has_many_values(array)):
             content.labels[lineage[-1]] = array
         elif lineage[-1] in content.arrays:
             raise DatasetError(f"{path}: two arrays would be called {lineage[-1]}; rename one")
-        elif not selection or selection.intersection(lineage):
+        elif not selection or is_selected:
             content.arrays[lineage[-1]] = array
     if unknown:
         held = read_arrays(path, frozenset(), on_disk=True)
         known = inventory(held.arrays | held.labels)
         raise DatasetError(f"{path}: no {', '.join(sorted(unknown))}; select among {known}")
     return content
+
+
+def _has_many_values(array: Any) -> bool:
+    """Return whether an array is one column of numbers, so many that they are no labels."""
+    if scipy.sparse.issparse(array) or array.dtype.kind not in "iuf":
+        return False
+    return max(array.shape, default=0) == array.size and not are_labels(np.ravel(array))
 
 
 def inventory(arrays: dict[str, Any]) -> str:

@@ -1,5 +1,6 @@
 """What a data set is, and what readers of files share."""
 
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -7,11 +8,14 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from mkclust.exceptions import warn
 from mkclust.linalg.memory import available_bytes, in_units
-from mkclust.text import count
+from mkclust.text import count, join_words
 
-# Names of variables and columns that hold the labels of the samples.
+# Names of variables and columns that hold the labels of the samples, if they have few values, ...
 LABELS = ("y", "Y", "gnd", "labels")
+# ... each this often on average, and fractions at most this number of different ones.
+LEAST_REPEATED, MOST_FRACTIONS = 2, 20
 
 
 class DatasetError(ValueError):
@@ -33,6 +37,8 @@ class Dataset:
         Precomputed kernels, dense, sparse or on disk; `X` if there are also views.
     y : ndarray of shape (n,) or None
         Ground truth if the file has it. It is never used to fit.
+    label_name : str
+        Name of the column or variable that `y` was read from, or "".
     kernel_names : tuple of str
         Names of what `X` holds, the views or the kernels, in order.
     description : str
@@ -57,6 +63,7 @@ class Dataset:
     paper: str = ""
     bank: dict[str, Any] | None = None
     dropped: tuple[str, ...] = ()
+    label_name: str = ""
 
     def __post_init__(self) -> None:
         if self.y is not None and self.y.shape != (self.n_samples,):
@@ -101,6 +108,48 @@ def as_labels(values: Any) -> np.ndarray:
     labels = column.to_numpy()
     is_whole = np.isfinite(labels).all() and (labels == np.rint(labels)).all()
     return labels.astype(np.int64) if is_whole else labels
+
+
+def are_labels(values: Any) -> bool:
+    """Return whether a column has so few different values that they may be classes.
+
+    >>> are_labels([1, 1, 2, 2]), are_labels([0.1, 0.7, 0.4, 0.2])
+    (True, False)
+    """
+    known = pd.Series(values).dropna()
+    n_different = known.nunique()
+
+    if n_different <= 2:
+        return True
+    if known.dtype.kind == "f" and (known % 1 != 0).any() and n_different > MOST_FRACTIONS:
+        return False
+    return bool(LEAST_REPEATED * n_different <= len(known))
+
+
+def find_labels(
+    columns: Mapping[str, Any], asked: str | None, features: Collection[str] = ()
+) -> list[str]:
+    """Return the names of the labels among columns; `asked` names them, "" stands for none.
+
+    What was selected as a feature by its name is one.
+    """
+    if asked is not None:
+        return [asked] if asked in columns else []
+    names = [name for name in LABELS if name in columns and name not in features]
+    return [name for name in names if are_labels(columns[name])]
+
+
+def warn_of_values(path: Path, columns: Mapping[str, Any], labels: Collection[str]) -> None:
+    """Warn of columns that are called like labels, and are features for their many values."""
+    names = [name for name in LABELS if name in columns and name not in labels]
+    if not names:
+        return
+    held = join_words(f"{name} ({pd.Series(columns[name]).nunique():,})" for name in names)
+    warn(
+        f"{path}: many different values in {held}, taken for a feature and not for labels: "
+        f"drop=[{names[0]!r}] (--drop {names[0]}) leaves it out, and labels={names[0]!r} in load "
+        "takes it for labels"
+    )
 
 
 def check_memory(place: str | Path, n_bytes: int) -> None:

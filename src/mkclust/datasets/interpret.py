@@ -8,21 +8,25 @@ import numpy as np
 import scipy.sparse
 
 from mkclust.datasets.arrays import Content, inventory, is_hdf5
-from mkclust.datasets.dataset import Dataset, DatasetError, as_labels, check_memory
+from mkclust.datasets.dataset import Dataset, DatasetError, are_labels, as_labels, check_memory
 
 
-def as_dataset(path: Path, content: Content, *, selected: bool, square: bool) -> Dataset:
+def as_dataset(
+    path: Path, content: Content, *, selected: bool, square: bool, asked: str | None = None
+) -> Dataset:
     """Decide which arrays are views or kernels, and which vector labels them."""
     labels = {name: _label_vector(array) for name, array in content.labels.items()}
     sizes = [len(vector) for vector in labels.values() if len(vector)]
     stack = _find_stack(path, content, sizes)
     used = stack or _find_tables(path, content, sizes, selected=selected, square=square)
     n = next(iter(used.values())).shape[-2]
-    truth = next((name for name, vector in labels.items() if len(vector) == n), "")
+    vectors = {name: vector for name, vector in labels.items() if len(vector) == n}
+    truth = next((name for name in vectors if _are_asked_or_few(name, vectors[name], asked)), "")
     held = content.arrays | content.labels
     unused = {name: held[name] for name in held if name not in used and name != truth}
     note = f" Skipped: {inventory(unused)}." if unused else ""
-    facts: dict[str, Any] = {"y": labels.get(truth), "description": f"Read from {path.name}.{note}"}
+    facts: dict[str, Any] = {"y": labels.get(truth), "label_name": truth}
+    facts["description"] = f"Read from {path.name}.{note}"
     if stack:
         [(name, kernels)] = stack.items()
         names = tuple(f"{name}_{i + 1}" for i in range(len(kernels)))
@@ -31,6 +35,11 @@ def as_dataset(path: Path, content: Content, *, selected: bool, square: bool) ->
         return Dataset(path.stem, None, [*used.values()], kernel_names=tuple(used), **facts)
     views = {n: a.tocsr() if scipy.sparse.issparse(a) else a for n, a in used.items()}
     return Dataset(path.stem, views, None, kernel_names=tuple(used), **facts)
+
+
+def _are_asked_or_few(name: str, vector: np.ndarray, asked: str | None) -> bool:
+    """Return whether a vector holds the labels: that of the name asked for, or few values."""
+    return are_labels(vector) if asked is None else name == asked
 
 
 def _label_vector(value: Any) -> np.ndarray:

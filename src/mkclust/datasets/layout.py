@@ -8,7 +8,14 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
-from mkclust.datasets.dataset import LABELS, Dataset, DatasetError, as_labels
+from mkclust.datasets.dataset import (
+    LABELS,
+    Dataset,
+    DatasetError,
+    as_labels,
+    find_labels,
+    warn_of_values,
+)
 from mkclust.index import has_ids
 from mkclust.text import did_you_mean, join_words
 
@@ -26,6 +33,7 @@ class TableLayout:
     drop: tuple[str, ...] = ()
     missing: tuple[str, ...] = ()  # what stands for an empty cell
     trim_ids: int | None = None  # characters of an id that are kept
+    labels: str | None = None  # the column of labels; None recognizes it, and "" means none
 
     def __post_init__(self) -> None:
         if self.samples_in not in ("rows", "columns"):
@@ -52,13 +60,20 @@ def table_dataset(
     notes: Sequence[str],
 ) -> Dataset:
     """Return the tables of a file as views whose index holds the ids, or as kernels."""
-    views, y, dropped, words = {}, None, set[str](), list(notes)
+    views, dropped, words = {}, set[str](), list(notes)
+    y: np.ndarray | None = None
+    label_name = ""
     for name, table in tables.items():
         frame, note = _with_ids(path, table, layout, dropped)
         words += [note] if note else []
-        for column in [each for each in LABELS if each in frame.columns]:
+        names = find_labels(frame, layout.labels, selection)
+        if layout.labels is None and not selection:
+            warn_of_values(path, frame, names)
+        for column in names:
             labels = frame.pop(column)
-            y = as_labels(labels) if y is None else y
+            if y is None:
+                y = as_labels(labels)
+                label_name = column
         if unknown := sorted(selection - set(frame.columns)):
             raise _no_column(path, unknown[0], frame)
         frame = frame[[each for each in frame if each in selection]] if selection else frame
@@ -74,7 +89,8 @@ def table_dataset(
         views[name] = frame
     stem = next(iter(views)) if len(views) == 1 else path.stem
     text = " ".join([f"Read from {path.name}.", *words])
-    facts: dict[str, Any] = {"y": y, "description": text, "dropped": tuple(sorted(dropped))}
+    facts: dict[str, Any] = {"y": y, "label_name": label_name, "description": text}
+    facts["dropped"] = tuple(sorted(dropped))
     held = (None, list(views.values())) if kernels else (views, None)
     return Dataset(stem, held[0], held[1], kernel_names=tuple(views), **facts)
 

@@ -9,7 +9,14 @@ from typing import Any
 import numpy as np
 
 from mkclust.datasets.arrays import LARGE_BYTES
-from mkclust.datasets.dataset import LABELS, Dataset, DatasetError, as_labels
+from mkclust.datasets.dataset import (
+    LABELS,
+    Dataset,
+    DatasetError,
+    as_labels,
+    find_labels,
+    warn_of_values,
+)
 from mkclust.datasets.layout import ID_NAMES, normalize_name, unique_names
 from mkclust.text import join_words
 
@@ -97,7 +104,9 @@ def _open(path: Any) -> Any:
     return pyarrow.parquet.ParquetFile(path, buffer_size=1 << 16)
 
 
-def read_parquet(path: Path, selection: frozenset[str], on_disk: bool | None) -> Dataset | None:
+def read_parquet(
+    path: Path, selection: frozenset[str], on_disk: bool | None, asked: str | None = None
+) -> Dataset | None:
     """Return the numbers of a large file as one view on disk, and the labels; None for others."""
     from pyarrow import types
 
@@ -106,8 +115,11 @@ def read_parquet(path: Path, selection: frozenset[str], on_disk: bool | None) ->
         names = unique_names(path, schema.names)
         if not (on_disk or 8 * n_rows * len(names) > LARGE_BYTES):
             return None
-        labels = [name for name in LABELS if name in names]
-        frame = file.read(columns=labels).to_pandas(ignore_metadata=True)
+        named = [name for name in names if name in LABELS or name == asked]
+        frame = file.read(columns=named).to_pandas(ignore_metadata=True)
+    labels = find_labels(frame, asked, selection)
+    if asked is None and not selection:
+        warn_of_values(path, frame, labels)
     kinds = {each.name: each.type for each in schema}
     tests = (types.is_integer, types.is_floating, types.is_boolean, types.is_decimal)
     numbers = {name for name, kind in kinds.items() if any(test(kind) for test in tests)}
@@ -124,5 +136,8 @@ def read_parquet(path: Path, selection: frozenset[str], on_disk: bool | None) ->
     may_be_ids = [n for n in skipped if n in ids or n == names[0]]
     table = ParquetTable(path, features, np.float32 if single else np.float64, may_be_ids)
     note = f" Skipped: {join_words(skipped, 8)}." if skipped else ""
-    name, y = path.stem, as_labels(frame[labels[0]]) if labels else None
-    return Dataset(name, {name: table}, None, y, (name,), f"Read from {path.name}.{note}")
+    name = path.stem
+    label_name = labels[0] if labels else ""
+    y = as_labels(frame[label_name]) if labels else None
+    text = f"Read from {path.name}.{note}"
+    return Dataset(name, {name: table}, None, y, (name,), text, label_name=label_name)

@@ -60,14 +60,15 @@ def load(
     samples_in: str = "rows",
     drop: Sequence[str] = (),
     missing: Any = (),
+    labels: str | None = None,
 ) -> Dataset:
     """Load a data set by name, or read one from a file.
 
     In a file every numeric 2-D array, or cell of a cell array, with the common number of rows
     is a view, in file order. The labels ``y``, ``Y``, ``gnd`` or ``labels`` decide that number;
-    without them it is the most frequent one. A view stored features x samples is transposed. A
-    single row or column is a view only if it is selected. A 3-D array is a stack of kernels,
-    ``(m, n, n)`` or MATLAB's ``(n, n, m)``.
+    without them it is the most frequent one. Many different values are no labels. A view stored
+    features x samples is transposed. A single row or column is a view only if it is selected. A
+    3-D array is a stack of kernels, ``(m, n, n)`` or MATLAB's ``(n, n, m)``.
 
     A table (text, Excel, Feather, parquet) is one view, a data frame whose index holds the ids of
     the samples: the column `id`, or the first one if it has no name, is called like ids (id,
@@ -94,6 +95,9 @@ def load(
         Columns of a table to drop.
     missing : str, number or sequence of these, default=()
         Values of empty cells of a table, such as -9999 or "<0.5".
+    labels : str or None, default=None
+        Column, or variable, that holds the labels whatever its values; None takes those named
+        above if their values repeat, and "" takes none.
 
     Returns
     -------
@@ -110,9 +114,11 @@ def load(
     """
     dropped = (drop,) if isinstance(drop, str) else tuple(drop)
     values = missing if np.iterable(missing) and not isinstance(missing, str) else (missing,)
-    layout = TableLayout(id, samples_in, dropped, tuple(map(str, values)))
+    layout = TableLayout(id, samples_in, dropped, tuple(map(str, values)), labels=labels)
     data = load_with(name_or_path, layout, kernels=kernels, on_disk=on_disk)
     check_dropped(dropped, [data])
+    if labels and data.label_name != labels:
+        raise DatasetError(f"{data.name}: no column {labels} for the labels; check its name")
     return data
 
 
@@ -145,13 +151,16 @@ def load_with(
         raise DatasetError(f"{path}: missing={given} is for tables; replace it by NaN in the file")
     try:
         if suffix in (".h5ad", ".h5mu"):
-            return read_anndata(path, selection)
+            return read_anndata(path, selection, layout.labels)
         if suffix in arrays.READERS:
-            content = arrays.read_arrays(path, selection, on_disk)
-            return as_dataset(path, content, selected=bool(selection), square=kernels)
-        by_rows = suffix == ".parquet" and layout == TableLayout() and not kernels
-        if by_rows and (stored := read_parquet(path, selection, on_disk)) is not None:
-            return stored
+            content = arrays.read_arrays(path, selection, on_disk, layout.labels)
+            options = {"selected": bool(selection), "square": kernels}
+            return as_dataset(path, content, **options, asked=layout.labels)
+        is_plain = layout == TableLayout(labels=layout.labels)
+        if suffix == ".parquet" and is_plain and not kernels:
+            stored = read_parquet(path, selection, on_disk, layout.labels)
+            if stored is not None:
+                return stored
         tables, notes = TABLES[suffix](path, selection, layout)
         columns = frozenset() if TABLES[suffix] is read_sheets else selection
         return table_dataset(path, tables, layout, selection=columns, kernels=kernels, notes=notes)
