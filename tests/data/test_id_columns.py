@@ -49,3 +49,11 @@ def test_all_columns_that_are_written_to_annotated_data_are_own_columns():
     to_anndata(AverageKKM(2, random_state=0).fit(data.X), data)
     assert all(map(is_own_column, data.obs.columns))
     assert not is_own_column("silhouette")
+
+
+def test_ages_and_times_in_whole_numbers_that_all_differ_are_no_ids():
+    values = np.array([61, 54, 70, 33, 48])
+    for name in ("age", "AgeAtVisit", "days_in_hospital", "Age (years)"):
+        assert not looks_like_an_id(name, values)
+    assert looks_like_an_id("hospital", values)
+    assert looks_like_an_id("days_id", values)

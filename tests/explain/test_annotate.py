@@ -276,6 +276,33 @@ def test_columns_of_ids_that_cannot_be_used_are_refused_with_the_cure():
         annotate(pd.Series(LABELS, index=range(5, 65)), by_rank)
 
 
+def test_rows_without_the_ids_of_the_model_are_refused_with_the_cure():
+    labels, table = pd.Series(LABELS, index=PATIENTS), clinic(PATIENTS)
+    lower = table.assign(patient_id=table["patient_id"].str.lower())
+    longer = table.assign(patient_id=table["patient_id"] + "-01")
+    columns = {name: lower[name].to_list() for name in lower}
+    for wrong, word in (
+        (table.drop(columns="patient_id"), "set_axis"),
+        (lower, r"'patient_id'.*spelling"),
+        (columns, r"'patient_id'.*spelling"),
+        (longer, r"'patient_id'.*4 characters"),
+    ):
+        with pytest.raises(ValueError, match=word):
+            annotate(labels, wrong)
+    values = {"age": table["age"].to_numpy()}
+    assert annotate(labels, values, n_permutations=9).tests[0].n_samples == 60
+
+
+def test_columns_with_the_names_of_the_levels_of_ids_are_used():
+    ids = pd.MultiIndex.from_arrays([["h"] * 60, PATIENTS], names=["hospital", "patient"])
+    table = clinic(PATIENTS).rename(columns={"patient_id": "patient"}).assign(hospital="h")
+    labels = pd.Series(LABELS, index=ids)
+    expected = annotate(labels, table.set_index(["hospital", "patient"]), n_permutations=9)
+    found = annotate(labels, table, n_permutations=9)
+    assert by_name(found)["age"].statistic == by_name(expected)["age"].statistic
+    assert "'hospital and patient'" in str(found)
+
+
 def test_numbers_that_are_ids_by_chance_are_variables():
     labels = pd.Series(LABELS, index=PATIENTS.str[1:].astype(int))
     table = pd.DataFrame({"age": [*range(20, 50)] * 2})

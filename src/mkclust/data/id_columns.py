@@ -7,10 +7,14 @@ import numpy as np
 import pandas as pd
 from pandas.api.types import is_bool_dtype, is_integer_dtype
 
+from mkclust.data.survival_columns import TIMES
+
 # The last words of names of columns that number or name samples: patient_id, SampleNo, ID.
 ID_WORDS = {"id", "ids", "no"}
 # What `mkclust.to_anndata` adds to the observations.
 OWN_COLUMNS = {"mkclust", "mkclust_silhouette"}
+# Words in names of columns of whole numbers that may all differ because of what they measure.
+MEASURED = TIMES | {"age", "date", "hour", "hours", "minute", "minutes", "second", "seconds"}
 
 # Where words of a name end: at other signs than letters and digits, and before capitals.
 _BORDER = re.compile(r"[\W_]+|(?<=[a-z0-9])(?=[A-Z])")
@@ -33,7 +37,9 @@ def looks_like_an_id(name: object, values: Any) -> bool:
     if known.nunique() <= 2:
         return False
 
-    return has_name_of_ids(name) or (len(known) == len(column) and counts_samples(column))
+    if has_name_of_ids(name):
+        return True
+    return len(known) == len(column) and counts_samples(column) and not measures_time(name)
 
 
 def has_name_of_ids(name: object) -> bool:
@@ -41,6 +47,17 @@ def has_name_of_ids(name: object) -> bool:
     words = [word for word in _BORDER.split(str(name)) if word]
 
     return bool(words) and words[-1].lower() in ID_WORDS
+
+
+def measures_time(name: object) -> bool:
+    """Return whether a name has a word for a time or an age: ``days_in_hospital``, ``AgeAtVisit``.
+
+    >>> measures_time("age"), measures_time("age2"), measures_time("hospital")
+    (True, True, False)
+    """
+    words = re.split(r"[\W_\d]+|(?<=[a-z])(?=[A-Z])", str(name))
+
+    return not MEASURED.isdisjoint(word.lower() for word in words)
 
 
 def counts_samples(column: pd.Series) -> bool:

@@ -6,10 +6,9 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from mkclust.data.id_columns import has_name_of_ids, is_own_column
+from mkclust.data.id_columns import has_name_of_ids, is_own_column, measures_time
 from mkclust.data.survival_columns import (
     ENDPOINTS,
-    TIMES,
     read_events,
     read_name,
     usual_survival,
@@ -24,8 +23,6 @@ from mkclust.types import Float
 FEWEST_ROWS = 10
 # The first rows decide for nearly all columns that they are no numbers of samples.
 FIRST_ROWS = 32
-# Words in names of columns that may rise evenly because of what they measure.
-MEASURED = TIMES | {"age", "date", "hour", "hours", "minute", "minutes", "second", "seconds"}
 
 
 def only_features(
@@ -109,17 +106,12 @@ def id_columns(frame: pd.DataFrame) -> list[int]:
     if len(counting) == frame.shape[1] > 1:
         return named  # ranks
 
-    timeless = [p for p in counting if MEASURED.isdisjoint(_words(frame.columns[p]))]
+    timeless = [p for p in counting if not measures_time(frame.columns[p])]
     return [place for place in candidates if place in {*named, *timeless}]
 
 
 def _is_named_as_ids(column: Any) -> bool:
     return has_name_of_ids(column) or normalize_name(column) in ID_NAMES
-
-
-def _words(column: Any) -> set[str]:
-    letters = (letter if letter.isalpha() else " " for letter in str(column).lower())
-    return set("".join(letters).split())
 
 
 def _all_differ(column: pd.Series) -> bool:

@@ -6,23 +6,28 @@ from typing import Any, Literal
 import pandas as pd
 
 from mkclust.data.id_columns import has_name_of_ids
-from mkclust.index import FITTED, has_ids, written_like
+from mkclust.index import FITTED, has_ids, id_advice, whole_numbers, written_like
 from mkclust.text import join_words
 
 # From this share of its values on, a column of text that are ids of the samples holds ids.
 LEAST_SHARE = 0.5
 
 
-def with_ids(frame: pd.DataFrame, index: Any, who: str) -> tuple[pd.DataFrame, str]:
+def with_ids(
+    frame: pd.DataFrame, index: Any, who: str, *, has_index: bool = True
+) -> tuple[pd.DataFrame, str]:
     """Return a frame by the ids of a fit, and the column that held these; "" if its index does.
 
     A column is used if each of its values is the id of one sample. Columns that hold some of the
     ids, or several that hold them all, are refused: rows would be matched by position otherwise.
+    So is a default index beside ids that are no numbers; `has_index` is whether there is an index.
     """
-    if isinstance(index, int) or index.nlevels > 1 or not has_ids(index):
+    if isinstance(index, int) or not has_ids(index):
         return frame, ""
-    if has_ids(frame.index) and len(_shared(frame.index, index)):
+    if has_ids(frame.index) and (index.nlevels > 1 or len(_shared(frame.index, index))):
         return frame, ""
+    if index.nlevels > 1:
+        return _with_levels(frame, index, who, has_index)
 
     uses = {place: _use(frame, place, index) for place in range(frame.shape[1])}
     whole = [place for place, use in uses.items() if use == "all"]
@@ -30,6 +35,7 @@ def with_ids(frame: pd.DataFrame, index: Any, who: str) -> tuple[pd.DataFrame, s
     if not whole and part:
         raise ValueError(_advice(frame, part[0], index, who))
     if not whole:
+        _refuse_position(frame, index, who, has_index)
         return frame, ""
 
     first = frame.columns[whole[0]]
@@ -43,6 +49,43 @@ def with_ids(frame: pd.DataFrame, index: Any, who: str) -> tuple[pd.DataFrame, s
 
     rest = frame.iloc[:, [p for p in range(frame.shape[1]) if p not in whole]]
     return rest.set_axis(ids, axis=0), str(first)
+
+
+def _with_levels(
+    frame: pd.DataFrame, index: Any, who: str, has_index: bool
+) -> tuple[pd.DataFrame, str]:
+    """Return a frame by the columns that have the names of the levels of ids, if it has these."""
+    names = list(index.names)
+    if None not in names and set(names) <= set(frame.columns):
+        return frame.set_index(names), join_words(names)
+
+    _refuse_position(frame, index, who, has_index)
+    return frame, ""
+
+
+def _refuse_position(frame: pd.DataFrame, index: Any, who: str, has_index: bool) -> None:
+    """Refuse a default index, or ids that are written otherwise, beside ids that are no numbers."""
+    if not len(frame) or has_ids(frame.index) or whole_numbers(index) is not None:
+        return
+
+    cure = ""
+    for place, name in enumerate(frame.columns):
+        column = frame.iloc[:, place]
+        is_text = all(isinstance(value, str) for value in column)
+        advice = id_advice(pd.Index(column), index) if is_text and column.is_unique else ""
+        if advice:
+            cure = f"its column {name!r} may hold ids, but {advice}"
+            break
+    if has_index and not cure:
+        cure = (
+            "pass frame.set_index(column) if a column holds its ids, or frame.set_axis(ids) with "
+            "those of the model (sample_ids_) if its rows are in their order"
+        )
+    if cure:
+        raise ValueError(
+            f"{who} has no index of ids, and {FITTED} have ids such as {index[:1].tolist()[0]!r}, "
+            f"so that its rows may be in another order: {cure}"
+        )
 
 
 def _shared(ids: Any, index: Any) -> Any:

@@ -77,7 +77,7 @@ def read_tables(
     elif isinstance(tables, Mapping) and tables and all(map(_is_column, tables.values())):
         frame = pd.DataFrame(dict(tables))
         has_index = any(index_of(each) is not None for each in tables.values())
-        frame, id_column = with_ids(frame, index, "table 'table'")
+        frame, id_column = with_ids(frame, index, "table 'table'", has_index=has_index)
         if id_column:
             return [replace(_read("table", frame, index, None, None), id_column=id_column)]
         if not has_index and not isinstance(index, int) and has_ids(index):
@@ -103,7 +103,8 @@ def _read(
         raise ValueError(f"{who} has the shape {table.values.shape}: pass one row per sample")
     id_column = ""
     if table.is_frame and observed is None:
-        frame, id_column = with_ids(table.values, index, who)
+        has_index = table.index is not None
+        frame, id_column = with_ids(table.values, index, who, has_index=has_index)
         table = Table(frame, frame.index)
     n_rows = int(table.values.shape[0])
     by_position = not has_ids(table.index) and (isinstance(index, int) or not has_ids(index))
