@@ -3,9 +3,10 @@
 import os
 import secrets
 import signal
+import stat
 import threading
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -13,9 +14,10 @@ from typing import Any
 def write_atomically(contents: Mapping[Path, bytes | Callable[[Path], Any]]) -> list[Path]:
     """Write files so that each appears complete, and none before all are written; return them.
 
-    A content is bytes, or a function that writes to the path that it is given: a temporary file in
-    the same folder, with the same suffix. Missing folders are created; existing files are replaced,
-    also behind symbolic links.
+    A content is bytes, or a function that writes to the path that it is given: a
+    temporary file in the same folder, with the same suffix. Missing folders are created.
+    Existing files are replaced, also behind symbolic links, and keep who may read them.
+    Errors of the disk name the file, not the temporary one.
     """
     drafts: list[tuple[Path, Path]] = []
     try:
@@ -23,21 +25,48 @@ def write_atomically(contents: Mapping[Path, bytes | Callable[[Path], Any]]) -> 
             target = Path(os.path.realpath(path))
             if target.parent.is_file():
                 raise ValueError(f"{path.parent}: is a file; name a folder, or a new one")
-            target.parent.mkdir(parents=True, exist_ok=True)
             draft = target.with_name(f".{secrets.token_hex(8)}{target.suffix}")
-            drafts.append((draft, target))
-            if isinstance(content, bytes):
-                draft.write_bytes(content)
-            else:
-                content(draft)
+            with _errors_of(path, draft):
+                target.parent.mkdir(parents=True, exist_ok=True)
+                drafts.append((draft, target))
+                _write(draft, content, like=target)
         with _interrupted_afterwards():
-            for draft, target in drafts:
-                os.replace(draft, target)
+            for (draft, target), path in zip(drafts, contents, strict=True):
+                with _errors_of(path, draft):
+                    os.replace(draft, target)
     finally:
         with _interrupted_afterwards():
             for draft, _ in drafts:
-                draft.unlink(missing_ok=True)
+                with suppress(OSError):  # the error that led here says more
+                    draft.unlink(missing_ok=True)
     return list(contents)
+
+
+def _write(draft: Path, content: bytes | Callable[[Path], Any], like: Path) -> None:
+    """Write a new file with the permissions of another one, or else of any new file."""
+    draft.touch(exist_ok=False)
+    mode = stat.S_IMODE((like if like.exists() else draft).stat().st_mode)
+    # Nobody else reads a file before it is as closed as the one that it replaces.
+    draft.chmod(stat.S_IRUSR | stat.S_IWUSR)
+    if isinstance(content, bytes):
+        draft.write_bytes(content)
+    else:
+        content(draft)
+    draft.chmod(mode)
+
+
+@contextmanager
+def _errors_of(path: Path, draft: Path) -> Iterator[None]:
+    """Have errors of the disk name a file: not its draft or a folder, or nothing at all."""
+    try:
+        yield
+    except OSError as error:
+        named = None if error.filename is None else Path(os.fsdecode(error.filename))
+        if named is not None and named not in {draft, *draft.parents}:
+            raise
+        if error.errno is None:
+            raise OSError(f"{path}: {error}") from error
+        raise OSError(error.errno, error.strerror, str(path)) from error
 
 
 @contextmanager
