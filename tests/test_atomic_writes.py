@@ -91,7 +91,7 @@ def test_an_error_of_the_disk_names_the_file_and_leaves_nothing(as_function):
     Path("a.csv").write_bytes(b"old")
     resource.setrlimit(resource.RLIMIT_FSIZE, (10**4, limits[1]))
     try:
-        with pytest.raises(OSError) as caught:
+        with pytest.raises(OSError, match=r"a\.csv") as caught:
             write_atomically({Path("new.csv"): b"whole", Path("a.csv"): content})
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, limits)
@@ -102,9 +102,8 @@ def test_an_error_of_the_disk_names_the_file_and_leaves_nothing(as_function):
 
 def test_a_folder_in_place_of_the_file_is_named():
     Path("a.csv").mkdir()
-    with pytest.raises(OSError) as caught:
+    with pytest.raises(OSError, match=r"'a\.csv'"):
         write_atomically({Path("a.csv"): b""})
-    assert caught.value.filename == "a.csv"
     assert os.listdir() == ["a.csv"]
 
 

@@ -1,10 +1,18 @@
 """Text for messages and tables, made safe to print and to open in a spreadsheet."""
 
+import html
+import re
 from collections.abc import Iterable, Sequence
 from difflib import get_close_matches
 
 # Blanks that do not break, and joiners, which are parts of words and emoji.
 _ORDINARY = "\xa0\u200c\u200d"
+# Text that a spreadsheet would run as a formula, or that has the mark of such a text. Blanks
+# before it are skipped, and negative numbers are numbers.
+_FORMULA = re.compile(r"'*\s*[=+\-@\t\r\x1b].*", re.DOTALL)
+_NEGATIVE = re.compile(r"-\d+(\.\d+)?")
+# What has a meaning in a table of Markdown.
+_MARKDOWN = re.compile(r"[\\`|\[\]]")
 
 
 def printable(text: object) -> str:
@@ -15,9 +23,40 @@ def printable(text: object) -> str:
     )
 
 
+def spreadsheet_text(text: object) -> str:
+    """Return a text that a spreadsheet shows and never runs: a formula gets an apostrophe.
+
+    >>> spreadsheet_text("=1+1"), spreadsheet_text("-3"), spreadsheet_text("P-3")
+    ("'=1+1", '-3', 'P-3')
+    """
+    written = str(text)
+    if _FORMULA.fullmatch(written) and not _NEGATIVE.fullmatch(written):
+        return f"'{written}"
+    return written
+
+
+def from_spreadsheet(text: str) -> str:
+    """Return the text that `spreadsheet_text` has written.
+
+    >>> from_spreadsheet("'=1+1"), from_spreadsheet("'s-Gravenhage")
+    ('=1+1', "'s-Gravenhage")
+    """
+    is_marked = text.startswith("'") and _FORMULA.fullmatch(text)
+    return text[1:] if is_marked else text
+
+
+def markdown_text(text: object) -> str:
+    r"""Return a text that Markdown shows as it is, on one line: no HTML, link or cell.
+
+    >>> markdown_text("<b>a|b</b>")
+    '&lt;b&gt;a\\|b&lt;/b&gt;'
+    """
+    return html.escape(_MARKDOWN.sub(r"\\\g<0>", printable(text)), quote=False)
+
+
 def join_words(items: Iterable[object], most: int = 6) -> str:
     """Return words as a list in a sentence: "a", "a and b", or "a, b, c and 4 more"."""
-    words = [str(item) for item in items]
+    words = [printable(item) for item in items]
     if len(words) > most:
         words = [*words[: most - 1], f"{len(words) - most + 1} more"]
     return " and ".join([", ".join(words[:-1]), words[-1]] if len(words) > 1 else words)
@@ -30,9 +69,10 @@ def count(number: int, what: str) -> str:
 
 def text_table(rows: Sequence[Sequence[str]]) -> str:
     """Return rows as text, the first column to the left and the others to the right."""
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    cells = [[printable(cell) for cell in row] for row in rows]
+    widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
     return "\n".join(
-        "  ".join([row[0].ljust(widths[0]), *map(str.rjust, row[1:], widths[1:])]) for row in rows
+        "  ".join([row[0].ljust(widths[0]), *map(str.rjust, row[1:], widths[1:])]) for row in cells
     )
 
 

@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 from scipy import stats
 
-from mkclust.bench.rows import best_settings, read_rows, read_solves
+from mkclust.bench.rows import as_lines, best_settings, read_rows, read_solves
 from mkclust.bench.tables import (
     dataset_labels,
     not_worse,
@@ -18,6 +18,7 @@ from mkclust.bench.tables import (
     score_table,
     time_table,
     weight_table,
+    write_tables,
 )
 
 BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
@@ -125,6 +126,34 @@ def test_means_are_those_of_repetitions_and_refits_on_parts_are_not_mixed_in():
     assert (found["mean"], found["std"]) == pytest.approx(expected)
     with pytest.raises(ValueError, match="resample"):
         outcomes([*rows, made_row(acc=0.2, resample=0.8)])
+
+
+def test_names_are_text_in_the_pages_and_spreadsheets_of_a_benchmark(tmp_path):
+    evil = "=<img src=x onerror=alert(1)>|[a](http://b) & \x1b[2J"
+    rows = [
+        made_row(method, r, 0.5 + 0.1 * r, dataset=evil + data)
+        for method in ("mkkm", "lkam", evil)
+        for data in "ab"
+        for r in range(3)
+    ]
+    failed = {"acc": None, "status": "error", "message": evil, "repetition": None}
+    rows += [made_row("onkc", dataset=f"{evil}{data}", **failed) for data in "ab"]
+    solve = {"weights": [1.0], "alignments": [1.0], "kernel_names": [evil]}
+    (tmp_path / "rows.jsonl").write_bytes(as_lines(rows))
+    (tmp_path / "solves.jsonl").write_bytes(as_lines([rows[0] | solve]))
+    page, *tables = write_tables(tmp_path)
+
+    text = page.read_text()
+    assert "=&lt;img src=x onerror=alert(1)&gt;\\|\\[a\\](http://b) &amp; " in text
+    assert "<" not in text.replace("p < ", "")
+    assert all(character.isprintable() or character == "\n" for character in text)
+    widths = {line.count(" | ") for line in text.splitlines() if line.startswith("| ")}
+    assert widths == {3, 4, 2}  # no name makes a cell of its own
+
+    assert [table.name for table in tables if evil in table.read_text()]
+    for table in tables:
+        cells = pd.read_csv(table, header=None, dtype=str).to_numpy().ravel()
+        assert not [cell for cell in cells if str(cell).startswith(("=", "+", "@"))]
 
 
 def test_seconds_are_medians_and_weights_stand_beside_alignments():

@@ -3,6 +3,7 @@
 import hashlib
 import json
 import os
+import sys
 import warnings
 from pathlib import Path
 
@@ -15,6 +16,7 @@ from command_line import fail, invoke, succeed, three_clusters
 from mkclust import metrics, plots
 
 Recommended = mkclust.METHODS[mkclust.RECOMMENDED]
+posix = pytest.mark.skipif(sys.platform == "win32", reason="needs POSIX permissions and limits")
 
 
 @pytest.fixture(autouse=True)
@@ -217,6 +219,32 @@ def test_labels_of_a_finished_fit_stay_if_its_picture_fails(monkeypatch):
     assert result.stderr.startswith("mkclust: error: fit.png: ")
     assert "written: labels.csv and run.json" in result.stderr
     assert sorted(os.listdir()) == ["d.npz", "labels.csv", "run.json"]
+
+
+@posix
+def test_a_full_disk_is_told_with_the_file_and_leaves_the_old_one():
+    import resource
+
+    Path("labels.csv").write_text("precious")
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (500, hard))
+    try:
+        message = fail("cluster", "d.npz", "-k", 3)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    assert message == "mkclust: error: labels.csv: File too large\n"
+    assert Path("labels.csv").read_text() == "precious"
+
+
+@posix
+def test_files_that_are_replaced_stay_private():
+    names = ("labels.csv", "run.json", "model.skops")
+    for name in names:
+        Path(name).touch(mode=0o600)
+    succeed("cluster", "d.npz", "-k", 3, "--save", "model.skops")
+    for name in names:
+        assert Path(name).stat().st_size > 0
+        assert Path(name).stat().st_mode & 0o777 == 0o600
 
 
 @pytest.mark.parametrize(

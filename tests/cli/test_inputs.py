@@ -12,6 +12,7 @@ from sklearn.metrics import adjusted_rand_score
 
 import mkclust
 from command_line import fail, invoke, succeed
+from mkclust.datasets import load
 
 N = 60
 Y = np.repeat([0, 1, 2], [25, 20, 15])
@@ -183,6 +184,39 @@ def test_components_are_inspected_as_they_are_fitted():
     )
     assert "as those of principal components); rows as they are" in pca
     assert "columns divided by their spread" in blood
+
+
+FORMULAS = ["=1+1", "+49 30", "-A1", "@SUM(A1)", "=HYPERLINK(A1)"]
+
+
+def test_ids_that_a_spreadsheet_would_run_are_marked_and_read_again():
+    left, right = tables()
+    names = [*FORMULAS, *left.index[5:]]
+    left.set_axis(names).to_csv("mrna.csv", index_label="patient")
+    right.set_axis(names).to_csv("mirna.tsv", sep="\t", index_label="patient")
+    cluster("mrna.csv", "mirna.tsv", "--save", "model.skops")
+    table = pd.read_csv("labels.csv", dtype=str)
+    assert table["id"].tolist() == [f"'{name}" for name in FORMULAS] + names[5:]
+    assert load("labels.csv").views["labels"].index.tolist() == names
+
+    group = "group " + table["cluster"]
+    known = table[["id"]].assign(group=group).sample(frac=1, random_state=0)
+    known.to_csv("known.csv", index=False)
+    result = cluster("mrna.csv", "mirna.tsv", "--annotate", "known.csv")
+    assert re.search(r"^group +chi-square +60 +0 +120 ", result.stdout, re.MULTILINE)
+
+    succeed("predict", "model.skops", "mrna.csv", "mirna.tsv")
+    found = pd.read_csv("predicted.csv", dtype=str)
+    assert found[["id", "cluster"]].equals(table[["id", "cluster"]])
+
+
+@pytest.mark.parametrize("sign", ["\x1b[2J", "\x07", "\x9b31m"])
+def test_ids_with_control_characters_are_refused_by_file(sign):
+    left, _ = tables()
+    left.rename(index={"p03": f"p{sign}03"}).to_csv("mrna.csv", index_label="patient")
+    message = refuse("mrna.csv", "mirna.tsv")
+    assert "mrna.csv: 1 id with control characters, 'p\\x" in message
+    assert message[:-1].isprintable()
 
 
 EVIL = "\x1b[2J\x9b31m\u202eleft\n=1+1"

@@ -94,6 +94,24 @@ def test_a_foreign_file_is_refused_by_the_name_of_what_it_holds():
     assert "system" in fail("predict", "model.skops", "new.npz", "--labels", "new.csv")
 
 
+def test_texts_without_a_word_in_common_are_named_and_counted():
+    words = np.random.default_rng(0).poisson(
+        np.where(np.arange(45) // 15 == np.c_[:60] % 3, 0.8, 0.02)
+    )
+    words[[3, 8]] = 0
+    own = np.zeros((60, 2))
+    own[[3, 8], [0, 1]] = 5
+    table = pd.DataFrame(np.hstack([words, own]), [f"text {i}" for i in range(60)]).add_prefix("w")
+    table.to_csv("a.csv", index_label="id")
+    result = succeed("cluster", "a.csv", "-k", 3, "--kernels", "sparse", "--save", "model.skops")
+    assert "text 3 and text 8" in result.stderr
+    expected = clusters("labels.csv")
+    assert expected[expected == -1].index.tolist() == ["text 3", "text 8"]
+    result = succeed("predict", "model.skops", "a.csv")
+    assert "2 samples of which nothing is known: -1" in result.stdout
+    assert clusters("predicted.csv").equals(expected)
+
+
 def write_patients(folder=".", rows=slice(None)):
     """Write tables of some patients: numbers, numbers with categories and a gap, and noise."""
     views, y = three_clusters(60)

@@ -57,6 +57,15 @@ def test_the_program_exits_with_0_or_2_and_without_typer_it_says_what_to_install
     assert 'pip install "mkclust[cli]"' in done.stderr
 
 
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="has no full device")
+@pytest.mark.slow
+def test_a_full_disk_behind_standard_output_is_told():
+    with open("/dev/full", "w") as full:
+        done = program("inspect", "d.npz", stdout=full)
+    assert done.returncode == 2
+    assert done.stderr == "mkclust: error: standard output: No space left on device\n"
+
+
 @posix
 @pytest.mark.slow
 def test_control_c_ends_a_running_program_with_one_line():

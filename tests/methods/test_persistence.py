@@ -19,6 +19,7 @@ pytest.importorskip("skops")
 import skops.io
 from scipy.sparse import csr_array
 from sklearn.decomposition import PCA
+from sklearn.impute import KNNImputer
 from sklearn.kernel_approximation import RBFSampler
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer, StandardScaler
@@ -241,6 +242,47 @@ def test_other_versions_of_packages_are_named_in_one_warning(tmp_path):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         load_model(save_model(small_model(), tmp_path / "model.skops"))
+
+
+SCALER = StandardScaler().fit(np.eye(3))
+SCALER.mean_ = np.full(3, np.nan)
+SPOILED = {
+    "an array": np.array([1, np.nan]),
+    "single precision": np.array([[np.nan]], np.float32),
+    "a list": [0.5, float("nan")],
+    "a sparse array": csr_array(np.array([[0, np.nan]])),
+    "a scaler": SCALER,
+}
+
+
+@pytest.mark.parametrize("what", SPOILED)
+def test_a_model_with_nan_is_neither_loaded_nor_saved(what, tmp_path):
+    with pytest.raises(ValueError, match=r"model\.skops: .*holds NaN"):
+        load_model(write(tmp_path, holding(SPOILED[what])))
+    with pytest.raises(ValueError, match="holds NaN"):
+        save_model(holding(SPOILED[what])["model"], tmp_path / "other.skops")
+    assert not (tmp_path / "other.skops").exists()
+
+
+@pytest.mark.parametrize("name", ["weights_", "_centers", "embedding_"])
+def test_nan_in_what_was_learned_is_named(name, tmp_path):
+    model = copy(small_model())
+    setattr(model, name, np.full_like(getattr(model, name), np.nan))
+    with pytest.raises(ValueError, match=rf"model\.skops: .*{name} holds NaN"):
+        load_model(write(tmp_path, {"format": FORMAT, "versions": versions(), "model": model}))
+
+
+@pytest.mark.parametrize(
+    ("options", "data"),
+    [
+        ({"n_clusters": 1}, VIEWS),  # the gap between clusters is unknown
+        ({"approximation": RBFSampler(n_components=30, random_state=0)}, VIEWS),
+        ({"kernels": {"left": view(KNNImputer())}}, VIEWS),  # its parameter is NaN
+    ],
+)
+def test_what_is_unknown_by_its_nature_does_not_keep_a_model_from_a_file(options, data, tmp_path):
+    model = mkclust.SimpleMKKM(**({"n_clusters": 3, "random_state": 0} | options)).fit(data)
+    assert_same(model, load_model(save_model(model, tmp_path / "model.skops")), data)
 
 
 def test_only_fitted_models_are_saved_and_under_their_suffix(tmp_path):

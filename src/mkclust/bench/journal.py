@@ -32,9 +32,9 @@ class Journal:
                 while text:
                     text = text[file.write(text) :]
                 os.fsync(file.fileno())
-            except OSError:  # a full disk must not leave half a line
+            except OSError as error:  # a full disk must not leave half a line
                 file.truncate(start)
-                raise
+                raise OSError(error.errno, error.strerror, str(self.path)) from error
         self.objects |= new
 
     def drop(self, unwanted: Callable[[Row], bool]) -> None:

@@ -13,6 +13,7 @@ from scipy import stats
 from mkclust.bench.rows import MEAN_DIGITS, SCORES, Row, best_settings, read_rows, read_solves
 from mkclust.files import write_atomically
 from mkclust.methods import METHODS
+from mkclust.text import markdown_text, spreadsheet_text
 
 # The scores in the headings of tables.
 TITLES = {"acc": "ACC", "nmi": "NMI", "purity": "Purity"}
@@ -255,7 +256,19 @@ def time_table(rows: Iterable[Row]) -> pd.DataFrame:
 
 def in_seconds(times: pd.DataFrame) -> str:
     """Return a table of times as Markdown, with three digits."""
-    return times.map("{:.3g}".format).where(times.notna(), "-").to_markdown()
+    return _markdown(times.map("{:.3g}".format).where(times.notna(), "-"))
+
+
+def _markdown(table: pd.DataFrame, **options: Any) -> str:
+    """Return a table as Markdown; the names of its rows and columns stay text."""
+    return table.rename(index=markdown_text, columns=markdown_text).to_markdown(**options)
+
+
+def _csv(table: pd.DataFrame, *, index: bool = False) -> str:
+    """Return a table as CSV in which a spreadsheet runs nothing."""
+    safe = table.map(lambda cell: spreadsheet_text(cell) if isinstance(cell, str) else cell)
+    names = {"index": spreadsheet_text, "columns": spreadsheet_text}
+    return safe.rename(**names).to_csv(index=index)
 
 
 def weight_table(solves: Iterable[Row]) -> pd.DataFrame:
@@ -294,20 +307,21 @@ def write_tables(path: str | Path, folder: str | Path | None = None) -> list[Pat
     words = [f"{len(table):,} rows, {(table['status'] == 'ok').sum():,} of them with scores"]
     for key in ("machine", "versions"):
         if key in table:
-            words.append(f"{key}: {' / '.join(sorted(table[key].dropna().unique()))}")
+            found = " / ".join(sorted(table[key].dropna().unique()))
+            words.append(f"{key}: {markdown_text(found)}")
     parts = ["# Benchmark", f"{'; '.join(words)}."]
     for selection in SELECTIONS:
         try:
             frame = outcomes(rows, selection)
         except ValueError:
             continue
-        files[f"scores-{selection}.csv"] = frame.to_csv(index=False)
+        files[f"scores-{selection}.csv"] = _csv(frame)
         parts += _score_parts(frame, selection, rows[0]["resample"], files)
     times = time_table(rows)
-    files["times.csv"] = times.to_csv()
+    files["times.csv"] = _csv(times, index=True)
     parts += ["## Seconds of a solve, default settings", in_seconds(times)]
     if solves:
-        files["weights.csv"] = weight_table(solves).to_csv(index=False)
+        files["weights.csv"] = _csv(weight_table(solves))
         parts.append("Weights and alignments of all kernels are in weights.csv.")
     files = {"README.md": "\n\n".join(parts) + "\n"} | files
     return write_atomically({folder / name: text.encode() for name, text in files.items()})
@@ -321,14 +335,16 @@ def _score_parts(
     meaning = meaning if resample < 1 else "another k-means on one solve."
     parts = [f"## Scores, {selection} settings", SELECTIONS[selection], BOLD + meaning]
     for score, title in TITLES.items():
-        parts += [f"### {title}", score_table(frame, score).to_markdown()]
+        parts += [f"### {title}", _markdown(score_table(frame, score))]
     try:
         ranking = rank_methods(score_matrix(frame[~frame["oracle"]], "acc"))
     except ValueError:  # too little to rank
         pass
     else:
-        files[f"ranks-{selection}.csv"] = ranking.table.to_csv()
-        text = ranking.table.to_markdown(floatfmt=".2f")
-        parts += ["### Average ranks by ACC", ranking.summary, text]
+        files[f"ranks-{selection}.csv"] = _csv(ranking.table, index=True)
+        text = _markdown(ranking.table, floatfmt=".2f")
+        parts += ["### Average ranks by ACC", markdown_text(ranking.summary), text]
     problems = frame.loc[frame["problem"] != "", ["label", "method", "problem"]]
-    return parts + [f"- {' | '.join(row)}" for row in problems.drop_duplicates().to_numpy()]
+    for row in problems.drop_duplicates().to_numpy():
+        parts.append(f"- {' | '.join(map(markdown_text, row))}")
+    return parts

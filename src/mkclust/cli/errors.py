@@ -63,7 +63,12 @@ def one_line(text: Any) -> str:
 
 def echo(text: str) -> None:
     """Print lines; names from files cannot steer the terminal."""
-    typer.echo("\n".join(map(printable, text.split("\n"))))
+    try:
+        typer.echo("\n".join(map(printable, text.split("\n"))))
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        raise OSError(error.errno, error.strerror, "standard output") from error
 
 
 def echo_error(message: str) -> int:

@@ -2,6 +2,7 @@
 
 import hashlib
 import os
+import re
 import warnings
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -21,6 +22,9 @@ from mkclust.datasets.layout import TableLayout
 from mkclust.datasets.read import check_dropped, load_with
 from mkclust.index import has_ids, index_of, match_rows
 from mkclust.text import count, join_words
+
+# Characters that steer a terminal.
+_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
 
 
 class Input(NamedTuple):
@@ -123,6 +127,8 @@ def read_files(request: Request, fitted: Sequence[Mapping[str, Any]] = ()) -> li
         data = load_with(selected, layout, kernels=precomputed, on_disk=on_disk)
         # New samples have the labels where those of the fit have them, whatever their values.
         layout = replace(layout, labels=data.label_name)
+        for view in data.X if data.precomputed else data.X.values():
+            _refuse_control_characters(text, row_ids(view))
         record |= {"description": data.description, "layout": asdict(layout)}
         inputs.append(Input(selected, data, record))
     asked = {name for text in request.inputs for name in layout_of(text, request, {}).drop}
@@ -176,6 +182,17 @@ def row_ids(view: Any) -> Any:
     """Return the ids of a view as an index of pandas, None if it has none."""
     index = index_of(view)
     return index if has_ids(index) else None
+
+
+def _refuse_control_characters(text: str, ids: Any) -> None:
+    """Refuse ids that would steer the terminal on which a table of them is shown."""
+    names = [] if ids is None else [n for n in ids if _CONTROL.search(str(n))]
+    if names:
+        examples = join_words(map(repr, map(str, names)), most=3)
+        raise CommandError(
+            f"{text}: {count(len(names), 'id')} with control characters, {examples}: "
+            "replace these characters in the file, or save it as UTF-8 if they are letters"
+        )
 
 
 def _refuse_transposed(views: Sequence[View]) -> None:

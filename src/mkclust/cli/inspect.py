@@ -17,7 +17,7 @@ from mkclust.data import read_samples
 from mkclust.data.options import TableOptions
 from mkclust.kernels import default_bank
 from mkclust.kernels.kinds import with_components
-from mkclust.text import count, join_words
+from mkclust.text import count, join_words, printable
 
 # Samples that decide on the kinds of views, at most.
 MOST_SAMPLES = 2000
@@ -70,7 +70,8 @@ def _understand(request: Request, data: Data, report: dict[str, Any]) -> None:
     # What was asked for is what the explanation says.
     lines = bank.fit(samples).set_params(rules=asked).explain().splitlines()
     for facts in report["views"]:
-        starts = (f"{facts['name']}: ", f"{facts['name']} (")
+        name = printable(facts["name"])
+        starts = (f"{name}: ", f"{name} (")
         facts["kernels"] = [line for line in lines if line.startswith(starts)]
 
 

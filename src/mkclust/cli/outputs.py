@@ -25,6 +25,7 @@ from mkclust.explain.describe import Description
 from mkclust.explain.number_of_clusters import NumberOfClusters
 from mkclust.explain.sample_scores import SampleScores, sample_scores
 from mkclust.explain.stability import Stability
+from mkclust.text import spreadsheet_text
 from mkclust.version import versions
 
 # Attributes of a fitted model in the record of a run, there without the underscore.
@@ -96,7 +97,8 @@ def check_outputs(paths: Sequence[Path], inputs: Sequence[str] = ()) -> None:
 def labels_csv(ids: Any, labels: Any, **scores: Any) -> bytes:
     """Return ids, clusters and scores as a table; unknown values are empty cells."""
     columns = {name: np.round(np.asarray(each, float), 4) + 0.0 for name, each in scores.items()}
-    table = pd.DataFrame({"id": [str(name) for name in ids], "cluster": labels} | columns)
+    names = [spreadsheet_text(name) for name in ids]
+    table = pd.DataFrame({"id": names, "cluster": labels} | columns)
     text = table.to_csv(index=False, float_format="%.4f", lineterminator="\n")
     return text.encode("utf-8", "backslashreplace")
 

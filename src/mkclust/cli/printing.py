@@ -30,11 +30,11 @@ def views_used(model: Any) -> list[str]:
         return ["One table alone: there is nothing to compare it with."]
     aside = getattr(model, "set_aside_", None)
     if not aside or not agreement.any_share:
-        lines = [printable(agreement.verdict(sets_aside=aside is not None))]
+        lines = [agreement.verdict(sets_aside=aside is not None)]
     else:
         found = [agreement.evidence(p) for p in range(len(agreement.names))]
         used = [p for p, each in enumerate(agreement.names) if each not in aside]
-        names = printable(join_words(agreement.names[p] for p in used))
+        names = join_words(agreement.names[p] for p in used)
         highest = p_text(max(found[p].p_value for p in used), "<= ")
         lines = [f"Used: {names}, which agree with each other (p {highest})."]
         for each, about in zip(agreement.names, found, strict=True):
@@ -45,7 +45,7 @@ def views_used(model: Any) -> list[str]:
                     f"Not used: {printable(each)}: no clear agreement ({reason}; {limit})."
                 )
     if agreement.set_aside and aside is None:
-        others = printable(join_words(agreement.set_aside))
+        others = join_words(agreement.set_aside)
         lines.append(f"{name} also uses {others}; --method agreement-kkm does not.")
     if hasattr(model, "baseline_agreement_") and agreement.any_share:
         lines.append(
@@ -88,7 +88,7 @@ def cluster_sizes(labels: Any, k: int = 0) -> str:
     """Return the number of each cluster with its size, or the range of sizes if there are many."""
     labels = np.asarray(labels)
     sizes, n_none = np.bincount(labels[labels >= 0], minlength=k), int(np.sum(labels < 0))
-    none = f"; {count(n_none, 'sample')} without an entry in any view: -1" if n_none else ""
+    none = f"; {count(n_none, 'sample')} of which nothing is known: -1" if n_none else ""
     if len(sizes) <= MAX_SIZES:
         words = ", ".join(f"{size} in {number}" for number, size in enumerate(sizes))
         return f"Samples in each cluster: {words}{none}"

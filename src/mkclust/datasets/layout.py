@@ -17,7 +17,7 @@ from mkclust.datasets.dataset import (
     warn_of_values,
 )
 from mkclust.index import has_ids
-from mkclust.text import did_you_mean, join_words
+from mkclust.text import did_you_mean, from_spreadsheet, join_words
 
 # Names of a first column that holds the ids of the samples, as `normalize_name` writes them.
 ID_NAMES = {"id", "ids", "sample", "sampleid", "sampleids", "patient", "patientid", "barcode"}
@@ -118,6 +118,7 @@ def _with_ids(
         ids, where = frame.index.to_numpy(object), "the header"
     if ids is None:
         return frame, ""
+    ids = np.array([from_spreadsheet(name) for name in ids], dtype=object)
     ids = ids if layout.trim_ids is None else pd.Index(ids).str[: layout.trim_ids].to_numpy()
     _check_ids(path, ids, where, frame)
     frame.index = pd.Index(ids)

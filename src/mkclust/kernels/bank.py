@@ -27,6 +27,7 @@ from mkclust.linalg import copy_array, free_bytes, is_foreign, namespace, precis
 from mkclust.linalg.memory import require_memory
 from mkclust.linalg.sparse_rows import are_equal_rows, as_csr, like_rows
 from mkclust.parameters import Flag, Parameters, check_parameter
+from mkclust.text import printable
 from mkclust.types import Array
 
 # With fewer samples, neighborhoods by rule would contain most of them.
@@ -394,7 +395,7 @@ class KernelBank(TransformerMixin, Parameters):
         requests, lines = requests_of(self.rules, self.views_), []
         for each in self._views:
             reason = each.rule.why if requests[each.name].kernel == "auto" else "asked for"
-            lines.append(each.explain(None if self.rules is None else reason))
+            lines.append(printable(each.explain(None if self.rules is None else reason)))
         return "\n".join(lines)
 
 

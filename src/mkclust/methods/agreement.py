@@ -23,7 +23,7 @@ from mkclust.engine.row_order import alike_if_shifted, neighbor_p_values, neighb
 from mkclust.linalg import to_host
 from mkclust.stack import Stack
 from mkclust.stack.compare import Comparison, compare, draw
-from mkclust.text import join_words, text_table
+from mkclust.text import join_words, printable, text_table
 from mkclust.types import Float
 
 # Two kernels with a larger alignment are copies.
@@ -256,7 +256,8 @@ class Agreement:
             found.append(self._about_no_agreement())
         else:
             found += self._about_agreement(sets_aside)
-        return " ".join([*found, *self._unknown_pairs(), *self.order_sentences()])
+        sentences = [*found, *self._unknown_pairs(), *self.order_sentences()]
+        return printable(" ".join(sentences))
 
     def _about_no_agreement(self) -> str:
         p = int(np.argmin((self.p_values / self.limits).min(axis=1)))

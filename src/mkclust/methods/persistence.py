@@ -8,6 +8,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
@@ -23,6 +24,10 @@ FORMAT = 5
 SUFFIX = ".skops"
 # Packages whose classes fitted models consist of; creating one runs nothing but this library.
 TRUSTED_PACKAGES = ("mkclust.kernels.", "mkclust.methods.", "mkclust.data.", "mkclust.stack.")
+# What a fit may not know, and no prediction uses.
+MAY_BE_UNKNOWN = {
+    "agreement_", "approximation_error_", "cluster_gap_", "eigengap_", "missingness_",
+}  # fmt: skip
 # Types of other libraries in fitted models that skops does not trust by itself.
 TRUSTED_TYPES = ("scipy.sparse._csr.csr_array", "scipy.sparse._csc.csc_array")
 
@@ -62,6 +67,7 @@ def save_model(model: Any, path: str | os.PathLike[str]) -> Path:
     if not isinstance(model, MultipleKernelClusterer):
         raise TypeError(f"model is a {type(model).__name__}: pass a fitted estimator of mkclust")
     check_is_fitted(model)
+    _check_numbers(model)
     skops = _import_skops()
     content = {"format": FORMAT, "versions": versions(), "model": model}
     data = skops.dumps(content)
@@ -78,8 +84,9 @@ def load_model(
 ) -> MultipleKernelClusterer:
     """Read a fitted model that `save_model` has written.
 
-    Loading runs no code from the file. A file of another format is refused, and one with a type
-    that is not trusted. A `ModelVersionWarning` names packages that had other versions.
+    Loading runs no code from the file. A file of another format is refused, one with a
+    type that is not trusted, and one with NaN in what predicts. A `ModelVersionWarning`
+    names packages that had other versions.
 
     Parameters
     ----------
@@ -101,7 +108,7 @@ def load_model(
         if not foreign:
             content = skops.load(path, trusted=names)
             stored, saved, model = content["format"], dict(content["versions"]), content["model"]
-            _check_sparse(model)
+            _check_numbers(model)
     except OSError:
         raise  # missing, a folder, not readable
     except Exception as error:  # whatever a damaged or crafted file raises
@@ -160,12 +167,32 @@ def _is_own_class(name: str) -> bool:
     return False
 
 
-def _check_sparse(value: Any) -> None:
-    """Refuse sparse arrays with indices out of range, which compiled code would follow."""
-    if hasattr(value, "check_format"):
+def _check_numbers(value: Any, where: str = "the model") -> None:
+    """Refuse NaN, and sparse arrays with indices out of range.
+
+    Predictions from NaN are none, and compiled code would follow such indices.
+    """
+    if isinstance(value, np.ndarray | float):
+        _refuse_nan(value, where)
+    elif hasattr(value, "check_format"):
         value.check_format(full_check=True)
-    elif isinstance(value, BaseEstimator) or type(value).__module__.startswith("mkclust."):
-        _check_sparse(getattr(value, "__dict__", {}))
+        _refuse_nan(value.data, where)
     elif isinstance(value, Mapping | list | tuple):
         for each in value.values() if isinstance(value, Mapping) else value:
-            _check_sparse(each)
+            _check_numbers(each, where)
+    elif _is_own(value) or isinstance(value, BaseEstimator):
+        for name, part in getattr(value, "__dict__", {}).items():
+            # A number of another library may say that something is missing.
+            is_mark = isinstance(part, float) and not _is_own(value)
+            if name not in MAY_BE_UNKNOWN and not is_mark:
+                _check_numbers(part, name)
+
+
+def _is_own(value: Any) -> bool:
+    return type(value).__module__.startswith("mkclust.")
+
+
+def _refuse_nan(numbers: Any, where: str) -> None:
+    array = np.asarray(numbers)
+    if array.dtype.kind in "fc" and np.isnan(array).any():
+        raise ValueError(f"{where} holds NaN, from which nothing can be predicted")

@@ -37,6 +37,7 @@ from mkclust.explain.stability import stability
 from mkclust.kernels import Nystroem
 from mkclust.methods.same_input import read_again
 from mkclust.metrics import scores
+from mkclust.text import spreadsheet_text
 
 EMPTY = {"meta", "link", "br"}
 FETCHING = {"src", "href", "srcset", "poster", "data", "action", "xlink:href"}
@@ -270,14 +271,17 @@ def test_every_dot_of_the_map_names_its_sample_cluster_and_margin(text, fitted):
 
 
 def test_the_labels_of_all_samples_can_be_saved_from_the_page(problem):
-    ids = [f'sample "{i}", the {i}th\r' for i in range(60)]
+    ids = [f'sample "{i}", the {i}th\r' for i in range(58)] + ["=1+1", "@SUM(A1)"]
     views = {name: view.set_axis(ids) for name, view in problem[0].items()}
     model = AverageKKM(3, random_state=0).fit(views)
     [link] = [found for found in page_of(model, views).all("a") if "download" in found]
     content = base64.b64decode(link["href"].partition("base64,")[2]).decode()
     rows = list(csv.reader(io.StringIO(content, newline="")))
     assert rows[0] == ["id", "cluster"]
-    assert rows[1:] == [[name, str(label)] for name, label in zip(ids, model.labels_, strict=True)]
+    assert rows[1:] == [
+        [spreadsheet_text(name), str(label)] for name, label in zip(ids, model.labels_, strict=True)
+    ]
+    assert [name for name, _ in rows[-2:]] == ["'=1+1", "'@SUM(A1)"]
 
 
 def test_a_page_is_sound_with_headings_in_order_unique_ids_and_captions(page):

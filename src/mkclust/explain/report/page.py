@@ -23,7 +23,7 @@ from mkclust.methods import AgreementKKM, AverageKKM, InductiveClusterer
 from mkclust.methods.agreement import p_text
 from mkclust.methods.base import COMMON
 from mkclust.methods.simple_mkkm import OTHER_CLUSTERS
-from mkclust.text import count, join_words, printable
+from mkclust.text import count, join_words, printable, spreadsheet_text
 from mkclust.version import versions
 
 
@@ -107,9 +107,10 @@ def report_html(
     if data.agreement is not None:
         verdict = data.agreement.verdict(sets_aside=hasattr(model, "set_aside_"))
     given = model._source.given
-    about_views = (*(f"{name}:" for name in given.names), "precomputed")
+    about_views = (*(f"{printable(name)}:" for name in given.names), "precomputed")
     css, js = (files(__package__).joinpath(name).read_text() for name in ("page.css", "page.js"))
-    table = pd.DataFrame({"id": data.ids, "cluster": data.labels})
+    ids = [spreadsheet_text(name) for name in data.ids]
+    table = pd.DataFrame({"id": ids, "cluster": data.labels})
     # Quotes around all ids: some versions of Python leave a carriage return without them.
     text = table.to_csv(index=False, lineterminator="\n", quoting=csv.QUOTE_NONNUMERIC)
     # The content security policy allows the style and the script by their hashes.
