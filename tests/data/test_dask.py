@@ -1,11 +1,14 @@
 """Views as dask arrays: the same answers as arrays, here and on a cluster."""
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from conftest import blob_views
+from documentation import blocks
 from mkclust import SimpleMKKM
 from mkclust.data import as_blocks, as_dask
+from mkclust.datasets import load
 from mkclust.kernels import Nystroem
 
 da = pytest.importorskip("dask.array")
@@ -73,6 +76,34 @@ def test_files_become_dask_arrays_that_read_them(views, tmp_path):
         mapped[name] = np.load(tmp_path / f"{name}.npy", mmap_mode="r")
     for name, array in as_dask(mapped).items():
         np.testing.assert_array_equal(array.compute(scheduler="sync"), views[name])
+
+
+def test_tables_in_memory_become_dask_arrays_in_the_order_of_the_first(views):
+    ids = [f"s{i}" for i in range(N)]
+    frames = {name: pd.DataFrame(view, ids) for name, view in views.items()}
+    frames["view 1"] = frames["view 1"].sample(frac=1, random_state=0)
+    for given in (frames, views, {**views, "view 0": pd.DataFrame(views["view 0"])}):
+        for name, array in as_dask(given).items():
+            np.testing.assert_array_equal(array.compute(scheduler="sync"), views[name])
+    for wrong in ({**views, "view 0": frames["view 1"]}, {**frames, "view 0": views["view 0"]}):
+        with pytest.raises(ValueError, match="has no ids|have no ids"):
+            as_dask({**wrong, "view 2": frames["view 2"]})
+    with pytest.raises(ValueError, match="'view 0' has the columns 'sex'"):
+        as_dask({"view 0": frames["view 0"].assign(sex=["m", "f"] * (N // 2))})
+
+
+@pytest.mark.slow
+def test_the_example_of_the_guide_runs(tmp_path, monkeypatch):
+    pytest.importorskip("pyarrow.parquet")
+    monkeypatch.chdir(tmp_path)
+    views = {name: view[:300] for name, view in load("digits").views.items()}
+    names = {"np": np, "load": load, "Nystroem": Nystroem, "SimpleMKKM": SimpleMKKM, "views": views}
+    examples = [code for code in blocks("docs/guides/scale.md", "python") if "stored" in code]
+    assert len(examples) == 2
+    for code in examples:
+        exec(code, names)
+        labels = names["model"].labels_
+        np.testing.assert_array_equal(labels, names["labels"])
 
 
 @pytest.fixture

@@ -246,6 +246,7 @@ def test_the_numbers_and_categories_of_one_table_are_one_source_and_do_not_agree
     }
 
     found = agreement(tables, approximation=approximation, random_state=0)
+    assert "one source with clinical" in samples.notes[2]
     assert found.n_independent_views == 2
     assert found.p_values[1, 2] == 1
     assert not found.shares.any()

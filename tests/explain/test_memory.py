@@ -147,6 +147,14 @@ def test_a_fit_that_does_not_fit_is_refused_with_its_size(name, free_memory, not
         model.set_params(kernels="precomputed").fit(np.stack([view @ view.T for view in views]))
 
 
+def test_features_are_named_first_for_samples_that_are_too_many_for_exact_kernels(free_memory):
+    free_memory(2**36)
+    view = np.random.default_rng(0).normal(size=(300_000, 1))
+    for method, others in ((SimpleMKKM, "on-the-fly"), (METHODS["lkam"], "fewer samples")):
+        with pytest.raises(MemoryError, match=rf"approximation=Nystroem.*, or .*{others}"):
+            method(4).fit({"a": view, "b": view[::-1]})
+
+
 def test_kernels_on_the_fly_fit_if_held_ones_are_refused(free_memory, nothing_starts):
     view, sizes = views_of(3000)[0], {"n_clusters": 4, "n_features": 5, "n_views": 1}
     free_memory(estimate_memory(3000, 12, **sizes).n_bytes["dense"] // 5)

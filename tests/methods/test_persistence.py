@@ -173,7 +173,7 @@ def test_a_file_that_names_another_type_is_refused_by_that_name(part, name, tmp_
         # What a module of the library imports, and its functions, are not its classes.
         "mkclust.kernels.bank.os.system",
         "mkclust.kernels.bank.BaseEstimator",
-        "mkclust.data.dask.as_dask",
+        "mkclust.data.dask_arrays.as_dask",
         "mkclust.bench.journal.Journal",
     ],
 )

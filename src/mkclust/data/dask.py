@@ -12,8 +12,6 @@ from mkclust.types import Array
 
 # Partial sums that one task adds up: few, for each may be as large as all features squared.
 FAN_IN = 4
-# What a worker reads at a time from files, over all views, and samples at least.
-CHUNK_BYTES, FEWEST_ROWS = 32 << 20, 1024
 # Samples of a chunk if no view has all samples.
 _ROWS = 10 * MOST_ROWS
 
@@ -89,35 +87,3 @@ def _compute_chunk(
             raise ValueError(f"View {name!r} has other chunk sizes: call compute_chunk_sizes().")
     blocks = Blocks(tables, observed, height)
     return combine(function(block, start + first) for first, block in blocks)
-
-
-class MappedTable:
-    """A table in a ``.npy`` file, which is mapped where it is read, given a memory map of it."""
-
-    def __init__(self, mapped: np.memmap):
-        self.shape, self.dtype, self.ndim = mapped.shape, mapped.dtype, 2
-        order = "C" if mapped.flags.c_contiguous else "F"
-        self._layout: dict[str, Any] = {"offset": mapped.offset, "order": order, "mode": "r"}
-        self._path = str(mapped.filename)
-
-    def __getitem__(self, key: Any) -> np.ndarray:
-        return np.array(np.memmap(self._path, self.dtype, shape=self.shape, **self._layout)[key])
-
-
-def as_dask(views: Mapping[str, Any]) -> dict[str, Any]:
-    """Return views in files as dask arrays, whose chunks are read by the workers.
-
-    Parameters
-    ----------
-    views : mapping of str to memory map, HDF5 dataset or ParquetTable
-        Views of the same samples, as ``mkclust.datasets.load(path, on_disk=True)`` returns them.
-        The workers need the files under the same paths.
-    """
-    try:
-        import dask.array as da
-    except ImportError as error:
-        raise ImportError('dask is not installed: pip install "mkclust[dask]"') from error
-    rows = max(CHUNK_BYTES // (8 * sum(view.shape[1] for view in views.values())), FEWEST_ROWS)
-    tables = {n: MappedTable(v) if isinstance(v, np.memmap) else v for n, v in views.items()}
-    # Without a name that another run shares: a file may have changed since.
-    return {n: da.from_array(t, (rows, t.shape[1]), name=False) for n, t in tables.items()}

@@ -99,7 +99,8 @@ class TableEncoder:
             view = self.parts(name)[-1]
             one_hot, columns = self._one_hot(table.values, title, is_new), list(self.sources())
             held = f"{count(len(self.levels), 'column')} of categories with {len(columns)} values"
-            yield EncodedView(view, one_hot, columns, f"{view}: {n}, {held}")
+            one_source = f"; one source with {name}" * (view != name)  # as agreement counts them
+            yield EncodedView(view, one_hot, columns, f"{view}: {n}, {held}{one_source}")
 
     def _impute(self, numbers: Any, title: str) -> Any:
         if self.medians is None:

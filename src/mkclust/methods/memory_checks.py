@@ -76,12 +76,19 @@ def _require(model: Any, storage: str, n: int, m: int, like: Any, **sizes: int) 
     """Refuse a fit that does not fit into the memory of the device, or host, of an array."""
     name, k = type(model).__name__, model.n_clusters
     beside = "" if storage in ("dense", "on-the-fly") else ", in addition to the kernels,"
-    advice = "ask for fewer clusters, use fewer samples"
+    advice = "pass views with approximation=Nystroem(n_components=200), features for kernels"
     if storage == "dense":
-        advice = "pass kernels='on-the-fly' (KernelBank(on_the_fly=True)) to compute them when used"
-    advice += ", or pass views with approximation=Nystroem(n_components=200), features for kernels"
+        advice += (
+            ", or kernels='on-the-fly' (KernelBank(on_the_fly=True)) to compute them when used, "
+            "again and again"
+        )
+    else:
+        advice += ", or fewer samples, or ask for fewer clusters"
     if model.NEEDS_ENTRIES:
-        advice = f"{name} needs all entries of the kernels: use SimpleMKKM, or fewer samples"
+        advice = (
+            f"{name} needs all entries of the kernels: pass views to SimpleMKKM with "
+            "approximation=Nystroem(n_components=200), or use fewer samples"
+        )
     require_memory(
         fit_bytes(model, storage, n, m, k, on_device=is_foreign(like), **sizes),
         f"finding {k} clusters by {m} kernels of {n} samples with {name}{beside}",
