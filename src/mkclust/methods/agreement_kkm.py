@@ -15,6 +15,7 @@ from mkclust.methods.neighbor_step import count_mix_neighbors, follow_neighbors
 from mkclust.methods.solution import Solution
 from mkclust.parameters import Allowed
 from mkclust.stack import Kernel, Stack
+from mkclust.stack.features import with_active_views
 from mkclust.stack.observed import maps_of, with_active, with_maps
 from mkclust.types import Float
 
@@ -25,6 +26,7 @@ class Compromise:
 
     agreement: Agreement  # of all kernels
     stack: Stack  # the included ones
+    active: Stack  # all, rescaled for the included ones
     indices: list[int]  # which they are
     weights: Float
     coefficients: Float  # what mixes them
@@ -47,15 +49,29 @@ def find_compromise(stack: Stack) -> Compromise:
     agreement = measure_agreement(stack)
     indices = agreement.chosen
     if len(indices) == stack.n_kernels:
-        return Compromise(agreement, stack, indices, agreement.weights(), agreement.coefficients())
+        weights, coefficients = agreement.weights(), agreement.coefficients()
+        return Compromise(agreement, stack, stack, indices, weights, coefficients)
+
     # Found once more among these alone.
-    compromise = find_compromise(activate(stack, indices).subset(indices))
+    active = activate(stack, indices)
+    compromise = find_compromise(active.subset(indices))
     included = [indices[p] for p in compromise.indices]
-    return replace(compromise, agreement=agreement, indices=included)
+    if len(included) < len(indices):
+        active = activate(stack, included)
+
+    return replace(
+        compromise,
+        agreement=agreement,
+        stack=active.subset(included),
+        active=active,
+        indices=included,
+    )
 
 
 def activate(stack: Stack, indices: list[int]) -> Stack:
     """Return kernels with samples rescaled to compensate for included kernels that lack them."""
+    if stack.features is not None:
+        return with_active_views(stack, indices)
     return replace(stack, kernels=with_active(stack.kernels, indices))
 
 
@@ -78,7 +94,7 @@ def solve_agreement_kkm(
         mixes[:] = [(found, mixture.mixed)]
         return mixture.solution(found, weights, coefficients, [found.value], True, 1)
 
-    active = activate(stack, compromise.indices)
+    active = compromise.active
     if learn_missing:
         solution = learn_fills(compromise.stack, relax, AlignedFills(), goal="rising")
         assert solution.stack is not None

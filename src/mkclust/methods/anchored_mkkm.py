@@ -8,7 +8,7 @@ from sklearn.metrics import adjusted_rand_score
 from mkclust.engine.certificate import rounding_of_entries
 from mkclust.engine.eigen import Relaxation, relax
 from mkclust.linalg import sum_of_squares, to_device, zeros
-from mkclust.methods.agreement_kkm import AgreementKKM, Compromise, activate, find_compromise
+from mkclust.methods.agreement_kkm import AgreementKKM, Compromise, find_compromise
 from mkclust.methods.inductive import InductiveClusterer
 from mkclust.methods.mixture import EIGEN_TOLERANCE
 from mkclust.methods.out_of_sample import inverse
@@ -54,7 +54,7 @@ def solve_anchored_mkkm(
             anchored, n_clusters, start=baseline, n_fixed=int(strength > 0), **options
         )
         n_passes += solution.n_passes
-        if n_clusters == 1 or _keeps(stack, solution.partition, baseline, n_init):
+        if n_clusters == 1 or _keeps(included, solution.partition, baseline, n_init):
             break
     weights = compromise.scatter(solution.weights)
     projections = _projections(compromise, solution, baseline, strength) if strength else None
@@ -67,7 +67,7 @@ def solve_anchored_mkkm(
         agreement=compromise.agreement,
         included=compromise.indices,
         n_passes=n_passes,
-        stack=activate(stack, compromise.indices),
+        stack=compromise.active,
         products=None,  # they are those of the included kernels and the anchor
         learned={"anchor_": factor, "set_aside_": compromise.set_aside},
     )

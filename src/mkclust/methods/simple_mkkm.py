@@ -187,7 +187,9 @@ class CertifiedClusterer(MultipleKernelClusterer):
         if agreement is None or solution.relaxation is None:
             return []
         if baseline is None:
-            kernels = stack if observed_of(stack) is None else activate(stack, agreement.chosen)
+            # Features have other coordinates for some of the views.
+            is_whole = observed_of(stack) is None or stack.features is not None
+            kernels = stack if is_whole else activate(stack, agreement.chosen)
             held = kernels.held()  # in single precision, which is enough here
             options: Any = {} if held is None else {"dtype": precision_of(held.entries)}
             coefficients = agreement.coefficients()

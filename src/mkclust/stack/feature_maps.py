@@ -60,7 +60,7 @@ class Features:
 
     A sample that a view lacks has features of zeros: after centering, zero is the average
     similarity. With ``fill="rescale"`` its other features are also multiplied with
-    ``sqrt(V / V_i)``, V_i of the V views having it, to keep its total self-similarity.
+    ``sqrt(V / V_i)``, V_i of the V active views having it, to keep its total self-similarity.
     """
 
     maps: Sequence[Any]  # one fitted feature map per view
@@ -70,6 +70,8 @@ class Features:
     # scaled to unit length.
     floors: Sequence[float] | None = None
     fill: FillRule = "rescale"
+    # The numbers of the views that count when samples are scaled up; None for all.
+    active: tuple[int, ...] | None = None
 
     def explain(self, names: Sequence[str]) -> list[str]:
         """Say in a line per view what is done to rows, and what makes features of them."""
@@ -91,7 +93,9 @@ class Features:
                 features[p] = spread_rows(features[p], rows, block.n_rows, 0.0)
         if self.fill == "zero":
             return features
-        scale = rescaling(block.observed)
+        active = slice(None) if self.active is None else list(self.active)
+        scale = rescaling(block.observed[:, active])
+        scale[scale == 0] = 1  # the other views stay as they are for samples that only they have
         return [F * to_device(scale, F, precision_of(F))[:, None] for F in features]
 
     def of_observed(self, block: Mapping[str, Array]) -> list[Array]:

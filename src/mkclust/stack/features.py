@@ -65,6 +65,7 @@ class SampleFeatures:
     observed: np.ndarray | None = field(repr=False)
     # The numbers of the views whose kernels are in the stack.
     kernels: tuple[int, ...]
+    n_clusters: int = 1  # for which there are coordinates
 
     n_samples = property(lambda self: self.blocks.n_samples)
 
@@ -169,12 +170,7 @@ def compress(
     standard: Any = {"means": means if center else None, "floors": floors if normalize else None}
     standard["fill"] = fill
     training = replace(of_blocks, **standard)
-    products = to_host(blocks.total(partial(_multiply_block, training=training)))
-    T, coordinate_map = _factor(products, ends)
-    if len(T) == n_clusters - 1:
-        # As many as centered clusters span; the last direction is one that no kernel has.
-        T = np.pad(T, ((0, 1), (0, 0)))
-        coordinate_map = np.pad(coordinate_map, ((0, 0), (0, 1)))
+    small, coordinate_map = _compressed(blocks, training, n_clusters)
     features = SampleFeatures(
         learned=replace(raw, **standard),
         training=training,
@@ -183,10 +179,41 @@ def compress(
         trace_errors=np.array(errors),
         observed=blocks.observed,
         kernels=tuple(range(len(means))),
+        n_clusters=n_clusters,
     )
+    return Stack(small, blocks.names, features.kernels, features)
+
+
+def with_active_views(stack: Stack, active: Sequence[int]) -> Stack:
+    """Return compressed kernels with samples rescaled for active kernels alone that lack them.
+
+    That takes one pass over the samples, and other coordinates.
+    """
+    features: SampleFeatures = stack.features
+    views = tuple(features.kernels[p] for p in active)
+    if features.observed is None or features.training.fill == "zero":
+        return stack
+    learned = replace(features.learned, active=views)
+    training = replace(features.training, active=views)
+    small, coordinate_map = _compressed(features.blocks, training, features.n_clusters)
+    changed = replace(features, learned=learned, training=training, coordinate_map=coordinate_map)
+    kernels = tuple(small[number] for number in features.kernels)
+    return replace(stack, kernels=kernels, features=changed)
+
+
+def _compressed(
+    blocks: Blocks, training: Features, n_clusters: int
+) -> tuple[tuple[HeldKernel, ...], Float]:
+    """Return the kernels of all views in coordinates, and the map from features to these."""
+    ends = np.cumsum([0, *training.widths]).tolist()
+    products = to_host(blocks.total(partial(_multiply_block, training=training)))
+    T, coordinate_map = _factor(products, ends)
+    if len(T) == n_clusters - 1:
+        # As many as centered clusters span; the last direction is one that no kernel has.
+        T = np.pad(T, ((0, 1), (0, 0)))
+        coordinate_map = np.pad(coordinate_map, ((0, 0), (0, 1)))
     small = [T[:, a:b] @ T[:, a:b].T for a, b in pairwise(ends)]
-    kernels = tuple(HeldKernel((S + S.T) / 2) for S in small)
-    return Stack(kernels, blocks.names, features.kernels, features)
+    return tuple(HeldKernel((S + S.T) / 2) for S in small), coordinate_map
 
 
 def _center(
