@@ -12,6 +12,7 @@ from mkclust.data.blocks import Blocks
 from mkclust.data.check import check_entries, check_together, is_dask, n_rows
 from mkclust.data.dask import DaskBlocks
 from mkclust.data.encode import TableEncoder, encode_tables, fit_encoders
+from mkclust.data.groups import read_groups
 from mkclust.data.join import align_tables, columns_are_ids, looks_like_kernel, training_columns
 from mkclust.data.missing import cut_missing, single_kernels, take
 from mkclust.data.no_features import only_features
@@ -44,6 +45,7 @@ class Samples:
     columns: dict[str, list[str]] = field(default_factory=dict)  # of views with named columns
     encodings: dict[str, TableEncoder] = field(default_factory=dict)  # by the names of tables
     table_notes: tuple[str, ...] = ()  # what each view is made of, and what a join keeps
+    groups: np.ndarray | None = None  # the number of the group of each sample, (n_samples,)
 
     def __post_init__(self) -> None:
         if self.missing is not None and not self.missing.any():
@@ -135,7 +137,13 @@ class Samples:
             places = [rank[numbers][~lacks] for rank, lacks in zip(ranks.T, missing.T, strict=True)]
         pairs, is_kernels = zip(self.parts, places, strict=True), self.kind == "kernels"
         parts = tuple(take(part, rows, is_kernels) for part, rows in pairs)
-        return replace(self, parts=parts, missing=missing, ids=ids)
+        groups = None if self.groups is None else self.groups[numbers]
+        return replace(self, parts=parts, missing=missing, ids=ids, groups=groups)
+
+    def with_groups(self, groups: Any) -> "Samples":
+        """Return the same samples in groups, by the group of each, as `read_groups` takes it."""
+        index = self.n_samples if self.index is None else self.index
+        return replace(self, groups=read_groups(groups, index, whose="the samples"))
 
 
 def read_samples(

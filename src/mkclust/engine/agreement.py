@@ -150,15 +150,18 @@ def are_localized(kurtoses: Float, n_samples: int) -> np.ndarray:
     return np.outer(positive, positive) > NOT_NORMAL * n_samples
 
 
-def simulated_p_value(first: Float, second: Float) -> float:
+def simulated_p_value(first: Float, second: Float, orders: np.ndarray | None = None) -> float:
     """Return the p-value of the alignment of two kernels by permutations of their samples.
 
     It is the share of pairs of orders, one for each kernel and the given pair included, in which
-    the leading directions are at least as much alike as in the given pair.
+    the leading directions are at least as much alike as in the given pair. Permutations that are
+    not all possible ones are given as orders, (2, ORDERS, s).
     """
     (V, left), (W, right) = _leading_directions(first), _leading_directions(second)
-    rng, places = np.random.default_rng(0), np.arange(len(V))
-    orders = rng.permuted(np.tile(places, (2, ORDERS, 1)), axis=2)
+    places = np.arange(len(V))
+    if orders is None:
+        rng = np.random.default_rng(0)
+        orders = rng.permuted(np.tile(places, (2, ORDERS, 1)), axis=2)
     orders[:, 0] = places
     products = np.tensordot(V[orders[0]], W[orders[1]], axes=(1, 1))  # (ORDERS, r, ORDERS, r)
     alike = np.einsum("airj,i,j->ar", products**2, left, right)

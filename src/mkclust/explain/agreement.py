@@ -7,7 +7,7 @@ from mkclust.methods.agreement import Agreement, measure_agreement
 from mkclust.methods.training import open_training, read_training
 
 
-def agreement(X: Any, **options: Any) -> Agreement:
+def agreement(X: Any, *, groups: Any = None, **options: Any) -> Agreement:
     """Test which views agree with another one, without labels.
 
     Every two views are compared by a debiased alignment of their kernels. Its p-value is the
@@ -19,6 +19,10 @@ def agreement(X: Any, **options: Any) -> Agreement:
     ----------
     X : array of shape (m, n, n), list or dict of kernels or views, or table of shape (n, d)
         What an estimator's ``fit`` takes.
+    groups : Series, frame of one column, or array-like of shape (n_samples,), default=None
+        The family, patient, batch or plate of every sample, if samples of one are alike: by id, or
+        in the order of the samples. Samples are then shuffled within their groups, and groups as a
+        whole, and the smaller of the two p-values counts twice.
     **options
         How X is read and which kernels are made of it, parameters of `AgreementKKM`:
         ``kernels``, ``center``, ``normalize``, ``psd``, ``approximation`` and ``random_state``.
@@ -41,5 +45,5 @@ def agreement(X: Any, **options: Any) -> Agreement:
     """
     model = AgreementKKM(1, **options)
     model.check_parameters()
-    training = open_training(model, read_training(model, X))
+    training = open_training(model, read_training(model, X, groups=groups))
     return measure_agreement(training.source.stack(model, training.kernels))

@@ -242,7 +242,8 @@ def _refit(model: Any, samples: Any, part: np.ndarray) -> tuple[Any, Any]:
         features = replace(maps, means=None, floors=None).of_observed(block)
         kernels = tuple(to_host(F @ F.T) for F in features)
         missing = None if block.observed is None else ~block.observed
-        X = Samples("kernels", model.kernel_names_, kernels, missing=missing)
+        groups = None if samples.groups is None else samples.groups[part]
+        X = Samples("kernels", model.kernel_names_, kernels, missing=missing, groups=groups)
         options = {"approximation": None, "kernels": "precomputed", "scale": "auto"}
         refitted = unfitted_copy(model).set_params(**options)
     return refitted, read_again(refitted.fit(X), X)

@@ -10,6 +10,8 @@ from scipy.sparse import csr_array
 from scipy.sparse.csgraph import connected_components
 
 from mkclust.engine.agreement import (
+    FEWEST_SAMPLES,
+    ORDERS,
     are_localized,
     debiased_alignments,
     effective_directions,
@@ -18,6 +20,12 @@ from mkclust.engine.agreement import (
     permutation_scores,
     row_kurtoses,
     simulated_p_value,
+)
+from mkclust.engine.grouped import (
+    compare_within_groups,
+    draw_equally,
+    draw_members,
+    orders_within_groups,
 )
 from mkclust.engine.row_order import alike_if_shifted, neighbor_p_values, neighboring_rows
 from mkclust.linalg import to_host
@@ -37,6 +45,8 @@ MUCH_LESS_SHARE = 0.6
 FULL_WEIGHT_DIRECTIONS = 3.0
 # Samples for the leading direction of a kernel, and for simulated p-values.
 JUDGED_SAMPLES, SIMULATED_SAMPLES = 128, 512
+# Samples of which the means of groups are compared.
+GROUPED_SAMPLES = 1024
 
 
 def p_value_limit(n_samples: Any) -> Any:
@@ -100,6 +110,11 @@ class Agreement:
         Number of samples that two kernels have in common and are compared on.
     by_order : ndarray of bool of shape (m, m)
         Which kernels agree, but possibly by the order of the rows alone.
+    n_sample_groups : int or None
+        Number of groups of samples (families, patients, batches, plates) that the p-values respect.
+    are_groups_compared : bool
+        Whether there are enough groups to compare them as a whole; if not, samples are compared
+        within them only.
 
     Examples
     --------
@@ -125,6 +140,8 @@ class Agreement:
     lowest_p_values: Float
     pair_samples: np.ndarray
     by_order: np.ndarray
+    n_sample_groups: int | None = None
+    are_groups_compared: bool = True
 
     @property
     def n_independent_views(self) -> int:
@@ -251,13 +268,29 @@ class Agreement:
             found.append("There is no other view to compare with.")
         elif not self.is_testable:
             n_common = int(self.pair_samples[self._are_other_views].max())
-            found.append(f"{n_common} samples in common are too few to test: all views are used.")
+            found.append(self._about_few(n_common))
         elif not self.groups:
             found.append(self._about_no_agreement())
         else:
             found += self._about_agreement(sets_aside)
-        sentences = [*found, *self._unknown_pairs(), *self.order_sentences()]
-        return printable(" ".join(sentences))
+        found += [*self._about_sample_groups(), *self._unknown_pairs(), *self.order_sentences()]
+        return printable(" ".join(found))
+
+    def _about_few(self, n_common: int) -> str:
+        where = "in common"
+        if self.n_sample_groups is not None:
+            where = f"in {self.n_sample_groups} groups"
+        return f"{n_common} samples {where} are too few to test: all views are used."
+
+    def _about_sample_groups(self) -> list[str]:
+        if self.n_sample_groups is None or not self.is_testable:
+            return []
+        if self.are_groups_compared:
+            return [f"Tested within and between {self.n_sample_groups} groups of samples."]
+        return [
+            f"Tested within {self.n_sample_groups} groups of samples only: these are too few to "
+            "compare them as a whole."
+        ]
 
     def _about_no_agreement(self) -> str:
         p = int(np.argmin((self.p_values / self.limits).min(axis=1)))
@@ -390,12 +423,18 @@ def measure_agreement(stack: Stack) -> Agreement:
         _insert(alignments, each, found)
         _insert(scores, each, permutation_scores(found, each.n_samples))
     views = _independent_views(alignments, stack.views, n_common)
+    are_groups_compared = False
     for each, found, lengths in compared:
         kernels = list(each.kernels)
         # A kernel that is zero off its diagonal agrees with none.
         tested = views[kernels, None] != views[kernels]
         tested &= np.outer(lengths, lengths) > 0
-        of_pairs, of_copies = _p_values(each, found, tested)
+        if stack.groups is None:
+            of_pairs, of_copies = _p_values(each, found, tested)
+        else:
+            of_groups = _p_values_of_groups(each, stack.groups[each.samples], tested)
+            of_pairs, of_copies, enough = of_groups
+            are_groups_compared |= enough
         _insert(likely, each, of_pairs)
         _insert(lowest, each, of_copies)
         _insert(by_order, each, _may_be_by_order(each, of_pairs))
@@ -412,6 +451,8 @@ def measure_agreement(stack: Stack) -> Agreement:
         lowest_p_values=lowest,
         pair_samples=n_common,
         by_order=by_order > 0,
+        n_sample_groups=None if stack.groups is None else len(np.unique(stack.groups)),
+        are_groups_compared=are_groups_compared,
     )
 
 
@@ -432,6 +473,59 @@ def _p_values(comparison: Comparison, alignments: Float, tested: np.ndarray) -> 
         for p, q in np.argwhere(np.triu(doubtful)):
             simulated = simulated_p_value(kernels[p], kernels[q])
             likely[p, q] = likely[q, p] = max(likely[p, q], simulated)
+    return likely, lowest
+
+
+class GroupedPValues(NamedTuple):
+    """P-values that respect groups of samples, (c, c)."""
+
+    of_pairs: Float
+    of_copies: Float
+    are_groups_compared: bool  # whether there are enough of them
+
+
+def _p_values_of_groups(
+    comparison: Comparison, groups: np.ndarray, tested: np.ndarray
+) -> GroupedPValues:
+    """Return p-values by shuffling within groups, and whole groups: twice the smaller one."""
+    if not tested.any():
+        ones = np.ones(tested.shape)
+        return GroupedPValues(ones, ones, False)
+    rng = np.random.default_rng(0)
+    means = comparison.of_means(draw_equally(groups, GROUPED_SAMPLES, rng))
+    between, lowest_between = _p_values(means, debiased_alignments(means.products)[0], tested)
+    within, lowest_within = _p_values_within(comparison, groups, tested)
+    limit = p_value_limit(comparison.n_samples)
+    return GroupedPValues(
+        np.minimum(2 * np.minimum(between, within), 1),
+        np.minimum(2 * np.minimum(lowest_between, lowest_within), 1),
+        bool((2 * lowest_between < limit).any()),
+    )
+
+
+def _p_values_within(
+    comparison: Comparison, groups: np.ndarray, tested: np.ndarray
+) -> tuple[Float, Float]:
+    """Return the p-values of what kernels share within groups, and of copies, (c, c)."""
+    rng = np.random.default_rng(0)
+    drawn = draw_members(groups, SIMULATED_SAMPLES, rng)
+    ones = np.ones(tested.shape)
+    if len(drawn) < FEWEST_SAMPLES:
+        return ones, ones
+    found = compare_within_groups(to_host(comparison.entries(drawn)), groups[drawn])
+    judged = draw(len(drawn), JUDGED_SAMPLES)
+    shares = leading_shares(found.entries[:, judged[:, None], judged])
+    varies = tested & (found.deviations > 0)
+    likely, lowest = (
+        np.where(varies, p_values(scores, shares), 1)
+        for scores in (found.scores, found.largest_scores)
+    )
+    limit = p_value_limit(comparison.n_samples)
+    doubtful = (likely < limit) & are_localized(row_kurtoses(found.entries), len(drawn))
+    for p, q in np.argwhere(np.triu(doubtful)):
+        orders = np.stack([orders_within_groups(found.groups, ORDERS, rng) for _ in range(2)])
+        simulated = simulated_p_value(found.entries[p], found.entries[q], orders)
+        likely[p, q] = likely[q, p] = max(likely[p, q], simulated)
     return likely, lowest
 
 

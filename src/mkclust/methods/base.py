@@ -109,7 +109,7 @@ class MultipleKernelClusterer(ClusterMixin, Parameters):
         super().__init_subclass__(**options)
         cls.__doc__ = fill(cls.__doc__, cls.REFERENCES)
 
-    def fit(self, X: Any, y: Any = None, *, observed: Any = None) -> Self:
+    def fit(self, X: Any, y: Any = None, *, observed: Any = None, groups: Any = None) -> Self:
         """Find the weights and the clusters.
 
         Parameters
@@ -121,6 +121,9 @@ class MultipleKernelClusterer(ClusterMixin, Parameters):
         observed : array of bool of shape (n_samples, n_views) or dict of such columns, default=None
             Which views, or kernels, have which samples; what else they hold is ignored. None if
             it follows from rows that are NaN throughout, or from ids.
+        groups : Series, frame of one column, or array-like of shape (n_samples,), default=None
+            The family, patient, batch or plate of every sample, if samples of one are alike: by id,
+            or in the order of the samples. Whether views agree is tested within and between groups.
 
         Returns
         -------
@@ -133,7 +136,7 @@ class MultipleKernelClusterer(ClusterMixin, Parameters):
                 "list or dict, such as fit({'a': a, 'b': b}), and a mask of samples as observed="
             )
         started = time.perf_counter()
-        learned = learn(self, read_training(self, X, observed))
+        learned = learn(self, read_training(self, X, observed, groups))
         learned["fit_seconds_"] = time.perf_counter() - started
         # All at once and last, so that a failed fit leaves nothing half-learned behind.
         for name in self._learned_names:

@@ -40,7 +40,7 @@ def read_again(model: Any, X: Any) -> Samples:
             "X lacks other samples than the model was fitted on, view by view: pass the same, with "
             "observed as it was in the fit by way of mkclust.data.read_samples"
         )
-    return samples
+    return replace(samples, groups=model._source.given.groups)
 
 
 def only_covered(model: Any) -> Any:

@@ -294,7 +294,8 @@ class FromViews(Source):
                 parts += given if isinstance(given, list) else single_kernels(given)
         names = self.bank.kernel_names_
         missing = None if self.observed is None else ~self.observed
-        samples = Samples("kernels", names, tuple(parts), missing=missing)
+        groups = self.given.groups
+        samples = Samples("kernels", names, tuple(parts), missing=missing, groups=groups)
         # Parts of one table count as one view: they prove nothing about each other.
         sources = self.given.source_numbers
         views = [sources[view] for view in self.bank.kernel_views_]
@@ -389,9 +390,11 @@ def some_rows(blocks: Blocks) -> dict[str, SomeRows]:
     return found
 
 
-def _as_stack(model: Any, kernels: Any, validate: bool, **options: Any) -> Stack:
+def _as_stack(model: Any, kernels: Samples, validate: bool, **options: Any) -> Stack:
     options |= model._options("center", "normalize", "psd")
-    return as_stack(kernels, validate=validate, fill=model.table_options.fill_rule, **options)
+    fill = model.table_options.fill_rule
+    stack = as_stack(kernels, validate=validate, fill=fill, **options)
+    return replace(stack, groups=kernels.groups)
 
 
 def with_unused(samples: Samples, widths: Mapping[str, int], unused: Collection[str]) -> Samples:

@@ -73,7 +73,7 @@ class Training(NamedTuple):
     lacks_neighbors: bool = False  # whether neighbors are what some samples are without
 
 
-def read_training(model: Any, X: Any, observed: Any = None) -> Samples:
+def read_training(model: Any, X: Any, observed: Any = None, groups: Any = None) -> Samples:
     """Read what was passed to ``fit``."""
     options = model.table_options
     if model.approximation is not None:
@@ -82,7 +82,7 @@ def read_training(model: Any, X: Any, observed: Any = None) -> Samples:
         expected = expected_input(model.kernels)
         samples = read_samples(X, expected=expected, options=options, observed=observed)
     check_observed(samples.missing, samples.names)
-    return samples
+    return samples if groups is None else samples.with_groups(groups)
 
 
 def open_training(model: Any, samples: Samples, fitted: np.ndarray | None = None) -> Training:
@@ -168,7 +168,7 @@ def _compress(model: Any, samples: Samples) -> tuple[FromFeatures, Stack]:
         fill=model.table_options.fill_rule,
     )
     # Parts of one table count as one view: they prove nothing about each other.
-    stack = replace(stack, views=samples.source_numbers)
+    stack = replace(stack, views=samples.source_numbers, groups=samples.groups)
     features = stack.features.learned
     source = FromFeatures(
         given=_without_arrays(samples, *features.explain(blocks.names)),

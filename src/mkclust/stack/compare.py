@@ -1,7 +1,7 @@
 """Products of pairs of kernels off their diagonals, on the samples that both have."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import combinations_with_replacement
 from typing import Any
 
@@ -18,6 +18,7 @@ from mkclust.linalg import (
     zeros,
 )
 from mkclust.stack.kernel import FEWEST_ROWS, Kernel
+from mkclust.stack.kernel import Array as Held
 from mkclust.stack.observed import Observed
 from mkclust.stack.stack import Stack
 from mkclust.stack.standardized import Standardized
@@ -60,6 +61,7 @@ class Comparison:
     second: tuple[int, ...]
     products: OffDiagonalProducts  # of the kernels, in the order of `kernels`
     members: Members  # the same kernels
+    samples: np.ndarray  # the numbers of the compared samples among all
 
     @property
     def kernels(self) -> tuple[int, ...]:
@@ -76,6 +78,14 @@ class Comparison:
         parts = _entries(self.members, indices, indices)
         return namespace(*parts).stack(parts)
 
+    def of_means(self, parts: np.ndarray) -> "Comparison":
+        """Return the comparison of the means of equally many samples, by their indices, (g, t)."""
+        g, t = parts.shape
+        entries = to_host(self.entries(parts.reshape(-1)))
+        means = entries.reshape(-1, g, t, g, t).mean(axis=(2, 4))
+        members = [(Held(K), np.arange(g)) for K in means]
+        return replace(self, products=_products(members), members=members, samples=np.arange(g))
+
 
 def compare(stack: Stack) -> list[Comparison]:
     """Return the products of every two kernels off their diagonals, on the samples both have.
@@ -84,8 +94,9 @@ def compare(stack: Stack) -> list[Comparison]:
     Kernels of features are compared on some of their samples.
     """
     kernels: Sequence[Kernel] = stack.kernels
+    numbers = np.arange(stack.n_samples)
     if stack.features is not None:
-        kernels = stack.features.compared_kernels()
+        kernels, numbers = stack.features.compared_kernels()
     elif not any(isinstance(kernel, Observed) for kernel in kernels):
         kernels = (stack.held() or stack).kernels  # as a fit writes them out in any case
     groups: dict[bytes, tuple[np.ndarray, list[int]]] = {}
@@ -98,13 +109,14 @@ def compare(stack: Stack) -> list[Comparison]:
         groups.setdefault(samples.tobytes(), (samples, []))[1].append(p)
     comparisons = []
     for (first, a), (second, b) in combinations_with_replacement(groups.values(), 2):
-        _, *common = np.intersect1d(first, second, assume_unique=True, return_indices=True)
-        n = len(common[0])
+        shared, *common = np.intersect1d(first, second, assume_unique=True, return_indices=True)
+        n = len(shared)
         # With several groups every kernel is read for each of the others, so fewer samples do.
         some = compared_samples(n) if a is b else draw(n, SOME_COMPARED)
         members = [(inner[p], common[0][some]) for p in a]
         members += [(inner[p], common[1][some]) for p in b if a is not b]
-        comparisons.append(Comparison(tuple(a), tuple(b), _products(members), members))
+        products, samples = _products(members), numbers[shared[some]]
+        comparisons.append(Comparison(tuple(a), tuple(b), products, members, samples))
     return comparisons
 
 

@@ -95,8 +95,8 @@ class SampleFeatures:
         """Return vectors over some samples that stand for all, the same in every call."""
         return self.training.project(self._some_samples, self.coordinate_map @ to_host(vectors))
 
-    def compared_kernels(self) -> list[Kernel]:
-        """Return the kernels of some samples by which they are compared, on the host."""
+    def compared_kernels(self) -> tuple[list[Kernel], np.ndarray]:
+        """Return the kernels of some samples, on the host, and the numbers of these samples."""
         drawn = [compared_samples(self.n_samples)]
         observed = np.ones((self.n_samples, 1), bool) if self.observed is None else self.observed
         for p, q in combinations_with_replacement(range(observed.shape[1]), 2):
@@ -109,12 +109,13 @@ class SampleFeatures:
         features = replace(self.training, fill="zero").of(self.blocks.take(samples))
         rows = [to_host(features[p]) for p in self.kernels]
         if self.observed is None:
-            return [Factored(F) for F in rows]
+            return [Factored(F) for F in rows], samples
         index = [np.flatnonzero(has) for has in observed[samples].T]
-        return [
+        kernels: list[Kernel] = [
             Observed(Factored(F[has]), SampleMap(has, len(samples)))
             for F, has in zip(rows, index, strict=True)
         ]
+        return kernels, samples
 
 
 def compress(

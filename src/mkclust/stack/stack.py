@@ -45,6 +45,8 @@ class Stack:
     # Lifts vectors over the coordinates of a compressed stack to all samples (a `SampleFeatures`);
     # None if the kernels are over the samples themselves.
     features: Any = field(default=None, repr=False)
+    # The number of the group of each sample, of all that were read; None if there are no groups.
+    groups: np.ndarray | None = field(default=None, repr=False)
 
     n_kernels = property(lambda self: len(self.kernels))  # m
     # Number of samples, n, or of the coordinates that stand for them.
@@ -144,6 +146,7 @@ class Stack:
             tuple(self.names[p] for p in indices),
             tuple(self.views[p] for p in indices),
             features,
+            self.groups,
         )
 
 
