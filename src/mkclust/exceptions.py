@@ -45,7 +45,7 @@ class GroupsWarning(UserWarning):
 
 
 class IdSpellingWarning(UserWarning):
-    """An outer join takes two ids for two samples that are most likely one."""
+    """A join takes two ids for two samples that are most likely one, or leaves these out."""
 
 
 class KernelWarning(UserWarning):

@@ -203,17 +203,31 @@ def _example(ids: Any) -> str:
 
 
 def spelling_difference(ids: Iterable[Any], others: Iterable[Any]) -> str:
-    """Return a sentence on an id of each of two tables that are most likely one, or nothing."""
+    """Return a sentence on ids of two tables that are most likely the same, or nothing."""
     names, other_names = dict.fromkeys(map(str, ids)), dict.fromkeys(map(str, others))
 
-    def simplified(name: str) -> str:
-        return _ZEROS.sub("", _SEPARATORS.sub("-", name.strip().casefold()))
+    by_key: dict[str, str] = {}
+    for name in other_names:
+        for key in _simplified(name) if name not in names else ():
+            by_key.setdefault(key, name)
 
-    by_key = {simplified(name): name for name in reversed(other_names) if name not in names}
+    pairs = []
     for name in names:
-        if name not in other_names and (other := by_key.get(simplified(name))) is not None:
-            return f"{name!r} and {other!r} differ in spelling only: write them alike"
-    return ""
+        alike = [by_key[key] for key in _simplified(name) if key in by_key]
+        if alike and name not in other_names:
+            pairs.append((name, alike[0]))
+    if not pairs:
+        return ""
+
+    (name, other), *more = pairs
+    and_more = f", as do {len(more)} further pair{'s' * (len(more) > 1)}" if more else ""
+    return f"{name!r} and {other!r} differ in spelling only{and_more}: write them alike"
+
+
+def _simplified(name: str) -> tuple[str, str]:
+    """Return an id with one sign for all separators and without zeros ahead, and without blanks."""
+    lower = name.strip().casefold()
+    return _ZEROS.sub("", _SEPARATORS.sub("-", lower)), "".join(lower.split())
 
 
 def id_advice(ids: Any, others: Any) -> str:

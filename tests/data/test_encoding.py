@@ -1,5 +1,6 @@
 """What is learned of the columns of tables is applied to new rows again."""
 
+import warnings
 from functools import partial
 
 import numpy as np
@@ -9,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.sparse import issparse
 
-from mkclust import AverageKKM, KernelBank, SimpleMKKM, agreement
+from mkclust import AverageKKM, KernelBank, SimpleMKKM, agreement, annotate
 from mkclust.data.options import TableOptions
 from mkclust.data.samples import read_views
 from mkclust.kernels import Nystroem
@@ -186,7 +187,30 @@ def test_missing_cells_of_every_type_are_named_and_filled(name):
         assert model.bank_.views_["t"][2, 2] == 2
 
 
-@pytest.mark.parametrize("values", [["1.5", "2.5"], ["1,5", "2,5"], ["1", None]])
+CODES = ["1", "2", "3", "1"] * 10
+GAPS = {"none": None, "empty": "", "blank": " "}
+
+
+@pytest.mark.parametrize("gap", ["no", *GAPS])
+@pytest.mark.parametrize("dtype", [object, "string", "category"])
+def test_digits_as_text_are_categories_with_and_without_an_empty_cell(dtype, gap):
+    codes = list(CODES)
+    if gap != "no":
+        codes[5] = GAPS[gap]
+    frame = pd.DataFrame({"a": np.arange(40.0), "code": pd.Series(codes, dtype=dtype)})
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        samples = read_views({"t": frame}, options=MEDIAN)
+    assert samples.columns["t (categories)"] == ["code=1", "code=2", "code=3"]
+    assert samples.views["t (categories)"][5].tolist() == ([0, 1, 0] if gap == "no" else [1, 0, 0])
+    told = ["'code': whole numbers stored as text, such as '1'" in str(w.message) for w in caught]
+    assert told == [True] * (dtype != "category")
+
+    (test,) = annotate(np.arange(40) % 2, frame[["code"]], n_permutations=9).tests
+    assert (test.variable, test.test, test.n_missing) == ("code", "chi-square", gap != "no")
+
+
+@pytest.mark.parametrize("values", [["1.5", "2.5"], ["1,5", "2,5"], ["1.0", None]])
 def test_numbers_stored_as_text_are_refused_unless_they_are_declared_categories(values):
     frame = pd.DataFrame({"a": np.arange(20.0), "dose": values * 10})
     for dtype in (object, "string"):

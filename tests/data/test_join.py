@@ -98,6 +98,27 @@ def test_ids_that_differ_in_spelling_only_are_warned_of():
         read_views({"a": frame(["p1", "P1", "x"]), "b": frame(["p1", "P1"])}, options=OUTER)
 
 
+@pytest.mark.parametrize("spelled", ["P3", " p3", "p3 ", "p 3", "P 03"])
+def test_samples_that_an_inner_join_drops_for_their_spelling_are_named(spelled):
+    frames = {"a": frame(["p1", "p2", "p3", "x"]), "b": frame(["p1", "p2", spelled])}
+    named = f"inner join of view 'a' and view 'b' leaves out .*'p3' and '{spelled}' differ in spell"
+    if spelled == "P 03":
+        frames["a"] = frames["a"].rename({"p3": "p_3"})
+        named = "'p_3' and 'P 03'"
+    with pytest.warns(IdSpellingWarning, match=named):
+        samples = read_views(frames, options=INNER)
+    assert samples.n_samples == 2
+
+
+def test_how_many_ids_differ_in_spelling_is_said_and_others_are_dropped_without_a_word():
+    ids = [f"p{i}" for i in range(20)]
+    upper = frame(ids[:8] + [each.upper() for each in ids[8:]])
+    with pytest.warns(IdSpellingWarning, match="'p8' and 'P8' .*11 further pairs"):
+        read_views([frame(ids), upper], options=INNER)
+    with warnings.catch_warnings(action="error"):
+        read_views([frame(ids), frame([*ids[5:], "y1"])], options=INNER)
+
+
 def test_tables_without_ids_are_not_joined():
     parts = {"a": np.ones((3, 2)), "b": pd.DataFrame(np.ones((4, 2)))}
     with pytest.raises(ValueError, match="'a' .* 'b' .*set_index"):

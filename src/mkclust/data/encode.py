@@ -196,16 +196,25 @@ def _learn_columns(table: Table, title: str) -> tuple[TableEncoder, list[Column]
         elif len(column.levels) > 1:  # one value says nothing of how alike samples are
             levels[place] = tuple(column.levels)
         is_declared = isinstance(table.values.dtypes.iloc[place], pd.CategoricalDtype)
-        if column is not None and column.kind == "category" and not is_declared and column.mixed:
-            warn(
-                f"{title}, column {column.name!r}: {column.mixed}; its values are taken for "
-                f"categories: {EMPTY}."
-            )
+        if column is not None and column.kind == "category" and not is_declared:
+            _warn_of_numbers(column, title)
     if not (numbers or levels or unusable):
         raise ValueError(f"{title} has only columns of one value, {join_words(names or [])}.")
     if len(numbers) < encoder.n_columns:
         encoder = replace(encoder, numbers=tuple(numbers), levels=levels)
     return encoder, unusable
+
+
+def _warn_of_numbers(column: Column, title: str) -> None:
+    """Warn of text that is taken for categories, and may be numbers."""
+    found = f"{title}, column {column.name!r}"
+    if column.mixed:
+        warn(f"{found}: {column.mixed}; its values are taken for categories: {EMPTY}.")
+    elif column.digits:
+        warn(
+            f"{found}: {column.digits}; its values are taken for categories: make numbers of them "
+            "by pd.to_numeric(frame[column]), or say that they are none by astype('category')."
+        )
 
 
 def _with_fills(encoder: TableEncoder, table: Table, title: str) -> TableEncoder:

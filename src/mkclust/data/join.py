@@ -223,6 +223,7 @@ def _common(pairs: Sequence[tuple[Any, str]]) -> Any:
         if not len(kept):
             refuse_disjoint(common, index, who, label)
         common, who = kept, f"{who}, {label}"
+    _warn_of_spelling(pairs, "The inner join of {} and {} leaves out ids of most likely one sample")
     return common
 
 
@@ -236,13 +237,18 @@ def _union(pairs: Sequence[tuple[Any, str]], is_new: bool) -> Any:
     if not is_new and group.any():  # ids in common must lead from each table to every other
         index, label = pairs[int(group.argmax())]
         refuse_disjoint(first, index, title, label)
+    _warn_of_spelling(pairs, "The outer join of {} and {} takes two ids for two samples")
+    return union
+
+
+def _warn_of_spelling(pairs: Sequence[tuple[Any, str]], message: str) -> None:
+    """Warn of ids that only one of two tables has, and that differ in spelling from the other's."""
     for place, (index, label) in enumerate(pairs):
         for other, owner in pairs[:place]:
-            only_here, only_there = index[find(other, index) < 0], other[find(index, other) < 0]
+            only_here = index[find(other, index) < 0]
+            only_there = other[find(index, other) < 0]
             if alike := spelling_difference(only_there, only_here):
-                message = f"The outer join of {owner} and {label} takes two ids for two samples"
-                warn(f"{message}: {alike}.", IdSpellingWarning)
-    return union
+                warn(f"{message.format(owner, label)}: {alike}.", IdSpellingWarning)
 
 
 def _refuse_others(index: Any, first: Any, label: str, title: str) -> NoReturn:

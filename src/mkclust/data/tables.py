@@ -1,7 +1,7 @@
 """Tables of any library: what their columns hold, and how they become numbers."""
 
 from collections import Counter
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
@@ -191,6 +191,14 @@ class Column:
         return f"numbers, but {count(len(others), 'cell')} such as {str(others[0])[:20]!r}"
 
     @property
+    def digits(self) -> str:
+        """An example of its categories in words if all are whole numbers as text; or nothing."""
+        levels = self.levels
+        if len(levels) > 1 and _are_codes(levels):
+            return f"whole numbers stored as text, such as {levels[0]!r}"
+        return ""
+
+    @property
     def content(self) -> str:
         """What it holds that no kernel takes, in words; empty for numbers and categories."""
         if self.kind in ("text", "other") and self.mixed:
@@ -208,8 +216,27 @@ def are_numbers(frame: pd.DataFrame) -> list[bool]:
 def read_column(frame: pd.DataFrame, place: int) -> Column:
     """Return one column of a data frame, with what it holds."""
     series = frame.iloc[:, place]
-    missing, values = series.isna().to_numpy(), series.astype(object).to_numpy()
-    kind, known = _KINDS.get(infer_dtype(series), "other"), values[~missing].tolist()
-    if kind == "text" and len(set(known)) <= min(MOST_LEVELS, len(known) / 2):
-        kind = "text" if all(is_number(each, ".,") for each in set(known)) else "category"
+    values = series.astype(object).to_numpy()
+    kind = _KINDS.get(infer_dtype(series), "other")
+
+    missing = series.isna().to_numpy()
+    if kind in ("text", "category"):
+        missing = missing | np.array([isinstance(v, str) and not v.strip() for v in values], bool)
+
+    if kind == "text" and _are_levels(values[~missing].tolist()):
+        kind = "category"
     return Column(frame.columns[place], kind, values, missing)
+
+
+def _are_levels(texts: Sequence[str]) -> bool:
+    """Return whether text repeats as categories do, and is not numbers other than codes."""
+    levels = set(texts)
+    if len(levels) > min(MOST_LEVELS, len(texts) / 2):
+        return False
+
+    return _are_codes(levels) or not all(is_number(level, ".,") for level in levels)
+
+
+def _are_codes(levels: Iterable[Any]) -> bool:
+    """Return whether all values are text of digits only."""
+    return all(isinstance(level, str) and level.strip().isdecimal() for level in levels)
