@@ -15,6 +15,7 @@ import pandas as pd
 
 from mkclust import plots
 from mkclust.cli.errors import CommandError
+from mkclust.cli.groups import describe_groups
 from mkclust.cli.inputs import layout_of, read_inputs, row_ids
 from mkclust.cli.models import Fit, fit, measure_stability, new_model
 from mkclust.cli.options import FIT, Request, takes
@@ -72,7 +73,7 @@ def run(
         check_outputs(outputs, [*request.inputs, *([annotate] if annotate else [])])
         variables = None if annotate is None else _read_variables(annotate, request)
         _check_survival(variables, time, event)
-        data = read_inputs(request, progress)
+        data = read_inputs(request, progress, variables)
         fitted = fit(request, data, progress)
         progress.phase("measuring stability")
         y = data.labels_for(fitted.model)
@@ -83,7 +84,7 @@ def run(
             stability=measure_stability(fitted, n_resamples=10),
             scores=all_scores(fitted.model, y),
             description=_describe(fitted),
-            annotation=_annotate(fitted.model, variables, time, event),
+            annotation=_annotate(fitted, variables, time, event),
             warnings=progress.warnings,
             seconds=perf_counter() - start,
         )
@@ -125,11 +126,12 @@ def _check_survival(variables: dict[str, Any] | None, time: str | None, event: s
             raise CommandError(f"{option} {name}: the file of --annotate has no such column{near}")
 
 
-def _annotate(model: Any, variables: Any, time: Any, event: Any) -> Annotation | None:
+def _annotate(fitted: Fit, variables: Any, time: Any, event: Any) -> Annotation | None:
     """Test variables against the clusters; what goes wrong never costs a finished fit."""
     try:
         if variables is not None:
-            return annotate_clusters(model, variables, time=time, event=event)
+            options = {"time": time, "event": event, "groups": fitted.data.groups}
+            return annotate_clusters(fitted.model, variables, **options)
     except (ValueError, TypeError, ImportError) as error:
         warnings.warn(f"no variable was tested: {error}", stacklevel=2)
     return None
@@ -184,7 +186,10 @@ def _write_more(
 def _summary(outcome: Outcome, verbose: bool, annotate: str | None) -> list[str]:
     fitted, model = outcome.fit, outcome.fit.model
     size, clusters = count(len(model.labels_), "sample"), count(model.n_clusters, "cluster")
-    lines = [*fitted.data.lines, *views_used(model)]
+    lines = list(fitted.data.lines)
+    if fitted.data.groups is not None:
+        lines.append(describe_groups(fitted.data.groups))
+    lines += views_used(model)
     lines += [fitted.decision] if fitted.landmarks else []
     if fitted.suggestion is not None:
         lines.append(f"-k auto: {fitted.suggestion.verdict()}")

@@ -15,6 +15,7 @@ import pandas as pd
 
 from mkclust import datasets
 from mkclust.cli.errors import CommandError
+from mkclust.cli.groups import take_groups
 from mkclust.cli.options import AUTO, Request
 from mkclust.cli.progress import Progress
 from mkclust.data.join import looks_like_kernel
@@ -53,6 +54,7 @@ class Data:
     n_samples: int
     inputs: Sequence[Input]
     lines: list[str]
+    groups: pd.Series | None = None  # of the samples, by their ids
 
     @property
     def X(self) -> Any:
@@ -80,8 +82,13 @@ class Data:
         return f"{count(self.n_samples, 'sample')}, {what}"
 
 
-def read_inputs(request: Request, progress: Progress) -> Data:
-    """Read all inputs, and refuse those that would be taken for something else than they are."""
+def read_inputs(
+    request: Request, progress: Progress, others: Mapping[str, Any] | None = None
+) -> Data:
+    """Read all inputs, and refuse those that would be taken for something else than they are.
+
+    Groups of samples may also be in other tables, which are not clustered.
+    """
     if request.address is not None:
         from distributed import Client
 
@@ -91,7 +98,9 @@ def read_inputs(request: Request, progress: Progress) -> Data:
         progress.phase(f"connecting to {request.address}")
         progress.connections.enter_context(Client(request.address))
     progress.phase("reading")
-    inputs = read_files(request)
+    inputs, groups = read_files(request), None
+    if request.groups is not None:
+        inputs, groups = _take_groups(inputs, request.groups, others or {})
     kinds = {each.data.precomputed: each.text for each in inputs}
     if len(kinds) == 2:
         raise CommandError(
@@ -107,7 +116,21 @@ def read_inputs(request: Request, progress: Progress) -> Data:
     indices = [view.ids for view in views if view.ids is not None]
     n = len(_joined(indices, request.join)) if indices else inputs[0].data.n_samples
     by_name, lines = {view.name: view.array for view in views}, _join_lines(views, indices, n)
-    return Data(by_name, True in kinds, n, inputs, lines)
+    return Data(by_name, True in kinds, n, inputs, lines, groups)
+
+
+def _take_groups(
+    inputs: Sequence[Input], column: str, others: Mapping[str, Any]
+) -> tuple[list[Input], pd.Series]:
+    """Return inputs without the column of groups, which files of new samples may have or not."""
+    data_sets, groups = take_groups({each.text: each.data for each in inputs}, column, others)
+    taken = []
+    for each, data in zip(inputs, data_sets, strict=True):
+        layout = each.record["layout"]
+        dropped = {"drop": (*layout["drop"], column)}
+        record = each.record | {"layout": layout | dropped}
+        taken.append(Input(each.text, data, record))
+    return taken, groups
 
 
 def read_files(request: Request, fitted: Sequence[Mapping[str, Any]] = ()) -> list[Input]:

@@ -9,6 +9,7 @@ import pandas as pd
 from scipy.sparse import issparse
 
 from mkclust.cli.errors import CommandError, one_line
+from mkclust.cli.groups import describe_groups
 from mkclust.cli.inputs import Data, read_inputs, row_ids
 from mkclust.cli.options import FILES, Request, takes
 from mkclust.cli.outputs import show
@@ -23,7 +24,7 @@ from mkclust.text import count, join_words, printable
 MOST_SAMPLES = 2000
 
 
-@takes(*FILES, "join", "impute", "kernels", "scale", "as_json")
+@takes(*FILES, "groups", "join", "impute", "kernels", "scale", "as_json")
 def run(request: Request) -> None:
     """Show what the files contain, how they would be joined and which kernels would be used."""
     names = ("views", "join", "notes", "patterns", "problems")
@@ -33,6 +34,8 @@ def run(request: Request) -> None:
             data = read_inputs(request, progress)
             progress.phase("looking at views")
             report["join"] = data.lines[-1:] or [f"Rows are paired by order: {data.describe()}."]
+            if data.groups is not None:
+                report["join"].append(describe_groups(data.groups))
             report["views"] = [_measure(name, view) for name, view in data.views.items()]
             if not data.precomputed:
                 _understand(request, data, report)

@@ -154,7 +154,7 @@ def fit(request: Request, data: Data, progress: Progress) -> Fit:
             warnings.warn(f"-k auto: {found}; they may be parts of a continuum", stacklevel=2)
         model.set_params(n_clusters=suggestion.n_clusters)
     progress.phase(f"clustering {data.describe()}")
-    model.fit(prepared.X)
+    model.fit(prepared.X, groups=data.groups)
     return Fit(model, data, prepared.X, prepared.decision, prepared.landmarks, suggestion)
 
 

@@ -50,6 +50,7 @@ _KERNELS = (
     "How samples are compared: gaussian, cosine, ...; precomputed if files hold kernels, "
     "from_distances if they hold distances. Chosen by default."
 )
+_GROUPS = "Column of families, patients, batches or plates, whose samples are alike."
 _CLUSTERS = "Number of clusters; auto: the one that fits best."
 _METHOD = f"{RECOMMENDED} by default; anchored-mkkm, simplemkkm, avg-kkm, ... or module:Class."
 _LANDMARKS = "Approximate kernels; none: never. By default above 10,000 samples."
@@ -67,6 +68,7 @@ OPTIONS: dict[str, Any] = {
     "drop": _option(INPUT, "[FILE=]COLUMN", "Column to ignore."),
     "missing": _option(INPUT, "[FILE=]VALUE", "Value of empty cells, such as -9999."),
     "trim_ids": _option(INPUT, "[FILE=]N", "Keep the first N characters of ids."),
+    "groups": _option(INPUT, "COLUMN", _GROUPS),
     "join": _option(INPUT, "exact|inner|outer", _JOIN),
     "impute": _option(INPUT, "median", "Fill empty cells: median, or most frequent category."),
     "n_clusters": _option(METHOD, "N|auto", _CLUSTERS, "-k", "--clusters", parser=number_or(AUTO)),
@@ -114,6 +116,7 @@ class Request:
     drop: Sequence[str] = ()
     missing: Sequence[str] = ()
     trim_ids: Sequence[str] = ()
+    groups: str | None = None
     join: str | None = None
     impute: str | None = None
     n_clusters: Any = AUTO
@@ -144,7 +147,7 @@ class Request:
 FILES = ("inputs", "id", "samples_in", "drop", "missing", "trim_ids")
 PRINTING = ("as_json", "quiet", "verbose")
 KERNELS = ("missing_views", "kernels", "scale", "settings", "seed", "landmarks")
-FIT = (*FILES, "join", "impute", *KERNELS, *PRINTING)
+FIT = (*FILES, "groups", "join", "impute", *KERNELS, *PRINTING)
 # Options that have no default.
 REQUIRED = ("inputs", "n_clusters")
 
