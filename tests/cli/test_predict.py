@@ -145,6 +145,36 @@ def test_new_files_are_read_as_those_of_the_fit_and_unused_tables_may_be_left_ou
     assert found == {f"P{number:02}": expected[f"P{number:02}"] for number in range(10)}
 
 
+def test_a_table_may_be_left_out_if_samples_of_the_fit_may_lack_it(tmp_path):
+    ids = write_patients()
+    pd.read_csv("blood.csv")[4:].to_csv("blood.csv", index=False)
+    succeed("cluster", *FILES, "-k", 3, *READ, "--join", "outer", "--save", "model.skops")
+    expected = clusters("labels.csv")
+    (tmp_path / "new").mkdir()
+    write_patients("new", slice(10))
+    result = succeed("predict", "model.skops", "new/visit.csv")
+    assert "lacks 'blood', which the model uses" in result.stderr
+    assert "missing from every new sample" in result.stderr
+    found = clusters("predicted.csv")
+    assert set(found.index) == set(ids[:10])
+    assert (found == expected[found.index]).mean() >= 0.9
+
+
+def test_a_table_may_be_left_out_of_a_complete_fit_only_if_asked():
+    write_patients()
+    succeed("cluster", *FILES, "-k", 3, *READ, "--save", "model.skops")
+    expected = clusters("labels.csv")
+    message = fail("predict", "model.skops", "visit.csv")
+    assert "give the same tables of the new samples, or --join outer" in message
+    os.rename("visit.csv", "other.csv")
+    message = fail("predict", "model.skops", "other.csv", "--join", "outer")
+    assert "named as in the fit" in message
+    os.rename("other.csv", "visit.csv")
+    succeed("predict", "model.skops", "visit.csv", "--join", "outer")
+    found = clusters("predicted.csv")
+    assert (found == expected[found.index]).mean() >= 0.9
+
+
 def test_new_samples_may_be_missing_from_some_tables_if_asked():
     ids = write_patients()
     succeed("cluster", *FILES, "-k", 3, *READ, "--save", "model.skops")

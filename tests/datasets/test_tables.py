@@ -234,6 +234,22 @@ def test_what_is_no_table_is_refused_with_the_reason(tmp_path, text, words):
     assert words in complaint(write(tmp_path / "x.csv", text))
 
 
+@pytest.mark.parametrize("suffix", ["csv", "tsv", "feather", "parquet", "xlsx"])
+def test_a_table_with_a_header_only_is_refused_by_its_file(tmp_path, frame, suffix):
+    path, empty = tmp_path / f"x.{suffix}", frame.iloc[:0].rename_axis("id")
+    if suffix in ("csv", "tsv"):
+        empty.to_csv(path, sep="," if suffix == "csv" else "\t")
+    else:
+        getattr(empty, f"to_{'excel' if suffix == 'xlsx' else suffix}")(path)
+    assert f"x.{suffix}: has a header and no rows" in complaint(path)
+
+
+def test_cells_without_observations_are_refused_by_their_file(tmp_path):
+    anndata = pytest.importorskip("anndata")
+    anndata.AnnData(np.zeros((0, 3), np.float32)).write_h5ad(tmp_path / "x.h5ad")
+    assert "x.h5ad: has no observations" in complaint(tmp_path / "x.h5ad")
+
+
 def test_a_square_table_can_be_a_kernel(tmp_path):
     path = write(tmp_path / "k.csv", "id,a,b\na,1,0.5\nb,0.5,1\n")
     (kernel,) = load(path, kernels=True).kernels

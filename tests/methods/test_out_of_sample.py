@@ -2,7 +2,9 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
+from command_line import three_clusters
 from mkclust import AgreementKKM, AverageKKM, KernelBank, SimpleMKKM
+from mkclust.exceptions import MissingViewsWarning
 from mkclust.kernels import Nystroem
 
 STANDARDS = [(True, True), (True, False), (False, True), (False, False)]
@@ -129,3 +131,42 @@ def test_new_samples_need_no_views_of_weight_zero(form, missing_views):
 
 def gaussian(X, Y):
     return np.exp(-np.square(X[:, None] - Y).sum(axis=2) / 20)
+
+
+@pytest.mark.parametrize("form", ["views", "landmarks", "kernels", "outer"])
+def test_a_view_that_is_not_passed_is_missing_from_all_new_samples_if_any_may_be(form):
+    views, _ = three_clusters(60)
+    old = {name: view[:45].copy() for name, view in views.items()}
+    new = {name: view[45:] for name, view in views.items()}
+    options = {"outer": {"join": "outer"}, "landmarks": {"approximation": Nystroem(20)}}
+    if form == "kernels":
+        new = {name: gaussian(new[name], old[name]) for name in old}
+        old = {name: gaussian(rows, rows) for name, rows in old.items()}
+    if form != "outer":  # where samples may lack views even if those of the fit do not
+        old["right"][3] = np.nan
+    if form == "kernels":
+        old["right"][:, 3] = np.nan
+        options["kernels"] = {"kernels": "precomputed"}
+    model = AverageKKM(3, random_state=0, **options.get(form, {})).fit(old)
+
+    expected = model.predict(new | {"right": np.full_like(new["right"], np.nan)})
+    with pytest.warns(MissingViewsWarning, match="lacks 'right', .* every new sample"):
+        assert model.predict({"left": new["left"]}).tolist() == expected.tolist()
+    with pytest.raises(ValueError, match="other"):  # another name is no view of the fit
+        model.predict({"left": new["left"], "other": new["right"]})
+
+
+def test_new_samples_without_any_view_that_is_used_are_refused():
+    views, _ = three_clusters(60)
+    views["noise"] = np.random.default_rng(0).normal(size=(60, 3))
+    model = AgreementKKM(3, join="outer", random_state=0).fit(views)
+    assert model.set_aside_ == ("noise",)
+    with pytest.raises(ValueError, match="'noise' only, .* 'left' and 'right'"):
+        model.predict({"noise": views["noise"]})
+
+
+def test_a_view_that_is_not_passed_is_refused_if_no_sample_may_lack_one():
+    views, _ = three_clusters(60)
+    model = AverageKKM(3, random_state=0).fit(views)
+    with pytest.raises(ValueError, match="pass the same views"):
+        model.predict({"left": views["left"]})

@@ -24,8 +24,9 @@ from mkclust.text import count, join_words
 def run(request: Request, model_file: Path, *, labels: Path = Path("predicted.csv")) -> None:
     """Find the clusters of new samples with a saved model.
 
-    Files are read as in the fit. Tables that the model does not use may be left out. With --join
-    outer, samples may be missing from some tables. No code from the model file is run.
+    Files are read as in the fit. Tables that the model does not use may be left out. With
+    --join outer, or a fit of samples that lack some tables, samples may be missing from
+    some tables, or all from one. No code from the model file is run.
     """
     with session(quiet=request.quiet) as progress:
         check_outputs([labels], [str(model_file), *request.inputs])
@@ -65,13 +66,17 @@ def _as_fitted(model: Any, views: dict[str, Any], path: Path) -> tuple[Any, list
     needed = [n for n in names if not {n, f"{n} (categories)"} & set(fitted) <= unused]
     if len(names) == 1 and len(views) == 1:
         return next(iter(views.values())), []
-    if set(needed) <= set(views) <= set(names):
+    may_lack = model._source.may_lack_views(model)
+    if set(views) <= set(names) and (may_lack or set(needed) <= set(views)):
         return {name: views[name] for name in names if name in views}, []
     targets = names if len(views) == len(names) else needed
     if len(views) != len(targets):
+        advice = "or --join outer if they lack some"
+        if not set(views) <= set(names):
+            advice = "or some of them, named as in the fit, with --join outer"
         raise CommandError(
-            f"{path}: uses {join_words(needed)}, and the files hold {join_words(views)}; give the "
-            "same tables of the new samples"
+            f"{path}: uses {join_words(needed)}, and the files hold {join_words(views)}; "
+            f"give the same tables of the new samples, {advice}"
         )
     pairs = [f"{new} as {name}" for new, name in zip(views, targets, strict=True) if new != name]
     note = f"Other names than in the fit, taken in order: {join_words(pairs)}."

@@ -39,6 +39,8 @@ def read_anndata(path: Path, selection: frozenset[str], asked: str | None = None
         if "X" not in held:
             raise DatasetError(f"{path}: has no matrix X; select among {', '.join(held)} by ::NAME")
         held = {path.stem: held["X"]}
+    if not len(content):
+        raise DatasetError(f"{path}: has no observations; check that it is complete")
     views = {name: part for name, part in held.items() if not selection or name in selection}
     names = find_labels(content.obs, asked)
     same = len(content) == next(iter(views.values())).shape[0]

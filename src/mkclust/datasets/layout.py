@@ -24,6 +24,10 @@ ID_NAMES = {"id", "ids", "sample", "sampleid", "sampleids", "patient", "patienti
 ID_NAMES |= {"index", "name", "key"}
 
 
+# What is wrong with a table without samples.
+HEADER_ONLY = "has a header and no rows; check that it is complete"
+
+
 @dataclass(frozen=True)
 class TableLayout:
     """How a table is to be read: ids, where the samples are, columns to drop, empty cells."""
@@ -80,6 +84,8 @@ def table_dataset(
         if layout.missing:
             values = {*layout.missing, *pd.to_numeric([*layout.missing], errors="coerce")}
             frame = frame.mask(frame.isin(values)).infer_objects()
+        if not len(frame):
+            raise DatasetError(f"{path}: {HEADER_ONLY}")
         if 0 in frame.shape:
             advice = "it should hold a header, one row per sample, and features in columns"
             raise DatasetError(f"{path}: no features other than ids and labels; {advice}")

@@ -12,7 +12,14 @@ from typing import Any
 import pandas as pd
 
 from mkclust.datasets.dataset import DatasetError, check_memory
-from mkclust.datasets.layout import ID_NAMES, RawTable, TableLayout, normalize_name, unique_names
+from mkclust.datasets.layout import (
+    HEADER_ONLY,
+    ID_NAMES,
+    RawTable,
+    TableLayout,
+    normalize_name,
+    unique_names,
+)
 from mkclust.text import is_number
 
 # What a reader of tables returns: tables by name, and sentences about what it skipped.
@@ -69,7 +76,7 @@ def read_text(path: Path, selection: frozenset[str], layout: TableLayout) -> Tab
     except UnicodeDecodeError:
         frame = pd.read_csv(path, encoding="latin-1", **options)
     if frame.empty:
-        raise DatasetError(f"{path}: has a header and no rows; check that it is complete")
+        raise DatasetError(f"{path}: {HEADER_ONLY}")
     written = {name: frame[name] for name in may_be_ids}
     for name in frame.select_dtypes(object):
         frame[name] = _as_typed(frame[name], decimal, MISSING.union(layout.missing))
@@ -151,8 +158,8 @@ def read_sheets(path: Path, selection: frozenset[str], layout: TableLayout) -> T
 def _sheet(path: Path, cells: pd.DataFrame) -> RawTable:
     cells = cells.mask(cells == "").dropna(how="all").dropna(axis=1, how="all")
     if len(cells) < 2:
-        advice = "it should hold a header, and one row per sample"
-        raise DatasetError(f"{path}: the sheet has {len(cells)} rows; {advice}")
+        problem = HEADER_ONLY if len(cells) else "the sheet is empty; check that it was written"
+        raise DatasetError(f"{path}: {problem}")
     header = [None if pd.isna(cell) else cell for cell in cells.iloc[0]]
     frame = cells.iloc[1:].reset_index(drop=True)
     frame.columns = pd.Index(unique_names(path, header))

@@ -13,6 +13,7 @@ from mkclust.data.check import check_masks, check_view, in_memory
 from mkclust.data.missing import single_kernels, zero_samples
 from mkclust.data.samples import Samples, as_blocks, read_samples, read_views
 from mkclust.data.tables import TABLE
+from mkclust.exceptions import MissingViewsWarning, warn
 from mkclust.index import make_index
 from mkclust.kernels import KernelBank
 from mkclust.kernels.bank import match_views
@@ -33,6 +34,7 @@ from mkclust.methods.out_of_sample import UNCOVERED, Extension, Similarities
 from mkclust.stack import RowSource, Stack, as_numbers, as_stack, row_sums
 from mkclust.stack.discretize import assign
 from mkclust.stack.feature_maps import PreparedMap
+from mkclust.text import join_words
 from mkclust.types import Array, Float
 
 # The refusal of dask arrays for exact kernels.
@@ -93,7 +95,35 @@ class Source:
             encodings=self.given.encodings,
             observed=observed,
         )
-        return self.match(model, samples, self.unused(model) if is_new else ())
+        if not is_new:
+            return self.match(model, samples, ())
+
+        samples = self.with_absent(model, samples, self.widths)
+        return self.match(model, samples, self.unused(model))
+
+    def with_absent(self: Any, model: Any, samples: Samples, widths: Mapping[str, int]) -> Samples:
+        """Return new samples with the views, or kernels, that a fit allows them to lack."""
+        given = set(samples.names)
+        used = set(widths) - set(self.unused(model))
+        absent = [name for name in widths if name in used - given]
+        if not absent or not self.may_lack_views(model) or not given <= set(widths):
+            return samples
+
+        if not used & given:
+            raise ValueError(
+                f"X has {join_words(map(repr, samples.names))} only, and the model uses "
+                f"{join_words(map(repr, absent))}: pass at least one of these"
+            )
+        warn(
+            f"X lacks {join_words(map(repr, absent))}, which the model uses: taken as "
+            "missing from every new sample",
+            MissingViewsWarning,
+        )
+        return with_unused(samples, widths, absent)
+
+    def may_lack_views(self: Any, model: Any) -> bool:
+        """Return whether new samples may lack whole views: some of the fit did, or could."""
+        return model.table_options.join == "outer" or self.given.missing is not None
 
     def match(self: Any, model: Any, samples: Samples, unused: Sequence[str]) -> Samples:
         """Return views in the order of the fit, or refuse others."""
@@ -181,6 +211,7 @@ class FromKernels(Source):
         samples = read_samples(X, expected="precomputed", ids=ids, cross=is_new, observed=observed)
         names, n = model.kernel_names_, len(model.labels_)
         if is_new and set(samples.names) < set(names):
+            samples = self.with_absent(model, samples, dict.fromkeys(names, n))
             unused = self.unused(model)
             samples = with_unused(samples, dict.fromkeys(unused, n), unused)
         if (count := count_parts(samples)) != len(names):
