@@ -2,16 +2,17 @@
 
     OMP_NUM_THREADS=1 python benchmarks/certificates.py [--search-only] [--first-seed 0]
 
-writes the counts of false certificates by family to ``results/certificates.json`` beside itself.
+writes the counts of false certificates by family to ``results/certificates.json`` beside itself,
+and adds a row per problem to ``results/certificates.jsonl.gz``.
 
 A certificate is false if a dense eigensolver finds the objective further above the certified lower
-bound than the reported gap, or below the bound. The tests draw a smaller sample from `FAMILIES`.
+bound than the reported gap, or below the bound. It is open if it is neither a proof nor states the
+probability of an error. The tests draw a smaller sample from `FAMILIES`.
 """
 
 import json
 import sys
 import time
-from concurrent.futures import ProcessPoolExecutor
 from functools import partial
 from itertools import count, islice
 from typing import Any, NamedTuple
@@ -24,7 +25,8 @@ from sklearn.metrics.pairwise import euclidean_distances
 
 from mkclust.methods import solve_simple_mkkm
 from mkclust.stack import as_stack
-from records import JOBS, parse, read_record, write_record
+from mkclust.version import versions
+from records import JOBS, add_rows, parse, read_record, read_rows, write_record
 
 # What rounding in the dense eigensolver may add to a relative gap.
 ROUNDING = 1e-10
@@ -311,15 +313,21 @@ def is_false(row):
     return row["true"] > row["claimed"] + ROUNDING or row["true"] < -ROUNDING
 
 
-def run(task, prove="auto"):
+def run(family, seed, prove="auto"):
     """Check one problem; what fails is a row that says how."""
-    family, seed = task
-    row = {"family": family.__name__, "seed": seed, "error": None}
+    row = {"family": family.__name__, "seed": seed, "prove": prove, "error": None}
+    row["mkclust"] = versions()["mkclust"]
     try:
         row |= check(draw(family, seed), prove=prove)
     except Exception as error:
         return row | {"error": repr(error)}
-    return row | {"kind": row["certificate"].split(" ")[0], "false": is_false(row)}
+    kind = row["certificate"].split(" ")[0]
+    return row | {"kind": kind, "false": is_false(row)}
+
+
+def run_as_rows(family, seed, *, prove):
+    """Return the row of one problem, in a list."""
+    return [run(family, seed, prove)]
 
 
 def summarize(rows):
@@ -329,7 +337,7 @@ def summarize(rows):
         "true": "largest true gap",
         "probability": "largest stated probability",
     }
-    rows = pd.DataFrame(rows).rename(columns=names)
+    rows = rows.rename(columns=names)
     families = rows.groupby("family", sort=False)
     counts = families.agg({"seed": "size", "error": "count", "converged": "sum", "false": "sum"})
     counts = counts.rename(columns={"seed": "problems", "error": "errors"})
@@ -344,13 +352,17 @@ def main():
     only = {"action": "store_true", "help": "never prove"}
     more = {"problems": problems, "jobs": JOBS, "search-only": only, "first-seed": seed}
     options = parse(__doc__, "certificates.json", **more)
-    tasks = ((family, seed) for seed in count(options.first_seed) for family in FAMILIES)
-    work = partial(run, prove=False) if options.search_only else run
-    with ProcessPoolExecutor(options.jobs) as pool:
-        rows = list(pool.map(work, islice(tasks, options.problems), chunksize=4))
+    every = ((family, seed) for seed in count(options.first_seed) for family in FAMILIES)
+    tasks = list(islice(every, options.problems))
+    prove = False if options.search_only else "auto"
+    path = options.out.with_suffix(".jsonl.gz")
+    before = len(read_rows(path)) if path.exists() else 0
+    add_rows(path, partial(run_as_rows, prove=prove), tasks, options.jobs)
+    rows = read_rows(path)[before:]
+
     table = summarize(rows)
     print(table.to_string())
-    for row in rows:
+    for row in rows.to_dict("records"):
         if row["error"] or row["false"]:
             print("ERROR" if row["error"] else "FALSE", row)
     key = "searches only" if options.search_only else "proofs where they pay"

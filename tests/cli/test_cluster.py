@@ -263,11 +263,11 @@ def test_expected_errors_of_a_fit_are_one_line_and_old_outputs_stay(error, monke
 def test_warnings_are_plain_lines_and_are_kept_in_the_record(monkeypatch):
     fit = Recommended.fit
 
-    def noisy(self, X, y=None):
+    def noisy(self, X, y=None, **options):
         for _ in range(2):
             warnings.warn("the weights\nare odd", mkclust.exceptions.WeightsWarning, stacklevel=2)
         warnings.warn("old name", DeprecationWarning, stacklevel=2)
-        return fit(self, X)
+        return fit(self, X, y, **options)
 
     monkeypatch.setattr(Recommended, "fit", noisy)
     result = succeed("cluster", "d.npz", "-k", 3)

@@ -5,6 +5,7 @@ import os
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 
 import mkclust
@@ -69,6 +70,27 @@ def test_diagnose_prints_what_the_library_says_in_python():
     args = ("diagnose", "three.npz", "-k", 3, "--json", "--no-leave-one-out")
     record = json.loads(succeed(*args).stdout)
     assert (record["noise"], record["leave_one_out"]) == (["dice"], [None, None, None])
+
+
+def test_parts_of_one_table_are_named_apart_and_do_not_agree():
+    rng, y = np.random.default_rng(0), np.arange(90) % 3
+    is_male = rng.random(90) < 0.5
+    height = 165 + 12 * is_male + rng.normal(scale=4, size=90)
+    omics = pd.DataFrame(3 * rng.normal(size=(3, 20))[y] + rng.normal(size=(90, 20)))
+    omics.to_csv("omics.csv")
+    clinical = pd.DataFrame({"height": height, "sex": np.where(is_male, "m", "f")})
+    clinical.to_csv("clinical.csv")
+    files = "omics.csv", "clinical.csv"
+    text = succeed("inspect", *files).stdout
+    assert "clinical (categories): 90 samples, 1 column of categories with 2 values" in text
+    assert "one source with clinical" in text
+
+    record = json.loads(succeed("diagnose", *files, "-k", 3, "--json").stdout)
+    assert record["names"] == ["omics", "clinical", "clinical (categories)"]
+    assert record["noise"] == record["names"]
+    assert "The two views do not agree clearly" in record["view_agreement"]["verdict"]
+    assert record["view_agreement"]["p_values"][1][2] == 1
+    assert record["agreement"][0] == 1
 
 
 def test_the_methods_named_are_compared_in_a_table_that_warns_of_itself():

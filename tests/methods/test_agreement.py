@@ -220,6 +220,30 @@ def test_a_table_of_numbers_and_categories_does_not_set_another_one_aside(method
     assert agreement(tables).n_independent_views == 2
 
 
+def test_the_numbers_and_the_categories_of_a_table_are_counted_as_one_view():
+    rng, y = np.random.default_rng(1), np.arange(150) % 3
+    omics = 3 * rng.normal(size=(3, 20))[y] + rng.normal(size=(150, 20))
+    proteins = 3 * rng.normal(size=(3, 20))[y] + rng.normal(size=(150, 20))
+    clinical = pd.DataFrame(3 * rng.normal(size=(3, 4))[y] + rng.normal(size=(150, 4)))
+    related = clinical.add_prefix("x").assign(stage=np.array(["I", "II", "III"])[y])
+    both = agreement({"omics": pd.DataFrame(omics), "clinical": related})
+    assert both.verdict() == "Both views agree (p <1e-16)."
+
+    views = {"omics": pd.DataFrame(omics), "proteins": pd.DataFrame(proteins)}
+    assert agreement(views | {"clinical": related}).verdict() == "All 3 views agree (p <1e-16)."
+    stranger = agreement(views | {"clinical": mixed_clinic(150, rng)})
+    assert stranger.verdict().startswith("2 of 3 views agree (p <1e-16): omics and proteins.")
+    assert stranger.set_aside == ("clinical", "clinical (categories)")
+
+    # A part that is set aside alone is named.
+    related["stage"] = rng.choice(["I", "II", "III"], size=150)
+    partly = agreement(views | {"clinical": related})
+    assert partly.verdict().startswith(
+        "All 3 views agree (p <1e-16): omics, proteins and clinical. "
+        "Set aside without clear agreement: clinical (categories)"
+    )
+
+
 def test_the_documented_limits_are_those_of_the_code():
     assert "1e-3 (up to 38 samples)" in agreement.__doc__
     assert re.search(r"1e-5 \(from\s+388 on\)", agreement.__doc__)

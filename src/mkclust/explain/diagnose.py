@@ -241,9 +241,15 @@ def _refit(model: Any, samples: Any, part: np.ndarray) -> tuple[Any, Any]:
         maps, block = model._source.features, as_blocks(samples).take(part)
         features = replace(maps, means=None, floors=None).of_observed(block)
         kernels = tuple(to_host(F @ F.T) for F in features)
-        missing = None if block.observed is None else ~block.observed
-        groups = None if samples.groups is None else samples.groups[part]
-        X = Samples("kernels", model.kernel_names_, kernels, missing=missing, groups=groups)
+        X = Samples(
+            "kernels",
+            model.kernel_names_,
+            kernels,
+            missing=None if block.observed is None else ~block.observed,
+            # Kernels of one table stay one source, and groups stay groups.
+            encodings=samples.encodings,
+            groups=None if samples.groups is None else samples.groups[part],
+        )
         options = {"approximation": None, "kernels": "precomputed", "scale": "auto"}
         refitted = unfitted_copy(model).set_params(**options)
     return refitted, read_again(refitted.fit(X), X)

@@ -304,20 +304,24 @@ class Agreement:
         )
 
     def _about_agreement(self, sets_aside: bool) -> list[str]:
-        everything, groups = self._names_of(range(len(self.names))), self.groups
+        groups, n = self.groups, self.n_independent_views
         listed = [join_words(self._names_of(group)) for group in groups]
-        n, n_chosen = len(everything), len(self._names_of(groups[0]))
+        n_chosen = len(np.unique(self.independent_views[list(groups[0])]))
         evidence = [self.evidence(p) for p in range(len(self.names))]
         kernels = np.flatnonzero(self.shares).tolist()
         largest = max(float(self.p_values[p, self.closest(p)]) for p in kernels)
         agree = f"views agree (p {p_text(largest, '<= ')})"
-        found = [f"{n_chosen} of {n} {agree}: {listed[0]}."]
+        how_many = f"{n_chosen} of {n}"
+        if n_chosen == n:
+            how_many = "Both" if n == 2 else f"All {n}"
         if len(groups) > 1:
             which = "The first is used, the others are set aside" if sets_aside else "All are used"
             found = [f"{len(groups)} groups of {agree}, but not clearly with each other: "]
             found[0] += f"{'; '.join(listed)}. {which}."
-        elif n_chosen == n:
-            found = [f"{'Both' if n == 2 else f'All {n}'} {agree}."]
+        elif len(groups[0]) == len(self.names):
+            found = [f"{how_many} {agree}."]
+        else:
+            found = [f"{how_many} {agree}: {listed[0]}."]
         if not self.shares.all():
             lone = np.flatnonzero(~self.shares).tolist()
             limits = [limit_text(evidence[p].limit) for p in lone]

@@ -202,6 +202,8 @@ class FromKernels(Source):
     def stack(self, model: Any, samples: Samples) -> Stack:
         """Return the kernels to fit on, if there is memory for a fit beside them."""
         stack = _as_stack(model, samples, validate=True)
+        if samples.encodings:
+            stack = replace(stack, views=samples.source_numbers)
         require_memory_beside_kernels(model, stack)
         return stack
 
