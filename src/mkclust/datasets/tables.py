@@ -20,6 +20,7 @@ from mkclust.datasets.layout import (
     normalize_name,
     unique_names,
 )
+from mkclust.datasets.long_lines import check_cells, check_header, open_lines, shorten_cells
 from mkclust.text import is_number
 
 # What a reader of tables returns: tables by name, and sentences about what it skipped.
@@ -43,14 +44,16 @@ def unpacked(path: Path) -> Path:
 
 def read_text(path: Path, selection: frozenset[str], layout: TableLayout) -> Tables:
     """Read a text file; its first lines decide on separator, decimal mark and encoding."""
-    with PACKED.get(path.suffix.lower(), open)(path, "rb") as file:
-        lines = [file.readline(1 << 26) for _ in range(5)]  # of at most 64 MiB
+    opener = PACKED.get(path.suffix.lower(), open)
+    with open_lines(path, opener) as file:
+        lines = [file.readline() for _ in range(5)]
         head = b"".join([*lines, *file.readlines(HEAD_BYTES)])
     encoding, text = _decode(path, head)
     delimiter, rows = _split(unpacked(path).suffix.lower(), text)
     has_comma = any("," in c and is_number(c, ",") for row in rows[1:] for c in row)
     decimal = "," if has_comma and delimiter != "," else "."
     header, width = rows[0], max(map(len, rows))
+    check_header(path, header)
     if len(header) == width - 1 and all(len(row) == width for row in rows[1:]):
         header = ["", *header]  # as R writes tables with names of rows
     has_header = not _is_row(header, decimal)
@@ -72,11 +75,16 @@ def read_text(path: Path, selection: frozenset[str], layout: TableLayout) -> Tab
         "skipinitialspace": delimiter == " ",
     }
     try:
-        frame = pd.read_csv(path, encoding=encoding, **options)
+        with open_lines(path, opener) as file:
+            frame = pd.read_csv(file, encoding=encoding, **options)
     except UnicodeDecodeError:
-        frame = pd.read_csv(path, encoding="latin-1", **options)
+        with open_lines(path, opener) as file:
+            frame = pd.read_csv(file, encoding="latin-1", **options)
     if frame.empty:
         raise DatasetError(f"{path}: {HEADER_ONLY}")
+    for name in frame.select_dtypes(object):
+        if name not in layout.drop:
+            check_cells(path, name, frame[name])
     written = {name: frame[name] for name in may_be_ids}
     for name in frame.select_dtypes(object):
         frame[name] = _as_typed(frame[name], decimal, MISSING.union(layout.missing))
@@ -103,10 +111,11 @@ def _split(suffix: str, text: str) -> tuple[str, list[list[str]]]:
     found = []
     for delimiter in ",;\t " if suffix == ".csv" else "\t,; ":
         try:
-            rows = [row for row in csv.reader(io.StringIO(text), delimiter=delimiter) if any(row)]
-        except csv.Error:
-            rows = [[text]]  # a line without this separator, too long for a cell
-        rows = rows[:-1] if len(text) > HEAD_BYTES else rows  # the last one may be cut off
+            rows = _rows(text, delimiter)
+        except csv.Error:  # a cell is too long, or a line without this separator
+            rows = _rows(shorten_cells(text, delimiter), delimiter)
+        if len(text) > HEAD_BYTES and len(rows) > 1:
+            rows = rows[:-1]  # the last one may be cut off
         widths = {len(row) for row in rows[1:]} or {len(rows[0])}
         is_even = len(widths) == 1 and max(widths) - len(rows[0]) in (0, 1) and max(widths) > 1
         found.append((is_even, len(rows[0]), delimiter, rows))
@@ -115,6 +124,12 @@ def _split(suffix: str, text: str) -> tuple[str, list[list[str]]]:
     # R separates by blanks; elsewhere they are part of cells.
     _, _, delimiter, rows = blank if blank[0] and best[1] == 1 else best
     return delimiter, rows
+
+
+def _rows(text: str, delimiter: str) -> list[list[str]]:
+    """Return the cells of all lines that are not empty."""
+    lines = csv.reader(io.StringIO(text), delimiter=delimiter)
+    return [row for row in lines if any(row)]
 
 
 def _is_row(cells: list[str], decimal: str) -> bool:

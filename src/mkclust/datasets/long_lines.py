@@ -1,0 +1,86 @@
+"""Text files whose lines and cells are too long for a table are refused early."""
+
+import io
+import re
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from mkclust.datasets.dataset import DatasetError
+
+# Bytes of a line: eight million columns of eight characters.
+LONGEST_LINE = 1 << 26
+# Characters of a cell that is too long; the module csv takes no more either.
+LONGEST_CELL = 1 << 17
+
+
+class _Lines(io.RawIOBase):
+    """A file that ends with an error in a line that is too long, before it is in memory."""
+
+    def __init__(self, path: Path, file: Any) -> None:
+        self._path = path
+        self._file = file
+        self._n_lines = 0
+        self._length = 0
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, target: Any) -> int:
+        """Read some bytes, and count those since the last end of a line."""
+        chunk = self._file.read(len(target))
+        target[: len(chunk)] = chunk
+
+        end = max(chunk.rfind(b"\n"), chunk.rfind(b"\r"))
+        self._length = len(chunk) - end - 1 + (self._length if end < 0 else 0)
+        self._n_lines += chunk.count(b"\n")
+        if self._length > LONGEST_LINE:
+            raise DatasetError(
+                f"{self._path}: line {self._n_lines + 1:,} has more than "
+                f"{LONGEST_LINE >> 20} MiB; check that it is a table, or store it as .npz"
+            )
+        return len(chunk)
+
+    def close(self) -> None:
+        self._file.close()
+        super().close()
+
+
+def open_lines(path: Path, opener: Callable[..., Any]) -> io.BufferedReader:
+    """Return a text file that is read in bytes, and refuses a line that is too long."""
+    return io.BufferedReader(_Lines(path, opener(path, "rb")))
+
+
+def shorten_cells(text: str, delimiter: str) -> str:
+    """Return a text whose cells have at most the characters of one that is too long."""
+    cell = rf'"(?:[^"]+|"")*+(?:"|\Z)|[^{re.escape(delimiter)}\r\n]+'
+
+    def mark(found: re.Match[str]) -> str:
+        return found[0] if len(found[0]) < LONGEST_CELL else "." * LONGEST_CELL
+
+    return re.sub(cell, mark, text)
+
+
+def check_header(path: Path, header: Iterable[str]) -> None:
+    """Refuse a name of a column that is too long for one."""
+    for place, name in enumerate(header, start=1):
+        if len(name) >= LONGEST_CELL:
+            size = f"{LONGEST_CELL:,} or more"
+            raise _too_long(path, "the header", f"column {place:,}", size)
+
+
+def check_cells(path: Path, name: str, column: pd.Series) -> None:
+    """Refuse a column that has a cell which is too long, and say where it is."""
+    lengths = column.dropna().astype(str).str.len()
+    if len(lengths) and lengths.max() >= LONGEST_CELL:
+        row = f"row {lengths.idxmax() + 1:,} below the header"
+        place = f"the column {name}" if name else "the first column"
+        raise _too_long(path, row, place, f"{lengths.max():,}")
+
+
+def _too_long(path: Path, row: str, place: str, size: str) -> DatasetError:
+    return DatasetError(
+        f"{path}: the cell in {row}, {place}, has {size} characters; shorten it, or drop the column"
+    )
