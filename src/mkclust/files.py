@@ -1,4 +1,4 @@
-"""Files that are written completely or not at all."""
+"""Files that are written completely or not at all, and errors of the disk by file."""
 
 import os
 import secrets
@@ -26,13 +26,13 @@ def write_atomically(contents: Mapping[Path, bytes | Callable[[Path], Any]]) -> 
             if target.parent.is_file():
                 raise ValueError(f"{path.parent}: is a file; name a folder, or a new one")
             draft = target.with_name(f".{secrets.token_hex(8)}{target.suffix}")
-            with _errors_of(path, draft):
+            with errors_of(path, draft):
                 target.parent.mkdir(parents=True, exist_ok=True)
                 drafts.append((draft, target))
                 _write(draft, content, like=target)
         with _interrupted_afterwards():
             for (draft, target), path in zip(drafts, contents, strict=True):
-                with _errors_of(path, draft):
+                with errors_of(path, draft):
                     os.replace(draft, target)
     finally:
         with _interrupted_afterwards():
@@ -56,13 +56,14 @@ def _write(draft: Path, content: bytes | Callable[[Path], Any], like: Path) -> N
 
 
 @contextmanager
-def _errors_of(path: Path, draft: Path) -> Iterator[None]:
+def errors_of(path: Path, draft: Path | None = None) -> Iterator[None]:
     """Have errors of the disk name a file: not its draft or a folder, or nothing at all."""
+    own = set() if draft is None else {draft, *draft.parents}
     try:
         yield
     except OSError as error:
         named = None if error.filename is None else Path(os.fsdecode(error.filename))
-        if named is not None and named not in {draft, *draft.parents}:
+        if named is not None and named not in own:
             raise
         if error.errno is None:
             raise OSError(f"{path}: {error}") from error

@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from mkclust.bench.rows import Row, as_lines, parse_lines
-from mkclust.files import write_atomically
+from mkclust.files import errors_of, write_atomically
 
 
 class Journal:
@@ -14,7 +14,7 @@ class Journal:
 
     def __init__(self, path: Path, key: Callable[[Row], Hashable]):
         self.path, self._key = path, key
-        with path.open("a+b") as file:
+        with errors_of(path), path.open("a+b") as file:
             file.seek(0)
             objects, complete = parse_lines(path, file.read())
             file.truncate(complete)
@@ -26,15 +26,15 @@ class Journal:
         new = {key: each for key, each in new.items() if key not in self.objects}
         text = as_lines(new.values())
         # Unbuffered: a buffer would be written on closing, after a failure.
-        with self.path.open("ab", buffering=0) as file:
+        with errors_of(self.path), self.path.open("ab", buffering=0) as file:
             start = file.tell()
             try:
                 while text:
                     text = text[file.write(text) :]
                 os.fsync(file.fileno())
-            except OSError as error:  # a full disk must not leave half a line
+            except OSError:  # a full disk must not leave half a line
                 file.truncate(start)
-                raise OSError(error.errno, error.strerror, str(self.path)) from error
+                raise
         self.objects |= new
 
     def drop(self, unwanted: Callable[[Row], bool]) -> None:

@@ -17,6 +17,7 @@ from sklearn.model_selection import ParameterGrid
 from mkclust.bench.rows import canonical
 from mkclust.datasets import CATALOG
 from mkclust.datasets.read import find_entry
+from mkclust.files import errors_of
 from mkclust.methods import METHODS, MultipleKernelClusterer
 from mkclust.parameters import Choice, Count, Flag, Number, Rule
 from mkclust.text import did_you_mean
@@ -173,7 +174,9 @@ def read_plan(path: str | Path) -> Plan:
     """
     path = Path(path)
     try:
-        return _plan(tomllib.loads(path.read_text(encoding="utf-8-sig")), path.parent)
+        with errors_of(path):
+            text = path.read_text(encoding="utf-8-sig")
+        return _plan(tomllib.loads(text), path.parent)
     except (PlanError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
         raise PlanError(f"{path}: {error}") from None
 

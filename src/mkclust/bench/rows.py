@@ -9,6 +9,8 @@ from typing import Any
 
 import pandas as pd
 
+from mkclust.files import errors_of
+
 Row = dict[str, Any]
 
 # The scores of the paper; the best setting of a grid is chosen for each of them separately.
@@ -89,7 +91,8 @@ def parse_lines(path: Path, content: bytes) -> tuple[list[Row], int]:
 def _read(path: Path) -> list[Row] | None:
     path = path if path.exists() else path.with_name(f"{path.name}.gz")
     try:
-        content = path.read_bytes()
+        with errors_of(path):
+            content = path.read_bytes()
         return parse_lines(path, gzip.decompress(content) if path.suffix == ".gz" else content)[0]
     except FileNotFoundError:
         return None

@@ -18,7 +18,7 @@ from mkclust.bench.plan import DatasetEntry, Plan, PlanError
 from mkclust.bench.pool import Worker
 from mkclust.bench.rows import Row, canonical
 from mkclust.datasets import CATALOG, load
-from mkclust.files import write_atomically
+from mkclust.files import errors_of, write_atomically
 from mkclust.version import versions
 
 # The settings of a plan that comparable rows share.
@@ -162,7 +162,8 @@ def _check_protocol(plan: Plan, folder: Path) -> None:
     file, protocol = folder / "protocol.json", {name: getattr(plan, name) for name in PROTOCOL}
     if not file.exists():
         write_atomically({file: f"{json.dumps(protocol, indent=1)}\n".encode()})
-    before = json.loads(file.read_text(encoding="utf-8"))
+    with errors_of(file):
+        before = json.loads(file.read_text(encoding="utf-8"))
     for name, value in protocol.items():
         if before.get(name) != value:
             raise ValueError(

@@ -21,6 +21,7 @@ from mkclust.cli.progress import Progress
 from mkclust.data.join import looks_like_kernel
 from mkclust.datasets.layout import TableLayout
 from mkclust.datasets.read import check_dropped, load_with
+from mkclust.files import errors_of
 from mkclust.index import has_ids, index_of, match_rows
 from mkclust.text import count, join_words
 
@@ -288,7 +289,7 @@ def _fingerprint(text: str) -> dict[str, Any]:
     path = input_path(text)
     if path is None or not path.is_file():
         return {"input": text, "bytes": None, "sha256": None}
-    with path.open("rb") as file:
+    with errors_of(path), path.open("rb") as file:
         digest = hashlib.file_digest(file, "sha256").hexdigest()
         return {"input": text, "bytes": file.tell(), "sha256": digest}
 

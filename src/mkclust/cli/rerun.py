@@ -13,7 +13,7 @@ from mkclust.cli.models import fit, new_model
 from mkclust.cli.options import PRINTING, Request, takes
 from mkclust.cli.outputs import check_outputs, fitted_labels, labels_hash, show
 from mkclust.cli.progress import session
-from mkclust.files import write_atomically
+from mkclust.files import errors_of, write_atomically
 from mkclust.text import count
 from mkclust.version import versions
 
@@ -49,8 +49,10 @@ def run(request: Request, record_file: Path, *, labels: Path | None = None) -> N
 
 def _read_record(path: Path) -> tuple[Request, dict[str, Any]]:
     known = {each.name for each in fields(Request)}
+    with errors_of(path):
+        text = path.read_bytes()
     try:
-        record = json.loads(path.read_bytes())
+        record = json.loads(text)
         # An option that was removed since does not matter if it was not given.
         options = {n: v for n, v in record["command"]["options"].items() if n in known or v}
         # The memory that is free decides on landmarks, and differs from run to run.

@@ -13,7 +13,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from mkclust.exceptions import ModelVersionWarning, warn
-from mkclust.files import write_atomically
+from mkclust.files import errors_of, write_atomically
 from mkclust.methods.base import MultipleKernelClusterer
 from mkclust.text import join_words
 from mkclust.version import __version__, versions
@@ -103,10 +103,12 @@ def load_model(
     """
     path, skops = Path(path), _import_skops()
     try:
-        names = skops.get_untrusted_types(file=path)
-        foreign = sorted({n for n in names if not _is_own_class(n)} - {*TRUSTED_TYPES, *trusted})
-        if not foreign:
-            content = skops.load(path, trusted=names)
+        with errors_of(path):
+            names = skops.get_untrusted_types(file=path)
+            own = {name for name in names if _is_own_class(name)}
+            foreign = sorted({*names} - {*own, *TRUSTED_TYPES, *trusted})
+            content = None if foreign else skops.load(path, trusted=names)
+        if content is not None:
             stored, saved, model = content["format"], dict(content["versions"]), content["model"]
             _check_numbers(model)
     except OSError:
