@@ -27,7 +27,7 @@ from mkclust.index import (
     whole_numbers,
     written_like,
 )
-from mkclust.text import join_words
+from mkclust.text import join_words, printable
 
 # A column holds the ids of another table if more than this share of its values are among them.
 MOST_IDS = 0.5
@@ -153,7 +153,7 @@ def _cure(table: Table, ids: Any, whose: str) -> str:
             if _holds_ids(table.values.iloc[:, place], ids):
                 return (
                     f"its column {column!r} holds ids, so pass frame.set_index({column!r}), or "
-                    f"--id {column} on the command line"
+                    f"--id {printable(column)} on the command line"
                 )
 
     return (

@@ -16,7 +16,7 @@ from mkclust.data.survival_columns import (
 from mkclust.data.tables import Table, are_numbers, read_column
 from mkclust.datasets.layout import ID_NAMES, normalize_name
 from mkclust.exceptions import OutcomeColumnsWarning, warn
-from mkclust.text import join_words
+from mkclust.text import join_words, printable
 from mkclust.types import Float
 
 # With fewer rows, numbers of samples are not told from other whole numbers by their values.
@@ -65,12 +65,13 @@ def refuse_ids(tables: Mapping[str, Table], titles: Mapping[str, str]) -> None:
 def _about_ids(title: str, frame: pd.DataFrame, place: int) -> str:
     column = frame.columns[place]
     examples = ", ".join(f"{value:.0f}" for value in frame.iloc[:3, place].to_numpy(float))
+    written = printable(column)
 
     message = (
         f"{title} has the column {column!r}, which numbers the samples ({examples}, ...) and would "
-        f"be clustered on: make it the index by frame.set_index({column!r}), or by --id {column} "
+        f"be clustered on: make it the index by frame.set_index({column!r}), or by --id {written} "
         f"on the command line, or drop it by frame.drop(columns=[{column!r}]), or by --drop "
-        f"{column}"
+        f"{written}"
     )
     if _is_named_as_ids(column):
         return message

@@ -138,7 +138,7 @@ class Annotation:
             lines.append(text_table(rows))
         return "\n".join([*lines, *map(printable, self.untested)])
 
-    __str__ = summary
+    __repr__ = summary
 
 
 @dataclass(frozen=True, eq=False)

@@ -106,7 +106,7 @@ class Description:
             lines.append(f"{cluster:>{digits}}  {size:>{width},}  {what}")
         return "\n".join([*lines, *map(printable, self.notes)])
 
-    __str__ = summary
+    __repr__ = summary
 
 
 def describe(model: Any, tables: Any, *, n_features: int = 10) -> Description:

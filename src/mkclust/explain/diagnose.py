@@ -111,7 +111,7 @@ class Diagnosis:
             lines += ["", self.missingness.summary()]
         return "\n".join(lines)
 
-    __str__ = summary
+    __repr__ = summary
 
     def sentences(self) -> list[str]:
         """Return what stands out, in sentences."""

@@ -148,7 +148,7 @@ class NumberOfClusters:
         rows = self.table.to_string(float_format="{:.2f}".format, na_rep="-")
         return "\n".join([self._title(), "", rows, "", *self._reasons(), CRITERIA])
 
-    __str__ = summary
+    __repr__ = summary
 
     def p_text(self, value: float, sign: str = "= ") -> str:
         """Return a p-value of draws after a sign, as a bound if no draw was as clear."""

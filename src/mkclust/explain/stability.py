@@ -90,7 +90,7 @@ class Stability:
             return f"Low: the clusters depend {depends}; {advice}{DOUBT[self.vary]}."
         return f"Middling: to which cluster some samples belong depends {depends}; {advice}."
 
-    __str__ = summary
+    __repr__ = summary
 
 
 def stability(

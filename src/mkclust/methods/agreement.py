@@ -404,6 +404,8 @@ class Agreement:
             lines.append(f"Less weight, because of few effective directions: {names}.")
         return "\n".join(lines)
 
+    __repr__ = summary
+
     def plot(self, ax: Any = None) -> Any:
         """Draw the alignments, in a figure of its own or given axes; return the display."""
         from mkclust.plots import AgreementDisplay

@@ -148,7 +148,7 @@ class Missingness:
         rows += [[title, *map(str, [*n.tolist(), n.sum()])] for title, n in self.rows()]
         return f"{self.verdict()}\n{text_table(rows)}"
 
-    __str__ = summary
+    __repr__ = summary
 
     def rows(self) -> list[tuple[str, np.ndarray]]:
         """Return every pattern in words with its samples in each cluster."""
