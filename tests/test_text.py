@@ -33,7 +33,19 @@ def test_ordinary_text_is_printed_as_it_is(text):
     assert printable(text) == text
 
 
-FORMULAS = ["=1+1", "+49 30", "-A1", "@SUM(A1)", "\t=1", "\r=1", "\x1b[2J", " =1", "'=1", "''-A1"]
+FORMULAS = [
+    "=1+1",
+    "+49 30",
+    "-A1",
+    "@SUM(A1)",
+    "\t=1",
+    "\r=1",
+    "\x1b[2J",
+    " =1",
+    "'=1",
+    "''-A1",
+    "\uff1d1+1",
+]
 
 
 @pytest.mark.parametrize("text", FORMULAS)

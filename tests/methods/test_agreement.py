@@ -12,8 +12,9 @@ from hypothesis import strategies as st
 from agreeing import inserted, named_blobs, one_hot, strangers, two_camps, written_out_agreement
 from conftest import gaussian_kernels
 from mkclust import AgreementKKM, AnchoredMKKM, KernelBank, agreement
+from mkclust.engine.agreement import ORDERS
 from mkclust.exceptions import GroupsWarning, NoAgreementWarning, OrderWarning
-from mkclust.methods.agreement import measure_agreement, p_value_limit
+from mkclust.methods.agreement import measure_agreement, p_text, p_value_limit
 from mkclust.metrics import adjusted_rand_index
 from mkclust.stack import as_stack
 
@@ -68,6 +69,34 @@ def test_two_of_three_marked_samples_in_common_are_no_agreement():
     assert not found.any_share
     # The probability that three of sixty have two or more in common with three others.
     assert found.p_values[0, 1] == pytest.approx(0.005, rel=0.5)
+
+
+@pytest.mark.filterwarnings("ignore::mkclust.exceptions.KernelWarning")
+def test_the_least_p_value_of_shuffled_samples_is_shown_as_a_bound():
+    rng = np.random.default_rng(0)
+    views = {name: rng.normal(size=(200, 3)) / 20 for name in "ab"}
+    for view in views.values():
+        view[:8, 0] += 8 + rng.normal(size=8)
+    found = agreement(views, kernels="linear")
+
+    least = 1 / ORDERS**2
+    assert found.p_values[0, 1] == pytest.approx(least, rel=1e-12)
+    assert found.verdict() == f"Both views agree (p <= {least:.1g})."
+    assert f"<= {least:.1g}  " in found.summary()
+    assert p_text(2 * least) == f"<= {2 * least:.1g}"
+    assert p_text(3 * least) == f"{3 * least:.1g}"
+
+
+@pytest.mark.filterwarnings("ignore::mkclust.exceptions.KernelWarning")
+@pytest.mark.parametrize("size", [2, 4])
+def test_views_that_mark_the_same_samples_within_groups_agree(size):
+    rng = np.random.default_rng(0)
+    groups = np.arange(400) // size
+    X = {name: rng.normal(size=(400, 3)) / 20 for name in "ab"}
+    for view in X.values():
+        view[: 8 * size : size] += 8
+
+    assert agreement(X, kernels="linear", groups=groups).any_share
 
 
 def series(rng, n, rho, n_columns=5):

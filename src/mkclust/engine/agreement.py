@@ -32,9 +32,11 @@ ROUNDING = 1e-12
 # An inner product of permuted vectors with more excess kurtosis is far from normal in its tail: by
 # Edgeworth's expansion p-values of 1e-5 are then too small by a factor of two and more.
 NOT_NORMAL = 0.1
-# Orders of the samples of each of two kernels, the given one included: more than 100,000 pairs, so
-# that a p-value can be below 1e-5. Number of leading directions that are compared.
-ORDERS, DIRECTIONS = 317, 3
+# Orders of the samples of each of two kernels, the given one included: more than 200,000
+# pairs, so that twice a p-value can be below 1e-5.
+ORDERS = 448
+# Number of leading directions that are compared.
+DIRECTIONS = 3
 
 
 @dataclass(frozen=True)

@@ -1,5 +1,6 @@
 """Which views agree, which have no clear agreement with another one, and which are copies."""
 
+import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -58,9 +59,21 @@ def p_value_limit(n_samples: Any) -> Any:
     return np.clip(1.5 / np.maximum(n_samples, 1.0) ** 2, 1e-5, 1e-3)
 
 
+# The smallest p-values by shuffled samples, and the smallest twice such ones.
+LEAST_SHUFFLED = (1 / ORDERS**2, 2 / ORDERS**2)
+
+
 def p_text(value: float, sign: str = "") -> str:
-    """Return a p-value in one digit after a sign; tiny ones, in the far tail, as "<1e-16"."""
-    return f"{sign}{value:.1g}" if value >= 1e-16 else "<1e-16"
+    """Return a p-value in one digit after a sign; as a bound if it is one.
+
+    Those in the far tail are "<1e-16", and the smallest that shuffled samples give have
+    "<=" as their sign.
+    """
+    if value < 1e-16:
+        return "<1e-16"
+
+    is_least = any(math.isclose(value, least) for least in LEAST_SHUFFLED)
+    return f"{'<= ' if is_least else sign}{value:.1g}"
 
 
 def limit_text(value: float) -> str:
