@@ -1,23 +1,26 @@
-"""AgreementKKM: kernel k-means on the compromise of the views that agree."""
+"""AgreementKKM: clusters by the neighborhoods in the views that agree."""
 
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
 
-from mkclust.engine.eigen import Relaxation
-from mkclust.kernels.neighbors import NeighborCount
+from mkclust.linalg import to_device
 from mkclust.methods.agreement import Agreement, measure_agreement
 from mkclust.methods.inductive import InductiveClusterer
-from mkclust.methods.learned_fill import AlignedFills, learn_fills
-from mkclust.methods.mixture import Mixture
-from mkclust.methods.neighbor_step import count_mix_neighbors, follow_neighbors
+from mkclust.methods.neighborhoods import (
+    NeighborhoodExtension,
+    find_clusters,
+    mixed_among,
+    sampled_alignments,
+)
+from mkclust.methods.out_of_sample import Extension
 from mkclust.methods.solution import Solution
-from mkclust.parameters import Allowed
-from mkclust.stack import Kernel, Stack
+from mkclust.parameters import Allowed, Choice, Count, Either
+from mkclust.stack import Stack
 from mkclust.stack.features import with_active_views
-from mkclust.stack.observed import maps_of, with_active, with_maps
-from mkclust.types import Float
+from mkclust.stack.observed import with_active
+from mkclust.types import Array, Float
 
 
 @dataclass(frozen=True)
@@ -76,78 +79,63 @@ def activate(stack: Stack, indices: list[int]) -> Stack:
 
 
 def solve_agreement_kkm(
-    stack: Stack, n_clusters: int, *, neighbors: Any = "auto", learn_missing: bool = False
+    stack: Stack,
+    n_clusters: int,
+    *,
+    neighbors: Any = "auto",
+    n_init: int = 10,
+    random_state: Any = None,
 ) -> Solution:
-    """Solve `AgreementKKM`, with coefficients that sum to one.
-
-    ``learn_missing`` says whether to learn values for samples missing from kernels; agreement is
-    always measured on what was observed.
-    """
+    """Solve `AgreementKKM`, with coefficients that sum to one."""
     compromise = find_compromise(stack)
-    weights = compromise.scatter(compromise.weights)
     coefficients = compromise.scatter(compromise.coefficients)
-    mixes: list[tuple[Relaxation, Kernel]] = []  # the latest, which may have been rejected
+    options: Any = {"n_init": n_init, "random_state": random_state}
+    found = find_clusters(stack, coefficients, n_clusters, neighbors, **options)
+    neighborhoods, cut = found
+    like = stack.kernels[0].like
+    embedding = cut.rows @ neighborhoods.basis
 
-    def relax(included: Stack, previous: Solution | None = None) -> Solution:
-        mixture = Mixture(included, n_clusters)
-        found = mixture.relax(compromise.coefficients)
-        mixes[:] = [(found, mixture.mixed)]
-        return mixture.solution(found, weights, coefficients, [found.value], True, 1)
-
-    active = compromise.active
-    if learn_missing:
-        solution = learn_fills(compromise.stack, relax, AlignedFills(), goal="rising")
-        assert solution.stack is not None
-        learned = dict(zip(compromise.indices, maps_of(solution.stack.kernels), strict=True))
-        maps = [
-            learned.get(p, before and replace(before, scale=None))
-            for p, before in enumerate(maps_of(active.kernels))
-        ]
-        active = replace(active, kernels=with_maps(active.kernels, maps))
-    else:
-        solution = relax(compromise.stack)
-    followed = None
-    if neighbors is not None and stack.features is None:
-        size = count_mix_neighbors(neighbors, stack.n_samples, n_clusters)
-        found, mixed = mixes.pop()
-        if found is not solution.relaxation:
-            mixed = (solution.stack or compromise.stack).mix(compromise.coefficients)
-        assert solution.relaxation is not None
-        followed = follow_neighbors(mixed, solution.relaxation, size)
-    if followed is not None:
-        solution = replace(
-            solution,
-            partition=followed.partition,
-            rows=followed.partition,
-            projections=[float(c) * followed.projection for c in coefficients],
-            n_passes=solution.n_passes + followed.n_products,
-        )
-    return replace(
-        solution,
+    return Solution(
+        partition=to_device(embedding, like),
+        weights=compromise.scatter(compromise.weights),
+        objective=cut.relaxation.value,
+        history=np.array([cut.relaxation.value]),
+        converged=True,
+        coefficients=coefficients,
+        rows=cut.rows,
+        n_iter=1,
         agreement=compromise.agreement,
-        learned={"mix_neighbors_": size if followed else None, "set_aside_": compromise.set_aside},
         included=compromise.indices,
-        n_passes=solution.n_passes + 1,
-        stack=active,
+        stack=compromise.active,
+        alignments=sampled_alignments(compromise.active, embedding),
+        centers=cut.centers,
+        neighborhoods=neighborhoods,
+        learned={"neighbors_": neighborhoods.sizes, "set_aside_": compromise.set_aside},
     )
 
 
 class AgreementKKM(InductiveClusterer):
-    r"""Kernel k-means on what the views agree on: a view without agreement changes nothing.
+    r"""Clusters by neighborhoods in the views that agree: a view without agreement changes nothing.
 
-    .. math:: \max_{H^\top H = I_k} \mathrm{Tr}(K H H^\top), \qquad
-              K = \sum_{p \text{ included}} \frac{v_p}{d_p} K_p
+    .. math:: \max_{U^\top U = I_k} \mathrm{Tr}(U^\top D^{-1/2} W D^{-1/2} U), \qquad
+              W = F F^\top - \mathrm{diag}
 
     Without labels, one thing tells a useful view from a useless one: whether it agrees with another
     view. Views without clear agreement (`mkclust.agreement` says what that is) are set aside, and
     the labels and the weights of the others are those of a fit without them. The others have the
     same weight, :math:`v_p`, but less if a view agrees much less than the median one, or has few
     effective directions, as a single column has. Copies of a view share one weight. Each is divided
-    by its norm, :math:`d_p`, so that none dominates by a few large directions.
+    by its norm, :math:`d_p`, so that none dominates by a few large directions, and they are mixed:
+    :math:`K = \sum_p \frac{v_p}{d_p} K_p`.
 
-    **Neighbors.** The clusters then follow the nearest neighbors of the samples in the mix: the
-    leading eigenvectors of their shared neighborhoods, made a function of similarities by kernel
-    ridge regression, so that new samples are embedded alike. Clusters need not be round for that.
+    **Neighborhoods.** Samples belong together if they share neighbors, in the mix and in the views.
+    F says who is in which list: that of a sample reaches as far as its 5th, 10th or 20th nearest
+    one. Clusters are cut from the sparse graph W of shared lists, normalized by its degrees D and
+    not centered, so that they may be of any size and shape. Of two graphs, one by the shorter lists
+    of the mix alone, one by all lists of the mix and of the views, the one is taken whose clusters
+    have the higher modularity.
+
+    **Missing samples.** Two samples are compared by the views that both have. Nothing is filled in.
 
     **When it cannot help.** If no two views agree clearly, all are used, and a `NoAgreementWarning`
     says so. Views that are made of one another outweigh one that is not. If views form groups
@@ -156,11 +144,10 @@ class AgreementKKM(InductiveClusterer):
     Parameters
     ----------
     {inductive}
-    neighbors : "auto", None, int or float, default="auto"
-        Neighbors of every sample in the mix, or their share of all samples; "auto" takes 10, or
-        half of the samples that a cluster has on average, but at least 3. None clusters by the mix
-        itself, as do fits of fewer than 30 samples, with an `approximation`, and if neighbors fall
-        into more than k groups that nothing connects.
+    neighbors : "auto" or int, default="auto"
+        How far the longest lists reach: to this number of nearest samples; others reach to a half
+        and to a quarter of it. "auto" takes 5, 10 and 20, but none above the average size of the
+        clusters, except 5.
     {common}
     weights_ : ndarray of shape (n_kernels,)
         They sum to one: large for a view that agrees, zero for one that was set aside.
@@ -168,10 +155,10 @@ class AgreementKKM(InductiveClusterer):
         Weights over debiased norms: the mixed kernel is ``sum_p coefficients_p K_p``.
     set_aside_ : tuple of str
         Names of the kernels that were set aside.
-    mix_neighbors_ : int or None
-        Neighbors of every sample that the clusters follow; None if they do not.
+    neighbors_ : tuple of int
+        How far the lists reach, in nearest samples.
     objective_ : float
-        The sum of the k largest eigenvalues of the mixed kernel.
+        The sum of the k largest eigenvalues of the normalized graph, at most k.
     history_ : ndarray of shape (1,)
         The objective.
     {notes}
@@ -190,23 +177,38 @@ class AgreementKKM(InductiveClusterer):
     """
 
     neighbors: Any = "auto"
+    # Exact kernels for any number of samples: there is nothing to approximate.
+    approximation: ClassVar[None] = None  # type: ignore[misc]
 
     SUMMARY: ClassVar[str] = (
-        "relaxed kernel k-means of the compromise of those kernels that agree with another one, "
-        "each with its weight and divided by its debiased norm"
+        "clusters cut from the graph of neighborhoods, in the mix of those kernels that agree with "
+        "another one and in their views"
     )
     REFERENCES: ClassVar[tuple[str, ...]] = (
         "L. Song, A. Smola, A. Gretton, J. Bedo, K. Borgwardt. Feature Selection via Dependence "
         "Maximization. JMLR 13, 2012.",
         "C. Lavit, Y. Escoufier, R. Sabatier, P. Traissac. The ACT (STATIS method). Computational "
         "Statistics & Data Analysis 18, 1994.",
+        "A. Ng, M. Jordan, Y. Weiss. On Spectral Clustering: Analysis and an Algorithm. NIPS 14, "
+        "2001.",
     )
     WEIGHT_MEANING: ClassVar[str] = (
         "A weight is large if a view agrees with the others, and zero if it was set aside."
     )
-    LEARNS_MISSING: ClassVar[bool] = True
-    ALLOWED: ClassVar[dict[str, Allowed]] = {"neighbors": NeighborCount()}
+    SCALES_MISSING: ClassVar[bool] = False
+    NEEDS_ENTRIES: ClassVar[bool] = False
+    ALLOWED: ClassVar[dict[str, Allowed]] = {"neighbors": Either(Count(), Choice(("auto",)))}
 
     def _solve(self, stack: Stack) -> Solution:
-        k, learn = self.n_clusters, self._learns_missing(stack)
-        return solve_agreement_kkm(stack, k, neighbors=self.neighbors, learn_missing=learn)
+        options = self._options("neighbors", "n_init", "random_state")
+        return solve_agreement_kkm(stack, self.n_clusters, **options)
+
+    def _rows(self, stack: Stack, solution: Solution) -> tuple[Array, Extension | None]:
+        return solution.rows, NeighborhoodExtension.of(stack, solution.neighborhoods)
+
+    def _as_embedding(self, rows: Array) -> Array:
+        return rows @ self._source.extension.neighborhoods.basis
+
+    def _mixed_among(self, stack: Stack, samples: np.ndarray | None) -> Array:
+        compared = self._source.extension.neighborhoods.compared
+        return mixed_among(stack, compared, samples)

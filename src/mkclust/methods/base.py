@@ -99,6 +99,8 @@ class MultipleKernelClusterer(ClusterMixin, Parameters):
     # How many n x n matrices it needs in addition to the kernels, and how many copies of these.
     MATRICES: ClassVar[int] = 1
     COPIES: ClassVar[int] = 0
+    # Whether samples that lack views are scaled up, unless something else is asked for.
+    SCALES_MISSING: ClassVar[bool] = True
     # Whether it can learn what stands for samples that are missing from views.
     LEARNS_MISSING: ClassVar[bool] = False
     # Whether it works on the entries of the kernels, all of them, rather than on products alone.
@@ -290,8 +292,8 @@ class MultipleKernelClusterer(ClusterMixin, Parameters):
             )
         if self.missing_views == "learn" and not self._can_learn:
             raise ValueError(
-                "missing_views='learn': only SimpleMKKM, MKKM, AverageKKM and AgreementKKM with "
-                "exact kernels learn to fill in samples that are missing from views; use one of "
+                "missing_views='learn': only SimpleMKKM, MKKM and AverageKKM with exact "
+                "kernels learn to fill in samples that are missing from views; use one of "
                 "these with approximation=None, or pass missing_views='rescale' or 'zero'"
             )
 

@@ -90,6 +90,7 @@ class InductiveClusterer(
             ``set_output`` asks for a frame of pandas, its index holds the ids.
         """
         samples, rows, _ = self._embed(X, self_similarity, observed)
+        rows = self._as_embedding(rows)
         asked = getattr(self, "_sklearn_output_config", {})
         form = asked.get("transform", get_config()["transform_output"])
         if samples.ids is None or form != "pandas":
@@ -131,6 +132,10 @@ class InductiveClusterer(
     @property
     def _n_features_out(self) -> int:
         return self.embedding_.shape[1]
+
+    def _as_embedding(self, rows: Array) -> Array:
+        """Return rows, of which k-means takes the directions, in the terms of ``embedding_``."""
+        return rows
 
     def _rows(self, stack: Stack, solution: Solution) -> tuple[Array, Extension | None]:
         """Embed the training samples as new ones are, so that their labels agree."""

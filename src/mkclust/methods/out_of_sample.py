@@ -225,22 +225,38 @@ class Extension:
         is_known = is_training(how, cross)
         if is_known:
             cross = symmetrized(cross, name)
-        xp = namespace(cross)
-        if self_similarity is not None and bool(xp.any(xp.isnan(self_similarity[:1]))):
-            self_similarity = None  # what follows from the fit is not passed
-        if self_similarity is None and how.scale is not None and is_known:
-            self_similarity = how.diagonal - how.shift
-        elif self_similarity is None and how.scale is not None:
-            constant = how.constant_self_similarity()
-            if constant is None:
-                raise ValueError(
-                    f"{name}: scaling new samples needs their similarity to themselves, and it is "
-                    "not constant for this kernel; pass self_similarity, an array of k(x, x) with "
-                    "a row for each kernel and a column for each new sample, or fit with "
-                    "normalize=False"
-                )
-            self_similarity = zeros((cross.shape[0],), cross) + constant
-        return how.project(cross, self.projections[p], self_similarity, is_training=is_known)
+        own = self._self_similarity(p, cross, self_similarity, is_known)
+        return how.project(cross, self.projections[p], own, is_training=is_known)
+
+    def _self_similarity(
+        self,
+        p: int,
+        cross: Array,
+        given: Array | None,
+        is_known: bool,
+        rows: slice = slice(None),
+    ) -> Array | None:
+        """Return the similarities of new samples to themselves, if scaling needs them.
+
+        ``rows`` says which samples of the fit they are, if they are known to be those.
+        """
+        how, name, xp = self.standardizations[p], self.names[p], namespace(cross)
+        if given is not None and bool(xp.any(xp.isnan(given[:1]))):
+            given = None  # what follows from the fit is not passed
+        if given is not None or how.scale is None:
+            return given
+        if is_known:
+            return (how.diagonal - how.shift)[rows]
+
+        constant = how.constant_self_similarity()
+        if constant is None:
+            raise ValueError(
+                f"{name}: scaling new samples needs their similarity to themselves, and it is "
+                "not constant for this kernel; pass self_similarity, an array of k(x, x) with "
+                "a row for each kernel and a column for each new sample, or fit with "
+                "normalize=False"
+            )
+        return zeros((cross.shape[0],), cross) + constant
 
 
 def observed_part(kernel: Any) -> Standardized:

@@ -19,11 +19,17 @@ from mkclust.text import join_words
 from mkclust.version import __version__, versions
 
 # Increase it by one when models that older releases have written can no longer be read.
-FORMAT = 5
+FORMAT = 6
 # The ending of the names of such files.
 SUFFIX = ".skops"
 # Packages whose classes fitted models consist of; creating one runs nothing but this library.
-TRUSTED_PACKAGES = ("mkclust.kernels.", "mkclust.methods.", "mkclust.data.", "mkclust.stack.")
+TRUSTED_PACKAGES = (
+    "mkclust.kernels.",
+    "mkclust.methods.",
+    "mkclust.data.",
+    "mkclust.stack.",
+    "mkclust.graph.",
+)
 # What a fit may not know, and no prediction uses.
 MAY_BE_UNKNOWN = {
     "agreement_", "approximation_error_", "cluster_gap_", "eigengap_", "missingness_",

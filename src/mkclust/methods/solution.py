@@ -56,6 +56,12 @@ class Solution:
         The objective without fills, and after each fill.
     products : array of shape (n_kernels, n_samples, n_vectors) or None
         Every kernel times the ``basis``; a fit computes them if the solver did not.
+    alignments : ndarray of shape (n_kernels,) or None
+        The share of each kernel's own top-k eigenvalue sum that the partition captures, if known.
+    centers : ndarray of shape (n_clusters, n_clusters) or None
+        The centers of the clusters among the directions of the rows, if the solver found them.
+    neighborhoods : object or None
+        How new samples are embedded, if by neighborhoods.
     seconds : float
         Duration of the solve, if an estimator measured it.
     learned : mapping of str to object
@@ -83,6 +89,9 @@ class Solution:
     stack: Stack | None = None
     fill_history: Float | None = None
     products: Array | None = None
+    alignments: Float | None = None
+    centers: Float | None = None
+    neighborhoods: Any = None
     seconds: float = 0.0
     learned: Mapping[str, Any] = field(default_factory=dict)
 

@@ -44,7 +44,7 @@ from mkclust.methods.out_of_sample import (
 from mkclust.methods.solution import Solution
 from mkclust.methods.source import LAZY, FromFeatures, FromKernels, FromViews, some_rows
 from mkclust.stack import Stack
-from mkclust.stack.discretize import count_clusters, discretize
+from mkclust.stack.discretize import assign, count_clusters, discretize
 from mkclust.stack.features import compress
 from mkclust.text import count, join_words
 from mkclust.types import Array, Float
@@ -192,7 +192,7 @@ def learn(model: Any, samples: Samples) -> dict[str, Any]:
             # Measured on observed samples: learned values of missing ones agree with all views.
             solution = replace(solution, agreement=measure_agreement(given))
         stack = given if solution.stack is None else solution.stack
-        if solution.products is None:
+        if solution.alignments is None and solution.products is None:
             held = stack.held() or stack  # perhaps in single precision
             V = astype(solution.basis, precision_of(held.kernels[0].like))
             solution = replace(solution, products=held.apply(V))
@@ -201,7 +201,10 @@ def learn(model: Any, samples: Samples) -> dict[str, Any]:
         used = used_kernels(stack, solution.coefficients, solution.included)
         unused = without_entries(empty, used)
         learned = noted | _learn_labels(model, source, stack, solution, empty, unused)
-        learned |= {"alignments_": leading_shares(stack, solution), "_used_kernels": used}
+        alignments = solution.alignments
+        if alignments is None:
+            alignments = leading_shares(stack, solution)
+        learned |= {"alignments_": alignments, "_used_kernels": used}
     if "observed_" in learned:
         views = learned.get("view_names_in_", learned["kernel_names_"])
         labels, seen = (np.delete(learned[name], unused, 0) for name in ("labels_", "observed_"))
@@ -240,7 +243,11 @@ def _learn_labels(
         source = replace(source, features=features.learned, matrix=matrix)
         vectors = features.lift(*vectors)
     embedding, rows, *further = vectors
-    labels, centers = _cluster(model, rows, given.ids, uncovered)
+    if solution.centers is None:
+        labels, centers = _cluster(model, rows, given.ids, uncovered)
+    else:
+        labels, centers = assign(rows, solution.centers), solution.centers
+        labels[uncovered] = UNCOVERED
     of_kernels, columns = given.kind == "kernels", given.columns.get(TABLE)
     learned: dict[str, Any] = {
         "observed_": None if missing is None else ~missing,
@@ -297,13 +304,15 @@ def _warn_of_fit(model: Any, learned: dict[str, Any], solution: Solution) -> Non
     if "missingness_" in learned:
         if learned["missingness_"].follows:
             warn(learned["missingness_"].warning(), MissingnessWarning)
-        is_scaled = model.missing_views is None and not model._asks_to_learn
+        is_scaled = model.SCALES_MISSING and model.missing_views is None
+        is_scaled = is_scaled and not model._asks_to_learn
         if is_scaled and (share := 1 - float(learned["observed_"].mean())) >= MUCH_MISSING:
             warn(
                 f"on average samples lack {share:.0%} of the views, and are scaled up to make up "
                 "for it; learning the missing similarities gave better clusters in our "
-                "measurements: use AgreementKKM or SimpleMKKM with exact kernels, which learn "
-                "them, or pass missing_views='rescale' to keep scaling without this warning",
+                "measurements: use AgreementKKM, which compares samples by what both have, or "
+                "SimpleMKKM with exact kernels, which learns them, or pass missing_views='rescale' "
+                "to keep scaling without this warning",
                 MissingViewsWarning,
             )
     if (n_found := count_clusters(learned["labels_"])) < k:

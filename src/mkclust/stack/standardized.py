@@ -8,6 +8,7 @@ from typing import Any
 from mkclust.linalg import (
     arrays_to_host,
     astype,
+    device,
     empty,
     is_sparse,
     namespace,
@@ -111,15 +112,52 @@ class Standardization:
             rows = rows - local.row_means @ P
         if local.scale is None:
             return rows
-        lengths = to_device(self_similarity, cross) + local.shift
-        if is_centered:
-            lengths = lengths - 2 * means + local.mean
-        if local.added is not None:
-            lengths = lengths + (local.added if is_training else xp.mean(local.added))
+        return rows * local._factors(self_similarity, means, is_training=is_training)[:, None]
+
+    def rows(
+        self, cross: Array, self_similarity: Array | None, *, first: int | None = None
+    ) -> Array:
+        """Return the standardized similarities of new samples to the training ones, (n_new, n).
+
+        They come as those of :meth:`project`. Training samples are given by the number of the
+        ``first``, which the others follow; None for new samples.
+        """
+        local, xp = self.to_same_device(cross), namespace(cross)
+        rows = astype(cross.toarray() if is_sparse(cross) else cross, "float64")
+        means, own = xp.mean(rows, axis=1), slice(0, 0)
+        if first is not None:
+            own = slice(first, first + cross.shape[0])
+        if local.shift and first is not None:
+            places = xp.arange(rows.shape[1], device=device(rows))
+            rows = rows + local.shift * astype(places[own][:, None] == places[None, :], "float64")
+            means = means + local.shift / rows.shape[1]
+        if local.row_means is not None:
+            rows = rows - local.row_means
+            rows -= xp.mean(rows, axis=1)[:, None]
+        if local.dropped is not None:  # directions that were dropped by clipping do not count
+            rows = rows - (rows @ local.dropped) @ local.dropped.T
+        if local.scale is None:
+            return rows
+        factors = local._factors(self_similarity, means, own, is_training=first is not None)
+        return (rows * local.scale) * factors[:, None]
+
+    def _factors(
+        self, self_similarity: Any, means: Array, own: slice = slice(None), *, is_training: bool
+    ) -> Array:
+        """Return what scales the similarities of new samples, given their means over the others.
+
+        Of training samples, ``own`` says which they are.
+        """
+        xp = namespace(means)
+        lengths = to_device(self_similarity, means) + self.shift
+        if self.row_means is not None:
+            lengths = lengths - 2 * means + self.mean
+        if self.added is not None:
+            lengths = lengths + (self.added[own] if is_training else xp.mean(self.added))
         # A new sample at the very mean of the training samples has no direction: leave it at zero.
-        has_length = lengths > 1e-10 * float(xp.mean(xp.abs(local.centered_diagonal())))
+        has_length = lengths > 1e-10 * float(xp.mean(xp.abs(self.centered_diagonal())))
         factors = 1 / xp.sqrt(xp.where(has_length, lengths, 1.0))
-        return rows * xp.where(has_length, factors, 0.0)[:, None]
+        return xp.where(has_length, factors, 0.0)
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,187 @@
+r"""Clusters cut from the graph of neighborhoods.
+
+Two samples are linked if they are in the same lists. With the memberships F, rows of unit length
+for every kernel and size of lists, and the degrees D of :math:`W = F F^\top` without its diagonal,
+the leading eigenvectors U of :math:`D^{-1/2} W D^{-1/2}` are the embedding, and
+
+.. math:: h(x) = F(x) P, \qquad P = F^\top D^{-1/2} U
+
+embeds any sample. k-means of its directions gives the clusters. Nothing is centered, so that
+clusters may be of any size.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import numpy as np
+import scipy.sparse
+
+from mkclust.engine.eigen import Relaxation, relax
+from mkclust.stack import Kernel
+from mkclust.stack.discretize import discretize
+from mkclust.types import Array, Float, Labels
+
+# Relative error of the sum of the leading eigenvalues of a graph.
+TOLERANCE = 1e-8
+# Degrees below this share of the mean are those of samples that nothing is linked to.
+ISOLATED = 1e-9
+
+
+class Setting(NamedTuple):
+    """Which lists make up a graph, and how much those of the mix and of the views weigh."""
+
+    with_longest: bool
+    mix: float
+    views: float
+
+
+# Clusters of few samples are found with the first, clusters that one view sees best with the
+# second (benchmarks/neighborhoods.py).
+SETTINGS = Setting(False, 1.0, 0.0), Setting(True, 1.0, 1.0)
+
+
+class Graph(Kernel):
+    """The graph of neighborhoods, normalized by degrees: a sparse matrix in two factors."""
+
+    storage = "sparse"
+
+    def __init__(self, factor: Any):
+        self.factor = scipy.sparse.csr_array(factor, dtype=np.float64)
+        self.transposed = self.factor.T.tocsr()
+        self.own = np.asarray(self.factor.multiply(self.factor).sum(axis=1)).reshape(-1)
+        degrees = self.linked(np.ones(self.factor.shape[0])) - self.own
+        self.degrees = np.where(degrees > ISOLATED * degrees.mean(), degrees, 0.0)
+        is_linked = self.degrees > 0
+        self.scale = is_linked / np.sqrt(np.where(is_linked, self.degrees, 1.0))
+
+    like = property(lambda self: self.own)
+
+    def linked(self, V: Array) -> Array:
+        """Return ``F F^T V``."""
+        return self.factor @ (self.transposed @ V)
+
+    def __matmul__(self, V: Array) -> Array:
+        scaled = self.scale[:, None] * V
+        return self.scale[:, None] * (self.linked(scaled) - self.own[:, None] * scaled)
+
+    def rows(self, index: Any) -> Array:
+        """Return the links of some samples, normalized, (s, n)."""
+        links = (self.factor[index] @ self.transposed).toarray()
+        numbers = np.arange(self.n_samples)[index]
+        links[np.arange(len(numbers)), numbers] -= self.own[numbers]
+        return self.scale[numbers][:, None] * links * self.scale
+
+    def diagonal(self) -> Array:
+        """Return zeros: samples have no links to themselves."""
+        return np.zeros(self.n_samples)
+
+    @cached_property
+    def order(self) -> np.ndarray:
+        """The linked samples in an order that does not depend on that of the rows."""
+        rising = np.argsort(self.linked(self.degrees), kind="stable")
+        return rising[self.degrees[rising] > 0]
+
+    def modularity(self, labels: Labels) -> float:
+        """Return by how much more links are within clusters than by chance, as a share of all."""
+        clusters = np.unique(labels)
+        is_in = (labels[:, None] == clusters).astype(np.float64)
+        within = np.sum(is_in * self.linked(is_in), axis=0) - is_in.T @ self.own
+        total = self.degrees.sum()
+        shares = is_in.T @ self.degrees / total
+        return float(within.sum() / total - np.sum(shares**2))
+
+
+@dataclass(frozen=True)
+class Cut:
+    """Clusters, and the embedding that they are found in."""
+
+    scales: list[list[float]]  # of the memberships, by kernel and size of lists; zero: not used
+    anchors: Float  # P, a row for every list
+    rows: Float  # of the samples
+    centers: Float
+    labels: Labels
+    relaxation: Relaxation
+
+
+def rows_of_unit_length(memberships: Any) -> Any:
+    """Return memberships in which every sample has the same total weight."""
+    counts = np.diff(memberships.indptr)
+    data = np.repeat(1 / np.sqrt(np.maximum(counts, 1)), counts)
+    return scipy.sparse.csr_array(
+        (data, memberships.indices, memberships.indptr), memberships.shape
+    )
+
+
+def scaled_factor(memberships: Sequence[Sequence[Any]], scales: Sequence[Sequence[float]]) -> Any:
+    """Return F: the memberships with a scale, by kernel and size, side by side."""
+    pairs = [
+        (scale, each)
+        for of_kernel, several in zip(scales, memberships, strict=True)
+        for scale, each in zip(of_kernel, several, strict=True)
+    ]
+    return scipy.sparse.hstack(
+        [scale * rows_of_unit_length(each) for scale, each in pairs if scale], "csr"
+    )
+
+
+def sum_of_links(memberships: Any) -> float:
+    """Return the sum of all links between different samples."""
+    factor = rows_of_unit_length(memberships)
+    own = np.count_nonzero(np.diff(memberships.indptr))
+    return float(np.sum(factor.sum(axis=0) ** 2) - own)
+
+
+def list_scales(memberships: Sequence[Sequence[Any]], setting: Setting) -> list[list[float]]:
+    """Return by what memberships are multiplied, by kernel and size, in a setting."""
+    n_views, n_sizes = len(memberships) - 1, len(memberships[0])
+    n_used = n_sizes if setting.with_longest or n_sizes == 1 else n_sizes - 1
+    weights = [setting.mix] + [setting.views / max(n_views, 1)] * n_views
+
+    scales = []
+    for weight, several in zip(weights, memberships, strict=True):
+        sums = [sum_of_links(each) for each in several]
+        used = [
+            float(np.sqrt(weight / total)) if number < n_used and total > 0 else 0.0
+            for number, total in enumerate(sums)
+        ]
+        scales.append(used)
+    return scales
+
+
+def cut(
+    memberships: Sequence[Sequence[Any]], n_clusters: int, *, n_init: int, random_state: Any
+) -> Cut:
+    """Cut the graph of neighborhoods in two settings, and return the better clusters.
+
+    Better are those with the higher modularity in the graph of the longest lists of the mix.
+    """
+    judge = Graph(rows_of_unit_length(memberships[0][-1]))
+    found: list[Cut] = []
+    for setting in SETTINGS:
+        scales = list_scales(memberships, setting)
+        if found and scales == found[0].scales:
+            continue
+        found.append(_cut(memberships, scales, n_clusters, n_init, random_state))
+    return max(found, key=lambda each: judge.modularity(each.labels))
+
+
+def _cut(
+    memberships: Sequence[Sequence[Any]],
+    scales: list[list[float]],
+    n_clusters: int,
+    n_init: int,
+    random_state: Any,
+) -> Cut:
+    graph = Graph(scaled_factor(memberships, scales))
+    relaxation = relax(graph, n_clusters, tol=TOLERANCE)
+    vectors = relaxation.vectors[:, :n_clusters]
+    anchors = graph.transposed @ (graph.scale[:, None] * vectors)
+    rows = graph.factor @ anchors
+
+    order = graph.order
+    found, centers = discretize(rows[order], n_clusters, n_init=n_init, random_state=random_state)
+    labels = np.full(len(rows), -1)
+    labels[order] = found
+    return Cut(scales, anchors, rows, centers, labels, relaxation)

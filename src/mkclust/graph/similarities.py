@@ -1,0 +1,151 @@
+"""Similarities between samples and anchors: by the mix of the kernels, and by single views."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from mkclust.linalg import namespace, precision_of, to_device, to_host, zeros
+from mkclust.types import Array, Float
+
+# Similarities that differ by less than this share of a self-similarity are ties.
+TIES = {"float64": 1e-9, "float32": 1e-5}
+# Entries of a row of which only the largest is looked at in a first search.
+PIECE = 32
+
+
+class KernelBlock(NamedTuple):
+    """Similarities by one kernel, of those samples and anchors that it has."""
+
+    entries: Array
+    rows: np.ndarray | None = None  # which of the samples these are; None for all
+    anchors: np.ndarray | None = None  # which of the anchors; None for all
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether the kernel has all samples and all anchors."""
+        return self.rows is None and self.anchors is None
+
+
+@dataclass(frozen=True)
+class MixAndViews:
+    """By which kernels samples are compared: by all that are mixed, and by those of each view.
+
+    Two samples are as similar as on average, with the coefficients of the mix, by the kernels that
+    have both; without any, they are infinitely dissimilar.
+    """
+
+    coefficients: Float  # of all kernels, zero for those that are set aside
+    views: tuple[int, ...]  # the number of the view of every kernel
+
+    @property
+    def included(self) -> list[int]:
+        """The numbers of the kernels that are mixed."""
+        return np.flatnonzero(self.coefficients).tolist()
+
+    @property
+    def groups(self) -> list[list[int]]:
+        """The kernels that samples are compared by: all, and by view if there are several."""
+        of_view: dict[int, list[int]] = {}
+        for p in self.included:
+            of_view.setdefault(self.views[p], []).append(p)
+        several = list(of_view.values()) if len(of_view) > 1 else []
+        return [self.included, *several]
+
+    def compare(
+        self, blocks: Mapping[int, KernelBlock], shape: tuple[int, int], like: Array
+    ) -> list[Array]:
+        """Return the similarities of samples to anchors, by the mix and by each view."""
+        return [self._average(group, blocks, shape, like) for group in self.groups]
+
+    def _average(
+        self,
+        kernels: Sequence[int],
+        blocks: Mapping[int, KernelBlock],
+        shape: tuple[int, int],
+        like: Array,
+    ) -> Array:
+        found = {p: blocks[p] for p in kernels if p in blocks}
+        weights = {p: float(self.coefficients[p]) for p in kernels}
+        is_complete = all(block.is_complete for block in found.values())
+
+        if len(found) == len(kernels) and is_complete:
+            if len(kernels) == 1:
+                return found[kernels[0]].entries
+            total = sum(weights.values())
+            terms = (weights[p] / total * block.entries for p, block in found.items())
+            average = next(terms)
+            for term in terms:
+                average += term
+            return average
+
+        numbers = np.zeros(shape), np.zeros(shape)
+        for p, block in found.items():
+            places = np.ix_(
+                _all_if_none(block.rows, shape[0]), _all_if_none(block.anchors, shape[1])
+            )
+            numbers[0][places] += weights[p] * to_host(block.entries)
+            numbers[1][places] += weights[p]
+        sums, seen = numbers
+        average = np.divide(sums, seen, out=np.full(shape, -np.inf), where=seen > 0)
+        return to_device(average, like)
+
+
+def _all_if_none(numbers: np.ndarray | None, n: int) -> np.ndarray:
+    return np.arange(n) if numbers is None else numbers
+
+
+def tie_of(similarities: Array) -> float:
+    """Return below which difference similarities are ties, if those to themselves are one."""
+    return TIES[precision_of(similarities)]
+
+
+def lower_bounds(similarities: Array, count: int) -> Array:
+    """Return for every row a number that at least so many of its entries reach, (n, 1).
+
+    Nearly as large as possible: the largest entries of pieces of the row stand for all of it.
+    """
+    xp, (n, width) = namespace(similarities), similarities.shape
+    n_pieces = width // PIECE
+    if n_pieces >= 4 * count:
+        whole = xp.reshape(similarities[:, : n_pieces * PIECE], (n, n_pieces, PIECE))
+        similarities = xp.max(whole, axis=2)
+    return largest(similarities, count)[:, -1:]
+
+
+def largest(rows: Array, count: int) -> Array:
+    """Return the largest entries of every row, falling, (n, count)."""
+    xp = namespace(rows)
+    if isinstance(rows, np.ndarray):
+        found = np.partition(rows, rows.shape[1] - count, axis=1)[:, -count:]
+        return np.sort(found, axis=1)[:, ::-1]
+    if hasattr(xp, "topk"):
+        return xp.topk(rows, count, dim=1).values
+    return xp.flip(xp.sort(rows, axis=1)[:, -count:], axis=1)
+
+
+def places_of(is_true: Array) -> tuple[np.ndarray, np.ndarray]:
+    """Return the rows and columns of the entries that are true, row by row, on the host."""
+    if isinstance(is_true, np.ndarray):
+        flat = np.flatnonzero(is_true)
+        rows, columns = np.divmod(flat, is_true.shape[1])
+        return rows, columns
+    xp: Any = namespace(is_true)
+    rows, columns = (to_host(each, np.int64) for each in xp.nonzero(is_true))
+    return rows, columns
+
+
+def entries_at(matrix: Array, rows: np.ndarray, columns: np.ndarray) -> np.ndarray:
+    """Return single entries, on the host."""
+    if isinstance(matrix, np.ndarray):
+        return matrix[rows, columns]
+    xp = namespace(matrix)
+    flat = xp.reshape(matrix, (-1,))
+    places = to_device(rows * matrix.shape[1] + columns, matrix)
+    return to_host(xp.take(flat, places, axis=0), None)
+
+
+def no_similarities(shape: tuple[int, int], like: Array) -> Array:
+    """Return similarities of samples that no kernel has."""
+    return zeros(shape, like) - np.inf

@@ -1,0 +1,275 @@
+"""Clusters by the graph of neighborhoods, and new samples by the neighborhoods they join."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from mkclust.engine.eigen import Relaxation
+from mkclust.graph import (
+    Cut,
+    KernelBlock,
+    Lists,
+    MixAndViews,
+    cut,
+    find_lists,
+    list_sizes,
+    scaled_factor,
+    tie_of,
+)
+from mkclust.linalg import (
+    arrays_to_host,
+    inner_products,
+    is_foreign,
+    namespace,
+    row_ranges,
+    to_device,
+    to_host,
+)
+from mkclust.methods.mixture import leading_sums
+from mkclust.methods.out_of_sample import Extension, Similarities, is_training
+from mkclust.stack import Observed, Source, Stack
+from mkclust.stack.checks import symmetrized
+from mkclust.stack.compare import ALL_COMPARED, draw
+from mkclust.types import Array, Float
+
+# Samples whose similarities to all anchors are computed at a time, at least.
+BLOCK_ROWS = 64
+# Directions of less than this share of the largest are rounding.
+RANK_TOLERANCE = 1e-12
+
+
+@dataclass(frozen=True)
+class Neighborhoods:
+    """The lists of anchors, and how samples are embedded by those that they are in."""
+
+    compared: MixAndViews  # by which kernels
+    lists: list[Lists] = field(repr=False)  # by kernel
+    sizes: tuple[int, ...]
+    scales: list[list[float]]  # of memberships, by kernel and size
+    anchors: Float = field(repr=False)  # P, a row for every list in use
+    basis: Float = field(repr=False)  # makes the rows of the fit orthonormal, (k, k)
+    n_anchors: int
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: arrays_to_host(value) for name, value in vars(self).items()}
+
+    def memberships(self, similarities: Sequence[Array]) -> list[list[Any]]:
+        """Return by kernel and size in which lists samples are."""
+        pairs = zip(self.lists, similarities, strict=True)
+        return [lists.memberships(each) for lists, each in pairs]
+
+    def embed(self, memberships: Sequence[Sequence[Any]]) -> Float:
+        """Return the rows of samples, (n, k), given the lists that they are in."""
+        return scaled_factor(memberships, self.scales) @ self.anchors
+
+
+class Clusters(NamedTuple):
+    """The clusters of a fit, and what they follow."""
+
+    neighborhoods: Neighborhoods
+    cut: Cut
+
+
+def find_clusters(
+    stack: Stack,
+    coefficients: Float,
+    n_clusters: int,
+    neighbors: Any,
+    *,
+    n_init: int,
+    random_state: Any,
+) -> Clusters:
+    """Return clusters by the neighborhoods of all samples in a mix of kernels and in its views.
+
+    Kernels of coefficient zero play no part.
+    """
+    n, like = stack.n_samples, stack.kernels[0].like
+    compared = MixAndViews(np.asarray(coefficients, np.float64), stack.views)
+    sizes = list_sizes(neighbors, n, n_clusters)
+
+    def compare(samples: Any) -> list[Array]:
+        blocks = kernel_blocks(stack, compared.included, samples)
+        height = len(range(n)[samples]) if isinstance(samples, slice) else len(samples)
+        return compared.compare(blocks, (height, n), like)
+
+    parts = row_ranges(n, n, like, BLOCK_ROWS)
+    ties = ties_of(stack, compared)
+    lists, memberships = find_lists(compare, n, parts, sizes, ties)
+    found = cut(memberships, n_clusters, n_init=n_init, random_state=random_state)
+    basis = orthonormal_basis(found.rows)
+    return Clusters(
+        Neighborhoods(compared, lists, sizes, found.scales, found.anchors, basis, n), found
+    )
+
+
+def kernel_blocks(stack: Stack, kernels: Sequence[int], samples: Any) -> dict[int, KernelBlock]:
+    """Return the similarities of some samples, by slice or numbers, to all, by kernel."""
+    blocks = {}
+    for p in kernels:
+        kernel = stack.kernels[p]
+        if not isinstance(kernel, Observed):
+            blocks[p] = KernelBlock(kernel.rows(samples))
+            continue
+        positions = kernel.map.positions[samples]
+        seen = np.flatnonzero(positions < kernel.map.n_observed)
+        entries = kernel.kernel.rows(positions[seen])
+        blocks[p] = KernelBlock(entries, seen, kernel.map.samples)
+    return blocks
+
+
+def ties_of(stack: Stack, compared: MixAndViews) -> list[float]:
+    """Return which differences of similarities are rounding, by the mix and by each view."""
+    sizes = {}
+    for p in compared.included:
+        kernel = stack.kernels[p]
+        inner = kernel.kernel if isinstance(kernel, Observed) else kernel
+        sizes[p] = float(np.mean(np.abs(to_host(inner.diagonal()))))
+    tie = tie_of(stack.kernels[0].diagonal())
+    c = compared.coefficients
+    return [
+        tie * float(np.average([sizes[p] for p in group], weights=[c[p] for p in group]))
+        for group in compared.groups
+    ]
+
+
+def orthonormal_basis(rows: Float) -> Float:
+    """Return the symmetric matrix, (k, k), that makes the columns of rows orthonormal."""
+    values, vectors = np.linalg.eigh(rows.T @ rows)
+    is_real = values > RANK_TOLERANCE * values[-1]
+    lengths = np.sqrt(np.where(is_real, values, 1.0))
+    return (vectors * (is_real / lengths)) @ vectors.T
+
+
+def sampled_alignments(stack: Stack, embedding: Float) -> Float:
+    """Return the share of each kernel's own top-k eigenvalue sum that an embedding captures.
+
+    Of many samples, some stand for all.
+    """
+    samples = draw(stack.n_samples, ALL_COMPARED)
+    some = stack.among(samples if len(samples) < stack.n_samples else None)
+    H = np.linalg.qr(embedding[samples])[0]
+    H = to_device(np.ascontiguousarray(H), some.kernels[0].like)
+    products = some.apply(H)
+    largest = leading_sums(some, H.shape[1], H, products)
+    sums = inner_products(products, H)
+    shares = np.divide(sums, largest, out=np.zeros_like(largest), where=largest > 0)
+    return np.clip(shares, 0, 1)
+
+
+def relaxation_of_graph(found: Cut, like: Array) -> Relaxation:
+    """Return the leading eigenvectors of a graph beside the kernels."""
+    vectors = to_device(found.relaxation.vectors, like)
+    return Relaxation(
+        found.relaxation.n_clusters, vectors, found.relaxation.eigenvalues, found.relaxation.error
+    )
+
+
+@dataclass(frozen=True)
+class NeighborhoodExtension(Extension):
+    """The embedding of new samples by the lists of anchors that they join."""
+
+    neighborhoods: Any = None
+
+    @classmethod
+    def of(cls, stack: Stack, neighborhoods: Neighborhoods) -> "NeighborhoodExtension":
+        """Return what embeds new samples, given how those of the fit are compared."""
+        is_used = neighborhoods.compared.coefficients != 0
+        plain = Extension.by(stack)
+        own = {"active": is_used, "neighborhoods": neighborhoods}
+        return cls(**{**vars(plain), **own})
+
+    def embed(self, similarities: Sequence[Similarities], n_new: int) -> Array:
+        """Embed new samples, (n_new, k), on the host."""
+        rows = [
+            self.neighborhoods.embed(self.neighborhoods.memberships(compared))
+            for compared in self.compare(similarities, n_new)
+        ]
+        if not rows:
+            raise ValueError("X is empty, it has no samples: pass at least one")
+        return np.concatenate(rows)
+
+    def compare(self, similarities: Sequence[Similarities], n_new: int) -> Iterator[list[Array]]:
+        """Yield the similarities of some new samples to the anchors, by the mix and by view."""
+        included = set(self.neighborhoods.compared.included)
+        parts = [NewRows(self, part) for part in similarities if included & set(part.kernels)]
+        n_anchors = self.neighborhoods.n_anchors
+        like = parts[0].like if parts else np.zeros(0)
+        for some in row_ranges(n_new, n_anchors, like, BLOCK_ROWS):
+            blocks: dict[int, KernelBlock] = {}
+            for part in parts:
+                blocks |= part.blocks(some)
+            shape = some.stop - some.start, n_anchors
+            yield self.neighborhoods.compared.compare(blocks, shape, like)
+
+
+class NewRows:
+    """The similarities of new samples by the kernels of one view, some rows at a time."""
+
+    def __init__(self, extension: NeighborhoodExtension, part: Similarities):
+        self.extension, self.part = extension, part
+        self.numbers = np.asarray(part.rows)
+        used = set(extension.neighborhoods.compared.included)
+        self.places = [place for place, p in enumerate(part.kernels) if p in used]
+        self.is_source = isinstance(part.cross, Source)
+        self.known = {}
+        if not self.is_source:
+            self.known = {place: self._whole(place) for place in self.places}
+        first = part.cross.rows(0, 0) if self.is_source else [self.known[self.places[0]][0]]
+        self.like = first[0]
+
+    def _whole(self, place: int) -> tuple[Array, bool]:
+        """Return all similarities by one kernel, and whether they are those of the fit."""
+        cross, p = _at(self.part.cross, place), self.part.kernels[place]
+        how, name = self.extension.standardizations[p], self.extension.names[p]
+        is_known = is_training(how, cross)
+        return (symmetrized(cross, name) if is_known else cross), is_known
+
+    def blocks(self, some: slice) -> dict[int, KernelBlock]:
+        """Return the standardized similarities of those new samples that the kernels have."""
+        low, high = np.searchsorted(self.numbers, [some.start, some.stop])
+        if low == high:
+            return {}
+        own = slice(int(low), int(high))
+        read = self.part.cross.rows(own.start, own.stop) if self.is_source else None
+        is_all = high - low == some.stop - some.start
+        rows = None if is_all else self.numbers[own] - some.start
+
+        blocks = {}
+        for place in self.places:
+            p = self.part.kernels[place]
+            if read is None:
+                whole, is_known = self.known[place]
+                cross = whole[own, ...] if is_foreign(whole) else whole[own]
+            else:
+                cross, is_known = _at(read, place), False
+            entries = self._standardized(p, place, cross, own, is_known)
+            observed = self.extension.maps[p]
+            anchors = None if observed is None else observed.samples
+            blocks[p] = KernelBlock(entries, rows, anchors)
+        return blocks
+
+    def _standardized(self, p: int, place: int, cross: Array, own: slice, is_known: bool) -> Array:
+        given = self.part.self_similarity
+        how = self.extension.standardizations[p]
+        some = None if given is None else given[place, own]
+        lengths = self.extension._self_similarity(p, cross, some, is_known, own)
+        return how.rows(cross, lengths, first=own.start if is_known else None)
+
+
+def _at(matrices: Any, place: int) -> Array:
+    return matrices[place, ...] if is_foreign(matrices) else matrices[place]
+
+
+def mixed_among(stack: Stack, compared: MixAndViews, samples: np.ndarray | None) -> Array:
+    """Return the similarities among samples by which neighborhoods are found."""
+    chosen: Any = slice(0, stack.n_samples) if samples is None else samples
+    like, n = stack.kernels[0].like, stack.n_samples
+    height = n if samples is None else len(samples)
+    blocks = kernel_blocks(stack, compared.included, chosen)
+    total = compared.compare(blocks, (height, n), like)[0] * float(compared.coefficients.sum())
+    if samples is not None:
+        total = namespace(total).take(total, to_device(samples, total), axis=1)
+    # Samples that no kernel has both of are as similar as on average.
+    return namespace(total).where(total > -np.inf, total, 0.0)
