@@ -6,11 +6,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from mkclust.linalg import namespace, precision_of, to_device, to_host, zeros
+from mkclust.linalg import namespace, to_device, to_host
 from mkclust.types import Array, Float
 
-# Similarities that differ by less than this share of a self-similarity are ties.
-TIES = {"float64": 1e-9, "float32": 1e-5}
+# Similarities that differ by less than this share of a self-similarity are ties, in double and in
+# single precision; between their roundings.
+TIE, TIE_IN_SINGLE, BETWEEN = 1e-9, 1e-5, 1e-10
 # Entries of a row of which only the largest is looked at in a first search.
 PIECE = 32
 
@@ -96,9 +97,12 @@ def _all_if_none(numbers: np.ndarray | None, n: int) -> np.ndarray:
     return np.arange(n) if numbers is None else numbers
 
 
-def tie_of(similarities: Array) -> float:
-    """Return below which difference similarities are ties, if those to themselves are one."""
-    return TIES[precision_of(similarities)]
+def tie_of(rounding: float) -> float:
+    """Return below which difference similarities are ties, if those to themselves are one.
+
+    Rounding is the relative one of their entries.
+    """
+    return TIE_IN_SINGLE if rounding > BETWEEN else TIE
 
 
 def lower_bounds(similarities: Array, count: int) -> Array:
@@ -144,8 +148,3 @@ def entries_at(matrix: Array, rows: np.ndarray, columns: np.ndarray) -> np.ndarr
     flat = xp.reshape(matrix, (-1,))
     places = to_device(rows * matrix.shape[1] + columns, matrix)
     return to_host(xp.take(flat, places, axis=0), None)
-
-
-def no_similarities(shape: tuple[int, int], like: Array) -> Array:
-    """Return similarities of samples that no kernel has."""
-    return zeros(shape, like) - np.inf

@@ -5,8 +5,16 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from mkclust.data.samples import Samples, as_blocks
 from mkclust.linalg import to_device
 from mkclust.methods.agreement import Agreement, measure_agreement
+from mkclust.methods.anchors import (
+    embed_in_blocks,
+    has_blocks,
+    held,
+    learn_from_anchors,
+    needs_anchors,
+)
 from mkclust.methods.inductive import InductiveClusterer
 from mkclust.methods.neighborhoods import (
     NeighborhoodExtension,
@@ -16,6 +24,7 @@ from mkclust.methods.neighborhoods import (
 )
 from mkclust.methods.out_of_sample import Extension
 from mkclust.methods.solution import Solution
+from mkclust.methods.training import learn
 from mkclust.parameters import Allowed, Choice, Count, Either
 from mkclust.stack import Stack
 from mkclust.stack.features import with_active_views
@@ -148,7 +157,16 @@ class AgreementKKM(InductiveClusterer):
         How far the longest lists reach: to this number of nearest samples; others reach to a half
         and to a quarter of it. "auto" takes 5, 10 and 20, but none above the average size of the
         clusters, except 5.
+    anchors : int, default=10_000
+        Most samples whose neighborhoods make up the graph. Of more samples, this number is drawn by
+        their ids or contents; clusters of a few dozen of them are found. Kernels are computed
+        between all samples and these, some rows at a time.
+    learn_from : int, default=100_000
+        Most samples that the graph is cut with, the anchors among them; all others are assigned in
+        blocks, as new samples are.
     {common}
+    anchors_ : ndarray of shape (n_anchors,)
+        The rising numbers of the anchors, if not all samples are.
     weights_ : ndarray of shape (n_kernels,)
         They sum to one: large for a view that agrees, zero for one that was set aside.
     coefficients_ : ndarray of shape (n_kernels,)
@@ -177,6 +195,8 @@ class AgreementKKM(InductiveClusterer):
     """
 
     neighbors: Any = "auto"
+    anchors: int = 10_000
+    learn_from: int = 100_000
     # Exact kernels for any number of samples: there is nothing to approximate.
     approximation: ClassVar[None] = None  # type: ignore[misc]
 
@@ -197,11 +217,31 @@ class AgreementKKM(InductiveClusterer):
     )
     SCALES_MISSING: ClassVar[bool] = False
     NEEDS_ENTRIES: ClassVar[bool] = False
-    ALLOWED: ClassVar[dict[str, Allowed]] = {"neighbors": Either(Count(), Choice(("auto",)))}
+    READS_ROWS: ClassVar[bool] = True
+    ALLOWED: ClassVar[dict[str, Allowed]] = {
+        "neighbors": Either(Count(), Choice(("auto",))),
+        "anchors": Count(least=2),
+        "learn_from": Count(least=2),
+    }
 
     def _solve(self, stack: Stack) -> Solution:
         options = self._options("neighbors", "n_init", "random_state")
         return solve_agreement_kkm(stack, self.n_clusters, **options)
+
+    def _learn(self, samples: Samples) -> dict[str, Any]:
+        if needs_anchors(samples, self.anchors):
+            return learn_from_anchors(self, samples)
+        if samples.is_lazy:
+            everyone = np.arange(samples.n_samples)
+            samples = held(samples, as_blocks(samples).take(everyone), everyone)
+        return learn(self, samples)
+
+    def _embed_samples(
+        self, samples: Samples, self_similarity: Any = None
+    ) -> tuple[Float, np.ndarray, bool]:
+        if self_similarity is None and has_blocks(samples):
+            return embed_in_blocks(self, samples)
+        return super()._embed_samples(samples, self_similarity)
 
     def _rows(self, stack: Stack, solution: Solution) -> tuple[Array, Extension | None]:
         return solution.rows, NeighborhoodExtension.of(stack, solution.neighborhoods)

@@ -11,6 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from mkclust.data.check import n_dims
 from mkclust.data.options import TABLE_RULES, TableOptions
+from mkclust.data.samples import Samples
 from mkclust.exceptions import ClusterNumberWarning, warn
 from mkclust.kernels import KernelBank
 from mkclust.kernels.kinds import check_scale
@@ -99,6 +100,8 @@ class MultipleKernelClusterer(ClusterMixin, Parameters):
     # How many n x n matrices it needs in addition to the kernels, and how many copies of these.
     MATRICES: ClassVar[int] = 1
     COPIES: ClassVar[int] = 0
+    # Whether it reads the rows of kernels once or twice, so that none need be stored.
+    READS_ROWS: ClassVar[bool] = False
     # Whether samples that lack views are scaled up, unless something else is asked for.
     SCALES_MISSING: ClassVar[bool] = True
     # Whether it can learn what stands for samples that are missing from views.
@@ -138,7 +141,7 @@ class MultipleKernelClusterer(ClusterMixin, Parameters):
                 "list or dict, such as fit({'a': a, 'b': b}), and a mask of samples as observed="
             )
         started = time.perf_counter()
-        learned = learn(self, read_training(self, X, observed, groups))
+        learned = self._learn(read_training(self, X, observed, groups))
         learned["fit_seconds_"] = time.perf_counter() - started
         # All at once and last, so that a failed fit leaves nothing half-learned behind.
         for name in self._learned_names:
@@ -243,6 +246,10 @@ class MultipleKernelClusterer(ClusterMixin, Parameters):
     def _mixes_kernels(self) -> bool:
         """Whether the similarities by which samples are clustered are those of mixed kernels."""
         return hasattr(self, "coefficients_")
+
+    def _learn(self, samples: Samples) -> dict[str, Any]:
+        """Return what is learned of samples, by name."""
+        return learn(self, samples)
 
     def _solve(self, stack: Stack) -> Solution:
         raise NotImplementedError(f"{type(self).__name__} must define _solve")

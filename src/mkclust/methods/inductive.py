@@ -106,12 +106,25 @@ class InductiveClusterer(
         samples = source.read(self, X, observed, is_new=True)
         if self_similarity is not None and not source.given_kernels:
             raise ValueError("self_similarity belongs to precomputed kernels: leave it out")
+        rows, uncovered, lacks_neighbors = self._embed_samples(samples, self_similarity)
+        if len(uncovered):
+            words: Any = {"lacks_neighbors": lacks_neighbors}
+            warn_of_uncovered(uncovered, samples.n_samples, samples.ids, **words)
+        return samples, rows, uncovered
+
+    def _embed_samples(
+        self, samples: Samples, self_similarity: Any = None
+    ) -> tuple[Float, np.ndarray, bool]:
+        """Return the rows of new samples, which are not covered, and whether for want of neighbors.
+
+        Samples of which no used view says anything have rows of zeros.
+        """
+        source = self._source
         n, empty = samples.n_samples, source.empty(samples)
         uncovered = without_entries(empty, self._used_kernels)
         covered = np.delete(np.arange(n), uncovered)
         if not len(covered):
-            warn_of_uncovered(uncovered, n, samples.ids)
-            return samples, np.zeros((n, self.n_clusters)), uncovered
+            return np.zeros((n, self.n_clusters)), uncovered, False
 
         part = samples
         if len(uncovered):
@@ -124,10 +137,10 @@ class InductiveClusterer(
         lost = without_entries(empty[covered] | alone, self._used_kernels)
         kept = np.delete(np.arange(len(covered)), lost)
         if len(kept) == n:
-            return samples, rows, uncovered
+            return rows, uncovered, False
         uncovered = np.delete(np.arange(n), covered[kept])
-        warn_of_uncovered(uncovered, n, samples.ids, lacks_neighbors=len(lost) > 0)
-        return samples, spread_rows(select(rows, kept), covered[kept], n, 0.0), uncovered
+        rows = spread_rows(select(rows, kept), covered[kept], n, 0.0)
+        return rows, uncovered, len(lost) > 0
 
     @property
     def _n_features_out(self) -> int:

@@ -126,7 +126,7 @@ def ties_of(stack: Stack, compared: MixAndViews) -> list[float]:
         kernel = stack.kernels[p]
         inner = kernel.kernel if isinstance(kernel, Observed) else kernel
         sizes[p] = float(np.mean(np.abs(to_host(inner.diagonal()))))
-    tie = tie_of(stack.kernels[0].diagonal())
+    tie = tie_of(max(stack.kernels[p].precision for p in compared.included))
     c = compared.coefficients
     return [
         tie * float(np.average([sizes[p] for p in group], weights=[c[p] for p in group]))

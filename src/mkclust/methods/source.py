@@ -30,6 +30,7 @@ from mkclust.linalg import (
 )
 from mkclust.linalg.sparse_rows import row_width
 from mkclust.methods.memory_checks import require_memory_beside_kernels
+from mkclust.methods.neighborhoods import NeighborhoodExtension
 from mkclust.methods.out_of_sample import UNCOVERED, Extension, Similarities
 from mkclust.stack import RowSource, Stack, as_numbers, as_stack, row_sums
 from mkclust.stack.discretize import assign
@@ -304,7 +305,7 @@ class FromViews(Source):
 
     def match(self, model: Any, samples: Samples, unused: Sequence[str]) -> Samples:
         """Return views in the order of the fit, or refuse others."""
-        if samples.is_lazy:
+        if samples.is_lazy and not isinstance(self.extension, NeighborhoodExtension):
             raise ValueError(LAZY)
         if samples.kind == "table" and [*self.widths] == [TABLE]:
             return check_new_table(model, samples)

@@ -51,6 +51,8 @@ from mkclust.types import Array, Float
 
 # Learning is worth its time from this share of missing samples on (benchmarks/missing_views.py).
 MUCH_MISSING = 0.1
+# Up to this number of samples, kernels of which rows are read once are written out all the same.
+MOST_WRITTEN = 2048
 # Learned attributes with an entry per sample, and their value for such samples.
 PER_SAMPLE = {
     "labels_": UNCOVERED,
@@ -124,6 +126,8 @@ def _make_kernels(model: Any, samples: Samples) -> tuple[FromViews, list[Any]]:
         raise ValueError(LAZY)
     if not isinstance(model.kernels, KernelBank):
         bank = default_bank(samples.kind == "views", model.kernels, model.scale)
+        if model.READS_ROWS and samples.n_samples > MOST_WRITTEN:
+            bank.set_params(on_the_fly=True)
     elif model.scale != "auto":
         raise ValueError(f"scale={model.scale!r} with a KernelBank: pass scale to the bank")
     else:

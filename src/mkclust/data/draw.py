@@ -1,0 +1,81 @@
+"""Some samples for all: drawn by what they are, so that the order of the rows changes nothing."""
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from mkclust.data.blocks import Block, Blocks
+from mkclust.linalg import to_host
+from mkclust.linalg.sparse_rows import issparse
+
+# Odd constants that spread the bits of a number over a word.
+_FACTOR, _STEP = np.uint64(0x9E3779B97F4A7C15), np.uint64(0xD1B54A32D192ED03)
+
+
+def draw_samples(blocks: Blocks, count: int, ids: np.ndarray | None = None) -> np.ndarray:
+    """Return the numbers of some samples, those drawn first before others, (count,).
+
+    They are drawn by their ids, or by their numbers in all views, whose order does not matter:
+    fewer samples are the first of more. Equal samples are drawn independently.
+    """
+    keys = hash_ids(ids) if ids is not None else blocks.map(hash_block)
+    order = np.argsort(_apart(keys), kind="stable")
+    return order[:count]
+
+
+def hash_ids(ids: np.ndarray) -> np.ndarray:
+    """Return a word for every id."""
+    return pd.util.hash_array(np.array([str(each) for each in ids], dtype=object))
+
+
+def hash_block(block: Block, start: int = 0) -> np.ndarray:
+    """Return a word for every sample of a block, the same for the same numbers."""
+    keys = np.zeros(block.n_rows, np.uint64)
+    for name, rows in block.items():
+        index = block.index(name)
+        own = hash_rows(rows)
+        if index is None:
+            keys += own
+        else:
+            keys[index] += own
+    return _mixed(keys)
+
+
+def hash_rows(rows: Any) -> np.ndarray:
+    """Return a word for every row; those of all zeros are zero."""
+    if issparse(rows):
+        words = _words(rows.data, rows.indices)
+        sums = np.append(np.uint64(0), np.cumsum(words, dtype=np.uint64))
+        return sums[rows.indptr[1:]] - sums[rows.indptr[:-1]]
+    numbers = to_host(rows)
+    columns = np.arange(numbers.shape[1])
+    return _words(numbers, columns).sum(axis=1, dtype=np.uint64)
+
+
+def _words(numbers: Any, columns: np.ndarray) -> np.ndarray:
+    """Return a word for every number and its column; zero for zero."""
+    bits = np.ascontiguousarray(numbers, dtype=np.float64).view(np.uint64)
+    words = _mixed(bits ^ (columns.astype(np.uint64) * _STEP))
+    return np.where(numbers == 0, np.uint64(0), words)
+
+
+def _mixed(words: np.ndarray) -> np.ndarray:
+    """Return words of which every bit depends on all bits of the given ones."""
+    words = words * _FACTOR
+    words ^= words >> np.uint64(32)
+    words *= _STEP
+    words ^= words >> np.uint64(29)
+    return words
+
+
+def _apart(keys: np.ndarray) -> np.ndarray:
+    """Return keys in which equal ones are apart."""
+    order = np.argsort(keys, kind="stable")
+    ordered = keys[order]
+    is_new = np.append(True, ordered[1:] != ordered[:-1])
+    starts = np.flatnonzero(is_new)
+    ranks = np.arange(len(keys)) - np.repeat(starts, np.diff(np.append(starts, len(keys))))
+    apart = np.empty_like(keys)
+    apart[order] = _mixed(ordered + ranks.astype(np.uint64) * _STEP)
+    return apart

@@ -1,0 +1,172 @@
+"""Fits of any number of samples: learned from some, with anchors among them, and assigned to all.
+
+Kernels are made of the anchors, and the lists of these say who is near whom. The graph is that of
+the samples that are learned from. The others are assigned in blocks, as new samples are.
+"""
+
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+import numpy as np
+import scipy.sparse
+from sklearn.base import clone
+
+from mkclust.data.blocks import Block, Blocks, check_finite
+from mkclust.data.check import in_memory
+from mkclust.data.draw import draw_samples
+from mkclust.data.samples import Samples, as_blocks
+from mkclust.graph import cut
+from mkclust.linalg import is_foreign, ranges
+from mkclust.methods.inductive import InductiveClusterer
+from mkclust.methods.missingness import measure_missingness
+from mkclust.methods.neighborhoods import orthonormal_basis
+from mkclust.methods.out_of_sample import UNCOVERED, warn_of_uncovered
+from mkclust.methods.training import learn
+from mkclust.stack.discretize import assign
+from mkclust.types import Float
+
+# Samples among which the views that agree are found, before anchors are drawn by these alone.
+FIRST_SAMPLES = 2048
+# Samples whose lists are found at a time.
+BLOCK_SAMPLES = 8192
+
+
+def needs_anchors(samples: Samples, n_anchors: int) -> bool:
+    """Return whether samples are too many to be anchors all.
+
+    The columns of kernels, distances and graphs are samples: these are anchors as they are.
+    """
+    if samples.kind == "kernels" or samples.n_samples <= n_anchors:
+        return False
+    return samples.n_samples not in samples.n_features
+
+
+def learn_from_anchors(model: Any, samples: Samples) -> dict[str, Any]:
+    """Return what is learned of samples that are too many to be anchors all."""
+    blocks = as_blocks(samples)
+    first = model_of(model, samples, blocks, draw_samples(blocks, FIRST_SAMPLES, samples.ids))
+    used = views_in_use(first, samples)
+    count = max(model.anchors, model.learn_from)
+    drawn = draw_samples(as_blocks(samples.only(used)), count, samples.ids)
+    anchors = np.sort(drawn[: model.anchors])
+
+    fitted = model_of(model, samples, blocks, anchors)
+    cut_again(fitted, samples, blocks, np.sort(drawn))
+    return learn_all(fitted, samples, blocks, anchors)
+
+
+def model_of(model: Any, samples: Samples, blocks: Blocks, numbers: np.ndarray) -> Any:
+    """Return a model of some samples, all of which are anchors."""
+    numbers = np.sort(numbers)
+    part = held(samples, blocks.take(numbers), numbers)
+    fitted = clone(model)
+    vars(fitted).update(learn(fitted, part))
+    return fitted
+
+
+def views_in_use(model: Any, samples: Samples) -> list[str]:
+    """Return the views that are not set aside, in their order."""
+    unused = set(model._source.unused(model))
+    return [name for name in samples.names if name not in unused]
+
+
+def held(samples: Samples, block: Block, numbers: np.ndarray | slice) -> Samples:
+    """Return some samples in memory, given their rows."""
+    missing = None if block.observed is None else ~block.observed
+    ids = None if samples.ids is None else samples.ids[numbers]
+    groups = None if samples.groups is None else samples.groups[numbers]
+    parts = tuple(block[name] for name in samples.names)
+    return replace(samples, parts=parts, missing=missing, ids=ids, groups=groups)
+
+
+def cut_again(fitted: Any, samples: Samples, blocks: Blocks, numbers: np.ndarray) -> None:
+    """Find the clusters in the graph of more samples than the anchors, which it stays with."""
+    extension = fitted._source.extension
+    found: list[list[list[Any]]] = []
+    for some in ranges(len(numbers), BLOCK_SAMPLES):
+        block = blocks.take(numbers[some])
+        check_finite(block, numbers[some])
+        similarities = fitted._source.similarities(
+            fitted, held(samples, block, numbers[some]), None
+        )
+        for compared in extension.compare(similarities, block.n_rows):
+            found.append(extension.neighborhoods.memberships(compared))
+    memberships = [
+        [scipy.sparse.vstack(parts, "csr") for parts in zip(*of_kernel, strict=True)]
+        for of_kernel in zip(*found, strict=True)
+    ]
+
+    options = fitted._options("n_init", "random_state")
+    best = cut(memberships, fitted.n_clusters, **options)
+    neighborhoods = replace(
+        extension.neighborhoods,
+        scales=best.scales,
+        anchors=best.anchors,
+        basis=orthonormal_basis(best.rows),
+    )
+    extension = replace(extension, neighborhoods=neighborhoods)
+    fitted._source = replace(fitted._source, extension=extension)
+    fitted._centers = best.centers
+    fitted.objective_ = best.relaxation.value
+    fitted.history_ = np.array([best.relaxation.value])
+
+
+def learn_all(fitted: Any, samples: Samples, blocks: Blocks, anchors: np.ndarray) -> dict[str, Any]:
+    """Return what a model of anchors learns of all samples."""
+    rows, uncovered, lacks_neighbors = embed_in_blocks(fitted, samples)
+    labels = assign(rows, fitted._centers)
+    labels[uncovered] = UNCOVERED
+
+    parameters = set(fitted.get_params(deep=False))
+    learned = {name: value for name, value in vars(fitted).items() if name not in parameters}
+    learned.pop("uncovered_samples_", None)
+    learned |= {
+        "labels_": labels,
+        "embedding_": fitted._as_embedding(rows),
+        "anchors_": anchors,
+        "_covered": anchors if fitted._covered is None else anchors[fitted._covered],
+    }
+    if samples.ids is not None:
+        learned["sample_ids_"] = samples.ids
+    if samples.missing is not None:
+        learned["observed_"] = ~samples.missing
+        covered = np.delete(np.arange(len(labels)), uncovered)
+        seen = labels[covered], ~samples.missing[covered]
+        learned["missingness_"] = measure_missingness(*seen, learned["view_names_in_"])
+    if len(uncovered):
+        words: Any = {"lacks_neighbors": lacks_neighbors}
+        warn_of_uncovered(uncovered, samples.n_samples, samples.ids, **words)
+        named = uncovered if samples.ids is None else samples.ids[uncovered]
+        learned["uncovered_samples_"] = named
+    return learned
+
+
+def has_blocks(samples: Samples) -> bool:
+    """Return whether samples are so many, or where they are such, that some are read at a time."""
+    if samples.kind == "kernels":
+        return False
+    is_held = all(is_foreign(part) or in_memory(part) for part in samples.parts)
+    return not is_held or samples.n_samples > BLOCK_SAMPLES
+
+
+def embed_in_blocks(fitted: Any, samples: Samples) -> tuple[Float, np.ndarray, bool]:
+    """Return the rows of samples, which are not covered, and whether for want of neighbors."""
+    frame = replace(samples, parts=(), missing=None, ids=None, groups=None)
+    found = as_blocks(samples).map(partial(embed_block, fitted, frame))
+    rows, state = np.ascontiguousarray(found[:, :-1]), found[:, -1]
+    return rows, np.flatnonzero(state > 0), bool((state > 1).any())
+
+
+def embed_block(fitted: Any, frame: Samples, block: Block, start: int) -> np.ndarray:
+    """Return the rows of samples, and in one more column 0, or 1 or 2 if they are not covered.
+
+    2 is for those that have entries and no neighbor.
+    """
+    check_finite(block, start)
+    part = held(frame, block, slice(start, start + block.n_rows))
+    every = InductiveClusterer._embed_samples
+    rows, uncovered, lacks_neighbors = every(fitted, part)
+    state = np.zeros((len(rows), 1))
+    state[uncovered] = 1 + lacks_neighbors
+    return np.hstack([rows, state])
