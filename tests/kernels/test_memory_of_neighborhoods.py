@@ -4,16 +4,17 @@ import tracemalloc
 
 import numpy as np
 
-from mkclust.kernels.neighbors import find_neighborhoods, kth_smallest
+from mkclust.kernels.neighbors import RowBlocks, find_neighborhoods, kth_smallest
+from mkclust.linalg import ranges
 
 SIZE = 10
 
 
 def distance_blocks(n_samples, block_rows=50):
-    """Yield distances of points on a line, some rows at a time."""
+    """Return distances of points on a line, some rows at a time."""
     places = np.random.default_rng(0).random(n_samples)
-    for start in range(0, n_samples, block_rows):
-        yield np.abs(places[start : start + block_rows, None] - places)
+    parts = list(ranges(n_samples, block_rows))
+    return RowBlocks(lambda part: np.abs(places[part, None] - places), parts, places)
 
 
 def peak_bytes(n_samples):

@@ -66,7 +66,10 @@ def squared_distances(A: Array, B: Array, norms: Array = None) -> Array:
     limit = RESOLUTION if precision_of(squared) == "float64" else 0.0
     if is_foreign(squared):
         return namespace(squared).where(squared <= norms * limit, 0.0, squared)
-    squared[squared <= norms * limit] = 0
+    # Only distances that are small beside all norms are compared with their own.
+    small = np.flatnonzero(squared <= limit * norms.max(initial=0.0))
+    flat = squared.reshape(-1)
+    flat[small[flat[small] <= limit * norms.reshape(-1)[small]]] = 0.0
     return squared
 
 

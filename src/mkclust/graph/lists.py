@@ -15,6 +15,7 @@ import scipy.sparse
 from mkclust.graph.similarities import entries_at, lower_bounds, places_of
 from mkclust.kernels.neighbors import LARGEST_WITH_ALL_TIES, LONGEST_TIMES
 from mkclust.linalg import namespace, set_diagonal, to_device, to_host
+from mkclust.linalg.threads import in_threads
 from mkclust.types import Array, Float
 
 # Numbers of nearest anchors that lists reach to (benchmarks/neighborhoods.py).
@@ -98,9 +99,8 @@ class Search:
         self.members: list[list[Any]] = [[] for _ in sizes]
         self.n_long = np.zeros(len(sizes), int)  # how many lists of a size were too long
 
-    def add(self, similarities: Array, own: slice) -> None:
-        """Find the lists of some anchors, given their similarities to all."""
-        nearest = find_nearest(similarities, own, max(self.sizes), self.tie)
+    def add(self, nearest: Nearest) -> None:
+        """Find the lists of the following anchors."""
         limits = [self._find(number, nearest) for number in range(len(self.sizes))]
         self.limits.append(np.array(limits))
 
@@ -142,15 +142,21 @@ def find_lists(
     parts: Iterable[slice],
     sizes: Sequence[int],
     ties: Sequence[float],
+    like: Array,
 ) -> tuple[list[Lists], list[list[Any]]]:
     """Return the lists of anchors by several kernels, and who of these is in them, by size.
 
     The first kernel is the mix: by it every sample is in a list.
     """
     searches = [Search(sizes, n_anchors, tie, not p) for p, tie in enumerate(ties)]
-    for part in parts:
-        for search, similarities in zip(searches, compare(part), strict=True):
-            search.add(similarities, part)
+
+    def find(part: slice) -> list[Nearest]:
+        compared = zip(compare(part), ties, strict=True)
+        return [find_nearest(each, part, max(sizes), tie) for each, tie in compared]
+
+    for found in in_threads(find, parts, like):
+        for search, nearest in zip(searches, found, strict=True):
+            search.add(nearest)
 
     lists = [search.lists() for search in searches]
     members = [search.memberships() for search in searches]

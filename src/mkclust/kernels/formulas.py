@@ -298,7 +298,10 @@ class Exponential(Formula):
     rate: float = 1.0
 
     def entries(self, compared: Array) -> Array:
-        return namespace(compared).exp(super().entries(compared) * -self.rate)
+        exponents = super().entries(compared) * -self.rate
+        if is_foreign(exponents):
+            return namespace(compared).exp(exponents)
+        return np.exp(exponents, out=exponents)
 
 
 def polynomial(offset: float, degree: int) -> Formula:

@@ -10,10 +10,10 @@ Similarities are compared as by a kernel of unit diagonal. A new sample joins th
 those to which it is as similar as their last neighbor, and has one of its own.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from numbers import Integral
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse
@@ -31,6 +31,7 @@ from mkclust.linalg import (
     to_host,
 )
 from mkclust.linalg.sparse_rows import dense_rows
+from mkclust.linalg.threads import in_threads
 from mkclust.parameters import Allowed, Choice, Count, Either, Number
 from mkclust.types import Array, Float
 
@@ -74,6 +75,18 @@ def count_neighbors(neighbors: Any, n_samples: int) -> int:
     return count
 
 
+class RowBlocks(NamedTuple):
+    """Dissimilarities of samples to training samples, computed some rows at a time."""
+
+    compute: Callable[[slice], Array]  # a new array, (n_rows, n)
+    parts: Sequence[slice]
+    like: Any  # an array on the device of the rows
+
+    def map(self, function: Callable[[slice], Any]) -> list[Any]:
+        """Return a function of all parts; on the host this takes all threads."""
+        return in_threads(function, self.parts, self.like)
+
+
 @dataclass(frozen=True, eq=False)
 class Neighborhoods:
     """The neighborhoods of all samples by one kernel."""
@@ -97,19 +110,24 @@ class Neighborhoods:
         """Return the similarities of all samples, (n_samples, n_samples)."""
         return FactoredMatrix.symmetric(self._memberships)
 
-    def cross(self, blocks: Iterable[Array], samples: np.ndarray) -> Any:
+    def cross(self, blocks: RowBlocks, samples: np.ndarray) -> Any:
         """Return the similarities of new samples to the training samples, (n_new, n_samples).
 
         Blocks are theirs, and `samples` says which training samples they are, -1 for none: those
         keep their similarities.
         """
         factor, n, is_new = self._memberships, self.n_samples, samples < 0
-        # Whose neighborhoods they join, and who is in their own.
-        joined, own = ([scipy.sparse.csr_array((0, n), dtype=bool)] for _ in range(2))
-        for dissimilarities in blocks:
-            own.append(_within(dissimilarities, kth_smallest(dissimilarities, self.size)))
+
+        def find(part: slice) -> tuple[Any, Any]:
+            dissimilarities = blocks.compute(part)
+            own = _within(dissimilarities, kth_smallest(dissimilarities, self.size))
             last = to_device(self.last_dissimilarity, dissimilarities)
-            joined.append(_within(dissimilarities, last))
+            return _within(dissimilarities, last), own
+
+        # Whose neighborhoods they join, and who is in their own.
+        nothing = scipy.sparse.csr_array((0, n), dtype=bool)
+        found = [(nothing, nothing), *blocks.map(find)]
+        joined, own = zip(*found, strict=True)
         joins = scipy.sparse.vstack(joined, "csr")
         scale = scipy.sparse.diags_array(is_new / np.sqrt(np.diff(joins.indptr) + 1.0))
         known = np.flatnonzero(~is_new)
@@ -126,19 +144,20 @@ class Neighborhoods:
         return (np.diff(self.members.indptr) == 1) & (in_lists == 1)
 
 
-def find_neighborhoods(size: int, blocks: Iterable[Array]) -> Neighborhoods:
+def find_neighborhoods(size: int, blocks: RowBlocks) -> Neighborhoods:
     """Return the neighborhoods of all samples, whose dissimilarities come in blocks of rows.
 
     Blocks are in float64, and overwritten. Of neighborhoods that ties make too long some are left
     out as wholes, at regular intervals, so that equal samples stay in the same ones.
     """
-    found, lasts, start = [], [], 0
-    for dissimilarities in blocks:
-        own = slice(start, start := start + dissimilarities.shape[0])
-        set_diagonal(dissimilarities[:, own], float("inf"))
+
+    def find(part: slice) -> tuple[Any, Float]:
+        dissimilarities = blocks.compute(part)
+        set_diagonal(dissimilarities[:, part], float("inf"))
         last = kth_smallest(dissimilarities, size)
-        found.append(_within(dissimilarities, last))
-        lasts.append(to_host(last)[:, 0])
+        return _within(dissimilarities, last), to_host(last)[:, 0]
+
+    found, lasts = zip(*blocks.map(find), strict=True)
     others = scipy.sparse.vstack(found, "csr")
     n, lengths = others.shape[1], np.diff(others.indptr)
     longest = max(LONGEST_TIMES * (size + 1), LARGEST_WITH_ALL_TIES**2 // max(n, 1))

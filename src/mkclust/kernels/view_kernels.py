@@ -13,6 +13,7 @@ from mkclust.kernels.kinds import RULES, Rule
 from mkclust.kernels.neighbors import (
     BLOCK_ROWS,
     Neighborhoods,
+    RowBlocks,
     by_similarity,
     find_neighborhoods,
     lengths_of,
@@ -31,8 +32,9 @@ from mkclust.linalg import (
     to_device,
 )
 from mkclust.linalg.in_triton import fused
+from mkclust.linalg.threads import in_threads
 from mkclust.stack import Source
-from mkclust.types import Array
+from mkclust.types import Array, Float
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -51,6 +53,8 @@ class ViewKernels:
     scale: float = 1.0
     share: float = 0.0  # the share of neighborhoods in every kernel; 1 if it contains nothing else
     neighborhoods: tuple[Neighborhoods | None, ...] = ()  # those of each kernel
+    # The row sums of a kernel without its neighborhoods, if they were computed along with these.
+    sums: Any = field(default=None, repr=False)
 
     def learn(self) -> "ViewKernels":
         """Return a copy with scales and measures learned from the training rows."""
@@ -111,25 +115,38 @@ class ViewKernels:
             each if self.measures[each.measure].is_similarity else each.measure
             for each in self.formulas
         ]
+        is_summed = share < 1 and len(self.formulas) == 1 and not is_foreign(self.view)
+        sums = np.zeros(self.view.shape[0]) if is_summed else None
         found = {
-            key: find_neighborhoods(size, self._dissimilarities(formula, self.view))
+            key: find_neighborhoods(size, self._dissimilarities(formula, self.view, sums))
             for key, formula in dict(zip(keys, self.formulas, strict=True)).items()
         }
-        return replace(self, share=share, neighborhoods=tuple(found[key] for key in keys))
+        neighborhoods = tuple(found[key] for key in keys)
+        return replace(self, share=share, neighborhoods=neighborhoods, sums=sums)
 
-    def _dissimilarities(self, formula: Formula, rows: Array) -> Iterator[Array]:
+    def _dissimilarities(
+        self, formula: Formula, rows: Array, sums: Float | None = None
+    ) -> RowBlocks:
+        """Return the dissimilarities of rows; those who compute them all also get sums."""
         measure = self.measures[formula.measure]
         known, new = (astype(self.prepared(each), "float64") for each in (self.view, rows))
         y = measure.points(known)
         x = y if rows is self.view else measure.points(new, y)
         own = [formula.entries(measure.compare_with_itself(each)) for each in (new, known)]
         lengths, known_lengths = map(lengths_of, own)
-        for part in row_ranges(rows.shape[0], known.shape[0], known, BLOCK_ROWS):
+
+        def compute(part: slice) -> Array:
             compared = measure.compare(select_points(x, part), y)
-            if measure.is_similarity:
+            if measure.is_similarity or sums is not None:
                 entries = formula.entries(compared)
+            if sums is not None:
+                sums[part] = entries.sum(axis=1)
+            if measure.is_similarity:
                 compared = by_similarity(entries / lengths[part][:, None] / known_lengths)
-            yield compared
+            return compared
+
+        parts = row_ranges(rows.shape[0], known.shape[0], known, BLOCK_ROWS)
+        return RowBlocks(compute, list(parts), known)
 
     def kernels(
         self, rows: Array | None, samples: np.ndarray | None, precision: str
@@ -154,7 +171,8 @@ class ViewKernels:
                 )
             by = formula.measure
             computed = self.measures[by], x.get(by), y.get(by), shared[found], self.share
-            kernels.append(ComputedKernel(formula, *computed, diagonals[p]))
+            sums = self.sums if rows is None else None
+            kernels.append(ComputedKernel(formula, *computed, diagonals[p], sums))
         return kernels
 
     def lone_neighborhoods(self) -> list[Neighborhoods | None]:
@@ -188,6 +206,13 @@ class ComputedKernel:
     shared: Any = field(repr=False)  # its neighborhoods, or None
     share: float  # their share in the kernel
     diagonal: Any = field(repr=False)  # None if the samples are not the training samples
+    sums: Any = field(default=None, repr=False)  # of rows, without neighborhoods, if known
+
+    def row_sums(self) -> Float | None:
+        """Return the sums of rows, if they are known without computing these."""
+        if self.sums is None or self.shared is None:
+            return None
+        return (1 - self.share) * self.sums + self.share * self.shared.sum(axis=1)
 
 
 @dataclass(frozen=True, eq=False)
@@ -221,6 +246,17 @@ class ComputedKernels(Source):
         diagonals = [kernel.diagonal for kernel in self.kernels]
         return namespace(*diagonals).stack(diagonals)
 
+    def sums(self) -> Array | None:
+        found = [kernel.row_sums() for kernel in self.kernels]
+        known = [each for each in found if each is not None]
+        return np.stack(known) if len(known) == len(found) else None
+
+    def entries(self, index: int, rows: np.ndarray, columns: np.ndarray) -> Array | None:
+        if is_foreign(self.like):
+            return None
+        (_, tile), *_ = self.only([index])._tiles(rows, columns)
+        return tile
+
     def only(self, indices: Sequence[int]) -> "ComputedKernels":
         return replace(self, kernels=tuple(self.kernels[p] for p in indices))
 
@@ -245,12 +281,21 @@ class ComputedKernels(Source):
         return None if split is None else module.gaussian_products(split, 2 * formula.rate, X)
 
     def rows(self, start: int, stop: int) -> Array:
-        stop = min(stop, self.n_samples)
-        out = empty((self.n_kernels, stop - start, self.n_training), self.like, self.number_type)
-        for some in row_ranges(stop - start, self.n_training, self.like, BLOCK_ROWS):
-            rows = slice(start + some.start, start + some.stop)
-            for p, tile in self._tiles(rows, slice(0, self.n_training)):
-                out[p, some, :] = tile
+        return self._rows_of(np.arange(start, min(stop, self.n_samples)))
+
+    def _some(self, samples: np.ndarray) -> list[Array]:
+        return list(self._rows_of(samples))
+
+    def _rows_of(self, samples: np.ndarray) -> Array:
+        """Return the rows of some samples, (m, n_rows, n_training)."""
+        n_rows, n = len(samples), self.n_training
+        out = empty((self.n_kernels, n_rows, n), self.like, self.number_type)
+
+        def write(part: slice) -> None:
+            for p, tile in self._tiles(_as_slice(samples[part]), slice(0, n)):
+                out[p, part, :] = tile
+
+        in_threads(write, row_ranges(n_rows, n, self.like, BLOCK_ROWS), self.like)
         return out
 
     def all_rows(self) -> Array:
@@ -268,9 +313,14 @@ class ComputedKernels(Source):
                 out[p, rows.start :, rows] = tile.T
         return out
 
-    def _tiles(self, rows: slice, columns: slice) -> Iterator[tuple[int, Array]]:
-        """Yield some entries of every kernel, with its index; columns begin before the rows do."""
-        made: dict[int, Array] = {}  # what several kernels share
+    def _tiles(
+        self, rows: slice | np.ndarray, columns: slice | np.ndarray
+    ) -> Iterator[tuple[int, Array]]:
+        """Yield some entries of every kernel, with its index.
+
+        Columns that are a slice begin before the rows do; others are rising numbers.
+        """
+        made: dict[int, Any] = {}  # what several kernels share
         for p, kernel in enumerate(self.kernels):
             tile: Any = None
             if kernel.x is not None and kernel.y is not None:
@@ -280,11 +330,46 @@ class ComputedKernels(Source):
                 tile = astype(kernel.formula.entries(made[id(kernel.x)]), self.number_type)
             if kernel.shared is not None:
                 if id(kernel.shared) not in made:
-                    block = kernel.shared[rows].toarray()[:, columns]
-                    made[id(kernel.shared)] = to_device(block, self.like, self.number_type)
-                part = made[id(kernel.shared)]
-                tile = part if tile is None else (1 - kernel.share) * tile + kernel.share * part
+                    is_all = isinstance(columns, slice) and columns == slice(0, self.n_training)
+                    chosen = rows if is_all else (rows, columns)
+                    made[id(kernel.shared)] = kernel.shared[chosen]
+                tile = self._with_shared(tile, made[id(kernel.shared)], kernel.share)
             if kernel.diagonal is not None:
-                square = tile[:, rows.start - columns.start : rows.stop - columns.start]
-                set_diagonal(square, kernel.diagonal[rows])
+                _set_own(tile, rows, columns, kernel.diagonal)
             yield p, tile
+
+    def _with_shared(self, tile: Any, shared: Any, share: float) -> Array:
+        """Return entries with those of shared neighborhoods as a share, or these alone."""
+        if tile is None:
+            return to_device(shared.toarray(), self.like, self.number_type)
+        if is_foreign(tile):
+            added = to_device(shared.toarray(), self.like, self.number_type)
+            return (1 - share) * tile + share * added
+        mixed = (1 - share) * tile
+        shared.add_to(mixed, share)
+        return mixed
+
+
+def _as_slice(numbers: np.ndarray) -> slice | np.ndarray:
+    """Return rising numbers without a gap as a slice."""
+    first, count = int(numbers[0]), len(numbers)
+    is_run = count == numbers[-1] - first + 1 and bool(np.all(np.diff(numbers) == 1))
+    return slice(first, first + count) if is_run else numbers
+
+
+def _set_own(
+    tile: Array, rows: slice | np.ndarray, columns: slice | np.ndarray, diagonal: Array
+) -> None:
+    """Write self-similarities to the entries of samples with themselves."""
+    if isinstance(rows, slice) and isinstance(columns, slice):
+        square = tile[:, rows.start - columns.start : rows.stop - columns.start]
+        set_diagonal(square, diagonal[rows])
+        return
+    n = diagonal.shape[0]
+    numbers, others = (np.arange(n)[each] for each in (rows, columns))
+    places = np.minimum(np.searchsorted(others, numbers), len(others) - 1)
+    same = np.flatnonzero(others[places] == numbers)
+    for place in same.tolist() if is_foreign(tile) else []:
+        tile[place, int(places[place])] = diagonal[int(numbers[place])]
+    if not is_foreign(tile):
+        tile[same, places[same]] = diagonal[numbers[same]]

@@ -45,12 +45,25 @@ class FactoredMatrix:
         """Return the same in another number type."""
         return FactoredMatrix(*(part.astype(dtype, copy=copy) for part in (self.left, self.right)))
 
+    @property
+    def is_thin(self) -> bool:
+        """Whether a sparse product takes fewer steps than a dense one."""
+        steps = self.left.nnz * self.right.nnz / max(1, self.right.shape[0])
+        return steps <= SPARSE_STEPS * self.left.shape[0] * np.prod(self.right.shape)
+
     def toarray(self) -> Float:
         """Write the entries out, (n, n)."""
-        steps = self.left.nnz * self.right.nnz / max(1, self.right.shape[0])
-        if steps > SPARSE_STEPS * self.left.shape[0] * np.prod(self.right.shape):
-            return self.left.toarray() @ self.right.toarray()
-        return (self.left @ self.right).toarray()
+        if self.is_thin:
+            return (self.left @ self.right).toarray()
+        return self.left.toarray() @ self.right.toarray()
+
+    def add_to(self, matrix: Float, factor: float) -> None:
+        """Add a multiple of the entries to a matrix, in place."""
+        if not self.is_thin:
+            matrix += factor * self.toarray()
+            return
+        product = (self.left @ self.right).tocoo()
+        matrix[product.row, product.col] += factor * product.data
 
     def diagonal(self) -> Float:
         """Return the diagonal of a square matrix, (n,)."""

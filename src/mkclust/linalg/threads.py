@@ -34,7 +34,7 @@ def in_threads(work: Callable[[Any], Any], parts: Iterable[Any], like: Any) -> l
     count = 1 if is_foreign(like) or len(parts) == 1 else min(n_threads(), len(parts))
     if count <= 1:
         return list(map(work, parts))
-    with ThreadPoolExecutor(count) as pool:
+    with one_thread(), ThreadPoolExecutor(count) as pool:
         return list(pool.map(work, parts))
 
 

@@ -31,7 +31,7 @@ from mkclust.methods.mixture import leading_sums
 from mkclust.methods.out_of_sample import Extension, Similarities, is_training
 from mkclust.stack import Observed, Source, Stack
 from mkclust.stack.checks import symmetrized
-from mkclust.stack.compare import ALL_COMPARED, draw
+from mkclust.stack.compare import compared_samples
 from mkclust.types import Array, Float
 
 # Samples whose similarities to all anchors are computed at a time, at least.
@@ -96,7 +96,7 @@ def find_clusters(
 
     parts = row_ranges(n, n, like, BLOCK_ROWS)
     ties = ties_of(stack, compared)
-    lists, memberships = find_lists(compare, n, parts, sizes, ties)
+    lists, memberships = find_lists(compare, n, parts, sizes, ties, like)
     found = cut(memberships, n_clusters, n_init=n_init, random_state=random_state)
     basis = orthonormal_basis(found.rows)
     return Clusters(
@@ -147,7 +147,7 @@ def sampled_alignments(stack: Stack, embedding: Float) -> Float:
 
     Of many samples, some stand for all.
     """
-    samples = draw(stack.n_samples, ALL_COMPARED)
+    samples = compared_samples(stack.n_samples)
     some = stack.among(samples if len(samples) < stack.n_samples else None)
     H = np.linalg.qr(embedding[samples])[0]
     H = to_device(np.ascontiguousarray(H), some.kernels[0].like)

@@ -12,7 +12,6 @@ from mkclust.linalg import (
     namespace,
     products_of_rows,
     row_ranges,
-    select,
     to_device,
     to_host,
     zeros,
@@ -126,7 +125,7 @@ def _entries(members: Members, rows: Any, columns: Any) -> list[Array]:
     for kernel, place in members:
         is_all = isinstance(rows, slice) and len(place) == kernel.n_samples
         some, others = (rows, columns) if is_all else (place[rows], place[columns])
-        entries.append(select(kernel.rows(some), others, axis=1))
+        entries.append(kernel.entries(some, others))
     return entries
 
 

@@ -20,6 +20,7 @@ from mkclust.linalg import (
     rounding_of,
     row_ranges,
     select,
+    to_host,
 )
 from mkclust.linalg.threads import ENTRIES_PER_THREAD, in_threads
 from mkclust.types import Array as AnyArray
@@ -51,6 +52,10 @@ class Kernel:
     def rows(self, index: Any) -> AnyArray:
         """Return the rows of a slice or of an array of numbers, (s, n), in float64."""
         raise NotImplementedError(f"{type(self).__name__} must define rows")
+
+    def entries(self, rows: Any, columns: Any) -> AnyArray:
+        """Return some entries, by slices or rising numbers, (s, t), in float64."""
+        return select(self.rows(rows), columns, axis=1)
 
     def diagonal(self) -> AnyArray:
         """Return the diagonal, (n,), in float64."""
@@ -272,6 +277,13 @@ class Computed(Kernel):
 
     def rows(self, index: Any) -> AnyArray:
         return self.source.rows_of(self.index, index)
+
+    def entries(self, rows: Any, columns: Any) -> AnyArray:
+        if isinstance(rows, slice) or isinstance(columns, slice):
+            return super().entries(rows, columns)
+        numbers = to_host(rows, np.int64), to_host(columns, np.int64)
+        found = self.source.entries(self.index, *numbers)
+        return super().entries(rows, columns) if found is None else astype(found, "float64")
 
     def diagonal(self) -> AnyArray:
         return self.self_similarities

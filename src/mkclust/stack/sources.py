@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from threading import get_ident
 from typing import Any
 
 import numpy as np
@@ -32,6 +33,8 @@ BLOCK_BYTES = 64 * 2**20
 FEWEST_ROWS = 32
 # At most this share of all rows is read at a time, so that small problems stay small.
 LARGEST_SHARE = 1 / 32
+# The latest rows are kept for at most this many threads.
+MOST_THREADS = 16
 # On a device, rows of every kernel take at most this share of the free memory at a time.
 SHARE_ON_DEVICE = 0.004
 
@@ -47,7 +50,6 @@ class Source:
     n_samples: int  # n
     dtype: Any  # number type of the rows, as their library names it
     like: Any = None  # an array beside the rows; None for NumPy
-    _latest: tuple[Any, list[Array]] = (None, [])  # the latest request, and its rows
 
     def rows(self, start: int, stop: int) -> Sequence[Array]:
         """Return the rows from start to stop of every kernel, m blocks (stop - start, n)."""
@@ -55,6 +57,14 @@ class Source:
 
     def diagonal(self) -> Array | None:
         """Return the self-similarities, (m, n); None if they are only known from the rows."""
+        return None
+
+    def sums(self) -> Array | None:
+        """Return the sums of all rows, (m, n), if they are known without reading these."""
+        return None
+
+    def entries(self, index: int, rows: np.ndarray, columns: np.ndarray) -> Array | None:
+        """Return some entries of a kernel, rising numbers given, if that takes no whole rows."""
         return None
 
     def product(self, index: int, X: Array) -> Array | None:
@@ -112,15 +122,20 @@ class Source:
     def rows_of(self, index: int, samples: Any) -> Array:
         """Return the rows of one kernel for a slice or an array of numbers, (s, n), in float64.
 
-        Those of all kernels are kept: a loop over kernels within one over blocks reads each once.
+        Those of all kernels are kept, by thread: a loop over kernels within one over blocks reads
+        each once.
         """
         is_slice = isinstance(samples, slice)
         samples = samples if is_slice else to_host(samples, np.int64)
         key = (samples.start, samples.stop) if is_slice else samples.tobytes()
-        if self._latest[0] != key:
+        latest = vars(self).setdefault("_latest", {})
+        known, rows = latest.get(get_ident(), (None, []))
+        if known != key:
             rows = self._read(samples) if is_slice else self._some(samples)
-            object.__setattr__(self, "_latest", (key, rows))
-        return astype(self._latest[1][index], "float64")
+            if len(latest) > MOST_THREADS:  # most of these have ended
+                latest.clear()
+            latest[get_ident()] = key, rows
+        return astype(rows[index], "float64")
 
     def _read(self, part: slice) -> list[Array]:
         return _listed(self.rows(*part.indices(self.n_samples)[:2]))
@@ -177,6 +192,9 @@ def examine_rows(
     xp, known, largest = namespace(like), source.diagonal(), np.zeros(m)
     diagonals = zeros((m, n), like) if known is None else to_device(known, like, "float64")
     if known is not None and not validate:
+        sums = source.sums()
+        if sums is not None:
+            return to_device(sums, like, "float64"), diagonals, largest
         ones = zeros((n, 1), like) + 1.0
         products = [source.product(p, ones) for p in range(m)]  # if these take no rows
         if all(each is not None and bool(xp.all(xp.isfinite(each))) for each in products):

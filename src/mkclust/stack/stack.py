@@ -95,11 +95,10 @@ class Stack:
         if samples is None:
             return HeldStack(written(self.kernels, precision), self.names, self.views)
         entries = empty((m, count, count), like, precision)
-        chosen, xp = to_device(np.asarray(samples), like), namespace(entries)
+        chosen = to_device(np.asarray(samples), like)
         for part in row_blocks(self.kernels, count):
             for p, kernel in enumerate(self.kernels):
-                rows = xp.take(kernel.rows(chosen[part]), chosen, axis=1)
-                entries[p, part, :] = astype(rows, precision)
+                entries[p, part, :] = astype(kernel.entries(chosen[part], chosen), precision)
         return HeldStack(entries, self.names, self.views)
 
     def held(self, make: bool | None = None) -> "HeldStack | None":

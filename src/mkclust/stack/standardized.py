@@ -190,15 +190,21 @@ class Standardized(Wrapped):
         return V if scale is None else V * astype(scale, precision_of(V))[:, None]
 
     def rows(self, index: Any) -> Array:
-        part, own = self.kernel.rows(index), self.standardization
+        return self._standardize(self.kernel.rows(index), index, slice(0, self.n_samples))
+
+    def entries(self, rows: Any, columns: Any) -> Array:
+        return self._standardize(self.kernel.entries(rows, columns), rows, columns)
+
+    def _standardize(self, part: Array, rows: Any, columns: Any) -> Array:
+        own = self.standardization
         if own.row_means is None:
             part = part + 0.0
         else:
-            part = part - (select(own.row_means, index) - own.mean)[:, None]
-            part -= own.row_means
+            part = part - (select(own.row_means, rows) - own.mean)[:, None]
+            part -= select(own.row_means, columns)
         if own.scale is not None:
-            part *= own.scale
-            part *= select(own.scale, index)[:, None]
+            part *= select(own.scale, columns)
+            part *= select(own.scale, rows)[:, None]
         return part
 
     def diagonal(self) -> Array:
