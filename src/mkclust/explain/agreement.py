@@ -2,9 +2,13 @@
 
 from typing import Any
 
-from mkclust.methods import AgreementKKM
+from mkclust.methods import AverageKKM
 from mkclust.methods.agreement import Agreement, measure_agreement
+from mkclust.methods.anchors import drawn_part, needs_anchors
 from mkclust.methods.training import open_training, read_training
+
+# If samples are more than this, kernels are made of so many that are drawn.
+ALL_SAMPLES = 2048
 
 
 def agreement(X: Any, *, groups: Any = None, **options: Any) -> Agreement:
@@ -24,7 +28,7 @@ def agreement(X: Any, *, groups: Any = None, **options: Any) -> Agreement:
         in the order of the samples. Samples are then shuffled within their groups, and groups as a
         whole, and the smaller of the two p-values counts twice.
     **options
-        How X is read and which kernels are made of it, parameters of `AgreementKKM`:
+        How X is read and which kernels are made of it, parameters of `AverageKKM`:
         ``kernels``, ``center``, ``normalize``, ``psd``, ``approximation`` and ``random_state``.
 
     Returns
@@ -43,7 +47,10 @@ def agreement(X: Any, *, groups: Any = None, **options: Any) -> Agreement:
     4 of 5 views agree (p <1e-16): pixels, fourier, gradients and projections. Set aside without
     clear agreement: dice (p = 0.3); the limit is 2e-05.
     """
-    model = AgreementKKM(1, **options)
+    model = AverageKKM(1, **options)
     model.check_parameters()
-    training = open_training(model, read_training(model, X, groups=groups))
+    samples = read_training(model, X, groups=groups)
+    if model.approximation is None and needs_anchors(samples, ALL_SAMPLES):
+        samples = drawn_part(samples, ALL_SAMPLES)
+    training = open_training(model, samples)
     return measure_agreement(training.source.stack(model, training.kernels))

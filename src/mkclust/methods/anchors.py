@@ -45,23 +45,28 @@ def needs_anchors(samples: Samples, n_anchors: int) -> bool:
 def learn_from_anchors(model: Any, samples: Samples) -> dict[str, Any]:
     """Return what is learned of samples that are too many to be anchors all."""
     blocks = as_blocks(samples)
-    first = model_of(model, samples, blocks, draw_samples(blocks, FIRST_SAMPLES, samples.ids))
+    first = model_of(model, drawn_part(samples, FIRST_SAMPLES))
     used = views_in_use(first, samples)
     count = max(model.anchors, model.learn_from)
     drawn = draw_samples(as_blocks(samples.only(used)), count, samples.ids)
     anchors = np.sort(drawn[: model.anchors])
 
-    fitted = model_of(model, samples, blocks, anchors)
+    fitted = model_of(model, held(samples, blocks.take(anchors), anchors))
     cut_again(fitted, samples, blocks, np.sort(drawn))
     return learn_all(fitted, samples, blocks, anchors)
 
 
-def model_of(model: Any, samples: Samples, blocks: Blocks, numbers: np.ndarray) -> Any:
-    """Return a model of some samples, all of which are anchors."""
-    numbers = np.sort(numbers)
-    part = held(samples, blocks.take(numbers), numbers)
+def drawn_part(samples: Samples, count: int) -> Samples:
+    """Return some samples in memory, drawn by what they are."""
+    blocks = as_blocks(samples)
+    numbers = np.sort(draw_samples(blocks, count, samples.ids))
+    return held(samples, blocks.take(numbers), numbers)
+
+
+def model_of(model: Any, samples: Samples) -> Any:
+    """Return a model of samples, all of which are anchors."""
     fitted = clone(model)
-    vars(fitted).update(learn(fitted, part))
+    vars(fitted).update(learn(fitted, samples))
     return fitted
 
 

@@ -125,7 +125,8 @@ cluster_gap_ : float
 eigengap_ : float
     Relative gap between eigenvalues k and k + 1: zero at a tie. It says nothing about clusters.
 baseline_labels_ : ndarray of shape (n_samples,)
-    Clusters of the compromise of the views: those of ``AgreementKKM(neighbors=None)``.
+    Clusters of the compromise of the views, the mix that `AgreementKKM` makes of them, by relaxed
+    kernel k-means.
 baseline_agreement_ : float
     Adjusted Rand index between ``labels_`` and ``baseline_labels_``.
 n_passes_ : int

@@ -309,7 +309,8 @@ class FromViews(Source):
             raise ValueError(LAZY)
         if samples.kind == "table" and [*self.widths] == [TABLE]:
             return check_new_table(model, samples)
-        if used := [name for name in samples.names if name not in unused]:
+        used = [name for name in samples.names if name not in unused]
+        if used and not samples.is_lazy:
             samples = samples.only(used)  # what unused views hold must not matter
         return super().match(model, samples, unused)
 

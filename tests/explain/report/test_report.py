@@ -370,7 +370,7 @@ def test_other_clusters_than_the_views_agree_on_are_a_caution_for_every_method(p
     views = {name: view.to_numpy() for name, view in problem[0].items()}
     views["coin"] = np.eye(3)[np.random.default_rng(1).integers(3, size=60)]
     model = AverageKKM(3, random_state=0).fit(views)
-    agreed = AgreementKKM(3, neighbors=None, random_state=0).fit(views).labels_
+    agreed = AgreementKKM(3, random_state=0).fit(views).labels_
     for labels in (model.labels_, agreed):
         model.labels_ = labels
         page, expected = page_of(model, views), adjusted_rand_score(agreed, labels)

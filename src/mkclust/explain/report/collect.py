@@ -117,7 +117,7 @@ def _agreed_ari(model: Any, samples: Any) -> float | None:
     labels, parts = np.asarray(model.labels_), Parts(model, samples)
     part, given = sample_clusters(labels, refit_size(model)), parts.unfitted(model).get_params()
     names = AgreementKKM().get_params(deep=False)
-    common = {name: given[name] for name in names if name in given} | {"neighbors": None}
+    common = {name: given[name] for name in names if name in given}
     agreed = AgreementKKM(**common)
     return agreement_of_labels(labels[part], agreed.fit(parts.take(part)).labels_)
 
