@@ -172,7 +172,8 @@ class Agreement:
 
     def limits_in_words(self) -> str:
         """Return the limit of the p-values, or the smallest and the largest of them."""
-        limits = self.limits[self._are_other_views]
+        others = self._are_other_views
+        limits = self.limits[others] if others.any() else self.limits
         words = dict.fromkeys(limit_text(each) for each in (limits.min(), limits.max()))
         return " to ".join(words)
 

@@ -434,6 +434,15 @@ def test_one_kernel_and_one_cluster_have_a_report(problem):
     assert "A single cluster is always found again" in page.text
 
 
+@pytest.mark.parametrize("method", [AverageKKM, AgreementKKM])
+def test_several_kernels_of_one_table_have_a_report(problem, method):
+    table = problem[0]["left"]
+    page = page_of(method(3, random_state=0).fit(table), table)
+
+    assert len(page.tables["The kernels"]) > 3
+    assert "One view alone: there is nothing to compare it with." in page.text
+
+
 def test_compressed_models_say_what_their_features_miss(problem):
     model = SimpleMKKM(3, approximation=Nystroem(n_components=20), random_state=0).fit(problem[0])
     missed = page_of(model, problem[0]).numbers("The kernels", "Missed")
