@@ -10,7 +10,7 @@ from agreeing import named_blobs, strangers
 from graph_written_out import graph_of, leading, links_of, lists_of, modularity
 from mkclust import AgreementKKM
 from mkclust.graph import Graph, list_sizes
-from mkclust.graph.cut import rows_of_unit_length
+from mkclust.graph.partition import rows_of_unit_length
 from mkclust.metrics import adjusted_rand_index
 from mkclust.stack import as_stack
 
