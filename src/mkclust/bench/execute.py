@@ -6,7 +6,7 @@ import signal
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -15,8 +15,9 @@ from mkclust.bench.data import Prepared
 from mkclust.bench.plan import DatasetEntry, MethodEntry, Plan
 from mkclust.bench.rows import Row, best_settings, canonical
 from mkclust.linalg import inner_products, to_host
+from mkclust.methods import RelaxedClusterer, Solution
+from mkclust.methods.rounding import round_partition
 from mkclust.metrics import scores
-from mkclust.stack.discretize import discretize
 
 # The facts of a data set that has not been read.
 NO_FACTS: Row = dict.fromkeys(("fingerprint", "n_samples", "n_kernels", "n_clusters"))
@@ -134,7 +135,7 @@ def execute(job: Job, prepared: Prepared) -> Iterator[Result]:
 
 def _do(job: Job, task: Task, prepared: Prepared) -> Result:
     plan, rows, solves = job.plan, list[Row](), list[Row]()
-    H: np.ndarray | None = None
+    solution: Solution | None = None
     record: Row = {}
     for repetition in task.repetitions:
         row, part = job.row(task, repetition), prepared
@@ -143,10 +144,9 @@ def _do(job: Job, task: Task, prepared: Prepared) -> Result:
         if job.method.input:
             labels, record = _fit(job, task, part, row["seed"])
         else:
-            if H is None or plan.resample < 1:
-                H, record = _solve(job, task, part)
-            options = {"n_init": plan.n_init, "init": plan.init, "random_state": row["seed"]}
-            labels, _ = discretize(H, part.n_clusters, **options)
+            if solution is None or plan.resample < 1:
+                solution, record = _solve(job, task, part)
+            labels, H = _round(job, solution, row["seed"]), to_host(solution.partition)
             # Only the first refit is recorded.
             if not solves and (plan.resample == 1 or repetition == 0):
                 names = ("dataset", "method", "entry", "oracle", "parameters", "default", "paper")
@@ -178,7 +178,17 @@ def _limited(seconds: float | None) -> Iterator[None]:
             signal.setitimer(signal.ITIMER_REAL, 0)
 
 
-def _solve(job: Job, task: Task, prepared: Prepared) -> tuple[np.ndarray, Row]:
+def _round(job: Job, solution: Solution, seed: int) -> np.ndarray:
+    """Return the labels of a repetition."""
+    plan = job.plan
+    options: Row = {"n_init": plan.n_init, "init": plan.init, "random_state": seed}
+    has_choice = issubclass(job.method.estimator(), RelaxedClusterer)
+    options["rounding"] = plan.rounding if has_choice else "unit"
+    assert solution.stack is not None
+    return round_partition(solution.stack, solution, solution.partition, **options).labels
+
+
+def _solve(job: Job, task: Task, prepared: Prepared) -> tuple[Solution, Row]:
     parameters, stack, weights = task.parameters, prepared.stack, None
     if job.method.oracle:
         index = task.parameters["kernel"]
@@ -186,7 +196,7 @@ def _solve(job: Job, task: Task, prepared: Prepared) -> tuple[np.ndarray, Row]:
     model = job.method.estimator()(prepared.n_clusters, kernels="precomputed", **parameters)
     with _limited(job.plan.time_limit):
         solution = model.solve(stack)
-    return to_host(solution.partition), {
+    return replace(solution, stack=solution.stack or stack), {
         "solve_seconds": round(solution.seconds, 6),
         "n_iter": solution.n_iter,
         "converged": bool(solution.converged),
@@ -202,7 +212,9 @@ def _fit(job: Job, task: Task, prepared: Prepared, seed: int) -> tuple[np.ndarra
     model = job.method.estimator()(**task.parameters)
     names = model.get_params()
     counts = [name for name in ("n_clusters", "n_components") if name in names]
-    own = dict.fromkeys(counts[:1], prepared.n_clusters) | {"random_state": seed}
+    own: Row = dict.fromkeys(counts[:1], prepared.n_clusters) | {"random_state": seed}
+    if issubclass(type(model), RelaxedClusterer):
+        own["rounding"] = job.plan.rounding
     model.set_params(**{n: v for n, v in own.items() if n in names and n not in task.parameters})
     start = time.perf_counter()
     with _limited(job.plan.time_limit):

@@ -19,6 +19,7 @@ from mkclust.datasets import CATALOG
 from mkclust.datasets.read import find_entry
 from mkclust.files import errors_of
 from mkclust.methods import METHODS, MultipleKernelClusterer
+from mkclust.methods.rounding import ROUNDINGS
 from mkclust.parameters import Choice, Count, Flag, Number, Rule
 from mkclust.text import did_you_mean
 
@@ -27,7 +28,16 @@ BEST_SINGLE_KERNEL = "best-single-kernel"
 # The input of a clusterer that is not a method on kernels.
 INPUTS = ("concatenated", "views", "kernels", "average-kernel")
 # Parameters that the benchmark sets for methods on kernels; it sets the first for all clusterers.
-RESERVED = ("random_state", "n_clusters", "kernels", "center", "normalize", "psd", "n_init")
+RESERVED = (
+    "random_state",
+    "n_clusters",
+    "kernels",
+    "center",
+    "normalize",
+    "psd",
+    "n_init",
+    "rounding",
+)
 
 
 class PlanError(ValueError):
@@ -111,6 +121,8 @@ class Plan:
     seed: Annotated[int, _SEED] = 0  # of the first repetition; the next ones count on
     n_init: Annotated[int, Count()] = 10  # starts of k-means in a repetition; the best one counts
     init: Annotated[str, Choice(("random", "k-means++"))] = "random"  # how k-means starts
+    # Which rows k-means clusters, as the parameter of methods; "unit" is the papers' way.
+    rounding: Annotated[str, Choice(ROUNDINGS)] = "unit"
     resample: Annotated[float, Number(0, 1, open_low=True)] = 1.0  # < 1: refits on this share
     time_limit: Annotated[float | None, _POSITIVE] = None  # seconds of a solve
     memory_limit: Annotated[float | None, _POSITIVE] = None  # GB of a process

@@ -22,7 +22,7 @@ from mkclust.files import errors_of, write_atomically
 from mkclust.version import versions
 
 # The settings of a plan that comparable rows share.
-PROTOCOL = ("seed", "n_init", "init", "resample", "grid_repetitions", "threads")
+PROTOCOL = ("seed", "n_init", "init", "rounding", "resample", "grid_repetitions", "threads")
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,6 @@ from mkclust.explain.sample_scores import margins
 from mkclust.files import write_atomically
 from mkclust.methods.inductive import InductiveClusterer
 from mkclust.methods.persistence import load_model
-from mkclust.stack.discretize import normalize_rows
 from mkclust.text import count, join_words
 
 
@@ -47,7 +46,7 @@ def run(request: Request, model_file: Path, *, labels: Path = Path("predicted.cs
         with sklearn.config_context(transform_output="pandas"):
             rows: Any = model.transform(X)
         clusters = np.asarray(model.predict(X))
-        margin = margins(normalize_rows(rows.to_numpy()), clusters, model._centers)
+        margin = margins(rows.to_numpy(), clusters, model._centers, model._root)
         margin[clusters < 0] = np.nan
         write_atomically({labels: labels_csv(rows.index, clusters, margin=margin)})
     sizes = np.bincount(clusters[clusters >= 0], minlength=model.n_clusters)

@@ -17,6 +17,7 @@ from mkclust.linalg import select, to_device, to_host
 from mkclust.methods.agreement import COPY_ALIGNMENT, FULL_WEIGHT_DIRECTIONS, Agreement, p_text
 from mkclust.methods.missingness import Missingness
 from mkclust.methods.out_of_sample import inverse
+from mkclust.methods.rounding import root_of, root_of_gram
 from mkclust.methods.same_input import only_covered, open_again, read_again
 from mkclust.metrics import agreement_of_labels
 from mkclust.plots.sampling import sample_clusters
@@ -271,9 +272,10 @@ def _compare(model: Any, stack: Stack, leave_one_out: bool) -> pd.DataFrame:
         # The rows that k-means clusters, as in fit: zero beyond the rank of a kernel.
         scale = inverse(relaxation.eigenvalues[:k], stack.n_samples, rounding)
         embedded = relaxation.products[:, :k] * to_device(scale, relaxation.products)
+        root = root_of_gram(np.diag(relaxation.eigenvalues[:k]), stack.n_samples)
         rows.append(
             {
-                "agreement": _agreement(model, embedded, [p]),
+                "agreement": _agreement(model, embedded, root, [p]),
                 "leave_one_out": _compare_without(model, stack, p) if leave_one_out else np.nan,
                 "cluster_gap": np.nan if is_constant else centered.cluster_gap,
                 "top_share": np.nan if is_constant else centered.value / trace,
@@ -295,18 +297,25 @@ def _compare_without(model: Any, stack: Stack, p: int) -> float:
         rows, used = refitted._rows(others, solution)[0], rest
         if solution.coefficients is not None:
             used = [rest[q] for q in np.flatnonzero(solution.coefficients)]
-        return _agreement(model, rows, used)
+        root = root_of(others, solution) if _form(model) == "components" else None
+        return _agreement(model, rows, root, used)
     except ValueError:  # the other kernels may tell too few samples apart
         return np.nan
 
 
-def _agreement(model: Any, rows: Array, kernels: Sequence[int]) -> float:
+def _form(model: Any) -> str:
+    """Return which rows of its partition a model has clustered."""
+    return getattr(model, "rounding_", "unit")
+
+
+def _agreement(model: Any, rows: Array, root: Float | None, kernels: Sequence[int]) -> float:
     """Return how far clusters of rows agree with the model's, on samples that some kernels have."""
     observed, seen = getattr(model, "observed_", None), np.arange(len(model.labels_))
     if observed is not None:
         if hasattr(model, "bank_"):
             kernels = [model.bank_.kernel_views_[p] for p in kernels]
         seen = np.flatnonzero(observed[:, kernels].any(axis=1))
-    options = {"n_init": model.n_init, "random_state": integer_seed(model)}
+    options: Any = {"n_init": model.n_init, "random_state": integer_seed(model)}
+    options["root"] = root if _form(model) == "components" else None
     labels = discretize(select(rows, seen), model.n_clusters, **options)[0]
     return agreement_of_labels(model.labels_[seen], labels)

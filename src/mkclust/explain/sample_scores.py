@@ -9,7 +9,7 @@ from sklearn.metrics import silhouette_samples
 
 from mkclust.explain.fitted import check_fitted
 from mkclust.linalg import to_host
-from mkclust.stack.discretize import normalize_rows
+from mkclust.stack.discretize import normalize_rows, place
 from mkclust.types import Float
 
 # With more samples, distances to all others would take long: distances to centers are used.
@@ -26,7 +26,9 @@ class SampleScores:
         From -1 to 1: how much nearer its own cluster is than the next one. Zero for a sample alone
         in its cluster; NaN if there is a single cluster, or one per sample.
     margin : ndarray of shape (n_samples,)
-        Cosine to its own center minus that to the next one: 0 on the border, NaN for one cluster.
+        0 on the border to the next cluster, NaN for one cluster. For rows of unit length, the
+        cosine to its own center minus that to the next one; for components (``rounding_``), how
+        far it is from the border, where its own center is at 1.
     """
 
     silhouette: Float
@@ -36,7 +38,7 @@ class SampleScores:
 def sample_scores(model: Any, *, most_compared: int = MOST_COMPARED) -> SampleScores:
     """Return the silhouette and the margin of every sample of a fit.
 
-    Both are those of the row-normalized embedding, in which k-means has made the clusters as tight
+    Both are those of the rows that k-means has clustered, in which it made the clusters as tight
     as it could: the scores compare samples, and do not prove that clusters exist.
 
     Parameters
@@ -69,9 +71,10 @@ def sample_scores(model: Any, *, most_compared: int = MOST_COMPARED) -> SampleSc
     clusters, own = np.unique(labels[known], return_inverse=True)
     if len(clusters) < 2:
         return SampleScores(silhouette, margin)
-    rows, sizes = normalize_rows(to_host(model.embedding_)[known]), np.bincount(own)
+    embedded, sizes = to_host(model.embedding_)[known], np.bincount(own)
+    rows = place(embedded, model._root)
     centers = np.array([rows[own == c].mean(axis=0) for c in range(len(clusters))])
-    margin[known] = margins(rows, own, centers)
+    margin[known] = margins(embedded, own, centers, model._root)
     if len(known) > most_compared:
         to_own, to_next = own_and_nearest(cdist(rows, centers), own)
         larger = np.maximum(np.maximum(to_own, to_next), np.finfo(float).tiny)
@@ -81,12 +84,27 @@ def sample_scores(model: Any, *, most_compared: int = MOST_COMPARED) -> SampleSc
     return SampleScores(silhouette, margin)
 
 
-def margins(rows: Float, labels: np.ndarray, centers: Float) -> Float:
-    """Return the cosine of unit rows to their own center minus that to the next; NaN for one."""
+def margins(
+    embedded: Float, labels: np.ndarray, centers: Float, root: Float | None = None
+) -> Float:
+    """Return the margins of rows of an embedding; NaN if there is one cluster.
+
+    With a `root`, rows times it are compared with the centers, otherwise directions are.
+    """
     if len(centers) < 2:
         return np.full(len(labels), np.nan)
-    to_own, to_next = own_and_nearest(-rows @ normalize_rows(centers).T, labels)
-    return to_next - to_own
+    rows = place(embedded, root)
+    if root is None:
+        to_own, to_next = own_and_nearest(-rows @ normalize_rows(centers).T, labels)
+        return to_next - to_own
+
+    squares = cdist(rows, centers, "sqeuclidean")
+    apart = cdist(centers, centers, "sqeuclidean")[labels]
+    each = np.arange(len(labels))
+    # From the border to the own center it is half of the way between two centers.
+    share = (squares - squares[each, labels][:, None]) / np.where(apart > 0, apart, np.inf)
+    share[each, labels] = np.inf
+    return share.min(axis=1)
 
 
 def own_and_nearest(distances: Float, own: np.ndarray) -> tuple[Float, Float]:

@@ -3,7 +3,7 @@
 from mkclust.methods.agreement_kkm import AgreementKKM, solve_agreement_kkm
 from mkclust.methods.anchored_mkkm import AnchoredMKKM, solve_anchored_mkkm
 from mkclust.methods.average import AverageKKM, solve_average_kkm
-from mkclust.methods.base import MultipleKernelClusterer
+from mkclust.methods.base import MultipleKernelClusterer, RelaxedClusterer
 from mkclust.methods.inductive import InductiveClusterer
 from mkclust.methods.kamm import KAMMA, KAMMR, solve_kamm_a, solve_kamm_r
 from mkclust.methods.lf_mvc import LFMVC, solve_lf_mvc
@@ -35,6 +35,7 @@ __all__ = [
     "LocalizedSimpleMKKM",
     "MKKMMiR",
     "MultipleKernelClusterer",
+    "RelaxedClusterer",
     "SimpleMKKM",
     "Solution",
     "solve_agreement_kkm",

@@ -3,6 +3,7 @@
 from dataclasses import replace
 from typing import Any, ClassVar, Literal
 
+import numpy as np
 from sklearn.metrics import adjusted_rand_score
 
 from mkclust.engine.certificate import rounding_of_entries
@@ -12,6 +13,7 @@ from mkclust.methods.agreement_kkm import AgreementKKM, Compromise, find_comprom
 from mkclust.methods.inductive import InductiveClusterer
 from mkclust.methods.mixture import EIGEN_TOLERANCE
 from mkclust.methods.out_of_sample import inverse
+from mkclust.methods.rounding import root_of_gram
 from mkclust.methods.simple_mkkm import CertifiedClusterer, SimpleMKKM, solve_simple_mkkm
 from mkclust.methods.solution import Solution
 from mkclust.parameters import Allowed, Choice, Either, Number
@@ -33,17 +35,20 @@ def solve_anchored_mkkm(
     *,
     anchor: float | Literal["auto"] = "auto",
     n_init: int = 10,
+    rounding: str = "best",
     **options: Any,
 ) -> Solution:
     """Minimize the objective of `AnchoredMKKM`; ``options`` are those of `solve_simple_mkkm`.
 
-    ``n_init`` is the number of k-means starts by which ``anchor="auto"`` compares clusters.
+    ``n_init`` and ``rounding`` are those of the k-means by which ``anchor="auto"`` compares
+    clusters: by components, unless rows of unit length are asked for.
     """
     compromise = find_compromise(stack)
     included = compromise.stack
     mix = included.mix(compromise.coefficients / len(compromise.indices))
     baseline = relax(mix, n_clusters, tol=EIGEN_TOLERANCE)
     H_0, n_passes = baseline.vectors[:, :n_clusters], 2
+    starts: Any = {"n_init": n_init, "is_unit": rounding == "unit"}
     for factor in ANCHORS if anchor == "auto" else (anchor,):
         strength = float(factor * baseline.value / n_clusters)  # c
         anchored = included
@@ -54,7 +59,7 @@ def solve_anchored_mkkm(
             anchored, n_clusters, start=baseline, n_fixed=int(strength > 0), **options
         )
         n_passes += solution.n_passes
-        if n_clusters == 1 or _keeps(included, solution.partition, baseline, n_init):
+        if n_clusters == 1 or _keeps(included, solution, baseline, **starts):
             break
     weights = compromise.scatter(solution.weights)
     projections = _projections(compromise, solution, baseline, strength) if strength else None
@@ -62,6 +67,7 @@ def solve_anchored_mkkm(
         solution,
         weights=weights,
         coefficients=weights**2,
+        kernel=anchored.mix(np.append(solution.weights**2, [1.0] * bool(strength))),
         projections=projections,
         baseline=baseline,
         agreement=compromise.agreement,
@@ -73,18 +79,25 @@ def solve_anchored_mkkm(
     )
 
 
-def _keeps(stack: Stack, partition: Array, baseline: Relaxation, n_init: int) -> bool:
+def _keeps(
+    stack: Stack, solution: Solution, baseline: Relaxation, *, n_init: int, is_unit: bool
+) -> bool:
     """Return whether a partition keeps the leading directions and the clusters of a baseline."""
     k = baseline.n_clusters
     leading = max(k - 1, 1)  # k centered clusters have k - 1 dimensions; the k-th is noise
-    share_kept = sum_of_squares(baseline.vectors[:, :leading].T @ partition) / leading
+    share_kept = sum_of_squares(baseline.vectors[:, :leading].T @ solution.partition) / leading
     if share_kept < SHARE_KEPT:
         return False
     labels = []
-    for H in (baseline.vectors[:, :k], partition):
+    for each in (baseline, solution.relaxation):
+        assert each is not None
+        H = each.vectors[:, :k]
         rows = H if stack.features is None else stack.features.lift_some(H)
+        root = None
+        if not is_unit:
+            root = root_of_gram(np.diag(each.eigenvalues[:k]), rows.shape[0])
         # Always by the same seed, so that the anchor does not depend on that of the estimator.
-        labels.append(discretize(rows, k, n_init=n_init, random_state=0)[0])
+        labels.append(discretize(rows, k, root=root, n_init=n_init, random_state=0)[0])
     return adjusted_rand_score(*labels) >= SAME_CLUSTERS
 
 
@@ -127,6 +140,7 @@ class AnchoredMKKM(CertifiedClusterer, InductiveClusterer):
         these views. "auto" takes the first of 0, 1/4, 1/2, 1, ..., 16 that keeps 98 % of the
         compromise's leading k - 1 directions, and its clusters (adjusted Rand index 0.95).
     {proof}
+    {rounding}
     {common}
     weights_ : ndarray of shape (n_kernels,)
         They sum to one. Not importance: a large weight means little agreement with the consensus,
@@ -139,6 +153,7 @@ class AnchoredMKKM(CertifiedClusterer, InductiveClusterer):
     objective_ : float
         ``Tr((K + c H_0 H_0^T) H H^T)``, the minimum over the weights.
     {certificate}
+    {rounded}
     {notes}
 
     Examples
@@ -164,5 +179,7 @@ class AnchoredMKKM(CertifiedClusterer, InductiveClusterer):
     }
 
     def _solve(self, stack: Stack) -> Solution:
-        options = self._options("anchor", "tol", "max_iter", "prove", "n_init", "random_state")
+        options = self._options(
+            "anchor", "tol", "max_iter", "prove", "n_init", "rounding", "random_state"
+        )
         return solve_anchored_mkkm(stack, self.n_clusters, **options)

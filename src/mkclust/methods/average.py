@@ -1,5 +1,6 @@
 """Avg-KKM: kernel k-means on the plain average of the kernels."""
 
+from mkclust.methods.base import RelaxedClusterer
 from mkclust.methods.inductive import InductiveClusterer
 from mkclust.methods.learned_fill import AlignedFills, learn_fills
 from mkclust.methods.mixture import Mixture
@@ -21,7 +22,7 @@ def solve_average_kkm(stack: Stack, n_clusters: int, *, learn_missing: bool = Fa
     return relax(stack)
 
 
-class AverageKKM(InductiveClusterer):
+class AverageKKM(RelaxedClusterer, InductiveClusterer):
     r"""Kernel k-means on the average kernel: every kernel counts the same.
 
     .. math:: \max_{H^\top H = I_k} \mathrm{Tr}(\bar K H H^\top), \qquad
@@ -32,6 +33,7 @@ class AverageKKM(InductiveClusterer):
     Parameters
     ----------
     {inductive}
+    {rounding}
     {common}
     weights_ : ndarray of shape (n_kernels,)
         One over the number of kernels.
@@ -40,6 +42,7 @@ class AverageKKM(InductiveClusterer):
         ``Tr(K H H^T)``, the sum of the k largest eigenvalues of the average kernel.
     history_ : ndarray of shape (1,)
         The objective.
+    {rounded}
     {notes}
 
     Examples

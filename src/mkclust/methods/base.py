@@ -12,6 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 from mkclust.data.check import n_dims
 from mkclust.data.options import TABLE_RULES, TableOptions
 from mkclust.data.samples import Samples
+from mkclust.engine.eigen import Relaxation
 from mkclust.exceptions import ClusterNumberWarning, warn
 from mkclust.kernels import KernelBank
 from mkclust.kernels.kinds import check_scale
@@ -19,12 +20,23 @@ from mkclust.linalg import arrays_to_host
 from mkclust.methods.agreement import Agreement
 from mkclust.methods.documentation import COSINES, MIXING_WEIGHT, SUM, fill
 from mkclust.methods.out_of_sample import Extension, observed_of
+from mkclust.methods.rounding import ROUNDINGS
 from mkclust.methods.same_input import mixed_kernel
 from mkclust.methods.solution import Solution
 from mkclust.methods.training import learn, read_training
-from mkclust.parameters import Allowed, Count, Flag, Number, Parameters, check_parameter, learned
+from mkclust.parameters import (
+    Allowed,
+    Choice,
+    Count,
+    Flag,
+    Number,
+    Parameters,
+    check_parameter,
+    learned,
+)
 from mkclust.stack import Mix, Stack
 from mkclust.stack.compare import count_distinct
+from mkclust.stack.discretize import assign
 from mkclust.text import printable, text_table
 from mkclust.types import Array, Float, Labels
 
@@ -35,6 +47,7 @@ COMMON: dict[str, Allowed] = {
     "normalize": Flag(),
     "n_init": Count(),
     "max_iter": Count(),
+    "rounding": Choice(ROUNDINGS),
     "tol": Number(0, 1, open_low=True, open_high=True),
 } | TABLE_RULES
 
@@ -44,7 +57,7 @@ class MultipleKernelClusterer(ClusterMixin, Parameters):
 
     A child defines its parameters as annotated fields, their values in ``ALLOWED``, and
     ``_solve(stack) -> Solution``. It may add attributes in ``_learned(stack, solution, labels,
-    *further)``, with the labels of further rows that it asked for in ``_further_rows``. Its
+    *further)``, with the labels of further partitions that it asked for in ``_further``. Its
     docstring may name sections of ``mkclust.methods.documentation``. Reports, displays and the
     command line describe a method by the attributes of its class.
     """
@@ -82,6 +95,10 @@ class MultipleKernelClusterer(ClusterMixin, Parameters):
     _learned_names: tuple[str, ...] = learned(())
     # Features that stand for the kernels: a parameter of the methods that can use them.
     approximation = cast(Any, None)
+    # Which rows k-means clusters: a parameter of the methods of kernel k-means.
+    rounding = cast(Any, None)
+    # What the rows of the partition are multiplied with, (k, k); None for unit length.
+    _root: Float | None = learned(None)
 
     # The grid that the authors of a method search, as scikit-learn's ParameterGrid takes it.
     GRID: ClassVar[dict[str, list]] = {}
@@ -260,13 +277,17 @@ class MultipleKernelClusterer(ClusterMixin, Parameters):
         """Return what the method learns beyond the common attributes."""
         return {}
 
-    def _further_rows(self, stack: Stack, solution: Solution) -> list[Array]:
-        """Return what else a method wants to discretize, as rows like those of the partition."""
+    def _further(self, stack: Stack, solution: Solution) -> list[Relaxation]:
+        """Return what else a method wants to turn into labels, as it does the partition."""
         return []
 
     def _rows(self, stack: Stack, solution: Solution) -> tuple[Array, Extension | None]:
         """Return the rows that k-means clusters, and what embeds new samples alike."""
         return solution.partition, Extension.by(stack)
+
+    def _assign(self, rows: Array) -> Labels:
+        """Return the clusters of rows like those of the partition, by the nearest center."""
+        return assign(rows, self._centers, self._root)
 
     def _explain_stop(self, solution: Solution) -> str:
         """Say why the solver stopped before its rule was met, and what to do about it."""
@@ -357,3 +378,15 @@ class MultipleKernelClusterer(ClusterMixin, Parameters):
         tags.input_tags.three_d_array = True
         tags.input_tags.sparse = True
         return tags
+
+
+class RelaxedClusterer(MultipleKernelClusterer):
+    """Base of the methods that end with k-means on the relaxed partition of a kernel.
+
+    It adds the parameter ``rounding``. The solution says which kernel: by ``coefficients``, or
+    by a ``kernel`` of its own.
+    """
+
+    rounding: Literal["best", "unit", "components"] = "best"
+
+    rounding_: str = learned()

@@ -60,6 +60,14 @@ max_iter : int, default=200
     "stopping": """\
 tol, max_iter : float, int
     Relative change of the objective at which to stop, and the most iterations.""",
+    "rounding": """\
+rounding : {"best", "unit", "components"}, default="best"
+    Which rows of the partition k-means clusters. "unit" brings them to unit length, as the
+    authors do, and breaks up a large cluster beside a small one; "components" takes kernel
+    principal components, eigenvectors times the roots of their eigenvalues. "best" takes
+    components if their clusters explain more of the kernel than those of rows of unit length
+    by half a percent, else unit length: the share of the trace between clusters decides,
+    which is the objective of kernel k-means before it is relaxed.""",
     "common": """\
 n_init : int, default=10
     Number of k-means starts on the embedding; the best is kept.
@@ -133,6 +141,9 @@ n_passes_ : int
     How often every kernel was read while solving.
 history_ : ndarray of shape (n_iter_,), with the start before it for the reduced gradient
     Best objective after each iteration: non-increasing upper bounds, residual errors included.""",
+    "rounded": """\
+rounding_ : {"unit", "components"}
+    Which rows k-means clustered.""",
     "notes": """\
 converged_ : bool
     Whether the stopping rule was met within ``max_iter``.

@@ -27,7 +27,6 @@ from mkclust.methods.out_of_sample import (
 )
 from mkclust.methods.solution import Solution
 from mkclust.stack import Stack
-from mkclust.stack.discretize import assign
 from mkclust.stack.kernel import multiply
 from mkclust.types import Array, Float, Labels
 
@@ -68,7 +67,7 @@ class InductiveClusterer(
             no neighbor, in any view that is used, which an `UncoveredSamplesWarning` names.
         """
         _, rows, uncovered = self._embed(X, self_similarity, observed)
-        labels = assign(rows, self._centers)
+        labels = self._assign(rows)
         if len(uncovered):
             labels[uncovered] = UNCOVERED
         return labels

@@ -4,6 +4,7 @@ import numpy as np
 
 from mkclust.engine.eigen import Relaxation
 from mkclust.engine.simplex import best_response, drop_small, longest_step, reduced_direction
+from mkclust.methods.base import RelaxedClusterer
 from mkclust.methods.inductive import InductiveClusterer
 from mkclust.methods.mixture import Mixture, alternate
 from mkclust.methods.simple_mkkm import SimpleMKKM
@@ -39,7 +40,7 @@ def solve_kamm_r(
     return mixture.solution(relaxation, gamma, gamma**2, history, converged, n_iter)
 
 
-class KAMMR(InductiveClusterer):
+class KAMMR(RelaxedClusterer, InductiveClusterer):
     r"""SimpleMKKM with its minimum turned into a maximum (an ablation [1]_).
 
     .. math:: \max_{\gamma \in \Delta} \max_{H^\top H = I_k} \mathrm{Tr}(K_\gamma H H^\top),
@@ -54,6 +55,7 @@ class KAMMR(InductiveClusterer):
         Kernels whose slopes differ by less than this share count as alike: the ascent rests.
     max_iter : int, default=200
         Most steps; one fewer than there are kernels is always enough.
+    {rounding}
     {common}
     weights_ : ndarray of shape (n_kernels,)
         One for a single kernel and zero for the others; uniform if no kernel stands out.
@@ -62,6 +64,7 @@ class KAMMR(InductiveClusterer):
         ``Tr(K H H^T)``, a local maximum over the weights.
     history_ : ndarray of shape (n_iter_ + 1,), or (1,) if no step leads up
         The objective before the first and after every step, rising.
+    {rounded}
     {notes}
 
     Examples
@@ -99,7 +102,7 @@ def solve_kamm_a(
     return mixture.solution(coefficients=found.weights**2, **found._asdict())
 
 
-class KAMMA(InductiveClusterer):
+class KAMMA(RelaxedClusterer, InductiveClusterer):
     r"""SimpleMKKM's problem by alternation instead of descent (an ablation [1]_).
 
     .. math:: \min_{\gamma \in \Delta} \max_{H^\top H = I_k} \mathrm{Tr}(K_\gamma H H^\top),
@@ -117,6 +120,7 @@ class KAMMA(InductiveClusterer):
         Largest change of a weight at which to stop.
     max_iter : int, default=50
         Most iterations.
+    {rounding}
     {common}
     weights_ : ndarray of shape (n_kernels,)
         Mixing weights, summing to one. Not importance.
@@ -125,6 +129,7 @@ class KAMMA(InductiveClusterer):
         ``Tr(K H H^T)`` of the returned iterate.
     history_ : ndarray of shape (n_iter_ + 1,) or (n_iter_ + 2,)
         The objective of uniform weights, of each iterate, and of the returned one if not the last.
+    {rounded}
     {notes}
 
     Examples

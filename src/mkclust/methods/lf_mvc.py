@@ -7,13 +7,14 @@ import numpy as np
 from mkclust.engine.certificate import rounding_of_entries
 from mkclust.engine.eigen import relax
 from mkclust.linalg import namespace, polar_factor, side_by_side, to_device, to_host
+from mkclust.methods.base import RelaxedClusterer
 from mkclust.methods.documentation import COSINES
 from mkclust.methods.inductive import InductiveClusterer
 from mkclust.methods.mixture import EIGEN_TOLERANCE
 from mkclust.methods.out_of_sample import inverse
 from mkclust.methods.solution import Solution
 from mkclust.parameters import Allowed, Number
-from mkclust.stack import Stack
+from mkclust.stack import Factored, Stack
 from mkclust.types import Array, Float
 
 # A partition with at most this weight keeps the rotation it has, as in the authors' code.
@@ -56,6 +57,7 @@ def solve_lf_mvc(
         weights=fusion.weights,
         objective=float(fusion.history[-1]),
         history=fusion.history,
+        kernel=Factored(fusion.total),
         converged=fusion.converged,
         projections=projections,
         n_iter=len(fusion.history) - 1,
@@ -103,7 +105,7 @@ def fuse(
         converged = len(history) > 2 and abs(history[-1] - history[-2]) < tol * abs(history[-2])
 
 
-class LFMVC(InductiveClusterer):
+class LFMVC(RelaxedClusterer, InductiveClusterer):
     r"""Multi-view clustering via late fusion alignment maximization [1]_.
 
     .. math:: \max_{F,\, W_p,\, b} \mathrm{Tr}\Bigl(F^\top \sum_p b_p H_p W_p\Bigr)
@@ -123,6 +125,7 @@ class LFMVC(InductiveClusterer):
         The paper's lambda, not negative: how much the average kernel's partition counts. The
         authors search 2^-15, ..., 2^15 (``GRID``). Small values may need more iterations.
     {stopping}
+    {rounding}
     {common}
     weights_ : ndarray of shape (n_kernels,)
         Mixing weights b of the partitions, of unit l2 norm. Not importance: a large weight means
@@ -131,6 +134,7 @@ class LFMVC(InductiveClusterer):
         ``Tr(F^T sum_p b_p H_p W_p) + reg Tr(F^T H_0)``.
     history_ : ndarray of shape (n_iter_ + 1,)
         The objective after each update of the weights, and at the end, rising.
+    {rounded}
     {notes}
 
     Examples

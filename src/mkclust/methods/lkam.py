@@ -47,6 +47,7 @@ class LKAM(LocalizedClusterer):
         The size of a neighborhood. A float is the paper's tau, a share of the samples: the authors
         search 0.05, 0.15, ..., 0.95. For others see `LocalizedSimpleMKKM`.
     {stopping}
+    {rounding}
     {common}
     weights_ : ndarray of shape (n_kernels,)
         Mixing weights, summing to one; some may be zero. Not importance.
@@ -55,6 +56,7 @@ class LKAM(LocalizedClusterer):
     n_neighbors_ : int
         How many samples a neighborhood has.
     {descent}
+    {rounded}
     {notes}
 
     Examples

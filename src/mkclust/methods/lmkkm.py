@@ -8,7 +8,7 @@ from mkclust.engine.certificate import relax_from
 from mkclust.engine.eigen import Relaxation
 from mkclust.engine.row_simplex import minimize_over_rows
 from mkclust.linalg import empty, namespace, to_device, to_host, zeros
-from mkclust.methods.base import MultipleKernelClusterer
+from mkclust.methods.base import RelaxedClusterer
 from mkclust.methods.mixture import EIGEN_TOLERANCE
 from mkclust.methods.solution import Solution
 from mkclust.parameters import Allowed, Number, learned
@@ -66,6 +66,7 @@ def solve_lmkkm(stack: Stack, n_clusters: int, *, tol: float = 0.0, max_iter: in
         history=np.array(history),
         converged=is_certain and has_settled,
         relaxation=relaxation,
+        kernel=mix_by_samples(stack, theta),
         n_iter=len(history) - 1,
         n_passes=2 * len(history),
         learned={"sample_weights_": to_host(theta)},
@@ -86,7 +87,7 @@ def mix_by_samples(stack: Stack, theta: Array) -> Mix:
     return Mix(np.ones(stack.n_kernels), kernels)
 
 
-class LMKKM(MultipleKernelClusterer):
+class LMKKM(RelaxedClusterer):
     r"""Localized multiple kernel k-means [1]_.
 
     .. math:: \min_{\Theta \ge 0,\, \Theta 1 = 1,\, H^\top H = I_k}
@@ -105,12 +106,14 @@ class LMKKM(MultipleKernelClusterer):
         do; they count as converged if the last one changed the objective by less than 1e-3.
     max_iter : int, default=10
         Most iterations.
+    {rounding}
     {common}
     weights_ : ndarray of shape (n_kernels,)
         Means over samples, summing to one. Not importance: large if k directions explain it well.
     sample_weights_ : ndarray of shape (n_samples, n_kernels)
         The weights of each sample, Theta; every row sums to one.
     {descent}
+    {rounded}
     {notes}
 
     Examples

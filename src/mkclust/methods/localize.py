@@ -8,7 +8,7 @@ import numpy as np
 from mkclust.exceptions import warn
 from mkclust.kernels.neighbors import kth_smallest
 from mkclust.linalg import astype, empty, namespace, select, set_diagonal, to_host, zeros
-from mkclust.methods.base import MultipleKernelClusterer
+from mkclust.methods.base import RelaxedClusterer
 from mkclust.parameters import Allowed, Choice, Count, Either, Rule
 from mkclust.stack import Mix, Stack
 from mkclust.stack.kernel import row_blocks
@@ -105,7 +105,7 @@ SHARE = Rule(
 )
 
 
-class LocalizedClusterer(MultipleKernelClusterer):
+class LocalizedClusterer(RelaxedClusterer):
     """Base of the methods for kernels among neighbors."""
 
     ALLOWED: ClassVar[dict[str, Allowed]] = {

@@ -51,6 +51,7 @@ class LocalizedSimpleMKKM(LocalizedClusterer, CertifiedClusterer):
         A / n, every sample being in its own neighborhood. "published" leaves every sample out of
         its own; one that is in no other has then no similarity to any, and a warning names it.
     {proof}
+    {rounding}
     {common}
     weights_ : ndarray of shape (n_kernels,)
         They sum to one. Not importance: a large weight means little agreement with the consensus.
@@ -61,6 +62,7 @@ class LocalizedSimpleMKKM(LocalizedClusterer, CertifiedClusterer):
     objective_ : float
         ``Tr((B o K) H H^T)``, the minimum over the weights.
     {certificate}
+    {rounded}
     {notes}
 
     Examples

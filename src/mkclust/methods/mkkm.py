@@ -1,6 +1,7 @@
 """MKKM: mix the kernels by how well a partition explains each."""
 
 from mkclust.engine.simplex import best_response
+from mkclust.methods.base import RelaxedClusterer
 from mkclust.methods.inductive import InductiveClusterer
 from mkclust.methods.learned_fill import learn_fills, regressed_fills
 from mkclust.methods.mixture import Mixture, descend
@@ -33,7 +34,7 @@ def solve_mkkm(
     )
 
 
-class MKKM(InductiveClusterer):
+class MKKM(RelaxedClusterer, InductiveClusterer):
     r"""Multiple kernel k-means [1]_, in its relaxed form.
 
     .. math:: \min_{\gamma \in \Delta,\, H^\top H = I_k}
@@ -51,11 +52,13 @@ class MKKM(InductiveClusterer):
     ----------
     {inductive}
     {stopping}
+    {rounding}
     {common}
     weights_ : ndarray of shape (n_kernels,)
         They sum to one. Not importance: large if k directions explain the kernel well.
     {coefficients}
     {descent}
+    {rounded}
     {notes}
 
     Examples

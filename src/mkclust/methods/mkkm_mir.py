@@ -6,6 +6,7 @@ from typing import ClassVar
 import numpy as np
 
 from mkclust.engine.simplex import drop_small, minimize_quadratic
+from mkclust.methods.base import RelaxedClusterer
 from mkclust.methods.inductive import InductiveClusterer
 from mkclust.methods.mixture import Mixture, descend
 from mkclust.methods.solution import Solution
@@ -50,7 +51,7 @@ def descend_regularized(
     )
 
 
-class MKKMMiR(InductiveClusterer):
+class MKKMMiR(RelaxedClusterer, InductiveClusterer):
     r"""Multiple kernel k-means with matrix-induced regularization [1]_.
 
     .. math:: \min_{\gamma \in \Delta,\, H^\top H = I_k}
@@ -66,11 +67,13 @@ class MKKMMiR(InductiveClusterer):
     reg : float, default=0.5
         The paper's lambda, not negative. The authors search 2^-15, 2^-14, ..., 2^10 (``GRID``).
     {stopping}
+    {rounding}
     {common}
     weights_ : ndarray of shape (n_kernels,)
         Mixing weights, summing to one; some may be zero. Not importance.
     {coefficients}
     {descent}
+    {rounded}
     {notes}
 
     Examples

@@ -6,6 +6,7 @@ import numpy as np
 
 from mkclust.engine.eigen import Relaxation
 from mkclust.engine.simplex import minimize_quadratic
+from mkclust.methods.base import RelaxedClusterer
 from mkclust.methods.documentation import LARGE_WEIGHT
 from mkclust.methods.inductive import InductiveClusterer
 from mkclust.methods.mixture import Mixture, alternate
@@ -88,7 +89,7 @@ def _unit(weights: Float) -> Float:
     return weights / np.linalg.norm(weights)
 
 
-class MKKMMM(InductiveClusterer):
+class MKKMMM(RelaxedClusterer, InductiveClusterer):
     r"""Multiple kernel k-means by min-max optimization [1]_.
 
     .. math:: \min_{H^\top H = I_k} \max_{\theta \ge 0,\, \|\theta\|_2 \le 1}
@@ -109,6 +110,7 @@ class MKKMMM(InductiveClusterer):
         a certified relative gap of ``tol**2``.
     max_iter : int, default=10
         Most iterations of the alternation; the saddle point may take ten times as many.
+    {rounding}
     {common}
     weights_ : ndarray of shape (n_kernels,)
         Of unit l2 norm. Not importance: a large weight means little agreement with the consensus.
@@ -121,6 +123,7 @@ class MKKMMM(InductiveClusterer):
         saddle point the best so far, rising.
     duality_gap_, certificate_ : float, str
         Only for the saddle point, as for SimpleMKKM.
+    {rounded}
     {notes}
 
     Examples

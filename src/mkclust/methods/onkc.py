@@ -18,7 +18,7 @@ from mkclust.linalg import (
     to_device,
     to_host,
 )
-from mkclust.methods.base import MultipleKernelClusterer
+from mkclust.methods.base import RelaxedClusterer
 from mkclust.methods.mixture import EIGEN_TOLERANCE
 from mkclust.methods.solution import Solution
 from mkclust.parameters import Allowed, Number
@@ -118,7 +118,7 @@ def find_nearby_kernel(stack: Stack, gamma: Float, H: Array, rho: float) -> Near
     )
 
 
-class ONKC(MultipleKernelClusterer):
+class ONKC(RelaxedClusterer):
     r"""Optimal neighborhood kernel clustering [1]_.
 
     .. math:: \min_{\gamma \in \Delta,\, H^\top H = I_k,\, G \succeq 0}
@@ -142,6 +142,7 @@ class ONKC(MultipleKernelClusterer):
         The paper's rho, positive: how close G stays to the mixed kernel. The smaller, the lower is
         its rank. The authors search 2^-7, ..., 2^9.
     {stopping}
+    {rounding}
     {common}
     weights_ : ndarray of shape (n_kernels,)
         Mixing weights, summing to one. Not importance: noise is unlike other kernels, and favored.
@@ -152,6 +153,7 @@ class ONKC(MultipleKernelClusterer):
         The objective after each iteration, falling.
     kernel_rank_ : int
         Rank of G, up to rounding. A warning says if it is below k.
+    {rounded}
     {notes}
 
     Examples

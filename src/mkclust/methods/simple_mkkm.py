@@ -13,12 +13,12 @@ from mkclust.engine.simplex import longest_step, reduced_direction
 from mkclust.exceptions import WeightsWarning, warn
 from mkclust.linalg import namespace, precision_of, to_device
 from mkclust.methods.agreement_kkm import activate
-from mkclust.methods.base import MultipleKernelClusterer
+from mkclust.methods.base import RelaxedClusterer
 from mkclust.methods.documentation import LARGE_WEIGHT
 from mkclust.methods.inductive import InductiveClusterer
 from mkclust.methods.learned_fill import AlignedFills, learn_fills
 from mkclust.methods.mixture import Mixture
-from mkclust.methods.out_of_sample import embedded_rows, observed_of
+from mkclust.methods.out_of_sample import observed_of
 from mkclust.methods.solution import Solution
 from mkclust.metrics import agreement_of_labels
 from mkclust.parameters import Allowed, Choice, learned
@@ -152,7 +152,7 @@ def _armijo(
     return 0.0, start
 
 
-class CertifiedClusterer(MultipleKernelClusterer):
+class CertifiedClusterer(RelaxedClusterer):
     """Base of the methods that minimize over the weights the maximum over the partitions."""
 
     prove: bool | Literal["auto"] = "auto"
@@ -181,8 +181,8 @@ class CertifiedClusterer(MultipleKernelClusterer):
             f"{solution.gap:.2g} (tol={self.tol:g}): {advice}"
         )
 
-    def _further_rows(self, stack: Stack, solution: Solution) -> list[Array]:
-        """Return the rows of the partition of the views' compromise, if there are several views."""
+    def _further(self, stack: Stack, solution: Solution) -> list[Relaxation]:
+        """Return the partition of the views' compromise, if there are several views."""
         agreement, baseline = solution.agreement, solution.baseline
         if agreement is None or solution.relaxation is None:
             return []
@@ -198,7 +198,7 @@ class CertifiedClusterer(MultipleKernelClusterer):
                 c = to_device(coefficients, products, precision_of(products))
                 options["products"] = namespace(products).tensordot(c, products, axes=1)
             baseline = relax(mix, self.n_clusters, tol=COMPARED_TOLERANCE, **options)
-        return [embedded_rows(baseline, rounding_of_entries(stack))]
+        return [baseline]
 
     def _learned(
         self, stack: Stack, solution: Solution, labels: Array, *further: Array
@@ -267,6 +267,7 @@ class SimpleMKKM(CertifiedClusterer, InductiveClusterer):
     {inductive}
     {solver}
     {proof}
+    {rounding}
     {common}
     weights_ : ndarray of shape (n_kernels,)
         They sum to one. Not importance: a large weight means little agreement with the consensus.
@@ -274,6 +275,7 @@ class SimpleMKKM(CertifiedClusterer, InductiveClusterer):
     objective_ : float
         ``Tr(K H H^T)``, the minimum over the weights.
     {certificate}
+    {rounded}
     {notes}
 
     Examples

@@ -9,7 +9,7 @@ import numpy as np
 from mkclust.engine.certificate import Certificate
 from mkclust.engine.eigen import Relaxation
 from mkclust.methods.agreement import Agreement
-from mkclust.stack import Stack
+from mkclust.stack import Kernel, Stack
 from mkclust.types import Array, Float
 
 
@@ -33,6 +33,8 @@ class Solution:
         The combined kernel is ``sum_p coefficients_p K_p``.
     relaxation : Relaxation or None
         Eigenvectors and eigenvalues of the combined kernel.
+    kernel : Kernel or None
+        The kernel that was relaxed, if it is not the combined one.
     projections : sequence of m arrays of shape (n_samples, n_clusters), or None
         If the partition is not made of eigenvectors of a combined kernel, but still a function of
         similarities: its rows are ``sum_p k_p(x) projections_p``.
@@ -75,6 +77,7 @@ class Solution:
     converged: bool
     coefficients: Float | None = None
     relaxation: Relaxation | None = None
+    kernel: Kernel | None = None
     projections: Sequence[Array] | None = None
     rows: Array | None = None
     n_iter: int = 0

@@ -33,7 +33,6 @@ from mkclust.methods.memory_checks import require_memory_beside_kernels
 from mkclust.methods.neighborhoods import NeighborhoodExtension
 from mkclust.methods.out_of_sample import UNCOVERED, Extension, Similarities
 from mkclust.stack import RowSource, Stack, as_numbers, as_stack, row_sums
-from mkclust.stack.discretize import assign
 from mkclust.stack.feature_maps import PreparedMap
 from mkclust.text import join_words
 from mkclust.types import Array, Float
@@ -392,7 +391,7 @@ class FromFeatures(Source):
         block = as_blocks(samples).take(rising)
         check_finite(block, rising)
         if len(rising):
-            labels = assign(self.features.project(block, self.matrix), model._centers)
+            labels = model._assign(self.features.project(block, self.matrix))
             fitted = np.asarray(model.labels_[rising])
             if np.mean((labels != fitted) & (fitted >= 0)) > CHANGED_SHARE:
                 raise ValueError(OTHER_SAMPLES)

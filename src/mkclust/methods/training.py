@@ -12,6 +12,7 @@ from mkclust.data.check import check_observed
 from mkclust.data.join import looks_like_kernel
 from mkclust.data.samples import Samples, as_blocks, read_samples, read_views
 from mkclust.data.tables import TABLE
+from mkclust.engine.certificate import rounding_of_entries
 from mkclust.exceptions import (
     FewerClustersWarning,
     GroupsWarning,
@@ -36,18 +37,20 @@ from mkclust.methods.missingness import measure_missingness
 from mkclust.methods.mixture import leading_shares
 from mkclust.methods.out_of_sample import (
     UNCOVERED,
+    embedded_rows,
     observed_of,
     used_kernels,
     warn_of_uncovered,
     without_entries,
 )
+from mkclust.methods.rounding import Form, Rounded, round_partition
 from mkclust.methods.solution import Solution
 from mkclust.methods.source import LAZY, FromFeatures, FromKernels, FromViews, some_rows
 from mkclust.stack import Stack
-from mkclust.stack.discretize import assign, count_clusters, discretize
+from mkclust.stack.discretize import assign, count_clusters
 from mkclust.stack.features import compress
 from mkclust.text import count, join_words
-from mkclust.types import Array, Float
+from mkclust.types import Array
 
 # Learning is worth its time from this share of missing samples on (benchmarks/missing_views.py).
 MUCH_MISSING = 0.1
@@ -238,7 +241,12 @@ def _learn_labels(
 ) -> dict[str, Any]:
     given, features, missing = source.given, stack.features, source.given.missing
     rows, extension = model._rows(stack, solution)
-    vectors = solution.partition, rows, *model._further_rows(stack, solution)
+    relaxations, precision = model._further(stack, solution), rounding_of_entries(stack)
+    vectors = (
+        solution.partition,
+        rows,
+        *(embedded_rows(each, precision) for each in relaxations),
+    )
     if features is None:
         source = replace(source, extension=extension)
     else:
@@ -248,10 +256,12 @@ def _learn_labels(
         vectors = features.lift(*vectors)
     embedding, rows, *further = vectors
     if solution.centers is None:
-        labels, centers = _cluster(model, rows, given.ids, uncovered)
+        rounded = _cluster(model, stack, solution, rows, given.ids, uncovered)
+        labels = rounded.labels
     else:
-        labels, centers = assign(rows, solution.centers), solution.centers
+        labels = assign(rows, solution.centers)
         labels[uncovered] = UNCOVERED
+        rounded = Rounded("unit", labels, solution.centers, None)
     of_kernels, columns = given.kind == "kernels", given.columns.get(TABLE)
     learned: dict[str, Any] = {
         "observed_": None if missing is None else ~missing,
@@ -262,7 +272,9 @@ def _learn_labels(
         "bank_": getattr(source, "bank", None),
         "approximation_error_": getattr(features, "trace_errors", None),
         "_source": source,
-        "_centers": centers,
+        "_centers": rounded.centers,
+        "_root": rounded.root,
+        "rounding_": rounded.form if model.rounding else None,
         "labels_": labels,
         # A copy: a slice would keep all lifted vectors in memory.
         "embedding_": copy_array(embedding),
@@ -272,19 +284,29 @@ def _learn_labels(
         "solve_seconds_": solution.seconds,
     }
     learned = {name: value for name, value in learned.items() if value is not None}
-    others = []
+    others = list[Rounded]()
     if further and solution.agreement is not None:  # rows of the views' compromise
         used = used_kernels(stack, solution.agreement.coefficients(), solution.included)
         uncovered = np.union1d(uncovered, without_entries(empty, used))
-        others = [_cluster(model, each, given.ids, uncovered)[0] for each in further]
+        for each, relaxation in zip(further, relaxations, strict=True):
+            other = replace(solution, relaxation=relaxation)
+            options = {"form": rounded.form}
+            others.append(_cluster(model, stack, other, each, given.ids, uncovered, **options))
     learned.update(solution.learned)
-    return learned | model._learned(stack, solution, labels, *others)
+    return learned | model._learned(stack, solution, labels, *(each.labels for each in others))
 
 
 def _cluster(
-    model: Any, rows: Array, ids: np.ndarray | None, uncovered: np.ndarray
-) -> tuple[Array, Float]:
-    """Return labels, -1 for samples that are not covered, and centers, by a model's settings."""
+    model: Any,
+    stack: Stack,
+    solution: Solution,
+    rows: Array,
+    ids: np.ndarray | None,
+    uncovered: np.ndarray,
+    *,
+    form: Form | None = None,
+) -> Rounded:
+    """Return labels, -1 for samples that are not covered, by a model's settings."""
     n = rows.shape[0]
     order = np.delete(np.arange(n), uncovered)
     if len(uncovered):
@@ -292,8 +314,8 @@ def _cluster(
     if ids is not None:  # so that the order of rows changes nothing that is random
         order = order[np.argsort([str(sample) for sample in ids[order]], kind="stable")]
     options = model._options("n_init", "random_state")
-    labels, centers = discretize(select(rows, order), model.n_clusters, **options)
-    return spread_rows(labels, order, n, UNCOVERED), centers
+    options["rounding"] = form or model.rounding or "unit"
+    return round_partition(stack, solution, rows, order=order, **options)
 
 
 def _warn_of_fit(model: Any, learned: dict[str, Any], solution: Solution) -> None:

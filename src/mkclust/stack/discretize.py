@@ -1,4 +1,4 @@
-"""From a relaxed partition to labels: row-normalized k-means."""
+"""From a relaxed partition to labels: k-means on rows of unit length, or as a root scales them."""
 
 from typing import Any
 
@@ -31,8 +31,8 @@ MANY_DISTANCES = 200_000
 CLOSE = 1e-6
 # Squared distances between unit rows below this number of roundings may be those of equal rows.
 ROUNDINGS = 16
-# Two centers tie for a unit row if its squared distances to them differ by less than this: rounding
-# must not decide between them.
+# Two centers tie for a row, of length one on average, if its squared distances to them differ
+# by less than this: rounding must not decide between them.
 TIE = 1e-9
 # Up to this many rows, k-means learns the centers from all of them.
 ALL_ROWS = 100_000
@@ -55,17 +55,26 @@ def normalize_rows(rows: Array) -> Array:
     return xp.where(lengths <= 1e-15, 0.0, rows) / xp.where(lengths <= 1e-15, 1.0, lengths)
 
 
+def place(rows: Array, root: Float | None = None) -> Array:
+    """Return the rows that k-means compares: of unit length, or times the root of a kernel."""
+    if root is None:
+        return normalize_rows(rows)
+    return rows @ to_device(root, rows, precision_of(rows))
+
+
 def discretize(
     rows: Array,
     n_clusters: int,
     *,
+    root: Float | None = None,
     n_init: int = 10,
     init: str = "k-means++",
     random_state: int | np.random.RandomState | None = None,
     all_rows: int | None = None,
 ) -> tuple[Array, Float]:
-    """Cluster the row-normalized embedding, (n, d), by k-means with the best of several starts.
+    """Cluster the rows of an embedding, (n, d), by k-means with the best of several starts.
 
+    Rows are brought to unit length, or multiplied with a `root`, (d, d), if there is one.
     The centers are learned from all rows if there are up to `all_rows` (100,000 by default),
     otherwise from a random sample of half this number. All rows are assigned to the nearest center.
 
@@ -85,7 +94,7 @@ def discretize(
         seed = check_random_state(random_state).randint(2**31 - 1)
         drawn = np.random.default_rng(seed).choice(n, most // 2, replace=False)
         some = select(rows, np.sort(drawn))
-    sample = normalize_rows(some)
+    sample = place(some, root)
     options: Any = {"n_init": n_init, "random_state": random_state}
     n_distances = sample.shape[0] * n_clusters
     is_quick = is_on_accelerator(sample) or n_distances <= FEW_DISTANCES
@@ -108,11 +117,11 @@ def discretize(
     # A row between two centers joins the first of them, so the order decides about sizes as sizes
     # do about the order; larger clusters only grow, which soon settles it.
     for _ in range(n_clusters):
-        order = _order_by_size(assign(rows, centers), n_clusters)
+        order = _order_by_size(assign(rows, centers, root), n_clusters)
         if np.array_equal(order, np.arange(n_clusters)):
             break
         centers = centers[order]
-    return assign(rows, centers), centers
+    return assign(rows, centers, root), centers
 
 
 def _k_means_on_host(rows: Array, n_clusters: int, init: Any, options: dict[str, Any]) -> Any:
@@ -137,17 +146,27 @@ def _k_means_on_host(rows: Array, n_clusters: int, init: Any, options: dict[str,
     return found
 
 
-def assign(rows: Array, centers: Float) -> Array:
-    """Return the center nearest to the direction of each row, the first if some tie, (n,)."""
+def assign(rows: Array, centers: Float, root: Float | None = None) -> Array:
+    """Return the center nearest to each row as it was clustered, the first if some tie, (n,)."""
     xp, labels = namespace(rows), [np.empty(0, np.intp)]
     if is_foreign(rows):
         centers = to_device(centers, rows, precision_of(rows))
     for some in ranges(rows.shape[0], BLOCK_ROWS):
-        distances = xp.sum(centers**2, axis=1) - 2 * normalize_rows(rows[some, :]) @ centers.T
+        distances = xp.sum(centers**2, axis=1) - 2 * place(rows[some, :], root) @ centers.T
         is_near = distances <= xp.min(distances, axis=1, keepdims=True) + TIE
         # The standard has no argmax of truth values.
         labels.append(to_host(xp.argmax(astype(is_near, "uint8"), axis=1), np.intp))
     return np.concatenate(labels)
+
+
+def count_members(labels: np.ndarray, n_clusters: int) -> Float:
+    """Return the indicators of the clusters of several partitions, side by side.
+
+    From labels of shape (s, n), -1 for none, to zeros and ones of shape (n, s * n_clusters).
+    """
+    clusters = np.arange(n_clusters)
+    members = labels.T[:, :, None] == clusters
+    return members.reshape(labels.shape[1], -1).astype(np.float64)
 
 
 def count_clusters(labels: Array) -> int:

@@ -19,10 +19,19 @@ from sklearn.preprocessing import FunctionTransformer
 
 from mkclust.data.blocks import Block, Blocks, add, check_finite
 from mkclust.data.dask import DaskBlocks
-from mkclust.linalg import astype, free_bytes, namespace, precision_of, side_by_side, to_host
+from mkclust.linalg import (
+    astype,
+    free_bytes,
+    namespace,
+    precision_of,
+    side_by_side,
+    to_device,
+    to_host,
+)
 from mkclust.linalg.memory import available_bytes, require_memory
 from mkclust.stack.checks import nothing_left
 from mkclust.stack.compare import compared_samples, draw
+from mkclust.stack.discretize import count_members
 from mkclust.stack.feature_maps import Features, Preparer, draw_rows, learn_maps, trace_error
 from mkclust.stack.kernel import Array as HeldKernel
 from mkclust.stack.kernel import Factored, Kernel
@@ -86,6 +95,15 @@ class SampleFeatures:
         training = self.training  # all that workers need of this object
         lifted = self.blocks.map(lambda block, _: training.project(block, matrix))
         return tuple(lifted[:, a:b] for a, b in pairwise(ends))
+
+    def sum_clusters(self, labels: np.ndarray, n_clusters: int) -> Float:
+        """Return the sums of the coordinates of clusters, (n_coordinates, s * n_clusters).
+
+        They are those of s partitions, with labels of shape (s, n_samples), -1 for none.
+        """
+        options: Any = {"training": self.training, "labels": labels, "n_clusters": n_clusters}
+        sums = self.blocks.total(partial(_sum_clusters, **options))
+        return self.coordinate_map.T @ to_host(sums)
 
     @cached_property
     def _some_samples(self) -> Block:
@@ -277,6 +295,18 @@ def _multiply_block(block: Block, start: int, *, training: Features) -> Array:
     for part, _ in training.parts(block, start):
         columns = side_by_side(*(astype(F, "float64") for F in training.of(part)))
         total = add(total, columns.T @ columns)
+    return total
+
+
+def _sum_clusters(
+    block: Block, start: int, *, training: Features, labels: np.ndarray, n_clusters: int
+) -> Array:
+    """Return the sums of a block's features over the clusters of several partitions."""
+    total = None
+    for part, first in training.parts(block, start):
+        columns = side_by_side(*(astype(F, "float64") for F in training.of(part)))
+        own = labels[:, first : first + part.n_rows]
+        total = add(total, columns.T @ to_device(count_members(own, n_clusters), columns))
     return total
 
 
