@@ -152,7 +152,7 @@ class AgreementKKM(InductiveClusterer):
 
     Parameters
     ----------
-    {inductive}
+    {inputs}
     neighbors : "auto" or int, default="auto"
         How far the longest lists reach: to this number of nearest samples; others reach to a half
         and to a quarter of it. "auto" takes 5, 10 and 20, but none above the average size of the

@@ -27,8 +27,9 @@ kernels : {"auto", "on-the-fly", "precomputed"}, str, view, dict or KernelBank, 
     "jaccard", "overlap" (or "categorical"), or "from_distances" for views of distances. A dict
     such as ``{"text": "sparse", "K": "precomputed"}`` decides for the views that it names; a
     `mkclust.view` adds a transformer of rows. "on-the-fly" is "auto" with kernels that are
-    computed whenever they are used, and never stored. A `KernelBank` gives full control. With an
-    approximation, names and a dict say how the rows of each view are prepared.
+    computed whenever they are used, and never stored; AgreementKKM stores none of views anyway. A
+    `KernelBank` gives full control. With an approximation, names and a dict say how the rows of
+    each view are prepared.
 center : bool, default=True
     Center every kernel in its feature space (on the fly; nothing is copied).
 normalize : bool, default=True
@@ -93,7 +94,9 @@ missing_views : {None, "learn", "zero", "rescale"}, default=None
     whole row and column of a kernel, or marked in ``observed``). "zero" sets their similarities
     there to zero, the average; "rescale" also scales them up to the self-similarity of samples in
     all views; "learn" imputes values predicted by the clustering, in turns with it. None is "learn"
-    for SimpleMKKM, MKKM, AverageKKM and AgreementKKM with exact kernels, otherwise "rescale".
+    for SimpleMKKM, MKKM and AverageKKM with exact kernels, otherwise "rescale". AgreementKKM fills
+    in nothing and compares two samples by the views that both have, whichever is passed; it refuses
+    "learn".
 scale : {"auto", "standard", "robust", "none"} or dict of str to these, default="auto"
     How columns of numbers are scaled, in all views or by the name of a view. "auto" divides those
     of a table (at most 20 columns, or at most 100 whose spreads differ by a factor of 1,000) by
