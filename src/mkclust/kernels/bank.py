@@ -266,7 +266,6 @@ class KernelBank(TransformerMixin, Parameters):
         check_is_fitted(self)
         other = copy(self)
         other._set_views(tuple(view for view in self._views if view.name == name))
-        other._precision = self._precision
         return other
 
     def empty_rows(self, views: Mapping[str, Array]) -> dict[str, np.ndarray]:
