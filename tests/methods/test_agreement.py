@@ -123,6 +123,52 @@ def test_independent_series_may_agree_by_the_order_of_their_rows(rho):
     assert not shuffled.by_order.any()
 
 
+def trend(rng, n):
+    """Return columns that rise or fall along the rows."""
+    t = np.linspace(-2, 2, n)[:, None]
+    return t * rng.normal(size=5) + rng.normal(size=(n, 5))
+
+
+def period(rng, n):
+    """Return columns that go up and down along the rows, four times."""
+    t = np.linspace(0, 4, n)[:, None] + rng.random(5)
+    return 1.5 * np.sin(2 * np.pi * t) + rng.normal(size=(n, 5))
+
+
+@pytest.mark.parametrize("make", [trend, period])
+@pytest.mark.parametrize("n", [150, 300, pytest.param(1000, marks=pytest.mark.slow)])
+def test_independent_trends_and_periods_may_agree_by_the_order_of_their_rows(make, n):
+    n_linked, n_flagged = 0, 0
+    for seed in range(3):
+        rng = np.random.default_rng(seed)
+        views = {name: make(rng, n) for name in ("north", "east", "south")}
+        found = agreement(views, kernels="gaussian")
+        linked = found.p_values < found.limits
+        n_linked += linked.sum()
+        n_flagged += found.by_order.sum()
+        assert not found.by_order[~linked].any()
+        order = rng.permutation(n)
+        shuffled = agreement({name: X[order] for name, X in views.items()}, kernels="gaussian")
+        assert not shuffled.by_order.any()
+    assert n_linked >= 12
+    assert n_flagged > 0.7 * n_linked
+    with pytest.warns(OrderWarning, match="order of the rows, such as time"):
+        AgreementKKM(2, kernels="gaussian", random_state=0).fit(views)
+
+
+@pytest.mark.parametrize("order", ["sorted", "in turns", "random"])
+@pytest.mark.parametrize("n_clusters", [2, 3])
+def test_clusters_are_not_taken_for_an_order_of_the_rows(order, n_clusters):
+    for seed in range(3):
+        rng = np.random.default_rng(seed)
+        y = rng.integers(n_clusters, size=300)
+        y = {"sorted": np.sort(y), "in turns": np.arange(300) % n_clusters, "random": y}[order]
+        views = [2 * rng.normal(size=(n_clusters, 5))[y] for _ in range(3)]
+        found = agreement([X + rng.normal(size=X.shape) for X in views], kernels="gaussian")
+        assert found.any_share
+        assert not found.by_order.any()
+
+
 @pytest.mark.parametrize("times", [2, 3, 5])
 def test_a_view_given_several_times_has_the_weight_that_it_has_once(times):
     views, _ = named_blobs(np.random.default_rng(4))

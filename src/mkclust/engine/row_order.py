@@ -1,67 +1,167 @@
 """Whether what kernels share may come from the order of their rows alone.
 
 The p-values of `mkclust.engine.agreement` hold for exchangeable rows. Rows in time order are not:
-neighbors are alike in two independent series, and so are the kernels of both. Kernels of rows
-sorted by group no longer agree if the rows of one are shifted against those of the other; shifted
-series are as much alike as before (K. Chwialkowski, A. Gretton. A Kernel Independence Test for
-Random Processes. ICML 2014).
+two independent series, trends or periods are alike, because both follow their rows. Two questions
+tell such an order from groups that rows are sorted by.
+
+**Does a kernel follow its rows?** It is compared with a kernel that links neighboring rows, and
+with cosines along the rows, of which the slowest is a trend. Exchangeable rows follow none. In
+groups that take turns, rows at some distance are more alike than neighbors.
+
+**Does it matter which rows are paired?** Kernels of rows sorted by group agree less if the rows of
+one are shifted against those of the other; shifted series are as much alike as before
+(K. Chwialkowski, A. Gretton. A Kernel Independence Test for Random Processes. ICML 2014).
+
+Both are asked on two scales if there are many rows: for means of rows that are spread over all of
+them, and for neighbors within a few windows.
 """
 
+from dataclasses import dataclass
+
 import numpy as np
+from scipy.fft import dct
 
 from mkclust.engine.agreement import leading_shares, p_values, permutation_scores, u_centered
 from mkclust.types import Float
 
 # If there are many rows, those of a few windows are compared: rows per window and windows.
 WINDOW, WINDOWS = 64, 4
+# Rows that are averaged at most, if there are more than in all windows.
+MOST_AVERAGED = 4
+# Kernels of exchangeable rows seem to follow them with this probability at most.
+ORDERED = 1e-5
+# The distances at which rows may be more alike than neighbors, if groups take turns.
+DISTANCES = range(2, 17)
+# Neighbors are alike from so many deviations on, and rows at a distance clearly more than they are
+# from twice the score of neighbors and so many deviations on.
+ALIKE, CLEARLY_MORE = 1.64, 2.0
 # By how many the rows of one kernel are shifted, forward and backward.
 SHIFTS = range(4, 17, 2)
+# Shifted kernels are as much alike if their inner product is this share of the given one, ...
+AS_ALIKE = 0.95
+# ... for more shifts than these, which may do as well by accident.
+BY_ACCIDENT = 2
+
+
+@dataclass(frozen=True)
+class Rows:
+    """Kernels among rows in their order, in windows."""
+
+    entries: Float  # (m, s, s)
+    n_windows: int = 1
+
+    @property
+    def length(self) -> int:
+        """Rows per window."""
+        return int(self.entries.shape[1]) // self.n_windows
+
+    def centered(self) -> list[Float]:
+        """Return the U-centered kernels of every window, (m, l, l), of norm one."""
+        starts = range(0, self.length * self.n_windows, self.length)
+        return [self._of_window(slice(start, start + self.length)) for start in starts]
+
+    def _of_window(self, part: slice) -> Float:
+        return np.stack([_as_much_of_every_row(K[part, part]) for K in self.entries])
+
+
+def _as_much_of_every_row(K: Float) -> Float:
+    """Return a U-centered kernel of norm one whose rows are about equally long, (l, l)."""
+    # Some outliers that happen to be neighbors are no order.
+    K = u_centered(K.copy())
+    lengths = np.sqrt(np.linalg.norm(K, axis=1))
+    scale = np.divide(1, lengths, out=np.zeros_like(lengths), where=lengths > 0)
+    K = u_centered(K * scale * scale[:, None])
+    norm = np.linalg.norm(K)
+    return K / norm if norm > 0 else K
 
 
 def neighboring_rows(n_rows: int) -> np.ndarray:
-    """Return the indices of rows, rising: all, or those of a few windows if many, (w, l)."""
-    if n_rows <= WINDOW * WINDOWS:
-        return np.arange(n_rows)[None]
+    """Return the indices of the rows of a few windows, rising, (w, l)."""
     starts = np.linspace(0, n_rows - WINDOW, WINDOWS).astype(int)
     return starts[:, None] + np.arange(WINDOW)
 
 
-def neighbor_p_values(entries: Float) -> Float:
-    """Return the p-values of how alike neighboring rows are, (m,), by (m, s, s) entries.
+def spread_rows(n_rows: int) -> np.ndarray:
+    """Return the indices of all rows, (n, 1), or if many of neighbors to be averaged, (g, t)."""
+    most = WINDOW * WINDOWS
+    n_averaged = min(-(-n_rows // most), MOST_AVERAGED)
+    n_means = min(n_rows // n_averaged, most)
+    starts = np.arange(n_means) * n_rows // n_means
+    return starts[:, None] + np.arange(n_averaged)
 
-    Each kernel is compared with one that links neighbors, within windows: larger groups of rows do
-    not count. Each is taken to have one direction only, which makes the p-value larger.
+
+def order_p_values(rows: Rows) -> Float:
+    """Return the p-values of how much each kernel follows its rows, (m,).
+
+    The smaller one for neighbors, and for all cosines along the rows of a window, with regard to
+    the number of these tests; one if groups take turns. A kernel is taken to have one direction
+    only, which makes a p-value larger.
     """
-    s = entries.shape[1]
-    windows = np.array_split(np.arange(s), max(s // WINDOW, 1))
-    scores = np.zeros(len(entries))
-    for rows in windows:
-        part = slice(rows[0], rows[-1] + 1)
-        kernels = np.stack([u_centered(K[part, part].copy()) for K in entries])
-        links = u_centered(np.eye(len(rows), k=1) + np.eye(len(rows), k=-1))
-        products, norms = np.tensordot(kernels, links), np.linalg.norm(kernels, axis=(1, 2))
-        norms *= np.linalg.norm(links)
-        alignments = np.divide(products, norms, out=np.zeros_like(norms), where=norms > 0)
-        scores += permutation_scores(alignments, len(rows)) / np.sqrt(len(windows))
-    return p_values(scores[:, None], np.ones(len(entries)), leading_shares(links[None]))[:, 0]
+    m, length = len(rows.entries), rows.length
+    links = u_centered(np.eye(length, k=1) + np.eye(length, k=-1))
+    cosines = dct(np.eye(length), axis=0, norm="ortho")[1:]
+    fourth = (cosines**4).sum(axis=1)
+    # The norm of the U-centered c c^T, whose diagonal is c^2 and whose row sums are zero.
+    norms = np.sqrt(1 - fourth * length / (length - 2) + 1 / ((length - 1) * (length - 2)))
+
+    at_distance = np.zeros((m, 1 + len(DISTANCES)))
+    along = np.zeros((m, length - 1))
+    for K in rows.centered():
+        products = [np.trace(K, offset=d, axis1=1, axis2=2) for d in (1, *DISTANCES)]
+        at_distance += 2 * np.stack(products, axis=1) / np.linalg.norm(links)
+        along += np.einsum("ki,pik->pk", cosines, K @ cosines.T) / norms
+    at_distance, along = (
+        permutation_scores(alignments, length) / np.sqrt(rows.n_windows)
+        for alignments in (at_distance, along)
+    )
+
+    ones = np.ones(m)
+    share = leading_shares(links[None])
+    of_neighbors = p_values(at_distance[:, :1], ones, share)[:, 0]
+    # Of several windows, as many equal directions.
+    of_cosines = p_values(along, ones, np.full(length - 1, rows.n_windows**-0.5)).min(axis=1)
+    smaller = np.minimum(of_neighbors, (length - 1) * of_cosines)
+
+    neighbors, others = at_distance[:, 0], at_distance[:, 1:].max(axis=1)
+    follows = (neighbors > ALIKE) & (others < 2 * neighbors + CLEARLY_MORE)
+    return np.where(follows, np.minimum(2 * smaller, 1), 1)
 
 
-def alike_if_shifted(entries: Float, n_windows: int) -> np.ndarray:
+def alike_if_shifted(rows: Rows) -> np.ndarray:
     """Return which kernels are as much alike if the rows of one are shifted, (m, m) of bool."""
-    m, length = len(entries), entries.shape[1] // n_windows
+    entries, n_windows, length = rows.entries, rows.n_windows, rows.length
+    m = len(entries)
     shifts = [shift for shift in SHIFTS if 4 * shift <= length]
     if not shifts:
         return np.zeros((m, m), bool)
     whole = entries.reshape(m, n_windows, length, n_windows, length)
 
     def part(shift: int) -> Float:
-        rows = slice(shifts[-1] + shift, length - shifts[-1] + shift)
-        return whole[:, :, rows, :, rows].reshape(m, -1)
+        kept = slice(shifts[-1] + shift, length - shifts[-1] + shift)
+        return whole[:, :, kept, :, kept].reshape(m, -1)
 
     n = n_windows * (length - 2 * shifts[-1])
     # The inner product with a U-centered kernel does not depend on whether the other is one.
     fixed = np.stack([u_centered(K) for K in part(0).reshape(m, n, n)]).reshape(m, -1)
+    least = AS_ALIKE * (fixed @ part(0).T)
     moved = [fixed @ part(sign * shift).T for shift in shifts for sign in (-1, 1)]
-    # One shift may do as well by accident.
-    is_exceeded = np.sum(moved > fixed @ part(0).T, axis=0) > 1
-    return is_exceeded | is_exceeded.T
+    are_alike = np.sum(moved > least, axis=0) > BY_ACCIDENT
+    return are_alike | are_alike.T
+
+
+def may_be_by_order(scales: list[Rows]) -> np.ndarray:
+    """Return which kernels may be alike by the order of their rows alone, (m, m) of bool.
+
+    Two kernels are judged on the scale on which both follow their rows most.
+    """
+    of_kernels = len(scales) * np.stack([order_p_values(rows) for rows in scales])
+    of_pairs = np.maximum(of_kernels[:, :, None], of_kernels[:, None, :])
+    chosen = of_pairs.argmin(axis=0)
+    is_ordered = of_pairs.min(axis=0) < ORDERED
+
+    found = np.zeros_like(is_ordered)
+    for number, rows in enumerate(scales):
+        judged = is_ordered & (chosen == number)
+        if judged.any():
+            found |= judged & alike_if_shifted(rows)
+    return found

@@ -28,7 +28,7 @@ from mkclust.engine.grouped import (
     draw_members,
     orders_within_groups,
 )
-from mkclust.engine.row_order import alike_if_shifted, neighbor_p_values, neighboring_rows
+from mkclust.engine.row_order import Rows, may_be_by_order, neighboring_rows, spread_rows
 from mkclust.linalg import to_host
 from mkclust.stack import Stack
 from mkclust.stack.compare import Comparison, compare, draw
@@ -359,9 +359,10 @@ class Agreement:
             return []
         return [
             f"Neighboring rows are alike in {join_words(self._names_of(ordered))}, and these agree "
-            "as much if the rows of one view are shifted by a few. An order of the rows, such as "
-            "time, can explain the agreement alone, because p-values assume exchangeable rows. "
-            "Keep rows that are far apart, or remove what changes with the order."
+            "as much if the rows of one view are shifted. A trend, a period or another order of "
+            "the rows, such as time, can explain the agreement alone, because p-values assume "
+            "exchangeable rows. Keep rows that are far apart, or remove what changes with the "
+            "order."
         ]
 
     def _names_of(self, kernels: Iterable[int]) -> list[str]:
@@ -553,11 +554,13 @@ def _may_be_by_order(comparison: Comparison, likely: Float) -> np.ndarray:
     linked = likely < p_value_limit(comparison.n_samples)
     if not linked.any():
         return linked
-    windows = neighboring_rows(comparison.n_samples)
-    entries = to_host(comparison.entries(windows.reshape(-1)), "float32")
-    ordered = neighbor_p_values(entries) < 1e-5
-    linked &= np.outer(ordered, ordered)
-    return linked & alike_if_shifted(entries, len(windows)) if linked.any() else linked
+    spread = spread_rows(comparison.n_samples)
+    scales = [Rows(comparison.means(spread))]
+    if spread.shape[1] > 1:
+        windows = neighboring_rows(comparison.n_samples)
+        entries = to_host(comparison.entries(windows.reshape(-1)))
+        scales.append(Rows(entries, len(windows)))
+    return linked & may_be_by_order(scales)
 
 
 def _insert(whole: np.ndarray, comparison: Comparison, values: np.ndarray) -> None:

@@ -21,7 +21,7 @@ from mkclust.stack.kernel import Array as Held
 from mkclust.stack.observed import Observed
 from mkclust.stack.stack import Stack
 from mkclust.stack.standardized import Standardized
-from mkclust.types import Array
+from mkclust.types import Array, Float
 
 # Up to this many samples all are compared.
 ALL_COMPARED = 2048
@@ -77,12 +77,16 @@ class Comparison:
         parts = _entries(self.members, indices, indices)
         return namespace(*parts).stack(parts)
 
-    def of_means(self, parts: np.ndarray) -> "Comparison":
-        """Return the comparison of the means of equally many samples, by their indices, (g, t)."""
+    def means(self, parts: np.ndarray) -> Float:
+        """Return the means of kernels over equally many samples, by indices (g, t), (c, g, g)."""
         g, t = parts.shape
         entries = to_host(self.entries(parts.reshape(-1)))
-        means = entries.reshape(-1, g, t, g, t).mean(axis=(2, 4))
-        members = [(Held(K), np.arange(g)) for K in means]
+        return np.asarray(entries.reshape(-1, g, t, g, t).mean(axis=(2, 4)))
+
+    def of_means(self, parts: np.ndarray) -> "Comparison":
+        """Return the comparison of the means of equally many samples, by their indices, (g, t)."""
+        g = len(parts)
+        members = [(Held(K), np.arange(g)) for K in self.means(parts)]
         return replace(self, products=_products(members), members=members, samples=np.arange(g))
 
 
