@@ -173,6 +173,15 @@ def test_files_with_some_common_ids_are_inspected_and_joined_if_asked():
     assert report["patterns"][1] == {"lacks": ["mirna"], "samples": 8}
 
 
+def test_samples_that_a_join_drops_for_the_spelling_of_their_ids_are_told():
+    left, right = tables()
+    left.to_csv("mrna.csv", index_label="patient")
+    right.rename({"p03": "P03", "p04": "p 04"}).to_csv("mirna.tsv", sep="\t", index_label="patient")
+    result = cluster("mrna.csv", "mirna.tsv", "--join", "inner")
+    assert "Joined by id: 58 of 62 samples; 58 are in all tables." in result.stdout
+    assert "'p03' and 'P03' differ in spelling only, as do 1 further pair" in result.stderr
+
+
 def test_components_are_inspected_as_they_are_fitted():
     rng = np.random.default_rng(0)
     rows = rng.normal(size=(2100, 6)) * np.geomspace(5, 1, 6)

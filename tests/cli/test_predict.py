@@ -197,3 +197,29 @@ def test_a_single_new_sample_is_read_with_the_labels_and_features_of_the_fit(tmp
     frame[:1].to_csv("one.csv", index_label="id")
     succeed("predict", "model.skops", "one.csv")
     assert clusters("predicted.csv")["P00"] == clusters("labels.csv")["P00"]
+
+
+@pytest.mark.parametrize("is_absent", [False, True])
+def test_a_column_that_new_files_lack_is_filled_with_a_warning_if_the_fit_fills_cells(is_absent):
+    views, _ = three_clusters(60)
+    for name, view in views.items():
+        table = pd.DataFrame(view).add_prefix("g").rename_axis("id").add_prefix("s", axis=0)
+        table.to_csv(f"{name}.csv")
+        lacking = table.drop(columns="g1") if is_absent else table.assign(g1=np.nan)
+        lacking.to_csv(f"new {name}.csv")
+    files = ["left.csv", "right.csv"]
+    new = ["new left.csv", "right.csv"]
+
+    succeed("cluster", *files, "-k", 3, "--impute", "median", "--save", "model.skops")
+    result = succeed("predict", "model.skops", *new)
+    warned = "warning: View 'left' has no value in 1 of 3 columns ('g1'): filled by the medians"
+    assert result.stderr.startswith(warned)
+    assert result.stderr.count("\n") == 1
+    assert len(clusters("predicted.csv")) == 60
+
+    succeed("cluster", *files, "-k", 3, "--save", "strict.skops")
+    assert "'g1'" in fail("predict", "strict.skops", *new)
+
+    if not is_absent:
+        result = succeed("cluster", *new, "-k", 3, "--impute", "median")
+        assert "1 of 3 columns ('g1') without any value" in result.stderr

@@ -8,7 +8,8 @@ import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from scipy.sparse import issparse
+from scipy.sparse import csr_array, issparse
+from sklearn.metrics import adjusted_rand_score
 
 from mkclust import AverageKKM, KernelBank, SimpleMKKM, agreement, annotate
 from mkclust.data.options import TableOptions
@@ -141,14 +142,80 @@ def test_masked_entries_are_missing(dtype):
         _ = read_views([table, table]).views
 
 
-def test_infinity_is_never_imputed_and_a_column_without_values_is_named():
+def test_infinity_is_never_imputed():
     frame = clinic()[["age", "dose"]]
     frame.iloc[0, 0], frame.iloc[1, 1] = np.inf, np.nan
     with pytest.raises(ValueError, match="1 infinity.*'age': 1"):
         _ = read_views({"clinic": frame}, options=MEDIAN).views
-    frame = clinic()[["age", "dose"]].assign(dose=np.nan)
-    with pytest.raises(ValueError, match=r"1 column without any value.*drop\(columns=\['dose'\]\)"):
-        read_views({"clinic": frame}, options=MEDIAN)
+
+
+def wide(form):
+    """Return a table of three clusters, 40 samples x 400 columns."""
+    rng = np.random.default_rng(0)
+    X = 2 * rng.normal(size=(3, 400))[np.arange(40) % 3] + rng.normal(size=(40, 400))
+    if form == "frame":
+        return pd.DataFrame(X).add_prefix("g")
+    return csr_array(X) if form == "sparse" else X
+
+
+def emptied(X, place):
+    """Return a table with one column of NaN."""
+    other = X.copy()
+    if isinstance(X, pd.DataFrame):
+        other.iloc[:, place] = np.nan
+    else:
+        other[:, [place]] = np.nan
+    return other
+
+
+@pytest.mark.parametrize("form", ["frame", "array", "sparse"])
+def test_a_column_without_values_says_nothing_in_the_fit_and_after_it(form):
+    X = wide(form)
+    options = {"n_clusters": 3, "impute": "median", "random_state": 0}
+    name = "'g7'" if form == "frame" else "column 7"
+    with pytest.warns(UserWarning, match=rf"1 of 400 columns \({name}\) without any value"):
+        model = AverageKKM(**options).fit({"t": emptied(X, 7)})
+
+    without = X.drop(columns="g7") if form == "frame" else X[:, np.arange(400) != 7]
+    expected = AverageKKM(**options).fit({"t": without})
+    assert adjusted_rand_score(model.labels_, expected.labels_) == 1
+    np.testing.assert_allclose(model.weights_, expected.weights_)
+    # What it holds in new samples plays no part.
+    new = X.copy()
+    if form == "frame":
+        new["g7"] = "text"
+    else:
+        new[:, [7]] = 1e6
+    np.testing.assert_allclose(model.transform({"t": new}), model.transform({"t": emptied(X, 7)}))
+    single = X[["g7"]] if form == "frame" else X[:, [7]]
+    with pytest.raises(ValueError, match=r"1 of 1 column .*leave the table out"):
+        read_views({"t": emptied(single, 0)}, options=MEDIAN)
+
+
+@pytest.mark.parametrize("is_absent", [False, True])
+def test_a_column_that_new_samples_lack_is_filled_with_a_warning_as_empty_cells_are(is_absent):
+    X = wide("frame").assign(sex=list("fm") * 20)
+    model = AverageKKM(3, impute="median", random_state=0).fit({"t": X})
+
+    def lacking(name):
+        return X.drop(columns=name) if is_absent else X.assign(**{name: np.nan})
+
+    filled = X.assign(g7=X["g7"].median())
+    with pytest.warns(UserWarning, match=r"no value in 1 of 400 columns \('g7'\).*medians"):
+        found = model.transform({"t": lacking("g7")})
+    np.testing.assert_allclose(found, model.transform({"t": filled}))
+    with pytest.warns(UserWarning, match=r"'sex'.*no value, filled by the fit's '[fm]'"):
+        model.predict({"t": lacking("sex")})
+
+
+def test_columns_that_new_samples_lack_are_refused_if_the_fit_fills_nothing_or_most_are():
+    X = wide("frame")
+    strict = AverageKKM(3, random_state=0).fit({"t": X})
+    with pytest.raises(ValueError, match=r"'g7'.*impute='median'"):
+        strict.predict({"t": X.drop(columns="g7")})
+    model = AverageKKM(3, impute="median", random_state=0).fit({"t": X})
+    with pytest.raises(ValueError, match=r"lacks the columns 'g0'"):
+        model.predict({"t": X.iloc[:, 300:]})
 
 
 @pytest.mark.parametrize("fill", [0, np.nan])

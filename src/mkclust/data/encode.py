@@ -1,6 +1,6 @@
 """What is learned of the columns of tables, and how tables become views of numbers."""
 
-from collections.abc import Hashable, Iterator, Mapping
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
@@ -47,6 +47,7 @@ class TableEncoder:
     levels: dict[int, tuple[Any, ...]] = field(default_factory=dict)  # of categorical columns
     medians: Float | None = None  # what missing numbers, and categories, are replaced by, if any
     fill_levels: dict[int, Any] = field(default_factory=dict)
+    unknown: tuple[int, ...] = ()  # places among the numbers that no sample of the fit had
 
     def parts(self, name: str) -> list[str]:
         """Return the names of the views that a table of this name becomes."""
@@ -65,12 +66,20 @@ class TableEncoder:
             return table
         _refuse_duplicates(table, title)
         names, fitted = pd.Index(list(table.columns)), pd.Index(list(self.names))
-        if has_ids(names) and has_ids(fitted) and not set(names) >= set(fitted):
+        are_named = has_ids(names) and has_ids(fitted)
+        if are_named and not set(names) >= set(fitted):
             # A text file makes text of numbers and of dates.
             names, fitted = (pd.Index(list(map(key_of, each))) for each in (names, fitted))
-        if len(names) < len(fitted):
-            lacking = join_words(repr(name) for name in fitted if name not in names)
-            raise ValueError(f"{title} lacks the columns {lacking} of the fit: pass all of these.")
+        known = set(names)
+        lacking = [name for name in fitted if name not in known]
+        if are_named and lacking and self._may_fill(table, len(lacking)):
+            table = _with_empty_columns(table, lacking)
+            names = names.append(pd.Index(lacking))
+        elif len(names) < len(fitted):
+            raise ValueError(
+                f"{title} lacks the columns {join_words(map(repr, lacking))} of the fit: pass all "
+                "of these; a fit with impute='median' fills some that are missing."
+            )
         who = f"the header of {title}"
         places = match_rows(names, fitted, who, "the columns of the fit", every=True)
         if len(names) > len(fitted):
@@ -82,6 +91,11 @@ class TableEncoder:
                 warn(f"{title} has the columns {listed}, which the fit did not have: left out.")
         return table.take_columns(places.tolist())
 
+    def _may_fill(self, table: Table, n_lacking: int) -> bool:
+        """Return whether columns that new rows lack are filled: if the fit does, and if few."""
+        fills = self.medians is not None or bool(self.fill_levels)
+        return table.is_frame and fills and 2 * n_lacking <= self.n_columns
+
     def encode(
         self, table: Table, name: str, title: str, is_new: bool, may_lack_rows: bool
     ) -> Iterator[EncodedView]:
@@ -89,7 +103,7 @@ class TableEncoder:
         n = f"{n_rows(table.values):,} samples"
         if self.numbers is None or self.numbers:
             chosen = table if self.numbers is None else table.take_columns(self.numbers)
-            columns, array = chosen.columns, self._impute(chosen.values, title)
+            columns, array = chosen.columns, self._impute(chosen, title, is_new)
             array = check_view(array, title, may_lack_rows=may_lack_rows)
             if columns is not None and not all(isinstance(column, str) for column in columns):
                 columns = None
@@ -102,14 +116,27 @@ class TableEncoder:
             one_source = f"; one source with {name}" * (view != name)  # as agreement counts them
             yield EncodedView(view, one_hot, columns, f"{view}: {n}, {held}{one_source}")
 
-    def _impute(self, numbers: Any, title: str) -> Any:
+    def _impute(self, table: Table, title: str, is_new: bool) -> Any:
         if self.medians is None:
-            return numbers
+            return table.values
         from sklearn.impute import SimpleImputer  # takes long to import
 
-        numbers = check_view(numbers, title, may_lack_rows=True)
+        values = table.values
+        if table.is_frame and self.unknown:
+            values = values.copy()
+            for place in self.unknown:
+                values.isetitem(place, 0.0)  # it may be of any type
+        numbers = check_view(values, title, may_lack_rows=True)
         if numbers.shape[1] != len(self.medians) or not numbers.shape[0]:
             return numbers
+
+        if is_new:
+            _warn_of_empty(numbers, table, self.unknown, title)
+        if self.unknown:
+            is_known = np.ones(len(self.medians))
+            is_known[list(self.unknown)] = 0
+            is_sparse = issparse(numbers)
+            numbers = numbers.multiply(is_known).tocsr() if is_sparse else numbers * is_known
         return SimpleImputer(strategy="median").fit(self.medians[None]).transform(numbers)
 
     def _one_hot(self, frame: pd.DataFrame, title: str, is_new: bool) -> Float:
@@ -125,6 +152,8 @@ class TableEncoder:
                 )
             block = (codes[:, None] == np.arange(len(levels))).astype(np.float64)
             fill = self.fill_levels.get(place)  # levels are never None
+            if is_new and fill is not None and column.missing.all() and len(block):
+                warn(f"{title}, column {column.name!r}: no value, filled by the fit's {fill!r}.")
             block[column.missing] = np.nan if fill is None else [level == fill for level in levels]
             blocks.append(block)
         return np.hstack(blocks)
@@ -232,13 +261,40 @@ def _with_fills(encoder: TableEncoder, table: Table, title: str) -> TableEncoder
     from sklearn.impute import SimpleImputer  # takes long to import
 
     medians = SimpleImputer(strategy="median").fit(numbers).statistics_
-    if len(empty := np.flatnonzero(np.isnan(medians))):
-        names = chosen.columns or [f"column {place}" for place in range(len(medians))]
-        raise ValueError(
-            f"{title} has {count(len(empty), 'column')} without any value (NaN), so there is no "
-            f"median: frame.drop(columns={[str(names[p]) for p in empty[:10]]!r})."
-        )
-    return replace(encoder, medians=medians)
+    empty = np.flatnonzero(np.isnan(medians))
+    if not len(empty):
+        return replace(encoder, medians=medians)
+
+    found = f"{title} has {_columns(chosen, empty)} without any value (NaN), so there is no median"
+    if len(empty) == len(medians):
+        raise ValueError(f"{found}: leave the table out.")
+    warn(f"{found}: filled by zeros, which change nothing.")
+    return replace(encoder, medians=np.nan_to_num(medians), unknown=tuple(empty.tolist()))
+
+
+def _columns(table: Table, places: Any) -> str:
+    """Return how many of its columns some are, and their names."""
+    names = table.columns
+    listed = [repr(names[p]) if names else f"column {p}" for p in places]
+    n_columns = count(table.values.shape[1], "column")
+    return f"{len(listed):,} of {n_columns} ({join_words(listed)})"
+
+
+def _with_empty_columns(table: Table, names: Sequence[Any]) -> Table:
+    """Return new rows with empty columns of some names."""
+    empty = pd.DataFrame(np.nan, table.values.index, pd.Index(names))
+    return replace(table, values=pd.concat([table.values, empty], axis=1))
+
+
+def _warn_of_empty(numbers: Any, table: Table, unknown: Sequence[int], title: str) -> None:
+    """Warn of columns of new rows that hold no value."""
+    if issparse(numbers) or not np.isnan(numbers[0]).any():
+        return
+    is_empty = np.isnan(numbers).all(axis=0)
+    is_empty[list(unknown)] = False
+    if is_empty.any():
+        columns = _columns(table, np.flatnonzero(is_empty))
+        warn(f"{title} has no value in {columns}: filled by the medians of the fit.")
 
 
 def _refuse_duplicates(table: Table, title: str) -> None:
