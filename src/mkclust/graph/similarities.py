@@ -33,8 +33,9 @@ class KernelBlock(NamedTuple):
 class MixAndViews:
     """By which kernels samples are compared: by all that are mixed, and by those of each view.
 
-    Two samples are as similar as on average, with the coefficients of the mix, by the kernels that
-    have both; without any, they are infinitely dissimilar.
+    Two samples are as similar as the sum, with the coefficients of the mix, over the kernels that
+    have both, divided by the root of the share of these: so that similarities spread alike however
+    few kernels they are from. Without any, samples are infinitely dissimilar.
     """
 
     coefficients: Float  # of all kernels, zero for those that are set aside
@@ -58,9 +59,9 @@ class MixAndViews:
         self, blocks: Mapping[int, KernelBlock], shape: tuple[int, int], like: Array
     ) -> list[Array]:
         """Return the similarities of samples to anchors, by the mix and by each view."""
-        return [self._average(group, blocks, shape, like) for group in self.groups]
+        return [self._mix(group, blocks, shape, like) for group in self.groups]
 
-    def _average(
+    def _mix(
         self,
         kernels: Sequence[int],
         blocks: Mapping[int, KernelBlock],
@@ -76,21 +77,22 @@ class MixAndViews:
                 return found[kernels[0]].entries
             total = sum(weights.values())
             terms = (weights[p] / total * block.entries for p, block in found.items())
-            average = next(terms)
+            mixed = next(terms)
             for term in terms:
-                average += term
-            return average
+                mixed += term
+            return mixed
 
-        numbers = np.zeros(shape), np.zeros(shape)
+        sums, shares = np.zeros(shape), np.zeros(shape)
+        total = sum(weights.values())
         for p, block in found.items():
-            places = np.ix_(
-                _all_if_none(block.rows, shape[0]), _all_if_none(block.anchors, shape[1])
-            )
-            numbers[0][places] += weights[p] * to_host(block.entries)
-            numbers[1][places] += weights[p]
-        sums, seen = numbers
-        average = np.divide(sums, seen, out=np.full(shape, -np.inf), where=seen > 0)
-        return to_device(average, like)
+            rows = _all_if_none(block.rows, shape[0])
+            anchors = _all_if_none(block.anchors, shape[1])
+            places = np.ix_(rows, anchors)
+            sums[places] += weights[p] / total * to_host(block.entries)
+            shares[places] += weights[p] / total
+        nothing = np.full(shape, -np.inf)
+        similarities = np.divide(sums, np.sqrt(shares), out=nothing, where=shares > 0)
+        return to_device(similarities, like)
 
 
 def _all_if_none(numbers: np.ndarray | None, n: int) -> np.ndarray:
