@@ -1,6 +1,7 @@
 """What views share: which are included, which are set aside, and what is said about it."""
 
 import re
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -14,7 +15,7 @@ from conftest import gaussian_kernels
 from mkclust import AgreementKKM, AnchoredMKKM, KernelBank, agreement
 from mkclust.engine.agreement import ORDERS
 from mkclust.exceptions import GroupsWarning, NoAgreementWarning, OrderWarning
-from mkclust.methods.agreement import measure_agreement, p_text, p_value_limit
+from mkclust.methods.agreement import limit_rule, measure_agreement, p_text, p_value_limit
 from mkclust.metrics import adjusted_rand_index
 from mkclust.stack import as_stack
 
@@ -320,12 +321,28 @@ def test_the_numbers_and_the_categories_of_a_table_are_counted_as_one_view():
 
 
 def test_the_documented_limits_are_those_of_the_code():
-    assert "1e-3 (up to 38 samples)" in agreement.__doc__
-    assert re.search(r"1e-5 \(from\s+388 on\)", agreement.__doc__)
+    rule = (
+        "1.5 / n^2 for n samples, but at most 1e-3 (up to 38 samples) and at least 1e-5 (from 388"
+    )
+    assert limit_rule().startswith(rule)
+    assert limit_rule() in agreement.__doc__
     assert p_value_limit(np.array([38, 387])) == pytest.approx([1e-3, 1.5 / 387**2], abs=0)
     assert p_value_limit(np.array([39, 388])) == pytest.approx([1.5 / 39**2, 1e-5], abs=0)
     assert p_value_limit(39) < 1e-3
     assert p_value_limit(387) > 1e-5
+
+
+@pytest.mark.parametrize("page", ["guides/agreement.md", "glossary.md", "methods/agreement-kkm.md"])
+def test_the_limits_of_the_pages_are_those_of_the_code(page):
+    path = Path(__file__).parents[2] / "docs" / page
+    if not path.exists():
+        pytest.skip("the pages are in the repository only")
+    text = re.sub(r"\s+", " ", path.read_text().replace("$", "").replace("²", "^2"))
+    start = limit_rule().split(" for ")[0]
+    bounds = re.findall(r"at (?:most|least) \S+", limit_rule())
+    # Some pages name the samples first.
+    said = rf"{re.escape(start)}(?: for n samples)?, but {bounds[0]} and {bounds[1]}"
+    assert re.search(said, text)
 
 
 def test_a_view_of_another_group_is_not_used_for_its_lack_of_agreement_with_those_used():

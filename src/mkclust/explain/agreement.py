@@ -3,7 +3,7 @@
 from typing import Any
 
 from mkclust.methods import AverageKKM
-from mkclust.methods.agreement import Agreement, measure_agreement
+from mkclust.methods.agreement import Agreement, limit_rule, measure_agreement
 from mkclust.methods.anchors import drawn_part, needs_anchors
 from mkclust.methods.training import open_training, read_training
 
@@ -16,8 +16,8 @@ def agreement(X: Any, *, groups: Any = None, **options: Any) -> Agreement:
 
     Every two views are compared by a debiased alignment of their kernels. Its p-value is the
     probability of such an alignment if the samples of one view are shuffled. Two views agree if it
-    is below 1.5 / n^2 for n samples, but at most 1e-3 (up to 38 samples) and at least 1e-5 (from
-    388 on). It takes one pass over the kernels.
+    is below {limit_rule}.
+    It takes one pass over the kernels.
 
     Parameters
     ----------
@@ -54,3 +54,7 @@ def agreement(X: Any, *, groups: Any = None, **options: Any) -> Agreement:
         samples = drawn_part(samples, ALL_SAMPLES)
     training = open_training(model, samples)
     return measure_agreement(training.source.stack(model, training.kernels))
+
+
+if agreement.__doc__ is not None:  # it is with python -OO
+    agreement.__doc__ = agreement.__doc__.replace("{limit_rule}", limit_rule())

@@ -35,6 +35,10 @@ from mkclust.stack.compare import Comparison, compare, draw
 from mkclust.text import join_words, printable, text_table
 from mkclust.types import Float
 
+# The p-value below which two views agree, times the square of the number of samples, ...
+LIMIT_TIMES_SQUARE = 1.5
+# ... if it is not lower or higher than these.
+LOWEST_LIMIT, HIGHEST_LIMIT = 1e-5, 1e-3
 # Two kernels with a larger alignment are copies.
 COPY_ALIGNMENT = 0.99
 # Copies have all samples in common, or at least this number: fewer can be alike by chance.
@@ -51,12 +55,28 @@ GROUPED_SAMPLES = 1024
 
 
 def p_value_limit(n_samples: Any) -> Any:
-    """Return the p-value below which two views agree: 1e-3 up to 38 samples, 1e-5 from 388 on.
+    """Return the p-value below which two views agree: `limit_rule` in numbers.
 
     Chosen by benchmarks/agreement_limit.py. It does not depend on the number of views: a view that
     agrees with none must not exclude another.
     """
-    return np.clip(1.5 / np.maximum(n_samples, 1.0) ** 2, 1e-5, 1e-3)
+    limits = LIMIT_TIMES_SQUARE / np.maximum(n_samples, 1.0) ** 2
+    return np.clip(limits, LOWEST_LIMIT, HIGHEST_LIMIT)
+
+
+def limit_rule() -> str:
+    """Return in words the p-value below which two views agree.
+
+    >>> limit_rule()
+    '1.5 / n^2 for n samples, but at most 1e-3 (up to 38 samples) and at least 1e-5 (from 388 on)'
+    """
+    last_high = math.floor(math.sqrt(LIMIT_TIMES_SQUARE / HIGHEST_LIMIT))
+    first_low = math.ceil(math.sqrt(LIMIT_TIMES_SQUARE / LOWEST_LIMIT))
+    highest, lowest = (f"{each:.0e}".replace("e-0", "e-") for each in (HIGHEST_LIMIT, LOWEST_LIMIT))
+    return (
+        f"{LIMIT_TIMES_SQUARE} / n^2 for n samples, but at most {highest} (up to {last_high} "
+        f"samples) and at least {lowest} (from {first_low} on)"
+    )
 
 
 # The smallest p-values by shuffled samples, and the smallest twice such ones.
