@@ -1,10 +1,13 @@
 """Certificates: proofs, searches, and problems made to deceive both."""
 
+import gzip
 import importlib.util
+import json
 import sys
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from conftest import gaussian_kernels
@@ -242,3 +245,18 @@ def test_a_solve_that_stops_early_claims_nothing():
     solution = solve_simple_mkkm(as_stack(kernels), 4, max_iter=1)
     assert not solution.converged
     assert str(solution.certificate) == "open"
+
+
+def test_the_committed_certificates_are_all_stated_and_true():
+    record = json.loads((SCRIPT.parent / "results" / "certificates.json").read_text())
+    with gzip.open(SCRIPT.parent / "results" / "certificates.jsonl.gz", "rt") as lines:
+        rows = pd.DataFrame([json.loads(line) for line in lines])
+    assert len(rows) == record["proofs where they pay"]["problems"] >= 2000
+    assert set(rows["family"]) == {each.__name__ for each in certificates.FAMILIES}
+    assert rows["error"].isna().all()
+    assert not rows["false"].any()
+    assert not rows.apply(certificates.is_false, axis=1).any()
+    proved, searched = rows["kind"] == "proved", rows["kind"] == "searched"
+    assert (proved | searched).all()
+    assert rows["probability"][searched].between(0, HIGHEST_PROBABILITY, "right").all()
+    assert (rows["n"][rows["family"] == "streamed_many"] > 2000).sum() > 100
