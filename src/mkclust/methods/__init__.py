@@ -1,4 +1,8 @@
-"""The methods: one page each, and the registry that everything else reads."""
+"""The methods: one page each, and the registry that everything else reads.
+
+AgreementKKM, the recommended one, cuts its clusters from a graph of neighborhoods, for any number
+of samples; the others are kernel k-means.
+"""
 
 from mkclust.methods.agreement_kkm import AgreementKKM, solve_agreement_kkm
 from mkclust.methods.anchored_mkkm import AnchoredMKKM, solve_anchored_mkkm
@@ -74,5 +78,5 @@ METHODS: dict[str, type[MultipleKernelClusterer]] = {
     "localized-simplemkkm": LocalizedSimpleMKKM,
 }
 
-# The default of the command line, and the method to begin with.
+# The default of the command line, and the method to begin with, whatever the number of samples.
 RECOMMENDED = "agreement-kkm"
