@@ -14,7 +14,7 @@ import scipy.sparse
 
 from mkclust.graph.similarities import entries_at, lower_bounds, places_of
 from mkclust.kernels.neighbors import LARGEST_WITH_ALL_TIES, LONGEST_TIMES
-from mkclust.linalg import namespace, set_diagonal, to_device, to_host
+from mkclust.linalg import namespace, select, set_diagonal, to_device, to_host
 from mkclust.linalg.threads import in_threads
 from mkclust.types import Array, Float
 
@@ -51,22 +51,23 @@ class Lists:
         is_in = values >= limits[anchors] - self.tie
         rows, anchors = rows[is_in], anchors[is_in]
         shape = (similarities.shape[0], len(limits))
-        if self.for_all:
-            alone = np.setdiff1d(np.arange(shape[0]), rows)
-            nearest, is_near = nearest_list(similarities, limits, alone)
-            rows = np.append(rows, alone[is_near])
-            anchors = np.append(anchors, nearest[is_near])
+        counts = np.bincount(rows, minlength=shape[0])
+        alone = np.flatnonzero(counts == 0)
+        if not self.for_all or not len(alone):
+            # Row by row, as they are found.
+            ends = np.append(0, np.cumsum(counts))
+            return scipy.sparse.csr_array((np.ones(len(rows), bool), anchors, ends), shape)
+
+        nearest, is_near = nearest_list(select(similarities, alone), limits)
+        rows = np.append(rows, alone[is_near])
+        anchors = np.append(anchors, nearest[is_near])
         return _matrix(rows, anchors, shape)
 
 
-def nearest_list(
-    similarities: Array, limits: Float, rows: np.ndarray
-) -> tuple[np.ndarray, np.ndarray]:
-    """Return the nearest anchor that has a list, for some rows, and whether there is one."""
-    some = to_host(similarities, None)[rows]
-    some = np.where(np.isfinite(limits), some, -np.inf)
-    nearest = some.argmax(axis=1)
-    return nearest, some.max(axis=1, initial=-np.inf) > -np.inf
+def nearest_list(similarities: Array, limits: Float) -> tuple[np.ndarray, np.ndarray]:
+    """Return the nearest anchor that has a list, for every row, and whether there is one."""
+    to_lists = np.where(np.isfinite(limits), to_host(similarities), -np.inf)
+    return to_lists.argmax(axis=1), to_lists.max(axis=1, initial=-np.inf) > -np.inf
 
 
 def list_sizes(neighbors: Any, n_anchors: int, n_clusters: int) -> tuple[int, ...]:

@@ -9,7 +9,6 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-import scipy.sparse
 from sklearn.base import clone
 
 from mkclust.data.blocks import Block, Blocks, check_finite
@@ -20,7 +19,7 @@ from mkclust.graph import cut
 from mkclust.linalg import is_foreign, ranges
 from mkclust.methods.inductive import InductiveClusterer
 from mkclust.methods.missingness import measure_missingness
-from mkclust.methods.neighborhoods import orthonormal_basis
+from mkclust.methods.neighborhoods import orthonormal_basis, stacked
 from mkclust.methods.out_of_sample import UNCOVERED, warn_of_uncovered
 from mkclust.methods.training import learn
 from mkclust.stack.discretize import assign
@@ -88,19 +87,14 @@ def held(samples: Samples, block: Block, numbers: np.ndarray | slice) -> Samples
 def cut_again(fitted: Any, samples: Samples, blocks: Blocks, numbers: np.ndarray) -> None:
     """Find the clusters in the graph of more samples than the anchors, which it stays with."""
     extension = fitted._source.extension
-    found: list[list[list[Any]]] = []
+    found = []
     for some in ranges(len(numbers), BLOCK_SAMPLES):
         block = blocks.take(numbers[some])
         check_finite(block, numbers[some])
-        similarities = fitted._source.similarities(
-            fitted, held(samples, block, numbers[some]), None
-        )
-        for compared in extension.compare(similarities, block.n_rows):
-            found.append(extension.neighborhoods.memberships(compared))
-    memberships = [
-        [scipy.sparse.vstack(parts, "csr") for parts in zip(*of_kernel, strict=True)]
-        for of_kernel in zip(*found, strict=True)
-    ]
+        part = held(samples, block, numbers[some])
+        similarities = fitted._source.similarities(fitted, part, None)
+        found.append(extension.memberships(similarities, block.n_rows))
+    memberships = stacked(found)
 
     options = fitted._options("n_init", "random_state")
     best = cut(memberships, fitted.n_clusters, **options)

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import numpy as np
+import scipy.sparse
 
 from mkclust.engine.eigen import Relaxation
 from mkclust.graph import (
@@ -182,13 +183,15 @@ class NeighborhoodExtension(Extension):
 
     def embed(self, similarities: Sequence[Similarities], n_new: int) -> Array:
         """Embed new samples, (n_new, k), on the host."""
-        rows = [
-            self.neighborhoods.embed(self.neighborhoods.memberships(compared))
-            for compared in self.compare(similarities, n_new)
-        ]
-        if not rows:
+        return self.neighborhoods.embed(self.memberships(similarities, n_new))
+
+    def memberships(self, similarities: Sequence[Similarities], n_new: int) -> list[list[Any]]:
+        """Return by kernel and size in which lists of anchors new samples are."""
+        compared = self.compare(similarities, n_new)
+        found = [self.neighborhoods.memberships(each) for each in compared]
+        if not found:
             raise ValueError("X is empty, it has no samples: pass at least one")
-        return np.concatenate(rows)
+        return stacked(found)
 
     def compare(self, similarities: Sequence[Similarities], n_new: int) -> Iterator[list[Array]]:
         """Yield the similarities of some new samples to the anchors, by the mix and by view."""
@@ -202,6 +205,14 @@ class NeighborhoodExtension(Extension):
                 blocks |= part.blocks(some)
             shape = some.stop - some.start, n_anchors
             yield self.neighborhoods.compared.compare(blocks, shape, like)
+
+
+def stacked(parts: Sequence[list[list[Any]]]) -> list[list[Any]]:
+    """Return the memberships of several parts of the samples as those of all."""
+    return [
+        [scipy.sparse.vstack(blocks, "csr") for blocks in zip(*of_kernel, strict=True)]
+        for of_kernel in zip(*parts, strict=True)
+    ]
 
 
 class NewRows:
