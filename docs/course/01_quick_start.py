@@ -20,7 +20,7 @@ for name, view in digits.views.items():
 # %%
 # A method is an estimator, like those of scikit-learn. :class:`~mkclust.AgreementKKM` is the method
 # to begin with. It computes a kernel (a matrix of similarities) for every view, compares the views,
-# mixes those that agree and finds the clusters.
+# mixes those that agree, and cuts the clusters from the graph of who is near whom.
 
 from mkclust import AgreementKKM
 

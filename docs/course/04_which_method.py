@@ -75,7 +75,8 @@ for warning in caught:
 # As a rule of thumb:
 #
 # - **You are not sure that every view is good**: AgreementKKM. This is the usual case.
-# - **You also want a certificate**: AnchoredMKKM uses the views that agree, and solves a convex
+# - **You have very many samples, or clusters of very unequal size**: AgreementKKM, too.
+# - **You want a certificate**: AnchoredMKKM uses the views that agree, and solves a convex
 #   problem.
 # - **All views are good, and you follow the paper**: SimpleMKKM.
 # - **A baseline**: AverageKKM. If a method does not beat it, its weights are of no use.

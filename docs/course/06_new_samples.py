@@ -19,7 +19,8 @@ model = AgreementKKM(n_clusters=10, random_state=0).fit(old)
 
 # %%
 # ``predict`` takes new rows of the same views. It uses the widths, means, scales and weights that
-# were learned from the training samples, for which it returns ``labels_`` exactly.
+# were learned from the training samples, and the neighborhoods of these: a new sample belongs with
+# those that it is near. For the training samples it returns ``labels_`` exactly.
 
 labels = model.predict(new)
 print(f"same labels on the training samples: {(model.predict(old) == model.labels_).all()}")
