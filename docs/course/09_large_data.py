@@ -7,10 +7,10 @@ entries, and beyond some ten thousand samples there are other ways, with the sam
 """
 
 # %%
-# **Anchors.** Beyond 10,000 samples, AgreementKKM finds the neighbors of 10,000 of them, the anchors,
-# and assigns all samples by the anchors that they are near. Kernels stay exact, and no n x n matrix
-# is ever made. So that this lesson is quick, we take 10,000 samples in three views, 500 anchors, and
-# learn from 2,000 samples.
+# **Anchors.** Beyond 10,000 samples, AgreementKKM finds the neighbors of 10,000 of them, the
+# anchors, and assigns all samples by the anchors that they are near. Kernels stay exact, and no n x
+# n matrix is ever made. So that this lesson is quick, we take 10,000 samples in three views, 500
+# anchors, and learn from 2,000 samples.
 
 import numpy as np
 from sklearn.base import clone
