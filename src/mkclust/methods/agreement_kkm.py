@@ -100,10 +100,8 @@ def solve_agreement_kkm(
     coefficients = compromise.scatter(compromise.coefficients)
     options: Any = {"n_init": n_init, "random_state": random_state}
     found = find_clusters(stack, coefficients, n_clusters, neighbors, **options)
-    neighborhoods, cut = found
+    neighborhoods, cut, embedding = found
     like = stack.kernels[0].like
-    embedding = cut.rows @ neighborhoods.basis
-
     return Solution(
         partition=to_device(embedding, like),
         weights=compromise.scatter(compromise.weights),

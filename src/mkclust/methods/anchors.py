@@ -19,7 +19,7 @@ from mkclust.graph import cut
 from mkclust.linalg import is_foreign, ranges
 from mkclust.methods.inductive import InductiveClusterer
 from mkclust.methods.missingness import measure_missingness
-from mkclust.methods.neighborhoods import orthonormal_basis, stacked
+from mkclust.methods.neighborhoods import orthonormalized, stacked
 from mkclust.methods.out_of_sample import UNCOVERED, warn_of_uncovered
 from mkclust.methods.training import learn
 from mkclust.stack.discretize import assign
@@ -102,7 +102,7 @@ def cut_again(fitted: Any, samples: Samples, blocks: Blocks, numbers: np.ndarray
         extension.neighborhoods,
         scales=best.scales,
         anchors=best.anchors,
-        basis=orthonormal_basis(best.rows),
+        basis=orthonormalized(best.rows)[1],
     )
     extension = replace(extension, neighborhoods=neighborhoods)
     fitted._source = replace(fitted._source, extension=extension)

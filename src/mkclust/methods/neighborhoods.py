@@ -71,6 +71,7 @@ class Clusters(NamedTuple):
 
     neighborhoods: Neighborhoods
     cut: Cut
+    embedding: Float  # orthonormal
 
 
 def find_clusters(
@@ -99,10 +100,9 @@ def find_clusters(
     ties = ties_of(stack, compared)
     lists, memberships = find_lists(compare, n, parts, sizes, ties, like)
     found = cut(memberships, n_clusters, n_init=n_init, random_state=random_state)
-    basis = orthonormal_basis(found.rows)
-    return Clusters(
-        Neighborhoods(compared, lists, sizes, found.scales, found.anchors, basis, n), found
-    )
+    embedding, basis = orthonormalized(found.rows)
+    learned = Neighborhoods(compared, lists, sizes, found.scales, found.anchors, basis, n)
+    return Clusters(learned, found, embedding)
 
 
 def kernel_blocks(stack: Stack, kernels: Sequence[int], samples: Any) -> dict[int, KernelBlock]:
@@ -135,12 +135,12 @@ def ties_of(stack: Stack, compared: MixAndViews) -> list[float]:
     ]
 
 
-def orthonormal_basis(rows: Float) -> Float:
-    """Return the symmetric matrix, (k, k), that makes the columns of rows orthonormal."""
-    values, vectors = np.linalg.eigh(rows.T @ rows)
-    is_real = values > RANK_TOLERANCE * values[-1]
-    lengths = np.sqrt(np.where(is_real, values, 1.0))
-    return (vectors * (is_real / lengths)) @ vectors.T
+def orthonormalized(rows: Float) -> tuple[Float, Float]:
+    """Return the nearest matrix of orthonormal columns, and the (k, k) matrix that makes it."""
+    left, lengths, turn = np.linalg.svd(rows, full_matrices=False)
+    is_real = lengths > RANK_TOLERANCE * lengths[0]
+    inverse = is_real / np.where(is_real, lengths, 1.0)
+    return left @ turn, (turn.T * inverse) @ turn
 
 
 def sampled_alignments(stack: Stack, embedding: Float) -> Float:
