@@ -1,4 +1,4 @@
-"""Variables that were clustered on are told by their values, whatever became of them in the fit."""
+"""Variables that were clustered on, or are computed from these, are told by their values."""
 
 from dataclasses import replace
 
@@ -9,6 +9,7 @@ from scipy.sparse import csr_array
 
 from mkclust import AverageKKM, SimpleMKKM, annotate, load_model, save_model
 from mkclust.data import as_blocks
+from mkclust.explain.clustered_on import NOT_ALL
 from mkclust.kernels import Nystroem
 from mkclust.methods.source import some_rows
 
@@ -51,10 +52,10 @@ def names_tested(model, table):
 def test_columns_of_all_kinds_are_recognized(table, rng, approximation, tmp_path):
     model = fitted(table, approximation)
     others = table.assign(noise=rng.normal(size=N), side=rng.choice(["l", "r"], size=N))
-    assert names_tested(model, others.iloc[::-1]) == (["noise", "side"], ())
+    assert names_tested(model, others.iloc[::-1]) == (["noise", "side"], (NOT_ALL,))
     pytest.importorskip("skops")
     loaded = load_model(save_model(model, tmp_path / "model.skops"))
-    assert names_tested(loaded, others) == (["noise", "side"], ())
+    assert names_tested(loaded, others) == (["noise", "side"], (NOT_ALL,))
 
 
 @pytest.mark.parametrize("n", [8, 12, 20])
@@ -64,7 +65,7 @@ def test_copies_under_other_names_are_recognized_with_few_samples(rng, n):
     model = fitted({"table": table, "other": rng.normal(size=(n, 3))})
     copies = {"Alter": table["age"], "x": table["gene 1"], "y": -3 * table["gene 7"] + 2}
     copies["gender"] = table["sex"].map({0: "f", 1: "m"})
-    assert names_tested(model, copies | {"new": rng.normal(size=n)}) == (["new"], ())
+    assert names_tested(model, copies | {"new": rng.normal(size=n)}) == (["new"], (NOT_ALL,))
 
 
 @BY_APPROXIMATION
@@ -83,14 +84,72 @@ def test_columns_are_recognized_under_other_names_and_in_other_codes(table, rng,
             "new": rng.normal(size=N),
         }
     )
-    assert names_tested(model, others) == (["new"], ())
+    assert names_tested(model, others) == (["new"], (NOT_ALL,))
 
 
 @BY_APPROXIMATION
-def test_other_columns_of_the_same_names_are_tested(table, rng, approximation):
+def test_what_is_computed_from_clustered_columns_is_not_tested(table, rng, approximation):
+    blood = pd.DataFrame({"sodium": rng.normal(140, 3, size=N)}, index=table.index)
+    model = fitted({"clinic": table, "blood": blood}, approximation)
+    age, iron, stage = table["age"], table["iron"], table["stage"].astype(str)
+    computed = {
+        "decade": age // 10,
+        "quartile": pd.qcut(iron, 4).astype(str),
+        "older": age > age.median(),
+        "usual iron": iron.abs() < 1,
+        "advanced": stage != "I",
+        "age known": age.where(np.arange(N) % 6 > 0, age.mean().round()),
+        "months": 12 * age.where(np.arange(N) % 6 > 0, rng.permutation(age)),
+        "score": iron - 0.1 * age,
+        "of two tables": 2 * iron + blood["sodium"],
+    }
+    new = {"ill": rng.uniform(size=N) < 0.3, "group": rng.choice(list("abcdef"), size=N)}
+    assert names_tested(model, computed | new) == (["ill", "group"], (NOT_ALL,))
+
+
+def test_columns_with_empty_cells_are_recognized_however_others_fill_them(table, rng):
+    is_empty = rng.uniform(size=(N, 2)) < 0.2
+    clustered = table[["age", "stage"]].copy()
+    clustered[is_empty] = None
+    model = fitted(clustered, impute="median")
+    filled = {
+        "by the mean": clustered["age"].fillna(clustered["age"].mean()),
+        "in months": 12 * table["age"],
+        "late": (clustered["stage"] == "III") & ~is_empty[:, 1],
+        "with unknown": clustered["stage"].astype(str).where(~is_empty[:, 1], "unknown"),
+        "new": rng.normal(size=N),
+    }
+    assert names_tested(model, filled) == (["new"], (NOT_ALL,))
+
+
+@pytest.mark.parametrize("n", [20, 200])
+def test_variables_that_only_depend_on_clustered_columns_are_tested(rng, n):
+    table = rng.normal(size=(n, 5))
+    others = {
+        "close": table[:, 0] + 0.3 * rng.normal(size=n),
+        "class": table[:, 1] + rng.normal(size=n) > 0,
+        "grade": np.round(table[:, 2] + rng.normal(size=n)),
+        "product": table[:, 3] * table[:, 4],
+    }
+    assert sorted(names_tested(fitted(table), others)[0]) == sorted(others)
+
+
+def test_classes_that_a_clustered_column_separates_widely_are_tested(rng):
+    classes = rng.integers(3, size=N)
+    table = np.column_stack([10 * classes + rng.normal(size=N), rng.normal(size=(N, 2))])
+    assert names_tested(fitted(table), {"species": classes, "third": classes == 2})[0] == [
+        "species",
+        "third",
+    ]
+
+
+@BY_APPROXIMATION
+def test_columns_of_the_same_names_are_not_tested_whatever_they_hold(table, approximation):
     model = fitted(table, approximation)
     others = table.sample(frac=1, random_state=0).set_axis(table.index)
-    assert sorted(names_tested(model, others)[0]) == sorted(table)
+    annotation = annotate(model, others.assign(renamed=others["iron"]), n_permutations=9)
+    assert [test.variable for test in annotation.tests if not test.reason] == ["renamed"]
+    assert "rename" in annotation.untested[0]
 
 
 @BY_APPROXIMATION
@@ -107,7 +166,7 @@ def test_survival_is_not_tested_if_its_times_were_clustered_on(rng):
     pytest.importorskip("statsmodels")
     survival = {"os_time": rng.exponential(size=N), "os_event": rng.integers(2, size=N)}
     model = fitted(np.column_stack([survival["os_time"], rng.normal(size=(N, 2))]))
-    assert names_tested(model, survival) == ([], ())
+    assert names_tested(model, survival) == ([], (NOT_ALL,))
 
 
 @BY_APPROXIMATION
@@ -117,15 +176,15 @@ def test_columns_of_sparse_views_are_recognized_and_rare_variables_not_mistaken(
     words[:, 0] = rng.poisson(1.0, size=n)
     model = fitted([csr_array(words), rng.normal(size=(n, 2))], approximation)
     rare = {f"rare {i}": np.isin(np.arange(n), rng.choice(n, 2)) for i in range(20)}
-    assert names_tested(model, {"word": words[:, 0]} | rare) == (list(rare), ())
+    assert names_tested(model, {"word": words[:, 0]} | rare) == (list(rare), (NOT_ALL,))
 
 
 def test_rare_columns_of_large_tables_are_recognized_by_their_names(rng):
     n = 2000
     table = pd.DataFrame({"iron": rng.normal(size=n), "rare": rng.permutation(n) < 3})
     model = fitted(table, Nystroem(40))
-    others = table.assign(other=rng.permutation(n) < 3, iron=rng.normal(size=n))
-    assert names_tested(model, others) == (["iron", "other"], ())
+    others = table.assign(other=rng.permutation(n) < 3)
+    assert names_tested(model, others) == (["other"], (NOT_ALL,))
     model._source = replace(model._source, rows={})  # as of views with too many columns
     names, (note,) = names_tested(model, others)
     assert names == ["other"]

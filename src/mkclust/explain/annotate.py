@@ -18,7 +18,7 @@ from mkclust.data.survival_columns import (
     read_name,
     usual_survival,
 )
-from mkclust.explain.clustered_on import ClusteredView, clustered_views
+from mkclust.explain.clustered_on import ClusteredView, clustered_views, why_clustered
 from mkclust.explain.fitted import check_fitted, fitted_index
 from mkclust.explain.permuted_clusters import FEW_ORDERS, PermutedClusters
 from mkclust.explain.tables import AlignedTable, read_tables
@@ -193,7 +193,9 @@ def annotate(
     labels : MultipleKernelClusterer, array-like of int or pandas.Series of shape (n_samples,)
         A fitted model, or its clusters; a Series has the ids of the samples as its index. Samples
         with the label -1 are left out. With a model, variables that it was clustered on are not
-        tested: those with the ranks or the categories of its columns, whatever their names.
+        tested: those with the names, the ranks or the categories of its columns. Nor are functions
+        of these: decades, thresholds, merged categories, weighted sums of two columns, and columns
+        whose empty cells were filled. Others cannot be recognized, which a note says.
     table : data frame, mapping of columns, array, AnnData, or mapping or list of these
         The variables; of AnnData and MuData, ``obs``. Data frames, Series and AnnData are matched
         by their index, in any order of rows, and may lack samples; all else by position.
@@ -270,9 +272,8 @@ def _test(
     """Return the test of a variable against the clusters, or why there is none."""
     clusters = permuted.clusters
     known = variable.known & (clusters >= 0)
-    pairs = list(zip(variable.columns, variable.values, strict=True))
-    reason = max((view.reason(*pair) for view in views for pair in pairs), default="")
-    reason = reason or variable.reason or _why_not(variable.values, known, clusters[known])
+    reason = variable.reason or _why_not(variable.values, known, clusters[known])
+    reason = reason or why_clustered(views, variable.columns, variable.values)
     found = _Test(name, variable.test, np.nan, np.nan, np.nan, int(known.sum()), 0, reason)
     found = found._replace(n_missing=len(known) - found.n_samples)
     if reason:

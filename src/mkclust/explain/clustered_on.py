@@ -1,17 +1,31 @@
-"""Recognize variables that a model was clustered on by their values, whatever their names are.
+"""Recognize variables that a model was clustered on, or that are computed from these.
 
-Such a variable explains columns of a view up to rounding: their ranks or values if hardly two
-samples have the same value, and else their levels, which these columns have to tell apart.
+A variable that was clustered on explains columns of a view up to rounding, whatever its name is:
+their ranks or values if hardly two samples have the same value, and else their levels, which these
+columns have to tell apart. Functions of columns are recognized by `mkclust.explain.derived`.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import combinations_with_replacement
 from typing import Any
 
 import numpy as np
 from scipy.sparse import csr_array
-from scipy.special import gammaln
 from scipy.stats import rankdata
 
+from mkclust.data.encode import TableEncoder
+from mkclust.explain.derived import (
+    MOST_COLUMNS,
+    SAME,
+    Columns,
+    is_cut,
+    is_filled_copy,
+    is_merge,
+    is_sum,
+    log2_orders,
+    standard,
+)
 from mkclust.explain.fitted import kernel_source, observed_samples
 from mkclust.kernels.kinds import RULES
 from mkclust.linalg import select, to_host
@@ -21,12 +35,26 @@ from mkclust.methods.same_input import only_covered
 from mkclust.text import join_words
 from mkclust.types import Array, Float
 
-# Share of a column's variance that the same variable explains; few samples exclude most columns.
-SAME, FEW_SAMPLES, SAME_OF_FEW = 0.998, 32, 0.98
-# Bits of evidence against agreement by chance from which names need not agree.
+# Few samples exclude most columns, by a lower limit than `SAME`.
+FEW_SAMPLES, SAME_OF_FEW = 32, 0.98
+# Bits of evidence against agreement by chance.
 CERTAIN_BITS = 5
+# Values that differ by less, relatively, are the same in single precision.
+SAME_FILL = 1e-6
 REASON = "used to make the clusters"
-REASON_OF_NAME = "a column of this name was used to make the clusters, and its values were not kept"
+REASON_OF_FUNCTION = (
+    "functions of columns that were used to make the clusters (pass labels_ to test them even so)"
+)
+REASON_OF_NAME = (
+    "columns of these names were used to make the clusters (rename those that hold something else)"
+)
+NOT_ALL = (
+    "Variables that were computed from the clustered ones (cuts, sums, scores) cannot all be "
+    "recognized: leave them out."
+)
+
+# The columns of a category, and which of these is the level that stands for empty cells.
+Category = tuple[np.ndarray, int | None]
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,45 +64,134 @@ class ClusteredView:
     sources: tuple[str, ...]  # columns of the user's table that its columns come from, if named
     samples: np.ndarray  # which samples its rows are
     rows: Array | None  # its values, or their ranks within the columns; None if they were not kept
+    # What stands for empty cells in every column, if anything does.
+    fills: Float | None = None
+    categories: Sequence[Category] = ()
 
-    def _entries(self, samples: np.ndarray, columns: np.ndarray | None = None) -> Float:
-        rows: Any = self.rows if columns is None else select(self.rows, columns, axis=1)
-        return np.asarray(to_host(dense_rows(select(rows, samples))), dtype=float)
+    @property
+    def n_columns(self) -> int:
+        """Number of columns that were kept."""
+        return 0 if self.rows is None else int(self.rows.shape[1])
 
-    def reason(self, name: str, values: Float) -> str:
-        """Return why a variable is not tested if it is one of this view, else nothing."""
-        named = np.flatnonzero([source == name for source in self.sources])
-        if self.rows is None:
-            return REASON_OF_NAME if len(named) else ""
-        known = np.flatnonzero(np.isfinite(values[self.samples]))
+    def has_column(self, name: str) -> bool:
+        """Return whether a column of this name was clustered on."""
+        return name in self.sources
+
+    def entries(self, rows: np.ndarray, columns: np.ndarray | None = None) -> Float:
+        """Return some rows, by their numbers in the view, of all columns or of some."""
+        every: Any = self.rows if columns is None else select(self.rows, columns, axis=1)
+        return np.asarray(to_host(dense_rows(select(every, rows))), dtype=float)
+
+    def columns_among(self, samples: np.ndarray) -> Columns:
+        """Return the columns of some rows of the view."""
+
+        def take(rows: np.ndarray, columns: np.ndarray | None = None) -> Float:
+            return self.entries(samples[rows], columns)
+
+        return take
+
+    def columns_without_fills(self, samples: np.ndarray) -> Columns:
+        """Return the columns of some rows of the view, NaN for what stands for empty cells."""
+        take, fills = self.columns_among(samples), self.fills
+        if fills is None:
+            return take
+
+        def take_known(rows: np.ndarray, columns: np.ndarray | None = None) -> Float:
+            entries = take(rows, columns)
+            own = fills if columns is None else fills[columns]
+            return np.where(np.isclose(entries, own, rtol=SAME_FILL), np.nan, entries)
+
+        return take_known
+
+    def known(self, values: Float) -> np.ndarray:
+        """Return which rows of the view are of samples with a value."""
+        return np.flatnonzero(np.isfinite(values[self.samples]))
+
+    def has_copy(self, values: Float) -> bool:
+        """Return whether a variable of all samples is one of the columns, or of the categories."""
+        known = self.known(values)
         values = values[self.samples[known]]
         _, firsts, codes, counts = np.unique(
             values, return_index=True, return_inverse=True, return_counts=True
         )
-        if len(counts) < 2:  # on the samples that were kept
-            entries = self._entries(known, named)
-            return REASON if entries.size and not np.ptp(entries, axis=0).any() else ""
+        if not self.n_columns or len(counts) < 2:  # on the samples that were kept
+            return False
         by_levels = 2 * len(counts) <= len(codes)
         few = np.argsort(codes, kind="stable")
         few = few[np.linspace(0, len(few) - 1, FEW_SAMPLES).astype(int)]
         few = np.union1d(few, firsts) if by_levels else np.unique(few)
-        entries = self._entries(known[few])
+        entries = self.entries(known[few])
         columns = np.flatnonzero(_explained(entries, codes[few], by_levels) >= SAME_OF_FEW)
         n_rivals = entries.shape[1]
         if by_levels:  # only columns with as few levels could agree by chance
             n_levels = 1 + np.count_nonzero(np.diff(np.sort(entries, axis=0), axis=0), axis=0)
             n_rivals = max(np.count_nonzero(n_levels <= len(counts)), 1)
-        entries = self._entries(known, columns)
-        bits = (gammaln(len(known) + 1) - gammaln(counts + 1).sum()) / np.log(2)
+        entries = self.entries(known, columns)
         is_same = _explained(entries, codes, by_levels) >= SAME
-        is_certain = is_same & (bits >= CERTAIN_BITS + np.log2(n_rivals))
-        if not by_levels:  # the values say more than the ranks if samples are few
-            shares = np.square(_standard(entries).T @ _standard(values))
+        least = CERTAIN_BITS + np.log2(n_rivals)
+        if by_levels:
+            is_certain = is_same
+            for place in np.flatnonzero(is_same):
+                is_certain[place] = _bits_of_levels(entries[:, place], codes) >= least
+        else:  # the values say more than the ranks if samples are few
+            shares = np.square(standard(entries).T @ standard(values))
             bits = (1 - len(known) / 2) * np.log2(np.maximum(1 - shares, 1e-12))
-            is_certain |= (shares >= SAME) & (bits >= CERTAIN_BITS + np.log2(n_rivals))
-        found = entries[:, is_certain | (is_same & np.isin(columns, named))]
+            is_certain = is_same & (log2_orders(counts) >= least)
+            is_certain |= (shares >= SAME) & (bits >= least)
+        found = entries[:, is_certain]
         n_told = len(np.unique(found[firsts], axis=0)) if by_levels else len(firsts)
-        return REASON if found.shape[1] and n_told == len(firsts) else ""
+        return found.shape[1] > 0 and n_told == len(firsts)
+
+    def has_function(self, values: Float) -> bool:
+        """Return whether a variable of all samples is a function of one column, or category."""
+        known = self.known(values)
+        if not self.n_columns or len(known) < 2:
+            return False
+
+        values = values[self.samples[known]]
+        return (
+            is_filled_copy(values, self.columns_among(known))
+            or is_cut(values, self.columns_without_fills(known))
+            or any(self._has_merge(values, known, each) for each in self.categories)
+        )
+
+    def _has_merge(self, values: Float, known: np.ndarray, category: Category) -> bool:
+        columns, fill = category
+        marks = self.entries(known, columns) != 0
+        is_level = marks.any(axis=1)
+        if fill is not None:
+            is_level &= ~marks[:, fill]
+        levels = marks[is_level].argmax(axis=1)
+        return is_merge(values[is_level], levels, len(self.categories))
+
+
+def why_clustered(
+    views: Sequence[ClusteredView], names: Sequence[str], values: Sequence[Float]
+) -> str:
+    """Return why a variable is not tested if it comes from clustered columns, else nothing.
+
+    A variable may consist of several columns, as survival does.
+    """
+    if any(view.has_copy(each) for view in views for each in values):
+        return REASON
+    if any(view.has_column(name) for view in views for name in names):
+        return REASON_OF_NAME
+    if any(view.has_function(each) for view in views for each in values):
+        return REASON_OF_FUNCTION
+    narrow = [view for view in views if 0 < view.n_columns <= MOST_COLUMNS]
+    pairs = list(combinations_with_replacement(narrow, 2))
+    if any(_is_sum_of(each, *pair) for each in values for pair in pairs):
+        return REASON_OF_FUNCTION
+    return ""
+
+
+def _is_sum_of(values: Float, one: ClusteredView, other: ClusteredView) -> bool:
+    """Return whether a variable is a sum of a column each of two views, or of one."""
+    common = np.intersect1d(one.samples[one.known(values)], other.samples)
+    columns = [
+        view.columns_among(np.flatnonzero(np.isin(view.samples, common))) for view in (one, other)
+    ]
+    return len(common) > 0 and is_sum(values[common], *columns)
 
 
 def clustered_views(labels: Any) -> tuple[list[ClusteredView], str]:
@@ -103,35 +220,56 @@ def clustered_views(labels: Any) -> tuple[list[ClusteredView], str]:
         columns, rows = source.given.columns, source.rows
         if labels._covered is not None:
             rows = {view: (labels._covered[some], part) for view, (some, part) in rows.items()}
-    # Columns of the user's table, such as ``smoker`` for the mark ``smoker=yes``.
     of_marks: dict[str, Any] = {}
-    for encoding in source.given.encodings.values():
-        of_marks |= encoding.sources()
+    fills: dict[str, Float | None] = {}
+    categories: dict[str, list[Category]] = {}
+    for table, encoder in source.given.encodings.items():
+        # Columns of the user's table, such as ``smoker`` for the mark ``smoker=yes``.
+        of_marks |= encoder.sources()
+        parts = encoder.parts(table)
+        fills[parts[0]] = encoder.medians
+        categories[parts[-1]] = _categories(encoder)
     views = [
         ClusteredView(
             tuple(str(of_marks.get(column, column)) for column in columns.get(view, ())),
             *rows.get(view, (np.arange(0), None)),
+            fills=fills.get(view),
+            categories=categories.get(view, ()),
         )
         for view in source.given.names
     ]
     unknown = [repr(view) for view in source.given.names if view not in rows]
-    note = (
-        f"The model has kept no columns of {join_words(unknown)}, so that it cannot be known "
-        "whether variables under other names were clustered on."
-    )
-    return views, note if unknown else ""
+    if unknown:
+        return views, (
+            f"The model has kept no columns of {join_words(unknown)}, so that it cannot be known "
+            "whether variables under other names were clustered on."
+        )
+    return views, NOT_ALL
+
+
+def _categories(encoder: TableEncoder) -> list[Category]:
+    """Return the columns of each category in the view of the categories of a table."""
+    found, start = [], 0
+    for place, levels in encoder.levels.items():
+        columns = np.arange(start, start + len(levels))
+        fill = encoder.fill_levels.get(place)
+        found.append((columns, None if fill is None else levels.index(fill)))
+        start += len(levels)
+    return found
+
+
+def _bits_of_levels(column: Float, codes: np.ndarray) -> float:
+    """Return the evidence against a column having one value for each level by chance."""
+    values, counts = np.unique(column, return_counts=True)
+    # The value that each level has, the first of them if single samples have others.
+    value_of = column[np.unique(codes, return_index=True)[1]]
+    n_levels = (value_of == values[:, None]).sum(axis=1)
+    return float(log2_orders(counts) - log2_orders(n_levels))
 
 
 def _explained(entries: Float, codes: np.ndarray, by_levels: bool) -> Float:
     """Return the share of the variance of each column's ranks that levels, or ranks, explain."""
-    given: Any = _standard(rankdata(codes))
+    given: Any = standard(rankdata(codes))
     if by_levels:
         given = csr_array((1 / np.sqrt(np.bincount(codes))[codes], (np.arange(len(codes)), codes)))
-    return np.square(np.atleast_2d(given.T @ _standard(rankdata(entries, axis=0)))).sum(axis=0)
-
-
-def _standard(values: Float) -> Float:
-    """Return columns that are centered, of length one; zeros if all of its values are equal."""
-    centered = values - values.mean(axis=0)
-    lengths = np.sqrt((centered**2).sum(axis=0))
-    return centered / np.where(lengths > 0, lengths, 1.0)
+    return np.square(np.atleast_2d(given.T @ standard(rankdata(entries, axis=0)))).sum(axis=0)

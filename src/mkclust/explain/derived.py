@@ -1,0 +1,289 @@
+"""Recognize variables that are computed from one or two columns.
+
+A variable is recognized if it is a function of the columns up to single exceptions, and
+if chance would hardly make it one. What only depends on a column, however closely, is
+not: sex is no function of height.
+"""
+
+from typing import Any, Protocol
+
+import numpy as np
+from scipy.special import gammaln
+from scipy.stats import rankdata
+
+from mkclust.types import Float
+
+# Evidence against a function by chance, in bits, beyond that for the choice of columns.
+CERTAIN_BITS = 10
+# Largest share of a variable's entropy that is left if the column is known.
+LEFT_ENTROPY = 0.02
+# A step in the column this many times as wide as those around it separates groups of
+# samples, as a class does; thresholds are elsewhere as well. Around it are this share of
+# all steps, or this number of them.
+WIDE_STEP, SHARE_AROUND, FEWEST_AROUND = 8, 0.1, 5
+# Samples that are compared first, to exclude most columns; intervals have as many levels.
+FEW_SAMPLES = 64
+# Values lie on a line of the column if they differ from it by this share of their
+# interquartile range, and are those of the column if this share of them does.
+ON_LINE, LEAST_SHARE = 0.01, 0.7
+# Values that more of the others have are levels, which are often on a line.
+LARGEST_TIE = 0.1
+# Of fewer samples, lines and sums are not told.
+FEWEST_SAMPLES = 5
+# Variance of a variable, and of its ranks, that the sum of two columns explains.
+SAME = 0.998
+# Numbers of columns and of samples up to which sums of two columns are looked for.
+MOST_COLUMNS, MOST_SAMPLES = 1000, 256
+
+
+class Columns(Protocol):
+    """Columns of which only some entries are in memory at a time."""
+
+    def __call__(self, rows: np.ndarray, columns: np.ndarray | None = None) -> Float:
+        """Return the entries of some samples, of some columns or of all."""
+
+
+def is_cut(values: Float, take: Columns) -> bool:
+    """Return whether a variable of few levels divides one of the columns into intervals.
+
+    Samples with NaN in a column do not count.
+
+    >>> age = np.random.default_rng(0).normal(60, 15, size=(100, 2)).round()
+    >>> is_cut(age[:, 1] // 10, columns_of(age)), is_cut(np.arange(100) % 2, columns_of(age))
+    (True, False)
+    """
+    codes, counts = _levels(values)
+    everyone = np.arange(len(values))
+    few = _some_of_each(codes, counts)
+    if not 2 <= len(counts) <= FEW_SAMPLES or log2_orders(counts) < CERTAIN_BITS:
+        return False
+
+    entries = take(few)
+    least = CERTAIN_BITS + np.log2(entries.shape[1])
+    order = np.argsort(entries, axis=0, kind="stable")  # levels rise among ties
+    is_known = np.isfinite(np.take_along_axis(entries, order, axis=0))  # NaN come last
+    is_border = (np.diff(codes[few][order], axis=0) != 0) & is_known[1:]
+    n_pieces = 1 + np.count_nonzero(is_border, axis=0)
+    most_bits = log2_orders(counts) - _cost_of_pieces(n_pieces, len(counts), len(values))
+    columns = np.flatnonzero((n_pieces < 2 * len(counts)) & (most_bits >= least))
+    return any(_bits_of_cut(values, column) >= least for column in take(everyone, columns).T)
+
+
+def is_merge(values: Float, groups: np.ndarray, n_rivals: int = 1) -> bool:
+    """Return whether a variable has one level for each category, one of `n_rivals` columns.
+
+    >>> stage = np.random.default_rng(0).integers(4, size=80)
+    >>> is_merge(stage // 2, stage), is_merge(np.arange(80) % 2, stage)
+    (True, False)
+    """
+    codes, counts = _levels(values)
+    places, sizes = _levels(groups)
+    if not 2 <= len(counts) <= len(sizes):
+        return False
+
+    table = _contingency(places, codes)
+    if not _leaves_little(table, counts):
+        return False
+
+    cost = log2_orders(table).sum() + len(table) * np.log2(len(counts))
+    return bool(log2_orders(counts) - cost >= CERTAIN_BITS + np.log2(n_rivals))
+
+
+def is_filled_copy(values: Float, take: Columns) -> bool:
+    """Return whether most values are those of one of the columns, in any unit.
+
+    The others may be filled empty cells, of either. The most frequent value of the variable
+    is left out for that reason.
+
+    >>> x = np.random.default_rng(0).normal(size=(100, 2))
+    >>> values = np.where(np.arange(100) % 5, 3 * x[:, 1] + 2, x[:, 0])
+    >>> is_filled_copy(values, columns_of(x)), is_filled_copy(values**2, columns_of(x))
+    (True, False)
+    """
+    codes, counts = _levels(values)
+    kept = np.arange(len(values))
+    if counts.max() > 1:
+        kept = np.flatnonzero(codes != counts.argmax())
+    n = len(kept)
+    most_frequent = np.sort(counts)[-2:].min() if counts.max() > 1 else 1
+    if n < FEWEST_SAMPLES or most_frequent > LARGEST_TIE * n:
+        return False
+
+    few = kept[np.linspace(0, n - 1, min(n, FEW_SAMPLES)).astype(int)]
+    entries = take(few)
+    likely = np.flatnonzero(_share_on_line(values[few], entries) >= LEAST_SHARE / 2)
+    shares = _share_on_line(values[kept], take(kept, likely))
+    n_on_line = np.round(shares * n)
+    # Two samples tell the line; others are on it by chance with at most this probability.
+    by_chance = max(2 * ON_LINE, most_frequent / n)
+    bits = (n_on_line - 2) * -np.log2(by_chance) - log2_choose(n, n_on_line)
+    is_certain = bits >= CERTAIN_BITS + np.log2(entries.shape[1])
+    return bool(np.any((shares >= LEAST_SHARE) & is_certain))
+
+
+def is_sum(values: Float, take_one: Columns, take_other: Columns) -> bool:
+    """Return whether a variable is a weighted sum of a column each of two views, or of one.
+
+    >>> x = np.random.default_rng(0).normal(size=(100, 3))
+    >>> take = columns_of(x)
+    >>> is_sum(2 * x[:, 0] - x[:, 2], take, take), is_sum(x.sum(axis=1), take, take)
+    (True, False)
+    """
+    n, (_, counts) = len(values), _levels(values)
+    if n < FEWEST_SAMPLES or log2_orders(counts) < CERTAIN_BITS:
+        return False
+
+    few = np.linspace(0, n - 1, min(n, MOST_SAMPLES)).astype(int)
+    v, a, b = (standard(each) for each in (values[few], take_one(few), take_other(few)))
+    of_a, of_b, of_both = a.T @ v, b.T @ v, a.T @ b
+    rest = 1 - of_both**2
+    is_pair = rest > 1 - SAME  # of two columns that are alike, one does as well
+    explained = of_a[:, None] ** 2 + of_b**2 - 2 * np.outer(of_a, of_b) * of_both
+    explained = np.where(is_pair, explained / np.where(is_pair, rest, 1), 0)
+    i, j = np.unravel_index(explained.argmax(), explained.shape)
+    least = CERTAIN_BITS + np.log2(explained.size)
+    # Three samples tell the weights, and so all other values.
+    bits = log2_orders(counts) - 3 * np.log2(len(counts))
+    if explained[i, j] < SAME or bits < least:
+        return False
+
+    everyone = np.arange(n)
+    one, other = take_one(everyone, np.array([i])), take_other(everyone, np.array([j]))
+    given = np.hstack([np.ones((n, 1)), one, other])
+    fitted = given @ np.linalg.lstsq(given, values, rcond=None)[0]
+    left = 1 - _correlation(fitted, values) ** 2
+    bits = -(n - 3) / 2 * np.log2(max(left, 1e-12))
+    # Samples far from all others must not decide alone.
+    by_ranks = _correlation(_ranks(fitted), _ranks(values)) ** 2
+    return bool(bits >= least and left <= 1 - SAME and by_ranks >= SAME)
+
+
+def columns_of(array: Float) -> Columns:
+    """Return the columns of an array."""
+
+    def take(rows: np.ndarray, columns: np.ndarray | None = None) -> Float:
+        return array[rows] if columns is None else array[np.ix_(rows, columns)]
+
+    return take
+
+
+def standard(values: Float) -> Float:
+    """Return columns that are centered, of length one; zeros if all of its values are equal."""
+    centered = values - values.mean(axis=0)
+    lengths = np.sqrt((centered**2).sum(axis=0))
+    return centered / np.where(lengths > 0, lengths, 1.0)
+
+
+def log2_orders(counts: np.ndarray) -> Float:
+    """Return the logarithm of the number of orders of values with these counts, by row."""
+    counts = np.asarray(counts, dtype=float)
+    return (gammaln(counts.sum(axis=-1) + 1) - gammaln(counts + 1).sum(axis=-1)) / np.log(2)
+
+
+def log2_choose(n: Float | int, k: Float | int) -> Float:
+    """Return the logarithm of the number of choices of k among n."""
+    return (gammaln(n + 1.0) - gammaln(k + 1.0) - gammaln(n - k + 1.0)) / np.log(2)
+
+
+def _levels(values: Float) -> tuple[np.ndarray, np.ndarray]:
+    """Return the numbers of the levels of the samples, and how many samples each has."""
+    _, codes, counts = np.unique(values, return_inverse=True, return_counts=True)
+    return codes, counts
+
+
+def _some_of_each(codes: np.ndarray, counts: np.ndarray) -> np.ndarray:
+    """Return some samples of every level, sorted by level."""
+    most = max(FEW_SAMPLES // len(counts), 2)
+    order = np.argsort(codes, kind="stable")
+    starts = np.cumsum(counts) - counts
+    parts = [
+        order[start + np.linspace(0, n - 1, min(n, most)).astype(int)]
+        for start, n in zip(starts, counts, strict=True)
+    ]
+    return np.concatenate(parts)
+
+
+def _bits_of_cut(values: Float, column: Float) -> float:
+    """Return the evidence that a variable divides a column by intent, minus infinity if not."""
+    known = np.isfinite(column)
+    codes, counts = _levels(values[known])
+    steps, groups = np.unique(column[known], return_inverse=True)
+    n_levels = len(counts)
+    if n_levels < 2:
+        return -np.inf
+
+    table = _contingency(groups, codes)
+    borders = np.flatnonzero(np.diff(table.argmax(axis=1)))
+    # All levels but one may have two intervals, as those of normal and abnormal values.
+    is_simple = 0 < len(borders) < 2 * n_levels - 1
+    if not is_simple or not _leaves_little(table, counts):
+        return -np.inf
+    if np.mean(_are_wide(np.diff(steps), borders)) >= 0.5:
+        return -np.inf
+
+    cost = log2_orders(table).sum() + _cost_of_pieces(len(borders) + 1, n_levels, len(codes))
+    return float(log2_orders(counts) - cost)
+
+
+def _cost_of_pieces(n_pieces: Any, n_levels: int, n_samples: int) -> Any:
+    """Return the bits that tell the levels of pieces, and how long further ones are.
+
+    The numbers of samples of the levels tell how long the others are.
+    """
+    n_further = np.maximum(n_pieces - n_levels, 0)
+    of_levels = np.log2(n_levels) + (n_pieces - 1) * np.log2(n_levels - 1)
+    return of_levels + n_further * np.log2(n_samples)
+
+
+def _are_wide(steps: Float, borders: np.ndarray) -> np.ndarray:
+    """Return which steps at the borders are much wider than those around them."""
+    n_around = max(FEWEST_AROUND, int(SHARE_AROUND * len(steps)))
+    is_wide = np.zeros(len(borders), bool)
+    for place, border in enumerate(borders):
+        before = steps[max(border - n_around, 0) : border]
+        around = np.append(before, steps[border + 1 : border + 1 + n_around])
+        is_wide[place] = len(around) > 0 and steps[border] > WIDE_STEP * around.mean()
+    return is_wide
+
+
+def _contingency(groups: np.ndarray, codes: np.ndarray) -> np.ndarray:
+    """Return how many samples of each group have each level."""
+    n_levels = codes.max() + 1
+    cells = np.bincount(groups * n_levels + codes, minlength=(groups.max() + 1) * n_levels)
+    return cells.reshape(-1, n_levels)
+
+
+def _leaves_little(table: np.ndarray, counts: np.ndarray) -> bool:
+    """Return whether hardly any entropy of the levels is left within groups."""
+    left = _entropies(table) @ table.sum(axis=1) / counts.sum()
+    return bool(left <= LEFT_ENTROPY * _entropies(counts))
+
+
+def _entropies(counts: np.ndarray) -> Float:
+    """Return the entropy of levels with these counts, by row."""
+    shares = counts / counts.sum(axis=-1, keepdims=True)
+    return -(shares * np.log2(np.where(shares > 0, shares, 1))).sum(axis=-1)
+
+
+def _share_on_line(values: Float, entries: Float) -> Float:
+    """Return which share of the values lie on one line of each column."""
+    width = ON_LINE * np.subtract(*np.quantile(values, [0.75, 0.25]))
+    half = len(values) // 2
+    order = np.argsort(entries, axis=0, kind="stable")
+    sorted_entries, sorted_values = np.take_along_axis(entries, order, axis=0), values[order]
+    # Distant pairs of samples tell the slope; more than half of them do if few are filled.
+    runs = sorted_entries[half:] - sorted_entries[:-half]
+    rises = sorted_values[half:] - sorted_values[:-half]
+    slopes = np.median(rises / np.where(runs > 0, runs, np.inf), axis=0)
+    rest = sorted_values - slopes * sorted_entries
+    return np.asarray((np.abs(rest - np.median(rest, axis=0)) <= width).mean(axis=0))
+
+
+def _correlation(one: Float, other: Float) -> float:
+    return float(standard(one) @ standard(other))
+
+
+def _ranks(values: Float) -> Float:
+    """Return ranks that do not depend on the rounding of sums."""
+    scale = np.abs(values - np.median(values)).mean()
+    return rankdata(np.round(values / (scale or 1.0), 9))
