@@ -301,12 +301,12 @@ def test_variables_of_other_samples_cost_no_fit_and_unreadable_ones_are_refused_
 def test_what_was_read_as_the_event_is_printed_and_recorded_with_counts():
     pytest.importorskip("statsmodels")
     _, y = three_clusters(60)
-    died = np.arange(60) % 3 == 0
+    died = np.arange(60) % 2 == 0
     clinic = {"OS_MONTHS": 1 + 10 * y + np.arange(60) / 60}
     clinic["OS_STATUS"] = np.where(died, "1:DECEASED", "0:LIVING")
     pd.DataFrame(clinic).to_csv("clinic.csv", index=False)
     result = succeed("cluster", "d.npz", "-k", 3, "--annotate", "clinic.csv")
-    sentence = "events: 20 of 60, OS_STATUS = 1:DECEASED"
+    sentence = "events: 30 of 60, OS_STATUS = 1:DECEASED"
     assert sentence in result.stdout
     assert any(sentence in note for note in read_run()["annotation"]["notes"])
     assert "<= 0.001" in result.stdout

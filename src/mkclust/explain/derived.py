@@ -17,10 +17,10 @@ from mkclust.types import Float
 CERTAIN_BITS = 10
 # Largest share of a variable's entropy that is left if the column is known.
 LEFT_ENTROPY = 0.02
-# A step in the column this many times as wide as those around it separates groups of
-# samples, as a class does; thresholds are elsewhere as well. Around it are this share of
-# all steps, or this number of them.
-WIDE_STEP, SHARE_AROUND, FEWEST_AROUND = 8, 0.1, 5
+# A border in a valley of the column, which the values are this many times as far apart in
+# as on both sides, separates groups of samples, as classes do; thresholds are elsewhere as
+# well. The valley has this share of all steps on either side, or this number of them.
+SPARSE, SHARE_OF_VALLEY, FEWEST_OF_VALLEY = 2, 0.05, 4
 # Samples that are compared first, to exclude most columns; intervals have as many levels.
 FEW_SAMPLES = 64
 # Values lie on a line of the column if they differ from it by this share of their
@@ -218,7 +218,7 @@ def _bits_of_cut(values: Float, column: Float) -> float:
     is_simple = 0 < len(borders) < 2 * n_levels - 1
     if not is_simple or not _leaves_little(table, counts):
         return -np.inf
-    if np.mean(_are_wide(np.diff(steps), borders)) >= 0.5:
+    if np.mean(_are_valleys(np.diff(steps), borders)) >= 0.5:
         return -np.inf
 
     cost = log2_orders(table).sum() + _cost_of_pieces(len(borders) + 1, n_levels, len(codes))
@@ -235,15 +235,20 @@ def _cost_of_pieces(n_pieces: Any, n_levels: int, n_samples: int) -> Any:
     return of_levels + n_further * np.log2(n_samples)
 
 
-def _are_wide(steps: Float, borders: np.ndarray) -> np.ndarray:
-    """Return which steps at the borders are much wider than those around them."""
-    n_around = max(FEWEST_AROUND, int(SHARE_AROUND * len(steps)))
-    is_wide = np.zeros(len(borders), bool)
+def _are_valleys(steps: Float, borders: np.ndarray) -> np.ndarray:
+    """Return which steps at the borders are amid wider ones than there are on both sides."""
+    reach = max(FEWEST_OF_VALLEY, int(SHARE_OF_VALLEY * len(steps)))
+    width = 2 * reach + 1
+    limits = np.concatenate([[-1], borders, [len(steps)]])
+    found = np.zeros(len(borders), bool)
     for place, border in enumerate(borders):
-        before = steps[max(border - n_around, 0) : border]
-        around = np.append(before, steps[border + 1 : border + 1 + n_around])
-        is_wide[place] = len(around) > 0 and steps[border] > WIDE_STEP * around.mean()
-    return is_wide
+        start, stop = max(border - reach, 0), border + reach + 1
+        before = steps[max(start - width, limits[place] + 1) : start]
+        after = steps[stop : min(stop + width, limits[place + 2])]
+        if len(before) and len(after):
+            beside = max(before.mean(), after.mean())
+            found[place] = steps[start:stop].mean() > SPARSE * beside
+    return found
 
 
 def _contingency(groups: np.ndarray, codes: np.ndarray) -> np.ndarray:
