@@ -14,6 +14,9 @@ import pytest
 import mkclust
 from command_line import fail, invoke, succeed, three_clusters
 from mkclust import metrics, plots
+from mkclust.cli.inputs import Data
+from mkclust.cli.models import new_model, prepare
+from mkclust.cli.options import Request
 
 Recommended = mkclust.METHODS[mkclust.RECOMMENDED]
 posix = pytest.mark.skipif(sys.platform == "win32", reason="needs POSIX permissions and limits")
@@ -119,18 +122,53 @@ def test_landmarks_approximate_the_kernels_if_asked_for(views):
     assert record["approximation_error"] == pytest.approx(model.approximation_error_.tolist())
 
 
+def test_the_recommended_method_refuses_landmarks_with_advice():
+    error = fail("cluster", "d.npz", "-k", 3, "--landmarks", 20)
+    assert "--landmarks 20: agreement-kkm needs none" in error
+    assert "--method anchored-mkkm" in error
+
+
+def test_the_recommended_method_learns_from_anchors_by_itself(views):
+    anchors = ("--set", "anchors=40", "--set", "learn_from=50")
+    for options in [(), ("--landmarks", "none")]:
+        succeed("cluster", "d.npz", "-k", 3, *anchors, *options)
+        assert read_run()["landmarks"] is None
+    model = Recommended(3, anchors=40, learn_from=50, random_state=0).fit(views)
+    np.testing.assert_array_equal(read_labels(), model.labels_)
+    assert len(model.anchors_) == 40
+
+
+@pytest.mark.parametrize(
+    ("method", "landmarks"), [("agreement-kkm", None), ("simplemkkm", 200), ("lkam", None)]
+)
+def test_kernels_of_many_samples_are_approximated_for_methods_that_need_it(method, landmarks):
+    views = {name: np.zeros((20_000, 2)) for name in ("a", "b")}
+    data = Data(views, precomputed=False, n_samples=20_000, inputs=[], lines=[])
+    request = Request(inputs=["d.npz"], n_clusters=3, method=method)
+    prepared = prepare(request, new_model(request), data)
+    assert prepared.landmarks == landmarks
+    assert ("20,000 samples" in prepared.decision) == (landmarks is not None)
+
+
 @pytest.mark.slow
-def test_workers_of_a_cluster_find_the_same_clusters(views):
+@pytest.mark.parametrize("settings", [(), ("--set", "anchors=40", "--set", "learn_from=50")])
+@pytest.mark.parametrize("landmarks", [(), ("--landmarks", 20, "--method", "simplemkkm")])
+@pytest.mark.parametrize("n_files", [1, 2])
+def test_workers_of_a_cluster_find_the_same_clusters(views, landmarks, settings, n_files):
+    if landmarks and settings:
+        pytest.skip("methods have landmarks or anchors")
     distributed = pytest.importorskip("distributed")
-    files = [f"{name}.npy" for name in views]
-    for file, view in zip(files, views.values(), strict=True):
+    files = [f"{name}.npy" for name in views][:n_files]
+    for file, view in zip(files, views.values(), strict=False):
         np.save(file, view)
-    succeed("cluster", *files, "-k", 3, "--landmarks", 20)
-    labels = read_labels()
+    command = ("cluster", *files, "-k", 3, *landmarks, *settings)
+    succeed(*command)
+    labels, run = read_labels(), read_run()
     options = {"n_workers": 2, "threads_per_worker": 1, "dashboard_address": ":0"}
     with distributed.LocalCluster(processes=False, protocol="tcp", **options) as cluster:
         address = cluster.scheduler_address
-        succeed("cluster", *files, "-k", 3, "--landmarks", 20, "--cluster", address)
+        succeed(*command, "--cluster", address, "--report", "page.html")
+        assert (read_run()["stability"] is None) == (run["stability"] is None)
     np.testing.assert_array_equal(read_labels(), labels)
     assert "a.csv" in fail("cluster", "a.csv", "-k", 3, "--cluster", address)
 

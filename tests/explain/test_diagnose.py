@@ -181,7 +181,10 @@ def test_a_large_model_is_diagnosed_on_some_of_its_samples():
         assert len(found.noise) == 1
 
 
-def test_numbers_and_categories_of_a_table_stay_one_source_in_the_refit_of_features():
+@pytest.mark.parametrize(
+    "unfitted", [AgreementKKM(3, anchors=90), AnchoredMKKM(3, approximation=Nystroem(60))]
+)
+def test_numbers_and_categories_of_a_table_stay_one_source_in_the_refit(unfitted):
     rng, y = np.random.default_rng(0), np.arange(150) % 3
     is_male = rng.random(150) < 0.5
     height = 165 + 12 * is_male + rng.normal(scale=4, size=150)
@@ -189,7 +192,7 @@ def test_numbers_and_categories_of_a_table_stay_one_source_in_the_refit_of_featu
         "omics": pd.DataFrame(2 * rng.normal(size=(3, 40))[y] + rng.normal(size=(150, 40))),
         "clinical": pd.DataFrame({"height": height, "sex": np.where(is_male, "m", "f")}),
     }
-    model = AnchoredMKKM(3, approximation=Nystroem(60), random_state=0).fit(tables)
+    model = clone(unfitted).set_params(random_state=0).fit(tables)
     assert adjusted_rand_score(y, model.labels_) > 0.9
     found = diagnose(model, tables, leave_one_out=False)
     assert found.refit_agreement > 0.9

@@ -1,7 +1,8 @@
 """The command ``mkclust cluster``: check what was asked for, read, fit, write, print.
 
 The labels are those of the estimator in Python with its own defaults. What the command decides
-by itself (one view alone is a table, landmarks for many samples) is printed and recorded.
+by itself (one view alone is a table, landmarks for many samples if a method needs them) is
+printed and recorded.
 """
 
 import os

@@ -35,7 +35,7 @@ class Commands(TyperGroup):
         except BrokenPipeError:
             pass  # the reader, such as head, wants no more
         except MemoryError as error:
-            advice = "use fewer samples or kernels, or --landmarks 200"
+            advice = "use fewer samples or kernels, --method agreement-kkm, or --landmarks 200"
             code = echo_error(f"not enough memory ({error or 'no details'}); {advice}")
         except OSError as error:
             where = f"{error.filename}: " if error.filename else ""

@@ -112,7 +112,8 @@ def _refuse_slow(prepared: Fit, request: Request) -> None:
     # One table becomes a bank of twelve kernels, unless one was asked for.
     is_bank = len(data.views) == 1 and not data.precomputed and not request.kernels
     entries = (12 if is_bank else len(data.views)) * data.n_samples**2
-    if prepared.landmarks is None and entries * METHODS[request.method].SLOWNESS > MOST_ENTRIES:
+    is_quick = prepared.landmarks is not None or prepared.model.LEARNS_FROM_ANCHORS
+    if not is_quick and entries * METHODS[request.method].SLOWNESS > MOST_ENTRIES:
         raise CommandError(f"takes long; --methods {request.method} runs it all the same")
 
 

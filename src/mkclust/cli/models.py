@@ -18,7 +18,8 @@ from mkclust.linalg.memory import available_bytes, in_units
 from mkclust.methods import METHODS, MultipleKernelClusterer
 from mkclust.text import did_you_mean, join_words
 
-# Exact kernels are computed up to this number of samples, and this share of the memory.
+# Exact kernels are computed up to this number of samples, and this share of the memory, by the
+# methods that do not learn from anchors.
 MOST_EXACT_SAMPLES, LARGEST_SHARE = 10_000, 0.5
 # Parameters of a model that decide on its kernels.
 OF_KERNELS = ("kernels", "scale", "center", "normalize", "psd", "join", "impute", "missing_views")
@@ -103,18 +104,31 @@ def prepare(request: Request, model: Any, data: Data) -> Fit:
         decision = f"{landmarks} landmarks per view approximate the kernels ({reason})."
         X = data.views
     if request.address is not None:
-        X = as_dask(X)  # whose chunks the workers read
+        lazy = as_dask(data.views)  # whose chunks the workers read
+        X = lazy if X is data.views else next(iter(lazy.values()))
     return Fit(model, data, X, decision, landmarks)
 
 
 def _reason_for_landmarks(request: Request, model: Any, data: Data) -> str:
+    """Return why features of landmarks stand for the kernels; nothing if they do not."""
+    number = request.landmarks if isinstance(request.landmarks, int) else None
+    if model.LEARNS_FROM_ANCHORS:
+        if number is not None:
+            raise CommandError(
+                f"--landmarks {number}: {request.method} needs none, it takes any number of "
+                "samples with exact kernels; leave the option out, or take another method, "
+                "such as --method anchored-mkkm"
+            )
+        return ""
+
     exact = request.landmarks == "none" or request.asked_kernels == "on-the-fly"
     able, n = "approximation" in model.get_params(deep=False), data.n_samples
-    if request.address is not None or isinstance(request.landmarks, int):
+    if request.address is not None or number is not None:
         if exact or not able:
             why = "exact ones are asked for" if able else f"{request.method} needs all entries"
             raise CommandError(
-                f"--landmarks and --cluster approximate kernels, and {why}; drop one"
+                f"--landmarks and --cluster approximate kernels, and {why}; drop one, or take "
+                "--method agreement-kkm with --cluster"
             )
         return "asked for"
     if exact or not able:

@@ -53,7 +53,10 @@ _KERNELS = (
 _GROUPS = "Column of families, patients, batches or plates, whose samples are alike."
 _CLUSTERS = "Number of clusters; auto: the one that fits best."
 _METHOD = f"{RECOMMENDED} by default; anchored-mkkm, simplemkkm, avg-kkm, ... or module:Class."
-_LANDMARKS = "Approximate kernels; none: never. By default above 10,000 samples."
+_LANDMARKS = (
+    "Approximate kernels; none: never. By default above 10,000 samples, but never with "
+    "agreement-kkm, which needs none."
+)
 _LEAVE_OUT = "Cluster again without each kernel in turn, which takes most of the time."
 _CLUSTER = "Scheduler of dask.distributed, such as tcp://host:8786, for .npy and .parquet files."
 _OWN_CODE = "If it names package.module:Class, that module is imported, which runs its code."

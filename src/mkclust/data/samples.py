@@ -140,6 +140,13 @@ class Samples:
         groups = None if self.groups is None else self.groups[numbers]
         return replace(self, parts=parts, missing=missing, ids=ids, groups=groups)
 
+    def computed(self) -> "Samples":
+        """Return the same samples in memory, if any view is a dask array."""
+        if not self.is_lazy:
+            return self
+        block = as_blocks(self).take(np.arange(self.n_samples))
+        return replace(self, parts=tuple(block[name] for name in self.names))
+
     def with_groups(self, groups: Any) -> "Samples":
         """Return the same samples in groups, by the group of each, as `read_groups` takes it."""
         index = self.n_samples if self.index is None else self.index

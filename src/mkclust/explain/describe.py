@@ -9,9 +9,10 @@ import numpy as np
 import pandas as pd
 from scipy.sparse import csr_array, issparse
 
-from mkclust.explain.fitted import check_fitted, fitted_index, is_approximated, observed_samples
+from mkclust.explain.fitted import check_fitted, fitted_index, observed_samples
 from mkclust.explain.tables import AlignedTable, read_tables
 from mkclust.kernels.kinds import RULES
+from mkclust.methods.same_input import is_approximated
 from mkclust.parameters import Count, check_parameter
 from mkclust.plots import DescriptionDisplay
 from mkclust.text import join_words, printable

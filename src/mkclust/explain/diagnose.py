@@ -11,14 +11,14 @@ from mkclust.data import Samples, as_blocks
 from mkclust.engine.certificate import rounding_of_entries
 from mkclust.engine.eigen import relax
 from mkclust.exceptions import silence
-from mkclust.explain.fitted import check_fitted, integer_seed, is_approximated, unfitted_copy
+from mkclust.explain.fitted import check_fitted, integer_seed, unfitted_copy
 from mkclust.explain.parts import Parts
 from mkclust.linalg import select, to_device, to_host
 from mkclust.methods.agreement import COPY_ALIGNMENT, FULL_WEIGHT_DIRECTIONS, Agreement, p_text
 from mkclust.methods.missingness import Missingness
 from mkclust.methods.out_of_sample import inverse
 from mkclust.methods.rounding import root_of, root_of_gram
-from mkclust.methods.same_input import only_covered, open_again, read_again
+from mkclust.methods.same_input import is_approximated, known_again, open_again, read_again
 from mkclust.metrics import agreement_of_labels
 from mkclust.plots.sampling import sample_clusters
 from mkclust.stack import Stack, Standardization, Standardized
@@ -210,10 +210,10 @@ def diagnose(
     if len(model.kernel_names_) < 2:
         raise ValueError("the model was fitted on one kernel: a diagnosis takes two or more")
     with silence():  # the fit itself has warned
-        samples, model = read_again(model, X), only_covered(model)
+        model, samples = known_again(model, X)
         n, labels = len(model.labels_), to_host(model.labels_, None)
         diagnosed, part = model, np.arange(n)
-        if n > max_samples or is_approximated(model):
+        if n > max_samples or is_approximated(model) or hasattr(model, "anchors_"):
             part = sample_clusters(labels, max_samples)
             diagnosed, samples = _refit(model, samples, part)
         table = _compare(diagnosed, open_again(diagnosed, samples), leave_one_out)
@@ -237,6 +237,8 @@ def _refit(model: Any, samples: Any, part: np.ndarray) -> tuple[Any, Any]:
     if not is_approximated(model):
         parts = Parts(model, samples)
         X, refitted = parts.take(part), parts.unfitted(model)
+        if model.LEARNS_FROM_ANCHORS:
+            refitted.set_params(anchors=max(len(part), 2))
     else:
         # As the maps give them: the refit centers and scales them, as the fit did.
         maps, block = model._source.features, as_blocks(samples).take(part)

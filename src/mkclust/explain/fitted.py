@@ -8,6 +8,7 @@ from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
 from mkclust.methods import MultipleKernelClusterer
+from mkclust.methods.same_input import is_approximated
 from mkclust.methods.source import training_index
 
 
@@ -26,14 +27,9 @@ def fitted_index(model: Any) -> Any:
 
 def kernel_source(model: Any) -> Literal["given", "bank", "features"]:
     """Return where the kernels came from: given as they are, a bank, or approximating features."""
-    if hasattr(model, "approximation_error_"):
+    if is_approximated(model):
         return "features"
     return "bank" if hasattr(model, "bank_") else "given"
-
-
-def is_approximated(model: Any) -> bool:
-    """Return whether features stood for the kernels."""
-    return kernel_source(model) == "features"
 
 
 def observed_samples(model: Any) -> dict[str, np.ndarray]:

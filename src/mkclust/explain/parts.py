@@ -7,11 +7,12 @@ import numpy as np
 
 from mkclust.data.check import check_view
 from mkclust.data.samples import Samples, read_samples
-from mkclust.explain.fitted import is_approximated, unfitted_copy
+from mkclust.explain.fitted import unfitted_copy
 from mkclust.kernels import KernelBank, default_bank
 from mkclust.kernels.bank import expected_input, with_rules_by_name
 from mkclust.kernels.kinds import RULES
 from mkclust.linalg import select
+from mkclust.methods.same_input import is_approximated
 
 
 class Parts:
@@ -30,14 +31,17 @@ class Parts:
             is_bank = isinstance(kernels, KernelBank)
             bank = kernels if is_bank else default_bank(several, kernels, model.scale)
             if bank.rules is not None and not self.samples.is_lazy:
-                bank = with_rules_by_name(bank, self.samples)
+                # By the samples that the fit made kernels of, if there was one.
+                seen = getattr(model, "_covered", None)
+                fitted = self.samples if seen is None else self.samples.take(seen)
+                bank = with_rules_by_name(bank, fitted)
                 rules = bank.rules.items()
                 self._pairs = [name for name, rule in rules if RULES[rule.kernel].of_pairs]
             self.kernels = bank
 
     def take(self, rows: np.ndarray) -> Samples:
         """Return some samples, by their rising indices."""
-        taken = self.samples.take(rows)
+        taken = self.samples.take(rows).computed()
         if not self._pairs:
             return taken
         parts, missing = taken.by_name, self.samples.missing

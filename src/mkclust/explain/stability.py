@@ -10,11 +10,11 @@ from sklearn.utils import check_random_state
 
 from mkclust.exceptions import silence
 from mkclust.explain.clarity import stability_level
-from mkclust.explain.fitted import check_fitted, is_approximated
+from mkclust.explain.fitted import check_fitted
 from mkclust.explain.parts import Parts
 from mkclust.linalg import to_host
 from mkclust.linalg.sparse_rows import spread_rows
-from mkclust.methods.same_input import only_covered, read_again
+from mkclust.methods.same_input import is_approximated, known_again
 from mkclust.metrics import agreement_of_labels, align_labels
 from mkclust.parameters import Count, Number, check_parameter
 from mkclust.stack.feature_maps import seeds_of
@@ -150,7 +150,7 @@ def stability(
     check_parameter("max_samples", max_samples, Count())
     check_parameter("fraction", fraction, Number(0, 1, open_low=True, open_high=True))
     rng, covered, n_all = seeded(random_state), model._covered, len(model.labels_)
-    samples, model = read_again(model, X), only_covered(model)
+    model, samples = known_again(model, X)
     labels, n, k = to_host(model.labels_, None), samples.n_samples, model.n_clusters
     parts, size = Parts(model, samples), min(round(fraction * n), max_samples)
     refitted, approximation = parts.unfitted(model), model.approximation
@@ -190,7 +190,7 @@ def stability(
             agreements[index] = agreement_of_labels(labels[part], found) if known.any() else 0
     shares = np.divide(n_stayed, n_drawn, out=np.full(n, np.nan), where=n_drawn > 0)
     clusters = pd.Series(shares).groupby(labels).mean().reindex(range(k)).to_numpy()
-    if covered is not None:
+    if n < n_all:
         shares = spread_rows(shares, covered, n_all, np.nan)
     return Stability(type(model).__name__, vary, shares, clusters, agreements, size)
 

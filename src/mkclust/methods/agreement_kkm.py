@@ -5,13 +5,12 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from mkclust.data.samples import Samples, as_blocks
+from mkclust.data.samples import Samples
 from mkclust.linalg import to_device
 from mkclust.methods.agreement import Agreement, measure_agreement
 from mkclust.methods.anchors import (
     embed_in_blocks,
     has_blocks,
-    held,
     learn_from_anchors,
     needs_anchors,
 )
@@ -216,6 +215,7 @@ class AgreementKKM(InductiveClusterer):
     SCALES_MISSING: ClassVar[bool] = False
     NEEDS_ENTRIES: ClassVar[bool] = False
     READS_ROWS: ClassVar[bool] = True
+    LEARNS_FROM_ANCHORS: ClassVar[bool] = True
     ALLOWED: ClassVar[dict[str, Allowed]] = {
         "neighbors": Either(Count(), Choice(("auto",))),
         "anchors": Count(least=2),
@@ -229,10 +229,7 @@ class AgreementKKM(InductiveClusterer):
     def _learn(self, samples: Samples) -> dict[str, Any]:
         if needs_anchors(samples, self.anchors):
             return learn_from_anchors(self, samples)
-        if samples.is_lazy:
-            everyone = np.arange(samples.n_samples)
-            samples = held(samples, as_blocks(samples).take(everyone), everyone)
-        return learn(self, samples)
+        return learn(self, samples.computed())
 
     def _embed_samples(
         self, samples: Samples, self_similarity: Any = None

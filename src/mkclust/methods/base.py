@@ -119,6 +119,8 @@ class MultipleKernelClusterer(ClusterMixin, Parameters):
     COPIES: ClassVar[int] = 0
     # Whether it reads the rows of kernels once or twice, so that none need be stored.
     READS_ROWS: ClassVar[bool] = False
+    # Whether kernels are made of some of many samples, so that any number can be fitted.
+    LEARNS_FROM_ANCHORS: ClassVar[bool] = False
     # Whether samples that lack views are scaled up, unless something else is asked for.
     SCALES_MISSING: ClassVar[bool] = True
     # Whether it can learn what stands for samples that are missing from views.

@@ -16,6 +16,7 @@ from mkclust.methods.training import PER_SAMPLE, open_samples
 from mkclust.stack import Stack
 from mkclust.stack.discretize import normalize_rows
 from mkclust.stack.observed import with_maps
+from mkclust.text import join_words
 from mkclust.types import Float
 
 # Differences below this share of the largest self-similarity are rounding, in float32.
@@ -23,34 +24,64 @@ ROUNDING = 1e-5
 
 
 def read_again(model: Any, X: Any) -> Samples:
-    """Read the samples of a fit in its order, or refuse others: see also `only_covered`."""
+    """Read the samples with kernels in the order of a fit, or refuse others.
+
+    See also `only_covered`.
+    """
+    samples = _read_all(model, X)
+    if model._covered is not None:
+        samples = samples.take(model._covered)
+    if not is_approximated(model):
+        samples = samples.computed()
+    _check_missing(samples, model._source.given.missing)
+    return replace(samples, groups=model._source.given.groups)
+
+
+def known_again(model: Any, X: Any) -> tuple[Any, Samples]:
+    """Return a model and the samples of its fit, read again, without those of no entry.
+
+    A model that was learned from anchors knows all samples, though it has no kernels of most.
+    """
+    if not hasattr(model, "anchors_"):
+        return only_covered(model), read_again(model, X)
+    samples = _read_all(model, X)
+    observed = getattr(model, "observed_", None)
+    _check_missing(samples, None if observed is None else ~observed)
+    return model, samples
+
+
+def is_approximated(model: Any) -> bool:
+    """Return whether features stood for the kernels."""
+    return hasattr(model, "approximation_error_")
+
+
+def _read_all(model: Any, X: Any) -> Samples:
     samples, n = model._source.read(model, X), len(model.labels_)
     if samples.n_samples != n:
         raise ValueError(
             f"X has {samples.n_samples} samples, the model was fitted on {n}: pass the same"
         )
-    if model._covered is not None:
-        samples = samples.take(model._covered)
-    given, fitted = (
-        np.zeros(0) if each.missing is None else each.missing
-        for each in (samples, model._source.given)
-    )
-    if not np.array_equal(given, fitted):
+    return samples
+
+
+def _check_missing(samples: Samples, fitted: np.ndarray | None) -> None:
+    given, known = (np.zeros(0) if each is None else each for each in (samples.missing, fitted))
+    if not np.array_equal(given, known) and (given.any() or known.any()):
         raise ValueError(
             "X lacks other samples than the model was fitted on, view by view: pass the same, with "
             "observed as it was in the fit by way of mkclust.data.read_samples"
         )
-    return replace(samples, groups=model._source.given.groups)
 
 
 def only_covered(model: Any) -> Any:
-    """Return a fitted model without the samples of which nothing is known; itself if none is."""
+    """Return a fitted model with the samples alone that have kernels; itself if all have."""
     covered = model._covered
     if covered is None:
         return model
     other = clone(model)
     vars(other).update(vars(model))  # the same arrays, not copied
-    del other._covered, other.uncovered_samples_
+    for name in ("_covered", "uncovered_samples_", "anchors_"):
+        vars(other).pop(name, None)
     for name in (*PER_SAMPLE, "sample_ids_", "observed_"):
         if hasattr(model, name):
             setattr(other, name, select(getattr(model, name), covered))
@@ -82,6 +113,7 @@ def open_again(model: Any, samples: Samples) -> Stack:
 def mixed_kernel(model: Any, X: Any, samples: Any = None) -> Float:
     """Return the similarities among some samples, zero for those that are not covered, (s, s)."""
     indices = _check_samples(samples, len(model.labels_))
+    _check_anchors(model, indices)
     read, covered = read_again(model, X), model._covered
     if covered is None:
         return _entries(model, read, indices)
@@ -105,6 +137,22 @@ def _entries(model: Any, samples: Samples, indices: np.ndarray | None) -> Float:
     else:
         entries = to_host(model._source.mixed_entries(model, samples, indices))
     return (entries + entries.T) / 2
+
+
+def _check_anchors(model: Any, indices: np.ndarray | None) -> None:
+    """Refuse samples without kernels, if a fit has kernels of its anchors alone."""
+    anchors, n = getattr(model, "anchors_", None), len(model.labels_)
+    if anchors is None:
+        return
+    wanted = np.arange(n) if indices is None else indices
+    others = wanted[~np.isin(wanted, anchors)]
+    if len(others):
+        raise ValueError(
+            f"the fit has kernels of its {len(anchors):,} anchors alone, of {n:,} samples, and "
+            f"{join_words(others, most=3)} "
+            f"{'is none' if len(others) == 1 else 'are none'} of them: pass samples=model.anchors_,"
+            " or some of these"
+        )
 
 
 def _check_samples(samples: Any, n_samples: int) -> np.ndarray | None:

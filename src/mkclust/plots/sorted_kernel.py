@@ -54,13 +54,16 @@ class SortedKernelDisplay(Display):
     @classmethod
     def _read(cls, model: Any, X: Any, max_samples: int = 500, **options: Any) -> dict[str, Any]:
         labels = to_host(model.labels_, None)
-        samples, sizes = sample_clusters(labels, max_samples), cluster_sizes(labels)
+        sizes = cluster_sizes(labels)
+        anchors = getattr(model, "anchors_", np.arange(len(labels)))  # others have no kernels
+        samples = anchors[sample_clusters(labels[anchors], max_samples)]
         kernel = to_host(model.mixed_kernel(X, samples))
         same = labels[samples][:, None] == labels[samples]
         order = np.lexsort((-(kernel * same).sum(axis=1), labels[samples]))
         note, n = model.describe_mixed_kernel().replace(" (", "\n(", 1), sum(sizes.values())
         if len(samples) < n:
             note += f"\n{len(samples):,} of {n:,} samples drawn, clusters in proportion"
+            note += ", from the anchors" * hasattr(model, "anchors_")
         kernel, samples = kernel[np.ix_(order, order)], samples[order]
         drawn = {"kernel": kernel, "labels": labels[samples], "samples": samples}
         return {**drawn, "sizes": sizes, "note": note, **options}

@@ -11,7 +11,7 @@ from mkclust.exceptions import silence
 from mkclust.explain.annotate import Annotation, annotate
 from mkclust.explain.describe import describe, views_of_features
 from mkclust.explain.diagnose import diagnose
-from mkclust.explain.fitted import check_fitted, fitted_index, is_approximated, observed_samples
+from mkclust.explain.fitted import check_fitted, fitted_index, observed_samples
 from mkclust.explain.number_of_clusters import NumberOfClusters, suggest_n_clusters
 from mkclust.explain.parts import Parts
 from mkclust.explain.sample_scores import sample_scores
@@ -21,7 +21,7 @@ from mkclust.index import index_of, match_rows
 from mkclust.kernels import default_bank
 from mkclust.linalg import to_host
 from mkclust.methods import AgreementKKM
-from mkclust.methods.same_input import only_covered, read_again
+from mkclust.methods.same_input import is_approximated, known_again
 from mkclust.metrics import agreement_of_labels, scores
 from mkclust.plots.sampling import sample_clusters
 
@@ -44,7 +44,7 @@ def collect(
     check_fitted(model)
     labels, several = np.asarray(model.labels_), len(model.kernel_names_) > 1
     # The model and its samples without those of which nothing is known.
-    covered, samples = only_covered(model), read_again(model, X)
+    covered, samples = known_again(model, X)
     data = SimpleNamespace(model=model, X=X, labels=labels, known=labels >= 0)
     data.y = None if y is None else _in_order(y, model)
     data.ids = [str(name) for name in getattr(model, "sample_ids_", range(len(labels)))]

@@ -14,7 +14,7 @@ import numpy as np
 import pandas as pd
 
 from mkclust.explain.clarity import separation
-from mkclust.explain.fitted import is_approximated, kernel_source
+from mkclust.explain.fitted import kernel_source
 from mkclust.explain.number_of_clusters import NumberOfClusters
 from mkclust.explain.report.collect import collect
 from mkclust.explain.stability import Stability
@@ -22,6 +22,7 @@ from mkclust.files import write_atomically
 from mkclust.methods import AgreementKKM, AverageKKM, InductiveClusterer
 from mkclust.methods.agreement import p_text
 from mkclust.methods.base import COMMON
+from mkclust.methods.same_input import is_approximated
 from mkclust.methods.simple_mkkm import OTHER_CLUSTERS
 from mkclust.text import count, join_words, printable, spreadsheet_text
 from mkclust.version import versions
