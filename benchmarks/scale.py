@@ -208,7 +208,7 @@ def sparse(n=100_000):
     return {name: run_alone(fit_sparse, n=n, method=name) for name in METHODS[:2]}
 
 
-METHODS = ("SimpleMKKM", "AgreementKKM", "AverageKKM")
+METHODS = ("SimpleMKKM", "AnchoredMKKM", "AverageKKM")
 
 
 def fit_sparse(n, method, k=10, n_words=50_000, per_sample=50, per_topic=500):

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from sklearn.decomposition import PCA
 
-from mkclust import AgreementKKM, AnchoredMKKM, KernelBank, view
+from mkclust import AnchoredMKKM, KernelBank, view
 from mkclust.data import read_samples
 from mkclust.datasets import load
 from mkclust.kernels import Nystroem
@@ -101,7 +101,7 @@ def test_fits_and_predictions_leave_components_as_they_are(options):
 def test_components_of_more_samples_than_features_are_learned_from_are_left_as_they_are():
     scores = components(6, n=21_000)
     views = {"rna": scores, "protein": scores + np.random.default_rng(0).normal(size=scores.shape)}
-    model = AgreementKKM(4, approximation=Nystroem(n_components=20), random_state=0).fit(views)
+    model = AnchoredMKKM(4, approximation=Nystroem(n_components=20), random_state=0).fit(views)
     rna, protein = model.summary().splitlines()[2:4]
     assert "rna: rows as they are" in rna
     assert "divided by their spread" in protein
