@@ -76,6 +76,10 @@ class OrderWarning(UserWarning):
     """What views share may come from the order of the rows alone, such as time."""
 
 
+class OtherRangeWarning(UserWarning):
+    """Most values of new samples are outside the ranges of the fit: they may be in another unit."""
+
+
 class OutcomeColumnsWarning(UserWarning):
     """Columns of survival were left out of what is clustered."""
 

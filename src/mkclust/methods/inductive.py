@@ -25,6 +25,7 @@ from mkclust.methods.out_of_sample import (
     warn_of_uncovered,
     without_entries,
 )
+from mkclust.methods.ranges import warn_of_other_ranges
 from mkclust.methods.solution import Solution
 from mkclust.stack import Stack
 from mkclust.stack.kernel import multiply
@@ -64,7 +65,9 @@ class InductiveClusterer(
         -------
         ndarray of shape (n_new,)
             The same as ``labels_`` for the training samples; -1 for samples that have no entry, or
-            no neighbor, in any view that is used, which an `UncoveredSamplesWarning` names.
+            no neighbor, in any view that is used, which an `UncoveredSamplesWarning` names. An
+            `OtherRangeWarning` says if most values of a view are outside the ranges of the fit, as
+            those in another unit are.
         """
         _, rows, uncovered = self._embed(X, self_similarity, observed)
         labels = self._assign(rows)
@@ -105,6 +108,9 @@ class InductiveClusterer(
         samples = source.read(self, X, observed, is_new=True)
         if self_similarity is not None and not source.given_kernels:
             raise ValueError("self_similarity belongs to precomputed kernels: leave it out")
+        unused = source.unused(self)
+        known = {n: rows for n, rows in source.rows_of_fit().items() if n not in unused}
+        warn_of_other_ranges(samples, known, source.given.columns)
         rows, uncovered, lacks_neighbors = self._embed_samples(samples, self_similarity)
         if len(uncovered):
             words: Any = {"lacks_neighbors": lacks_neighbors}

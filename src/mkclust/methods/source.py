@@ -101,6 +101,10 @@ class Source:
         samples = self.with_absent(model, samples, self.widths)
         return self.match(model, samples, self.unused(model))
 
+    def rows_of_fit(self) -> dict[str, Array]:
+        """Return rows of samples of the fit by view, of which there are numbers of features."""
+        return {}
+
     def with_absent(self: Any, model: Any, samples: Samples, widths: Mapping[str, int]) -> Samples:
         """Return new samples with the views, or kernels, that a fit allows them to lack."""
         given = set(samples.names)
@@ -295,6 +299,11 @@ class FromViews(Source):
         """Numbers of columns of the views."""
         return {name: view.shape[1] for name, view in self.bank.views_.items()}
 
+    def rows_of_fit(self) -> dict[str, Array]:
+        """Return the training views, without those of similarities."""
+        rules = self.bank.rules_
+        return {n: rows for n, rows in self.bank.views_.items() if rules[n] != "precomputed"}
+
     @property
     def parts(self) -> list[tuple[KernelBank, list[int]]]:
         """The bank of each view, and the numbers of its kernels."""
@@ -370,6 +379,10 @@ class FromFeatures(Source):
 
     def __getstate__(self) -> dict[str, Any]:
         return {name: arrays_to_host(value) for name, value in vars(self).items()}
+
+    def rows_of_fit(self) -> dict[str, Array]:
+        """Return some rows of each view."""
+        return {name: rows for name, (_, rows) in self.rows.items()}
 
     def zero_rows(self, samples: Samples) -> dict[int, np.ndarray]:
         """Return which rows of a view count as empty, by its number, if it is in memory."""
