@@ -174,6 +174,22 @@ def test_clear_clusters_are_found(name, method):
         assert adjusted_rand_score(y, model.fit(X).labels_) >= least
 
 
+@pytest.mark.parametrize("seed", [0, 1])
+def test_a_small_cluster_far_from_a_large_one_is_found(name, method, seed):
+    rng, y = np.random.default_rng(seed), np.repeat([0, 1], [180, 20])
+    apart = 12 * np.eye(1, 30)  # in units of the standard deviation
+    views = [apart * y[:, None] + rng.normal(size=(200, 30)) for _ in range(2)]
+    model = method(2, random_state=0)
+    if name == "lkam":  # by default the neighborhoods have a hundred samples
+        model.set_params(neighbors="auto")
+    # Neighborhoods misplace at most one of 200 samples.
+    least = 0.95 if name == "agreement-kkm" else 0.98
+    for X in (views, gaussian(views)):
+        assert adjusted_rand_score(y, model.fit(X).labels_) > least
+        if hasattr(model, "predict"):
+            np.testing.assert_array_equal(model.predict(X), model.labels_)
+
+
 def test_the_seed_decides_on_the_labels_and_on_nothing_else(method):
     X = overlapping_views()
     first, second, other = (method(5, random_state=s, n_init=1).fit(X) for s in (3, 3, 4))

@@ -33,6 +33,8 @@ ROUNDINGS = ("best", "unit", "components")
 # Clusters of components that explain more than those of unit rows by no more than this share
 # only move a border: k-means on components all but maximizes what is compared.
 TIED = 0.005
+# Of more rows than this, forms are compared by clusters learned from half of this number.
+MANY_ROWS = 20_000
 # The label of samples that are left out.
 LEFT_OUT = -1
 
@@ -76,21 +78,26 @@ def round_partition(
     """
     n, k = rows.shape
     order = np.arange(n) if order is None else order
-    forms: tuple[Form, ...] = ("unit", "components")
-    if rounding != "best":
-        forms = tuple(form for form in forms if form == rounding)
-    found = []
-    for form in forms:
+    some = select(rows, order)
+
+    def cluster(form: Form, **more: Any) -> Rounded:
         root = None if form == "unit" else root_of(stack, solution)
-        labels, centers = discretize(select(rows, order), k, root=root, **options)
-        found.append(Rounded(form, spread_rows(labels, order, n, LEFT_OUT), centers, root))
-    if len(found) == 1:
-        return found[0]
-    unit, components = found
-    if np.array_equal(unit.labels, components.labels):
-        return components
-    shares = explained(stack, kernel_of(stack, solution), [each.labels for each in found])
-    return components if shares[1] > (1 + TIED) * shares[0] else unit
+        labels, centers = discretize(some, k, root=root, **options, **more)
+        return Rounded(form, spread_rows(labels, order, n, LEFT_OUT), centers, root)
+
+    if rounding == "unit":
+        return cluster("unit")
+    if rounding == "components":
+        return cluster("components")
+    is_large = len(order) > MANY_ROWS
+    fewer = {"all_rows": MANY_ROWS} if is_large else {}
+    unit, components = cluster("unit", **fewer), cluster("components", **fewer)
+    best = components
+    if not np.array_equal(unit.labels, components.labels):
+        labels = [unit.labels, components.labels]
+        shares = explained(stack, kernel_of(stack, solution), labels)
+        best = components if shares[1] > (1 + TIED) * shares[0] else unit
+    return cluster(best.form) if is_large else best
 
 
 def kernel_of(stack: Stack, solution: Solution) -> Kernel:
