@@ -15,6 +15,7 @@ import skops.io
 import mkclust
 from command_line import fail, succeed, three_clusters
 from mkclust.methods.persistence import FORMAT
+from mkclust.stack.discretize import normalize_rows
 
 
 @pytest.fixture(autouse=True)
@@ -40,6 +41,9 @@ def test_new_samples_have_the_clusters_that_the_estimator_predicts():
     assert table["id"].tolist() == list(range(15))
     np.testing.assert_array_equal(table["cluster"], expected)
     assert table["margin"].between(0, 2).all()
+    rows = normalize_rows(model._rows_of(model.transform(dict(np.load("new.npz")))))
+    cosines = np.sort(rows @ normalize_rows(model._centers).T, axis=1)
+    np.testing.assert_allclose(table["margin"], cosines[:, -1] - cosines[:, -2], atol=6e-5)
     assert f"{np.sum(expected == 1)} in 1" in result.stdout
     assert result.stderr == ""
     assert Path("labels.csv").read_bytes() == before

@@ -113,7 +113,10 @@ def test_similarities_are_drawn_of_anchors_and_the_map_of_all(views, model):
     assert sum(drawn.sizes.values()) == N
     assert "from the anchors" in drawn.note
     np.testing.assert_array_equal(drawn.labels, model.labels_[drawn.samples])
-    assert len(EmbeddingDisplay.from_estimator(model).samples) == N
+    of_all = EmbeddingDisplay.from_estimator(model)
+    assert len(of_all.samples) == N
+    # The rows of the graph, which the nearest centers give their labels.
+    np.testing.assert_array_equal(model._assign(of_all.embedding), model.labels_)
 
 
 def test_samples_of_which_nothing_is_known_have_no_scores(incomplete):
@@ -136,7 +139,20 @@ def test_the_report_counts_all_samples(frames, incomplete):
     assert "0.0 % of" not in page
     few, X = incomplete
     page = report_html(few, X, n_resamples=2)
+    assert "two samples were compared by the views that have both" in page
     assert f"of {np.sum(few.labels_ >= 0)} samples" in page
+
+
+def test_the_report_says_neighborhoods_of_anchors(frames):
+    model = AgreementKKM(3, **LEARNED).fit(frames)
+    page = " ".join(report_html(model, frames, n_resamples=0).split())
+    assert "into 3 clusters by their neighborhoods in several views" in page
+    nearest = "5, 10 and 20 nearest samples, those of 90 anchors that were drawn by their ids"
+    assert nearest in page
+    assert "150 samples made up the graph, and the others were assigned" in page
+    assert "the leading eigenvectors of its graph of neighborhoods" in page
+    for words in ("mixed kernel", "relaxed partition", "multiple kernel clustering"):
+        assert words not in page
 
 
 def test_lazy_views_are_computed_where_kernels_are_needed(views):

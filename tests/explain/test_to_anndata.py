@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 
 from conftest import blob_views
-from mkclust import AverageKKM, sample_scores, to_anndata
+from mkclust import AgreementKKM, AverageKKM, sample_scores, to_anndata
 
 anndata = pytest.importorskip("anndata")
 
@@ -73,3 +73,54 @@ def test_without_ids_rows_are_matched_by_their_order_and_must_be_as_many(frames)
         to_anndata(model, data[:50].copy())
     with pytest.raises(TypeError, match="data"):
         to_anndata(model, frames["v0"])
+
+
+@pytest.fixture(scope="module")
+def graph(frames):
+    return AgreementKKM(3, random_state=0).fit(frames)
+
+
+def test_the_graph_and_its_embedding_are_written_as_scanpy_reads_them(frames, graph, tmp_path):
+    rng = np.random.default_rng(1)
+    more = pd.concat([frames["v0"], frames["v0"].rename(index=lambda name: f"{name}!")])
+    data = annotated(more.iloc[rng.permutation(120)])
+    to_anndata(graph, data)
+    path = tmp_path / "data.h5ad"
+    data.write_h5ad(path)
+    again = anndata.read_h5ad(path)
+
+    found = again.uns["mkclust"]
+    assert found["connectivities_key"] == "mkclust_connectivities"
+    assert found["distances_key"] not in again.obsp
+    assert found["params"]["method"] == "umap"
+    assert found["params"]["n_neighbors"] == max(graph.neighbors_)
+    assert again.obsm[found["params"]["use_rep"]].shape == (120, 3)
+
+    links = pd.DataFrame(
+        again.obsp["mkclust_connectivities"].toarray(), again.obs_names, again.obs_names
+    )
+    ids = graph.sample_ids_
+    np.testing.assert_allclose(links.loc[ids, ids], graph.connectivities(frames).toarray())
+    assert not links.drop(ids).to_numpy().any()
+    assert not links.drop(columns=ids).to_numpy().any()
+
+
+def test_the_graph_of_kernels_and_of_anchors_is_written_if_their_input_is_passed(frames):
+    K = np.array([frame @ frame.T for frame in frames.values()])
+    of_kernels = AgreementKKM(3, kernels="precomputed", random_state=0).fit(K)
+    of_anchors = AgreementKKM(3, anchors=40, learn_from=50, random_state=0).fit(frames)
+    for model, X in (of_kernels, K), (of_anchors, frames):
+        data = annotated(frames["v0"])
+        to_anndata(model, data)
+        assert not len(data.obsp)
+        assert "params" not in data.uns["mkclust"]
+        to_anndata(model, data, X=X)
+        links = data.obsp["mkclust_connectivities"]
+        np.testing.assert_allclose(links.toarray(), model.connectivities(X).toarray())
+
+
+def test_other_methods_have_no_graph(frames, model):
+    data = annotated(frames["v0"])
+    to_anndata(model, data, X=frames)
+    assert not len(data.obsp)
+    assert "connectivities_key" not in data.uns["mkclust"]

@@ -46,7 +46,7 @@ def run(request: Request, model_file: Path, *, labels: Path = Path("predicted.cs
         with sklearn.config_context(transform_output="pandas"):
             rows: Any = model.transform(X)
         clusters = np.asarray(model.predict(X))
-        margin = margins(rows.to_numpy(), clusters, model._centers, model._root)
+        margin = margins(model._rows_of(rows.to_numpy()), clusters, model._centers, model._root)
         margin[clusters < 0] = np.nan
         write_atomically({labels: labels_csv(rows.index, clusters, margin=margin)})
     sizes = np.bincount(clusters[clusters >= 0], minlength=model.n_clusters)

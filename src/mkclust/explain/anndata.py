@@ -4,15 +4,16 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from scipy.sparse import csr_matrix
 
 from mkclust.explain.fitted import check_fitted, fitted_index
 from mkclust.explain.sample_scores import sample_scores
 from mkclust.index import match_rows
 from mkclust.linalg import to_host
-from mkclust.linalg.sparse_rows import spread_rows
+from mkclust.linalg.sparse_rows import spread_links, spread_rows
 
 
-def to_anndata(model: Any, data: Any, key: str = "mkclust") -> None:
+def to_anndata(model: Any, data: Any, key: str = "mkclust", X: Any = None) -> None:
     """Write clusters, silhouettes and embedding into AnnData, or the top level of MuData.
 
     Parameters
@@ -26,7 +27,12 @@ def to_anndata(model: Any, data: Any, key: str = "mkclust") -> None:
     key : str, default="mkclust"
         ``obs[key]`` are the clusters, a categorical column; ``obs[key + "_silhouette"]`` how well
         each sample fits into its own; ``obsm["X_" + key]`` the embedding; ``uns[key]`` the method,
-        the weights and alignments of the kernels by their names, and the parameters as text.
+        the weights and alignments of the kernels by their names, and the parameters as text. Of
+        `AgreementKKM`, ``obsp[key + "_connectivities"]`` is the graph that the clusters were cut
+        from, as scanpy takes it: ``scanpy.tl.umap(data, neighbors_key=key)``, and ``leiden``.
+    X : array, list or dict of kernels or views, or table, default=None
+        What an `AgreementKKM` was fitted on, for its graph. It need not be passed for views of
+        which all samples are anchors; else there is no graph without it.
 
     Examples
     --------
@@ -39,7 +45,8 @@ def to_anndata(model: Any, data: Any, key: str = "mkclust") -> None:
     (3, (40, 3))
     """
     check_fitted(model)
-    if not all(hasattr(data, name) for name in ("obs", "obsm", "uns", "obs_names")):
+    links = _links(model, X)
+    if not all(hasattr(data, name) for name in ("obs", "obsm", "obsp", "uns", "obs_names")):
         raise TypeError(f"data is a {type(data).__name__}: pass AnnData or MuData")
     rows = match_rows(data.obs_names, fitted_index(model), "data")
     there, n = rows >= 0, len(data.obs_names)
@@ -57,3 +64,26 @@ def to_anndata(model: Any, data: Any, key: str = "mkclust") -> None:
         "alignments": np.asarray(model.alignments_, dtype=float),
         "parameters": {name: repr(each) for name, each in model.get_params(deep=False).items()},
     }
+    if links is not None:
+        among = spread_links(links[there][:, there], rows, n)
+        # Not an array: scanpy and umap multiply matrices by *.
+        data.obsp[f"{key}_connectivities"] = csr_matrix(among)
+        data.uns[key] |= {
+            "connectivities_key": f"{key}_connectivities",
+            "distances_key": f"{key}_distances",  # there are none, but scanpy asks for the name
+            "params": {
+                "method": "umap",  # any other makes scanpy warn
+                "n_neighbors": max(model.neighbors_),
+                "metric": "euclidean",
+                "random_state": 0,
+                "use_rep": f"X_{key}",
+            },
+        }
+
+
+def _links(model: Any, X: Any) -> Any:
+    """Return the graph that a model cut its clusters from, None if it has none or cannot tell."""
+    if not hasattr(model, "connectivities"):
+        return None
+    is_kept = hasattr(model, "bank_") and not hasattr(model, "anchors_")
+    return model.connectivities(X) if is_kept or X is not None else None

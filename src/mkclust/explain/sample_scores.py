@@ -8,7 +8,6 @@ from scipy.spatial.distance import cdist
 from sklearn.metrics import silhouette_samples
 
 from mkclust.explain.fitted import check_fitted
-from mkclust.linalg import to_host
 from mkclust.stack.discretize import normalize_rows, place
 from mkclust.types import Float
 
@@ -71,7 +70,7 @@ def sample_scores(model: Any, *, most_compared: int = MOST_COMPARED) -> SampleSc
     clusters, own = np.unique(labels[known], return_inverse=True)
     if len(clusters) < 2:
         return SampleScores(silhouette, margin)
-    embedded, sizes = to_host(model.embedding_)[known], np.bincount(own)
+    embedded, sizes = model._rows_of(model.embedding_)[known], np.bincount(own)
     rows = place(embedded, model._root)
     centers = np.array([rows[own == c].mean(axis=0) for c in range(len(clusters))])
     margin[known] = margins(embedded, own, centers, model._root)

@@ -19,6 +19,7 @@ import numpy as np
 import scipy.sparse
 
 from mkclust.engine.eigen import Relaxation, relax
+from mkclust.linalg.memory import require_memory
 from mkclust.stack import Kernel
 from mkclust.stack.discretize import discretize
 from mkclust.types import Array, Float, Labels
@@ -27,6 +28,8 @@ from mkclust.types import Array, Float, Labels
 TOLERANCE = 1e-8
 # Degrees below this share of the mean are those of samples that nothing is linked to.
 ISOLATED = 1e-9
+# Samples whose links are counted before all are written out, and bytes that each link takes.
+COUNTED, BYTES_PER_LINK = 256, 48
 
 
 class Setting(NamedTuple):
@@ -76,6 +79,22 @@ class Graph(Kernel):
     def diagonal(self) -> Array:
         """Return zeros: samples have no links to themselves."""
         return np.zeros(self.n_samples)
+
+    def links(self) -> Any:
+        """Return all links, normalized, as a sparse matrix: symmetric, without a diagonal."""
+        n = self.factor.shape[0]
+        some = np.unique(np.linspace(0, n - 1, min(n, COUNTED)).astype(int))
+        count = (self.factor[some] @ self.transposed).nnz * n / len(some)
+        require_memory(
+            int(BYTES_PER_LINK * count),
+            f"writing out the graph of {n:,} samples",
+            "take the graph of fewer samples; the embedding holds its clusters",
+        )
+        upper = scipy.sparse.triu(self.factor @ self.transposed, 1, "csr")
+        scale = scipy.sparse.diags_array(self.scale)
+        upper = scipy.sparse.csr_array(scale @ upper @ scale)
+        upper.eliminate_zeros()
+        return scipy.sparse.csr_array(upper + upper.T)
 
     @cached_property
     def order(self) -> np.ndarray:

@@ -122,3 +122,10 @@ def rows_from(origin: Array, rows: Array) -> Array:
     if issparse(rows):
         return rows.astype(np.float64)
     return astype(rows, "float64") - origin
+
+
+def spread_links(links: Any, samples: np.ndarray, n: int) -> Any:
+    """Return links among some of n samples, given their numbers, as links among all."""
+    given = links.tocoo()
+    rows, columns = samples[given.row], samples[given.col]
+    return scipy.sparse.csr_array((given.data, (rows, columns)), (n, n))

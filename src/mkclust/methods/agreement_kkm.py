@@ -4,13 +4,17 @@ from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
+from sklearn.utils.validation import check_is_fitted
 
 from mkclust.data.samples import Samples
-from mkclust.linalg import to_device
+from mkclust.linalg import to_device, to_host
+from mkclust.linalg.sparse_rows import spread_links
 from mkclust.methods.agreement import Agreement, measure_agreement
 from mkclust.methods.anchors import (
     embed_in_blocks,
+    graph_of,
     has_blocks,
+    kept_samples,
     learn_from_anchors,
     needs_anchors,
 )
@@ -22,6 +26,7 @@ from mkclust.methods.neighborhoods import (
     sampled_alignments,
 )
 from mkclust.methods.out_of_sample import Extension
+from mkclust.methods.same_input import known_again, only_covered
 from mkclust.methods.solution import Solution
 from mkclust.methods.training import learn
 from mkclust.parameters import Allowed, Choice, Count, Either
@@ -243,6 +248,48 @@ class AgreementKKM(InductiveClusterer):
 
     def _as_embedding(self, rows: Array) -> Array:
         return rows @ self._source.extension.neighborhoods.basis
+
+    def _rows_of(self, embedding: Array) -> Float:
+        basis = self._source.extension.neighborhoods.basis
+        return to_host(embedding) @ np.linalg.pinv(basis, hermitian=True)
+
+    def connectivities(self, X: Any = None) -> Any:
+        r"""Return the graph of neighborhoods: how far every two samples of the fit share lists.
+
+        It is :math:`D^{-1/2} W D^{-1/2}`, of which the leading eigenvectors are the embedding. If
+        more samples were fitted than were learned from, it is the graph of all of them, by the
+        same lists of the anchors.
+
+        Parameters
+        ----------
+        X : array of shape (m, n, n), list or dict of kernels or views, or table, default=None
+            What the model was fitted on. None takes the views that the model has kept, if it was
+            fitted on views and all samples are anchors.
+
+        Returns
+        -------
+        scipy.sparse.csr_array of shape (n_samples, n_samples)
+            Symmetric, not negative, and without a diagonal, in the order of ``labels_``. Samples
+            of which nothing is known have no links.
+
+        Examples
+        --------
+        >>> from mkclust import AgreementKKM
+        >>> from mkclust.datasets import load
+        >>> views = {name: view[:300] for name, view in load("digits").views.items()}
+        >>> graph = AgreementKKM(n_clusters=10, random_state=0).fit(views).connectivities()
+        >>> graph.shape, bool((graph - graph.T).nnz), bool(graph.diagonal().any())
+        ((300, 300), False, False)
+        """
+        check_is_fitted(self)
+        if X is None:
+            model, samples = only_covered(self), kept_samples(self)
+        else:
+            model, samples = known_again(self, X)
+        links = graph_of(model, samples).links()
+        if model is self or self._covered is None:
+            return links
+        return spread_links(links, self._covered, len(self.labels_))
 
     def _mixed_among(self, stack: Stack, samples: np.ndarray | None) -> Array:
         compared = self._source.extension.neighborhoods.compared

@@ -4,6 +4,7 @@ Kernels are made of the anchors, and the lists of these say who is near whom. Th
 the samples that are learned from. The others are assigned in blocks, as new samples are.
 """
 
+from collections.abc import Iterable
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -15,7 +16,7 @@ from mkclust.data.blocks import Block, Blocks, check_finite
 from mkclust.data.check import in_memory
 from mkclust.data.draw import draw_samples
 from mkclust.data.samples import Samples, as_blocks
-from mkclust.graph import cut
+from mkclust.graph import Graph, cut, scaled_factor
 from mkclust.linalg import is_foreign, ranges
 from mkclust.methods.inductive import InductiveClusterer
 from mkclust.methods.missingness import measure_missingness
@@ -109,6 +110,30 @@ def cut_again(fitted: Any, samples: Samples, blocks: Blocks, numbers: np.ndarray
     fitted._centers = best.centers
     fitted.objective_ = best.relaxation.value
     fitted.history_ = np.array([best.relaxation.value])
+
+
+def kept_samples(model: Any) -> Samples:
+    """Return the views of a fit as its model has kept them, of samples that are anchors all."""
+    bank = getattr(model, "bank_", None)
+    if bank is None or hasattr(model, "anchors_"):
+        why = "the fit was on kernels" if bank is None else "not all samples are anchors"
+        raise ValueError(f"X=None: {why}, so that the model has not kept them: pass X as in fit")
+    return replace(model._source.given, parts=tuple(bank.views_.values()))
+
+
+def graph_of(model: Any, samples: Samples) -> Graph:
+    """Return the graph of samples by the lists of the anchors of a fit."""
+    source, n = model._source, samples.n_samples
+    parts: Iterable[Samples] = [samples]
+    if has_blocks(samples):
+        blocks = as_blocks(samples)
+        places = ranges(n, BLOCK_SAMPLES)
+        parts = (held(samples, blocks.take(np.arange(n)[some]), some) for some in places)
+    found = [
+        source.extension.memberships(source.similarities(model, part, None), part.n_samples)
+        for part in parts
+    ]
+    return Graph(scaled_factor(stacked(found), source.extension.neighborhoods.scales))
 
 
 def learn_all(fitted: Any, samples: Samples, blocks: Blocks, anchors: np.ndarray) -> dict[str, Any]:

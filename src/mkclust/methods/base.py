@@ -16,7 +16,7 @@ from mkclust.engine.eigen import Relaxation
 from mkclust.exceptions import ClusterNumberWarning, warn
 from mkclust.kernels import KernelBank
 from mkclust.kernels.kinds import check_scale
-from mkclust.linalg import arrays_to_host
+from mkclust.linalg import arrays_to_host, to_host
 from mkclust.methods.agreement import Agreement
 from mkclust.methods.documentation import COSINES, MIXING_WEIGHT, SUM, fill
 from mkclust.methods.out_of_sample import Extension, observed_of
@@ -286,6 +286,10 @@ class MultipleKernelClusterer(ClusterMixin, Parameters):
     def _rows(self, stack: Stack, solution: Solution) -> tuple[Array, Extension | None]:
         """Return the rows that k-means clusters, and what embeds new samples alike."""
         return solution.partition, Extension.by(stack)
+
+    def _rows_of(self, embedding: Array) -> Float:
+        """Return the rows that clusters were found in, but for their form, of an embedding."""
+        return to_host(embedding)
 
     def _assign(self, rows: Array) -> Labels:
         """Return the clusters of rows like those of the partition, by the nearest center."""

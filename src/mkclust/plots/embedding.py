@@ -62,7 +62,7 @@ class EmbeddingDisplay(Display):
 
     @classmethod
     def _read(cls, model: Any, X: Any, **options: Any) -> dict[str, Any]:
-        return {"embedding": model.embedding_, "labels": model.labels_, **options}
+        return {"embedding": model._rows_of(model.embedding_), "labels": model.labels_, **options}
 
     @cached_property
     def _coordinates(self) -> np.ndarray:
