@@ -1,5 +1,9 @@
 """More samples than anchors: the same clusters, wherever the views are."""
 
+import os
+import signal
+import threading
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -122,3 +126,21 @@ def test_samples_are_drawn_by_what_they_are_and_equal_ones_apart():
     np.testing.assert_array_equal(few, drawn[:40])
     sparse = draw_samples(as_blocks({"a": scipy.sparse.csr_array(table)}), 100)
     np.testing.assert_array_equal(sparse, drawn)
+
+
+@pytest.mark.slow
+def test_a_worker_that_is_killed_in_the_middle_loses_nothing(known):
+    distributed = pytest.importorskip("distributed")
+    import dask.array as da
+
+    views, _, model = known
+    options = {"n_workers": 2, "threads_per_worker": 1, "dashboard_address": None}
+    with distributed.LocalCluster(**options) as cluster, distributed.Client(cluster):
+        chunks = {name: da.from_array(view, chunks=(40, -1)) for name, view in views.items()}
+        nanny = cluster.workers[0]
+        victim = nanny.pid
+        threading.Timer(0.5, os.kill, (victim, signal.SIGKILL)).start()
+        found = fitted(chunks)
+        np.testing.assert_array_equal(found.predict(chunks), model.labels_)
+        assert nanny.pid != victim
+    np.testing.assert_array_equal(found.labels_, model.labels_)

@@ -16,6 +16,7 @@ from mkclust.data.blocks import Block, Blocks, check_finite
 from mkclust.data.check import in_memory
 from mkclust.data.draw import draw_samples
 from mkclust.data.samples import Samples, as_blocks
+from mkclust.exceptions import silence
 from mkclust.graph import Graph, cut, scaled_factor
 from mkclust.linalg import is_foreign, ranges
 from mkclust.methods.inductive import InductiveClusterer
@@ -45,7 +46,8 @@ def needs_anchors(samples: Samples, n_anchors: int) -> bool:
 def learn_from_anchors(model: Any, samples: Samples) -> dict[str, Any]:
     """Return what is learned of samples that are too many to be anchors all."""
     blocks = as_blocks(samples)
-    first = model_of(model, drawn_part(samples, FIRST_SAMPLES))
+    with silence():  # the fit of the anchors warns
+        first = model_of(model, drawn_part(samples, FIRST_SAMPLES))
     used = views_in_use(first, samples)
     count = max(model.anchors, model.learn_from)
     drawn = draw_samples(as_blocks(samples.only(used)), count, samples.ids)
