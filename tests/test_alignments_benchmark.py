@@ -27,6 +27,14 @@ def test_new_random_tables_are_matched_by_id_or_refused():
     assert outcomes["by id"] >= 10
 
 
+# Ids that are numbers of rows, in a column of floats of a table that has them all and others.
+@pytest.mark.parametrize("seed", [102_583, 103_429, 103_730, 107_317, 107_950])
+def test_tables_that_were_paired_by_position_are_refused(seed):
+    (row,) = alignments.run(seed)
+    assert row["outcome"] == "refused"
+    assert f"frame.set_index({row['column']!r})" in row["message"]
+
+
 @pytest.mark.parametrize("use", alignments.USES)
 def test_rows_that_are_paired_by_position_would_be_noticed(use):
     seeds = range(1000)

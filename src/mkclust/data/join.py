@@ -134,16 +134,28 @@ def _refuse_positions(tables: Sequence[Table], labels: Sequence[str]) -> None:
 
     first = named[0]
     ids = frames[first].index
-    if whole_numbers(ids) is not None:
-        return  # which may be those of the default index
-
+    are_numbers = whole_numbers(ids) is not None  # which may be those of the default index
     for place, table in frames.items():
-        if len(table.index) and not has_ids(table.index):
-            raise ValueError(
-                f"{labels[first]} has ids such as {ids[:1].tolist()[0]!r}, and {labels[place]} has "
-                "the default index, so that its rows may be in another order: "
-                f"{_cure(table, ids, labels[first])}"
-            )
+        if not len(table.index) or has_ids(table.index):
+            continue
+        if are_numbers and not _has_all_ids(table, ids):
+            continue
+        raise ValueError(
+            f"{labels[first]} has ids such as {ids[:1].tolist()[0]!r}, and {labels[place]} has "
+            "the default index, so that its rows may be in another order: "
+            f"{_cure(table, ids, labels[first])}"
+        )
+
+
+def _has_all_ids(table: Table, ids: Any) -> bool:
+    """Return whether a column of a frame holds all ids of another one, and different ones only."""
+    if not table.is_frame or ids.nlevels > 1 or len(table.index) < len(ids):
+        return False
+
+    return any(
+        column.is_unique and pd.Index(ids).isin(written_like(pd.Index(column), ids)).all()
+        for _, column in table.values.items()
+    )
 
 
 def _cure(table: Table, ids: Any, whose: str) -> str:

@@ -37,10 +37,11 @@ DISTANCES = range(2, 17)
 ALIKE, CLEARLY_MORE = 1.64, 2.0
 # By how many the rows of one kernel are shifted, forward and backward.
 SHIFTS = range(4, 17, 2)
-# Shifted kernels are as much alike if their inner product is this share of the given one, ...
-AS_ALIKE = 0.95
-# ... for more shifts than these, which may do as well by accident.
-BY_ACCIDENT = 2
+# Shifted kernels are as much alike if their inner product is this share of the given one, for more
+# shifts than these, which may do as well by accident.
+AS_ALIKE, BY_ACCIDENT = 0.95, 2
+# In windows, most of which hold no border between groups that rows are sorted by.
+AS_ALIKE_IN_WINDOWS, BY_ACCIDENT_IN_WINDOWS = 1.1, 4
 
 
 @dataclass(frozen=True)
@@ -143,25 +144,24 @@ def alike_if_shifted(rows: Rows) -> np.ndarray:
     n = n_windows * (length - 2 * shifts[-1])
     # The inner product with a U-centered kernel does not depend on whether the other is one.
     fixed = np.stack([u_centered(K) for K in part(0).reshape(m, n, n)]).reshape(m, -1)
-    least = AS_ALIKE * (fixed @ part(0).T)
+    share, n_accidents = AS_ALIKE, BY_ACCIDENT
+    if n_windows > 1:
+        share, n_accidents = AS_ALIKE_IN_WINDOWS, BY_ACCIDENT_IN_WINDOWS
+    least = share * (fixed @ part(0).T)
     moved = [fixed @ part(sign * shift).T for shift in shifts for sign in (-1, 1)]
-    are_alike = np.sum(moved > least, axis=0) > BY_ACCIDENT
+    are_alike = np.sum(moved > least, axis=0) > n_accidents
     return are_alike | are_alike.T
 
 
 def may_be_by_order(scales: list[Rows]) -> np.ndarray:
     """Return which kernels may be alike by the order of their rows alone, (m, m) of bool.
 
-    Two kernels are judged on the scale on which both follow their rows most.
+    On one of the scales, both follow their rows, and are as much alike if these are shifted.
     """
-    of_kernels = len(scales) * np.stack([order_p_values(rows) for rows in scales])
-    of_pairs = np.maximum(of_kernels[:, :, None], of_kernels[:, None, :])
-    chosen = of_pairs.argmin(axis=0)
-    is_ordered = of_pairs.min(axis=0) < ORDERED
-
-    found = np.zeros_like(is_ordered)
-    for number, rows in enumerate(scales):
-        judged = is_ordered & (chosen == number)
-        if judged.any():
-            found |= judged & alike_if_shifted(rows)
+    m = len(scales[0].entries)
+    found = np.zeros((m, m), bool)
+    for rows in scales:
+        ordered = order_p_values(rows) * len(scales) < ORDERED
+        if ordered.any():
+            found |= np.outer(ordered, ordered) & alike_if_shifted(rows)
     return found

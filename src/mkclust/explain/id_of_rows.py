@@ -99,7 +99,7 @@ def _use(frame: pd.DataFrame, place: int, index: Any) -> Literal["all", "some", 
     """Return whether all, some or none of the values of a column are ids of a fit.
 
     Numbers may be ids by chance, as ages are. Without the name of ids, they count as some if they
-    are all of the ids of the fit, and else as none.
+    all differ and all ids of the fit are among them, and else as none.
     """
     column = frame.iloc[:, place]
     known = column.dropna()
@@ -110,12 +110,12 @@ def _use(frame: pd.DataFrame, place: int, index: Any) -> Literal["all", "some", 
 
     is_text = all(isinstance(value, str) for value in different)
     is_named = _is_named(frame.columns[place], index)
-    is_whole = n_shared == len(different) == len(column)
-    if is_whole and (is_text or is_named):
+    all_differ = len(different) == len(column)
+    if all_differ and n_shared == len(different) and (is_text or is_named):
         return "all"
     if is_named or (is_text and n_shared >= LEAST_SHARE * len(different)):
         return "some"
-    return "some" if is_whole and n_shared == len(index) else "none"
+    return "some" if all_differ and n_shared == len(index) else "none"
 
 
 def _is_named(name: Hashable, index: Any) -> bool:
@@ -141,7 +141,7 @@ def _advice(frame: pd.DataFrame, place: int, index: Any, who: str) -> str:
         )
     if len(others):
         return (
-            f"{found}; it also holds others, such as {others[0]!r}: pass "
+            f"{found}; it also holds others, such as {others[:1].tolist()[0]!r}: pass "
             f"frame.set_index({name!r}), which leaves the rows of others out"
         )
     return f"{found}: pass frame.set_index({name!r}), or rename it if these are other numbers"
