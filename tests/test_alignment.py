@@ -16,6 +16,7 @@ Y = np.arange(N) % 3
 RNG = np.random.default_rng(0)
 VIEWS = {"a": 5.0 * Y[:, None] + RNG.normal(size=(N, 2)), "b": RNG.normal(size=(N, 2))}
 X = RNG.normal(size=N)
+Z = np.random.default_rng(1).permutation(Y)  # unlike Y, nothing computed from a clustered column
 NUMBERS = np.array([3, 0, 11, 7, 1, 10, 5, 2, 9, 4, 8, 6])
 INDICES = {
     "array": None,
@@ -45,7 +46,7 @@ def by_text(index):
 
 def transformed(kind, rng):
     """Return a table whose index was changed at random, and the samples of its rows."""
-    frame = pd.DataFrame({"x": X, "y": Y}, index=INDICES[kind])
+    frame = pd.DataFrame({"x": X, "y": Y, "z": Z}, index=INDICES[kind])
     samples = np.arange(N)
     for operation in rng.choice(9, size=rng.integers(1, 4)):
         if operation < 5:
@@ -74,6 +75,7 @@ def everyone(values, samples):
 
 
 def annotated(model, kind, frame, samples):
+    frame = frame[["x", "z"]]
     columns = {name: everyone(frame[name], samples) for name in frame}
     labels = pd.Series(model.labels_, index=INDICES[kind]) if samples[0] % 2 else model
     pair = [
