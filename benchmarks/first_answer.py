@@ -75,7 +75,8 @@ def answers(data, y, method, kernels):
         yield seed, time.perf_counter() - started, model.labels_
     # Of a fit, only k-means on the embedding depends on the seed.
     for seed in range(1, N_SEEDS) if kernels not in DISTURBED else ():
-        yield seed, None, discretize(model.embedding_, k, n_init=10, random_state=seed)[0]
+        options = {"root": model._root, "n_init": 10, "random_state": seed}
+        yield seed, None, discretize(model.embedding_, k, **options)[0]
 
 
 def answers_of_peer(data, y, peer):

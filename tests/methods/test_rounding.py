@@ -26,6 +26,7 @@ from mkclust.methods import RelaxedClusterer
 from mkclust.methods.rounding import explained, kernel_of, root_of, round_partition
 from mkclust.stack import as_stack
 from mkclust.stack.discretize import discretize, place
+from own_methods import Powered
 
 RELAXED = [name for name, method in METHODS.items() if issubclass(method, RelaxedClusterer)]
 INDUCTIVE = [name for name in RELAXED if hasattr(METHODS[name], "predict")]
@@ -257,6 +258,17 @@ def test_a_form_that_does_not_exist_is_refused_with_those_that_do():
 def test_a_method_by_neighborhoods_has_no_rounding():
     assert "rounding" not in AgreementKKM().get_params()
     assert not hasattr(AgreementKKM(3, random_state=0).fit(overlapping()), "rounding_")
+
+
+def test_a_method_of_a_user_has_the_choice_by_its_base_class():
+    class Chosen(RelaxedClusterer, Powered):
+        """With the parameter `rounding`."""
+
+    views, y = unequal()
+    assert not hasattr(Powered(2, random_state=0).fit(views), "rounding_")
+    model = Chosen(2, random_state=0).fit(views)
+    assert model.rounding_ == "components"
+    assert adjusted_rand_score(y, model.labels_) == 1
 
 
 def test_a_partition_without_a_kernel_is_refused_unless_rows_have_unit_length():
