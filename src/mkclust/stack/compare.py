@@ -80,8 +80,10 @@ class Comparison:
     def means(self, parts: np.ndarray) -> Float:
         """Return the means of kernels over equally many samples, by indices (g, t), (c, g, g)."""
         g, t = parts.shape
-        entries = to_host(self.entries(parts.reshape(-1)))
-        return np.asarray(entries.reshape(-1, g, t, g, t).mean(axis=(2, 4)))
+        entries = self.entries(parts.reshape(-1))
+        xp = namespace(entries)
+        blocks = xp.reshape(entries, (-1, g, t, g, t))
+        return to_host(xp.mean(blocks, axis=(2, 4)))
 
     def of_means(self, parts: np.ndarray) -> "Comparison":
         """Return the comparison of the means of equally many samples, by their indices, (g, t)."""
