@@ -208,11 +208,12 @@ def test_ids_that_a_spreadsheet_would_run_are_marked_and_read_again():
     assert table["id"].tolist() == [f"'{name}" for name in FORMULAS] + names[5:]
     assert load("labels.csv").views["labels"].index.tolist() == names
 
-    group = "group " + table["cluster"]
+    # Not exactly the clusters, which would be taken for cuts of a clustered column.
+    group = ("group " + table["cluster"]).where(table.index % 3 > 0, "others")
     known = table[["id"]].assign(group=group).sample(frac=1, random_state=0)
     known.to_csv("known.csv", index=False)
     result = cluster("mrna.csv", "mirna.tsv", "--annotate", "known.csv")
-    assert re.search(r"^group +chi-square +60 +0 +120 ", result.stdout, re.MULTILINE)
+    assert re.search(r"^group +chi-square +60 +0 +", result.stdout, re.MULTILINE)
 
     succeed("predict", "model.skops", "mrna.csv", "mirna.tsv")
     found = pd.read_csv("predicted.csv", dtype=str)
