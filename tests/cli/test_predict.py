@@ -1,5 +1,6 @@
 """``mkclust predict``: clusters of new samples, read as the files of the fit."""
 
+import json
 import os
 from pathlib import Path
 
@@ -37,7 +38,7 @@ def test_new_samples_have_the_clusters_that_the_estimator_predicts():
     result = succeed("predict", "model.skops", "new.npz")
     model = mkclust.METHODS[mkclust.RECOMMENDED](3, random_state=0).fit(dict(np.load("old.npz")))
     table, expected = pd.read_csv("predicted.csv"), model.predict(dict(np.load("new.npz")))
-    assert list(table) == ["id", "cluster", "margin"]
+    assert list(table) == ["id", "cluster", "margin", "coverage"]
     assert table["id"].tolist() == list(range(15))
     np.testing.assert_array_equal(table["cluster"], expected)
     assert table["margin"].between(0, 2).all()
@@ -47,6 +48,34 @@ def test_new_samples_have_the_clusters_that_the_estimator_predicts():
     assert f"{np.sum(expected == 1)} in 1" in result.stdout
     assert result.stderr == ""
     assert Path("labels.csv").read_bytes() == before
+
+
+def test_samples_that_resemble_nothing_are_counted_and_have_no_coverage():
+    new = dict(np.load("new.npz"))
+    far = {name: np.vstack([view, -8 + 0 * view[:4]]) for name, view in new.items()}
+    np.savez("far.npz", **far)
+    succeed("cluster", "old.npz", "-k", 3, "--save", "model.skops")
+    result = succeed("predict", "model.skops", "far.npz")
+    coverage = pd.read_csv("predicted.csv")["coverage"]
+    model = mkclust.load_model("model.skops")
+    np.testing.assert_allclose(coverage, model.coverage(far), atol=1e-4)
+    assert (coverage[15:] == 0).all()
+    n_doubtful = int((coverage < 0.01).sum())
+    assert f"Doubtful: {n_doubtful} of 19" in result.stdout
+    result = succeed("predict", "model.skops", "far.npz", "--json", "-q")
+    assert json.loads(result.stdout)["n_doubtful"] == n_doubtful
+
+
+def test_the_cli_says_if_the_coverage_is_not_known():
+    old, new = dict(np.load("old.npz")), dict(np.load("new.npz"))
+    np.savez("K.npz", **{name: view @ view.T for name, view in old.items()})
+    np.savez("cross.npz", **{name: view @ old[name].T for name, view in new.items()})
+    options = ("--kernels", "precomputed", "--set", "normalize=false", "--save", "model.skops")
+    succeed("cluster", "K.npz", "-k", 3, *options)
+    result = succeed("predict", "model.skops", "cross.npz")
+    assert "unknown" in result.stdout
+    assert "self_similarity" in result.stdout
+    assert pd.read_csv("predicted.csv")["coverage"].isna().all()
 
 
 def test_precomputed_kernels_are_predicted_from_similarities_to_the_training_samples():

@@ -14,6 +14,7 @@ from mkclust.cli.printing import cluster_sizes
 from mkclust.cli.progress import session
 from mkclust.explain.sample_scores import margins
 from mkclust.files import write_atomically
+from mkclust.methods.coverage import DOUBTFUL
 from mkclust.methods.inductive import InductiveClusterer
 from mkclust.methods.persistence import load_model
 from mkclust.text import count, join_words
@@ -48,12 +49,30 @@ def run(request: Request, model_file: Path, *, labels: Path = Path("predicted.cs
         clusters = np.asarray(model.predict(X))
         margin = margins(model._rows_of(rows.to_numpy()), clusters, model._centers, model._root)
         margin[clusters < 0] = np.nan
-        write_atomically({labels: labels_csv(rows.index, clusters, margin=margin)})
+        coverage, said = _coverage(model, X, len(clusters))
+        scores = {"margin": margin, "coverage": coverage}
+        write_atomically({labels: labels_csv(rows.index, clusters, **scores)})
     sizes = np.bincount(clusters[clusters >= 0], minlength=model.n_clusters)
     record = {"n_samples": len(clusters), "cluster_sizes": sizes, "labels": str(labels)}
+    record["n_doubtful"] = int((coverage < DOUBTFUL).sum())
     size, k = count(len(clusters), "new sample"), count(model.n_clusters, "cluster")
-    lines = [f"{size}, {k}", *note, cluster_sizes(clusters, model.n_clusters)]
+    lines = [f"{size}, {k}", *note, cluster_sizes(clusters, model.n_clusters), *said]
     show(record, [*lines, f"Wrote {labels}"], request)
+
+
+def _coverage(model: Any, X: Any, n: int) -> tuple[np.ndarray, list[str]]:
+    """Return how well new samples are covered, NaN if that is unknown, and what to say of it."""
+    try:
+        coverage = model.coverage(X)
+    except ValueError as error:
+        return np.full(n, np.nan), [f"Coverage by the samples of the fit is unknown: {error}."]
+    n_doubtful = int((coverage < DOUBTFUL).sum())
+    if not n_doubtful:
+        return coverage, []
+    return coverage, [
+        f"Doubtful: {n_doubtful:,} of {n:,}, which resemble the samples of the fit "
+        f"less than nearly all of these each other (coverage below {DOUBTFUL:g})"
+    ]
 
 
 def _as_fitted(model: Any, views: dict[str, Any], path: Path) -> tuple[Any, list[str]]:

@@ -15,6 +15,7 @@ from mkclust.engine.certificate import rounding_of_entries
 from mkclust.linalg import arrays_to_host, is_on_accelerator, select, to_device, to_host
 from mkclust.linalg.sparse_rows import spread_rows
 from mkclust.methods.base import MultipleKernelClusterer
+from mkclust.methods.coverage import nearness_by_features, nearness_of_new, references_of
 from mkclust.methods.learned_rows import LearnedRows, grams_of, learn_regressions
 from mkclust.methods.out_of_sample import (
     UNCOVERED,
@@ -27,6 +28,7 @@ from mkclust.methods.out_of_sample import (
 )
 from mkclust.methods.ranges import warn_of_other_ranges
 from mkclust.methods.solution import Solution
+from mkclust.parameters import learned
 from mkclust.stack import Stack
 from mkclust.stack.kernel import multiply
 from mkclust.types import Array, Float, Labels
@@ -43,6 +45,9 @@ class InductiveClusterer(
     approximation: Any = None
 
     NEEDS_ENTRIES: ClassVar[bool] = False
+
+    # How near the nearest others are to some samples of the fit, rising; None of features.
+    _references: Float | None = learned(None)
 
     def predict(
         self, X: Any, self_similarity: Array | None = None, *, observed: Any = None
@@ -99,15 +104,74 @@ class InductiveClusterer(
             return rows
         return pd.DataFrame(to_host(rows), index=pd.Index(samples.ids))
 
-    def _embed(
-        self, X: Any, self_similarity: Any, observed: Any
-    ) -> tuple[Samples, Float, np.ndarray]:
-        """Return new samples, their rows, and the indices of those without entries: zero rows."""
+    def coverage(
+        self, X: Any, self_similarity: Array | None = None, *, observed: Any = None
+    ) -> Float:
+        """Return how well new samples are covered by those of the fit.
+
+        A sample is as near to the fit as its fifth nearest sample there is in the mixed kernel, by
+        the cosine. The coverage is the share of samples of the fit (of 256 at most) that are not
+        nearer to the others: spread evenly from 0 to 1 for samples like those of the fit, and 0
+        for those that resemble nothing. Below 0.01, clusters mean little.
+
+        Parameters
+        ----------
+        X, self_similarity, observed : array-like
+            As in ``predict``. Samples of the fit are near to themselves, which raises theirs.
+
+        Returns
+        -------
+        ndarray of shape (n_new,)
+            In the order of the labels; 0 for samples with the label -1.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from mkclust import AgreementKKM
+        >>> from mkclust.datasets import load
+        >>> digits = load("digits").views
+        >>> old, new = ({n: view[rows] for n, view in digits.items()} for rows in
+        ...             (slice(0, 1000, 2), slice(1, 1000, 10)))
+        >>> model = AgreementKKM(n_clusters=10, random_state=0).fit(old)
+        >>> noise = {n: np.random.default_rng(0).permuted(view) for n, view in new.items()}
+        >>> bool(model.coverage(new).mean() > 0.3), float(model.coverage(noise).max())
+        (True, 0.0)
+        """
+        samples = self._read_new(X, self_similarity, observed)
+        coefficients = getattr(self, "coefficients_", self.weights_)
+        references = self._references
+        if self.approximation is not None:
+            nearness, references = nearness_by_features(self, samples, coefficients)
+        else:
+            nearness = nearness_of_new(self, samples, coefficients, self_similarity)
+        if references is None:
+            raise ValueError(
+                f"this {type(self).__name__} has not learned how near its samples are: fit it "
+                "again; a method that defines _learned returns what super()._learned does, too"
+            )
+        return np.searchsorted(references, nearness, side="right") / len(references)
+
+    def _read_new(self, X: Any, self_similarity: Any, observed: Any) -> Samples:
+        """Read new samples as the fit has read its own."""
         check_is_fitted(self)
         source = self._source
         samples = source.read(self, X, observed, is_new=True)
         if self_similarity is not None and not source.given_kernels:
             raise ValueError("self_similarity belongs to precomputed kernels: leave it out")
+        return samples
+
+    def _learned(
+        self, stack: Stack, solution: Solution, labels: Array, *further: Array
+    ) -> dict[str, Any]:
+        mixed = solution.coefficients
+        coefficients = solution.weights if mixed is None else mixed
+        return {"_references": references_of(stack, coefficients)}
+
+    def _embed(
+        self, X: Any, self_similarity: Any, observed: Any
+    ) -> tuple[Samples, Float, np.ndarray]:
+        """Return new samples, their rows, and the indices of those without entries: zero rows."""
+        samples, source = self._read_new(X, self_similarity, observed), self._source
         unused = source.unused(self)
         known = {n: rows for n, rows in source.rows_of_fit().items() if n not in unused}
         warn_of_other_ranges(samples, known, source.given.columns)

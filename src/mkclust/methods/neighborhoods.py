@@ -195,16 +195,27 @@ class NeighborhoodExtension(Extension):
 
     def compare(self, similarities: Sequence[Similarities], n_new: int) -> Iterator[list[Array]]:
         """Yield the similarities of some new samples to the anchors, by the mix and by view."""
-        included = set(self.neighborhoods.compared.included)
-        parts = [NewRows(self, part) for part in similarities if included & set(part.kernels)]
-        n_anchors = self.neighborhoods.n_anchors
-        like = parts[0].like if parts else np.zeros(0)
-        for some in row_ranges(n_new, n_anchors, like, BLOCK_ROWS):
-            blocks: dict[int, KernelBlock] = {}
-            for part in parts:
-                blocks |= part.blocks(some)
-            shape = some.stop - some.start, n_anchors
-            yield self.neighborhoods.compared.compare(blocks, shape, like)
+        known = self.neighborhoods
+        return compare_new(self, known.compared, similarities, n_new, known.n_anchors)
+
+
+def compare_new(
+    extension: Extension,
+    compared: MixAndViews,
+    similarities: Sequence[Similarities],
+    n_new: int,
+    n_anchors: int,
+) -> Iterator[list[Array]]:
+    """Yield the similarities of some new samples to those of a fit, by the mix and by view."""
+    included = set(compared.included)
+    parts = [NewRows(extension, part, included) for part in similarities]
+    parts = [part for part in parts if part.places]
+    like = parts[0].like if parts else np.zeros(0)
+    for some in row_ranges(n_new, n_anchors, like, BLOCK_ROWS):
+        blocks: dict[int, KernelBlock] = {}
+        for part in parts:
+            blocks |= part.blocks(some)
+        yield compared.compare(blocks, (some.stop - some.start, n_anchors), like)
 
 
 def stacked(parts: Sequence[list[list[Any]]]) -> list[list[Any]]:
@@ -218,10 +229,9 @@ def stacked(parts: Sequence[list[list[Any]]]) -> list[list[Any]]:
 class NewRows:
     """The similarities of new samples by the kernels of one view, some rows at a time."""
 
-    def __init__(self, extension: NeighborhoodExtension, part: Similarities):
+    def __init__(self, extension: Extension, part: Similarities, used: set[int]):
         self.extension, self.part = extension, part
         self.numbers = np.asarray(part.rows)
-        used = set(extension.neighborhoods.compared.included)
         self.places = [place for place, p in enumerate(part.kernels) if p in used]
         self.is_source = isinstance(part.cross, Source)
         self.known = {}

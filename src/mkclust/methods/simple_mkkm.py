@@ -209,7 +209,7 @@ class CertifiedClusterer(RelaxedClusterer):
         rand_index = agreement_of_labels(baseline_labels, labels)
         if rand_index < OTHER_CLUSTERS:
             self._warn_of_other_clusters(solution, rand_index)
-        return {
+        return super()._learned(stack, solution, labels, *further) | {
             "duality_gap_": solution.gap,
             "certificate_": str(solution.certificate),
             "lower_bounds_": solution.lower_bounds,

@@ -1,0 +1,169 @@
+"""How well samples are covered by those of a fit: how alike the nearest of these are.
+
+Samples are compared by their cosines in the mixed kernel, and how near the nearest ones
+are is compared with how near samples of the fit are to others.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+from functools import reduce
+from typing import Any
+
+import numpy as np
+
+from mkclust.data.blocks import Block
+from mkclust.data.samples import Samples, as_blocks
+from mkclust.graph import MixAndViews
+from mkclust.graph.similarities import largest
+from mkclust.linalg import namespace, ranges, select, to_device, to_host
+from mkclust.methods.neighborhoods import compare_new, kernel_blocks
+from mkclust.methods.out_of_sample import observed_part
+from mkclust.stack import Observed, Stack, Standardization
+from mkclust.stack.compare import draw
+from mkclust.stack.discretize import normalize_rows
+from mkclust.text import join_words
+from mkclust.types import Array, Float
+
+# The last of so many nearest samples counts: one alone may be near by chance.
+NEAREST = 5
+# Samples of the fit that new ones are compared with in how near the nearest ones are.
+MOST_REFERENCES = 256
+# Samples are doubtful if no larger share of the samples of the fit is covered as badly.
+DOUBTFUL = 0.01
+# Samples are at the mean of all if their squared length is below this share of the average.
+SMALLEST_LENGTH = 1e-10
+# New samples that are compared at a time.
+BLOCK_SAMPLES = 1024
+
+
+def references_of(stack: Stack, coefficients: Float) -> Float | None:
+    """Return how near the nearest others are to samples of a fit, rising; None of features."""
+    if stack.features is not None:
+        return None
+    n = stack.n_samples
+    how = [observed_part(kernel).for_new_samples for kernel in stack.kernels]
+    compared, numbers = mix_of_cosines(how, coefficients), draw(n, MOST_REFERENCES)
+
+    blocks = kernel_blocks(stack, compared.included, numbers)
+    for p, block in blocks.items():
+        kernel, scale = stack.kernels[p], unit_scale(how[p])
+        if scale is not None:
+            seen = numbers if block.rows is None else numbers[block.rows]
+            own = kernel.map.positions[seen] if isinstance(kernel, Observed) else seen
+            scaled = block.entries * to_device(scale, block.entries)
+            blocks[p] = block._replace(entries=scaled * select(scale, own)[:, None])
+    like = stack.kernels[0].like
+    (similarities,) = compared.compare(blocks, (len(numbers), n), like)
+    return np.sort(nearness(similarities, n_own=1))
+
+
+def nearness_of_new(
+    model: Any, samples: Samples, coefficients: Float, self_similarity: Any = None
+) -> Float:
+    """Return how near the nearest samples of the fit are to new ones, (n_new,)."""
+    source, extension = model._source, model._source.extension
+    if self_similarity is None:
+        for p in source.given_kernels:
+            check_lengths(extension.standardizations[p], extension.names[p])
+    n = len(model.labels_) if model._covered is None else len(model._covered)
+    compared = mix_of_cosines(extension.standardizations, coefficients)
+    how = [
+        each if (scale := unit_scale(each)) is None else replace(each, scale=scale)
+        for each in extension.standardizations
+    ]
+    extension = replace(extension, standardizations=how)
+
+    parts: Iterable[Samples] = [samples]
+    if samples.kind != "kernels" and self_similarity is None:
+        parts = some_at_a_time(samples)
+    found = []
+    for part in parts:
+        similarities = source.similarities(model, part, self_similarity)
+        rows = compare_new(extension, compared, similarities, part.n_samples, n)
+        found += [nearness(each) for (each,) in rows]
+    return np.concatenate(found) if found else np.zeros(0)
+
+
+def check_lengths(how: Standardization, name: str) -> None:
+    """Refuse a kernel that is not scaled if the lengths of new samples are not known."""
+    if how.scale is None and how.constant_self_similarity() is None:
+        raise ValueError(
+            f"{name}: comparing new samples by cosines needs their similarity to themselves, and "
+            "it is not constant for this kernel: pass self_similarity, an array of k(x, x) with a "
+            "row for each kernel and a column for each new sample"
+        )
+
+
+def nearness_by_features(model: Any, samples: Samples, coefficients: Float) -> tuple[Float, Float]:
+    """Return how near samples of a fit are to new ones, and to each other, by their features."""
+    source = model._source
+    known = _features(source, kept_block(source), coefficients)
+    references = np.sort(nearness(known @ known.T, n_own=1))
+
+    def of_block(block: Block, start: int) -> Float:
+        return nearness(_features(source, block, coefficients) @ known.T)
+
+    return as_blocks(samples).map(of_block), references
+
+
+def kept_block(source: Any) -> Block:
+    """Return samples of a fit that a model of features has kept, those that all views have."""
+    rows, names = source.rows, source.given.names
+    if lost := [name for name in names if name not in rows]:
+        raise ValueError(
+            f"the model has kept no samples of {join_words(map(repr, lost))} to compare new ones "
+            "with, because these are dask arrays or have too many columns: fit AgreementKKM, which "
+            "needs no approximation, or an array in memory"
+        )
+    common = reduce(np.intersect1d, (numbers for numbers, _ in rows.values()))
+    if len(common) <= NEAREST:
+        raise ValueError(
+            f"the model has kept {len(common)} samples that all views have, too few to compare "
+            "new ones with: fit AgreementKKM, which needs no approximation"
+        )
+    kept = {name: select(rows[name][1], np.searchsorted(rows[name][0], common)) for name in names}
+    return Block(kept, len(common))
+
+
+def mix_of_cosines(how: Sequence[Standardization], coefficients: Float) -> MixAndViews:
+    """Return the mix of kernels of unit diagonals that has the weights of a mix of kernels."""
+    sizes = [
+        1.0 if each.scale is not None else float(np.mean(to_host(each.centered_diagonal())))
+        for each in how
+    ]
+    return MixAndViews(np.abs(coefficients) * sizes, (0,) * len(sizes))
+
+
+def unit_scale(how: Standardization) -> Array | None:
+    """Return what scales the samples of a kernel to unit length; None if they have it."""
+    if how.scale is not None:
+        return None
+    lengths = how.centered_diagonal()
+    xp = namespace(lengths)
+    has_length = lengths > SMALLEST_LENGTH * float(xp.mean(xp.abs(lengths)))
+    return xp.where(has_length, 1 / xp.sqrt(xp.where(has_length, lengths, 1.0)), 0.0)
+
+
+def nearness(similarities: Array, n_own: int = 0) -> Float:
+    """Return the similarity to the last of the nearest samples, the own ones left out."""
+    count = min(NEAREST, similarities.shape[1] - n_own) + n_own
+    nearest: Float = to_host(largest(similarities, count)[:, -1])
+    return nearest
+
+
+def some_at_a_time(samples: Samples) -> Iterator[Samples]:
+    """Yield views of some samples after the other, in memory."""
+    blocks = as_blocks(samples)
+    for some in ranges(samples.n_samples, BLOCK_SAMPLES):
+        block = blocks.take(np.arange(some.start, some.stop))
+        parts = tuple(block[name] for name in samples.names)
+        missing = None if block.observed is None else ~block.observed
+        yield replace(samples, parts=parts, missing=missing, ids=None, groups=None)
+
+
+def _features(source: Any, block: Block, coefficients: Float) -> Float:
+    """Return the features of the mix, of unit length."""
+    features = source.features.of(block)
+    weights = np.sqrt(np.abs(coefficients))
+    mixed = np.hstack([w * to_host(F) for w, F in zip(weights, features, strict=True)])
+    return normalize_rows(mixed)
