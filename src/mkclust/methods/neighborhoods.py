@@ -208,8 +208,8 @@ def compare_new(
 ) -> Iterator[list[Array]]:
     """Yield the similarities of some new samples to those of a fit, by the mix and by view."""
     included = set(compared.included)
-    parts = [NewRows(extension, part, included) for part in similarities]
-    parts = [part for part in parts if part.places]
+    used = [part for part in similarities if included & set(part.kernels)]
+    parts = [NewRows(extension, part, included) for part in used]
     like = parts[0].like if parts else np.zeros(0)
     for some in row_ranges(n_new, n_anchors, like, BLOCK_ROWS):
         blocks: dict[int, KernelBlock] = {}
