@@ -80,7 +80,7 @@ def test_outliers_that_are_neighbors_in_two_views_are_no_order():
         views = [rng.normal(size=(100, 2)) for _ in range(2)]
         for X in views:
             X[40 : 40 + n_outliers] *= 1000
-        assert not may_be_by_order([Rows(np.stack([X @ X.T for X in views]))]).any()
+        assert not may_be_by_order(Rows(np.stack([X @ X.T for X in views]))).any()
 
 
 def test_kernels_without_entries_follow_nothing():

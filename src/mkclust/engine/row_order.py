@@ -37,11 +37,13 @@ DISTANCES = range(2, 17)
 ALIKE, CLEARLY_MORE = 1.64, 2.0
 # By how many the rows of one kernel are shifted, forward and backward.
 SHIFTS = range(4, 17, 2)
-# Shifted kernels are as much alike if their inner product is this share of the given one, for more
-# shifts than these, which may do as well by accident.
-AS_ALIKE, BY_ACCIDENT = 0.95, 2
-# In windows, most of which hold no border between groups that rows are sorted by.
-AS_ALIKE_IN_WINDOWS, BY_ACCIDENT_IN_WINDOWS = 1.1, 4
+# Shifted kernels are as much alike if their inner product is this share of the given one, ...
+AS_ALIKE = 0.95
+# ... for more shifts than these, which may do as well by accident.
+BY_ACCIDENT = 2
+# The same in windows of rows that are ordered at large: sorted by groups, most windows lie within a
+# group, and few borders between groups decide.
+MORE_ALIKE, BY_ACCIDENT_IN_GROUPS = 1.1, 4
 
 
 @dataclass(frozen=True)
@@ -128,7 +130,9 @@ def order_p_values(rows: Rows) -> Float:
     return np.where(follows, np.minimum(2 * smaller, 1), 1)
 
 
-def alike_if_shifted(rows: Rows) -> np.ndarray:
+def alike_if_shifted(
+    rows: Rows, share: float = AS_ALIKE, n_accidents: int = BY_ACCIDENT
+) -> np.ndarray:
     """Return which kernels are as much alike if the rows of one are shifted, (m, m) of bool."""
     entries, n_windows, length = rows.entries, rows.n_windows, rows.length
     m = len(entries)
@@ -144,24 +148,23 @@ def alike_if_shifted(rows: Rows) -> np.ndarray:
     n = n_windows * (length - 2 * shifts[-1])
     # The inner product with a U-centered kernel does not depend on whether the other is one.
     fixed = np.stack([u_centered(K) for K in part(0).reshape(m, n, n)]).reshape(m, -1)
-    share, n_accidents = AS_ALIKE, BY_ACCIDENT
-    if n_windows > 1:
-        share, n_accidents = AS_ALIKE_IN_WINDOWS, BY_ACCIDENT_IN_WINDOWS
     least = share * (fixed @ part(0).T)
     moved = [fixed @ part(sign * shift).T for shift in shifts for sign in (-1, 1)]
     are_alike = np.sum(moved > least, axis=0) > n_accidents
     return are_alike | are_alike.T
 
 
-def may_be_by_order(scales: list[Rows]) -> np.ndarray:
+def may_be_by_order(at_large: Rows, in_windows: Rows | None = None) -> np.ndarray:
     """Return which kernels may be alike by the order of their rows alone, (m, m) of bool.
 
     On one of the scales, both follow their rows, and are as much alike if these are shifted.
     """
-    m = len(scales[0].entries)
-    found = np.zeros((m, m), bool)
-    for rows in scales:
-        ordered = order_p_values(rows) * len(scales) < ORDERED
-        if ordered.any():
-            found |= np.outer(ordered, ordered) & alike_if_shifted(rows)
+    scales = [at_large] if in_windows is None else [at_large, in_windows]
+    ordered = np.stack([order_p_values(rows) * len(scales) < ORDERED for rows in scales])
+    both = ordered[:, :, None] & ordered[:, None, :]
+
+    found = both[0] & alike_if_shifted(at_large) if both[0].any() else both[0].copy()
+    if in_windows is not None and both[1].any():
+        clearly = alike_if_shifted(in_windows, MORE_ALIKE, BY_ACCIDENT_IN_GROUPS)
+        found |= both[1] & np.where(both[0], clearly, alike_if_shifted(in_windows))
     return found

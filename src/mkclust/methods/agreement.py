@@ -574,13 +574,14 @@ def _may_be_by_order(comparison: Comparison, likely: Float) -> np.ndarray:
     linked = likely < p_value_limit(comparison.n_samples)
     if not linked.any():
         return linked
-    spread = spread_rows(comparison.n_samples)
-    scales = [Rows(comparison.means(spread))]
+    n = comparison.n_samples
+    spread, in_windows = spread_rows(n), None
+    at_large = Rows(comparison.means(spread))
     if spread.shape[1] > 1:
-        windows = neighboring_rows(comparison.n_samples)
+        windows = neighboring_rows(n)
         entries = to_host(comparison.entries(windows.reshape(-1)))
-        scales.append(Rows(entries, len(windows)))
-    return linked & may_be_by_order(scales)
+        in_windows = Rows(entries, len(windows))
+    return linked & may_be_by_order(at_large, in_windows)
 
 
 def _insert(whole: np.ndarray, comparison: Comparison, values: np.ndarray) -> None:
