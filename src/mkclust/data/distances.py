@@ -14,7 +14,7 @@ from mkclust.linalg import (
     to_host,
 )
 from mkclust.linalg.sparse_rows import row_products, row_width
-from mkclust.types import Array, Float
+from mkclust.types import Array
 
 # At most this many rows, and products of entries, give the median distance.
 MEDIAN_ROWS, MEDIAN_PRODUCTS = 5_000, 5e10
@@ -115,14 +115,15 @@ def median_distance(name: str, rows: Array, drawn: int | None = None) -> float:
 
 
 def _on_host(rows: Array) -> tuple[float, float]:
-    n = rows.shape[0]
-    above = [
-        squared_distances(rows[start : start + BLOCK_ROWS], rows[start:])[
-            np.triu_indices(min(BLOCK_ROWS, n - start), 1, n - start)
-        ]
-        for start in range(0, n, BLOCK_ROWS)
-    ]
-    distances: Float = np.sqrt(np.concatenate(above))
+    n, place = rows.shape[0], 0
+    distances = np.empty(n * (n - 1) // 2)
+    for start in range(0, n, BLOCK_ROWS):
+        block = squared_distances(rows[start : start + BLOCK_ROWS], rows[start:])
+        above = block[np.triu_indices(len(block), 1, n - start)]
+        distances[place : place + len(above)] = above
+        place += len(above)
+    np.sqrt(distances, out=distances)
+
     positive = distances[distances > 0] if not distances.all() else distances
     mean = float(positive.mean()) if positive.size else 0.0
     return float(np.median(distances, overwrite_input=True)), mean
