@@ -20,7 +20,7 @@ SLOW = """
 import signal, time, mkclust, mkclust.cli
 signal.signal(signal.SIGINT, signal.default_int_handler)
 method = mkclust.METHODS[mkclust.RECOMMENDED]
-def slow(self, X, y=None):
+def slow(self, X, y=None, **options):
     open('begun', 'w').close()
     time.sleep(60)
 method.fit = slow

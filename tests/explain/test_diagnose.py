@@ -65,7 +65,8 @@ def test_agreement_is_that_of_each_kernel_clustered_alone(centered, normalize):
     model = SimpleMKKM(4, center=centered, normalize=normalize, random_state=5).fit(X)
     found = diagnose(model, X, leave_one_out=False)
     for p, value in enumerate(found.table["agreement"]):
-        alone = AverageKKM(4, center=centered, normalize=normalize, random_state=5).fit(X[[p]])
+        options = {"center": centered, "normalize": normalize, "rounding": model.rounding_}
+        alone = AverageKKM(4, random_state=5, **options).fit(X[[p]])
         assert value == pytest.approx(adjusted_rand_score(model.labels_, alone.labels_))
 
 
@@ -73,7 +74,10 @@ def test_agreement_is_that_of_each_kernel_clustered_alone(centered, normalize):
 @pytest.mark.parametrize("name", METHODS)
 def test_leaving_one_out_is_fitting_without_it(name):
     X = kernels_of(4, n=80, strengths=(1, 0.7, 0))
-    model = METHODS[name](4, random_state=3).fit(X)
+    method = METHODS[name](4, random_state=3)
+    if "rounding" in method.get_params():
+        method.set_params(rounding="unit")
+    model = method.fit(X)
     for p, value in enumerate(diagnose(model, X).table["leave_one_out"]):
         others = clone(model).fit(np.delete(X, p, axis=0))
         assert value == pytest.approx(adjusted_rand_score(model.labels_, others.labels_))

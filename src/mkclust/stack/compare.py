@@ -80,10 +80,13 @@ class Comparison:
     def means(self, parts: np.ndarray) -> Float:
         """Return the means of kernels over equally many samples, by indices (g, t), (c, g, g)."""
         g, t = parts.shape
-        entries = self.entries(parts.reshape(-1))
-        xp = namespace(entries)
-        blocks = xp.reshape(entries, (-1, g, t, g, t))
-        return to_host(xp.mean(blocks, axis=(2, 4)))
+        everyone, means = parts.reshape(-1), []
+        for some in row_ranges(g, g * t * t, self.members[0][0].like):
+            found = _entries(self.members, parts[some].reshape(-1), everyone)
+            xp = namespace(*found)
+            blocks = xp.reshape(xp.stack(found), (len(found), -1, t, g, t))
+            means.append(to_host(xp.mean(blocks, axis=(2, 4))))
+        return np.concatenate(means, axis=1)
 
     def of_means(self, parts: np.ndarray) -> "Comparison":
         """Return the comparison of the means of equally many samples, by their indices, (g, t)."""

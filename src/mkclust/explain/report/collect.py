@@ -117,7 +117,9 @@ def _agreed_ari(model: Any, samples: Any) -> float | None:
     labels, parts = np.asarray(model.labels_), Parts(model, samples)
     part, given = sample_clusters(labels, refit_size(model)), parts.unfitted(model).get_params()
     names = AgreementKKM().get_params(deep=False)
-    common = {name: given[name] for name in names if name in given}
+    # Neighbors of another method are another thing.
+    shared = names.keys() & given.keys() - {"neighbors"}
+    common = {name: given[name] for name in shared}
     agreed = AgreementKKM(**common)
     return agreement_of_labels(labels[part], agreed.fit(parts.take(part)).labels_)
 
