@@ -1,13 +1,14 @@
-"""Is a row ever taken for another sample? Random tables of the same samples, matched by id.
+"""Is a row ever taken for another sample? Random tables, matched by their ids.
 
     OMP_NUM_THREADS=1 python benchmarks/alignments.py [--problems 1000] [--first-seed 0]
 
-writes the counts of outcomes to ``results/alignments.json`` beside itself, and a row per problem to
-``results/alignments.jsonl``, which ``gzip -9`` makes small.
+writes the counts of outcomes to ``results/alignments.json`` beside itself, and a row
+per problem to ``results/alignments.jsonl``, which ``gzip -9`` makes small.
 
-Every problem passes two tables of the same samples to a function. The second has its rows in
-another order, may lack samples, have others, or hold a sample twice, and has the ids in its index
-or in a column, perhaps as text or floats for numbers. The outcome is
+Every problem passes two tables of the same samples to a function. The second has its
+rows in another order, may lack samples, have others, or hold a sample twice, and has
+the ids in its index or in a column, perhaps as text or floats for numbers. The outcome
+is
 
 by id        every row is the sample that its id says
 refused      an error says why not, and what to do
@@ -60,7 +61,7 @@ def respelled(index, spelling):
 
 
 def draw_rows(change, n, n_all, rng):
-    """Return the numbers of samples in the rows of a table, of n common ones and some others."""
+    """Return the samples in the rows of a table: of n common ones, and some others."""
     order = rng.permutation(n)
     others = rng.permutation(np.arange(n, n_all))
     if change == "subset":
@@ -123,7 +124,8 @@ class Problem:
 
 def model_of(**options):
     """Return a model that is fitted soon and has no random parts but k-means."""
-    return AverageKKM(3, n_init=2, random_state=0, kernels="linear", scale="none", **options)
+    options |= {"n_init": 2, "random_state": 0, "scale": "none"}
+    return AverageKKM(3, kernels="linear", **options)
 
 
 def samples_of(rows, values):
@@ -153,9 +155,8 @@ def is_fit_right(problem, **options):
     everyone = set(range(problem.n)) | set(problem.rows.tolist())
     expected = everyone if options.get("join") == "outer" else common
     named = model.sample_ids_
-    is_named = all(
-        same_id(found, problem.ids[sample]) for found, sample in zip(named, given, strict=True)
-    )
+    pairs = zip(named, given, strict=True)
+    is_named = all(same_id(found, problem.ids[sample]) for found, sample in pairs)
     return sorted(given.tolist()) == sorted(expected) and is_named
 
 
@@ -171,20 +172,22 @@ def same_id(found, expected):
 def is_predict_right(problem):
     """Return whether new samples are embedded by the rows that their ids say."""
     rng = np.random.default_rng(0)
-    fitted = {"a": rng.normal(size=(30, 3)), "b": rng.normal(size=(30, 3))}
-    frames = {name: pd.DataFrame(view).add_prefix(name) for name, view in fitted.items()}
-    model = model_of().fit(frames)
+    model = model_of().fit(framed(rng.normal(size=(30, 3)), rng.normal(size=(30, 3))))
     found = np.asarray(model.transform(problem.tables()))
     order = problem.rows if problem.is_first else np.arange(problem.n)
-    new = {"a": problem.a[order], "b": problem.b[order]}
-    expected = np.asarray(
-        model.transform({name: pd.DataFrame(view).add_prefix(name) for name, view in new.items()})
-    )
+    new = framed(problem.a[order], problem.b[order])
+    expected = np.asarray(model.transform(new))
     return found.shape == expected.shape and np.allclose(found, expected)
 
 
+def framed(a, b):
+    """Return two views as frames without ids."""
+    views = {"a": a, "b": b}
+    return {name: pd.DataFrame(X).add_prefix(name) for name, X in views.items()}
+
+
 def by_hand(problem):
-    """Return the columns of the second table in the order of the fit; NaN for samples it lacks."""
+    """Return the columns of the second table in the order of the fit, NaN if absent."""
     columns = np.full((problem.n, 3), np.nan)
     is_known = problem.rows < problem.n
     columns[problem.rows[is_known]] = problem.b[problem.rows[is_known]]
@@ -209,9 +212,9 @@ def is_annotate_right(problem):
 def is_describe_right(problem):
     """Return whether columns are described by the rows that their ids say."""
     model = model_of().fit({"a": problem.first})
-    pair = [describe(model, table).effects for table in (problem.second, by_hand(problem))]
     found, expected = (
-        {(each.cluster, each.feature): each.standardized for each in effects} for effects in pair
+        {(each.cluster, each.feature): each.standardized for each in describe(model, table).effects}
+        for table in (problem.second, by_hand(problem))
     )
     shared = [key for key in expected if key in found]
     return len(shared) == len(expected) and all(

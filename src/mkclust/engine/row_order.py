@@ -1,19 +1,21 @@
 """Whether what kernels share may come from the order of their rows alone.
 
-The p-values of `mkclust.engine.agreement` hold for exchangeable rows. Rows in time order are not:
-two independent series, trends or periods are alike, because both follow their rows. Two questions
-tell such an order from groups that rows are sorted by.
+The p-values of `mkclust.engine.agreement` hold for exchangeable rows. Rows in time
+order are not: two independent series, trends or periods are alike, because both follow
+their rows. Two questions tell such an order from groups that rows are sorted by.
 
-**Does a kernel follow its rows?** It is compared with a kernel that links neighboring rows, and
-with cosines along the rows, of which the slowest is a trend. Exchangeable rows follow none. In
-groups that take turns, rows at some distance are more alike than neighbors.
+**Does a kernel follow its rows?** It is compared with a kernel that links neighboring
+rows, and with cosines along the rows, of which the slowest is a trend. Exchangeable
+rows follow none. In groups that take turns, rows at some distance are more alike than
+neighbors.
 
-**Does it matter which rows are paired?** Kernels of rows sorted by group agree less if the rows of
-one are shifted against those of the other; shifted series are as much alike as before
-(K. Chwialkowski, A. Gretton. A Kernel Independence Test for Random Processes. ICML 2014).
+**Does it matter which rows are paired?** Kernels of rows sorted by group agree less if
+the rows of one are shifted against those of the other; shifted series are as much alike
+as before (K. Chwialkowski, A. Gretton. A Kernel Independence Test for Random Processes.
+ICML 2014).
 
-Both are asked on two scales if there are many rows: for means of rows that are spread over all of
-them, and for neighbors within a few windows.
+Both are asked on two scales if there are many rows: for means of rows that are spread
+over all of them, and for neighbors within a few windows.
 """
 
 from dataclasses import dataclass
@@ -21,10 +23,15 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.fft import dct
 
-from mkclust.engine.agreement import leading_shares, p_values, permutation_scores, u_centered
+from mkclust.engine.agreement import (
+    leading_shares,
+    p_values,
+    permutation_scores,
+    u_centered,
+)
 from mkclust.types import Float
 
-# If there are many rows, those of a few windows are compared: rows per window and windows.
+# Of many rows those of a few windows are compared: rows per window, and windows.
 WINDOW, WINDOWS = 64, 4
 # Rows that are averaged at most, if there are more than in all windows.
 MOST_AVERAGED = 4
@@ -32,17 +39,17 @@ MOST_AVERAGED = 4
 ORDERED = 1e-5
 # The distances at which rows may be more alike than neighbors, if groups take turns.
 DISTANCES = range(2, 17)
-# Neighbors are alike from so many deviations on, and rows at a distance clearly more than they are
-# from twice the score of neighbors and so many deviations on.
+# Neighbors are alike from so many deviations on, and rows at a distance clearly more
+# than they are from twice the score of neighbors and so many deviations on.
 ALIKE, CLEARLY_MORE = 1.64, 2.0
 # By how many the rows of one kernel are shifted, forward and backward.
 SHIFTS = range(4, 17, 2)
-# Shifted kernels are as much alike if their inner product is this share of the given one, ...
+# Shifted kernels are as much alike if their inner product is this share of the given
+# one, for more shifts than may do as well by accident.
 AS_ALIKE = 0.95
-# ... for more shifts than these, which may do as well by accident.
 BY_ACCIDENT = 2
-# The same in windows of rows that are ordered at large: sorted by groups, most windows lie within a
-# group, and few borders between groups decide.
+# The same in windows of rows that are ordered at large. If these are sorted by groups,
+# most windows lie within a group, and a few borders between groups decide.
 MORE_ALIKE, BY_ACCIDENT_IN_GROUPS = 1.1, 4
 
 
@@ -68,7 +75,7 @@ class Rows:
 
 
 def _as_much_of_every_row(K: Float) -> Float:
-    """Return a U-centered kernel of norm one whose rows are about equally long, (l, l)."""
+    """Return a U-centered kernel of norm one, of about equally long rows, (l, l)."""
     # Some outliers that happen to be neighbors are no order.
     K = u_centered(K.copy())
     lengths = np.sqrt(np.linalg.norm(K, axis=1))
@@ -85,7 +92,7 @@ def neighboring_rows(n_rows: int) -> np.ndarray:
 
 
 def spread_rows(n_rows: int) -> np.ndarray:
-    """Return the indices of all rows, (n, 1), or if many of neighbors to be averaged, (g, t)."""
+    """Return the indices of all rows, (n, 1), or of neighbors to average, (g, t)."""
     most = WINDOW * WINDOWS
     n_averaged = min(-(-n_rows // most), MOST_AVERAGED)
     n_means = min(n_rows // n_averaged, most)
@@ -96,16 +103,17 @@ def spread_rows(n_rows: int) -> np.ndarray:
 def order_p_values(rows: Rows) -> Float:
     """Return the p-values of how much each kernel follows its rows, (m,).
 
-    The smaller one for neighbors, and for all cosines along the rows of a window, with regard to
-    the number of these tests; one if groups take turns. A kernel is taken to have one direction
-    only, which makes a p-value larger.
+    The smaller one for neighbors, and for all cosines along the rows of a window, with
+    regard to the number of these tests; one if groups take turns. A kernel is taken to
+    have one direction only, which makes a p-value larger.
     """
     m, length = len(rows.entries), rows.length
     links = u_centered(np.eye(length, k=1) + np.eye(length, k=-1))
     cosines = dct(np.eye(length), axis=0, norm="ortho")[1:]
     fourth = (cosines**4).sum(axis=1)
-    # The norm of the U-centered c c^T, whose diagonal is c^2 and whose row sums are zero.
-    norms = np.sqrt(1 - fourth * length / (length - 2) + 1 / ((length - 1) * (length - 2)))
+    # The norm of the U-centered c c^T: its diagonal is c^2, and its row sums are zero.
+    constant = 1 / ((length - 1) * (length - 2))
+    norms = np.sqrt(1 - fourth * length / (length - 2) + constant)
 
     at_distance = np.zeros((m, 1 + len(DISTANCES)))
     along = np.zeros((m, length - 1))
@@ -122,7 +130,8 @@ def order_p_values(rows: Rows) -> Float:
     share = leading_shares(links[None])
     of_neighbors = p_values(at_distance[:, :1], ones, share)[:, 0]
     # Of several windows, as many equal directions.
-    of_cosines = p_values(along, ones, np.full(length - 1, rows.n_windows**-0.5)).min(axis=1)
+    shares = np.full(length - 1, rows.n_windows**-0.5)
+    of_cosines = p_values(along, ones, shares).min(axis=1)
     smaller = np.minimum(of_neighbors, (length - 1) * of_cosines)
 
     neighbors, others = at_distance[:, 0], at_distance[:, 1:].max(axis=1)
@@ -133,7 +142,7 @@ def order_p_values(rows: Rows) -> Float:
 def alike_if_shifted(
     rows: Rows, share: float = AS_ALIKE, n_accidents: int = BY_ACCIDENT
 ) -> np.ndarray:
-    """Return which kernels are as much alike if the rows of one are shifted, (m, m) of bool."""
+    """Return which kernels are as much alike if the rows of one are shifted, (m, m)."""
     entries, n_windows, length = rows.entries, rows.n_windows, rows.length
     m = len(entries)
     shifts = [shift for shift in SHIFTS if 4 * shift <= length]
@@ -146,7 +155,7 @@ def alike_if_shifted(
         return whole[:, :, kept, :, kept].reshape(m, -1)
 
     n = n_windows * (length - 2 * shifts[-1])
-    # The inner product with a U-centered kernel does not depend on whether the other is one.
+    # Whether the other kernel is U-centered, too, does not change the inner product.
     fixed = np.stack([u_centered(K) for K in part(0).reshape(m, n, n)]).reshape(m, -1)
     least = share * (fixed @ part(0).T)
     moved = [fixed @ part(sign * shift).T for shift in shifts for sign in (-1, 1)]
@@ -155,12 +164,13 @@ def alike_if_shifted(
 
 
 def may_be_by_order(at_large: Rows, in_windows: Rows | None = None) -> np.ndarray:
-    """Return which kernels may be alike by the order of their rows alone, (m, m) of bool.
+    """Return which kernels may be alike by the order of their rows alone, (m, m).
 
-    On one of the scales, both follow their rows, and are as much alike if these are shifted.
+    On one of the scales, both follow their rows, and are as much alike if shifted.
     """
     scales = [at_large] if in_windows is None else [at_large, in_windows]
-    ordered = np.stack([order_p_values(rows) * len(scales) < ORDERED for rows in scales])
+    of_scales = np.stack([order_p_values(rows) for rows in scales])
+    ordered = of_scales * len(scales) < ORDERED
     both = ordered[:, :, None] & ordered[:, None, :]
 
     found = both[0] & alike_if_shifted(at_large) if both[0].any() else both[0].copy()
