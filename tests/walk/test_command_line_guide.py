@@ -52,10 +52,20 @@ def write_files():
     clinic.to_parquet("clinic.parquet")
 
 
-def test_every_command_of_the_guide_runs_and_writes_what_it_says(tmp_path, monkeypatch):
+@pytest.fixture
+def scheduler():
+    """Return the address of a small cluster of dask."""
+    distributed = pytest.importorskip("distributed")
+    options = {"n_workers": 1, "processes": False, "dashboard_address": None}
+    with distributed.LocalCluster(**options) as cluster:
+        yield cluster.scheduler_address
+
+
+def test_every_command_of_the_guide_runs_and_writes_what_it_says(tmp_path, monkeypatch, scheduler):
     monkeypatch.chdir(tmp_path)
     write_files()
-    for command in COMMANDS:
+    for words in COMMANDS:
+        command = [scheduler if word.startswith("tcp://") else word for word in words]
         result = invoke(*command)
         assert result.exit_code == 0, (command, result.output)
         files = {command[i + 1] for i, word in enumerate(command) if word in WRITTEN}
