@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 from scipy.sparse import csr_array
 
-from mkclust import AverageKKM, SimpleMKKM, annotate, load_model, save_model
+from mkclust import AgreementKKM, AverageKKM, SimpleMKKM, annotate, load_model, save_model
 from mkclust.data import as_blocks
 from mkclust.explain.clustered_on import NOT_ALL
 from mkclust.kernels import Nystroem
@@ -210,3 +210,11 @@ def test_what_cannot_be_known_is_said(table, rng):
         names, (note,) = names_tested(labels, {"iron": table["iron"], "x": points[:, 0]})
         assert names == (["iron"] if labels is paired else ["iron", "x"])
         assert word in note
+
+
+def test_columns_are_compared_on_the_anchors_of_many_samples(table, rng):
+    views = {"clinic": table[["age", "iron"]], "other": rng.normal(size=(N, 3))}
+    views["other"] = pd.DataFrame(views["other"], index=table.index).add_prefix("x")
+    model = AgreementKKM(3, random_state=0, anchors=80, learn_from=120).fit(views)
+    computed = {"decade": table["age"] // 10, "sum": table["iron"] + 2 * views["other"]["x1"]}
+    assert names_tested(model, computed | {"new": rng.normal(size=N)}) == (["new"], (NOT_ALL,))
