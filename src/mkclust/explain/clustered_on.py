@@ -49,8 +49,8 @@ REASON_OF_NAME = (
     "columns of these names were used to make the clusters (rename those that hold something else)"
 )
 NOT_ALL = (
-    "Variables that were computed from the clustered ones (cuts, sums, scores) cannot all be "
-    "recognized: leave them out."
+    "Variables that were computed from the clustered ones (cuts, sums, scores) cannot all "
+    "be recognized: leave them out."
 )
 
 # The columns of a category, and which of these is the level that stands for empty cells.

@@ -17,11 +17,11 @@ from mkclust.types import Float
 CERTAIN_BITS = 10
 # Largest share of a variable's entropy that is left if the column is known.
 LEFT_ENTROPY = 0.02
-# A border in a valley of the column, which the values are this many times as far apart in
-# as on both sides, separates groups of samples, as classes do; thresholds are elsewhere as
-# well. The valley has this share of all steps on either side, or this number of them.
+# A border in a valley of the column, in which values are this many times as far apart
+# as on both sides, separates groups of samples, as classes do; thresholds are anywhere.
+# The valley has this share of all steps on either side, or this number of them.
 SPARSE, SHARE_OF_VALLEY, FEWEST_OF_VALLEY = 2, 0.05, 4
-# Samples that are compared first, to exclude most columns; intervals have as many levels.
+# Samples that are compared first, to exclude most columns; also the most levels of cuts.
 FEW_SAMPLES = 64
 # Values lie on a line of the column if they differ from it by this share of their
 # interquartile range, and are those of the column if this share of them does.
@@ -44,12 +44,13 @@ class Columns(Protocol):
 
 
 def is_cut(values: Float, take: Columns) -> bool:
-    """Return whether a variable of few levels divides one of the columns into intervals.
+    """Return whether a variable of few levels divides a column into intervals.
 
     Samples with NaN in a column do not count.
 
     >>> age = np.random.default_rng(0).normal(60, 15, size=(100, 2)).round()
-    >>> is_cut(age[:, 1] // 10, columns_of(age)), is_cut(np.arange(100) % 2, columns_of(age))
+    >>> take = columns_of(age)
+    >>> is_cut(age[:, 1] // 10, take), is_cut(np.arange(100) % 2, take)
     (True, False)
     """
     codes, counts = _levels(values)
@@ -64,13 +65,14 @@ def is_cut(values: Float, take: Columns) -> bool:
     is_known = np.isfinite(np.take_along_axis(entries, order, axis=0))  # NaN come last
     is_border = (np.diff(codes[few][order], axis=0) != 0) & is_known[1:]
     n_pieces = 1 + np.count_nonzero(is_border, axis=0)
-    most_bits = log2_orders(counts) - _cost_of_pieces(n_pieces, len(counts), len(values))
-    columns = np.flatnonzero((n_pieces < 2 * len(counts)) & (most_bits >= least))
-    return any(_bits_of_cut(values, column) >= least for column in take(everyone, columns).T)
+    costs = _cost_of_pieces(n_pieces, len(counts), len(values))
+    may_be = (n_pieces < 2 * len(counts)) & (log2_orders(counts) - costs >= least)
+    columns = take(everyone, np.flatnonzero(may_be)).T
+    return any(_bits_of_cut(values, column) >= least for column in columns)
 
 
 def is_merge(values: Float, groups: np.ndarray, n_rivals: int = 1) -> bool:
-    """Return whether a variable has one level for each category, one of `n_rivals` columns.
+    """Return whether a variable has one level for each category of one of `n_rivals`.
 
     >>> stage = np.random.default_rng(0).integers(4, size=80)
     >>> is_merge(stage // 2, stage), is_merge(np.arange(80) % 2, stage)
@@ -92,8 +94,8 @@ def is_merge(values: Float, groups: np.ndarray, n_rivals: int = 1) -> bool:
 def is_filled_copy(values: Float, take: Columns) -> bool:
     """Return whether most values are those of one of the columns, in any unit.
 
-    The others may be filled empty cells, of either. The most frequent value of the variable
-    is left out for that reason.
+    The others may be filled empty cells, of either. The most frequent value of the
+    variable is left out for that reason.
 
     >>> x = np.random.default_rng(0).normal(size=(100, 2))
     >>> values = np.where(np.arange(100) % 5, 3 * x[:, 1] + 2, x[:, 0])
@@ -114,7 +116,7 @@ def is_filled_copy(values: Float, take: Columns) -> bool:
     likely = np.flatnonzero(_share_on_line(values[few], entries) >= LEAST_SHARE / 2)
     shares = _share_on_line(values[kept], take(kept, likely))
     n_on_line = np.round(shares * n)
-    # Two samples tell the line; others are on it by chance with at most this probability.
+    # Two samples tell the line; others are on it by chance with this probability.
     by_chance = max(2 * ON_LINE, most_frequent / n)
     bits = (n_on_line - 2) * -np.log2(by_chance) - log2_choose(n, n_on_line)
     is_certain = bits >= CERTAIN_BITS + np.log2(entries.shape[1])
@@ -122,7 +124,9 @@ def is_filled_copy(values: Float, take: Columns) -> bool:
 
 
 def is_sum(values: Float, take_one: Columns, take_other: Columns) -> bool:
-    """Return whether a variable is a weighted sum of a column each of two views, or of one.
+    """Return whether a variable is a weighted sum of a column each of two views.
+
+    They may be one view.
 
     >>> x = np.random.default_rng(0).normal(size=(100, 3))
     >>> take = columns_of(x)
@@ -168,16 +172,17 @@ def columns_of(array: Float) -> Columns:
 
 
 def standard(values: Float) -> Float:
-    """Return columns that are centered, of length one; zeros if all of its values are equal."""
+    """Return columns that are centered, of length one; zeros of constant ones."""
     centered = values - values.mean(axis=0)
     lengths = np.sqrt((centered**2).sum(axis=0))
     return centered / np.where(lengths > 0, lengths, 1.0)
 
 
 def log2_orders(counts: np.ndarray) -> Float:
-    """Return the logarithm of the number of orders of values with these counts, by row."""
+    """Return how many orders there are of values with these counts, in bits, by row."""
     counts = np.asarray(counts, dtype=float)
-    return (gammaln(counts.sum(axis=-1) + 1) - gammaln(counts + 1).sum(axis=-1)) / np.log(2)
+    of_equal = gammaln(counts + 1).sum(axis=-1)
+    return (gammaln(counts.sum(axis=-1) + 1) - of_equal) / np.log(2)
 
 
 def log2_choose(n: Float | int, k: Float | int) -> Float:
@@ -186,7 +191,7 @@ def log2_choose(n: Float | int, k: Float | int) -> Float:
 
 
 def _levels(values: Float) -> tuple[np.ndarray, np.ndarray]:
-    """Return the numbers of the levels of the samples, and how many samples each has."""
+    """Return the level of every sample, by number, and the sizes of the levels."""
     _, codes, counts = np.unique(values, return_inverse=True, return_counts=True)
     return codes, counts
 
@@ -204,7 +209,7 @@ def _some_of_each(codes: np.ndarray, counts: np.ndarray) -> np.ndarray:
 
 
 def _bits_of_cut(values: Float, column: Float) -> float:
-    """Return the evidence that a variable divides a column by intent, minus infinity if not."""
+    """Return the evidence that a variable divides a column; -inf if it does not."""
     known = np.isfinite(column)
     codes, counts = _levels(values[known])
     steps, groups = np.unique(column[known], return_inverse=True)
@@ -221,8 +226,8 @@ def _bits_of_cut(values: Float, column: Float) -> float:
     if np.mean(_are_valleys(np.diff(steps), borders)) >= 0.5:
         return -np.inf
 
-    cost = log2_orders(table).sum() + _cost_of_pieces(len(borders) + 1, n_levels, len(codes))
-    return float(log2_orders(counts) - cost)
+    cost = _cost_of_pieces(len(borders) + 1, n_levels, len(codes))
+    return float(log2_orders(counts) - log2_orders(table).sum() - cost)
 
 
 def _cost_of_pieces(n_pieces: Any, n_levels: int, n_samples: int) -> Any:
@@ -236,7 +241,7 @@ def _cost_of_pieces(n_pieces: Any, n_levels: int, n_samples: int) -> Any:
 
 
 def _are_valleys(steps: Float, borders: np.ndarray) -> np.ndarray:
-    """Return which steps at the borders are amid wider ones than there are on both sides."""
+    """Return which borders are amid wider steps than there are on both sides."""
     reach = max(FEWEST_OF_VALLEY, int(SHARE_OF_VALLEY * len(steps)))
     width = 2 * reach + 1
     limits = np.concatenate([[-1], borders, [len(steps)]])
@@ -254,8 +259,8 @@ def _are_valleys(steps: Float, borders: np.ndarray) -> np.ndarray:
 def _contingency(groups: np.ndarray, codes: np.ndarray) -> np.ndarray:
     """Return how many samples of each group have each level."""
     n_levels = codes.max() + 1
-    cells = np.bincount(groups * n_levels + codes, minlength=(groups.max() + 1) * n_levels)
-    return cells.reshape(-1, n_levels)
+    n_cells = (groups.max() + 1) * n_levels
+    return np.bincount(groups * n_levels + codes, minlength=n_cells).reshape(-1, n_levels)
 
 
 def _leaves_little(table: np.ndarray, counts: np.ndarray) -> bool:
@@ -275,12 +280,11 @@ def _share_on_line(values: Float, entries: Float) -> Float:
     width = ON_LINE * np.subtract(*np.quantile(values, [0.75, 0.25]))
     half = len(values) // 2
     order = np.argsort(entries, axis=0, kind="stable")
-    sorted_entries, sorted_values = np.take_along_axis(entries, order, axis=0), values[order]
-    # Distant pairs of samples tell the slope; more than half of them do if few are filled.
-    runs = sorted_entries[half:] - sorted_entries[:-half]
-    rises = sorted_values[half:] - sorted_values[:-half]
+    x, y = np.take_along_axis(entries, order, axis=0), values[order]
+    # Distant pairs of samples tell the slope; most of them do if few cells are filled.
+    runs, rises = x[half:] - x[:-half], y[half:] - y[:-half]
     slopes = np.median(rises / np.where(runs > 0, runs, np.inf), axis=0)
-    rest = sorted_values - slopes * sorted_entries
+    rest = y - slopes * x
     return np.asarray((np.abs(rest - np.median(rest, axis=0)) <= width).mean(axis=0))
 
 

@@ -30,14 +30,14 @@ NEAREST = 5
 MOST_REFERENCES = 256
 # Samples are doubtful if no larger share of the samples of the fit is covered as badly.
 DOUBTFUL = 0.01
-# Samples are at the mean of all if their squared length is below this share of the average.
+# Samples whose squared length is below this share of the average have no direction.
 SMALLEST_LENGTH = 1e-10
 # New samples that are compared at a time.
 BLOCK_SAMPLES = 1024
 
 
 def references_of(stack: Stack, coefficients: Float) -> Float | None:
-    """Return how near the nearest others are to samples of a fit, rising; None of features."""
+    """Return how near samples of a fit are to the nearest others; None of features."""
     if stack.features is not None:
         return None
     n = stack.n_samples
@@ -85,17 +85,17 @@ def nearness_of_new(
 
 
 def check_lengths(how: Standardization, name: str) -> None:
-    """Refuse a kernel that is not scaled if the lengths of new samples are not known."""
+    """Refuse a kernel that is not scaled if lengths of new samples are not known."""
     if how.scale is None and how.constant_self_similarity() is None:
         raise ValueError(
-            f"{name}: comparing new samples by cosines needs their similarity to themselves, and "
-            "it is not constant for this kernel: pass self_similarity, an array of k(x, x) with a "
-            "row for each kernel and a column for each new sample"
+            f"{name}: comparing new samples by cosines needs their similarity to "
+            "themselves, and it is not constant for this kernel: pass self_similarity, an "
+            "array of k(x, x) with a row for each kernel and a column for each new sample"
         )
 
 
 def nearness_by_features(model: Any, samples: Samples, coefficients: Float) -> tuple[Float, Float]:
-    """Return how near samples of a fit are to new ones, and to each other, by their features."""
+    """Return how near samples of a fit are to new ones, and to each other."""
     source = model._source
     known = _features(source, kept_block(source), coefficients)
     references = np.sort(nearness(known @ known.T, n_own=1))
@@ -107,35 +107,38 @@ def nearness_by_features(model: Any, samples: Samples, coefficients: Float) -> t
 
 
 def kept_block(source: Any) -> Block:
-    """Return samples of a fit that a model of features has kept, those that all views have."""
+    """Return samples that a model of features has kept, those that all views have."""
     rows, names = source.rows, source.given.names
     if lost := [name for name in names if name not in rows]:
         raise ValueError(
-            f"the model has kept no samples of {join_words(map(repr, lost))} to compare new ones "
-            "with, because these are dask arrays or have too many columns: fit AgreementKKM, which "
-            "needs no approximation, or an array in memory"
+            f"the model has kept no samples of {join_words(map(repr, lost))} to compare "
+            "new ones with, because these are dask arrays or have too many columns: fit "
+            "AgreementKKM, which needs no approximation, or an array in memory"
         )
     common = reduce(np.intersect1d, (numbers for numbers, _ in rows.values()))
     if len(common) <= NEAREST:
         raise ValueError(
-            f"the model has kept {len(common)} samples that all views have, too few to compare "
-            "new ones with: fit AgreementKKM, which needs no approximation"
+            f"the model has kept {len(common)} samples that all views have, too few to "
+            "compare new ones with: fit AgreementKKM, which needs no approximation"
         )
-    kept = {name: select(rows[name][1], np.searchsorted(rows[name][0], common)) for name in names}
+    kept = {}
+    for name in names:
+        numbers, entries = rows[name]
+        kept[name] = select(entries, np.searchsorted(numbers, common))
     return Block(kept, len(common))
 
 
 def mix_of_cosines(how: Sequence[Standardization], coefficients: Float) -> MixAndViews:
-    """Return the mix of kernels of unit diagonals that has the weights of a mix of kernels."""
+    """Return a mix as one of kernels with unit diagonals."""
     sizes = [
-        1.0 if each.scale is not None else float(np.mean(to_host(each.centered_diagonal())))
+        float(np.mean(to_host(each.centered_diagonal()))) if each.scale is None else 1.0
         for each in how
     ]
     return MixAndViews(np.abs(coefficients) * sizes, (0,) * len(sizes))
 
 
 def unit_scale(how: Standardization) -> Array | None:
-    """Return what scales the samples of a kernel to unit length; None if they have it."""
+    """Return what scales the samples of a kernel to unit length; None if they are."""
     if how.scale is not None:
         return None
     lengths = how.centered_diagonal()
@@ -145,7 +148,7 @@ def unit_scale(how: Standardization) -> Array | None:
 
 
 def nearness(similarities: Array, n_own: int = 0) -> Float:
-    """Return the similarity to the last of the nearest samples, the own ones left out."""
+    """Return the similarity to the last of the nearest samples, without own ones."""
     count = min(NEAREST, similarities.shape[1] - n_own) + n_own
     nearest: Float = to_host(largest(similarities, count)[:, -1])
     return nearest

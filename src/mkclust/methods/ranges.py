@@ -1,4 +1,4 @@
-"""Warn of new samples that lie outside the ranges of the fit, as those in another unit do."""
+"""Warn of new samples outside the ranges of the fit, as those in another unit are."""
 
 from collections.abc import Mapping
 from typing import Any, NamedTuple
@@ -15,7 +15,7 @@ from mkclust.types import Array, Float
 
 # Samples of the fit, and new ones, whose values are compared, and entries of these.
 MOST_SAMPLES, MOST_ENTRIES = 1024, 1 << 22
-# Columns with fewer values other than zero have no range: single values are often outside.
+# Columns of fewer values other than zero have no range: single ones are often outside.
 FEWEST_VALUES = 10
 # Share of the values outside the ranges of their columns from which one is warned.
 MOST_OUTSIDE = 0.5
@@ -35,9 +35,9 @@ class Outside(NamedTuple):
 def warn_of_other_ranges(
     samples: Samples, fitted: Mapping[str, Array], columns: Mapping[str, Any]
 ) -> None:
-    """Warn of views of new samples if most of their values are outside the ranges of the fit.
+    """Warn of views if most values of new samples are outside the ranges of the fit.
 
-    `fitted` holds rows of the samples of the fit by view, `columns` the names of their columns.
+    `fitted` holds rows of the samples of the fit by view, `columns` names of columns.
     """
     views = [name for name in samples.names if name in fitted]
     if samples.is_lazy or not samples.n_samples or not views:
@@ -52,11 +52,12 @@ def warn_of_other_ranges(
         if found is None or found.share <= MOST_OUTSIDE:
             continue
         names = columns.get(name)
-        column = f"column {found.column}" if names is None else repr(names[found.column])
+        number, size = found.column, count(samples.n_samples, "sample")
+        column = f"column {number}" if names is None else repr(names[number])
         warn(
-            f"in {name}, {found.share:.0%} of the values of {count(samples.n_samples, 'sample')} "
-            f"lie outside the ranges of the fit, such as {_between(found.new_range)} in {column}, "
-            f"which was {_between(found.range)}: if they are in another unit, or were prepared "
+            f"in {name}, {found.share:.0%} of the values of {size} lie outside the ranges "
+            f"of the fit, such as {_between(found.new_range)} in {column}, which was "
+            f"{_between(found.range)}: if they are in another unit, or were prepared "
             "differently, their clusters mean nothing",
             OtherRangeWarning,
         )
@@ -66,8 +67,8 @@ def find_outside(fitted: Float, new: Float) -> Outside | None:
     """Return how many values other than zero are outside; None if there are no ranges.
 
     >>> shares = np.random.default_rng(0).uniform(size=(50, 3))
-    >>> find_outside(shares, 100 * shares[:10]).share > 0.9, find_outside(shares, shares).share
-    (True, 0.0)
+    >>> find_outside(shares, shares).share, find_outside(shares, 1 + shares).share
+    (0.0, 1.0)
     """
     is_value = np.isfinite(fitted) & (fitted != 0)
     low = np.where(is_value, fitted, np.inf).min(axis=0, initial=np.inf)
