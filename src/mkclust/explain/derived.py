@@ -198,7 +198,8 @@ def _levels(values: Float) -> tuple[np.ndarray, np.ndarray]:
 
 def _some_of_each(codes: np.ndarray, counts: np.ndarray) -> np.ndarray:
     """Return some samples of every level, sorted by level."""
-    most = max(FEW_SAMPLES // len(counts), 2)
+    # Twice as many as intervals may have, so that other columns have more of these.
+    most = max(FEW_SAMPLES // len(counts), 4)
     order = np.argsort(codes, kind="stable")
     starts = np.cumsum(counts) - counts
     parts = [
