@@ -141,6 +141,36 @@ def test_any_clusterer_of_scikit_learn_can_be_an_entry(folder):
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("rounding", ["unit", "components", "best"])
+def test_a_plan_says_which_rows_are_clustered(tmp_path, rounding):
+    rng, y = np.random.default_rng(0), np.repeat([0, 1], [90, 10])
+    views = [12 * np.eye(1, 30) * y[:, None] + rng.normal(size=(100, 30)) for _ in range(2)]
+    np.savez(tmp_path / "one.npz", a=views[0], b=views[1], y=y)
+    entries = (
+        '"simplemkkm"',
+        '"best-single-kernel"',
+        '{ method = "avg-kkm", name = "fit", input = "views" }',
+    )
+    path = write_plan(tmp_path, ", ".join(entries), rounding=rounding, repetitions=1)
+    run(path, tmp_path / "out")
+    found = {row["method"]: row["ari"] for row in read_rows(tmp_path / "out")}
+    assert found.keys() == {"simplemkkm", "best-single-kernel", "fit"}
+    for index in found.values():
+        assert index < 0.5 if rounding == "unit" else index == 1
+
+
+def test_rows_of_versions_without_the_choice_go_on_by_unit_length(folder):
+    path, out = write_plan(folder, '"avg-kkm"'), folder / "out"
+    run(path, out)
+    protocol = json.loads((out / "protocol.json").read_text())
+    assert protocol.pop("rounding") == "unit"
+    (out / "protocol.json").write_text(json.dumps(protocol))
+    assert run(path, out).n_new == 0
+    write_plan(folder, '"avg-kkm"', rounding="best")
+    with pytest.raises(ValueError, match="holds rows with rounding = 'unit'"):
+        run(path, out)
+
+
 def test_the_best_single_kernel_is_an_oracle(folder):
     run(write_plan(folder, '"best-single-kernel"'), folder / "out")
     single = read_rows(folder / "out")

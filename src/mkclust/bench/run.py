@@ -164,6 +164,8 @@ def _check_protocol(plan: Plan, folder: Path) -> None:
         write_atomically({file: f"{json.dumps(protocol, indent=1)}\n".encode()})
     with errors_of(file):
         before = json.loads(file.read_text(encoding="utf-8"))
+    # Rows of earlier versions are all by rows of unit length.
+    before = {"rounding": "unit"} | before
     for name, value in protocol.items():
         if before.get(name) != value:
             raise ValueError(
