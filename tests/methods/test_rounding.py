@@ -117,13 +117,14 @@ def test_components_are_those_of_kernel_principal_component_analysis():
     np.testing.assert_allclose(rows @ rows.T, components @ components.T, atol=1e-8)
 
 
-def test_components_do_not_depend_on_the_rotation_of_a_partition():
+def test_components_are_the_part_of_a_kernel_that_any_partition_spans():
+    # The consensus of partitions is no eigenvectors: it is placed in the average kernel.
     stack = as_stack(grams(overlapping()))
     solution = LFMVC(3).solve(stack)
-    F, X = solution.partition, np.asarray(solution.kernel.F)
-    rows = place(F, root_of(stack, solution))
-    expected = X * np.sqrt(80) / np.linalg.norm(X)
-    np.testing.assert_allclose(rows @ rows.T, expected @ expected.T, atol=1e-8)
+    rows = place(solution.partition, root_of(stack, solution))
+    P = solution.partition @ solution.partition.T
+    expected = P @ stack.mix(np.array([0.5, 0.5])).dense() @ P
+    np.testing.assert_allclose(rows @ rows.T, 80 * expected / np.trace(expected), atol=1e-8)
 
 
 def test_a_method_by_weights_of_samples_compares_by_its_own_kernel():

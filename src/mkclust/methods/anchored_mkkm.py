@@ -17,7 +17,7 @@ from mkclust.methods.rounding import root_of_gram
 from mkclust.methods.simple_mkkm import CertifiedClusterer, SimpleMKKM, solve_simple_mkkm
 from mkclust.methods.solution import Solution
 from mkclust.parameters import Allowed, Choice, Either, Number
-from mkclust.stack import Factored, Stack
+from mkclust.stack import Factored, Mix, Stack
 from mkclust.stack.discretize import discretize
 from mkclust.types import Array
 
@@ -62,12 +62,13 @@ def solve_anchored_mkkm(
         if n_clusters == 1 or _keeps(included, solution, baseline, **starts):
             break
     weights = compromise.scatter(solution.weights)
+    coefficients = np.append(solution.weights**2, [1.0] * bool(strength))
     projections = _projections(compromise, solution, baseline, strength) if strength else None
     return replace(
         solution,
         weights=weights,
         coefficients=weights**2,
-        kernel=anchored.mix(np.append(solution.weights**2, [1.0] * bool(strength))),
+        kernel=Mix(coefficients, anchored.kernels),
         projections=projections,
         baseline=baseline,
         agreement=compromise.agreement,

@@ -14,7 +14,7 @@ from mkclust.methods.mixture import EIGEN_TOLERANCE
 from mkclust.methods.out_of_sample import inverse
 from mkclust.methods.solution import Solution
 from mkclust.parameters import Allowed, Number
-from mkclust.stack import Factored, Stack
+from mkclust.stack import Mix, Stack
 from mkclust.types import Array, Float
 
 # A partition with at most this weight keeps the rotation it has, as in the authors' code.
@@ -37,7 +37,8 @@ def solve_lf_mvc(
 ) -> Solution:
     """Maximize the objective of `LFMVC` over consensus, rotations and weights in turns."""
     k, n, rounding = n_clusters, stack.n_samples, rounding_of_entries(stack)
-    average = stack.mix(np.full(stack.n_kernels, 1 / stack.n_kernels))
+    uniform = np.full(stack.n_kernels, 1 / stack.n_kernels)
+    average = stack.mix(uniform)
     found = [relax(kernel, k, tol=EIGEN_TOLERANCE) for kernel in (average, *stack.kernels)]
     inverses = [inverse(each.eigenvalues[:k], n, rounding) for each in found]
     pairs = list(zip((each.vectors[:, :k] for each in found), inverses, strict=True))
@@ -57,7 +58,7 @@ def solve_lf_mvc(
         weights=fusion.weights,
         objective=float(fusion.history[-1]),
         history=fusion.history,
-        kernel=Factored(fusion.total),
+        kernel=Mix(uniform, stack.kernels),
         converged=fusion.converged,
         projections=projections,
         n_iter=len(fusion.history) - 1,
