@@ -25,7 +25,7 @@ from mkclust.kernels.maps import Linear
 from mkclust.methods import RelaxedClusterer
 from mkclust.methods.rounding import explained, kernel_of, root_of, round_partition
 from mkclust.stack import as_stack
-from mkclust.stack.discretize import discretize, place
+from mkclust.stack.discretize import compared_rows, discretize
 from own_methods import Powered
 
 RELAXED = [name for name, method in METHODS.items() if issubclass(method, RelaxedClusterer)]
@@ -110,7 +110,7 @@ def test_what_clusters_explain_is_the_same_in_the_coordinates_of_features():
 def test_components_are_those_of_kernel_principal_component_analysis():
     stack = as_stack(grams(overlapping()), normalize=False)
     solution = AverageKKM(3).solve(stack)
-    rows = place(solution.partition, root_of(stack, solution))
+    rows = compared_rows(solution.partition, root_of(stack, solution))
     K = stack.mix(solution.coefficients).dense()
     components = KernelPCA(3, kernel="precomputed").fit_transform(K)
     components *= np.sqrt(80) / np.linalg.norm(components)
@@ -121,7 +121,7 @@ def test_components_are_the_part_of_a_kernel_that_any_partition_spans():
     # The consensus of partitions is no eigenvectors: it is placed in the average kernel.
     stack = as_stack(grams(overlapping()))
     solution = LFMVC(3).solve(stack)
-    rows = place(solution.partition, root_of(stack, solution))
+    rows = compared_rows(solution.partition, root_of(stack, solution))
     P = solution.partition @ solution.partition.T
     expected = P @ stack.mix(np.array([0.5, 0.5])).dense() @ P
     np.testing.assert_allclose(rows @ rows.T, 80 * expected / np.trace(expected), atol=1e-8)
@@ -244,7 +244,7 @@ def test_the_clusters_of_the_compromise_have_the_form_of_the_labels():
 def test_margins_of_components_are_zero_on_the_border_and_one_at_the_center():
     views, y = unequal()
     model = AverageKKM(2, random_state=0).fit(views)
-    rows = place(model.embedding_, model._root)
+    rows = compared_rows(model.embedding_, model._root)
     small, large = rows[y == 1].mean(axis=0), rows[y == 0].mean(axis=0)
     along = (rows - (small + large) / 2) @ (small - large) / np.sum((small - large) ** 2)
     expected = 2 * np.where(y == 1, along, -along)

@@ -8,7 +8,7 @@ from scipy.spatial.distance import cdist
 from sklearn.metrics import silhouette_samples
 
 from mkclust.explain.fitted import check_fitted
-from mkclust.stack.discretize import normalize_rows, place
+from mkclust.stack.discretize import compared_rows, normalize_rows
 from mkclust.types import Float
 
 # With more samples, distances to all others would take long: distances to centers are used.
@@ -71,7 +71,7 @@ def sample_scores(model: Any, *, most_compared: int = MOST_COMPARED) -> SampleSc
     if len(clusters) < 2:
         return SampleScores(silhouette, margin)
     embedded, sizes = model._rows_of(model.embedding_)[known], np.bincount(own)
-    rows = place(embedded, model._root)
+    rows = compared_rows(embedded, model._root)
     centers = np.array([rows[own == c].mean(axis=0) for c in range(len(clusters))])
     margin[known] = margins(embedded, own, centers, model._root)
     if len(known) > most_compared:
@@ -92,7 +92,7 @@ def margins(
     """
     if len(centers) < 2:
         return np.full(len(labels), np.nan)
-    rows = place(embedded, root)
+    rows = compared_rows(embedded, root)
     if root is None:
         to_own, to_next = own_and_nearest(-rows @ normalize_rows(centers).T, labels)
         return to_next - to_own

@@ -67,7 +67,7 @@ rounding : {"best", "unit", "components"}, default="best"
     authors do, and breaks up a large cluster beside a small one; "components" takes kernel
     principal components, eigenvectors times the roots of their eigenvalues. "best" takes
     components if their clusters explain more of the kernel than those of rows of unit length
-    by half a percent, else unit length: the share of the trace between clusters decides,
+    by half a percent, or are the same, else unit length: the share of the trace between clusters decides,
     which is the objective of kernel k-means before it is relaxed.""",
     "common": """\
 n_init : int, default=10

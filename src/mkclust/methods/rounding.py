@@ -70,7 +70,7 @@ def round_partition(
         Its rows, one per sample.
     rounding : {"best", "unit", "components"}, default="best"
         The form of the rows; "best" takes components if their clusters explain more of the
-        kernel than those of rows of unit length, by more than half a percent.
+        kernel than those of rows of unit length, by more than half a percent, or are the same.
     order : ndarray of int, default=None
         Which samples are clustered, in the order that random starts see; None for all.
     **options
@@ -92,7 +92,7 @@ def round_partition(
     is_large = len(order) > MANY_ROWS
     fewer = {"all_rows": MANY_ROWS} if is_large else {}
     unit, components = cluster("unit", **fewer), cluster("components", **fewer)
-    best = components
+    best = components  # which is the natural form for other samples, if clusters are the same
     if not np.array_equal(unit.labels, components.labels):
         labels = [unit.labels, components.labels]
         shares = explained(stack, kernel_of(stack, solution), labels)

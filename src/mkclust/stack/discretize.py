@@ -55,7 +55,7 @@ def normalize_rows(rows: Array) -> Array:
     return xp.where(lengths <= 1e-15, 0.0, rows) / xp.where(lengths <= 1e-15, 1.0, lengths)
 
 
-def place(rows: Array, root: Float | None = None) -> Array:
+def compared_rows(rows: Array, root: Float | None = None) -> Array:
     """Return the rows that k-means compares: of unit length, or times the root of a kernel."""
     if root is None:
         return normalize_rows(rows)
@@ -94,7 +94,7 @@ def discretize(
         seed = check_random_state(random_state).randint(2**31 - 1)
         drawn = np.random.default_rng(seed).choice(n, most // 2, replace=False)
         some = select(rows, np.sort(drawn))
-    sample = place(some, root)
+    sample = compared_rows(some, root)
     options: Any = {"n_init": n_init, "random_state": random_state}
     n_distances = sample.shape[0] * n_clusters
     is_quick = is_on_accelerator(sample) or n_distances <= FEW_DISTANCES
@@ -152,7 +152,7 @@ def assign(rows: Array, centers: Float, root: Float | None = None) -> Array:
     if is_foreign(rows):
         centers = to_device(centers, rows, precision_of(rows))
     for some in ranges(rows.shape[0], BLOCK_ROWS):
-        distances = xp.sum(centers**2, axis=1) - 2 * place(rows[some, :], root) @ centers.T
+        distances = xp.sum(centers**2, axis=1) - 2 * compared_rows(rows[some, :], root) @ centers.T
         is_near = distances <= xp.min(distances, axis=1, keepdims=True) + TIE
         # The standard has no argmax of truth values.
         labels.append(to_host(xp.argmax(astype(is_near, "uint8"), axis=1), np.intp))

@@ -37,7 +37,7 @@ from mkclust.explain.stability import stability
 from mkclust.kernels import Nystroem
 from mkclust.methods.same_input import read_again
 from mkclust.metrics import scores
-from mkclust.stack.discretize import place
+from mkclust.stack.discretize import compared_rows
 from mkclust.text import spreadsheet_text
 
 EMPTY = {"meta", "link", "br"}
@@ -170,7 +170,7 @@ def test_every_number_about_the_clusters_is_the_librarys(page, problem, fitted):
     assert page.numbers(table, "Stability") == pytest.approx(found.clusters, abs=0.006)
     effects = describe(fitted, read_again(fitted, views))
     assert page.column(table, "Set apart by") == list(effects.names)
-    rows = place(fitted.embedding_, fitted._root)
+    rows = compared_rows(fitted.embedding_, fitted._root)
     silhouette = page.figures["separation: mean silhouette, -1 to 1"]
     assert silhouette == f"{silhouette_score(rows, fitted.labels_):.2f}"
     assert page.figures["stability: mean ARI of refits, 0 to 1"] == f"{found.mean:.2f}"
