@@ -66,9 +66,9 @@ rounding : {"best", "unit", "components"}, default="best"
     Which rows of the partition k-means clusters. "unit" brings them to unit length, as the
     authors do, and breaks up a large cluster beside a small one; "components" takes kernel
     principal components, eigenvectors times the roots of their eigenvalues. "best" takes
-    components if their clusters explain more of the kernel than those of rows of unit length
-    by half a percent, or are the same, else unit length: the share of the trace between clusters decides,
-    which is the objective of kernel k-means before it is relaxed.""",
+    components if their clusters explain more of the kernel by half a percent, or are the same,
+    else unit length. What clusters explain is the share of the trace between them, which is
+    the objective of kernel k-means before it is relaxed.""",
     "common": """\
 n_init : int, default=10
     Number of k-means starts on the embedding; the best is kept.
